@@ -1,0 +1,102 @@
+"""kngjax: statistical estimates under differential privacy, correctly and fast, in JAX.
+
+loss -> gradient -> norm -> sensitivity -> log-density on a domain -> sampler -> release with a certificate
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kngjax import audit as audit
+    from kngjax import terms as terms
+    from kngjax.accounting.guarantees import Adjacency as Adjacency
+    from kngjax.accounting.guarantees import Guarantee as Guarantee
+    from kngjax.certificate import Certificate as Certificate
+    from kngjax.data import Bounds as Bounds
+    from kngjax.diagnostics import Draws as Draws
+    from kngjax.domains import BaseMeasure as BaseMeasure
+    from kngjax.domains import Box as Box
+    from kngjax.domains import L1Ball as L1Ball
+    from kngjax.domains import L2Ball as L2Ball
+    from kngjax.losses import HuberLoss as HuberLoss
+    from kngjax.losses import LogisticLoss as LogisticLoss
+    from kngjax.losses import PoissonLoss as PoissonLoss
+    from kngjax.losses import PseudoHuberLoss as PseudoHuberLoss
+    from kngjax.losses import QuantileLoss as QuantileLoss
+    from kngjax.losses import SmoothedQuantileLoss as SmoothedQuantileLoss
+    from kngjax.losses import SquaredLoss as SquaredLoss
+    from kngjax.mechanisms import KNG as KNG
+    from kngjax.mechanisms import ExponentialMechanism as ExponentialMechanism
+    from kngjax.norms import L1 as L1
+    from kngjax.norms import L2 as L2
+    from kngjax.norms import Ellipsoid as Ellipsoid
+    from kngjax.norms import LInf as LInf
+    from kngjax.norms import WeightedLInf as WeightedLInf
+    from kngjax.norms import k_norm_noise as k_norm_noise
+    from kngjax.randomness import research_key as research_key
+    from kngjax.randomness import secure_key as secure_key
+    from kngjax.release import Release as Release
+    from kngjax.release import release as release
+    from kngjax.release import sample as sample
+    from kngjax.samplers import HMC as HMC
+    from kngjax.samplers import NUTS as NUTS
+    from kngjax.samplers import CoordinateWalk as CoordinateWalk
+    from kngjax.samplers import CoordinateWalkKernel as CoordinateWalkKernel
+    from kngjax.samplers import EnsembleWalk as EnsembleWalk
+    from kngjax.samplers import Exact as Exact
+    from kngjax.samplers import LineGibbs as LineGibbs
+    from kngjax.samplers.run import draw as draw
+    from kngjax.sensitivity import Sensitivity as Sensitivity
+
+# Public names in reading order, by the room they live in. They are imported when first used, so that
+# `kngjax --help` loads no JAX.
+_ROOMS = {
+    "kngjax.losses": (
+        "QuantileLoss",
+        "SmoothedQuantileLoss",
+        "SquaredLoss",
+        "HuberLoss",
+        "PseudoHuberLoss",
+        "LogisticLoss",
+        "PoissonLoss",
+    ),
+    "kngjax.data": ("Bounds",),
+    "kngjax.domains": ("Box", "L1Ball", "L2Ball", "BaseMeasure"),
+    "kngjax.norms": ("L1", "L2", "LInf", "WeightedLInf", "Ellipsoid", "k_norm_noise"),
+    "kngjax.sensitivity": ("Sensitivity",),
+    "kngjax.accounting.guarantees": ("Adjacency", "Guarantee"),
+    "kngjax.mechanisms": ("KNG", "ExponentialMechanism"),
+    "kngjax.samplers": (
+        "Exact",
+        "LineGibbs",
+        "EnsembleWalk",
+        "CoordinateWalk",
+        "NUTS",
+        "HMC",
+        "CoordinateWalkKernel",
+    ),
+    "kngjax.release": ("release", "sample", "Release"),
+    "kngjax.samplers.run": ("draw",),
+    "kngjax.certificate": ("Certificate",),
+    "kngjax.diagnostics": ("Draws",),
+    "kngjax.randomness": ("research_key", "secure_key"),
+}
+_HOMES = {name: room for room, names in _ROOMS.items() for name in names}
+_SUBMODULES = ("audit", "terms")
+
+__all__ = [*_HOMES, *_SUBMODULES]  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    elif name in _SUBMODULES:
+        value = importlib.import_module(f"kngjax.{name}")
+    else:
+        raise AttributeError(f"module 'kngjax' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,30 @@
+"""Parameters as float64 arrays on the host, and the float64 scope in which releases are computed."""
+
+import jax
+import numpy as np
+from jaxtyping import Array, ArrayLike, Float
+
+Scalar = Float[Array, ""] | Float[np.ndarray, ""]
+Vector = Float[Array, " dimension"] | Float[np.ndarray, " dimension"]
+Matrix = Float[Array, "dimension dimension"] | Float[np.ndarray, "dimension dimension"]
+
+
+def parameter(value: ArrayLike) -> Array | np.ndarray:
+    """A numeric parameter as a NumPy float64 array; JAX arrays and tracers pass through unchanged.
+
+    On the host a parameter keeps its 53 bits whatever `jax_enable_x64` says, and as an array it is an argument of
+    compiled functions, so that one program serves every value.
+    """
+    if isinstance(value, jax.Array):
+        return value
+    return np.asarray(value, dtype=np.float64)
+
+
+def is_traced(*values: object) -> bool:
+    """Whether any of these is a tracer, whose value cannot be validated."""
+    return any(isinstance(value, jax.core.Tracer) for value in values)
+
+
+def float64():
+    """A context in which JAX computes in float64; let only NumPy arrays leave it."""
+    return jax.enable_x64(True)

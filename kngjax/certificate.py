@@ -1,0 +1,148 @@
+"""What was proved of a release, under which assumptions, by which sampler, and what a finite run leaves unproved."""
+
+import dataclasses
+import importlib.metadata
+import json
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from numpyro.distributions import Distribution
+
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.mechanisms import AbstractDensityMechanism
+from kngjax.samplers import AbstractSampler
+from kngjax.sensitivity import Sensitivity
+
+ASSUMPTIONS = (
+    "the bounds, the domain, epsilon and every other setting were fixed without looking at these data",
+    "whatever was done to the data before the call treated each record by itself",
+    "computation in real numbers: the effect of rounding in float64 is not covered",
+    "the operating system's random bytes are unpredictable and ChaCha20 is indistinguishable from random",
+    "only this value and this certificate are published: not run time, memory, logs, or owner-only diagnostics",
+)
+
+UNPROVED_OF_CHAINS = (
+    "the draw comes from a Markov chain after finitely many sweeps. The guarantee is a theorem about the chain's "
+    "limit law; how far the law of this draw is from it has not been bounded, so the delta of this release is unknown",
+    "the chain started at a draw from the limit law about the non-private estimate, which is computed from the private "
+    "data; its step sizes, directions and length are functions of public quantities",
+    "convergence diagnostics of such chains are evidence, not proof, and are not part of a release",
+)
+
+
+def describe(part: Any) -> Any:
+    """A JSON-ready description of a part made of public settings: its type with its fields, arrays as lists."""
+    if isinstance(part, eqx.Module):
+        fields = {field.name: describe(getattr(part, field.name)) for field in dataclasses.fields(part)}
+        return {"type": type(part).__name__, **fields}
+    if isinstance(part, Distribution):
+        fields = {name: describe(getattr(part, name)) for name in part.arg_constraints if hasattr(part, name)}
+        return {"type": type(part).__name__, **fields}
+    if isinstance(part, jax.Array | np.ndarray | np.generic):
+        return np.asarray(part).tolist()
+    if part is None or isinstance(part, bool | int | float):
+        return part
+    return str(part)
+
+
+@dataclasses.dataclass(frozen=True)
+class Certificate:
+    """The statement that goes with a released value. Everything in it is public.
+
+    **Arguments:**
+
+    - `mechanism`: its type and all its public settings.
+    - `guarantee`: of one draw from exactly the mechanism's law.
+    - `sensitivity`: Δ with its derivation.
+    - `sampler`: its type and public settings. `reason`: why it was taken, from public facts alone.
+    - `exact`: whether the sampler draws from exactly that law, in real arithmetic.
+    - `assumptions`, `unproved`: what the guarantee rests on, and what nobody has proved of this release.
+    - `versions`: of the packages that computed it.
+    """
+
+    mechanism: dict[str, Any]
+    guarantee: Guarantee
+    sensitivity: Sensitivity
+    sampler: dict[str, Any]
+    reason: str
+    exact: bool
+    assumptions: tuple[str, ...]
+    unproved: tuple[str, ...]
+    versions: dict[str, str]
+
+    @classmethod
+    def of(
+        cls, mechanism: AbstractDensityMechanism, sampler: AbstractSampler, reason: str, dimension: int
+    ) -> "Certificate":
+        """The certificate of one draw from this mechanism by this sampler. Computed from public settings alone."""
+        return cls(
+            mechanism=describe(mechanism),
+            guarantee=mechanism.guarantee,
+            sensitivity=mechanism.sensitivity_for(dimension),
+            sampler=describe(sampler),
+            reason=reason,
+            exact=sampler.is_exact,
+            assumptions=ASSUMPTIONS,
+            unproved=() if sampler.is_exact else UNPROVED_OF_CHAINS,
+            versions={name: importlib.metadata.version(name) for name in ("kngjax", "jax", "numpyro")},
+        )
+
+    @property
+    def epsilon(self) -> float | None:
+        """The ε that is proved for this very release; None where a chain leaves it unproved."""
+        return self.guarantee.epsilon if self.exact else None
+
+    @property
+    def delta(self) -> float:
+        """0 for an exact draw; NaN, unknown, for a chain's."""
+        return 0.0 if self.exact else float("nan")
+
+    def summary(self) -> str:
+        """One line for a table."""
+        sampler = self.sampler["type"]
+        if self.exact:
+            return f"{sampler}: proved {self.guarantee.explain()}"
+        return f"{sampler} (Markov chain): its limit law is {self.guarantee.explain()}; this finite run is not proved"
+
+    def explain(self) -> str:
+        """The certificate as text for a reader who knows statistics."""
+        if self.exact:
+            proved = f"Proved: this value is one draw from exactly the mechanism's law, which is {self.guarantee.explain()}."
+        else:
+            proved = (
+                f"Proved: the mechanism's law is {self.guarantee.explain()}. Not proved: that this value, which a "
+                "Markov chain approximates, follows that law."
+            )
+        lines = [
+            f"Mechanism: {self.mechanism['type']} with {self.mechanism['loss']['type']} on "
+            f"{self.mechanism['domain']['type']}.",
+            proved,
+            f"Sensitivity: {self.sensitivity.value:.6g}, since {self.sensitivity.derivation}",
+            f"Sampler: {json.dumps(self.sampler)}. {self.reason}",
+            *(f"Assumed: {assumption}." for assumption in self.assumptions),
+            *(f"Not proved: {statement}." for statement in self.unproved),
+            "Computed by " + ", ".join(f"{name} {version}" for name, version in self.versions.items()) + ".",
+        ]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready dictionary; what is unknown is null."""
+        fields = dataclasses.asdict(self)
+        proved = {"epsilon": self.epsilon, "delta": 0.0 if self.exact else None}
+        return {**fields, "guarantee": self.guarantee.to_dict(), "proved_of_this_release": proved}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Certificate":
+        """The inverse of `to_dict`."""
+        fields = {name: value for name, value in fields.items() if name != "proved_of_this_release"}
+        return cls(
+            **{
+                **fields,
+                "guarantee": Guarantee.from_dict(fields["guarantee"]),
+                "sensitivity": Sensitivity(**fields["sensitivity"]),
+                "assumptions": tuple(fields["assumptions"]),
+                "unproved": tuple(fields["unproved"]),
+            }
+        )

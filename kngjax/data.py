@@ -1,0 +1,234 @@
+"""Public bounds, and the one place that validates and clips private records.
+
+Every data path of the package goes through `prepare`: what the sensitivity proof assumes of a record is what this
+file enforces, once. Bounds are promises made in public before the data were seen.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import narwhals as nw
+import numpy as np
+from jaxtyping import Array, Float
+
+from kngjax._arrays import Scalar, is_traced, parameter
+from kngjax._frames import to_array
+
+NOT_FINITE = (
+    "the data contain missing, NaN or infinite values: impute or drop such records before the call, by a rule that looks "
+    "at one record at a time"
+)
+
+Side = Float[Array, "*columns"] | Float[np.ndarray, "*columns"]
+
+
+class Bounds(eqx.Module):
+    """Public bounds of one record: x_j ∈ [lower_j, upper_j] for each column and y ∈ [y_lower, y_upper].
+
+    **Arguments:**
+
+    - `x`: a pair (lower, upper) of scalars, which broadcast over the columns, or of arrays of shape (columns,).
+        None if there are no columns: the intercept is then the whole model.
+    - `y`: a pair of scalars, or None where the loss needs no bound on the response.
+    - `intercept`: whether the model starts with a constant column of ones, which the data do not contain.
+
+    Everything here is public. Bounds taken from the data, such as their minimum and maximum, void the guarantee.
+    Raises ValueError for bounds that are reversed, equal to zero on both sides, or not finite.
+    """
+
+    x_lower: Side | None
+    x_upper: Side | None
+    y_lower: Scalar | None
+    y_upper: Scalar | None
+    intercept: bool = eqx.field(static=True)
+
+    def __init__(self, x: Any = None, y: Any = None, intercept: bool = True):
+        self.x_lower, self.x_upper = _pair("x", x)
+        self.y_lower, self.y_upper = _pair("y", y)
+        self.intercept = bool(intercept)
+
+    def __check_init__(self):
+        if self.x_lower is None and not self.intercept:
+            raise ValueError(
+                "with neither x nor an intercept there is nothing to estimate: give bounds for x"
+            )
+        if self.y_lower is not None and np.ndim(self.y_lower):
+            raise ValueError("the bounds of y must be two scalars: (lower, upper)")
+
+    @property
+    def columns(self) -> int | None:
+        """The number of columns of X, without the intercept; None if scalar bounds leave it open."""
+        if self.x_lower is None or self.x_upper is None:
+            return 0
+        sizes = [np.shape(side)[-1] for side in (self.x_lower, self.x_upper) if np.ndim(side)]
+        return max(sizes, default=None)
+
+    @property
+    def dimension(self) -> int | None:
+        """The number of coefficients; None if scalar bounds leave it open."""
+        return None if self.columns is None else self.columns + self.intercept
+
+    def features(self, dimension: int) -> tuple[Any, Any]:
+        """Lower and upper bounds of the d features, with the intercept's (1, 1) first."""
+        columns = dimension - self.intercept
+        one = jnp.ones(int(self.intercept))
+        if self.x_lower is None or self.x_upper is None:
+            return one, one
+        lower, upper = (jnp.broadcast_to(side, (columns,)) for side in (self.x_lower, self.x_upper))
+        return jnp.concatenate([one, lower]), jnp.concatenate([one, upper])
+
+
+def _pair(name: str, pair: Any) -> tuple[Any, Any]:
+    if pair is None:
+        return None, None
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise ValueError(f"the bounds of {name} must be a pair (lower, upper), got {pair!r}")
+    lower, upper = (parameter(side) for side in pair)
+    if np.ndim(lower) > 1 or np.ndim(upper) > 1:
+        raise ValueError(f"the bounds of {name} must be scalars or have one value a column")
+    if np.ndim(lower) and np.ndim(upper) and np.shape(lower) != np.shape(upper):
+        raise ValueError(
+            f"the bounds of {name} have {np.size(lower)} lower and {np.size(upper)} upper values"
+        )
+    if is_traced(lower, upper):
+        return lower, upper
+    lower_values, upper_values = np.asarray(lower), np.asarray(upper)
+    if not (np.all(np.isfinite(lower_values)) and np.all(np.isfinite(upper_values))):
+        raise ValueError(f"the bounds of {name} must be finite, got {pair!r}")
+    if np.any(lower_values > upper_values):
+        raise ValueError(
+            f"the bounds of {name} are reversed: lower {lower_values} is above upper {upper_values}"
+        )
+    if name == "x" and np.any((lower_values == 0) & (upper_values == 0)):
+        raise ValueError("a column of x with bounds (0, 0) carries no information: leave it out")
+    if name == "y" and np.any(lower_values == upper_values):
+        raise ValueError(f"the bounds of y are equal, {pair!r}: the response would be constant")
+    return lower, upper
+
+
+class Records(eqx.Module):
+    """Validated, clipped records: the design (intercept first) and the response. Private.
+
+    **Arguments:** `x`: shape (n, d); `y`: shape (n,).
+    """
+
+    x: Float[Array, "records dimension"] | Float[np.ndarray, "records dimension"]
+    y: Float[Array, " records"] | Float[np.ndarray, " records"]
+
+    @property
+    def dimension(self) -> int:
+        return self.x.shape[-1]
+
+
+class QuadraticSummary(eqx.Module):
+    """All that the squared loss needs of the records, whatever their number. Private.
+
+    **Arguments:** `count`: n; `gram`: X'X, shape (d, d); `moment`: X'y, shape (d,); `sum_of_squares`: y'y.
+    """
+
+    count: Scalar
+    gram: Float[Array, "dimension dimension"] | Float[np.ndarray, "dimension dimension"]
+    moment: Float[Array, " dimension"] | Float[np.ndarray, " dimension"]
+    sum_of_squares: Scalar
+
+    @property
+    def dimension(self) -> int:
+        return self.moment.shape[-1]
+
+
+Data = Records | QuadraticSummary
+
+
+def prepare(bounds: Bounds, X: Any, y: Any) -> Records:
+    """Validated records, clipped to the bounds, with the intercept's column in front.
+
+    **Arguments:**
+
+    - `bounds`: public.
+    - `X`: shape (n, columns): a NumPy or JAX array, a pandas or polars data frame, a pyarrow table; None or no
+        columns for a model of the intercept alone. Private. Without a constant column of its own if
+        `bounds.intercept`.
+    - `y`: shape (n,): an array or a series of one of these. Private.
+
+    Clipping acts on each record alone, so it cannot raise the sensitivity; it is silent, since how many records it
+    touched is private. Raises TypeError for what is not numbers, ValueError for empty data, NaN or infinities,
+    and shapes that do not fit the bounds or each other. No message contains a value of the data.
+    """
+    response = _numbers("y", y)
+    if response.ndim != 1:
+        raise ValueError(
+            f"y must have shape (n,), got {response.shape}: pass one column, as a series or 1-d array"
+        )
+    columns = _numbers("X", X) if X is not None else np.empty((response.size, 0))
+    if columns.ndim != 2:
+        raise ValueError(
+            f"X must have shape (n, columns), got {columns.shape}: for one column use X.reshape(-1, 1)"
+        )
+    if response.size == 0 or columns.shape[0] == 0:
+        raise ValueError("the data are empty: there is no record to release an estimate from")
+    if columns.shape[0] != response.size:
+        raise ValueError(
+            f"X has {columns.shape[0]} rows and y has {response.size}: they must be the same records"
+        )
+    if bounds.x_lower is None and columns.shape[1] != 0:
+        raise ValueError(f"X has {columns.shape[1]} columns but bounds.x is None: give their public bounds")
+    if bounds.columns is not None and columns.shape[1] != bounds.columns:
+        raise ValueError(f"X has {columns.shape[1]} columns and bounds.x is for {bounds.columns}")
+    if bounds.columns is None and columns.shape[1] == 0:
+        raise ValueError("X has no columns but bounds.x is given: pass the columns, or bounds.x=None")
+    if not (np.all(np.isfinite(columns)) and np.all(np.isfinite(response))):
+        raise ValueError(NOT_FINITE)
+    if bounds.x_lower is not None:
+        columns = np.clip(columns, np.asarray(bounds.x_lower), np.asarray(bounds.x_upper))
+    if bounds.y_lower is not None:
+        response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
+    ones = np.ones((response.size, int(bounds.intercept)))
+    return Records(
+        np.ascontiguousarray(np.concatenate([ones, columns], axis=1)), np.ascontiguousarray(response)
+    )
+
+
+def _numbers(name: str, values: Any) -> np.ndarray:
+    if values is None:
+        raise ValueError(f"{name} is missing")
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array: fill or drop the masked entries before the call")
+    native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame):
+        unfit = [column for column in native.columns if not _is_numeric(native[column].dtype)]
+        if unfit:
+            raise TypeError(
+                f"columns {unfit} of {name} are not numbers: encode categories with public levels "
+                "(kngjax.terms.Categorical) or leave the columns out"
+            )
+        columns = [to_array(native[column], NOT_FINITE).astype(np.float64) for column in native.columns]
+        return np.column_stack(columns or [np.empty((len(native), 0))])
+    if isinstance(native, nw.Series):
+        if not _is_numeric(native.dtype):
+            raise TypeError(f"{name} is not a series of numbers but of {native.dtype}")
+        return to_array(native, NOT_FINITE).astype(np.float64)
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"{name} must hold real numbers, got an array of dtype {array.dtype}")
+    return array.astype(np.float64)
+
+
+def _is_numeric(dtype: nw.dtypes.DType) -> bool:
+    return dtype.is_numeric() or dtype == nw.Boolean
+
+
+def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
+    """The fraction of records outside the bounds, for each column of X and for y. Owner-only: not a private release.
+
+    Returns `{"x": shape (columns,), "y": float}`.
+    """
+    response = _numbers("y", y)
+    columns = _numbers("X", X) if X is not None else np.empty((response.size, 0))
+    x = np.zeros(columns.shape[1])
+    if bounds.x_lower is not None and bounds.x_upper is not None:
+        x = np.mean((columns < np.asarray(bounds.x_lower)) | (columns > np.asarray(bounds.x_upper)), axis=0)
+    outside = 0.0
+    if bounds.y_lower is not None and bounds.y_upper is not None:
+        outside = float(np.mean((response < float(bounds.y_lower)) | (response > float(bounds.y_upper))))
+    return {"x": x, "y": outside}

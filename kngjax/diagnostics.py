@@ -1,0 +1,93 @@
+"""Draws for the owner's eyes: ArviZ data, R-hat, effective sample sizes, trace and rank plots.
+
+Everything here is computed from private data and nothing of it is a private release.
+"""
+
+import dataclasses
+import pathlib
+from typing import Any, NoReturn
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.samplers.base import Info
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Draws:
+    """Research draws: OWNER ONLY. Publish a `Release` instead.
+
+    **Arguments:** `theta`: shape (chains, draws, d). `sampler`: its name. `info`: per kept sweep, shape (chains, draws);
+    None for independent draws.
+    """
+
+    theta: Float[np.ndarray, "chains draws dimension"]
+    sampler: str
+    info: Info | None = None
+
+    def __repr__(self) -> str:
+        chains, draws, dimension = self.theta.shape
+        return (
+            f"<Draws by {self.sampler}: {chains} chains x {draws} draws x {dimension} coefficients; OWNER ONLY, "
+            "computed from private data, not a release>"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "Draws are computed from private data and are not pickled: call save_for_owner(path) if the owner keeps them"
+        )
+
+    def save_for_owner(self, path: str | pathlib.Path) -> None:
+        """Writes the draws to a NumPy file; whoever reads it sees private information."""
+        np.savez(path, theta=self.theta, sampler=np.asarray(self.sampler))
+
+    def _dataset(self) -> Any:
+        import xarray
+
+        return xarray.Dataset({"theta": (("chain", "draw", "coefficient"), self.theta)})
+
+    def to_arviz(self) -> Any:
+        """The draws for ArviZ: an InferenceData in ArviZ 0.x, a DataTree in 1.x, with groups posterior and sample_stats."""
+        import arviz
+        import xarray
+
+        groups = {"posterior": self._dataset()}
+        if self.info is not None:
+            names = {"log_density": "lp", "acceptance": "acceptance_rate", "num_steps": "n_steps"}
+            stats = {names.get(name, name): part for name, part in self.info._asdict().items()}
+            groups["sample_stats"] = xarray.Dataset(
+                {name: (("chain", "draw"), part) for name, part in stats.items()}
+            )
+        if int(arviz.__version__.split(".")[0]) >= 1:
+            return xarray.DataTree.from_dict(groups)
+        return arviz.InferenceData(**groups)
+
+    def rhat(self) -> Float[np.ndarray, " dimension"]:
+        """Rank-normalised split R-hat of each coefficient (Vehtari et al. 2021); below 1.01 is good, needs 2 chains."""
+        import arviz
+
+        return np.asarray(arviz.rhat(self._dataset())["theta"])
+
+    def ess(self, method: str = "bulk") -> Float[np.ndarray, " dimension"]:
+        """Effective sample size of each coefficient, "bulk" or "tail"."""
+        import arviz
+
+        return np.asarray(arviz.ess(self._dataset(), method=method)["theta"])
+
+    def summary(self) -> Any:
+        """ArviZ's table of means, deviations, Monte Carlo errors, R-hat and effective sample sizes."""
+        import arviz
+
+        return arviz.summary(self.to_arviz())
+
+    def plot_trace(self, **options: Any) -> Any:
+        """ArviZ's trace plot."""
+        import arviz
+
+        return arviz.plot_trace(self.to_arviz(), **options)
+
+    def plot_rank(self, **options: Any) -> Any:
+        """ArviZ's rank plot: uniform ranks in every chain mean that the chains agree."""
+        import arviz
+
+        return arviz.plot_rank(self.to_arviz(), **options)

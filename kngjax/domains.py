@@ -1,0 +1,339 @@
+"""Domains Θ of the parameter and the base measures ν on them: L1Ball, L2Ball, Box, any proper NumPyro distribution.
+
+A density mechanism draws θ from exp(-c·score(θ)) ν(dθ). Scores such as the gradient norm of the quantile loss are
+bounded, so ν must have finite mass; here it always is a probability: uniform on a bounded convex body or a proper
+distribution. The base measure is public: it must not be chosen by looking at the data.
+"""
+
+import abc
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro.distributions as dist
+import optax.projections
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from numpyro.distributions import constraints
+from numpyro.distributions.transforms import Transform, biject_to
+
+from kngjax import norms
+from kngjax._arrays import Scalar, Vector, is_traced, parameter
+from kngjax._balls import UniformBall
+
+Interval = tuple[Float[Array, "..."], Float[Array, "..."]]
+
+
+class AbstractDomain(eqx.Module):
+    """A public set Θ ⊂ R^d with a probability measure ν on it."""
+
+    @abc.abstractmethod
+    def distribution(self, dimension: int) -> dist.Distribution:
+        """ν as a NumPyro distribution on R^d; its support is Θ."""
+
+    @abc.abstractmethod
+    def contains(self, theta: Vector) -> Bool[Array, ""]:
+        """Whether θ lies in Θ."""
+
+    @abc.abstractmethod
+    def project(self, theta: Vector) -> Float[Array, " dimension"]:
+        """The point of Θ nearest to θ in Euclidean distance; raises TypeError where none is known."""
+
+    @abc.abstractmethod
+    def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
+        """The smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper: infinite if Θ is unbounded."""
+
+    @abc.abstractmethod
+    def chord(self, theta: Vector, direction: Vector) -> Interval:
+        """The smallest and the largest t for which θ + t·direction lies in Θ, for θ in Θ and a direction ≠ 0."""
+
+    @abc.abstractmethod
+    def widths(self, dimension: int) -> Float[Array, " dimension"]:
+        """A public length scale of Θ along each coordinate: its full width where it is bounded."""
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether ν is constant on Θ."""
+        return True
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether Θ is bounded."""
+        return True
+
+    @property
+    def dimension(self) -> int | None:
+        """The dimension that the domain's parameters fix; None if scalars broadcast over the columns."""
+        return None
+
+    def log_density(self, theta: Vector) -> Float[Array, ""]:
+        """log ν(θ), normalised; -inf outside Θ."""
+        theta = jnp.asarray(theta)
+        dimension = theta.shape[-1]
+        inside = self.contains(theta)
+        # Evaluated where it is defined: outside their support NumPyro's densities may be NaN, and so may gradients.
+        supported = jnp.where(inside, theta, self.interior_point(dimension))
+        return jnp.where(inside, self.distribution(dimension).log_prob(supported), -jnp.inf)
+
+    def draw(
+        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
+    ) -> Float[Array, "*shape dimension"]:
+        """Independent draws from ν."""
+        return self.distribution(dimension).sample(key, shape)
+
+    def bijector(self, dimension: int) -> Transform:
+        """NumPyro's smooth bijection from R^d onto the interior of Θ."""
+        return biject_to(self.distribution(dimension).support)
+
+    def interior_point(self, dimension: int) -> Float[Array, " dimension"]:
+        """A public point well inside Θ: the image of 0 under the bijector."""
+        return self.bijector(dimension)(jnp.zeros(dimension))
+
+    def into_interior(self, theta: Vector, shrink: float = 0.95) -> Float[Array, " dimension"]:
+        """θ, projected onto Θ and, unless it was well inside, drawn towards `interior_point`.
+
+        The nearest point of Θ often lies on its boundary, where the bijector is infinite and chains start badly.
+        """
+        theta = jnp.asarray(theta)
+        centre = self.interior_point(theta.shape[-1])
+        stretched = centre + (theta - centre) / shrink
+        inside = centre + shrink * (self.project(theta) - centre)
+        return jnp.where(self.contains(stretched), theta, inside)
+
+
+class _AbstractBall(AbstractDomain):
+    radius: eqx.AbstractVar[Scalar]
+
+    def __check_init__(self):
+        if not is_traced(self.radius) and not (0 < float(self.radius) < np.inf):
+            raise ValueError(
+                f"the radius must be positive and finite, got {float(self.radius)}: an unbounded domain makes "
+                "the density improper"
+            )
+
+    def widths(self, dimension: int) -> Float[Array, " dimension"]:
+        return jnp.full(dimension, 2.0 * self.radius)
+
+
+class L1Ball(_AbstractBall):
+    """The uniform measure on Θ = {θ : Σ_j |θ_j| ≤ radius}.
+
+    **Arguments:** `radius`: positive, in the units of θ. Public.
+    """
+
+    radius: Scalar = eqx.field(converter=parameter)
+
+    def distribution(self, dimension: int) -> dist.Distribution:
+        return UniformBall(self.radius, dimension, norms.L1)
+
+    def contains(self, theta: Vector) -> Bool[Array, ""]:
+        return norms.L1()(theta) <= self.radius
+
+    def project(self, theta: Vector) -> Float[Array, " dimension"]:
+        return optax.projections.projection_l1_ball(jnp.asarray(theta), self.radius)
+
+    def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
+        """± radius · max_j |x_j|, by Hölder's inequality."""
+        reach = self.radius * jnp.max(jnp.maximum(jnp.abs(lower), jnp.abs(upper)))
+        return -reach, reach
+
+    def chord(self, theta: Vector, direction: Vector) -> Interval:
+        """Newton's method from outside on t ↦ ‖θ + tv‖_1 - radius, convex and piecewise linear: exact in d + 1 steps."""
+        theta, direction = jnp.asarray(theta), jnp.asarray(direction)
+        far = (self.radius + jnp.sum(jnp.abs(theta))) / jnp.sum(jnp.abs(direction))
+
+        def closer(_, t):
+            point = theta + t * direction
+            excess, slope = jnp.sum(jnp.abs(point)) - self.radius, jnp.sum(jnp.sign(point) * direction)
+            moves = (excess > 0) & (slope * t > 0)
+            return jnp.where(moves, t - excess / jnp.where(moves, slope, 1.0), t)
+
+        ends = [jax.lax.fori_loop(0, theta.shape[0] + 2, closer, side * far) for side in (-1.0, 1.0)]
+        return jnp.minimum(ends[0], 0.0), jnp.maximum(ends[1], 0.0)
+
+
+class L2Ball(_AbstractBall):
+    """The uniform measure on Θ = {θ : (Σ_j θ_j²)^½ ≤ radius}.
+
+    **Arguments:** `radius`: positive, in the units of θ. Public.
+    """
+
+    radius: Scalar = eqx.field(converter=parameter)
+
+    def distribution(self, dimension: int) -> dist.Distribution:
+        return UniformBall(self.radius, dimension, norms.L2)
+
+    def contains(self, theta: Vector) -> Bool[Array, ""]:
+        return norms.L2()(theta) <= self.radius
+
+    def project(self, theta: Vector) -> Float[Array, " dimension"]:
+        return optax.projections.projection_l2_ball(jnp.asarray(theta), self.radius)
+
+    def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
+        """± radius · ‖x‖_2, by the Cauchy-Schwarz inequality."""
+        reach = self.radius * jnp.linalg.norm(jnp.maximum(jnp.abs(lower), jnp.abs(upper)))
+        return -reach, reach
+
+    def chord(self, theta: Vector, direction: Vector) -> Interval:
+        """The roots of |θ + tv|² = radius²."""
+        theta, direction = jnp.asarray(theta), jnp.asarray(direction)
+        square = direction @ direction
+        middle = -(theta @ direction) / square
+        half = jnp.sqrt(jnp.maximum(middle**2 + (self.radius**2 - theta @ theta) / square, 0.0))
+        return middle - half, middle + half
+
+
+class Box(AbstractDomain):
+    """The uniform measure on Θ = {θ : lower_j ≤ θ_j ≤ upper_j}.
+
+    **Arguments:** `lower`, `upper`: scalars, which broadcast over the coefficients, or shape (d,), with the
+    intercept first; finite, in the units of θ. Public.
+    """
+
+    lower: Float[Array, "*columns"] | Float[np.ndarray, "*columns"] = eqx.field(converter=parameter)
+    upper: Float[Array, "*columns"] | Float[np.ndarray, "*columns"] = eqx.field(converter=parameter)
+
+    def __check_init__(self):
+        if np.ndim(self.lower) > 1 or np.ndim(self.upper) > 1:
+            raise ValueError("lower and upper of a Box must be scalars or have one value a coefficient")
+        if is_traced(self.lower, self.upper):
+            return
+        lower, upper = np.asarray(self.lower), np.asarray(self.upper)
+        if lower.ndim and upper.ndim and lower.shape != upper.shape:
+            raise ValueError(f"lower has {lower.size} values and upper {upper.size}: a Box needs one of each")
+        if not (np.all(np.isfinite(lower)) and np.all(np.isfinite(upper))):
+            raise ValueError(
+                "lower and upper of a Box must be finite: an unbounded domain makes the density improper"
+            )
+        if not np.all(lower < upper):
+            raise ValueError(f"lower must be below upper in a Box, got lower={lower} and upper={upper}")
+
+    @property
+    def dimension(self) -> int | None:
+        return max((np.shape(side)[-1] for side in (self.lower, self.upper) if np.ndim(side)), default=None)
+
+    def _sides(self, dimension: int) -> Interval:
+        return jnp.broadcast_to(self.lower, (dimension,)), jnp.broadcast_to(self.upper, (dimension,))
+
+    def distribution(self, dimension: int) -> dist.Distribution:
+        return dist.Uniform(*self._sides(dimension)).to_event(1)
+
+    def contains(self, theta: Vector) -> Bool[Array, ""]:
+        lower, upper = self._sides(np.shape(theta)[-1])
+        return jnp.all((lower <= theta) & (theta <= upper))
+
+    def project(self, theta: Vector) -> Float[Array, " dimension"]:
+        theta = jnp.asarray(theta)
+        return optax.projections.projection_box(theta, *self._sides(theta.shape[-1]))
+
+    def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
+        """The sum over coordinates of the extreme products of two intervals."""
+        theta_lower, theta_upper = self._sides(np.shape(lower)[-1])
+        products = jnp.stack([a * b for a in (lower, upper) for b in (theta_lower, theta_upper)])
+        return jnp.sum(jnp.min(products, axis=0)), jnp.sum(jnp.max(products, axis=0))
+
+    def chord(self, theta: Vector, direction: Vector) -> Interval:
+        theta, direction = jnp.asarray(theta), jnp.asarray(direction)
+        still = direction == 0
+        ends = [(side - theta) / jnp.where(still, 1.0, direction) for side in self._sides(theta.shape[-1])]
+        lower = jnp.where(still, -jnp.inf, jnp.minimum(*ends))
+        upper = jnp.where(still, jnp.inf, jnp.maximum(*ends))
+        return jnp.max(lower), jnp.min(upper)
+
+    def widths(self, dimension: int) -> Float[Array, " dimension"]:
+        lower, upper = self._sides(dimension)
+        return upper - lower
+
+
+class BaseMeasure(AbstractDomain):
+    """Any proper NumPyro distribution as base measure; Θ is its support.
+
+    **Arguments:** `base`: a continuous distribution with event shape (d,), or a scalar one, which serves as the
+    law of each coefficient independently. Public: a prior, not something fitted to the data.
+    """
+
+    base: dist.Distribution
+
+    def __check_init__(self):
+        if isinstance(self.base, dist.ImproperUniform):
+            raise ValueError(
+                "ImproperUniform has infinite mass, so the density of the mechanism is improper: "
+                "give a proper distribution, or a bounded L1Ball, L2Ball or Box"
+            )
+        if self.base.support is None or self.base.support.is_discrete:
+            raise ValueError(
+                "the base measure must be continuous: densities are with respect to Lebesgue measure"
+            )
+        if len(self.base.batch_shape) + len(self.base.event_shape) > 1:
+            raise ValueError(
+                f"the base measure must be a law on R^d, got batch shape {self.base.batch_shape} "
+                f"and event shape {self.base.event_shape}"
+            )
+
+    @property
+    def is_uniform(self) -> bool:
+        return False
+
+    @property
+    def is_bounded(self) -> bool:
+        return False
+
+    @property
+    def dimension(self) -> int | None:
+        shape = self.base.batch_shape + self.base.event_shape
+        return shape[0] if shape else None
+
+    def distribution(self, dimension: int) -> dist.Distribution:
+        if self.base.event_shape:
+            return self.base
+        return self.base.expand((dimension,)).to_event(1)
+
+    def contains(self, theta: Vector) -> Bool[Array, ""]:
+        theta = jnp.asarray(theta)
+        support = self.distribution(theta.shape[-1]).support
+        return jnp.all(support(theta))
+
+    def project(self, theta: Vector) -> Float[Array, " dimension"]:
+        if self.base.support is constraints.real or self.base.support is constraints.real_vector:
+            return jnp.asarray(theta)
+        raise TypeError("no Euclidean projection is known onto the support of this base measure")
+
+    def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
+        """Infinite: sensitivities that need a bound on x'θ ask for a bounded domain."""
+        return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
+
+    def chord(self, theta: Vector, direction: Vector) -> Interval:
+        return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
+
+    def draw(
+        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
+    ) -> Float[Array, "*shape dimension"]:
+        distribution = self.distribution(dimension)
+        keys = jax.random.split(key, shape)
+        return (
+            jnp.vectorize(distribution.sample, signature="()->(d)")(keys)
+            if shape
+            else distribution.sample(key)
+        )
+
+    def widths(self, dimension: int) -> Float[Array, " dimension"]:
+        """Eight standard deviations, or 20 where the variance is infinite or unknown."""
+        try:
+            deviation = jnp.sqrt(self.distribution(dimension).variance)
+        except NotImplementedError:
+            return jnp.full(dimension, 20.0)
+        return jnp.where(jnp.isfinite(deviation), 8.0 * deviation, 20.0)
+
+    def interior_point(self, dimension: int) -> Float[Array, " dimension"]:
+        """The mean where it is finite, else the image of 0 under the bijector."""
+        fallback = self.bijector(dimension)(jnp.zeros(dimension))
+        try:
+            mean = self.distribution(dimension).mean
+        except NotImplementedError:
+            return fallback
+        return jnp.where(jnp.all(jnp.isfinite(mean)), mean, fallback)
+
+    def into_interior(self, theta: Vector, shrink: float = 0.95) -> Float[Array, " dimension"]:
+        """θ if it lies in the support, else `interior_point`."""
+        theta = jnp.asarray(theta)
+        return jnp.where(self.contains(theta), theta, self.interior_point(theta.shape[-1]))

@@ -1,0 +1,129 @@
+"""What a loss is: functions of one record's linear predictor η = x'θ and response y, and declared facts about them.
+
+The loss of the data is ℓ_n(θ; D) = Σ_i ρ(x_i'θ, y_i), a sum and never a mean. One record's gradient is s·x with the
+scalar score s = ∂ρ/∂η, so all that a sensitivity proof needs of a loss is the interval that s can lie in.
+"""
+
+import abc
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kngjax._arrays import Vector
+from kngjax.data import Data, Records
+
+Number = Float[Array, ""] | Float[np.ndarray, ""] | float
+Interval = tuple[Number, Number]
+
+
+class AbstractLoss(eqx.Module):
+    """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ.
+
+    `carry` is what samplers keep of θ and update when one coordinate moves: for records the linear predictors,
+    so that the pass over X'θ is never repeated; for a sufficient statistic the gradient itself.
+    """
+
+    needs_response_bounds: ClassVar[bool] = False
+    value_needs_response_bounds: ClassVar[bool] = True
+    score_is_piecewise_constant: ClassVar[bool] = False
+    is_quadratic: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
+        """ρ(η, y) of one record."""
+
+    @abc.abstractmethod
+    def record_score(self, predictor: Number, response: Number) -> Float[Array, ""]:
+        """s = ∂ρ/∂η of one record; its gradient is s·x."""
+
+    @abc.abstractmethod
+    def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
+        """∂²ρ/∂η² of one record."""
+
+    @abc.abstractmethod
+    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
+        """[a, b] that contains the score for every η and y in these intervals; the reason is in the docstring."""
+
+    @abc.abstractmethod
+    def value_interval(self, predictor: Interval, response: Interval) -> Interval:
+        """The range of ρ over η and y in these intervals."""
+
+    def check_response(self, response: np.ndarray) -> None:
+        """Raises ValueError if the responses cannot be what this loss models. Names no value."""
+        return None
+
+    def summarise(self, records: Records) -> Data:
+        """The least that the loss needs of the records: a sufficient statistic where there is one."""
+        return records
+
+    def carry(self, theta: Vector, data: Data) -> Array:
+        """What to keep of θ: here the linear predictors Xθ, shape (n,)."""
+        return _records(data).x @ jnp.asarray(theta)
+
+    def moved(self, carry: Array, data: Data, coordinate: int | Array, step: Number) -> Array:
+        """The carry after θ_coordinate grew by `step`, in O(n)."""
+        return carry + step * jnp.asarray(_records(data).x)[:, coordinate]
+
+    def gradient_from(self, carry: Array, data: Data) -> Float[Array, " dimension"]:
+        """∇ℓ_n = Σ_i s_i x_i from the carry."""
+        records = _records(data)
+        return jax.vmap(self.record_score)(carry, jnp.asarray(records.y)) @ records.x
+
+    def value_from(self, carry: Array, theta: Vector, data: Data) -> Float[Array, ""]:
+        """ℓ_n = Σ_i ρ(η_i, y_i) from the carry."""
+        return jnp.sum(jax.vmap(self.record_value)(carry, jnp.asarray(_records(data).y)))
+
+    def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
+        """∇ℓ_n(θ; D), shape (d,)."""
+        return self.gradient_from(self.carry(theta, data), data)
+
+    def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """ℓ_n(θ; D)."""
+        return self.value_from(self.carry(theta, data), theta, data)
+
+    def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
+        """∇²ℓ_n(θ; D) = Σ_i ρ''_i x_i x_i', shape (d, d)."""
+        records = _records(data)
+        curvatures = jax.vmap(self.record_curvature)(self.carry(theta, data), jnp.asarray(records.y))
+        x = jnp.asarray(records.x)
+        return (x * curvatures[:, None]).T @ x
+
+
+class AbstractResidualLoss(AbstractLoss):
+    """A loss of the residual r = y - η alone, convex in r."""
+
+    @abc.abstractmethod
+    def residual_value(self, residual: Number) -> Float[Array, ""]:
+        """ρ(r)."""
+
+    @abc.abstractmethod
+    def residual_slope(self, residual: Number) -> Float[Array, ""]:
+        """dρ/dr, so that the score is its negative."""
+
+    @abc.abstractmethod
+    def residual_minimiser(self) -> Number:
+        """The r at which ρ is smallest."""
+
+    def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
+        return self.residual_value(response - predictor)
+
+    def record_score(self, predictor: Number, response: Number) -> Float[Array, ""]:
+        return -self.residual_slope(response - predictor)
+
+    def value_interval(self, predictor: Interval, response: Interval) -> Interval:
+        """Largest at an end of the residual's range, by convexity; smallest at the minimiser or the end nearest it."""
+        lower, upper = response[0] - predictor[1], response[1] - predictor[0]
+        ends = jnp.maximum(self.residual_value(lower), self.residual_value(upper))
+        return self.residual_value(jnp.clip(self.residual_minimiser(), lower, upper)), ends
+
+
+def _records(data: Data) -> Records:
+    if not isinstance(data, Records):
+        raise TypeError(
+            f"this loss needs the records, not a {type(data).__name__}: prepare the data with a mechanism of this loss"
+        )
+    return data

@@ -1,0 +1,76 @@
+"""Huber's loss and its smooth form: robust regression with no bound on the response."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kngjax._arrays import Scalar, is_traced, parameter
+from kngjax.losses.base import AbstractResidualLoss, Interval, Number
+
+
+def _check_threshold(k: Scalar) -> None:
+    if not is_traced(k) and not 0 < float(k) < np.inf:
+        raise ValueError(f"the threshold k must be positive and finite, in the units of y, got {float(k)}")
+
+
+class HuberLoss(AbstractResidualLoss):
+    """ρ(r) = ½r² for |r| ≤ k, k|r| - ½k² beyond; score -clip(r, -k, k).
+
+    Score interval: [-k, k] by the clip, whatever y and θ: only x needs bounds.
+
+    **Arguments:** `k`: the threshold, positive, in the units of y. Public.
+    """
+
+    k: Scalar = eqx.field(converter=parameter)
+
+    def __check_init__(self):
+        _check_threshold(self.k)
+
+    def residual_value(self, residual: Number) -> Float[Array, ""]:
+        clipped = self.residual_slope(residual)
+        return clipped * (residual - 0.5 * clipped)
+
+    def residual_slope(self, residual: Number) -> Float[Array, ""]:
+        return jnp.clip(residual, -self.k, self.k)
+
+    def residual_minimiser(self) -> Number:
+        return 0.0
+
+    def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
+        return jnp.where(jnp.abs(response - predictor) <= self.k, 1.0, 0.0)
+
+    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
+        return -jnp.asarray(self.k), jnp.asarray(self.k)
+
+
+class PseudoHuberLoss(AbstractResidualLoss):
+    """ρ(r) = k²(√(1 + (r/k)²) - 1); score -r/√(1 + (r/k)²).
+
+    Score interval: |r|/√(1 + (r/k)²) increases to its limit k, so s ∈ [-k, k], whatever y and θ: only x needs
+    bounds. Smooth and strictly convex.
+
+    **Arguments:** `k`: where the loss turns from quadratic to linear, positive, in the units of y. Public.
+    """
+
+    k: Scalar = eqx.field(converter=parameter)
+
+    def __check_init__(self):
+        _check_threshold(self.k)
+
+    def residual_value(self, residual: Number) -> Float[Array, ""]:
+        # √(1+q) - 1 = q/(√(1+q) + 1) does not cancel for small residuals.
+        square = jnp.square(residual)
+        return square / (jnp.sqrt(1.0 + square / self.k**2) + 1.0)
+
+    def residual_slope(self, residual: Number) -> Float[Array, ""]:
+        return residual / jnp.sqrt(1.0 + jnp.square(residual / self.k))
+
+    def residual_minimiser(self) -> Number:
+        return 0.0
+
+    def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
+        return (1.0 + jnp.square((response - predictor) / self.k)) ** -1.5
+
+    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
+        return -jnp.asarray(self.k), jnp.asarray(self.k)

@@ -1,0 +1,44 @@
+"""The Poisson loss with log link: regression of bounded counts."""
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kngjax.losses.base import AbstractLoss, Interval, Number
+
+
+class PoissonLoss(AbstractLoss):
+    """ρ(η, y) = e^η - yη for counts y ∈ [y_l, y_u]; score e^η - y.
+
+    Score interval: e^η is increasing, so s ∈ [e^η_l - y_u, e^η_u - y_l]: it needs bounds on x, y and Θ, and grows
+    exponentially with the reach of x'θ, so choose Θ tight.
+    """
+
+    needs_response_bounds: ClassVar[bool] = True
+
+    def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
+        return jnp.exp(predictor) - response * predictor
+
+    def record_score(self, predictor: Number, response: Number) -> Float[Array, ""]:
+        return jnp.exp(predictor) - response
+
+    def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
+        return jnp.exp(predictor)
+
+    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
+        assert response is not None
+        return jnp.exp(predictor[0]) - response[1], jnp.exp(predictor[1]) - response[0]
+
+    def value_interval(self, predictor: Interval, response: Interval) -> Interval:
+        """Convex in η and linear in y: largest at a corner; the minimum over η is concave in y: smallest at an end of y."""
+        ends = [self.record_value(eta, y) for eta in predictor for y in response]
+        troughs = [
+            self.record_value(jnp.clip(jnp.log(jnp.maximum(y, 1e-300)), *predictor), y) for y in response
+        ]
+        return jnp.min(jnp.stack(troughs)), jnp.max(jnp.stack(ends))
+
+    def check_response(self, response: np.ndarray) -> None:
+        if np.any(response < 0):
+            raise ValueError("the Poisson loss needs counts: y must not be negative")

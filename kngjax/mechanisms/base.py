@@ -1,0 +1,195 @@
+"""What KNG and the exponential mechanism share: a score, a sensitivity, a density exp(-ε/(2Δ)·score)·ν."""
+
+import abc
+import math
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+import numpyro
+from jaxtyping import Array, Float
+
+from kngjax import data as data_room
+from kngjax._arrays import Scalar, Vector, float64, is_traced
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.data import Bounds, Data
+from kngjax.domains import AbstractDomain
+from kngjax.losses import AbstractLoss
+from kngjax.norms import AbstractNorm
+from kngjax.sensitivity import Sensitivity
+from kngjax.target import Target
+
+LARGEST_SENSIBLE_EPSILON = 100.0
+
+
+def checked_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
+    """ε as a float64 array; refuses what is no privacy parameter.
+
+    Raises TypeError for what is no real number, ValueError for ε ≤ 0, NaN, infinities, and ε > 100 unless allowed.
+    """
+    if isinstance(epsilon, jax.Array):
+        if not is_traced(epsilon):
+            checked_epsilon(np.asarray(epsilon), allow_large_epsilon)
+        return epsilon
+    if isinstance(epsilon, bool) or np.ndim(epsilon) or not np.isrealobj(epsilon) or isinstance(epsilon, str):
+        raise TypeError(f"epsilon must be one positive real number, got {epsilon!r}")
+    number = float(epsilon)
+    if math.isnan(number) or math.isinf(number) or number <= 0:
+        raise ValueError(f"epsilon must be positive and finite, got {number}")
+    if number > LARGEST_SENSIBLE_EPSILON and not allow_large_epsilon:
+        raise ValueError(
+            f"epsilon = {number:g} promises nothing that anybody would call privacy (odds may change by e^{number:g}); "
+            "if this is an experiment, say allow_large_epsilon=True"
+        )
+    return np.asarray(number)
+
+
+class AbstractDensityMechanism(eqx.Module):
+    """A mechanism that draws θ with density proportional to exp(-ε/(2Δ)·score(θ; D)) with respect to ν."""
+
+    loss: eqx.AbstractVar[AbstractLoss]
+    bounds: eqx.AbstractVar[Bounds]
+    domain: eqx.AbstractVar[AbstractDomain]
+    epsilon: eqx.AbstractVar[Scalar]
+    adjacency: eqx.AbstractVar[Adjacency]
+
+    @abc.abstractmethod
+    def score_norm(self, dimension: int) -> AbstractNorm | None:
+        """The norm of the gradient that is the score; None if the score is the loss itself."""
+
+    @abc.abstractmethod
+    def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
+        """Δ for d coefficients; runs under jit."""
+
+    @abc.abstractmethod
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
+        """Δ for d coefficients with its derivation."""
+
+    def __hash__(self) -> int:
+        # By identity, so that `jax.jit(mechanism.log_density)` works although the fields are arrays.
+        return id(self)
+
+    def _check(self) -> None:
+        if is_traced(*jax.tree.leaves(self)):
+            return
+        needs = type(self.loss).__name__
+        if self.loss.needs_response_bounds and self.bounds.y_lower is None:
+            raise ValueError(
+                f"{needs} needs public bounds of the response, bounds=Bounds(..., y=(lower, upper)): without them "
+                "one record can change the score without limit"
+            )
+        dimensions = {
+            name: part.dimension
+            for name, part in (
+                ("bounds", self.bounds),
+                ("domain", self.domain),
+                ("norm", getattr(self, "norm", None)),
+            )
+            if part is not None and part.dimension is not None
+        }
+        if len(set(dimensions.values())) > 1:
+            raise ValueError(
+                f"the parts disagree about the number of coefficients (intercept included): {dimensions}"
+            )
+        if self.dimension is not None and self.dimension < 1 + (
+            self.bounds.intercept and self.bounds.columns != 0
+        ):
+            raise ValueError(f"the domain is for {self.dimension} coefficients: too few for these bounds")
+        with float64():
+            value = float(self.sensitivity_value(self.dimension or 1 + self.bounds.intercept))
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(
+                f"the sensitivity of {needs} is not finite over this domain: one record's influence grows with x'theta. "
+                "Give a bounded domain (L1Ball, L2Ball or Box), or a loss with a bounded score (quantile, Huber, "
+                "pseudo-Huber, logistic)"
+            )
+
+    @property
+    def dimension(self) -> int | None:
+        """d, the number of coefficients with the intercept; None while scalar bounds leave it open."""
+        norm = getattr(self, "norm", None)
+        parts = [part for part in (self.bounds, self.domain, norm) if part is not None]
+        return next((part.dimension for part in parts if part.dimension is not None), None)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Δ with its derivation.
+
+        Where scalar bounds leave the number of columns open, it is given if it is the same for every number;
+        else ValueError: call `sensitivity_for(dimension)`.
+        """
+        if self.dimension is not None:
+            return self.sensitivity_for(self.dimension)
+        first = 1 + self.bounds.intercept
+        trials = [self.sensitivity_for(dimension) for dimension in (first, first + 1, first + 2)]
+        if len({trial.value for trial in trials}) > 1:
+            raise ValueError(
+                "the sensitivity depends on the number of columns, which scalar bounds leave open: give bounds.x one "
+                "value a column, or call sensitivity_for(dimension)"
+            )
+        return trials[0]
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure ε-DP and (ε²/8)-zCDP of one exact draw, from the mechanism's own ε."""
+        return Guarantee(float(self.epsilon), self.adjacency)
+
+    def prepare(self, X: Any, y: Any) -> Data:
+        """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
+
+        See `kngjax.data.prepare` for the arguments and errors.
+        """
+        records = data_room.prepare(self.bounds, X, y)
+        if self.dimension is not None and records.dimension != self.dimension:
+            raise ValueError(
+                f"the data give {records.dimension} coefficients (intercept included), the mechanism is for "
+                f"{self.dimension}"
+            )
+        self.loss.check_response(np.asarray(records.y))
+        return self.loss.summarise(records)
+
+    def target(self, data: Data) -> Target:
+        """The density for these data, as samplers see it. Private."""
+        dimension = data.dimension
+        rate = self.epsilon / (2.0 * self.sensitivity_value(dimension))
+        return Target(self.loss, data, self.domain, self.score_norm(dimension), rate)
+
+    def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """log f(θ) = -ε/(2Δ)·score(θ; D) + log ν(θ), unnormalised; -inf outside Θ. Private: a function of the data.
+
+        **Arguments:** `theta`: shape (d,), intercept first. `data`: from `prepare`. Under jit, vmap and grad; in
+        the precision of the caller's own setting.
+        """
+        return self.target(data).log_density(theta)
+
+    def numpyro_model(self, data: Data) -> Callable[[], None]:
+        """The mechanism's density as a NumPyro model with one site, `theta`, for research with any NumPyro kernel.
+
+        The base measure is the prior, -ε/(2Δ)·score a factor. Private: its draws are computed from the data.
+        """
+
+        def model() -> None:
+            target = self.target(data)
+            theta = numpyro.sample("theta", target.domain.distribution(target.dimension))
+            numpyro.factor("score", -target.rate * target.score(theta))
+
+        return model
+
+
+def required(name: str, value: Any) -> Any:
+    """Raises ValueError if a part without which there is no proof was left out."""
+    if value is not None:
+        return value
+    reasons = {
+        "loss": "loss is missing: give, for instance, QuantileLoss(tau=0.5)",
+        "bounds": "bounds are missing: the proof needs public bounds of one record, Bounds(x=(lower, upper), ...)",
+        "domain": (
+            "domain is missing: over all of R^d the density need not be integrable (the gradient norm of a quantile, "
+            "Huber or logistic loss is bounded), so no mechanism is defined. Give L1Ball, L2Ball, Box, or BaseMeasure "
+            "of a proper distribution"
+        ),
+        "epsilon": "epsilon is missing: give the privacy parameter, a positive number",
+    }
+    raise ValueError(reasons[name])

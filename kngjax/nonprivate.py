@@ -1,0 +1,94 @@
+"""The estimate without privacy and its standard errors: where research chains start, and what only the owner may see."""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+import scipy.sparse
+from jaxtyping import Float
+
+from kngjax._arrays import float64
+from kngjax.data import Data, QuadraticSummary, Records
+from kngjax.losses import AbstractLoss, QuantileLoss
+
+
+class NonprivateFit(NamedTuple):
+    """Owner-only. **Arguments:** `theta`: the minimiser of ℓ_n, shape (d,); `standard_errors`: shape (d,)."""
+
+    theta: Float[np.ndarray, " dimension"]
+    standard_errors: Float[np.ndarray, " dimension"]
+
+
+def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]:
+    """argmin ℓ_n(θ; D) over all of R^d. Owner-only: not a private release.
+
+    The squared loss in closed form; the quantile loss as a linear programme by HiGHS (Koenker 2005, section 6.2);
+    smooth losses by SciPy's trust-region Newton method.
+    """
+    if isinstance(data, QuadraticSummary):
+        return np.linalg.lstsq(np.asarray(data.gram), np.asarray(data.moment), rcond=None)[0]
+    if isinstance(loss, QuantileLoss):
+        return _linear_programme(data, float(loss.tau))
+    with float64():
+        functions = [
+            functools.partial(function, loss=loss, data=data) for function in (_value_and_slope, _hessian)
+        ]
+        result = scipy.optimize.minimize(
+            lambda theta: tuple(np.asarray(part) for part in functions[0](theta)),
+            np.zeros(data.dimension),
+            jac=True,
+            hess=lambda theta: np.asarray(functions[1](theta)),
+            method="trust-exact",
+            options={"maxiter": 500, "gtol": 1e-9 * data.y.shape[0]},
+        )
+    return result.x
+
+
+@jax.jit
+def _value_and_slope(theta, loss, data):
+    return loss.value(theta, data), loss.gradient(theta, data)
+
+
+@jax.jit
+def _hessian(theta, loss, data):
+    return loss.hessian(theta, data)
+
+
+@jax.jit
+def _scores(theta, loss, data):
+    return jax.vmap(loss.record_score)(loss.carry(theta, data), jnp.asarray(data.y))
+
+
+def _linear_programme(data: Records, tau: float) -> np.ndarray:
+    """Quantile regression by its dual: max y'a with X'a = (1-τ)X'1 and 0 ≤ a ≤ 1; θ̂ are the multipliers."""
+    x, y = np.asarray(data.x), np.asarray(data.y)
+    result = scipy.optimize.linprog(
+        -y,
+        A_eq=scipy.sparse.csr_array(x.T),
+        b_eq=(1.0 - tau) * x.sum(axis=0),
+        bounds=(0.0, 1.0),
+        method="highs",
+    )
+    if not result.success:
+        raise RuntimeError(f"the linear programme of the quantile regression failed: {result.message}")
+    return -np.asarray(result.eqlin.marginals)
+
+
+def fit(loss: AbstractLoss, records: Records) -> NonprivateFit:
+    """The minimiser with its sandwich standard errors (H^{-1} Σ s_i² x_i x_i' H^{-1})^½. Owner-only.
+
+    For the quantile loss H is Powell's kernel estimate and Σ s_i² x_i x_i' about τ(1-τ)X'X.
+    """
+    theta = minimiser(loss, loss.summarise(records))
+    with float64():
+        hessian, scores = (
+            np.asarray(_hessian(theta, loss, records)),
+            np.asarray(_scores(theta, loss, records)),
+        )
+    x = np.asarray(records.x)
+    inverse = np.linalg.pinv(hessian)
+    spread = (x * scores[:, None] ** 2).T @ x
+    return NonprivateFit(theta, np.sqrt(np.diagonal(inverse @ spread @ inverse)))

@@ -1,0 +1,230 @@
+"""Norms ‖·‖_K: value, dual, and exact uniform draws from the unit ball.
+
+The KNG density is exp(-c ‖∇ℓ(θ)‖_K). The norm is free (Reimherr and Awan 2019, section 3); the best one has the
+set of possible gradient changes as its ball, which is why `WeightedLInf` is the default of the mechanisms.
+"""
+
+import abc
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from kngjax._arrays import Matrix, Vector, is_traced, parameter
+
+
+class AbstractNorm(eqx.Module):
+    """A norm ‖·‖_K on R^d; its unit ball K is {v : ‖v‖_K ≤ 1}."""
+
+    @abc.abstractmethod
+    def __call__(self, vector: Vector) -> Float[Array, ""]:
+        """‖v‖_K of one vector of shape (d,)."""
+
+    @abc.abstractmethod
+    def dual(self, vector: Vector) -> Float[Array, ""]:
+        """sup {u'v : ‖u‖_K ≤ 1} of one vector of shape (d,)."""
+
+    @abc.abstractmethod
+    def draw_from_ball(
+        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
+    ) -> Float[Array, "*shape dimension"]:
+        """Independent exact uniform draws from the unit ball, of shape `(*shape, dimension)`."""
+
+    @abc.abstractmethod
+    def log_volume(self, dimension: int) -> Float[Array, ""]:
+        """Log of the Lebesgue measure of the unit ball."""
+
+    @property
+    def dimension(self) -> int | None:
+        """The dimension that the norm's parameters fix; None if it serves every dimension."""
+        return None
+
+
+class L1(AbstractNorm):
+    """‖v‖ = Σ_j |v_j|."""
+
+    def __call__(self, vector: Vector) -> Float[Array, ""]:
+        return jnp.sum(jnp.abs(vector))
+
+    def dual(self, vector: Vector) -> Float[Array, ""]:
+        """max_j |v_j|."""
+        return jnp.max(jnp.abs(vector))
+
+    def draw_from_ball(
+        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
+    ) -> Float[Array, "*shape dimension"]:
+        """Signs times the first d of d + 1 exponentials divided by their sum (a Dirichlet vector)."""
+        sizes_key, signs_key = jax.random.split(key)
+        exponentials = jax.random.exponential(sizes_key, (*shape, dimension + 1))
+        signs = jax.random.rademacher(signs_key, (*shape, dimension), dtype=exponentials.dtype)
+        return signs * exponentials[..., :dimension] / jnp.sum(exponentials, axis=-1, keepdims=True)
+
+    def log_volume(self, dimension: int) -> Float[Array, ""]:
+        """d log 2 - log d!."""
+        return jnp.asarray(dimension * math.log(2.0) - math.lgamma(dimension + 1))
+
+
+def _draw_from_l2_ball(
+    key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
+) -> Float[Array, "*shape dimension"]:
+    # The first d coordinates of a uniform point on the sphere of R^(d+2) are uniform in the ball of R^d.
+    normals = jax.random.normal(key, (*shape, dimension + 2))
+    return normals[..., :dimension] / jnp.linalg.norm(normals, axis=-1, keepdims=True)
+
+
+def _l2_log_volume(dimension: int) -> float:
+    return 0.5 * dimension * math.log(math.pi) - math.lgamma(0.5 * dimension + 1.0)
+
+
+class L2(AbstractNorm):
+    """‖v‖ = (Σ_j v_j²)^½."""
+
+    def __call__(self, vector: Vector) -> Float[Array, ""]:
+        return jnp.linalg.norm(jnp.asarray(vector))
+
+    def dual(self, vector: Vector) -> Float[Array, ""]:
+        """The l2 norm is its own dual."""
+        return self(vector)
+
+    def draw_from_ball(
+        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
+    ) -> Float[Array, "*shape dimension"]:
+        """The first d coordinates of a uniform point on the unit sphere of R^(d+2)."""
+        return _draw_from_l2_ball(key, shape, dimension)
+
+    def log_volume(self, dimension: int) -> Float[Array, ""]:
+        """(d/2) log π - log Γ(d/2 + 1)."""
+        return jnp.asarray(_l2_log_volume(dimension))
+
+
+class LInf(AbstractNorm):
+    """‖v‖ = max_j |v_j|."""
+
+    def __call__(self, vector: Vector) -> Float[Array, ""]:
+        return jnp.max(jnp.abs(vector))
+
+    def dual(self, vector: Vector) -> Float[Array, ""]:
+        """Σ_j |v_j|."""
+        return jnp.sum(jnp.abs(vector))
+
+    def draw_from_ball(
+        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
+    ) -> Float[Array, "*shape dimension"]:
+        """Independent coordinates, uniform on (-1, 1)."""
+        return jax.random.uniform(key, (*shape, dimension), minval=-1.0, maxval=1.0)
+
+    def log_volume(self, dimension: int) -> Float[Array, ""]:
+        """d log 2."""
+        return jnp.asarray(dimension * math.log(2.0))
+
+
+class WeightedLInf(AbstractNorm):
+    """‖v‖ = max_j |v_j| / w_j: its ball is the box with half-widths w.
+
+    **Arguments:**
+
+    - `weights`: shape (d,), positive; with w the largest change of each gradient coordinate the sensitivity is 1.
+    """
+
+    weights: Vector = eqx.field(converter=parameter)
+
+    def __check_init__(self):
+        if not is_traced(self.weights) and not np.all(np.asarray(self.weights) > 0):
+            raise ValueError("the weights of WeightedLInf must all be positive")
+
+    def __call__(self, vector: Vector) -> Float[Array, ""]:
+        return jnp.max(jnp.abs(vector) / self.weights)
+
+    def dual(self, vector: Vector) -> Float[Array, ""]:
+        """Σ_j w_j |v_j|."""
+        return jnp.sum(self.weights * jnp.abs(vector))
+
+    def draw_from_ball(
+        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
+    ) -> Float[Array, "*shape dimension"]:
+        """Independent coordinates, uniform on (-w_j, w_j)."""
+        uniform = LInf().draw_from_ball(key, shape, dimension)
+        return uniform * jnp.broadcast_to(self.weights, uniform.shape)
+
+    def log_volume(self, dimension: int) -> Float[Array, ""]:
+        """Σ_j log 2 w_j."""
+        return jnp.sum(jnp.log(2.0 * jnp.asarray(self.weights)))
+
+    @property
+    def dimension(self) -> int | None:
+        return self.weights.shape[-1]
+
+
+class Ellipsoid(AbstractNorm):
+    """‖v‖ = (v'Av)^½: its ball is the ellipsoid {v : v'Av ≤ 1}.
+
+    **Arguments:**
+
+    - `matrix`: A, shape (d, d), symmetric positive definite.
+    """
+
+    matrix: Matrix = eqx.field(converter=parameter)
+
+    def __check_init__(self):
+        if is_traced(self.matrix):
+            return
+        matrix = np.asarray(self.matrix)
+        if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
+            raise ValueError("the matrix of Ellipsoid must be symmetric and positive definite")
+
+    def _factor(self) -> Float[Array, "dimension dimension"]:
+        return jnp.linalg.cholesky(jnp.asarray(self.matrix))
+
+    def __call__(self, vector: Vector) -> Float[Array, ""]:
+        # |L'v| with A = LL' stays real where v'Av would round below zero.
+        return jnp.linalg.norm(jnp.asarray(vector) @ self._factor())
+
+    def dual(self, vector: Vector) -> Float[Array, ""]:
+        """(v'A^{-1}v)^½."""
+        return jnp.linalg.norm(jax.scipy.linalg.solve_triangular(self._factor(), vector, lower=True))
+
+    def draw_from_ball(
+        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
+    ) -> Float[Array, "*shape dimension"]:
+        """L'^{-1}u with u uniform in the l2 ball and A = LL'."""
+        uniform = _draw_from_l2_ball(key, shape, dimension)
+        columns = uniform.reshape(-1, dimension).T
+        solved = jax.scipy.linalg.solve_triangular(self._factor(), columns, lower=True, trans="T")
+        return solved.T.reshape(uniform.shape)
+
+    def log_volume(self, dimension: int) -> Float[Array, ""]:
+        """That of the l2 ball, less ½ log det A."""
+        return _l2_log_volume(dimension) - jnp.sum(jnp.log(jnp.diagonal(self._factor())))
+
+    @property
+    def dimension(self) -> int | None:
+        return self.matrix.shape[-1]
+
+
+def k_norm_noise(
+    norm: AbstractNorm,
+    key: PRNGKeyArray,
+    rate: Float[Array, ""] | float,
+    shape: tuple[int, ...],
+    dimension: int,
+) -> Float[Array, "*shape dimension"]:
+    """Exact draws from the K-norm density f(z) ∝ exp(-rate · ‖z‖_K) on R^d.
+
+    z = R·U with R ~ Gamma(d + 1, rate) and U uniform in the unit ball (Hardt and Talwar 2010). R is a sum of d + 1
+    exponentials: no rejection loop, so it costs the same for every batch.
+
+    **Arguments:** `rate` in units of 1/‖z‖; `shape` of the batch; `dimension` d.
+    """
+    radius_key, ball_key = jax.random.split(key)
+    radius = (
+        jnp.sum(jax.random.exponential(radius_key, (*shape, dimension + 1)), axis=-1, keepdims=True) / rate
+    )
+    return radius * norm.draw_from_ball(ball_key, shape, dimension)
+
+
+def k_norm_log_mass(norm: AbstractNorm, rate: Float[Array, ""] | float, dimension: int) -> Float[Array, ""]:
+    """log ∫ exp(-rate · ‖z‖_K) dz = log d! + log vol(K) - d log rate."""
+    return math.lgamma(dimension + 1) + norm.log_volume(dimension) - dimension * jnp.log(rate)

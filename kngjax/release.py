@@ -1,0 +1,189 @@
+"""Where a mechanism and a sampler meet: one draw with its certificate, or research draws for the owner."""
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+from kngjax import nonprivate
+from kngjax._arrays import float64
+from kngjax.certificate import Certificate
+from kngjax.data import Data
+from kngjax.diagnostics import Draws
+from kngjax.mechanisms import AbstractDensityMechanism
+from kngjax.randomness import require_typed_key, secure_key
+from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs
+from kngjax.samplers.base import AbstractIndependentSampler
+from kngjax.samplers.run import blocks, independent_draws, run_chains
+
+
+@dataclasses.dataclass(frozen=True)
+class Release:
+    """One privately released value with its certificate, and nothing else.
+
+    **Arguments:** `value`: θ, shape (d,), intercept first; read-only. `certificate`: what was proved of it.
+    """
+
+    value: Float[np.ndarray, " dimension"]
+    certificate: Certificate
+
+    def to_json(self) -> str:
+        """Canonical JSON: sorted keys, shortest decimals that round-trip."""
+        fields = {"value": self.value.tolist(), "certificate": self.certificate.to_dict()}
+        return json.dumps(fields, sort_keys=True, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Release":
+        """The inverse of `to_json`."""
+        fields = json.loads(text)
+        return cls(_read_only(np.asarray(fields["value"])), Certificate.from_dict(fields["certificate"]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Release) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+
+def _read_only(value: np.ndarray) -> np.ndarray:
+    value = np.array(value, dtype=np.float64)
+    value.setflags(write=False)
+    return value
+
+
+def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
+    """The sampler that serves this mechanism best, and why: a function of public facts alone."""
+    loss, uniform = mechanism.loss, mechanism.domain.is_uniform
+    if loss.is_quadratic:
+        return Exact(), "Chosen because the squared loss can be drawn exactly by rejection, at every n."
+    if loss.score_is_piecewise_constant and uniform and dimension == 1:
+        return Exact(), "Chosen because with one coefficient the density is known segment by segment."
+    if loss.score_is_piecewise_constant and uniform:
+        return LineGibbs(), (
+            "Chosen because the density is known exactly along every line, with nothing to tune; for "
+            f"{dimension} coefficients no exact sampler is built yet."
+        )
+    return EnsembleWalk(), (
+        "Chosen because it serves every density, in any basis, with nothing to tune; for this loss no exact sampler is "
+        "built yet."
+    )
+
+
+def release(
+    mechanism: AbstractDensityMechanism,
+    X: Any,
+    y: Any = None,
+    *,
+    sampler: AbstractSampler | None = None,
+    progress: bool | None = None,
+    **refused: Any,
+) -> Release:
+    """One draw from the mechanism's law, with its certificate: what may be published.
+
+    Randomness comes from the operating system. A chain starts at a draw from the limit law about the non-private
+    estimate; its step sizes, directions and length are functions of public quantities, and it never stops on a
+    diagnostic. Computed in float64 whatever the caller's JAX settings.
+
+    **Arguments:**
+
+    - `mechanism`: everything public: loss, bounds, domain, ε, adjacency.
+    - `X`, `y`: the private records, as in `kngjax.data.prepare`.
+    - `sampler`: None takes the best for this mechanism.
+    - `progress`: True or False shows or hides the progress bar; None shows it on a terminal.
+
+    Raises as `kngjax.data.prepare` does; TypeError for a key or seed; ValueError for a sampler that cannot draw from
+    this density or cannot be tuned publicly; RuntimeError if an exact search was given up.
+    """
+    if refused:
+        raise TypeError(
+            f"release takes no {' or '.join(sorted(refused))}: its randomness comes from the operating system, since "
+            "whoever knows a seed can subtract the noise. For reproducible research draws use kngjax.sample(..., "
+            "key=kngjax.research_key(seed))"
+        )
+    data = mechanism.prepare(X, y)
+    reason = "Asked for by the caller."
+    if sampler is None:
+        sampler, reason = default_sampler(mechanism, data.dimension)
+    sampler = sampler.for_release()
+    with float64():
+        sampler.check(mechanism.target(data))
+        key = secure_key()
+        if isinstance(sampler, AbstractIndependentSampler):
+            draws, succeeded = independent_draws(mechanism, data, sampler, key, 1)
+            _require_success(bool(succeeded))
+            value = np.asarray(draws[0])
+        else:
+            assert isinstance(sampler, AbstractChainSampler)
+            centre = nonprivate.minimiser(mechanism.loss, data)
+            num_blocks, block = blocks(sampler, data.dimension)
+            thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
+            value = thetas[0, -1]
+    return Release(_read_only(value), Certificate.of(mechanism, sampler, reason, data.dimension))
+
+
+def _require_success(succeeded: bool) -> None:
+    if not succeeded:
+        raise RuntimeError(
+            "the exact search reached its public limit of proposals: the domain and the data fit each other badly. "
+            "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for CoordinateWalk()"
+        )
+
+
+def sample(
+    mechanism: AbstractDensityMechanism,
+    data: Data,
+    *,
+    key: PRNGKeyArray,
+    sampler: AbstractSampler | None = None,
+    num_draws: int = 1000,
+    num_chains: int = 4,
+    num_warmup: int | None = None,
+    thinning: int = 1,
+    progress: bool | None = None,
+) -> Draws:
+    """Many draws from the mechanism's law, for research and for the data owner's eyes only.
+
+    Chains start near the non-private estimate and are tuned on the private data: nothing of the result is private.
+
+    **Arguments:**
+
+    - `data`: from `mechanism.prepare`.
+    - `key`: a research key, `kngjax.research_key(seed)`.
+    - `sampler`: None takes the best for this mechanism.
+    - `num_draws`: kept draws a chain. `num_chains`: independent chains. `num_warmup`: discarded sweeps a chain, None
+      for the sampler's own. `thinning`: sweeps a kept draw.
+
+    **Returns** `Draws`, with `to_arviz()`, R-hat, effective sample sizes and plots.
+    """
+    require_typed_key(key)
+    for name, count in (("num_draws", num_draws), ("num_chains", num_chains), ("thinning", thinning)):
+        if count < 1:
+            raise ValueError(f"{name} must be at least 1, got {count}")
+    if sampler is None:
+        sampler, _ = default_sampler(mechanism, data.dimension)
+    with float64():
+        sampler.check(mechanism.target(data))
+        if isinstance(sampler, AbstractIndependentSampler):
+            draws, succeeded = independent_draws(mechanism, data, sampler, key, num_draws * num_chains)
+            _require_success(bool(succeeded))
+            thetas, info = np.asarray(draws).reshape(num_chains, num_draws, -1), None
+        else:
+            assert isinstance(sampler, AbstractChainSampler)
+            if num_warmup is not None:
+                sampler = dataclasses.replace(sampler, num_warmup=num_warmup)
+            centre = nonprivate.minimiser(mechanism.loss, data)
+            thetas, info = run_chains(
+                mechanism,
+                data,
+                sampler,
+                centre,
+                key,
+                num_chains,
+                sampler.num_warmup,
+                num_draws,
+                thinning,
+                progress,
+            )
+    return Draws(thetas, type(sampler).__name__, info)

@@ -1,0 +1,89 @@
+"""What a sampler is: independent exact draws, or a Markov chain of `init` and `step` over a state.
+
+A chain's randomness is drawn in blocks by `noise`, outside of the loop over sweeps, so that no step splits a key and
+a step is a plain function of state and noise. What a chain reports of itself is in `Info`, computed from private data.
+"""
+
+import abc
+from typing import Any, ClassVar, NamedTuple, Self
+
+import equinox as eqx
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kngjax._arrays import Vector
+from kngjax.target import Target
+
+
+class Info(NamedTuple):
+    """What one sweep of a chain did; owner-only.
+
+    **Arguments:** `log_density`: log f after the sweep, up to a constant. `acceptance`: the fraction of its moves that
+    were accepted, or the acceptance statistic. `num_steps`: density or gradient evaluations. `diverging`: whether a
+    Hamiltonian trajectory diverged.
+    """
+
+    log_density: Float[Array, ""]
+    acceptance: Float[Array, ""]
+    num_steps: Any
+    diverging: Any
+
+
+class AbstractSampler(eqx.Module):
+    """A way to draw from the density of a `Target`."""
+
+    is_exact: ClassVar[bool]
+
+    @abc.abstractmethod
+    def check(self, target: Target) -> None:
+        """Raises ValueError, naming what would serve, if this sampler cannot draw from this density."""
+
+    def for_release(self) -> Self:
+        """The same sampler with all tuning a function of public quantities; raises ValueError if there is no such."""
+        return self
+
+
+class AbstractIndependentSampler(AbstractSampler):
+    """A sampler whose draws are independent and exactly from the density, in real arithmetic."""
+
+    is_exact: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def draws(
+        self, target: Target, key: PRNGKeyArray, num_draws: int
+    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        """Independent draws, and whether all of them were found within the sampler's public limits."""
+
+
+class AbstractChainSampler(AbstractSampler):
+    """A Markov chain that leaves the density invariant; after finitely many sweeps its law is not proved to be it.
+
+    **Arguments:** `num_sweeps`: sweeps before the one draw of a release; None for a number that depends on d alone.
+    `num_warmup`: sweeps that `sample` discards.
+    """
+
+    num_sweeps: eqx.AbstractVar[int | None]
+    num_warmup: eqx.AbstractVar[int]
+
+    is_exact: ClassVar[bool] = False
+    sweeps_a_block: ClassVar[int] = 100
+
+    @abc.abstractmethod
+    def noise(self, key: PRNGKeyArray, target: Target, num_sweeps: int) -> Any:
+        """The randomness of `num_sweeps` sweeps: arrays with that leading axis."""
+
+    @abc.abstractmethod
+    def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> Any:
+        """The chain's state, a NamedTuple, at a draw from the limit law about the centre, an estimate of θ."""
+
+    @abc.abstractmethod
+    def step(self, target: Target, state: Any, noise: Any) -> tuple[Any, Info]:
+        """One sweep."""
+
+    def release_sweeps(self, dimension: int) -> int:
+        """The number of sweeps of a release, a function of public quantities."""
+        assert self.num_sweeps is not None
+        return self.num_sweeps
+
+    @abc.abstractmethod
+    def position(self, target: Target, state: Any) -> Float[Array, " dimension"]:
+        """θ of a state."""

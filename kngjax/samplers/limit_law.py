@@ -1,0 +1,61 @@
+"""The law that a mechanism has in the limit: where chains start, and how far they step.
+
+KNG (Reimherr and Awan 2019, Theorem 3.2): with H the Hessian at the minimiser θ̂, ∇ℓ(θ) is about H(θ - θ̂), so
+H(θ - θ̂) is about a draw from the K-norm density exp(-c‖z‖_K). The exponential mechanism is about N(θ̂, (cH)^{-1}).
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from kngjax._arrays import Vector
+from kngjax.norms import k_norm_noise
+from kngjax.target import Target
+
+# A start a little wider than the law: chains that disagree can then be told from chains that agree.
+INFLATION = 1.5
+
+
+def _sound_hessian(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
+    """H at the centre, with directions in which it vanishes given a little curvature."""
+    hessian = target.loss.hessian(centre, target.data)
+    diagonal = jnp.diagonal(hessian)
+    floor = jnp.maximum(1e-8 * jnp.max(diagonal), 1e-12)
+    return hessian + floor * jnp.eye(target.dimension)
+
+
+def inverse_directions(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
+    """Rows H^{-1}e_j, scaled to unit length: along each about one coordinate of the gradient changes."""
+    inverse = jnp.linalg.inv(_sound_hessian(target, centre))
+    return inverse / jnp.linalg.norm(inverse, axis=1, keepdims=True)
+
+
+def limit_law_draws(
+    target: Target, centre: Vector, key: PRNGKeyArray, num_draws: int
+) -> Float[Array, "draws dimension"]:
+    """Points of Θ scattered about the centre by `INFLATION` times the limit law's noise."""
+    hessian = _sound_hessian(target, centre)
+    shape = (num_draws, target.dimension)
+    if target.norm is None:
+        factor = jnp.linalg.cholesky(hessian)
+        noise = jax.random.normal(key, shape) / jnp.sqrt(target.rate)
+        steps = jax.scipy.linalg.solve_triangular(factor, noise.T, lower=True, trans="T").T
+    else:
+        noise = k_norm_noise(target.norm, key, target.rate, shape[:1], target.dimension)
+        steps = jnp.linalg.solve(hessian, noise.T).T
+    points = jnp.broadcast_to(jnp.asarray(centre), shape) + INFLATION * steps
+    return jax.vmap(target.domain.into_interior)(points)
+
+
+def limit_law_scales(target: Target, centre: Vector) -> Float[Array, " dimension"]:
+    """Step scales of about half the conditional spread of each coordinate, at most the domain's width.
+
+    KNG: along e_j the density spreads over some d/(c‖He_j‖_K), since the gauge is Gamma(d)/c. Exponential mechanism:
+    the conditional deviation is (cH_jj)^-½.
+    """
+    hessian = _sound_hessian(target, centre)
+    if target.norm is None:
+        scales = 2.4 / jnp.sqrt(target.rate * jnp.diagonal(hessian))
+    else:
+        scales = (target.dimension + 1) / (2.0 * target.rate * jax.vmap(target.norm)(hessian))
+    return jnp.minimum(scales, target.domain.widths(target.dimension))

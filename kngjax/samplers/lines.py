@@ -1,0 +1,95 @@
+"""The density of a quantile loss along a line, exactly: its segments, their masses, a draw.
+
+Along θ + tv the indicators 1{y_i ≤ x_i'θ} change at the breakpoints t_i = (y_i - x_i'θ)/(x_i'v) and nowhere else. On
+the segments between them the gradient is constant, so the KNG log-density is constant and that of the exponential
+mechanism is linear.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from kngjax._arrays import Vector
+from kngjax.data import Records
+from kngjax.losses import QuantileLoss
+from kngjax.target import Target
+
+
+class Segments(NamedTuple):
+    """The log-density on [edges_k, edges_{k+1}] is levels_k + slopes_k·(t - edges_k), up to a constant.
+
+    **Arguments:** `edges`: shape (n + 2,), increasing, in steps from the current coordinate; `levels`, `slopes`: shape
+    (n + 1,).
+    """
+
+    edges: Float[Array, " edges"]
+    levels: Float[Array, " segments"]
+    slopes: Float[Array, " segments"]
+
+
+def line_segments(target: Target, theta: Vector, direction: Vector) -> Segments:
+    """The segments of the line {θ + tv} within the domain, by one sort of the breakpoints; O(n log n + nd).
+
+    **Arguments:** `theta`: a point of Θ, shape (d,); `direction`: v ≠ 0, shape (d,).
+    """
+    loss, data = target.loss, target.data
+    assert isinstance(loss, QuantileLoss) and isinstance(data, Records)
+    x = jnp.asarray(data.x)
+    slope, residual = x @ direction, jnp.asarray(data.y) - loss.carry(theta, data)
+    left, right = target.domain.chord(theta, direction)
+
+    flat = slope == 0
+    breakpoints = jnp.where(flat, jnp.inf, residual / jnp.where(flat, 1.0, slope))
+    crossing = (breakpoints > left) & (breakpoints < right)
+    # Just right of the left end, y_i ≤ x_i'θ holds for these rows:
+    below = jnp.where(slope > 0, breakpoints <= left, jnp.where(slope < 0, breakpoints > left, residual <= 0))
+    turn = jnp.where(crossing, jnp.sign(slope), 0.0)
+    breakpoints = jnp.where(crossing, breakpoints, right)
+    order = jnp.argsort(breakpoints, stable=False)
+    edges = jnp.concatenate([left[None], breakpoints[order], right[None]])
+    scores = jnp.where(below, 1.0, 0.0) - loss.tau
+
+    if target.norm is None:
+        slopes = -target.rate * _cumulate(scores @ slope, (turn * slope)[order])
+        levels = _cumulate(jnp.zeros(()), (slopes * jnp.diff(edges))[:-1])
+        return Segments(edges, levels, slopes)
+    gradients = _cumulate(scores @ x, (turn[:, None] * x)[order])
+    levels = -target.rate * jax.vmap(target.norm)(gradients)
+    return Segments(edges, levels, jnp.zeros_like(levels))
+
+
+def _cumulate(first: Array, increments: Array) -> Array:
+    """first, first + increments_0, first + increments_0 + increments_1, …"""
+    sums = jnp.cumsum(increments, axis=0)
+    return jnp.concatenate([first[None], jnp.broadcast_to(first, sums.shape) + sums])
+
+
+def cumulative_masses(segments: Segments) -> Float[Array, " segments"]:
+    """Cumulative sums of the segments' masses ∫ exp(level + slope·(t - edge)) dt, up to a common factor."""
+    lengths = jnp.diff(segments.edges)
+    rise = jnp.abs(segments.slopes) * lengths
+    tiny = rise < 1e-12
+    # ∫ = e^top·(1 - e^-rise)/|slope|, from the higher end of the segment so that nothing overflows.
+    top = segments.levels + jnp.maximum(segments.slopes * lengths, 0.0)
+    width = jnp.where(tiny, lengths, -jnp.expm1(-rise) / jnp.where(tiny, 1.0, jnp.abs(segments.slopes)))
+    occupied = lengths > 0
+    top = jnp.where(occupied, top, -jnp.inf)
+    return jnp.cumsum(jnp.where(occupied, width * jnp.exp(top - jnp.max(top)), 0.0))
+
+
+def draw_on_line(
+    segments: Segments, cumulative: Float[Array, " segments"], uniforms: Float[Array, "2"]
+) -> Float[Array, ""]:
+    """An exact draw of the step t by inversion: a segment by its mass, then a point by its exponential law."""
+    segment = jnp.searchsorted(cumulative, uniforms[0] * cumulative[-1], side="right")
+    segment = jnp.minimum(segment, cumulative.shape[0] - 1)
+    left = segments.edges[segment]
+    length, slope = segments.edges[segment + 1] - left, segments.slopes[segment]
+    rise = jnp.abs(slope) * length
+    tiny = rise < 1e-12
+    # The distance from the higher end is a truncated exponential.
+    distance = -jnp.log1p(uniforms[1] * jnp.expm1(-rise)) / jnp.where(tiny, 1.0, jnp.abs(slope))
+    distance = jnp.where(tiny, uniforms[1] * length, distance)
+    return left + jnp.where(slope > 0, length - distance, distance)

@@ -1,0 +1,157 @@
+"""The one jit boundary: mechanism, data and sampler go in as arguments, so that one program serves all of a shape.
+
+Private data are never closed over: what a compiled program closes over ends in its text and in compilation caches.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from tqdm import tqdm
+
+from kngjax._arrays import Vector
+from kngjax.data import Data
+from kngjax.mechanisms import AbstractDensityMechanism
+from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
+
+
+def draw(
+    mechanism: AbstractDensityMechanism,
+    data: Data,
+    key: PRNGKeyArray,
+    sampler: AbstractSampler,
+    centre: Vector | None = None,
+) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
+    """One draw as a release makes it, as a pure function: for your own jit, vmap over data, keys, mechanisms.
+
+    For research: what is published goes through `release`.
+
+    **Arguments:** `data`: from `mechanism.prepare`. `centre`: about which a chain starts: an estimate of θ, or None for
+    the domain's interior point. Exact samplers need none.
+
+    **Returns** θ of shape (d,), NaN if an exact search was given up, and whether it succeeded.
+    """
+    target = mechanism.target(data)
+    sampler.check(target)
+    sampler = sampler.for_release()
+    if isinstance(sampler, AbstractIndependentSampler):
+        draws, succeeded = sampler.draws(target, key, 1)
+        return draws[0], succeeded
+    assert isinstance(sampler, AbstractChainSampler)
+    num_blocks, block = blocks(sampler, target.dimension)
+    centre = target.domain.interior_point(target.dimension) if centre is None else centre
+    state = sampler.init(target, centre, jax.random.fold_in(key, 0))
+
+    def advance_block(state, index):
+        noise = sampler.noise(jax.random.fold_in(key, index), target, block)
+        state, _ = jax.lax.scan(
+            lambda state, noise: (sampler.step(target, state, noise)[0], None), state, noise
+        )
+        return state, None
+
+    state, _ = jax.lax.scan(advance_block, state, jnp.arange(1, num_blocks + 1))
+    return sampler.position(target, state), jnp.asarray(True)
+
+
+def blocks(sampler: AbstractChainSampler, dimension: int) -> tuple[int, int]:
+    """How many blocks of how many sweeps a release makes: at least `release_sweeps` sweeps in all."""
+    num_sweeps = sampler.release_sweeps(dimension)
+    block = min(sampler.sweeps_a_block, num_sweeps)
+    return -(-num_sweeps // block), block
+
+
+@functools.partial(jax.jit, static_argnames="num_draws")
+def independent_draws(
+    mechanism: AbstractDensityMechanism,
+    data: Data,
+    sampler: AbstractIndependentSampler,
+    key: PRNGKeyArray,
+    num_draws: int,
+) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+    """Independent exact draws, and whether the search for them succeeded."""
+    return sampler.draws(mechanism.target(data), key, num_draws)
+
+
+@functools.partial(jax.jit, static_argnames="num_chains")
+def start_chains(
+    mechanism: AbstractDensityMechanism,
+    data: Data,
+    sampler: AbstractChainSampler,
+    centre: Vector,
+    key: PRNGKeyArray,
+    num_chains: int,
+) -> Any:
+    """The states of independent chains that start about the centre."""
+    target = mechanism.target(data)
+    return jax.vmap(lambda key: sampler.init(target, centre, key))(jax.random.split(key, num_chains))
+
+
+@functools.partial(jax.jit, static_argnames=("num_kept", "thinning"))
+def advance(
+    mechanism: AbstractDensityMechanism,
+    data: Data,
+    sampler: AbstractChainSampler,
+    states: Any,
+    key: PRNGKeyArray,
+    block: int | Array,
+    num_kept: int,
+    thinning: int,
+) -> tuple[Any, Float[Array, "kept chains dimension"], Info]:
+    """One block of num_kept·thinning sweeps of every chain; every `thinning`-th position is kept.
+
+    `key` and the block's number give the block's randomness.
+    """
+    target = mechanism.target(data)
+    num_chains = jax.tree.leaves(states)[0].shape[0]
+    keys = jax.random.split(jax.random.fold_in(key, block), num_chains)
+    noise = jax.vmap(lambda key: sampler.noise(key, target, num_kept * thinning))(keys)
+    noise = jax.tree.map(lambda part: jnp.swapaxes(part, 0, 1), noise)
+    noise = jax.tree.map(lambda part: part.reshape(num_kept, thinning, *part.shape[1:]), noise)
+    step = jax.vmap(lambda state, noise: sampler.step(target, state, noise))
+
+    def keep(states, noise):
+        states, infos = jax.lax.scan(step, states, noise)
+        positions = jax.vmap(lambda state: sampler.position(target, state))(states)
+        return states, (positions, jax.tree.map(lambda part: part[-1], infos))
+
+    states, (positions, infos) = jax.lax.scan(keep, states, noise)
+    return states, positions, infos
+
+
+def run_chains(
+    mechanism: AbstractDensityMechanism,
+    data: Data,
+    sampler: AbstractChainSampler,
+    centre: Vector,
+    key: PRNGKeyArray,
+    num_chains: int,
+    num_discarded: int,
+    num_kept: int,
+    thinning: int,
+    progress: bool | None,
+) -> tuple[np.ndarray, Info]:
+    """Chains in compiled blocks with a progress bar between them: positions (chains, kept, d) and infos, on the host.
+
+    `progress`: None shows the bar on a terminal only.
+    """
+    states = start_chains(mechanism, data, sampler, centre, jax.random.fold_in(key, 0), num_chains)
+    discarded_block = min(sampler.sweeps_a_block, max(num_discarded, 1))
+    kept_block = min(num_kept, max(1, sampler.sweeps_a_block // thinning))
+    schedule = [(discarded_block, 1, False)] * -(-num_discarded // discarded_block)
+    schedule += [(kept_block, thinning, True)] * -(-num_kept // kept_block)
+    positions, infos = [], []
+    total = sum(size * thin for size, thin, _ in schedule)
+    with tqdm(total=total, unit="sweep", disable=None if progress is None else not progress) as bar:
+        for number, (size, thin, keep) in enumerate(schedule, start=1):
+            states, block, info = advance(mechanism, data, sampler, states, key, number, size, thin)
+            if keep:
+                positions.append(np.asarray(block))
+                infos.append(jax.tree.map(np.asarray, info))
+            jax.block_until_ready(states)
+            bar.update(size * thin)
+    thetas = np.swapaxes(np.concatenate(positions)[:num_kept], 0, 1)
+    joined = jax.tree.map(lambda *parts: np.swapaxes(np.concatenate(parts)[:num_kept], 0, 1), *infos)
+    return thetas, joined

@@ -1,0 +1,111 @@
+"""Δ from score intervals, bounds, norm and adjacency: every sensitivity of the package has its one home here.
+
+One record contributes s·x to the gradient, with s ∈ [a, b] declared by the loss and x_j ∈ [l_j, u_j] enforced by
+`kngjax.data.prepare`. Coordinate j of the contribution therefore lies in [m_j, M_j], the smallest and the largest
+of {a l_j, a u_j, b l_j, b u_j}, and between neighbouring data sets the gradient's coordinate j changes by at most
+
+    replace:     w_j = M_j - m_j          (one contribution in the box is exchanged for another)
+    add_remove:  w_j = max(|m_j|, |M_j|)  (one contribution comes or goes)
+
+The functions here run on arrays and tracers alike; `Sensitivity` is their result in numbers and words.
+"""
+
+import dataclasses
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kngjax import norms
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.data import Bounds
+from kngjax.domains import AbstractDomain
+from kngjax.losses import AbstractLoss
+
+
+@dataclasses.dataclass(frozen=True)
+class Sensitivity:
+    """How much a score can change between neighbouring data sets, and why.
+
+    **Arguments:** `value`: Δ, in the units of the score. `derivation`: the argument in words, with its numbers.
+    """
+
+    value: float
+    derivation: str
+
+
+def _response(bounds: Bounds) -> tuple | None:
+    return None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
+
+
+def gradient_changes(
+    loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, adjacency: Adjacency, dimension: int
+) -> Float[Array, " dimension"]:
+    """w: by how much each coordinate of ∇ℓ_n can change between neighbouring data sets, shape (d,)."""
+    lower, upper = bounds.features(dimension)
+    score = loss.score_interval(domain.linear_interval(lower, upper), _response(bounds))
+    products = jnp.stack([s * side for s in score for side in (lower, upper)])
+    smallest, largest = jnp.min(products, axis=0), jnp.max(products, axis=0)
+    if adjacency is Adjacency.replace:
+        return largest - smallest
+    return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
+
+
+def gradient_sensitivity(norm: norms.AbstractNorm, changes: Float[Array, " dimension"]) -> Float[Array, ""]:
+    """sup ‖v‖_K over the box |v_j| ≤ w_j, which contains every possible change of the gradient.
+
+    A norm that depends on |v_1|, …, |v_d| alone and grows with each is largest at w itself. An ellipsoid's maximum
+    over a box is at a vertex, which is searched up to 12 dimensions; beyond, v'Av ≤ w'|A|w bounds it.
+    """
+    if not isinstance(norm, norms.Ellipsoid):
+        return norm(changes)
+    dimension = changes.shape[0]
+    if dimension > 12:
+        return jnp.sqrt(changes @ jnp.abs(jnp.asarray(norm.matrix)) @ changes)
+    # ‖v‖ = ‖-v‖, so half of the vertices suffice.
+    signs = jnp.asarray([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=dimension - 1)])
+    return jnp.max(jax.vmap(lambda sign: norm(sign * changes))(signs))
+
+
+def value_sensitivity(
+    loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, adjacency: Adjacency, dimension: int
+) -> Float[Array, ""]:
+    """Δ of ℓ_n itself: the range of one record's loss over Θ (replace), or its largest absolute value (add_remove)."""
+    lower, upper = bounds.features(dimension)
+    response = _response(bounds) or (0.0, 0.0)
+    smallest, largest = loss.value_interval(domain.linear_interval(lower, upper), response)
+    if adjacency is Adjacency.replace:
+        return jnp.asarray(largest - smallest)
+    return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
+
+
+def explain_gradient_sensitivity(
+    norm: norms.AbstractNorm,
+    changes: np.ndarray,
+    score: tuple[float, float],
+    adjacency: Adjacency,
+    value: float,
+) -> str:
+    """The derivation of a gradient sensitivity in words."""
+    how = {
+        Adjacency.replace: "exchanging one record moves coordinate j of the gradient by at most w_j = M_j - m_j",
+        Adjacency.add_remove: "one record more or less moves coordinate j of the gradient by at most "
+        "w_j = max(|m_j|, |M_j|)",
+    }[adjacency]
+    widths = ", ".join(f"{change:.6g}" for change in changes)
+    return (
+        f"one record's gradient is s*x with the score s in [{score[0]:.6g}, {score[1]:.6g}], so its coordinate j lies "
+        f"in [m_j, M_j] by the bounds of x; {how}: w = ({widths}). In the {type(norm).__name__} norm no such change "
+        f"is longer than {value:.6g}."
+    )
+
+
+def explain_value_sensitivity(adjacency: Adjacency, value: float) -> str:
+    """The derivation of the exponential mechanism's sensitivity in words."""
+    what = {
+        Adjacency.replace: "the range of one record's loss over the domain and the bounds",
+        Adjacency.add_remove: "the largest absolute loss of one record over the domain and the bounds",
+    }[adjacency]
+    return f"neighbouring data sets' losses differ by at most {what}, which is {value:.6g}."

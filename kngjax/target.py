@@ -1,0 +1,68 @@
+"""What a sampler may know of a mechanism: a log-density, its domain, and the structure of its loss."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from kngjax._arrays import Scalar, Vector
+from kngjax.data import Data
+from kngjax.domains import AbstractDomain
+from kngjax.losses import AbstractLoss
+from kngjax.norms import AbstractNorm
+
+
+class Target(eqx.Module):
+    """log f(θ) = -rate·score(θ; D) + log ν(θ), up to a constant; holds private data.
+
+    **Arguments:**
+
+    - `loss`, `data`: what the score is computed from.
+    - `domain`: Θ with its base measure ν.
+    - `norm`: the score is ‖∇ℓ_n(θ; D)‖_K in this norm, or ℓ_n(θ; D) itself if it is None.
+    - `rate`: c = ε/(2Δ), in units of 1/score.
+    """
+
+    loss: AbstractLoss
+    data: Data
+    domain: AbstractDomain
+    norm: AbstractNorm | None
+    rate: Scalar
+
+    @property
+    def dimension(self) -> int:
+        return self.data.dimension
+
+    @property
+    def is_piecewise_constant(self) -> bool:
+        """Whether the density (on a uniform domain) takes finitely many values, so that its gradient says nothing."""
+        return self.norm is not None and self.loss.score_is_piecewise_constant
+
+    @property
+    def is_piecewise_linear(self) -> bool:
+        """Whether along every line the log-density is linear between finitely many known breakpoints."""
+        return self.loss.score_is_piecewise_constant and self.domain.is_uniform
+
+    def score_from(self, carry: Array, theta: Vector) -> Float[Array, ""]:
+        """The score from what the loss carries of θ."""
+        if self.norm is None:
+            return self.loss.value_from(carry, theta, self.data)
+        return self.norm(self.loss.gradient_from(carry, self.data))
+
+    def score(self, theta: Vector) -> Float[Array, ""]:
+        """‖∇ℓ_n(θ; D)‖_K or ℓ_n(θ; D)."""
+        return self.score_from(self.loss.carry(theta, self.data), theta)
+
+    def log_density(self, theta: Vector) -> Float[Array, ""]:
+        """log f(θ) up to a constant; -inf outside Θ."""
+        return -self.rate * self.score(theta) + self.domain.log_density(theta)
+
+    def unconstrained_log_density(self, unconstrained: Vector) -> Float[Array, ""]:
+        """log f of θ = bijector(u) plus the log-determinant of the Jacobian: the density of u ∈ R^d."""
+        bijector = self.domain.bijector(self.dimension)
+        theta = bijector(jnp.asarray(unconstrained))
+        # Rounding may put bijector(u) on the boundary, where a membership test would make a wall of -inf.
+        log_base = self.domain.distribution(self.dimension).log_prob(
+            self.domain.into_interior(theta, 1.0 - 1e-12)
+        )
+        jacobian = bijector.log_abs_det_jacobian(unconstrained, theta)
+        return -self.rate * self.score(theta) + log_base + jacobian

@@ -1,0 +1,370 @@
+"""The regression basis: exact bounds and conversions, every kind of frame, errors that tell no value."""
+
+import ast
+import decimal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kngjax import terms
+from kngjax.terms import Categorical, Design, Polynomial
+
+SECRET = 4711.25  # a private value that no message may contain
+
+
+@pytest.fixture
+def design():
+    return Design(
+        (
+            Polynomial("education", 0, 18),
+            Polynomial("experience", -4, 60, degree=3),
+            Categorical("region", ("north", "south", "west")),
+        )
+    )
+
+
+def records(n=40):
+    random = np.random.default_rng(3)
+    return {
+        "education": random.integers(0, 19, n),
+        "experience": random.uniform(-4, 60, n),
+        "region": random.choice(["north", "south", "west"], n),
+        "wage": random.uniform(0, 1000, n),
+    }
+
+
+def as_polars_categorical(columns):
+    return pl.DataFrame(columns).with_columns(pl.col("region").cast(pl.Categorical))
+
+
+def as_arrow_dictionary(columns):
+    table = pa.table(columns)
+    position = table.column_names.index("region")
+    return table.set_column(position, "region", table["region"].dictionary_encode())
+
+
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "pandas nullable": lambda columns: pd.DataFrame(columns).convert_dtypes(),
+    "pandas of arrow": lambda columns: pd.DataFrame(columns).convert_dtypes(dtype_backend="pyarrow"),
+    "pandas category": lambda columns: pd.DataFrame(columns).astype({"region": "category"}),
+    "pandas objects": lambda columns: pd.DataFrame(columns).astype({"region": object}),
+    "polars": pl.DataFrame,
+    "polars category": as_polars_categorical,
+    "pyarrow": pa.table,
+    "pyarrow dictionary": as_arrow_dictionary,
+}
+
+
+def test_names_in_both_bases(design):
+    assert design.names == (
+        "intercept",
+        "education",
+        "experience",
+        "experience^2",
+        "experience^3",
+        "region[south]",
+        "region[west]",
+    )
+    assert design.basis_names == (
+        "intercept",
+        "education P1",
+        "experience P1",
+        "experience P2",
+        "experience P3",
+        "region[south]",
+        "region[west]",
+    )
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_every_frame_gives_the_same_matrix(design, make):
+    columns = records()
+    u = (2 * columns["experience"] - 56) / 64
+    expected = np.stack(
+        [
+            columns["education"] / 9 - 1,
+            u,
+            (3 * u**2 - 1) / 2,
+            (5 * u**3 - 3 * u) / 2,
+            columns["region"] == "south",
+            columns["region"] == "west",
+        ],
+        axis=1,
+    )
+    matrix = design.matrix(make(columns))
+    assert matrix.dtype == np.float64
+    np.testing.assert_allclose(matrix, expected, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(matrix, design.matrix_of(columns))
+
+
+@pytest.mark.parametrize("degree", range(1, 9))
+@pytest.mark.parametrize(("lower", "upper"), [(0.0, 1.0), (-4.0, 6.0), (-1.0, 1.0)])
+def test_both_sets_of_coefficients_predict_the_same(degree, lower, upper):
+    design = Design((Polynomial("v", lower, upper, degree), Categorical("group", (1, 2, 5))))
+    random = np.random.default_rng(degree)
+    theta = random.normal(size=len(design.names))
+    v, group = random.uniform(lower, upper, 200), random.choice([1, 2, 5], 200)
+    own = design.in_own_units(theta)
+    powers = np.stack([v**power for power in range(degree + 1)], axis=1)
+    by_powers = powers @ own[: degree + 1] + own[-2] * (group == 2) + own[-1] * (group == 5)
+    by_basis = theta[0] + design.matrix_of({"v": v, "group": group}) @ theta[1:]
+    np.testing.assert_allclose(by_powers, by_basis, rtol=1e-10, atol=1e-10)
+    assert design.names[-1] == "group[5]"
+
+
+def test_conversion_is_the_public_matrix_for_many_coefficients_at_once(design):
+    thetas = np.random.default_rng(0).normal(size=(5, 7))
+    many = design.in_own_units(thetas)
+    for theta, own in zip(thetas, many, strict=True):
+        np.testing.assert_allclose(own, design.own_units_matrix @ theta, rtol=1e-13)
+    with pytest.raises(ValueError, match=r"shape \(3,\).*7 coefficients"):
+        design.in_own_units(np.zeros(3))
+    with pytest.raises(ValueError, match="7 coefficients"):
+        design.in_own_units(1.0)
+
+
+def test_the_bounds_of_the_first_polynomials():
+    design = Design((Polynomial("v", 0, 1, 4),))
+    np.testing.assert_allclose(design.lower, [-1, -1 / 2, -1, -3 / 7], rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(design.upper, np.ones(4))
+
+
+@pytest.mark.parametrize("degree", range(1, 9))
+def test_bounds_are_attained_and_never_exceeded(degree):
+    design = Design((Polynomial("v", -0.3, 17.1, degree), Categorical("w", (False, True))))
+    grid = np.linspace(-0.3, 17.1, 100_001)
+    matrix = design.matrix_of({"v": grid, "w": grid > 1})
+    assert np.all(matrix >= design.lower)
+    assert np.all(matrix <= design.upper)
+    np.testing.assert_allclose(matrix.min(axis=0), design.lower, rtol=0, atol=1e-7)
+    np.testing.assert_array_equal(matrix.max(axis=0), design.upper)
+
+
+finite = st.floats(-1e12, 1e12)
+
+
+@given(lower=finite, width=st.floats(1e-3, 1e12), values=st.lists(st.floats(-1e300, 1e300), min_size=1))
+def test_no_value_leaves_the_bounds(lower, width, values):
+    design = Design((Polynomial("v", lower, lower + width, 8),))
+    ends = [lower, lower + width]
+    matrix = design.matrix_of({"v": np.array(values + ends)})
+    assert np.all((design.lower <= matrix) & (matrix <= design.upper))
+    np.testing.assert_array_equal(matrix[-2:, 0], [-1.0, 1.0])
+
+
+def test_values_outside_are_clipped_and_unknown_levels_are_the_reference(design):
+    inside = {"education": [0, 18], "experience": [-4.0, 60.0], "region": ["north", "south"]}
+    outside = {"education": [-5, 90], "experience": [-1e9, 61.0], "region": ["moon", "south"]}
+    np.testing.assert_array_equal(design.matrix_of(outside), design.matrix_of(inside))
+    assert design.clipped_fractions(pd.DataFrame(outside)) == {
+        "education": 1.0,
+        "experience": 1.0,
+        "region": 0.5,
+    }
+    assert set(design.clipped_fractions(pl.DataFrame(inside)).values()) == {0.0}
+
+
+def test_clipped_fractions_say_who_may_see_them():
+    assert "OWNER ONLY" in (Design.clipped_fractions.__doc__ or "")
+
+
+def test_a_frame_of_no_records(design):
+    frame = pd.DataFrame(records()).head(0)
+    assert design.matrix(frame).shape == (0, 6)
+    assert set(design.clipped_fractions(frame).values()) == {0.0}
+
+
+def test_single_values_fill_a_grid(design):
+    ages = np.linspace(0, 60, 7)
+    curve = design.matrix_of({"education": 12, "experience": ages, "region": "south"})
+    full = {"education": np.full(7, 12), "experience": ages, "region": np.full(7, "south")}
+    np.testing.assert_array_equal(curve, design.matrix_of(full))
+    point = {"education": 12, "experience": 3.0, "region": "west"}
+    assert design.matrix_of(point).shape == (1, 6)
+    for wrong in (np.zeros(3), np.zeros((7, 1))):
+        with pytest.raises(ValueError, match="one axis and one length"):
+            design.matrix_of(full | {"education": wrong})
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_numbers_and_bools_of_all_types(make):
+    union, grade = Categorical("union", (False, True)), Categorical("grade", (1, 2))
+    design = Design((Polynomial("v", 0, 10), union, grade))
+    expected = np.array([[-1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])
+    for values in (np.array([0, 10], np.uint8), np.array([0, 10], np.float32), [0, 10]):
+        frame = make({"v": values, "union": [True, False], "grade": [1, 2]})
+        np.testing.assert_array_equal(design.matrix(frame), expected)
+    assert design.names == ("intercept", "v", "union[True]", "grade[2]")
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pa.table])
+def test_decimals(make):
+    frame = make({"v": [decimal.Decimal("0.0"), decimal.Decimal("10.0")]})
+    np.testing.assert_array_equal(Design((Polynomial("v", 0, 10),)).matrix(frame), [[-1.0], [1.0]])
+
+
+def test_nullable_bools_and_text_and_fixed_categories():
+    design = Design((Categorical("union", (False, True)), Categorical("region", ("north", "south"))))
+    union = pd.array([True, False], dtype="boolean")
+    for frame in (
+        pd.DataFrame({"union": union, "region": pd.array(["south", "moon"], dtype="string")}),
+        pd.DataFrame({"union": union.astype("bool[pyarrow]"), "region": ["south", "moon"]}),
+        pl.DataFrame(
+            {"union": [True, False], "region": ["south", "moon"]},
+            schema_overrides={"region": pl.Enum(["moon", "south"])},
+        ),
+    ):
+        np.testing.assert_array_equal(design.matrix(frame), [[1.0, 1.0], [0.0, 0.0]])
+
+
+def test_integers_beyond_the_digits_of_a_float_are_rounded_in_silence():
+    values = [2**53 + 1, 0]
+    design = Design((Polynomial("v", 0, 1),))
+    for frame in (pa.table({"v": values}), pl.DataFrame({"v": values}), pd.DataFrame({"v": values})):
+        np.testing.assert_array_equal(design.matrix(frame), [[1.0], [-1.0]])
+
+
+MISSING = {
+    "pandas NaN": pd.DataFrame({"v": [SECRET, np.nan]}),
+    "pandas infinity": pd.DataFrame({"v": [SECRET, -np.inf]}),
+    "pandas nullable": pd.DataFrame({"v": pd.array([SECRET, None], dtype="Float64")}),
+    "pandas integers": pd.DataFrame({"v": pd.array([4711, None], dtype="Int64")}),
+    "polars null": pl.DataFrame({"v": [SECRET, None]}),
+    "polars NaN": pl.DataFrame({"v": [SECRET, float("nan")]}),
+    "pyarrow null": pa.table({"v": [SECRET, None]}),
+    "pyarrow infinity": pa.table({"v": [SECRET, float("inf")]}),
+}
+MISSING_TEXT = "column 'v' has missing or infinite values; remove or replace them first."
+
+
+@pytest.mark.parametrize("frame", MISSING.values(), ids=MISSING)
+def test_missing_numbers_are_refused_with_a_constant_text(frame):
+    design = Design((Polynomial("v", 0, 1),))
+    for use in (design.matrix, design.clipped_fractions):
+        with pytest.raises(ValueError, match="missing or infinite") as caught:
+            use(frame)
+        assert str(caught.value) == MISSING_TEXT
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"v": ["secret", None]}),
+        pd.DataFrame({"v": ["secret", np.nan]}, dtype=object),
+        pd.DataFrame({"v": pd.Categorical(["secret", None])}),
+        pl.DataFrame({"v": ["secret", None]}),
+        pa.table({"v": ["secret", None]}),
+    ],
+    ids=["pandas", "pandas objects", "pandas category", "polars", "pyarrow"],
+)
+def test_missing_levels_are_refused_with_a_constant_text(frame):
+    design = Design((Categorical("v", ("a", "b")),))
+    with pytest.raises(ValueError, match="missing") as caught:
+        design.matrix(frame)
+    assert str(caught.value) == MISSING_TEXT
+
+
+@pytest.mark.parametrize("values", [[1.0, np.nan], np.array([1, None], dtype=object)])
+def test_missing_levels_in_arrays(values):
+    with pytest.raises(ValueError, match="column 'v' has missing"):
+        Design((Categorical("v", (1, 2)),)).matrix_of({"v": values})
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_columns_of_the_wrong_kind(make):
+    frame = make({"v": ["secret", "4711.25"], "w": [SECRET, 1.0], "t": np.array([4711, 1], "datetime64[ms]")})
+    for term, advice in (
+        (Polynomial("v", 0, 1), "column 'v' must hold numbers"),
+        (Polynomial("t", 0, 1), "column 't' must hold numbers"),
+        (Categorical("w", ("a", "b")), "levels of column 'w' are text"),
+        (Categorical("t", ("a", "b")), "levels of column 't' are text"),
+    ):
+        with pytest.raises(TypeError, match=advice) as caught:
+            Design((term,)).matrix(frame)
+        assert not any(private in str(caught.value) for private in ("secret", "4711"))
+        assert caught.value.__cause__ is None
+
+
+def test_text_where_the_levels_are_numbers():
+    with pytest.raises(TypeError, match="levels of column 'v' are numbers") as caught:
+        Design((Categorical("v", (1, 2)),)).matrix_of({"v": np.array(["secret", "2"])})
+    assert "secret" not in str(caught.value)
+
+
+def test_absent_columns_and_other_data(design):
+    frame = pd.DataFrame({"a": [SECRET], "b": [1.0], "c": [2.0]})
+    with pytest.raises(ValueError, match=r"configuration names column 'education'; the data have: a, b, c\."):
+        design.matrix(frame)
+    with pytest.raises(ValueError, match="names column 'education'"):
+        design.matrix_of({"a": 1.0})
+    with pytest.raises(TypeError, match=r"pandas, polars or pyarrow frame, not ndarray") as caught:
+        design.matrix(np.full((2, 2), SECRET))
+    assert str(SECRET) not in str(caught.value)
+
+
+@pytest.mark.parametrize("bounds", [(1, 1), (2.0, 1.0), (0.0, np.inf), (np.nan, 1.0), (-1.7e308, 1.7e308)])
+def test_bounds_must_be_finite_and_in_order(bounds):
+    with pytest.raises(ValueError, match="bounds of column 'v' must be finite with lower < upper"):
+        Polynomial("v", *bounds)
+
+
+@pytest.mark.parametrize("degree", [0, -1, 9])
+def test_degrees_out_of_range(degree):
+    with pytest.raises(ValueError, match="degree for column 'v' must be 1 to 8"):
+        Polynomial("v", 0, 1, degree)
+
+
+def test_arguments_of_other_types():
+    # A run-time type checker, where one is on, may be the first to speak.
+    for degree in (1.5, True, "2"):
+        with pytest.raises(TypeError, match="degree"):
+            Polynomial("v", 0, 1, degree)
+    with pytest.raises(TypeError, match="lower"):
+        Polynomial("v", "0", 1)
+    with pytest.raises(TypeError, match="column"):
+        Polynomial("", 0, 1)
+    with pytest.raises(TypeError, match="levels"):
+        Categorical("v", "ab")
+    with pytest.raises(TypeError, match="terms"):
+        Design(("education",))
+
+
+def test_levels_must_be_several_different_and_of_one_kind():
+    for levels in ((), ("a",), ("a", "b", "a"), (1, True)):
+        with pytest.raises(ValueError, match="column 'v' needs two levels or more, all different"):
+            Categorical("v", levels)
+    for levels in (("a", 1), (1.0, np.nan)):
+        with pytest.raises(TypeError, match="levels of column 'v' must be all text or all finite numbers"):
+            Categorical("v", levels)
+
+
+def test_designs_that_make_no_sense():
+    with pytest.raises(ValueError, match="at least one term"):
+        Design(())
+    with pytest.raises(ValueError, match="column 'v' has two terms"):
+        Design((Polynomial("v", 0, 1), Categorical("v", ("a", "b"))))
+    with pytest.raises(ValueError, match="would be called 'intercept'"):
+        Design((Polynomial("intercept", 0, 1),))
+    with pytest.raises(ValueError, match=r"would be called 'v\^2'"):
+        Design((Polynomial("v", 0, 1, 2), Polynomial("v^2", 0, 1)))
+
+
+def test_terms_are_values(design):
+    assert hash(design) == hash(Design(design.terms))
+    assert Polynomial("v", 0, 1) == Polynomial("v", 0.0, 1.0)
+    with pytest.raises(AttributeError):
+        design.terms = ()
+
+
+def test_the_module_is_plain_numpy():
+    tree = ast.parse(Path(terms.__file__).read_text(encoding="utf-8"))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert not {name for name in imported if name.split(".")[0] in ("jax", "equinox", "kngjax")}
