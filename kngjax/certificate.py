@@ -109,7 +109,9 @@ class Certificate:
     def explain(self) -> str:
         """The certificate as text for a reader who knows statistics."""
         if self.exact:
-            proved = f"Proved: this value is one draw from exactly the mechanism's law, which is {self.guarantee.explain()}."
+            proved = (
+                f"Proved: this value is one draw from exactly the mechanism's law, which is {self.guarantee.explain()}."
+            )
         else:
             proved = (
                 f"Proved: the mechanism's law is {self.guarantee.explain()}. Not proved: that this value, which a "

@@ -50,9 +50,7 @@ class Bounds(eqx.Module):
 
     def __check_init__(self):
         if self.x_lower is None and not self.intercept:
-            raise ValueError(
-                "with neither x nor an intercept there is nothing to estimate: give bounds for x"
-            )
+            raise ValueError("with neither x nor an intercept there is nothing to estimate: give bounds for x")
         if self.y_lower is not None and np.ndim(self.y_lower):
             raise ValueError("the bounds of y must be two scalars: (lower, upper)")
 
@@ -88,18 +86,14 @@ def _pair(name: str, pair: Any) -> tuple[Any, Any]:
     if np.ndim(lower) > 1 or np.ndim(upper) > 1:
         raise ValueError(f"the bounds of {name} must be scalars or have one value a column")
     if np.ndim(lower) and np.ndim(upper) and np.shape(lower) != np.shape(upper):
-        raise ValueError(
-            f"the bounds of {name} have {np.size(lower)} lower and {np.size(upper)} upper values"
-        )
+        raise ValueError(f"the bounds of {name} have {np.size(lower)} lower and {np.size(upper)} upper values")
     if is_traced(lower, upper):
         return lower, upper
     lower_values, upper_values = np.asarray(lower), np.asarray(upper)
     if not (np.all(np.isfinite(lower_values)) and np.all(np.isfinite(upper_values))):
         raise ValueError(f"the bounds of {name} must be finite, got {pair!r}")
     if np.any(lower_values > upper_values):
-        raise ValueError(
-            f"the bounds of {name} are reversed: lower {lower_values} is above upper {upper_values}"
-        )
+        raise ValueError(f"the bounds of {name} are reversed: lower {lower_values} is above upper {upper_values}")
     if name == "x" and np.any((lower_values == 0) & (upper_values == 0)):
         raise ValueError("a column of x with bounds (0, 0) carries no information: leave it out")
     if name == "y" and np.any(lower_values == upper_values):
@@ -157,20 +151,14 @@ def prepare(bounds: Bounds, X: Any, y: Any) -> Records:
     """
     response = _numbers("y", y)
     if response.ndim != 1:
-        raise ValueError(
-            f"y must have shape (n,), got {response.shape}: pass one column, as a series or 1-d array"
-        )
+        raise ValueError(f"y must have shape (n,), got {response.shape}: pass one column, as a series or 1-d array")
     columns = _numbers("X", X) if X is not None else np.empty((response.size, 0))
     if columns.ndim != 2:
-        raise ValueError(
-            f"X must have shape (n, columns), got {columns.shape}: for one column use X.reshape(-1, 1)"
-        )
+        raise ValueError(f"X must have shape (n, columns), got {columns.shape}: for one column use X.reshape(-1, 1)")
     if response.size == 0 or columns.shape[0] == 0:
         raise ValueError("the data are empty: there is no record to release an estimate from")
     if columns.shape[0] != response.size:
-        raise ValueError(
-            f"X has {columns.shape[0]} rows and y has {response.size}: they must be the same records"
-        )
+        raise ValueError(f"X has {columns.shape[0]} rows and y has {response.size}: they must be the same records")
     if bounds.x_lower is None and columns.shape[1] != 0:
         raise ValueError(f"X has {columns.shape[1]} columns but bounds.x is None: give their public bounds")
     if bounds.columns is not None and columns.shape[1] != bounds.columns:
@@ -184,9 +172,7 @@ def prepare(bounds: Bounds, X: Any, y: Any) -> Records:
     if bounds.y_lower is not None:
         response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
     ones = np.ones((response.size, int(bounds.intercept)))
-    return Records(
-        np.ascontiguousarray(np.concatenate([ones, columns], axis=1)), np.ascontiguousarray(response)
-    )
+    return Records(np.ascontiguousarray(np.concatenate([ones, columns], axis=1)), np.ascontiguousarray(response))
 
 
 def _numbers(name: str, values: Any) -> np.ndarray:

@@ -75,9 +75,7 @@ class AbstractDomain(eqx.Module):
         supported = jnp.where(inside, theta, self.interior_point(dimension))
         return jnp.where(inside, self.distribution(dimension).log_prob(supported), -jnp.inf)
 
-    def draw(
-        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
-    ) -> Float[Array, "*shape dimension"]:
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
         """Independent draws from ν."""
         return self.distribution(dimension).sample(key, shape)
 
@@ -202,9 +200,7 @@ class Box(AbstractDomain):
         if lower.ndim and upper.ndim and lower.shape != upper.shape:
             raise ValueError(f"lower has {lower.size} values and upper {upper.size}: a Box needs one of each")
         if not (np.all(np.isfinite(lower)) and np.all(np.isfinite(upper))):
-            raise ValueError(
-                "lower and upper of a Box must be finite: an unbounded domain makes the density improper"
-            )
+            raise ValueError("lower and upper of a Box must be finite: an unbounded domain makes the density improper")
         if not np.all(lower < upper):
             raise ValueError(f"lower must be below upper in a Box, got lower={lower} and upper={upper}")
 
@@ -261,9 +257,7 @@ class BaseMeasure(AbstractDomain):
                 "give a proper distribution, or a bounded L1Ball, L2Ball or Box"
             )
         if self.base.support is None or self.base.support.is_discrete:
-            raise ValueError(
-                "the base measure must be continuous: densities are with respect to Lebesgue measure"
-            )
+            raise ValueError("the base measure must be continuous: densities are with respect to Lebesgue measure")
         if len(self.base.batch_shape) + len(self.base.event_shape) > 1:
             raise ValueError(
                 f"the base measure must be a law on R^d, got batch shape {self.base.batch_shape} "
@@ -305,16 +299,10 @@ class BaseMeasure(AbstractDomain):
     def chord(self, theta: Vector, direction: Vector) -> Interval:
         return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
 
-    def draw(
-        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
-    ) -> Float[Array, "*shape dimension"]:
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
         distribution = self.distribution(dimension)
         keys = jax.random.split(key, shape)
-        return (
-            jnp.vectorize(distribution.sample, signature="()->(d)")(keys)
-            if shape
-            else distribution.sample(key)
-        )
+        return jnp.vectorize(distribution.sample, signature="()->(d)")(keys) if shape else distribution.sample(key)
 
     def widths(self, dimension: int) -> Float[Array, " dimension"]:
         """Eight standard deviations, or 20 where the variance is infinite or unknown."""

@@ -33,9 +33,7 @@ def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]
     if isinstance(loss, QuantileLoss):
         return _linear_programme(data, float(loss.tau))
     with float64():
-        functions = [
-            functools.partial(function, loss=loss, data=data) for function in (_value_and_slope, _hessian)
-        ]
+        functions = [functools.partial(function, loss=loss, data=data) for function in (_value_and_slope, _hessian)]
         result = scipy.optimize.minimize(
             lambda theta: tuple(np.asarray(part) for part in functions[0](theta)),
             np.zeros(data.dimension),

@@ -67,9 +67,7 @@ class L1(AbstractNorm):
         return jnp.asarray(dimension * math.log(2.0) - math.lgamma(dimension + 1))
 
 
-def _draw_from_l2_ball(
-    key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
-) -> Float[Array, "*shape dimension"]:
+def _draw_from_l2_ball(key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
     # The first d coordinates of a uniform point on the sphere of R^(d+2) are uniform in the ball of R^d.
     normals = jax.random.normal(key, (*shape, dimension + 2))
     return normals[..., :dimension] / jnp.linalg.norm(normals, axis=-1, keepdims=True)
@@ -219,9 +217,7 @@ def k_norm_noise(
     **Arguments:** `rate` in units of 1/‖z‖; `shape` of the batch; `dimension` d.
     """
     radius_key, ball_key = jax.random.split(key)
-    radius = (
-        jnp.sum(jax.random.exponential(radius_key, (*shape, dimension + 1)), axis=-1, keepdims=True) / rate
-    )
+    radius = jnp.sum(jax.random.exponential(radius_key, (*shape, dimension + 1)), axis=-1, keepdims=True) / rate
     return radius * norm.draw_from_ball(ball_key, shape, dimension)
 
 

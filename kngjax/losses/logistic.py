@@ -38,6 +38,4 @@ class LogisticLoss(AbstractLoss):
 
     def check_response(self, response: np.ndarray) -> None:
         if not np.all((response == 0) | (response == 1)):
-            raise ValueError(
-                "the logistic loss needs responses 0 and 1: recode y by a public rule before the call"
-            )
+            raise ValueError("the logistic loss needs responses 0 and 1: recode y by a public rule before the call")

@@ -34,9 +34,7 @@ class PoissonLoss(AbstractLoss):
     def value_interval(self, predictor: Interval, response: Interval) -> Interval:
         """Convex in η and linear in y: largest at a corner; the minimum over η is concave in y: smallest at an end of y."""
         ends = [self.record_value(eta, y) for eta in predictor for y in response]
-        troughs = [
-            self.record_value(jnp.clip(jnp.log(jnp.maximum(y, 1e-300)), *predictor), y) for y in response
-        ]
+        troughs = [self.record_value(jnp.clip(jnp.log(jnp.maximum(y, 1e-300)), *predictor), y) for y in response]
         return jnp.min(jnp.stack(troughs)), jnp.max(jnp.stack(ends))
 
     def check_response(self, response: np.ndarray) -> None:

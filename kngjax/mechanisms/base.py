@@ -90,12 +90,8 @@ class AbstractDensityMechanism(eqx.Module):
             if part is not None and part.dimension is not None
         }
         if len(set(dimensions.values())) > 1:
-            raise ValueError(
-                f"the parts disagree about the number of coefficients (intercept included): {dimensions}"
-            )
-        if self.dimension is not None and self.dimension < 1 + (
-            self.bounds.intercept and self.bounds.columns != 0
-        ):
+            raise ValueError(f"the parts disagree about the number of coefficients (intercept included): {dimensions}")
+        if self.dimension is not None and self.dimension < 1 + (self.bounds.intercept and self.bounds.columns != 0):
             raise ValueError(f"the domain is for {self.dimension} coefficients: too few for these bounds")
         with float64():
             value = float(self.sensitivity_value(self.dimension or 1 + self.bounds.intercept))

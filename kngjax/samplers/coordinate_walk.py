@@ -104,14 +104,10 @@ class CoordinateWalk(AbstractChainSampler):
             )
 
         carry = target.loss.carry(state.theta, target.data)
-        log_density = -target.rate * target.score_from(carry, state.theta) + target.domain.log_density(
-            state.theta
-        )
+        log_density = -target.rate * target.score_from(carry, state.theta) + target.domain.log_density(state.theta)
         start = (state.theta, carry, log_density, jnp.zeros((), jnp.int32))
         theta, _, log_density, accepted = jax.lax.fori_loop(0, target.dimension, move, start)
-        info = Info(
-            log_density, accepted / target.dimension, jnp.asarray(target.dimension), jnp.asarray(False)
-        )
+        info = Info(log_density, accepted / target.dimension, jnp.asarray(target.dimension), jnp.asarray(False))
         return state._replace(theta=theta), info
 
     def position(self, target: Target, state: WalkState) -> Float[Array, " dimension"]:

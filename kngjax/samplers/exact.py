@@ -33,10 +33,7 @@ class Exact(AbstractIndependentSampler):
     max_proposals: int = eqx.field(static=True, default=1_000_000_000)
 
     def check(self, target: Target) -> None:
-        if not (
-            isinstance(target.data, QuadraticSummary)
-            or (target.is_piecewise_linear and target.dimension == 1)
-        ):
+        if not (isinstance(target.data, QuadraticSummary) or (target.is_piecewise_linear and target.dimension == 1)):
             raise ValueError(
                 "Exact serves the squared loss, and the quantile loss with one coefficient on a uniform domain; use "
                 "LineGibbs for more coefficients of the quantile loss, CoordinateWalk or NUTS for smooth losses"
@@ -50,9 +47,7 @@ class Exact(AbstractIndependentSampler):
         theta = target.domain.interior_point(1)
         segments = line_segments(target, theta, jnp.ones(1))
         uniforms = jax.random.uniform(key, (num_draws, 2))
-        steps = jax.vmap(draw_on_line, in_axes=(None, None, 0))(
-            segments, cumulative_masses(segments), uniforms
-        )
+        steps = jax.vmap(draw_on_line, in_axes=(None, None, 0))(segments, cumulative_masses(segments), uniforms)
         return (theta + steps)[:, None], jnp.asarray(True)
 
 
@@ -120,9 +115,7 @@ def _quadratic_draws(
     def propose(search):
         key, kept, count, tried = search
         key, proposal_key, accept_key = jax.random.split(key, 3)
-        theta, log_acceptance = jax.lax.cond(
-            envelopes.inverse_is_better, from_inverse, from_base, proposal_key
-        )
+        theta, log_acceptance = jax.lax.cond(envelopes.inverse_is_better, from_inverse, from_base, proposal_key)
         accepted = -jax.random.exponential(accept_key, (batch,)) < log_acceptance
         # Accepted proposals fill the free places in order; what does not fit is dropped.
         places = jnp.where(accepted, count + jnp.cumsum(accepted) - 1, num_draws)

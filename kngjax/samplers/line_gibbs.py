@@ -84,9 +84,7 @@ class LineGibbs(AbstractChainSampler):
         members = limit_law_draws(target, centre, key, num_members)
         return LineGibbsState(members, inverse_directions(target, centre))
 
-    def step(
-        self, target: Target, state: LineGibbsState, noise: LineGibbsNoise
-    ) -> tuple[LineGibbsState, Info]:
+    def step(self, target: Target, state: LineGibbsState, noise: LineGibbsNoise) -> tuple[LineGibbsState, Info]:
         members = state.members
         if self.directions == "limit_law":
 

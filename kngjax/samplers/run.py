@@ -47,9 +47,7 @@ def draw(
 
     def advance_block(state, index):
         noise = sampler.noise(jax.random.fold_in(key, index), target, block)
-        state, _ = jax.lax.scan(
-            lambda state, noise: (sampler.step(target, state, noise)[0], None), state, noise
-        )
+        state, _ = jax.lax.scan(lambda state, noise: (sampler.step(target, state, noise)[0], None), state, noise)
         return state, None
 
     state, _ = jax.lax.scan(advance_block, state, jnp.arange(1, num_blocks + 1))
