@@ -1,12 +1,22 @@
 """Parameters as float64 arrays on the host, and the float64 scope in which releases are computed."""
 
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 import jax
+import jax.core
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-Scalar = Float[Array, ""] | Float[np.ndarray, ""]
-Vector = Float[Array, " dimension"] | Float[np.ndarray, " dimension"]
-Matrix = Float[Array, "dimension dimension"] | Float[np.ndarray, "dimension dimension"]
+# Parameters rest as NumPy arrays and are computed with as JAX arrays or tracers; static checkers know no type that is
+# all three, so for them these are Any, and beartype checks dtype and shape when the tests run.
+if TYPE_CHECKING:
+    Scalar: TypeAlias = Any
+    Vector: TypeAlias = Any
+    Matrix: TypeAlias = Any
+else:
+    Scalar = Float[Array, ""] | Float[np.ndarray, ""]
+    Vector = Float[Array, " dimension"] | Float[np.ndarray, " dimension"]
+    Matrix = Float[Array, "dimension dimension"] | Float[np.ndarray, "dimension dimension"]
 
 
 def parameter(value: ArrayLike) -> Array | np.ndarray:

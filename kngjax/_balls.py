@@ -1,5 +1,8 @@
 """Uniform distributions on l1 and l2 balls as NumPyro distributions, with bijectors from R^d onto their supports."""
 
+# NumPyro declares as properties what every one of its own constraints and transforms sets as a plain attribute.
+# pyright: reportAssignmentType=false, reportArgumentType=false
+
 import jax.numpy as jnp
 from numpyro.distributions import Distribution, constraints
 from numpyro.distributions.transforms import L1BallTransform, ParameterFreeTransform, Transform, biject_to

@@ -16,8 +16,8 @@ from kngjax._arrays import Scalar, is_traced, parameter
 from kngjax._frames import to_array
 
 NOT_FINITE = (
-    "the data contain missing, NaN or infinite values: impute or drop such records before the call, by a rule that looks "
-    "at one record at a time"
+    "the data contain missing, NaN or infinite values: impute or drop such records before the call, by a rule that "
+    "looks at one record at a time"
 )
 
 Side = Float[Array, "*columns"] | Float[np.ndarray, "*columns"]

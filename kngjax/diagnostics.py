@@ -17,8 +17,8 @@ from kngjax.samplers.base import Info
 class Draws:
     """Research draws: OWNER ONLY. Publish a `Release` instead.
 
-    **Arguments:** `theta`: shape (chains, draws, d). `sampler`: its name. `info`: per kept sweep, shape (chains, draws);
-    None for independent draws.
+    **Arguments:** `theta`: shape (chains, draws, d). `sampler`: its name. `info`: per kept sweep, of shape
+    (chains, draws); None for independent draws.
     """
 
     theta: Float[np.ndarray, "chains draws dimension"]
@@ -34,7 +34,7 @@ class Draws:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "Draws are computed from private data and are not pickled: call save_for_owner(path) if the owner keeps them"
+            "Draws are computed from private data and are not pickled: if the owner keeps them, call save_for_owner"
         )
 
     def save_for_owner(self, path: str | pathlib.Path) -> None:
@@ -47,7 +47,7 @@ class Draws:
         return xarray.Dataset({"theta": (("chain", "draw", "coefficient"), self.theta)})
 
     def to_arviz(self) -> Any:
-        """The draws for ArviZ: an InferenceData in ArviZ 0.x, a DataTree in 1.x, with groups posterior and sample_stats."""
+        """The draws for ArviZ, with groups posterior and sample_stats: InferenceData in 0.x, DataTree in 1.x."""
         import arviz
         import xarray
 
@@ -64,7 +64,7 @@ class Draws:
         """Rank-normalised split R-hat of each coefficient (Vehtari et al. 2021); below 1.01 is good, needs 2 chains."""
         import arviz
 
-        return np.asarray(arviz.rhat(self._dataset())["theta"])
+        return np.asarray(arviz.rhat(self._dataset())["theta"])  # pyright: ignore[reportIndexIssue]
 
     def ess(self, method: str = "bulk") -> Float[np.ndarray, " dimension"]:
         """Effective sample size of each coefficient, "bulk" or "tail"."""

@@ -77,7 +77,7 @@ class AbstractDomain(eqx.Module):
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
         """Independent draws from ν."""
-        return self.distribution(dimension).sample(key, shape)
+        return jnp.asarray(self.distribution(dimension).sample(key, shape))
 
     def bijector(self, dimension: int) -> Transform:
         """NumPyro's smooth bijection from R^d onto the interior of Θ."""
@@ -85,7 +85,7 @@ class AbstractDomain(eqx.Module):
 
     def interior_point(self, dimension: int) -> Float[Array, " dimension"]:
         """A public point well inside Θ: the image of 0 under the bijector."""
-        return self.bijector(dimension)(jnp.zeros(dimension))
+        return jnp.asarray(self.bijector(dimension)(jnp.zeros(dimension)))
 
     def into_interior(self, theta: Vector, shrink: float = 0.95) -> Float[Array, " dimension"]:
         """θ, projected onto Θ and, unless it was well inside, drawn towards `interior_point`.
@@ -136,7 +136,7 @@ class L1Ball(_AbstractBall):
         return -reach, reach
 
     def chord(self, theta: Vector, direction: Vector) -> Interval:
-        """Newton's method from outside on t ↦ ‖θ + tv‖_1 - radius, convex and piecewise linear: exact in d + 1 steps."""
+        """Newton's method from outside on t ↦ ‖θ + tv‖_1 - radius: convex, piecewise linear, exact in d + 1 steps."""
         theta, direction = jnp.asarray(theta), jnp.asarray(direction)
         far = (self.radius + jnp.sum(jnp.abs(theta))) / jnp.sum(jnp.abs(direction))
 
@@ -285,6 +285,7 @@ class BaseMeasure(AbstractDomain):
     def contains(self, theta: Vector) -> Bool[Array, ""]:
         theta = jnp.asarray(theta)
         support = self.distribution(theta.shape[-1]).support
+        assert support is not None
         return jnp.all(support(theta))
 
     def project(self, theta: Vector) -> Float[Array, " dimension"]:
@@ -300,9 +301,9 @@ class BaseMeasure(AbstractDomain):
         return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
-        distribution = self.distribution(dimension)
-        keys = jax.random.split(key, shape)
-        return jnp.vectorize(distribution.sample, signature="()->(d)")(keys) if shape else distribution.sample(key)
+        # One key a draw: some NumPyro samplers broadcast their parameters, which strict rank promotion forbids.
+        draw_one = jnp.vectorize(self.distribution(dimension).sample, signature="()->(d)")
+        return draw_one(jax.random.split(key, shape))
 
     def widths(self, dimension: int) -> Float[Array, " dimension"]:
         """Eight standard deviations, or 20 where the variance is infinite or unknown."""
@@ -314,7 +315,7 @@ class BaseMeasure(AbstractDomain):
 
     def interior_point(self, dimension: int) -> Float[Array, " dimension"]:
         """The mean where it is finite, else the image of 0 under the bijector."""
-        fallback = self.bijector(dimension)(jnp.zeros(dimension))
+        fallback = jnp.asarray(self.bijector(dimension)(jnp.zeros(dimension)))
         try:
             mean = self.distribution(dimension).mean
         except NotImplementedError:

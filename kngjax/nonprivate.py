@@ -1,4 +1,4 @@
-"""The estimate without privacy and its standard errors: where research chains start, and what only the owner may see."""
+"""The estimate without privacy and its standard errors: where chains start, and what only the owner may see."""
 
 import functools
 from typing import NamedTuple

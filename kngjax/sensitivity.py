@@ -12,6 +12,7 @@ The functions here run on arrays and tracers alike; `Sensitivity` is their resul
 
 import dataclasses
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +37,8 @@ class Sensitivity:
     derivation: str
 
 
-def _response(bounds: Bounds) -> tuple | None:
+def response_interval(bounds: Bounds) -> Any:
+    """The bounds of the response as a pair, or None if there are none."""
     return None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
 
 
@@ -45,10 +47,10 @@ def gradient_changes(
 ) -> Float[Array, " dimension"]:
     """w: by how much each coordinate of ∇ℓ_n can change between neighbouring data sets, shape (d,)."""
     lower, upper = bounds.features(dimension)
-    score = loss.score_interval(domain.linear_interval(lower, upper), _response(bounds))
+    score = loss.score_interval(domain.linear_interval(lower, upper), response_interval(bounds))
     products = jnp.stack([s * side for s in score for side in (lower, upper)])
     smallest, largest = jnp.min(products, axis=0), jnp.max(products, axis=0)
-    if adjacency is Adjacency.replace:
+    if adjacency is Adjacency.REPLACE:
         return largest - smallest
     return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
 
@@ -74,9 +76,9 @@ def value_sensitivity(
 ) -> Float[Array, ""]:
     """Δ of ℓ_n itself: the range of one record's loss over Θ (replace), or its largest absolute value (add_remove)."""
     lower, upper = bounds.features(dimension)
-    response = _response(bounds) or (0.0, 0.0)
+    response = response_interval(bounds) or (0.0, 0.0)
     smallest, largest = loss.value_interval(domain.linear_interval(lower, upper), response)
-    if adjacency is Adjacency.replace:
+    if adjacency is Adjacency.REPLACE:
         return jnp.asarray(largest - smallest)
     return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
 
@@ -90,8 +92,8 @@ def explain_gradient_sensitivity(
 ) -> str:
     """The derivation of a gradient sensitivity in words."""
     how = {
-        Adjacency.replace: "exchanging one record moves coordinate j of the gradient by at most w_j = M_j - m_j",
-        Adjacency.add_remove: "one record more or less moves coordinate j of the gradient by at most "
+        Adjacency.REPLACE: "exchanging one record moves coordinate j of the gradient by at most w_j = M_j - m_j",
+        Adjacency.ADD_REMOVE: "one record more or less moves coordinate j of the gradient by at most "
         "w_j = max(|m_j|, |M_j|)",
     }[adjacency]
     widths = ", ".join(f"{change:.6g}" for change in changes)
@@ -105,7 +107,7 @@ def explain_gradient_sensitivity(
 def explain_value_sensitivity(adjacency: Adjacency, value: float) -> str:
     """The derivation of the exponential mechanism's sensitivity in words."""
     what = {
-        Adjacency.replace: "the range of one record's loss over the domain and the bounds",
-        Adjacency.add_remove: "the largest absolute loss of one record over the domain and the bounds",
+        Adjacency.REPLACE: "the range of one record's loss over the domain and the bounds",
+        Adjacency.ADD_REMOVE: "the largest absolute loss of one record over the domain and the bounds",
     }[adjacency]
     return f"neighbouring data sets' losses differ by at most {what}, which is {value:.6g}."

@@ -13,8 +13,8 @@ class Adjacency(enum.StrEnum):
     `add_remove`: one record more or less, n is private (Wang 2019).
     """
 
-    replace = "replace"
-    add_remove = "add_remove"
+    REPLACE = "replace"
+    ADD_REMOVE = "add_remove"
 
     @classmethod
     def parse(cls, adjacency: "str | Adjacency | None") -> "Adjacency":
@@ -65,8 +65,8 @@ class Guarantee:
     def explain(self) -> str:
         """The guarantee in one sentence for a reader who knows differential privacy."""
         pairs = {
-            Adjacency.replace: "two data sets of the same size that differ in one record",
-            Adjacency.add_remove: "two data sets of which one has one record more",
+            Adjacency.REPLACE: "two data sets of the same size that differ in one record",
+            Adjacency.ADD_REMOVE: "two data sets of which one has one record more",
         }[self.adjacency]
         return (
             f"pure {self.epsilon:g}-differential privacy, and {self.rho:.6g}-zCDP (bounded range, "

@@ -62,7 +62,7 @@ class AbstractLoss(eqx.Module):
 
     def carry(self, theta: Vector, data: Data) -> Array:
         """What to keep of θ: here the linear predictors Xθ, shape (n,)."""
-        return _records(data).x @ jnp.asarray(theta)
+        return jnp.asarray(_records(data).x) @ jnp.asarray(theta)
 
     def moved(self, carry: Array, data: Data, coordinate: int | Array, step: Number) -> Array:
         """The carry after θ_coordinate grew by `step`, in O(n)."""
@@ -71,7 +71,7 @@ class AbstractLoss(eqx.Module):
     def gradient_from(self, carry: Array, data: Data) -> Float[Array, " dimension"]:
         """∇ℓ_n = Σ_i s_i x_i from the carry."""
         records = _records(data)
-        return jax.vmap(self.record_score)(carry, jnp.asarray(records.y)) @ records.x
+        return jax.vmap(self.record_score)(carry, jnp.asarray(records.y)) @ jnp.asarray(records.x)
 
     def value_from(self, carry: Array, theta: Vector, data: Data) -> Float[Array, ""]:
         """ℓ_n = Σ_i ρ(η_i, y_i) from the carry."""

@@ -32,7 +32,7 @@ class HuberLoss(AbstractResidualLoss):
         return clipped * (residual - 0.5 * clipped)
 
     def residual_slope(self, residual: Number) -> Float[Array, ""]:
-        return jnp.clip(residual, -self.k, self.k)
+        return jnp.clip(jnp.asarray(residual), -self.k, self.k)
 
     def residual_minimiser(self) -> Number:
         return 0.0

@@ -32,7 +32,7 @@ class LogisticLoss(AbstractLoss):
         return jnp.asarray(-1.0), jnp.asarray(1.0)
 
     def value_interval(self, predictor: Interval, response: Interval | None) -> Interval:
-        """log(1 + e^η) - yη is log(1 + e^∓η) for y = 1, 0: largest at an end of the interval of η, smallest at the other."""
+        """ρ is log(1 + e^-η) for y = 1 and log(1 + e^η) for y = 0: monotone in η, so extreme at the ends."""
         signed = jnp.stack([jnp.asarray(end) for end in (*predictor, -predictor[0], -predictor[1])])
         return jax.nn.softplus(jnp.min(signed)), jax.nn.softplus(jnp.max(signed))
 

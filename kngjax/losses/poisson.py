@@ -32,7 +32,7 @@ class PoissonLoss(AbstractLoss):
         return jnp.exp(predictor[0]) - response[1], jnp.exp(predictor[1]) - response[0]
 
     def value_interval(self, predictor: Interval, response: Interval) -> Interval:
-        """Convex in η and linear in y: largest at a corner; the minimum over η is concave in y: smallest at an end of y."""
+        """Convex in η, linear in y: largest at a corner. Its minimum over η is concave in y: least at an end of y."""
         ends = [self.record_value(eta, y) for eta in predictor for y in response]
         troughs = [self.record_value(jnp.clip(jnp.log(jnp.maximum(y, 1e-300)), *predictor), y) for y in response]
         return jnp.min(jnp.stack(troughs)), jnp.max(jnp.stack(ends))

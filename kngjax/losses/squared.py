@@ -46,7 +46,7 @@ class SquaredLoss(AbstractResidualLoss):
         """The gradient X'Xθ - X'y, shape (d,)."""
         if not isinstance(data, QuadraticSummary):
             return super().carry(theta, data)
-        return data.gram @ jnp.asarray(theta) - data.moment
+        return jnp.asarray(data.gram) @ jnp.asarray(theta) - data.moment
 
     def moved(self, carry: Array, data: Data, coordinate: int | Array, step: Number) -> Array:
         """The gradient after one coordinate moved, in O(d)."""

@@ -97,9 +97,9 @@ class AbstractDensityMechanism(eqx.Module):
             value = float(self.sensitivity_value(self.dimension or 1 + self.bounds.intercept))
         if not (math.isfinite(value) and value > 0):
             raise ValueError(
-                f"the sensitivity of {needs} is not finite over this domain: one record's influence grows with x'theta. "
-                "Give a bounded domain (L1Ball, L2Ball or Box), or a loss with a bounded score (quantile, Huber, "
-                "pseudo-Huber, logistic)"
+                f"the sensitivity of {needs} is not finite over this domain: one record's influence grows with "
+                "x'theta. Give a bounded domain (L1Ball, L2Ball or Box), or a loss with a bounded score (quantile, "
+                "Huber, pseudo-Huber, logistic)"
             )
 
     @property

@@ -26,8 +26,8 @@ class _AbstractHamiltonian(AbstractChainSampler):
     def check(self, target: Target) -> None:
         if target.is_piecewise_constant:
             raise ValueError(
-                f"{type(self).__name__} follows gradients, and those of this piecewise-constant density are zero almost "
-                "everywhere: it would report no divergence and be wrong. Use LineGibbs (exact line draws) or "
+                f"{type(self).__name__} follows gradients, and those of this piecewise-constant density are zero "
+                "almost everywhere: it would report no divergence and be wrong. Use LineGibbs (exact line draws) or "
                 "CoordinateWalk, or SmoothedQuantileLoss with a public bandwidth"
             )
 
@@ -72,7 +72,7 @@ class _AbstractHamiltonian(AbstractChainSampler):
         return state, info
 
     def position(self, target: Target, state: Any) -> Float[Array, " dimension"]:
-        return target.domain.bijector(target.dimension)(state.z)
+        return jnp.asarray(target.domain.bijector(target.dimension)(state.z))
 
 
 class NUTS(_AbstractHamiltonian):

@@ -35,7 +35,8 @@ def line_segments(target: Target, theta: Vector, direction: Vector) -> Segments:
     **Arguments:** `theta`: a point of Θ, shape (d,); `direction`: v ≠ 0, shape (d,).
     """
     loss, data = target.loss, target.data
-    assert isinstance(loss, QuantileLoss) and isinstance(data, Records)
+    assert isinstance(loss, QuantileLoss)
+    assert isinstance(data, Records)
     x = jnp.asarray(data.x)
     slope, residual = x @ direction, jnp.asarray(data.y) - loss.carry(theta, data)
     left, right = target.domain.chord(theta, direction)

@@ -31,7 +31,7 @@ class CoordinateWalkKernel(MCMCKernel):
     since NumPyro starts it at `init_params` or at the domain's interior point.
     """
 
-    sample_field = "theta"
+    sample_field = "theta"  # pyright: ignore[reportAssignmentType]
     model = None
 
     def __init__(self, target: Target, walk: CoordinateWalk | None = None):
