@@ -200,7 +200,7 @@ def _numbers(name: str, values: Any) -> np.ndarray:
     return array.astype(np.float64)
 
 
-def _is_numeric(dtype: nw.dtypes.DType) -> bool:
+def _is_numeric(dtype: Any) -> bool:
     return dtype.is_numeric() or dtype == nw.Boolean
 
 

@@ -64,7 +64,7 @@ class PseudoHuberLoss(AbstractResidualLoss):
         return square / (jnp.sqrt(1.0 + square / self.k**2) + 1.0)
 
     def residual_slope(self, residual: Number) -> Float[Array, ""]:
-        return residual / jnp.sqrt(1.0 + jnp.square(residual / self.k))
+        return jnp.asarray(residual) / jnp.sqrt(1.0 + jnp.square(residual / self.k))
 
     def residual_minimiser(self) -> Number:
         return 0.0

@@ -40,7 +40,7 @@ class SquaredLoss(AbstractResidualLoss):
     def summarise(self, records: Records) -> QuadraticSummary:
         """(n, X'X, X'y, y'y)."""
         x, y = records.x, records.y
-        return QuadraticSummary(parameter(float(y.shape[0])), x.T @ x, x.T @ y, y @ y)
+        return QuadraticSummary(parameter(float(y.shape[0])), x.T @ x, x.T @ y, parameter(y @ y))
 
     def carry(self, theta: Vector, data: Data) -> Array:
         """The gradient X'Xθ - X'y, shape (d,)."""

@@ -5,7 +5,7 @@ a step is a plain function of state and noise. What a chain reports of itself is
 """
 
 import abc
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -37,7 +37,7 @@ class AbstractSampler(eqx.Module):
     def check(self, target: Target) -> None:
         """Raises ValueError, naming what would serve, if this sampler cannot draw from this density."""
 
-    def for_release(self) -> Self:
+    def for_release(self) -> "AbstractSampler":
         """The same sampler with all tuning a function of public quantities; raises ValueError if there is no such."""
         return self
 
