@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from kngjax.norms import k_norm_noise as k_norm_noise
     from kngjax.randomness import research_key as research_key
     from kngjax.randomness import secure_key as secure_key
-    from kngjax.release import Release as Release
-    from kngjax.release import release as release
-    from kngjax.release import sample as sample
+    from kngjax.releases import Release as Release
+    from kngjax.releases import release as release
+    from kngjax.releases import sample as sample
     from kngjax.samplers import HMC as HMC
     from kngjax.samplers import NUTS as NUTS
     from kngjax.samplers import CoordinateWalk as CoordinateWalk
@@ -75,7 +75,7 @@ _ROOMS = {
         "HMC",
         "CoordinateWalkKernel",
     ),
-    "kngjax.release": ("release", "sample", "Release"),
+    "kngjax.releases": ("release", "sample", "Release"),
     "kngjax.samplers.run": ("draw",),
     "kngjax.certificate": ("Certificate",),
     "kngjax.diagnostics": ("Draws",),

@@ -38,8 +38,9 @@ def describe(part: Any) -> Any:
         fields = {field.name: describe(getattr(part, field.name)) for field in dataclasses.fields(part)}
         return {"type": type(part).__name__, **fields}
     if isinstance(part, Distribution):
-        fields = {name: describe(getattr(part, name)) for name in part.arg_constraints if hasattr(part, name)}
-        return {"type": type(part).__name__, **fields}
+        names = part.gather_pytree_data_fields()
+        fields = {name: describe(value) for name in names if (value := getattr(part, name, None)) is not None}
+        return {"type": type(part).__name__, **fields, "batch_shape": list(part.batch_shape)}
     if isinstance(part, jax.Array | np.ndarray | np.generic):
         return np.asarray(part).tolist()
     if part is None or isinstance(part, bool | int | float):
@@ -122,7 +123,7 @@ class Certificate:
             f"{self.mechanism['domain']['type']}.",
             proved,
             f"Sensitivity: {self.sensitivity.value:.6g}, since {self.sensitivity.derivation}",
-            f"Sampler: {json.dumps(self.sampler)}. {self.reason}",
+            f"Sampler: {json.dumps(self.sampler, sort_keys=True)}. {self.reason}",
             *(f"Assumed: {assumption}." for assumption in self.assumptions),
             *(f"Not proved: {statement}." for statement in self.unproved),
             "Computed by " + ", ".join(f"{name} {version}" for name, version in self.versions.items()) + ".",

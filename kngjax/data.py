@@ -51,7 +51,7 @@ class Bounds(eqx.Module):
     def __check_init__(self):
         if self.x_lower is None and not self.intercept:
             raise ValueError("with neither x nor an intercept there is nothing to estimate: give bounds for x")
-        if self.y_lower is not None and np.ndim(self.y_lower):
+        if np.ndim(self.y_lower) or np.ndim(self.y_upper):
             raise ValueError("the bounds of y must be two scalars: (lower, upper)")
 
     @property
@@ -149,6 +149,31 @@ def prepare(bounds: Bounds, X: Any, y: Any) -> Records:
     touched is private. Raises TypeError for what is not numbers, ValueError for empty data, NaN or infinities,
     and shapes that do not fit the bounds or each other. No message contains a value of the data.
     """
+    columns, response = _validated(bounds, X, y)
+    if bounds.x_lower is not None:
+        columns = np.clip(columns, np.asarray(bounds.x_lower), np.asarray(bounds.x_upper))
+    if bounds.y_lower is not None:
+        response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
+    ones = np.ones((response.size, int(bounds.intercept)))
+    return Records(np.ascontiguousarray(np.concatenate([ones, columns], axis=1)), np.ascontiguousarray(response))
+
+
+def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
+    """The fraction of records outside the bounds, for each column of X and for y. Owner-only: not a private release.
+
+    Returns `{"x": shape (columns,), "y": float}`; raises as `prepare` does.
+    """
+    columns, response = _validated(bounds, X, y)
+    x, outside = np.zeros(columns.shape[1]), 0.0
+    if bounds.x_lower is not None and bounds.x_upper is not None:
+        x = np.mean((columns < np.asarray(bounds.x_lower)) | (columns > np.asarray(bounds.x_upper)), axis=0)
+    if bounds.y_lower is not None and bounds.y_upper is not None:
+        outside = float(np.mean((response < float(bounds.y_lower)) | (response > float(bounds.y_upper))))
+    return {"x": x, "y": outside}
+
+
+def _validated(bounds: Bounds, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """X of shape (n, columns) and y of shape (n,) as finite numbers that fit the bounds' shapes."""
     response = _numbers("y", y)
     if response.ndim != 1:
         raise ValueError(f"y must have shape (n,), got {response.shape}: pass one column, as a series or 1-d array")
@@ -167,12 +192,7 @@ def prepare(bounds: Bounds, X: Any, y: Any) -> Records:
         raise ValueError("X has no columns but bounds.x is given: pass the columns, or bounds.x=None")
     if not (np.all(np.isfinite(columns)) and np.all(np.isfinite(response))):
         raise ValueError(NOT_FINITE)
-    if bounds.x_lower is not None:
-        columns = np.clip(columns, np.asarray(bounds.x_lower), np.asarray(bounds.x_upper))
-    if bounds.y_lower is not None:
-        response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
-    ones = np.ones((response.size, int(bounds.intercept)))
-    return Records(np.ascontiguousarray(np.concatenate([ones, columns], axis=1)), np.ascontiguousarray(response))
+    return columns, response
 
 
 def _numbers(name: str, values: Any) -> np.ndarray:
@@ -202,19 +222,3 @@ def _numbers(name: str, values: Any) -> np.ndarray:
 
 def _is_numeric(dtype: Any) -> bool:
     return dtype.is_numeric() or dtype == nw.Boolean
-
-
-def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
-    """The fraction of records outside the bounds, for each column of X and for y. Owner-only: not a private release.
-
-    Returns `{"x": shape (columns,), "y": float}`.
-    """
-    response = _numbers("y", y)
-    columns = _numbers("X", X) if X is not None else np.empty((response.size, 0))
-    x = np.zeros(columns.shape[1])
-    if bounds.x_lower is not None and bounds.x_upper is not None:
-        x = np.mean((columns < np.asarray(bounds.x_lower)) | (columns > np.asarray(bounds.x_upper)), axis=0)
-    outside = 0.0
-    if bounds.y_lower is not None and bounds.y_upper is not None:
-        outside = float(np.mean((response < float(bounds.y_lower)) | (response > float(bounds.y_upper))))
-    return {"x": x, "y": outside}

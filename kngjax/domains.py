@@ -87,17 +87,6 @@ class AbstractDomain(eqx.Module):
         """A public point well inside Θ: the image of 0 under the bijector."""
         return jnp.asarray(self.bijector(dimension)(jnp.zeros(dimension)))
 
-    def into_interior(self, theta: Vector, shrink: float = 0.95) -> Float[Array, " dimension"]:
-        """θ, projected onto Θ and, unless it was well inside, drawn towards `interior_point`.
-
-        The nearest point of Θ often lies on its boundary, where the bijector is infinite and chains start badly.
-        """
-        theta = jnp.asarray(theta)
-        centre = self.interior_point(theta.shape[-1])
-        stretched = centre + (theta - centre) / shrink
-        inside = centre + shrink * (self.project(theta) - centre)
-        return jnp.where(self.contains(stretched), theta, inside)
-
 
 class _AbstractBall(AbstractDomain):
     radius: eqx.AbstractVar[Scalar]
@@ -251,18 +240,29 @@ class BaseMeasure(AbstractDomain):
     base: dist.Distribution
 
     def __check_init__(self):
-        if isinstance(self.base, dist.ImproperUniform):
+        if is_traced(*jax.tree.leaves(self.base)):
+            return
+        innermost = self.base
+        while hasattr(innermost, "base_dist") and not isinstance(innermost, dist.MaskedDistribution):
+            innermost = innermost.base_dist
+        if isinstance(innermost, dist.ImproperUniform | dist.MaskedDistribution):
             raise ValueError(
-                "ImproperUniform has infinite mass, so the density of the mechanism is improper: "
+                f"{type(innermost).__name__} has infinite mass, so the density of the mechanism is improper: "
                 "give a proper distribution, or a bounded L1Ball, L2Ball or Box"
             )
-        if self.base.support is None or self.base.support.is_discrete:
+        if isinstance(innermost, dist.Delta) or self.base.support is None or self.base.support.is_discrete:
             raise ValueError("the base measure must be continuous: densities are with respect to Lebesgue measure")
-        if len(self.base.batch_shape) + len(self.base.event_shape) > 1:
+        shape = self.base.batch_shape + self.base.event_shape
+        if len(shape) > 1:
             raise ValueError(
                 f"the base measure must be a law on R^d, got batch shape {self.base.batch_shape} "
                 f"and event shape {self.base.event_shape}"
             )
+        if self.base.event_shape and biject_to(self.base.support).inverse_shape(shape) != shape:
+            raise ValueError("the base measure must have a density on R^d: its support has a lower dimension")
+        dimension = self.dimension or 1
+        if not np.isfinite(np.asarray(self.log_density(self.interior_point(dimension)))):
+            raise ValueError("the base measure has no finite density at its centre: check its parameters")
 
     @property
     def is_uniform(self) -> bool:
@@ -321,8 +321,3 @@ class BaseMeasure(AbstractDomain):
         except NotImplementedError:
             return fallback
         return jnp.where(jnp.all(jnp.isfinite(mean)), mean, fallback)
-
-    def into_interior(self, theta: Vector, shrink: float = 0.95) -> Float[Array, " dimension"]:
-        """θ if it lies in the support, else `interior_point`."""
-        theta = jnp.asarray(theta)
-        return jnp.where(self.contains(theta), theta, self.interior_point(theta.shape[-1]))

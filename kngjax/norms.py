@@ -130,8 +130,11 @@ class WeightedLInf(AbstractNorm):
     weights: Vector = eqx.field(converter=parameter)
 
     def __check_init__(self):
-        if not is_traced(self.weights) and not np.all(np.asarray(self.weights) > 0):
-            raise ValueError("the weights of WeightedLInf must all be positive")
+        if is_traced(self.weights):
+            return
+        weights = np.asarray(self.weights)
+        if weights.ndim != 1 or not np.all((weights > 0) & (weights < np.inf)):
+            raise ValueError("the weights of WeightedLInf must all be positive and finite, one a coefficient")
 
     def __call__(self, vector: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(vector) / self.weights)

@@ -61,6 +61,7 @@ class Target(eqx.Module):
         bijector = self.domain.bijector(self.dimension)
         theta = bijector(jnp.asarray(unconstrained))
         # Rounding may put bijector(u) on the boundary, where a membership test would make a wall of -inf.
-        log_base = self.domain.distribution(self.dimension).log_prob(self.domain.into_interior(theta, 1.0 - 1e-12))
+        within = self.domain.interior_point(self.dimension) if self.domain.is_uniform else theta
+        log_base = self.domain.distribution(self.dimension).log_prob(within)
         jacobian = bijector.log_abs_det_jacobian(unconstrained, theta)
         return -self.rate * self.score(theta) + log_base + jacobian

@@ -2,6 +2,7 @@
 
 import abc
 import math
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -33,7 +34,7 @@ def checked_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
         if not is_traced(epsilon):
             checked_epsilon(np.asarray(epsilon), allow_large_epsilon)
         return epsilon
-    if isinstance(epsilon, bool) or np.ndim(epsilon) or not np.isrealobj(epsilon) or isinstance(epsilon, str):
+    if not isinstance(epsilon, numbers.Real | np.ndarray) or isinstance(epsilon, bool | np.bool_) or np.ndim(epsilon):
         raise TypeError(f"epsilon must be one positive real number, got {epsilon!r}")
     number = float(epsilon)
     if math.isnan(number) or math.isinf(number) or number <= 0:

@@ -33,18 +33,33 @@ def inverse_directions(target: Target, centre: Vector) -> Float[Array, "dimensio
 def limit_law_draws(
     target: Target, centre: Vector, key: PRNGKeyArray, num_draws: int
 ) -> Float[Array, "draws dimension"]:
-    """Points of Θ scattered about the centre by `INFLATION` times the limit law's noise."""
+    """Points of Θ scattered about the centre by `INFLATION` times the limit law's noise.
+
+    A point outside Θ is drawn back along the ray from the domain's interior point, to a random place on it, so that
+    no two points coincide: an ensemble on a face of Θ could never leave it. Where Θ is the support of a base measure,
+    a draw from that measure takes its place.
+    """
+    noise_key, place_key = jax.random.split(key)
     hessian = _sound_hessian(target, centre)
     shape = (num_draws, target.dimension)
     if target.norm is None:
         factor = jnp.linalg.cholesky(hessian)
-        noise = jax.random.normal(key, shape) / jnp.sqrt(target.rate)
+        noise = jax.random.normal(noise_key, shape) / jnp.sqrt(target.rate)
         steps = jax.scipy.linalg.solve_triangular(factor, noise.T, lower=True, trans="T").T
     else:
-        noise = k_norm_noise(target.norm, key, target.rate, shape[:1], target.dimension)
+        noise = k_norm_noise(target.norm, noise_key, target.rate, shape[:1], target.dimension)
         steps = jnp.linalg.solve(hessian, noise.T).T
     points = jnp.broadcast_to(jnp.asarray(centre), shape) + INFLATION * steps
-    return jax.vmap(target.domain.into_interior)(points)
+    inside = jax.vmap(target.domain.contains)(points)
+    if target.domain.is_uniform:
+        interior = target.domain.interior_point(target.dimension)
+        rays = points - jnp.broadcast_to(interior, shape)
+        reach = jax.vmap(lambda ray: target.domain.chord(interior, ray)[1])(rays)
+        place = jax.random.uniform(place_key, shape[:1]) ** (1.0 / target.dimension) * reach
+        instead = jnp.broadcast_to(interior, shape) + place[:, None] * rays
+    else:
+        instead = target.domain.draw(place_key, shape[:1], target.dimension)
+    return jnp.where(inside[:, None], points, instead)
 
 
 def limit_law_scales(target: Target, centre: Vector) -> Float[Array, " dimension"]:

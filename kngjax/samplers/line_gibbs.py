@@ -110,8 +110,10 @@ def line_draw(
 ) -> Float[Array, " dimension"]:
     """An exact draw from the density restricted to the line {θ + tv}.
 
-    The projection undoes the rounding that may leave the domain by a last bit.
+    The projection undoes the rounding that may leave the domain by a last bit. Along no direction θ stays.
     """
-    segments = line_segments(target, theta, direction)
+    length = jnp.linalg.norm(direction)
+    unit = jnp.where(length > 0, direction / jnp.where(length > 0, length, 1.0), jnp.ones_like(direction))
+    segments = line_segments(target, theta, unit)
     step = draw_on_line(segments, cumulative_masses(segments), uniforms)
-    return target.domain.project(theta + step * direction)
+    return jnp.where(length > 0, target.domain.project(theta + step * unit), theta)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
@@ -108,7 +109,7 @@ def release(
         sampler, reason = default_sampler(mechanism, data.dimension)
     sampler = sampler.for_release()
     with float64():
-        sampler.check(mechanism.target(data))
+        _check(sampler, mechanism, data)
         key = secure_key()
         if isinstance(sampler, AbstractIndependentSampler):
             draws, succeeded = independent_draws(mechanism, data, sampler, key, 1)
@@ -118,9 +119,15 @@ def release(
             assert isinstance(sampler, AbstractChainSampler)
             centre = nonprivate.minimiser(mechanism.loss, data)
             num_blocks, block = blocks(sampler, data.dimension)
+            sampler = dataclasses.replace(sampler, num_sweeps=num_blocks * block)
             thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
             value = thetas[0, -1]
     return Release(_read_only(value), Certificate.of(mechanism, sampler, reason, data.dimension))
+
+
+def _check(sampler: AbstractSampler, mechanism: AbstractDensityMechanism, data: Data) -> None:
+    # Types and shapes decide, so nothing is computed.
+    sampler.check(jax.eval_shape(mechanism.target, data))
 
 
 def _require_success(succeeded: bool) -> None:
@@ -164,11 +171,12 @@ def sample(
     if sampler is None:
         sampler, _ = default_sampler(mechanism, data.dimension)
     with float64():
-        sampler.check(mechanism.target(data))
+        _check(sampler, mechanism, data)
         if isinstance(sampler, AbstractIndependentSampler):
             draws, succeeded = independent_draws(mechanism, data, sampler, key, num_draws * num_chains)
             _require_success(bool(succeeded))
-            thetas, info = np.asarray(draws).reshape(num_chains, num_draws, -1), None
+            # A copy: a NumPy view would keep the float64 JAX array alive.
+            thetas, info = np.array(draws).reshape(num_chains, num_draws, -1), None
         else:
             assert isinstance(sampler, AbstractChainSampler)
             if num_warmup is not None:

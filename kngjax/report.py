@@ -1,0 +1,201 @@
+"""What a job shows: released coefficients, certificates in short, released curves, and a view for the owner alone."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax import job, nonprivate
+from kngjax.config import Config
+from kngjax.data import clipped_fractions, prepare
+from kngjax.job import Result
+from kngjax.releases import sample
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+OWNER_BANNER = "OWNER ONLY: not private, do not publish"
+ADJACENCIES = {"replace": "one record replaced", "add_remove": "one record added or removed"}
+# A line draw costs a sort of all records, a move of the other chains a sum over them.
+OWNER_DRAWS = {"LineGibbs": 100}
+OWNER_CHAINS = 4
+LINE_STYLES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A plain-text table: the first column to the left, the others to the right."""
+    widths = [max(len(row[place]) for row in (header, *rows)) for place in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        numbers = (cell.rjust(width) for cell, width in zip(cells[1:], widths[1:], strict=True))
+        return "  ".join((cells[0].ljust(widths[0]), *numbers)).rstrip()
+
+    return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])
+
+
+def table(config: Config, results: list[Result]) -> str:
+    """The released coefficients in the data's own units, one column a regression. Nothing in it is private."""
+    response = config.response
+    measured = {response.column: response.units} | {term.column: term.units for term in config.terms}
+    given = ", ".join(f"{column} in {unit}" for column, unit in measured.items() if unit)
+    loss, kind = config.loss.type.replace("_", " "), config.mechanism.type.replace("kng", "KNG")
+    rows = [
+        [name, *(f"{result.coefficients[place]:.4g}" for result in results)]
+        for place, name in enumerate(job.design(config).names)
+    ]
+    return "\n".join(
+        [
+            f"Released coefficients of {response.name} in the data's own units ({loss} loss, {kind} mechanism)",
+            *([given] if given else []),
+            "",
+            aligned(["coefficient", *(result.regression.label for result in results)], rows),
+        ]
+    )
+
+
+def certificates(results: list[Result]) -> str:
+    """Each release's certificate in one line, equal ones together, and how the releases compose. Public."""
+    labels: dict[str, list[str]] = {}
+    for result in results:
+        labels.setdefault(result.release.certificate.summary(), []).append(result.regression.label)
+    lines = [
+        f"{'Each release' if len(labels) == 1 and len(results) > 1 else ', '.join(names)}: {summary}."
+        for summary, names in labels.items()
+    ]
+    if len(results) > 1:
+        together = job.composition([result.regression.epsilon for result in results])
+        lines.append(together[0].upper() + together[1:] + ".")
+    return "\n".join(lines)
+
+
+def curves(config: Config, results: list[Result], points: np.ndarray) -> np.ndarray:
+    """The released curves over the column [figure] x, in the response's own units: post-processing of releases.
+
+    **Arguments**: `points`, public, shape (m,), in units of that column.
+
+    **Returns**: shape (regressions, m): exp(x'theta) for a log response and for counts, the probability for the
+    logistic loss, else x'theta. **Raises**: `ValueError` if the job has no [figure].
+    """
+    if config.figure is None:
+        raise ValueError(f"{config.path}: the table [figure] is missing")
+    columns = job.design(config).matrix_of({config.figure.x: points, **(config.figure.at or {})})
+    basis = np.hstack([np.ones((len(points), 1)), columns])
+    predictors = np.stack([basis @ result.release.value for result in results])
+    if config.response.transform == "log" or config.loss.type == "poisson":
+        return np.exp(predictors)
+    return 1.0 / (1.0 + np.exp(-predictors)) if config.loss.type == "logistic" else predictors
+
+
+def figure(config: Config, results: list[Result]) -> "Figure":
+    """The released curves as a matplotlib figure, made without pyplot. Nothing in it is private.
+
+    **Raises**: `ValueError` if the job has no [figure]; `ImportError` without matplotlib.
+    """
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    if config.figure is None:
+        raise ValueError(f"{config.path}: the table [figure] is missing")
+    terms = {term.column: term for term in config.terms}
+    across = terms[config.figure.x]
+    points = np.linspace(*(across.bounds or (0.0, 1.0)), 241)
+    made = Figure(figsize=(6.4, 4.6), layout="constrained")
+    axes = made.subplots()
+    # Dark to medium: the light end of the map would vanish on white paper.
+    shades = colormaps["viridis"](np.linspace(0.0, 0.78, len(results)))
+    drawn = list(zip(results, curves(config, results, points), shades, strict=True))
+    # From the highest curve down, as the legend is read.
+    for place, (result, curve, shade) in reversed(list(enumerate(drawn))):
+        label = result.regression.label.replace("tau", "τ").replace("_", " ")
+        axes.plot(
+            points, curve, color=shade, linestyle=LINE_STYLES[place % len(LINE_STYLES)], linewidth=1.8, label=label
+        )
+    axes.set_xlabel(_with_units(across.column, across.units))
+    axes.set_ylabel(_vertical_label(config))
+    axes.set_xlim(points[0], points[-1])
+    if config.response.transform == "log" or config.loss.type == "poisson":
+        axes.set_ylim(bottom=0.0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color="0.9", linewidth=0.6)
+    axes.legend(frameon=False, handlelength=3.2)
+    made.supxlabel(_caption(config, results), fontsize=8, color="0.25", x=0.02, horizontalalignment="left")
+    return made
+
+
+def _with_units(name: str, units: str | None) -> str:
+    return f"{name} ({units})" if units else name
+
+
+def _vertical_label(config: Config) -> str:
+    response, loss = config.response, config.loss.type
+    name = _with_units(response.column, response.units)
+    if loss == "logistic":
+        return f"probability of {response.column}"
+    if "quantile" in loss:
+        return f"conditional quantile of {name}"
+    return f"exp of the fitted {response.name}, {name}" if response.transform == "log" else f"fitted {name}"
+
+
+def _caption(config: Config, results: list[Result]) -> str:
+    units = {term.column: term.units for term in config.terms}
+    at = config.figure.at if config.figure is not None and config.figure.at else {}
+    held = "".join(f"; {column} = {value} {units[column] or ''}".rstrip() for column, value in at.items())
+    total = float(sum(result.regression.epsilon for result in results))
+    exact = all(result.release.certificate.exact for result in results)
+    return (
+        f"Released with differential privacy: total ε = {total:g}, {ADJACENCIES[config.privacy.adjacency]}{held}."
+        + ("" if exact else "\nDrawn by Markov chains: ε is proved for their limit law, not for finite runs.")
+    )
+
+
+def owner_view(config: Config, frame: Any, results: list[Result], progress: bool | None = None) -> str:
+    """FOR THE DATA OWNER ONLY: the releases against the fit without privacy, clipping, and research chains.
+
+    Standard errors are of the sampling, not of the privacy noise; R-hat and effective sample sizes are of
+    research chains of the same law, not of the chain that made the release.
+
+    **Arguments**: `frame`, private, as for `job.run`. `progress`: None shows bars on a terminal.
+    """
+    x, y = job.records(config, frame)
+    lines = ["=" * len(OWNER_BANNER), OWNER_BANNER, "=" * len(OWNER_BANNER), "", f"{len(y)} records"]
+    clipped = job.design(config).clipped_fractions(frame) | _clipped_response(config, frame)
+    lines += ["fraction of records beyond the public bounds or levels:"]
+    lines += [f"  {column}: {fraction:.4g}" for column, fraction in clipped.items()]
+    names = job.design(config).basis_names
+    for result in results:
+        mechanism = result.regression.mechanism
+        fit = nonprivate.fit(mechanism.loss, prepare(mechanism.bounds, x, y))
+        kind = result.release.certificate.sampler["type"]
+        draws = sample(
+            mechanism,
+            mechanism.prepare(x, y),
+            key=kng.research_key(0),
+            sampler=job.sampler(config),
+            num_draws=OWNER_DRAWS.get(kind, 500),
+            num_chains=OWNER_CHAINS,
+            progress=progress,
+        )
+        chains, count, _ = draws.theta.shape
+        parts = (fit.theta, fit.standard_errors, result.release.value)
+        differences = (result.release.value - fit.theta) / fit.standard_errors
+        numbers = np.stack([*parts, differences, draws.rhat(), draws.ess()], axis=1)
+        formats = ("{:.5g}", "{:.2g}", "{:.5g}", "{:+.2f}", "{:.3f}", "{:.0f}")
+        rows = [
+            [name, *(form.format(number) for form, number in zip(formats, row, strict=True))]
+            for name, row in zip(names, numbers, strict=True)
+        ]
+        header = ["basis coefficient", "non-private", "std. error", "released", "difference/SE", "R-hat", "ESS"]
+        lines += ["", f"{result.regression.label} ({chains} research chains of {draws.sampler}, {count} draws each)"]
+        lines += [aligned(header, rows)]
+    return "\n".join([*lines, "", OWNER_BANNER])
+
+
+def _clipped_response(config: Config, frame: Any) -> dict[str, float]:
+    import narwhals as nw
+
+    response = config.response
+    if response.bounds is None:
+        return {}
+    values = nw.from_native(frame, eager_only=True)[response.column].to_native()
+    return {response.column: clipped_fractions(kng.Bounds(y=response.bounds), None, values)["y"]}

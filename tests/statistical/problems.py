@@ -1,0 +1,69 @@
+"""Small regression problems and the quadrature that their densities are judged by."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import kngjax as kng
+
+LOSSES = {
+    "quantile": kng.QuantileLoss(tau=0.3),
+    "squared": kng.SquaredLoss(),
+    "pseudo_huber": kng.PseudoHuberLoss(k=0.5),
+    "logistic": kng.LogisticLoss(),
+}
+MECHANISMS = {"kng": kng.KNG, "exponential": kng.ExponentialMechanism}
+
+
+def records(loss: str, dimension: int, num_records: int = 40, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """X without the intercept's column, correlated on purpose, and y."""
+    generator = np.random.default_rng(seed)
+    x = generator.uniform(-0.2, 1.0, (num_records, dimension - 1))
+    predictor = 0.3 + x.sum(axis=1)
+    if loss == "logistic":
+        return x, (generator.uniform(size=num_records) < 1.0 / (1.0 + np.exp(-predictor))).astype(float)
+    return x, np.clip(predictor + 0.5 * generator.standard_normal(num_records), -3.0, 3.0)
+
+
+def problem(loss: str, mechanism: str, dimension: int, epsilon: float = 3.0, domain=None, num_records: int = 40):
+    """A mechanism with `dimension` coefficients, the intercept among them, and its prepared data."""
+    built = MECHANISMS[mechanism](
+        loss=LOSSES[loss],
+        bounds=kng.Bounds(x=(-1.0, 1.0) if dimension > 1 else None, y=None if loss == "logistic" else (-3.0, 3.0)),
+        domain=kng.Box(-2.0, 2.5) if domain is None else domain,
+        epsilon=epsilon,
+        adjacency="replace",
+    )
+    x, y = records(loss, dimension, num_records)
+    return built, built.prepare(x if dimension > 1 else None, y)
+
+
+class Quadrature:
+    """The law of a density on a box by midpoint quadrature; `uniforms` maps its draws to uniform variables.
+
+    Rosenblatt's transform: F_1(θ_1) and F_{2|1}(θ_2 | θ_1) are independent and uniform if θ follows the density.
+    """
+
+    def __init__(self, mechanism, data, lower: float, upper: float, points: int):
+        self.dimension, self.edges = data.dimension, np.linspace(lower, upper, points + 1)
+        middles = 0.5 * (self.edges[1:] + self.edges[:-1])
+        grid = np.stack(np.meshgrid(*[middles] * self.dimension, indexing="ij"), axis=-1).reshape(-1, self.dimension)
+        evaluate = jax.jit(
+            lambda theta, data: jax.lax.map(lambda t: mechanism.log_density(t, data), theta, batch_size=4096)
+        )
+        values = np.asarray(evaluate(jnp.asarray(grid), data)).reshape([points] * self.dimension)
+        self.masses = np.exp(values - values.max())
+        self.masses /= self.masses.sum()
+
+    def uniforms(self, theta: np.ndarray) -> list[np.ndarray]:
+        """One array of uniform variables a coordinate, from draws of shape (draws, dimension)."""
+        marginal = self.masses if self.dimension == 1 else self.masses.sum(axis=1)
+        first = np.interp(theta[:, 0], self.edges, np.concatenate([[0.0], np.cumsum(marginal)]))
+        if self.dimension == 1:
+            return [first]
+        rows = np.clip(np.searchsorted(self.edges, theta[:, 0]) - 1, 0, len(marginal) - 1)
+        cumulative = np.cumsum(self.masses, axis=1)
+        totals = np.where(cumulative[:, -1:] > 0, cumulative[:, -1:], 1.0)
+        cumulative = np.concatenate([np.zeros((len(marginal), 1)), cumulative], axis=1) / totals
+        second = [np.interp(value, self.edges, cumulative[row]) for value, row in zip(theta[:, 1], rows, strict=True)]
+        return [first, np.asarray(second)]

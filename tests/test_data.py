@@ -1,0 +1,193 @@
+"""The one gate for private records: every kind of table gives the same numbers, clipped, and no error tells a value."""
+
+import decimal
+
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import kngjax as kng
+from kngjax.data import NOT_FINITE, Records, clipped_fractions, prepare
+
+SECRET = 987654.321
+BOUNDS = kng.Bounds(x=(np.array([0.0, -1.0]), np.array([1.0, 2.0])), y=(0.0, 10.0), intercept=True)
+COLUMNS = {"age": [0.25, -7.0, SECRET, 1.0], "smokes": [1, 0, 1, 0]}
+RESPONSE = [3.0, -SECRET, 4.0, SECRET]
+DESIGN = np.array([[1.0, 0.25, 1.0], [1.0, 0.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
+CLIPPED_RESPONSE = np.array([3.0, 0.0, 4.0, 10.0])
+
+TABLES = {
+    "numpy": lambda: (np.column_stack(list(COLUMNS.values())), np.array(RESPONSE)),
+    "numpy in Fortran order": lambda: (np.array(list(COLUMNS.values())).T, np.array(RESPONSE)[::1]),
+    "lists": lambda: (list(map(list, zip(*COLUMNS.values(), strict=True))), RESPONSE),
+    "jax": lambda: (jnp.column_stack([jnp.array(c) for c in COLUMNS.values()]), jnp.array(RESPONSE)),
+    "pandas": lambda: (pd.DataFrame(COLUMNS), pd.Series(RESPONSE)),
+    "pandas with booleans": lambda: (pd.DataFrame(COLUMNS).astype({"smokes": bool}), pd.Series(RESPONSE)),
+    "pandas nullable": lambda: (
+        pd.DataFrame(COLUMNS).astype({"age": "Float64", "smokes": "Int64"}),
+        pd.Series(RESPONSE, dtype="Float64"),
+    ),
+    "pandas nullable boolean": lambda: (pd.DataFrame(COLUMNS).astype({"smokes": "boolean"}), pd.Series(RESPONSE)),
+    "pandas of arrow": lambda: (
+        pd.DataFrame(COLUMNS).convert_dtypes(dtype_backend="pyarrow"),
+        pd.Series(RESPONSE, dtype="double[pyarrow]"),
+    ),
+    "polars": lambda: (pl.DataFrame(COLUMNS), pl.Series(RESPONSE)),
+    "polars with booleans": lambda: (
+        pl.DataFrame(COLUMNS).with_columns(pl.col("smokes").cast(pl.Boolean)),
+        pl.Series(RESPONSE),
+    ),
+    "pyarrow": lambda: (pa.table(COLUMNS), pa.chunked_array([RESPONSE[:1], RESPONSE[1:]])),
+    "pyarrow with booleans": lambda: (
+        pa.table(COLUMNS | {"smokes": [True, False, True, False]}),
+        pa.array(RESPONSE),
+    ),
+    "decimals": lambda: (
+        pa.table(COLUMNS | {"smokes": [decimal.Decimal(i) for i in COLUMNS["smokes"]]}),
+        pl.Series(RESPONSE),
+    ),
+}
+
+
+@pytest.mark.parametrize("make", TABLES.values(), ids=TABLES)
+def test_every_table_gives_the_same_clipped_records_with_the_intercept_first(make):
+    records = prepare(BOUNDS, *make())
+    for array, expected in ((records.x, DESIGN), (records.y, CLIPPED_RESPONSE)):
+        assert isinstance(array, np.ndarray)
+        assert array.dtype == np.float64
+        assert array.flags.c_contiguous
+        np.testing.assert_array_equal(array, expected)
+    assert records.dimension == 3
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.uint16, np.int64, bool])
+def test_every_kind_of_number_becomes_float64(dtype):
+    records = prepare(kng.Bounds(x=(0.0, 1.0), intercept=False), np.array([[0], [1]], dtype), np.array([0, 1], dtype))
+    assert records.x.dtype == records.y.dtype == np.float64
+    np.testing.assert_array_equal(records.x, [[0.0], [1.0]])
+
+
+def test_data_of_the_caller_are_not_changed():
+    X, y = TABLES["numpy"]()
+    before = X.copy(), y.copy()
+    prepare(BOUNDS, X, y)
+    np.testing.assert_array_equal(X, before[0])
+    np.testing.assert_array_equal(y, before[1])
+
+
+def test_columns_keep_their_order_and_need_no_bound_on_the_response():
+    bounds = kng.Bounds(x=(-10.0, 10.0), intercept=False)
+    records = prepare(bounds, pd.DataFrame({"b": [1.0], "a": [2.0]}), [SECRET])
+    np.testing.assert_array_equal(records.x, [[1.0, 2.0]])
+    np.testing.assert_array_equal(records.y, [SECRET])
+
+
+@pytest.mark.parametrize("X", [None, np.empty((2, 0)), pd.DataFrame(index=range(2))], ids=["None", "numpy", "pandas"])
+def test_the_intercept_can_be_the_whole_model(X):
+    np.testing.assert_array_equal(prepare(kng.Bounds(), X, [1.0, 2.0]).x, [[1.0], [1.0]])
+
+
+def test_the_mechanism_clips_what_its_statistic_and_its_density_see():
+    mechanism = kng.KNG(kng.SquaredLoss(), BOUNDS, kng.Box(-1.0, 1.0), 1.0, "replace")
+    summary = mechanism.prepare(*TABLES["pandas"]())
+    np.testing.assert_allclose(summary.gram, DESIGN.T @ DESIGN, rtol=1e-15)
+    np.testing.assert_allclose(summary.moment, DESIGN.T @ CLIPPED_RESPONSE, rtol=1e-15)
+    np.testing.assert_allclose(summary.sum_of_squares, CLIPPED_RESPONSE @ CLIPPED_RESPONSE, rtol=1e-15)
+    assert float(summary.count) == 4.0
+    quantile = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, kng.Box(-1.0, 1.0), 1.0, "replace")
+    np.testing.assert_array_equal(quantile.prepare(*TABLES["polars"]()).x, DESIGN)
+
+
+GOOD_X, GOOD_Y = np.full((2, 2), SECRET), np.full(2, SECRET)
+REFUSED = {
+    "NaN in X": ((np.array([[SECRET, np.nan], [0, 0]]), GOOD_Y), ValueError, "missing, NaN or infinite"),
+    "infinity in X": ((np.array([[SECRET, -np.inf], [0, 0]]), GOOD_Y), ValueError, "missing, NaN or infinite"),
+    "NaN in y": ((GOOD_X, np.array([SECRET, np.nan])), ValueError, "missing, NaN or infinite"),
+    "infinity in y": ((GOOD_X, [SECRET, np.inf]), ValueError, "missing, NaN or infinite"),
+    "pandas NaN": ((pd.DataFrame({"a": [SECRET, np.nan], "b": 0.0}), GOOD_Y), ValueError, "missing, NaN"),
+    "pandas NA": ((pd.DataFrame({"a": [4711, None], "b": 0}).astype("Int64"), GOOD_Y), ValueError, "missing"),
+    "pandas boolean NA": ((pd.DataFrame({"a": [True, None], "b": True}, dtype="boolean"), GOOD_Y), ValueError, "miss"),
+    "polars null": ((pl.DataFrame({"a": [SECRET, None], "b": [0, 0]}), GOOD_Y), ValueError, "missing"),
+    "polars NaN": ((pl.DataFrame({"a": [SECRET, float("nan")], "b": [0, 0]}), GOOD_Y), ValueError, "missing"),
+    "pyarrow null": ((pa.table({"a": [SECRET, None], "b": [0, 0]}), GOOD_Y), ValueError, "missing"),
+    "null in a series": ((GOOD_X, pl.Series([SECRET, None])), ValueError, "missing"),
+    "null in a pyarrow array": ((GOOD_X, pa.array([SECRET, None])), ValueError, "missing"),
+    "no records": ((np.empty((0, 2)), np.empty(0)), ValueError, "the data are empty"),
+    "no records in a frame": ((pd.DataFrame({"a": [], "b": []}), pd.Series([], dtype=float)), ValueError, "are empty"),
+    "strings": ((np.array([["987654.321", "1"]] * 2), GOOD_Y), TypeError, "X must hold real numbers"),
+    "objects": ((np.array([[SECRET, "987654.321"]] * 2, object), GOOD_Y), TypeError, "dtype object"),
+    "complex numbers": ((GOOD_X * 1j, GOOD_Y), TypeError, "X must hold real numbers"),
+    "dates": ((GOOD_X, np.array([987654, 321], "datetime64[s]")), TypeError, "y must hold real numbers"),
+    "masked": ((np.ma.masked_array(GOOD_X, [[1, 0]] * 2), GOOD_Y), TypeError, "X is a masked array: fill or drop"),
+    "masked y": ((GOOD_X, np.ma.masked_array(GOOD_Y, [1, 0])), TypeError, "y is a masked array"),
+    "pandas strings": ((pd.DataFrame({"a": ["987654.321"] * 2, "b": 0}), GOOD_Y), TypeError, r"columns \['a'\] of X"),
+    "pandas objects": ((pd.DataFrame({"a": [SECRET, "x"], "b": 0}), GOOD_Y), TypeError, r"columns \['a'\] of X"),
+    "pandas category": ((pd.DataFrame({"a": pd.Categorical([SECRET] * 2), "b": 0}), GOOD_Y), TypeError, r"\['a'\]"),
+    "polars strings": ((pl.DataFrame({"a": ["987654.321"] * 2, "b": [0, 0]}), GOOD_Y), TypeError, "Categorical"),
+    "pyarrow strings": ((pa.table({"a": ["987654.321"] * 2, "b": [0, 0]}), GOOD_Y), TypeError, "Categorical"),
+    "a series of strings": ((GOOD_X, pd.Series(["987654.321"] * 2)), TypeError, "y is not a series of numbers"),
+    "one column without its axis": ((GOOD_X[:, 0], GOOD_Y), ValueError, r"X.reshape\(-1, 1\)"),
+    "a series for X": ((pd.Series(GOOD_Y), GOOD_Y), ValueError, r"X.reshape\(-1, 1\)"),
+    "three axes": ((GOOD_X[None], GOOD_Y), ValueError, r"X must have shape \(n, columns\), got \(1, 2, 2\)"),
+    "a column for y": ((GOOD_X, GOOD_Y[:, None]), ValueError, r"y must have shape \(n,\), got \(2, 1\)"),
+    "a frame for y": ((GOOD_X, pd.DataFrame({"y": GOOD_Y})), ValueError, r"y must have shape \(n,\)"),
+    "one number for y": ((GOOD_X, SECRET), ValueError, r"y must have shape \(n,\), got \(\)"),
+    "no y": ((GOOD_X, None), ValueError, "y is missing"),
+    "different lengths": ((GOOD_X, np.full(3, SECRET)), ValueError, "X has 2 rows and y has 3"),
+    "a column too many": ((np.full((2, 3), SECRET), GOOD_Y), ValueError, "X has 3 columns and bounds.x is for 2"),
+    "a column too few": ((np.full((2, 1), SECRET), GOOD_Y), ValueError, "X has 1 columns and bounds.x is for 2"),
+    "no columns": ((None, GOOD_Y), ValueError, "X has 0 columns and bounds.x is for 2"),
+    "ragged lists": (([[SECRET, 1.0], [SECRET]], GOOD_Y), ValueError, "inhomogeneous"),
+}
+
+
+@pytest.mark.parametrize(("data", "error", "message"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused_and_that_no_message_tells_a_value(data, error, message):
+    mechanism = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, kng.Box(-1.0, 1.0), 1.0, "replace")
+    for use in (lambda X, y: prepare(BOUNDS, X, y), mechanism.prepare, lambda X, y: kng.release(mechanism, X, y)):
+        with pytest.raises(error, match=message) as caught:
+            use(*data)
+        chain = caught.value
+        while chain is not None:
+            assert not any(part in str(chain) for part in ("987654", "4711", "321"))
+            chain = chain.__cause__ or chain.__context__
+
+
+def test_missing_values_have_one_constant_text():
+    with pytest.raises(ValueError, match="by a rule that looks at one record at a time") as caught:
+        prepare(BOUNDS, GOOD_X, [SECRET, np.nan])
+    assert str(caught.value) == NOT_FINITE
+
+
+def test_scalar_bounds_leave_the_number_of_columns_open_but_not_none():
+    bounds = kng.Bounds(x=(0.0, 1.0))
+    assert prepare(bounds, np.zeros((2, 7)), [0, 0]).dimension == 8
+    with pytest.raises(ValueError, match=r"X has no columns but bounds\.x is given"):
+        prepare(bounds, None, [0, 0])
+    with pytest.raises(ValueError, match=r"X has 1 columns but bounds\.x is None"):
+        prepare(kng.Bounds(), np.zeros((2, 1)), [0, 0])
+
+
+def test_clipped_fractions_are_for_the_owner():
+    fractions = clipped_fractions(BOUNDS, *TABLES["pandas"]())
+    np.testing.assert_array_equal(fractions["x"], [0.5, 0.0])
+    assert fractions["y"] == 0.5
+    assert "Owner-only" in (clipped_fractions.__doc__ or "")
+    unbounded = clipped_fractions(kng.Bounds(), None, RESPONSE)
+    assert (unbounded["x"].shape, unbounded["y"]) == ((0,), 0.0)
+
+
+def test_clipped_fractions_refuse_what_prepare_refuses():
+    with pytest.raises(ValueError, match="missing, NaN or infinite"):
+        clipped_fractions(BOUNDS, np.array([[0.5, np.nan]]), [1.0])
+    with pytest.raises(ValueError, match=r"X.reshape\(-1, 1\)"):
+        clipped_fractions(BOUNDS, np.array([0.5, 0.5]), [1.0, 1.0])
+
+
+def test_records_are_a_pytree_of_arrays():
+    records = prepare(BOUNDS, *TABLES["numpy"]())
+    assert isinstance(records, Records)
+    assert "987654" not in repr(records)

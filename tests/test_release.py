@@ -1,0 +1,216 @@
+"""A release is one value and its certificate: what it holds, what it hides, and what it refuses to do."""
+
+import json
+
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+
+import kngjax as kng
+from kngjax.releases import default_sampler
+
+BOUNDS = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0))
+PARTS = (BOUNDS, kng.Box(-2.0, 2.0), 1.0, "replace")
+MECHANISMS = {
+    "exact": kng.KNG(kng.SquaredLoss(), *PARTS),
+    "line draws": kng.KNG(kng.QuantileLoss(0.5), *PARTS),
+    "walk": kng.KNG(kng.PseudoHuberLoss(0.5), *PARTS),
+    "exact exponential": kng.ExponentialMechanism(kng.SquaredLoss(), *PARTS),
+}
+CHAINS = ("line draws", "walk")
+
+every_mechanism = pytest.mark.parametrize("name", MECHANISMS)
+
+
+def records(seed=0, n=40):
+    random = np.random.default_rng(seed)
+    return random.uniform(size=(n, 1)), random.uniform(-1.0, 1.0, n)
+
+
+@pytest.fixture(scope="module")
+def releases():
+    return {name: kng.release(mechanism, *records()) for name, mechanism in MECHANISMS.items()}
+
+
+@every_mechanism
+def test_the_value_is_a_read_only_vector_in_the_domain(releases, name):
+    value = releases[name].value
+    assert (type(value), value.dtype, value.shape) == (np.ndarray, np.float64, (2,))
+    assert np.all(np.abs(value) <= 2.0)
+    with pytest.raises(ValueError, match="read-only"):
+        value[0] = 0.0
+    with pytest.raises(AttributeError):
+        releases[name].value = np.zeros(2)
+
+
+@every_mechanism
+def test_json_round_trip_is_exact(releases, name):
+    text = releases[name].to_json()
+    again = kng.Release.from_json(text)
+    np.testing.assert_array_equal(again.value, releases[name].value)
+    assert not again.value.flags.writeable
+    assert again == releases[name]
+    assert hash(again) == hash(releases[name])
+    assert again.certificate.explain() == releases[name].certificate.explain()
+    assert text == json.dumps(json.loads(text), sort_keys=True)
+    assert set(json.loads(text)) == {"value", "certificate"}
+
+
+def test_two_releases_of_the_same_data_differ(releases):
+    for name in ("exact", "line draws"):
+        again = kng.release(MECHANISMS[name], *records())
+        assert np.all(again.value != releases[name].value)
+        assert again != releases[name]
+        assert again.certificate == releases[name].certificate
+
+
+@pytest.mark.parametrize("name", ["exact", "exact exponential"])
+def test_exact_draws_are_certified_as_proved(releases, name):
+    certificate = releases[name].certificate
+    assert (certificate.exact, certificate.epsilon, certificate.delta) == (True, 1.0, 0.0)
+    assert certificate.unproved == ()
+    assert "Proved: this value is one draw from exactly the mechanism's law" in certificate.explain()
+    assert "Not proved" not in certificate.explain()
+    assert json.loads(releases[name].to_json())["certificate"]["proved_of_this_release"] == {"delta": 0, "epsilon": 1}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_are_certified_in_other_words_and_their_delta_is_unknown(releases, name):
+    certificate = releases[name].certificate
+    assert not certificate.exact
+    assert certificate.epsilon is None
+    assert np.isnan(certificate.delta)
+    assert "Not proved: that this value" in certificate.explain()
+    assert "one draw from exactly" not in certificate.explain()
+    assert "proved pure" not in certificate.summary()
+    assert any("delta of this release is unknown" in statement for statement in certificate.unproved)
+    fields = json.loads(releases[name].to_json())["certificate"]
+    assert fields["proved_of_this_release"] == {"delta": None, "epsilon": None}
+    if name == "line draws":
+        assert certificate.sampler["directions"] == "ensemble"
+    assert certificate.guarantee.epsilon == 1.0
+
+
+@every_mechanism
+def test_the_certificate_states_what_a_reader_needs(releases, name):
+    certificate, mechanism = releases[name].certificate, MECHANISMS[name]
+    assert certificate.guarantee == mechanism.guarantee
+    assert certificate.sensitivity == mechanism.sensitivity_for(2)
+    fields = certificate.mechanism
+    assert (fields["type"], fields["epsilon"], fields["adjacency"]) == (type(mechanism).__name__, 1.0, "replace")
+    assert fields["bounds"]["x_upper"] == 1.0
+    assert fields["domain"] == {"type": "Box", "lower": -2.0, "upper": 2.0}
+    assert set(certificate.versions) == {"kngjax", "jax", "numpyro"}
+    text = certificate.explain()
+    for needed in ("the bounds, the domain, epsilon", certificate.sensitivity.derivation, certificate.sampler["type"]):
+        assert needed in text
+
+
+@pytest.mark.parametrize(
+    ("name", "adjacency"), [("exact", "replace"), ("exact", "add_remove"), ("line draws", "add_remove")]
+)
+def test_nothing_in_a_certificate_depends_on_the_data(name, adjacency):
+    mechanism = MECHANISMS[name]
+    mechanism = type(mechanism)(mechanism.loss, BOUNDS, mechanism.domain, 1.0, adjacency)
+    spread = records(1)
+    degenerate = np.full((40, 1), 7.0), np.full(40, -55.0)  # clipped to a single repeated record
+    certificates = [kng.release(mechanism, *data).certificate for data in (spread, degenerate)]
+    if adjacency == "add_remove":
+        # The number of records is private too.
+        certificates.append(kng.release(mechanism, *records(2, 43)).certificate)
+    for certificate in certificates[1:]:
+        assert certificate == certificates[0]
+        assert certificate.explain() == certificates[0].explain()
+
+
+@pytest.mark.parametrize("argument", ["key", "seed", "rng_key"])
+def test_seeds_are_refused(argument):
+    with pytest.raises(TypeError, match=f"takes no {argument}: its randomness comes from the operating system"):
+        kng.release(MECHANISMS["exact"], *records(), **{argument: kng.research_key(0)})
+
+
+@pytest.mark.parametrize("count", ["num_draws", "num_chains"])
+def test_a_release_is_one_draw(count):
+    with pytest.raises(TypeError, match=f"takes no {count}"):
+        kng.release(MECHANISMS["exact"], *records(), **{count: 2})
+
+
+@pytest.mark.parametrize(
+    ("name", "sampler", "message"),
+    [
+        ("line draws", kng.NUTS(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
+        ("line draws", kng.HMC(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
+        ("line draws", kng.Exact(), "use LineGibbs for more coefficients"),
+        ("walk", kng.NUTS(), r"adapt its step size to the private data.*NUTS\(step_size=...\)"),
+        ("walk", kng.HMC(), "adapt its step size to the private data"),
+        ("walk", kng.LineGibbs(), r"needs the quantile loss.*CoordinateWalk, or NUTS"),
+        ("exact", kng.LineGibbs(), "needs the quantile loss"),
+        ("walk", kng.Exact(), r"Exact serves the squared loss.*NUTS for smooth losses"),
+    ],
+    ids=repr,
+)
+def test_samplers_that_cannot_serve_are_refused_and_one_that_can_is_named(name, sampler, message):
+    with pytest.raises(ValueError, match=message):
+        kng.release(MECHANISMS[name], *records(), sampler=sampler)
+
+
+def test_a_sampler_asked_for_is_taken_and_named():
+    sampler = kng.NUTS(step_size=0.05, num_sweeps=3)
+    certificate = kng.release(MECHANISMS["walk"], *records(), sampler=sampler).certificate
+    assert certificate.sampler["type"] == "NUTS"
+    assert certificate.sampler["step_size"] == 0.05
+    assert (certificate.exact, certificate.reason) == (False, "Asked for by the caller.")
+    assert kng.CoordinateWalk(tuning="limit_law").for_release().tuning == "public"
+
+
+def test_the_choice_of_sampler_is_a_function_of_public_facts():
+    quantile, normal = MECHANISMS["line draws"], kng.BaseMeasure(dist.Normal(0.0, 1.0))
+    on_normal = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, normal, 1.0, "replace")
+    choices = {
+        (MECHANISMS["exact"], 5): kng.Exact,
+        (quantile, 1): kng.Exact,
+        (quantile, 2): kng.LineGibbs,
+        (on_normal, 2): kng.EnsembleWalk,
+        (MECHANISMS["walk"], 1): kng.EnsembleWalk,
+    }
+    for (mechanism, dimension), expected in choices.items():
+        sampler, reason = default_sampler(mechanism, dimension)
+        assert type(sampler) is expected
+        assert reason.startswith("Chosen because")
+
+
+def test_an_exact_search_that_is_given_up_releases_nothing():
+    # θ̂ = 1 is far outside Θ, and n and ε are so large that neither envelope is ever accepted.
+    mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 50.0, "replace")
+    with pytest.raises(RuntimeError, match=r"public limit of proposals.*Enlarge the domain"):
+        kng.release(mechanism, None, np.ones(4000), sampler=kng.Exact(max_proposals=2000))
+
+
+SETTINGS = {
+    "epsilon": {"epsilon": 2.0},
+    "adjacency": {"adjacency": "add_remove"},
+    "bounds of x": {"bounds": kng.Bounds(x=(0.0, 2.0), y=(-1.0, 1.0))},
+    "bounds of y": {"bounds": kng.Bounds(x=(0.0, 1.0), y=(-1.0, 3.0))},
+    "intercept": {"bounds": kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), intercept=False)},
+    "tau": {"loss": kng.QuantileLoss(0.25)},
+    "domain": {"domain": kng.Box(-2.0, 2.5)},
+    "norm": {"norm": kng.LInf()},
+    "base measure": {"domain": kng.BaseMeasure(dist.Normal(0.0, 1.0))},
+    "its scale": {"domain": kng.BaseMeasure(dist.Normal(0.0, 2.0))},
+    "written as a vector": {"domain": kng.BaseMeasure(dist.Normal(0.0, 3.0).expand((2,)).to_event(1))},
+    "and its scale": {"domain": kng.BaseMeasure(dist.Normal(0.0, 4.0).expand((2,)).to_event(1))},
+    "truncated": {"domain": kng.BaseMeasure(dist.TruncatedNormal(0.0, 1.0, low=-1.0, high=1.0))},
+    "truncated and its scale": {"domain": kng.BaseMeasure(dist.TruncatedNormal(0.0, 2.0, low=-1.0, high=1.0))},
+}
+
+
+def test_two_mechanisms_that_differ_in_a_public_setting_have_different_certificates():
+    plain = {"loss": kng.QuantileLoss(0.5), "bounds": BOUNDS, "domain": kng.Box(-2.0, 2.0), "epsilon": 1.0}
+    plain["adjacency"] = "replace"
+    described = {"plain": plain} | {name: plain | change for name, change in SETTINGS.items()}
+    texts = {}
+    for name, parts in described.items():
+        certificate = kng.Certificate.of(kng.KNG(**parts), kng.EnsembleWalk(), "", 2)
+        text = json.dumps(certificate.to_dict(), sort_keys=True, allow_nan=False)
+        assert text not in texts, f"{name!r} reads as {texts[text]!r}"
+        texts[text] = name

@@ -1,0 +1,104 @@
+"""What a job shows: the table in own units, certificates in short, released curves, the owner's view."""
+
+import dataclasses
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from kngjax import config as configuration
+from kngjax import job, report
+from tests.small_jobs import workers, write_job
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    config = configuration.read(write_job(tmp_path_factory.mktemp("job")))
+    return config, job.run(config, workers(), progress=False)
+
+
+def test_the_table_holds_the_coefficients_in_own_units(released):
+    config, results = released
+    table = report.table(config, results)
+    assert "wage in dollars a week, education in years, experience in years" in table
+    rows = {line.split()[0]: line.split()[1:] for line in table.splitlines() if line}
+    for place, name in enumerate(job.design(config).names):
+        assert rows[name] == [f"{result.coefficients[place]:.4g}" for result in results]
+
+
+def test_equal_certificates_are_one_line(released):
+    _, results = released
+    short = report.certificates(results)
+    assert short.startswith("Each release: LineGibbs (Markov chain): its limit law is pure 0.15-differential privacy")
+    assert len(short.splitlines()) == 2
+    assert "pure epsilon = 0.3, the exact sum of 3/20 + 3/20" in short
+    certificate = dataclasses.replace(results[0].release.certificate, exact=True)
+    other = dataclasses.replace(results[0], release=dataclasses.replace(results[0].release, certificate=certificate))
+    lines = report.certificates([other, results[1]]).splitlines()
+    assert lines[0].startswith("tau = 0.25: LineGibbs: proved")
+    assert lines[1].startswith("tau = 0.5: LineGibbs (Markov chain)")
+    assert len(report.certificates(results[:1]).splitlines()) == 1
+
+
+def test_curves_are_what_the_coefficients_in_own_units_say(released):
+    config, results = released
+    points = np.array([0.0, 12.5, 60.0])
+    powers = np.stack([np.ones(3), np.full(3, 12.0), points, points**2])
+    expected = np.exp(np.stack([result.coefficients for result in results]) @ powers)
+    np.testing.assert_allclose(report.curves(config, results, points), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("loss", "function"), [("logistic", lambda eta: 1 / (1 + np.exp(-eta))), ("poisson", np.exp)])
+def test_curves_are_on_the_scale_of_the_response(released, loss, function):
+    config, results = released
+    response = dataclasses.replace(config.response, transform=None)
+    changed = dataclasses.replace(config, response=response, loss=configuration.Loss(type=loss))
+    points = np.linspace(0.0, 60.0, 5)
+    as_log = np.log(report.curves(config, results, points))
+    np.testing.assert_allclose(report.curves(changed, results, points), function(as_log), rtol=1e-9)
+    assert report.figure(changed, results).axes[0].get_ylabel()
+
+
+def test_the_figure_says_what_it_shows_without_pyplot(released, tmp_path):
+    config, results = released
+    sys.modules.pop("matplotlib.pyplot", None)
+    figure = report.figure(config, results)
+    figure.savefig(tmp_path / "curves.png")
+    assert "matplotlib.pyplot" not in sys.modules
+    (axes,) = figure.axes
+    assert axes.get_xlabel() == "experience (years)"
+    assert axes.get_ylabel() == "conditional quantile of wage (dollars a week)"
+    lines = axes.get_lines()
+    assert [line.get_label() for line in lines] == ["τ = 0.5", "τ = 0.25"]
+    # Told apart without colour.
+    assert len({line.get_linestyle() for line in lines}) == 2
+    caption = figure.get_supxlabel()
+    assert "total ε = 0.3, one record replaced; education = 12 years." in caption
+    assert "not for finite runs" in caption
+
+
+def test_a_job_without_a_figure_has_no_curves(released):
+    config, results = released
+    with pytest.raises(ValueError, match=r"the table \[figure\] is missing"):
+        report.figure(dataclasses.replace(config, figure=None), results)
+
+
+def test_the_owner_sees_the_fit_the_clipping_and_the_chains_under_a_banner(released):
+    config, results = released
+    view = report.owner_view(config, workers(), results[1:], progress=False)
+    lines = view.splitlines()
+    assert lines[1] == lines[-1] == report.OWNER_BANNER
+    assert "300 records" in lines
+    experience = workers()["experience"].to_numpy()
+    clipped = np.mean((experience < 0) | (experience > 60))
+    assert f"  experience: {clipped:.4g}" in lines
+    assert f"  wage: {1 / 300:.4g}" in lines
+    assert "tau = 0.5 (4 research chains of LineGibbs, 100 draws each)" in lines
+    row = next(line for line in lines if line.startswith("education P1"))
+    fit, error, value, difference, rhat, ess = (float(number) for number in re.split(r"\s{2,}", row)[1:])
+    assert value == pytest.approx(results[1].release.value[1], rel=1e-3)
+    # Standard errors are printed with two digits.
+    assert difference == pytest.approx((value - fit) / error, rel=0.1, abs=0.02)
+    assert 0.9 < rhat < 1.5
+    assert ess > 10
