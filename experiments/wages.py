@@ -24,7 +24,6 @@ from tqdm import tqdm
 import kngjax as kng
 from kngjax import nonprivate, terms
 from kngjax.data import prepare
-from kngjax.releases import release
 
 DESIGN = terms.Design((terms.Polynomial("education", 0, 18), terms.Polynomial("experience", 0, 60, degree=2)))
 # In own units a coefficient of raw powers is divided by its column's scale.
@@ -69,7 +68,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
             private = mechanism(basis, tau, settings["epsilon"], tuple(settings["box"]))
             values = []
             for _ in range(count):
-                values.append(release(private, bases[basis], y, progress=False).value)
+                values.append(kng.release(private, bases[basis], y, progress=False).value)
                 bar.update()
             values = np.stack(values)
             rows += [[basis, tau, place, *value] for place, value in enumerate(values)]

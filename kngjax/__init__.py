@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kngjax import audit as audit
+    from kngjax import nonprivate as nonprivate
     from kngjax import terms as terms
     from kngjax.accounting.guarantees import Adjacency as Adjacency
     from kngjax.accounting.guarantees import Guarantee as Guarantee
@@ -82,7 +83,7 @@ _ROOMS = {
     "kngjax.randomness": ("research_key", "secure_key"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
-_SUBMODULES = ("audit", "terms")
+_SUBMODULES = ("audit", "nonprivate", "terms")
 
 __all__ = [*_HOMES, *_SUBMODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 

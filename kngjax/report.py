@@ -10,7 +10,6 @@ from kngjax import job, nonprivate
 from kngjax.config import Config
 from kngjax.data import clipped_fractions, prepare
 from kngjax.job import Result
-from kngjax.releases import sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -167,7 +166,7 @@ def owner_view(config: Config, frame: Any, results: list[Result], progress: bool
         mechanism = result.regression.mechanism
         fit = nonprivate.fit(mechanism.loss, prepare(mechanism.bounds, x, y))
         kind = result.release.certificate.sampler["type"]
-        draws = sample(
+        draws = kng.sample(
             mechanism,
             mechanism.prepare(x, y),
             key=kng.research_key(0),
