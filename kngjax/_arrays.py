@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import jax
 import jax.core
 import numpy as np
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 # Parameters rest as NumPy arrays and are computed with as JAX arrays or tracers; static checkers know no type that is
 # all three, so for them these are Any, and beartype checks dtype and shape when the tests run.
@@ -19,8 +19,8 @@ else:
     Matrix = Float[Array, "dimension dimension"] | Float[np.ndarray, "dimension dimension"]
 
 
-def parameter(value: ArrayLike) -> Array | np.ndarray:
-    """A numeric parameter as a NumPy float64 array; JAX arrays and tracers pass through unchanged.
+def parameter(value: Any) -> Array | np.ndarray:
+    """A number or a list or array of numbers as a NumPy float64 array; JAX arrays and tracers pass through.
 
     On the host a parameter keeps its 53 bits whatever `jax_enable_x64` says, and as an array it is an argument of
     compiled functions, so that one program serves every value.

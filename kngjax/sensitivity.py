@@ -74,13 +74,16 @@ def gradient_sensitivity(norm: norms.AbstractNorm, changes: Float[Array, " dimen
 def value_sensitivity(
     loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, adjacency: Adjacency, dimension: int
 ) -> Float[Array, ""]:
-    """Δ of ℓ_n itself: the range of one record's loss over Θ (replace), or its largest absolute value (add_remove)."""
+    """Δ of ℓ_n: the range of one record's loss over Θ and the bounds (replace), or half of it (add_remove).
+
+    One record more multiplies the density by exp(-cρ(θ)) and divides its normaliser's change out, so the log-ratio of
+    the densities varies with θ by at most c·(max ρ - min ρ): constants cancel. With c = ε/(2Δ) and Δ half the range
+    that is ε, and the mechanism is ε-bounded-range. Exchanging a record is one such change after another.
+    """
     lower, upper = bounds.features(dimension)
     response = response_interval(bounds) or (0.0, 0.0)
     smallest, largest = loss.value_interval(domain.linear_interval(lower, upper), response)
-    if adjacency is Adjacency.REPLACE:
-        return jnp.asarray(largest - smallest)
-    return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
+    return jnp.asarray(largest - smallest) * (1.0 if adjacency is Adjacency.REPLACE else 0.5)
 
 
 def explain_gradient_sensitivity(
@@ -107,7 +110,9 @@ def explain_gradient_sensitivity(
 def explain_value_sensitivity(adjacency: Adjacency, value: float) -> str:
     """The derivation of the exponential mechanism's sensitivity in words."""
     what = {
-        Adjacency.REPLACE: "the range of one record's loss over the domain and the bounds",
-        Adjacency.ADD_REMOVE: "the largest absolute loss of one record over the domain and the bounds",
+        Adjacency.REPLACE: "exchanging one record changes the loss by at most the range of one record's loss over the "
+        "domain and the bounds",
+        Adjacency.ADD_REMOVE: "one record more or less changes the loss, up to a constant that the normaliser cancels, "
+        "by at most half the range of one record's loss over the domain and the bounds",
     }[adjacency]
-    return f"neighbouring data sets' losses differ by at most {what}, which is {value:.6g}."
+    return f"{what}, which is {value:.6g}."

@@ -283,8 +283,8 @@ class Design:
     def _check_present(self, present: list[Any]) -> None:
         for term in self.terms:
             if term.column not in present:
-                found = ", ".join(str(name) for name in present)
-                raise ValueError(f"the configuration names column {term.column!r}; the data have: {found}.")
+                # What the data have is not listed: in a file without a header line it is somebody's record.
+                raise ValueError(f"a term names column {term.column!r}, which the data do not have.")
 
 
 def _check_column(column: Any) -> None:

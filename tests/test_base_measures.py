@@ -115,6 +115,17 @@ def test_interior_points_of_base_measures(name):
         np.testing.assert_array_equal(measure.project(outside), outside)
 
 
+@pytest.mark.parametrize(
+    "law", [dist.StudentT(1.0), dist.InverseGamma(1.0), dist.Pareto(1.0, 1.0)], ids=lambda law: type(law).__name__
+)
+def test_laws_without_moments_serve(law):
+    measure = kng.BaseMeasure(law)
+    centre = measure.interior_point(2)
+    assert measure.contains(centre)
+    assert np.isfinite(measure.log_density(centre))
+    assert np.all(np.isfinite(measure.widths(2)))
+
+
 def test_gradients_are_finite_at_the_edge_of_a_support():
     half = measures(1)["HalfNormal"]
     assert np.isfinite(jax.grad(half.log_density)(jnp.array([1e-3]))).all()

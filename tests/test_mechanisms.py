@@ -41,7 +41,9 @@ def test_epsilon_must_be_positive_and_finite(mechanism_type, epsilon):
 
 @both_mechanisms
 @pytest.mark.parametrize("epsilon", [True, np.True_, "1.0", b"1.0", 1j, [1.0], np.array([1.0])], ids=repr)
-def test_epsilon_must_be_one_real_number(mechanism_type, epsilon):
+@pytest.mark.parametrize("wrapped", [False, True], ids=["", "in an array"])
+def test_epsilon_must_be_one_real_number(mechanism_type, epsilon, wrapped):
+    epsilon = np.array(epsilon) if wrapped else epsilon
     with pytest.raises(TypeError, match="epsilon must be one positive real number"):
         mechanism_type(**PARTS | {"epsilon": epsilon})
 

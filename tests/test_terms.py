@@ -300,7 +300,7 @@ def test_text_where_the_levels_are_numbers():
 
 def test_absent_columns_and_other_data(design):
     frame = pd.DataFrame({"a": [SECRET], "b": [1.0], "c": [2.0]})
-    with pytest.raises(ValueError, match=r"configuration names column 'education'; the data have: a, b, c\."):
+    with pytest.raises(ValueError, match="names column 'education', which the data do not have"):
         design.matrix(frame)
     with pytest.raises(ValueError, match="names column 'education'"):
         design.matrix_of({"a": 1.0})

@@ -55,14 +55,19 @@ class QuantileLoss(AbstractResidualLoss):
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
         """Σ_i f̂_i x_i x_i' with Powell's kernel estimate of the residual density at 0 (Koenker 2005, section 3.4.2).
 
-        The bandwidth is h = 1.06·min(s, IQR/1.34)·n^(-1/5) of the residuals, a tuning matter: no guarantee and no
-        exact sampler rests on it.
+        The bandwidth is min(s, IQR/1.34)·(Φ^{-1}(τ + h) - Φ^{-1}(τ - h)) of the residuals with Hall and Sheather's
+        h = n^{-1/3} z^{2/3} (1.5 φ(q)²/(2q² + 1))^{1/3}, q = Φ^{-1}(τ), z = Φ^{-1}(.975). A matter of tuning and of
+        standard errors: no guarantee and no exact sampler rests on it.
         """
         records = _records(data)
         residuals = jnp.asarray(records.y) - self.carry(theta, data)
         quartiles = jnp.quantile(residuals, jnp.array([0.25, 0.75]))
         spread = jnp.minimum(jnp.std(residuals), (quartiles[1] - quartiles[0]) / 1.34)
-        bandwidth = 1.06 * jnp.maximum(spread, 1e-8) * residuals.shape[0] ** -0.2
+        quantile = normal.ppf(self.tau)
+        shape = 1.5 * normal.pdf(quantile) ** 2 / (2.0 * quantile**2 + 1.0)
+        reach = (normal.ppf(0.975) ** 2 * shape / residuals.shape[0]) ** (1.0 / 3.0)
+        levels = jnp.clip(jnp.stack([self.tau - reach, self.tau + reach]), 1e-3, 1.0 - 1e-3)
+        bandwidth = jnp.maximum(spread, 1e-8) * jnp.diff(normal.ppf(levels))[0]
         weights = normal.pdf(residuals / bandwidth) / bandwidth
         x = jnp.asarray(records.x)
         return (x * weights[:, None]).T @ x

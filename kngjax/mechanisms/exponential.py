@@ -17,9 +17,10 @@ from kngjax.mechanisms.base import AbstractDensityMechanism, checked_epsilon, re
 class ExponentialMechanism(AbstractDensityMechanism):
     """Draws θ with density f(θ) ∝ exp(-ε/(2Δ)·ℓ_n(θ; D)) ν(θ).
 
-    Δ is the range of one record's loss over Θ and the bounds (replace), or its largest absolute value
-    (add_remove), so it needs bounds on x, y and Θ for every loss but the logistic, which needs none on y
-    (Reimherr and Awan 2019, Proposition 2.2). Its noise does not vanish against the sampling error as n grows.
+    Δ is the range of one record's loss over Θ and the bounds (replace), or half of it (add_remove), so it needs bounds
+    on x, y and Θ for every loss but the logistic, which needs none on y (Reimherr and Awan 2019, Proposition 2.2, for
+    replace; the half is ours, see `kngjax.sensitivity.value_sensitivity`). Its noise does not vanish against the
+    sampling error as n grows.
     For quantile regression on |x'θ| ≤ B, |y| ≤ 1 the exponent is ε/(2·max(τ, 1-τ)(1+B)), where the paper prints
     4 for 2 and so spends half the budget.
 
