@@ -126,7 +126,7 @@ class Certificate:
             f"Sampler: {json.dumps(self.sampler, sort_keys=True)}. {self.reason}",
             *(f"Assumed: {assumption}." for assumption in self.assumptions),
             *(f"Not proved: {statement}." for statement in self.unproved),
-            "Computed by " + ", ".join(f"{name} {version}" for name, version in self.versions.items()) + ".",
+            "Computed by " + ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items())) + ".",
         ]
         return "\n".join(lines)
 

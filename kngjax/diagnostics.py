@@ -44,7 +44,9 @@ class Draws:
     def _dataset(self) -> Any:
         import xarray
 
-        return xarray.Dataset({"theta": (("chain", "draw", "coefficient"), self.theta)})
+        names = ("chain", "draw", "coefficient")
+        coordinates = {name: np.arange(size) for name, size in zip(names, self.theta.shape, strict=True)}
+        return xarray.Dataset({"theta": (names, self.theta)}, coords=coordinates)
 
     def to_arviz(self) -> Any:
         """The draws for ArviZ, with groups posterior and sample_stats: InferenceData in 0.x, DataTree in 1.x."""

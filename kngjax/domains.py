@@ -309,7 +309,7 @@ class BaseMeasure(AbstractDomain):
         """Eight standard deviations, or 20 where the variance is infinite or unknown."""
         try:
             deviation = jnp.sqrt(self.distribution(dimension).variance)
-        except NotImplementedError:
+        except (NotImplementedError, ZeroDivisionError):
             return jnp.full(dimension, 20.0)
         return jnp.where(jnp.isfinite(deviation), 8.0 * deviation, 20.0)
 
@@ -318,6 +318,6 @@ class BaseMeasure(AbstractDomain):
         fallback = jnp.asarray(self.bijector(dimension)(jnp.zeros(dimension)))
         try:
             mean = self.distribution(dimension).mean
-        except NotImplementedError:
+        except (NotImplementedError, ZeroDivisionError):
             return fallback
         return jnp.where(jnp.all(jnp.isfinite(mean)), mean, fallback)

@@ -14,6 +14,8 @@ REACH = 3.0  # max |x'θ| = RADIUS · max |x_j|
 EPSILON = 0.7
 ADJACENCIES = ("replace", "add_remove")
 TAUS = (0.1, 0.5, 0.8)
+# A record that comes or goes moves ε/(2Δ)·ℓ_n by an interval of once that record's range, an exchange of twice it.
+STEPS = {"replace": 2, "add_remove": 1}
 
 
 def records(seed, n=23):
@@ -90,8 +92,8 @@ def test_kng_on_the_squared_loss(adjacency, norm):
 def test_the_exponential_mechanism_on_the_quantile_loss(adjacency, tau):
     columns, y = records(3)
     mechanism = kng.ExponentialMechanism(kng.QuantileLoss(tau), BOUNDS, kng.L1Ball(RADIUS), EPSILON, adjacency)
-    # The residual lies in [-3 - 3, 2 + 3] and the smallest loss is 0, so range and largest value are the same.
-    delta = max(6.0 * (1.0 - tau), 5.0 * tau)
+    # The residual lies in [-3 - 3, 2 + 3] and the smallest loss is 0.
+    delta = max(6.0 * (1.0 - tau), 5.0 * tau) * STEPS[adjacency] / 2.0
 
     def log_density(theta):
         loss = minikng.quantile_loss(theta, design(columns), y, tau)
@@ -106,7 +108,8 @@ def test_the_exponential_mechanism_on_the_squared_loss(adjacency):
     mechanism = kng.ExponentialMechanism(kng.SquaredLoss(), BOUNDS, kng.L1Ball(RADIUS), EPSILON, adjacency)
 
     def log_density(theta):
-        return minikng.exponential_log_density(minikng.squared_loss(theta, design(columns), y), EPSILON, 18.0)
+        loss = minikng.squared_loss(theta, design(columns), y)
+        return minikng.exponential_log_density(loss, EPSILON, 18.0 * STEPS[adjacency] / 2.0)
 
     assert_equal_up_to_a_constant(mechanism, mechanism.prepare(columns, y), log_density)
 

@@ -87,6 +87,7 @@ class Guarantee:
     def from_dict(cls, fields: dict[str, Any]) -> "Guarantee":
         """The inverse of `to_dict`; refuses a record whose rho is not what its epsilon implies."""
         guarantee = cls(float(fields["epsilon"]), Adjacency.parse(fields["adjacency"]))
-        if fields.get("kind") != "bounded_range" or not math.isclose(fields["rho"], guarantee.rho):
+        sound = guarantee.epsilon > 0 and math.isclose(fields["rho"], guarantee.rho)
+        if fields.get("kind") != "bounded_range" or not sound:
             raise ValueError("this is no bounded-range guarantee: kind, epsilon and rho do not fit together")
         return guarantee

@@ -30,11 +30,12 @@ def checked_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
 
     Raises TypeError for what is no real number, ValueError for ε ≤ 0, NaN, infinities, and ε > 100 unless allowed.
     """
-    if isinstance(epsilon, jax.Array):
-        if not is_traced(epsilon):
-            checked_epsilon(np.asarray(epsilon), allow_large_epsilon)
+    if is_traced(epsilon):
         return epsilon
-    if not isinstance(epsilon, numbers.Real | np.ndarray) or isinstance(epsilon, bool | np.bool_) or np.ndim(epsilon):
+    real = isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool | np.bool_)
+    if isinstance(epsilon, np.ndarray | jax.Array):
+        real = epsilon.ndim == 0 and np.dtype(epsilon.dtype).kind in "fiu"
+    if not real:
         raise TypeError(f"epsilon must be one positive real number, got {epsilon!r}")
     number = float(epsilon)
     if math.isnan(number) or math.isinf(number) or number <= 0:

@@ -39,7 +39,7 @@ def test_levels_and_slopes_are_those_of_the_log_density(mechanism, direction):
     "domain", [kng.Box(-2.0, 2.5), kng.L1Ball(2.0), kng.L2Ball(2.0)], ids=lambda part: type(part).__name__
 )
 def test_the_line_ends_where_the_domain_does(domain):
-    built, data, theta, segments = line("kng", DIRECTIONS[2], domain)
+    _, _, theta, segments = line("kng", DIRECTIONS[2], domain)
     for end, outwards in ((segments.edges[0], -1e-9), (segments.edges[-1], 1e-9)):
         assert bool(domain.contains(theta + (end - outwards) * DIRECTIONS[2]))
         assert not bool(domain.contains(theta + (end + outwards) * DIRECTIONS[2]))
