@@ -162,7 +162,7 @@ def _random_bits(key: Array, bit_width: int, shape: Sequence[int]) -> Array:
         words = low | (high << 32)
     elif bit_width < 32:
         shifts = jnp.arange(0, 32, bit_width, dtype=jnp.uint32)
-        words = (words[:, None] >> shifts).astype(f"uint{bit_width}").reshape(-1)
+        words = (words[:, None] >> shifts[None, :]).astype(f"uint{bit_width}").reshape(-1)
     return words[:size].reshape(shape)
 
 

@@ -46,7 +46,9 @@ class LineGibbs(AbstractChainSampler):
 
     Plain coordinate directions get stuck: on the ridges of ‖∇ℓ‖_∞ every coordinate move raises some coordinate.
 
-    **Arguments:** `num_sweeps`: sweeps before a release, None for 8d. `num_warmup`: sweeps that `sample` discards.
+    **Arguments:** `num_sweeps`: sweeps before a release, None for 20d. Measured autocorrelation times of the ensemble
+    are 2d to 4d sweeps at d ≤ 4 in well-identified problems, and up to 35d where n is a few hundred and features are
+    correlated: give more sweeps there. `num_warmup`: sweeps that `sample` discards.
     """
 
     num_sweeps: int | None = eqx.field(static=True, default=None)
@@ -70,7 +72,7 @@ class LineGibbs(AbstractChainSampler):
         return LineGibbs(self.num_sweeps, self.num_warmup, "ensemble")
 
     def release_sweeps(self, dimension: int) -> int:
-        return 8 * dimension if self.num_sweeps is None else self.num_sweeps
+        return 20 * dimension if self.num_sweeps is None else self.num_sweeps
 
     def noise(self, key: PRNGKeyArray, target: Target, num_sweeps: int) -> LineGibbsNoise:
         uniform_key, weight_key = jax.random.split(key)

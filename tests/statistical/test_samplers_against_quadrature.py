@@ -97,7 +97,9 @@ def test_draws_follow_the_density_where_the_domain_binds(sampler, loss, domain):
     assert_follows(theta, Quadrature(built, data, -1.2, 1.2, POINTS[2]))
 
 
-@pytest.mark.parametrize(("loss", "sampler"), [("quantile", kng.LineGibbs()), ("logistic", kng.EnsembleWalk())])
+@pytest.mark.parametrize(
+    ("loss", "sampler"), [("quantile", kng.LineGibbs()), ("logistic", kng.EnsembleWalk(num_sweeps=300))]
+)
 def test_what_a_release_draws_follows_the_density(loss, sampler):
     """`draw` is the release as a pure function: vmapped over keys it gives independent releases."""
     built, data = problem(loss, "kng", 2)

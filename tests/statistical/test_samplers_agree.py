@@ -77,7 +77,13 @@ def test_line_gibbs_and_walk_agree_on_the_quantile_loss_at_five_coefficients():
         mechanism, data, key=key(1), sampler=kng.CoordinateWalk(), num_draws=2000, num_chains=8, thinning=20
     )
     ensemble = kng.sample(
-        mechanism, data, key=key(2), sampler=kng.LineGibbs(directions="ensemble"), num_draws=1500, num_chains=4
+        mechanism,
+        data,
+        key=key(2),
+        sampler=kng.LineGibbs(directions="ensemble"),
+        num_draws=1500,
+        num_chains=4,
+        thinning=6,
     )
     assert_same_joint_law(thinned(gibbs, 1000), thinned(walk, 1000))
     assert_same_joint_law(thinned(gibbs, 1000), thinned(ensemble, 500))
