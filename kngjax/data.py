@@ -51,7 +51,7 @@ class Bounds(eqx.Module):
     def __check_init__(self):
         if self.x_lower is None and not self.intercept:
             raise ValueError("with neither x nor an intercept there is nothing to estimate: give bounds for x")
-        if np.ndim(self.y_lower) or np.ndim(self.y_upper):
+        if any(side is not None and np.ndim(side) for side in (self.y_lower, self.y_upper)):
             raise ValueError("the bounds of y must be two scalars: (lower, upper)")
 
     @property

@@ -6,6 +6,7 @@ distribution. The base measure is public: it must not be chosen by looking at th
 """
 
 import abc
+from collections.abc import Iterator
 
 import equinox as eqx
 import jax
@@ -242,15 +243,15 @@ class BaseMeasure(AbstractDomain):
     def __check_init__(self):
         if is_traced(*jax.tree.leaves(self.base)):
             return
-        innermost = self.base
-        while hasattr(innermost, "base_dist") and not isinstance(innermost, dist.MaskedDistribution):
-            innermost = innermost.base_dist
-        if isinstance(innermost, dist.ImproperUniform | dist.MaskedDistribution):
-            raise ValueError(
-                f"{type(innermost).__name__} has infinite mass, so the density of the mechanism is improper: "
-                "give a proper distribution, or a bounded L1Ball, L2Ball or Box"
-            )
-        if isinstance(innermost, dist.Delta) or self.base.support is None or self.base.support.is_discrete:
+        parts = list(_nested(self.base))
+        for part in parts:
+            if isinstance(part, dist.ImproperUniform | dist.MaskedDistribution):
+                raise ValueError(
+                    f"{type(part).__name__} has infinite mass, so the density of the mechanism is improper: "
+                    "give a proper distribution, or a bounded L1Ball, L2Ball or Box"
+                )
+        has_points = any(isinstance(part, dist.Delta) for part in parts)
+        if has_points or self.base.support is None or self.base.support.is_discrete:
             raise ValueError("the base measure must be continuous: densities are with respect to Lebesgue measure")
         shape = self.base.batch_shape + self.base.event_shape
         if len(shape) > 1:
@@ -321,3 +322,13 @@ class BaseMeasure(AbstractDomain):
         except (NotImplementedError, ZeroDivisionError):
             return fallback
         return jnp.where(jnp.all(jnp.isfinite(mean)), mean, fallback)
+
+
+def _nested(distribution: dist.Distribution) -> Iterator[dist.Distribution]:
+    """The distribution and all that it is made of: bases of transformations and truncations, components of mixtures."""
+    yield distribution
+    for name in distribution.gather_pytree_data_fields():
+        part = getattr(distribution, name, None)
+        for inner in part if isinstance(part, list | tuple) else [part]:
+            if isinstance(inner, dist.Distribution):
+                yield from _nested(inner)

@@ -37,8 +37,8 @@ class EnsembleWalk(AbstractChainSampler):
     ‖∇ℓ‖_∞, this moves across all coordinates at once. Releases publish the first point.
 
     **Arguments:** `num_sweeps`: sweeps before a release, None for 500d; each moves every point once. Measured
-    autocorrelation times are 6d sweeps in well-identified problems and up to 200d where n is a few hundred. `num_warmup`:
-    sweeps that `sample` discards.
+    autocorrelation times are 6d sweeps in well-identified problems and up to 200d where n is a few hundred.
+    `num_warmup`: sweeps that `sample` discards.
     """
 
     num_sweeps: int | None = eqx.field(static=True, default=None)
