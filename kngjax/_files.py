@@ -45,7 +45,7 @@ def read(path: pathlib.Path) -> Any:
         except Exception as error:
             # The readers quote what they could not read, which is private.
             raise ValueError(f"the file of data {path} cannot be read as {kind}: {type(error).__name__}") from None
-    raise ImportError("to read data install one of polars, pandas and pyarrow, like: pip install polars")
+    raise ImportError(f"to read {kind} install polars, or pandas with pyarrow, like: pip install polars")
 
 
 def _read_by_polars(path: pathlib.Path, kind: str) -> Any:

@@ -26,8 +26,9 @@ ASSUMPTIONS = (
 UNPROVED_OF_CHAINS = (
     "the draw comes from a Markov chain after finitely many sweeps. The guarantee is a theorem about the chain's "
     "limit law; how far the law of this draw is from it has not been bounded, so the delta of this release is unknown",
-    "the chain started at a draw from the limit law about the non-private estimate, which is computed from the private "
-    "data; its step sizes, directions and length are functions of public quantities",
+    "the chain started at a draw from an inflated limit law about the non-private estimate, which is computed from the "
+    "private data. Its transition rule and its length are public; steps that an ensemble takes from its own spread "
+    "depend on the data through the chain's state alone",
     "convergence diagnostics of such chains are evidence, not proof, and are not part of a release",
 )
 
@@ -85,7 +86,7 @@ class Certificate:
             sampler=describe(sampler),
             reason=reason,
             exact=sampler.is_exact,
-            assumptions=ASSUMPTIONS,
+            assumptions=(*ASSUMPTIONS, *sampler.assumptions),
             unproved=() if sampler.is_exact else UNPROVED_OF_CHAINS,
             versions={name: importlib.metadata.version(name) for name in ("kngjax", "jax", "numpyro")},
         )

@@ -202,11 +202,12 @@ def _numbers(name: str, values: Any) -> np.ndarray:
         raise TypeError(f"{name} is a masked array: fill or drop the masked entries before the call")
     native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.DataFrame):
-        unfit = [column for column in native.columns if not _is_numeric(native[column].dtype)]
+        # By position: in a file without a header line the names are somebody's record.
+        unfit = [place for place, name in enumerate(native.columns) if not _is_numeric(native[name].dtype)]
         if unfit:
             raise TypeError(
-                f"columns {unfit} of {name} are not numbers: encode categories with public levels "
-                "(kngjax.terms.Categorical) or leave the columns out"
+                f"the columns of {name} at positions {unfit} (from 0) are not numbers: encode categories with public "
+                "levels (kngjax.terms.Categorical) or leave the columns out"
             )
         columns = [to_array(native[column], NOT_FINITE).astype(np.float64) for column in native.columns]
         return np.column_stack(columns or [np.empty((len(native), 0))])

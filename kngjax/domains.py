@@ -58,11 +58,6 @@ class AbstractDomain(eqx.Module):
         return True
 
     @property
-    def is_bounded(self) -> bool:
-        """Whether Θ is bounded."""
-        return True
-
-    @property
     def dimension(self) -> int | None:
         """The dimension that the domain's parameters fix; None if scalars broadcast over the columns."""
         return None
@@ -267,10 +262,6 @@ class BaseMeasure(AbstractDomain):
 
     @property
     def is_uniform(self) -> bool:
-        return False
-
-    @property
-    def is_bounded(self) -> bool:
         return False
 
     @property

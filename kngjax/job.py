@@ -7,6 +7,7 @@ The parts are public and made before the data are read, so that nothing of them 
 
 import dataclasses
 import json
+import math
 import pathlib
 from collections.abc import Callable
 from fractions import Fraction
@@ -105,12 +106,18 @@ def regressions(config: Config) -> list[Regression]:
                 loss=made_loss,
                 bounds=bounds,
                 domain=domain,
-                epsilon=float(epsilon),
+                epsilon=_rounded_down(epsilon),
                 adjacency=config.privacy.adjacency,
             ),
         )
         made.append(Regression(label, epsilon, mechanism))
     return made
+
+
+def _rounded_down(exact: Fraction) -> float:
+    """The largest float64 that is at most this number, so that parts never add up to more than the whole."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
 
 
 def _transformed_bounds(response: Response) -> tuple[float, float] | None:

@@ -1,7 +1,7 @@
 """The estimate without privacy and its standard errors: where chains start, and what only the owner may see."""
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +43,20 @@ def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]
             options={"maxiter": 500, "gtol": 1e-9 * data.y.shape[0]},
         )
     return result.x
+
+
+def centre(loss: AbstractLoss, data: Data, reach: tuple[Any, Any]) -> Float[np.ndarray, " dimension"]:
+    """Where a chain starts: the minimiser for responses clipped to three times the public reach of x'θ. Owner-only.
+
+    Losses with a bounded score need no bound on y, and one response of astronomical size would swamp a float64 sum.
+
+    **Arguments:** `reach`: from `domain.linear_interval`; where it is infinite nothing is clipped.
+    """
+    lower, upper = (float(end) for end in reach)
+    if isinstance(data, Records) and np.isfinite(upper - lower):
+        margin = upper - lower + 1.0
+        data = Records(data.x, np.clip(np.asarray(data.y), lower - margin, upper + margin))
+    return minimiser(loss, data)
 
 
 @jax.jit

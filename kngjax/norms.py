@@ -5,6 +5,7 @@ set of possible gradient changes as its ball, which is why `WeightedLInf` is the
 """
 
 import abc
+import itertools
 import math
 
 import equinox as eqx
@@ -26,6 +27,10 @@ class AbstractNorm(eqx.Module):
     @abc.abstractmethod
     def dual(self, vector: Vector) -> Float[Array, ""]:
         """sup {u'v : ‖u‖_K ≤ 1} of one vector of shape (d,)."""
+
+    @abc.abstractmethod
+    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
+        """sup {‖v‖_K : |v_j| ≤ w_j}, or an upper bound of it: what a sensitivity is."""
 
     @abc.abstractmethod
     def draw_from_ball(
@@ -52,6 +57,10 @@ class L1(AbstractNorm):
     def dual(self, vector: Vector) -> Float[Array, ""]:
         """max_j |v_j|."""
         return jnp.max(jnp.abs(vector))
+
+    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
+        """‖w‖, since the norm grows with every |v_j|."""
+        return self(half_widths)
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
@@ -87,6 +96,10 @@ class L2(AbstractNorm):
         """The l2 norm is its own dual."""
         return self(vector)
 
+    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
+        """‖w‖, since the norm grows with every |v_j|."""
+        return self(half_widths)
+
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
@@ -107,6 +120,10 @@ class LInf(AbstractNorm):
     def dual(self, vector: Vector) -> Float[Array, ""]:
         """Σ_j |v_j|."""
         return jnp.sum(jnp.abs(vector))
+
+    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
+        """‖w‖, since the norm grows with every |v_j|."""
+        return self(half_widths)
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
@@ -142,6 +159,10 @@ class WeightedLInf(AbstractNorm):
     def dual(self, vector: Vector) -> Float[Array, ""]:
         """Σ_j w_j |v_j|."""
         return jnp.sum(self.weights * jnp.abs(vector))
+
+    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
+        """‖w‖, since the norm grows with every |v_j|."""
+        return self(half_widths)
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
@@ -186,6 +207,19 @@ class Ellipsoid(AbstractNorm):
     def dual(self, vector: Vector) -> Float[Array, ""]:
         """(v'A^{-1}v)^½."""
         return jnp.linalg.norm(jax.scipy.linalg.solve_triangular(self._factor(), vector, lower=True))
+
+    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
+        """The largest value at a vertex, searched up to 12 dimensions; beyond, v'Av ≤ w'|A|w bounds it.
+
+        A convex function is largest over a box at a vertex, but here not always at w itself.
+        """
+        half_widths = jnp.asarray(half_widths)
+        dimension = half_widths.shape[0]
+        if dimension > 12:
+            return jnp.sqrt(half_widths @ jnp.abs(jnp.asarray(self.matrix)) @ half_widths)
+        # ‖v‖ = ‖-v‖, so half of the vertices suffice.
+        signs = jnp.asarray([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=dimension - 1)])
+        return jnp.max(jax.vmap(lambda sign: self(sign * half_widths))(signs))
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int

@@ -1,4 +1,7 @@
-"""Where a mechanism and a sampler meet: one draw with its certificate, or research draws for the owner."""
+"""Where a mechanism and a sampler meet: one draw with its certificate, or research draws for the owner.
+
+The file is not called release.py: importing it would then hide the function `kngjax.release`.
+"""
 
 import dataclasses
 import json
@@ -58,7 +61,7 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
     """The sampler that serves this mechanism best, and why: a function of public facts alone."""
     loss, uniform = mechanism.loss, mechanism.domain.is_uniform
     if loss.is_quadratic:
-        return Exact(), "Chosen because the squared loss can be drawn exactly by rejection, at every n."
+        return Exact(), "Chosen because the squared loss can be drawn exactly by rejection."
     if loss.score_is_piecewise_constant and uniform and dimension == 1:
         return Exact(), "Chosen because with one coefficient the density is known segment by segment."
     if loss.score_is_piecewise_constant and uniform:
@@ -83,9 +86,9 @@ def release(
 ) -> Release:
     """One draw from the mechanism's law, with its certificate: what may be published.
 
-    Randomness comes from the operating system. A chain starts at a draw from the limit law about the non-private
-    estimate; its step sizes, directions and length are functions of public quantities, and it never stops on a
-    diagnostic. Computed in float64 whatever the caller's JAX settings.
+    Randomness comes from the operating system. A chain starts at a draw from an inflated limit law about the
+    non-private estimate; its transition rule and its length are public, and it never stops on a diagnostic. Computed in
+    float64 whatever the caller's JAX settings.
 
     **Arguments:**
 
@@ -97,6 +100,9 @@ def release(
     Raises as `kngjax.data.prepare` does; TypeError for a key or seed; ValueError for a sampler that cannot draw from
     this density or cannot be tuned publicly; RuntimeError if an exact search was given up.
     """
+    unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})
+    if unknown:
+        raise TypeError(f"release has no argument {', '.join(unknown)}; it takes mechanism, X, y, sampler and progress")
     if refused:
         raise TypeError(
             f"release takes no {' or '.join(sorted(refused))}: its randomness comes from the operating system, since "
@@ -117,17 +123,24 @@ def release(
             value = np.asarray(draws[0])
         else:
             assert isinstance(sampler, AbstractChainSampler)
-            centre = nonprivate.minimiser(mechanism.loss, data)
+            centre = _centre(mechanism, data)
             num_blocks, block = blocks(sampler, data.dimension)
             sampler = dataclasses.replace(sampler, num_sweeps=num_blocks * block)
             thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
             value = thetas[0, -1]
+    if not np.all(np.isfinite(value)):
+        raise RuntimeError("the draw is not a number and is not released: give public bounds of y, Bounds(..., y=...)")
     return Release(_read_only(value), Certificate.of(mechanism, sampler, reason, data.dimension))
 
 
 def _check(sampler: AbstractSampler, mechanism: AbstractDensityMechanism, data: Data) -> None:
     # Types and shapes decide, so nothing is computed.
     sampler.check(jax.eval_shape(mechanism.target, data))
+
+
+def _centre(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray, " dimension"]:
+    reach = mechanism.domain.linear_interval(*mechanism.bounds.features(data.dimension))
+    return nonprivate.centre(mechanism.loss, data, reach)
 
 
 def _require_success(succeeded: bool) -> None:
@@ -181,7 +194,7 @@ def sample(
             assert isinstance(sampler, AbstractChainSampler)
             if num_warmup is not None:
                 sampler = dataclasses.replace(sampler, num_warmup=num_warmup)
-            centre = nonprivate.minimiser(mechanism.loss, data)
+            centre = _centre(mechanism, data)
             thetas, info = run_chains(
                 mechanism,
                 data,

@@ -11,10 +11,8 @@ The functions here run on arrays and tracers alike; `Sensitivity` is their resul
 """
 
 import dataclasses
-import itertools
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -53,22 +51,6 @@ def gradient_changes(
     if adjacency is Adjacency.REPLACE:
         return largest - smallest
     return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
-
-
-def gradient_sensitivity(norm: norms.AbstractNorm, changes: Float[Array, " dimension"]) -> Float[Array, ""]:
-    """sup ‖v‖_K over the box |v_j| ≤ w_j, which contains every possible change of the gradient.
-
-    A norm that depends on |v_1|, …, |v_d| alone and grows with each is largest at w itself. An ellipsoid's maximum
-    over a box is at a vertex, which is searched up to 12 dimensions; beyond, v'Av ≤ w'|A|w bounds it.
-    """
-    if not isinstance(norm, norms.Ellipsoid):
-        return norm(changes)
-    dimension = changes.shape[0]
-    if dimension > 12:
-        return jnp.sqrt(changes @ jnp.abs(jnp.asarray(norm.matrix)) @ changes)
-    # ‖v‖ = ‖-v‖, so half of the vertices suffice.
-    signs = jnp.asarray([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=dimension - 1)])
-    return jnp.max(jax.vmap(lambda sign: norm(sign * changes))(signs))
 
 
 def value_sensitivity(

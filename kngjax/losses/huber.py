@@ -59,12 +59,13 @@ class PseudoHuberLoss(AbstractResidualLoss):
         _check_threshold(self.k)
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
-        # √(1+q) - 1 = q/(√(1+q) + 1) does not cancel for small residuals.
-        square = jnp.square(residual)
-        return square / (jnp.sqrt(1.0 + square / self.k**2) + 1.0)
+        # r²/(√(1 + (r/k)²) + 1) does not cancel for small residuals nor, in this order, overflow for large ones.
+        residual = jnp.asarray(residual)
+        return residual * (residual / (jnp.hypot(self.k, residual) / self.k + 1.0))
 
     def residual_slope(self, residual: Number) -> Float[Array, ""]:
-        return jnp.asarray(residual) / jnp.sqrt(1.0 + jnp.square(residual / self.k))
+        residual = jnp.asarray(residual)
+        return residual * (self.k / jnp.hypot(self.k, residual))
 
     def residual_minimiser(self) -> Number:
         return 0.0

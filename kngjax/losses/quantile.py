@@ -62,7 +62,7 @@ class QuantileLoss(AbstractResidualLoss):
         records = _records(data)
         residuals = jnp.asarray(records.y) - self.carry(theta, data)
         quartiles = jnp.quantile(residuals, jnp.array([0.25, 0.75]))
-        spread = jnp.minimum(jnp.std(residuals), (quartiles[1] - quartiles[0]) / 1.34)
+        spread = jnp.fmin(jnp.std(residuals), (quartiles[1] - quartiles[0]) / 1.34)
         quantile = normal.ppf(self.tau)
         shape = 1.5 * normal.pdf(quantile) ** 2 / (2.0 * quantile**2 + 1.0)
         reach = (normal.ppf(0.975) ** 2 * shape / residuals.shape[0]) ** (1.0 / 3.0)

@@ -165,7 +165,9 @@ class AbstractDensityMechanism(eqx.Module):
     def numpyro_model(self, data: Data) -> Callable[[], None]:
         """The mechanism's density as a NumPyro model with one site, `theta`, for research with any NumPyro kernel.
 
-        The base measure is the prior, -ε/(2Δ)·score a factor. Private: its draws are computed from the data.
+        The base measure is the prior, -ε/(2Δ)·score a factor. Private: its draws are computed from the data. NumPyro
+        will run NUTS on the quantile loss's piecewise-constant density without a warning, and wrongly: use our
+        samplers there.
         """
 
         def model() -> None:

@@ -74,9 +74,10 @@ class KNG(AbstractDensityMechanism):
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         changes = self._changes(dimension)
         if self.norm is None:
-            # 1 by the definition of the norm, written so that an infinite or absent change is still seen.
-            return jnp.max(changes / changes)
-        return room.gradient_sensitivity(self.norm, changes)
+            # 1 by the definition of the norm, which needs finite changes.
+            return jnp.where(jnp.all(jnp.isfinite(changes) & (changes > 0)), 1.0, jnp.inf)
+        # Every possible change lies in the box |v_j| ≤ w_j.
+        return self.norm.largest_over_box(changes)
 
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:
         with float64():

@@ -32,6 +32,7 @@ class AbstractSampler(eqx.Module):
     """A way to draw from the density of a `Target`."""
 
     is_exact: ClassVar[bool]
+    assumptions: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
     def check(self, target: Target) -> None:

@@ -1,5 +1,6 @@
 """The papers' one-at-a-time random walk, for every density."""
 
+import dataclasses
 from typing import ClassVar, Literal, NamedTuple
 
 import equinox as eqx
@@ -63,7 +64,7 @@ class CoordinateWalk(AbstractChainSampler):
         return None
 
     def for_release(self) -> "CoordinateWalk":
-        return CoordinateWalk(self.num_sweeps, self.num_warmup, "public", self.smallest_scale)
+        return dataclasses.replace(self, tuning="public")
 
     def noise(self, key: PRNGKeyArray, target: Target, num_sweeps: int) -> WalkNoise:
         keys, shape = jax.random.split(key, 3), (num_sweeps, target.dimension)

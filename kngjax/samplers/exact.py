@@ -1,7 +1,7 @@
 """Exact independent draws, by the structure of the loss."""
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -31,6 +31,11 @@ class Exact(AbstractIndependentSampler):
     """
 
     max_proposals: int = eqx.field(static=True, default=1_000_000_000)
+
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "the statement is about a search that found its draw: whether one was given up at its public limit of "
+        "proposals depends on the data and is not published",
+    )
 
     def check(self, target: Target) -> None:
         if not (isinstance(target.data, QuadraticSummary) or (target.is_piecewise_linear and target.dimension == 1)):

@@ -65,6 +65,7 @@ class _AbstractHamiltonian(AbstractChainSampler):
         return self._kernel(target, limit_law_draws(target, centre, start_key, 1)[0], kernel_key)[0]
 
     def step(self, target: Target, state: Any, noise: PRNGKeyArray) -> tuple[Any, Info]:
+        # For the schedule that the sample kernel closes over; the state that it makes is not used.
         _, sample_kernel = self._kernel(target, target.domain.interior_point(target.dimension), noise)
         state = sample_kernel(state._replace(rng_key=noise))
         theta = self.position(target, state)

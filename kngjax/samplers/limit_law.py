@@ -19,6 +19,8 @@ INFLATION = 1.5
 def _sound_hessian(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
     """H at the centre, with directions in which it vanishes given a little curvature."""
     hessian = target.loss.hessian(centre, target.data)
+    # Responses of astronomical size overflow: then any curvature serves, as long as the start is a number.
+    hessian = jnp.where(jnp.all(jnp.isfinite(hessian)), hessian, jnp.eye(target.dimension))
     diagonal = jnp.diagonal(hessian)
     floor = jnp.maximum(1e-8 * jnp.max(diagonal), 1e-12)
     return hessian + floor * jnp.eye(target.dimension)
@@ -37,7 +39,7 @@ def limit_law_draws(
 
     A point outside Θ is drawn back along the ray from the domain's interior point, to a random place on it, so that
     no two points coincide: an ensemble on a face of Θ could never leave it. Where Θ is the support of a base measure,
-    a draw from that measure takes its place.
+    or the point is not a number, a draw from the base measure takes its place.
     """
     noise_key, place_key = jax.random.split(key)
     hessian = _sound_hessian(target, centre)
@@ -50,15 +52,17 @@ def limit_law_draws(
         noise = k_norm_noise(target.norm, noise_key, target.rate, shape[:1], target.dimension)
         steps = jnp.linalg.solve(hessian, noise.T).T
     points = jnp.broadcast_to(jnp.asarray(centre), shape) + INFLATION * steps
-    inside = jax.vmap(target.domain.contains)(points)
+    known = jnp.all(jnp.isfinite(points), axis=1)
+    inside = known & jax.vmap(target.domain.contains)(points)
+    anywhere = target.domain.draw(place_key, shape[:1], target.dimension)
     if target.domain.is_uniform:
         interior = target.domain.interior_point(target.dimension)
         rays = points - jnp.broadcast_to(interior, shape)
         reach = jax.vmap(lambda ray: target.domain.chord(interior, ray)[1])(rays)
         place = jax.random.uniform(place_key, shape[:1]) ** (1.0 / target.dimension) * reach
-        instead = jnp.broadcast_to(interior, shape) + place[:, None] * rays
+        instead = jnp.where(known[:, None], jnp.broadcast_to(interior, shape) + place[:, None] * rays, anywhere)
     else:
-        instead = target.domain.draw(place_key, shape[:1], target.dimension)
+        instead = anywhere
     return jnp.where(inside[:, None], points, instead)
 
 

@@ -1,5 +1,6 @@
 """Exact line draws for quantile losses in any dimension."""
 
+import dataclasses
 from typing import ClassVar, Literal, NamedTuple
 
 import equinox as eqx
@@ -16,10 +17,10 @@ from kngjax.target import Target
 
 
 class LineGibbsState(NamedTuple):
-    """**Arguments:** `members`: the points of the ensemble, shape (members, d); `directions`: fixed ones, rows."""
+    """**Arguments:** `members`: the ensemble, shape (members, d); `directions`: fixed ones, if any, as rows."""
 
     members: Float[Array, "members dimension"]
-    directions: Float[Array, "dimension dimension"]
+    directions: Float[Array, "directions dimension"]
 
 
 class LineGibbsNoise(NamedTuple):
@@ -69,7 +70,7 @@ class LineGibbs(AbstractChainSampler):
             )
 
     def for_release(self) -> "LineGibbs":
-        return LineGibbs(self.num_sweeps, self.num_warmup, "ensemble")
+        return dataclasses.replace(self, directions="ensemble")
 
     def release_sweeps(self, dimension: int) -> int:
         return 20 * dimension if self.num_sweeps is None else self.num_sweeps
@@ -82,9 +83,10 @@ class LineGibbs(AbstractChainSampler):
         return LineGibbsNoise(uniforms, jax.random.normal(weight_key, (num_sweeps, num_draws, half)))
 
     def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> LineGibbsState:
-        num_members = 1 if self.directions == "limit_law" else 2 * half_size(target.dimension)
-        members = limit_law_draws(target, centre, key, num_members)
-        return LineGibbsState(members, inverse_directions(target, centre))
+        if self.directions == "limit_law":
+            return LineGibbsState(limit_law_draws(target, centre, key, 1), inverse_directions(target, centre))
+        members = limit_law_draws(target, centre, key, 2 * half_size(target.dimension))
+        return LineGibbsState(members, jnp.zeros((0, target.dimension)))
 
     def step(self, target: Target, state: LineGibbsState, noise: LineGibbsNoise) -> tuple[LineGibbsState, Info]:
         members = state.members
