@@ -33,6 +33,10 @@ class Release:
     value: Float[np.ndarray, " dimension"]
     certificate: Certificate
 
+    def __repr__(self) -> str:
+        mechanism, sampler = self.certificate.mechanism["type"], self.certificate.sampler["type"]
+        return f"<Release {self.value} of {mechanism} by {sampler}; certificate.explain() says what was proved>"
+
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, shortest decimals that round-trip."""
         fields = {"value": self.value.tolist(), "certificate": self.certificate.to_dict()}
