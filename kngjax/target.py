@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 from kngjax._arrays import Scalar, Vector
 from kngjax.data import Data
 from kngjax.domains import AbstractDomain
-from kngjax.losses import AbstractLoss
+from kngjax.losses import AbstractLoss, GeometricMedianLoss
 from kngjax.norms import AbstractNorm
 
 
@@ -35,7 +35,8 @@ class Target(eqx.Module):
     @property
     def is_piecewise_constant(self) -> bool:
         """Whether the density (on a uniform domain) takes finitely many values, so that its gradient says nothing."""
-        return self.norm is not None and self.loss.score_is_piecewise_constant
+        one_median = isinstance(self.loss, GeometricMedianLoss) and self.dimension == 1
+        return self.norm is not None and (self.loss.score_is_piecewise_constant or one_median)
 
     @property
     def is_piecewise_linear(self) -> bool:

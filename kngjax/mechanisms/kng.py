@@ -3,7 +3,6 @@
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -14,7 +13,7 @@ from kngjax.data import Bounds
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism, checked_epsilon, required
-from kngjax.norms import AbstractNorm, WeightedLInf
+from kngjax.norms import AbstractNorm
 
 
 class KNG(AbstractDensityMechanism):
@@ -69,23 +68,16 @@ class KNG(AbstractDensityMechanism):
         return room.gradient_changes(self.loss, self.bounds, self.domain, self.adjacency, dimension)
 
     def score_norm(self, dimension: int) -> AbstractNorm:
-        return WeightedLInf(self._changes(dimension)) if self.norm is None else self.norm
+        return room.default_norm(self.loss, self._changes(dimension)) if self.norm is None else self.norm
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
-        changes = self._changes(dimension)
-        if self.norm is None:
-            # 1 by the definition of the norm, which needs finite changes.
-            return jnp.where(jnp.all(jnp.isfinite(changes) & (changes > 0)), 1.0, jnp.inf)
-        # Every possible change lies in the box |v_j| ≤ w_j.
-        return self.norm.largest_over_box(changes)
+        return room.gradient_sensitivity(self.loss, self._changes(dimension), self.adjacency, self.norm)
 
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:
         with float64():
-            changes = np.asarray(self._changes(dimension))
+            changes, norm = np.asarray(self._changes(dimension)), self.score_norm(dimension)
             value = float(self.sensitivity_value(dimension))
-            reach = self.domain.linear_interval(*self.bounds.features(dimension))
-            ends = self.loss.score_interval(reach, room.response_interval(self.bounds))
-            score = float(ends[0]), float(ends[1])
-            norm = self.score_norm(dimension)
-        derivation = room.explain_gradient_sensitivity(norm, changes, score, self.adjacency, value)
+            derivation = room.explain_gradient_sensitivity(
+                self.loss, self.bounds, self.domain, self.adjacency, norm, changes, value
+            )
         return room.Sensitivity(value, derivation)
