@@ -32,7 +32,8 @@ class KNG(AbstractDensityMechanism):
     - `epsilon`: ε in nats, positive, at most 100 unless `allow_large_epsilon`.
     - `adjacency`: "replace" or "add_remove". Required.
     - `norm`: ‖·‖_K; None means the weighted l_inf norm whose unit ball is the box of possible gradient changes, for
-        which Δ = 1. It is never worse than plain l_inf.
+        which Δ = 1. It is never worse than plain l_inf. The norm of the least ball for which Δ = 1 is
+        `sensitivity_set(loss, bounds, domain, adjacency).hull()`, for up to six coefficients.
 
     Raises ValueError where a proof would fail: no domain, no bounds that the loss needs, an infinite sensitivity.
     """
@@ -72,20 +73,21 @@ class KNG(AbstractDensityMechanism):
         return WeightedLInf(self._changes(dimension)) if self.norm is None else self.norm
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
+        if self.norm is not None:
+            return room.largest_change(self.norm, self.loss, self.bounds, self.domain, self.adjacency, dimension)
         changes = self._changes(dimension)
-        if self.norm is None:
-            # 1 by the definition of the norm, which needs finite changes.
-            return jnp.where(jnp.all(jnp.isfinite(changes) & (changes > 0)), 1.0, jnp.inf)
-        # Every possible change lies in the box |v_j| ≤ w_j.
-        return self.norm.largest_over_box(changes)
+        # 1 by the definition of the norm, which needs finite changes.
+        return jnp.where(jnp.all(jnp.isfinite(changes) & (changes > 0)), 1.0, jnp.inf)
 
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:
         with float64():
             changes = np.asarray(self._changes(dimension))
             value = float(self.sensitivity_value(dimension))
-            reach = self.domain.linear_interval(*self.bounds.features(dimension))
-            ends = self.loss.score_interval(reach, room.response_interval(self.bounds))
+            ends = room.score_interval(self.loss, self.bounds, self.domain, dimension)
             score = float(ends[0]), float(ends[1])
             norm = self.score_norm(dimension)
-        derivation = room.explain_gradient_sensitivity(norm, changes, score, self.adjacency, value)
+            parts = self.loss, self.bounds, self.domain, self.adjacency
+            points = None if self.norm is None else room.sensitivity_points(*parts, dimension)
+        num_points = None if points is None else len(points)
+        derivation = room.explain_gradient_sensitivity(norm, changes, score, self.adjacency, value, num_points)
         return room.Sensitivity(value, derivation)
