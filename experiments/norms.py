@@ -6,11 +6,11 @@ in own units, from draws of z, divided by the coefficient's standard error witho
 comes with its exact Δ.
 
 1. `linear`: Algorithm 1 of the paper, linear regression with 12 coefficients on features in [-1, 1]. The possible
-   gradient changes fill the whole box, so their hull is the ball of the weighted l_inf norm, which the support functions
-   show, and the least ellipsoid around it is an l2 ball.
+   gradient changes fill the whole box, so their hull is the ball of the weighted l_inf norm, which the support
+   functions show, and the least ellipsoid around it is an l2 ball.
 2. `wages`: the median regression of `experiments.wages` in raw powers and in Legendre polynomials. Here experience and
-   its square lie on a curve: "hull" and "ellipsoid" are fitted to the changes that a polytope around it allows, "hull of
-   the box" to those of the box. The laws of the first two are the same in both bases.
+   its square lie on a curve: "hull" and "ellipsoid" are fitted to the changes that a polytope around it allows, "hull
+   of the box" to those of the box. The laws of the first two are the same in both bases.
 """
 
 import csv
@@ -34,22 +34,26 @@ SMOKE = {"draws": 2000, "records": 2000}
 
 
 class Problem(NamedTuple):
-    """A regression in one basis. **Arguments:** `own_units`: the map from θ to coefficients in own units, shape (d, d);
-    `standard_errors`: in own units, shape (d,)."""
+    """A regression in one basis.
+
+    **Arguments:** `hessian`: H at θ̂, shape (d, d); `own_units`: the map from θ to coefficients in own units, shape
+    (d, d); `standard_errors`: of those, without privacy, shape (d,); `records`: n.
+    """
 
     name: str
     basis: str
     loss: Any
     bounds: kng.Bounds
     domain: Any
-    records: Records
+    hessian: np.ndarray
     own_units: np.ndarray
     standard_errors: np.ndarray
+    records: int
 
     @property
     def dimension(self) -> int:
         """d, with the intercept."""
-        return self.records.dimension
+        return len(self.hessian)
 
     def mechanism(self, epsilon: float, norm: AbstractNorm | None) -> kng.KNG:
         """KNG in one norm."""
@@ -61,13 +65,15 @@ class Problem(NamedTuple):
 
 
 def linear(records: int, bound: float, random: np.random.Generator) -> Problem:
-    """Algorithm 1 with a public R: responses clipped to [-R, R] and divided by it, and θ multiplied by it at the end."""
+    """Algorithm 1 with a public R: responses are clipped to [-R, R] and divided by it, and θ is multiplied by it."""
     X = random.uniform(-1.0, 1.0, (records, len(TRUTH) - 1))
     y = np.column_stack([np.ones(records), X]) @ TRUTH + random.standard_normal(records)
     loss, bounds = kng.SquaredLoss(), kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))
     data = prepare(bounds, X, y / bound)
-    errors = bound * nonprivate.fit(loss, data).standard_errors
-    return Problem("linear", "features", loss, bounds, kng.L1Ball(1.0), data, bound * np.eye(len(TRUTH)), errors)
+    fit = nonprivate.fit(loss, data)
+    units, errors = bound * np.eye(len(TRUTH)), bound * fit.standard_errors
+    hessian = hessian_at(fit.theta, loss, data)
+    return Problem("linear", "features", loss, bounds, kng.L1Ball(1.0), hessian, units, errors, records)
 
 
 def median_wages(tau: float, pieces: int) -> list[Problem]:
@@ -82,12 +88,20 @@ def median_wages(tau: float, pieces: int) -> list[Problem]:
         "Legendre": kng.Bounds(x=(wages.DESIGN.lower, wages.DESIGN.upper), hull=wages.DESIGN.hull(pieces)),
     }
     own_units = {"raw powers": np.diag(1.0 / wages.SCALES), "Legendre": wages.DESIGN.own_units_matrix}
-    raw = prepare(all_bounds["raw powers"], bases["raw powers"], y)
-    errors = nonprivate.fit(loss, raw).standard_errors / wages.SCALES
+    data = {basis: prepare(bounds, bases[basis], y) for basis, bounds in all_bounds.items()}
+    fits = {basis: nonprivate.fit(loss, records) for basis, records in data.items()}
+    errors = fits["raw powers"].standard_errors / wages.SCALES
     return [
-        Problem("wages", basis, loss, bounds, domain, prepare(bounds, bases[basis], y), own_units[basis], errors)
+        Problem("wages", basis, loss, bounds, domain, hessian, own_units[basis], errors, len(y))
         for basis, bounds in all_bounds.items()
+        for hessian in [hessian_at(fits[basis].theta, loss, data[basis])]
     ]
+
+
+def hessian_at(theta: np.ndarray, loss: Any, data: Records) -> np.ndarray:
+    """H at the estimate without privacy, shape (d, d)."""
+    with jax.enable_x64(True):
+        return np.array(loss.hessian(theta, data))
 
 
 def gap_to_the_box(problem: Problem, random: np.random.Generator) -> float:
@@ -121,12 +135,10 @@ def norms(problem: Problem, gap: float) -> dict[str, AbstractNorm | None]:
 def noise(problem: Problem, mechanism: kng.KNG, draws: int, key: jax.Array) -> np.ndarray:
     """Standard deviations of H^{-1}z in own units, in standard errors, shape (d,)."""
     dimension = problem.dimension
-    theta = nonprivate.minimiser(problem.loss, problem.loss.summarise(problem.records))
     with jax.enable_x64(True):
-        hessian = np.array(problem.loss.hessian(theta, problem.records))
         rate = float(mechanism.epsilon) / (2.0 * mechanism.sensitivity_for(dimension).value)
         z = np.array(kng.k_norm_noise(mechanism.score_norm(dimension), key, rate, (draws,), dimension))
-    return (z @ np.linalg.solve(hessian, problem.own_units.T)).std(axis=0) / problem.standard_errors
+    return (z @ np.linalg.solve(problem.hessian, problem.own_units.T)).std(axis=0) / problem.standard_errors
 
 
 def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
@@ -148,7 +160,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     print(f"Noise of KNG at epsilon = {settings['epsilon']:g} by the limit law, in standard errors")
     for problem in problems:
         gap = gap_to_the_box(problem, random)
-        print(f"\n{problem.name}, {problem.basis}: d = {problem.dimension}, n = {len(problem.records.y)}")
+        print(f"\n{problem.name}, {problem.basis}: d = {problem.dimension}, n = {problem.records}")
         print(f"support functions of the hull and the box differ by {gap:.2g} at most, relatively")
         print(f"{'norm':<16}{'sensitivity':>12}{'largest':>9}{'mean':>9}  each")
         for name, norm in norms(problem, gap).items():

@@ -100,6 +100,8 @@ def least_ellipsoid(points: np.ndarray) -> np.ndarray:
     """
     round_points, matrix = whitened("points", points)
     number, dimension = round_points.shape
+    if dimension == 1:
+        return 1.0 / np.max(points**2, axis=0, keepdims=True)
     weights = np.full(number, 1.0 / number)
     for step in range(_MOST_STEPS):
         if step % 100 == 0:

@@ -61,8 +61,8 @@ class Bounds(eqx.Module):
             raise ValueError("the bounds of y must be two scalars: (lower, upper)")
         if self.hull is None or is_traced(self.x_lower, self.x_upper):
             return
-        if self.columns not in (None, self.hull.columns):
-            raise ValueError(f"bounds.x is for {self.columns} columns and the hull for {self.hull.columns}")
+        if (given := _columns(self.x_lower, self.x_upper)) not in (None, self.hull.columns):
+            raise ValueError(f"bounds.x is for {given} columns and the hull for {self.hull.columns}")
         # What lies outside of the hull moves towards its centre, and may not leave the box on the way.
         if not np.all((np.asarray(self.x_lower) < self.hull.centre) & (self.hull.centre < np.asarray(self.x_upper))):
             raise ValueError(
@@ -77,8 +77,7 @@ class Bounds(eqx.Module):
             return self.hull.columns
         if self.x_lower is None or self.x_upper is None:
             return 0
-        sizes = [np.shape(side)[-1] for side in (self.x_lower, self.x_upper) if np.ndim(side)]
-        return max(sizes, default=None)
+        return _columns(self.x_lower, self.x_upper)
 
     @property
     def dimension(self) -> int | None:
@@ -104,6 +103,10 @@ class Bounds(eqx.Module):
         lower, upper = self.features(dimension)
         sides = [jnp.stack([lower[place], upper[place]])[:, None] for place in range(self.intercept, dimension)]
         return (np.ones((1, 1)),) * self.intercept + tuple(sides)
+
+
+def _columns(*sides: Any) -> int | None:
+    return max((np.shape(side)[-1] for side in sides if np.ndim(side)), default=None)
 
 
 def _pair(name: str, pair: Any) -> tuple[Any, Any]:

@@ -111,13 +111,15 @@ class FeatureHull(eqx.Module):
         return np.concatenate(blocks, axis=1)
 
     def _lengths(self, columns: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """For each block its rows' distances from the centre in units of the way to the boundary, the rows, the centre."""
+        """For each block how far its rows are from the centre, 1 being the boundary, then the rows and the centre."""
         starts = np.cumsum([block.shape[-1] for block in self.blocks])[:-1]
         found = []
         for part, centre, facets in zip(np.split(columns, starts, axis=1), self.centres, self.facets, strict=True):
-            lengths = np.zeros(len(part))
+            # Column by column: a product of matrices may round a row by how many others there are.
+            steps, lengths = (part - centre).T, np.zeros(len(part))
             for facet in facets:
-                np.maximum(lengths, (part - centre) @ facet, out=lengths)
+                reach = sum(slope * step for slope, step in zip(facet, steps, strict=True))
+                np.maximum(lengths, reach, out=lengths)
             found.append((lengths, part, centre))
         return found
 
