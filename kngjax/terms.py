@@ -13,7 +13,7 @@ Everything in a `Design` is public and chosen before the data are seen; it maps 
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -22,6 +22,7 @@ from numpy.polynomial import Legendre, legendre
 from numpy.polynomial import Polynomial as PowerSeries
 
 from kngjax._frames import to_array
+from kngjax.features import FeatureHull, moment_curve
 
 _HIGHEST_DEGREE = 8
 
@@ -86,6 +87,12 @@ class Polynomial:
             block[: coefficients.size, power - 1] = coefficients
         return block
 
+    def hull(self, pieces: int) -> np.ndarray:
+        """Points whose hull contains the basis columns of every value: those of the moment curve of u, mapped by M."""
+        powers = moment_curve(self.degree, -1.0, 1.0, pieces)
+        matrix = replace(self, lower=-1, upper=1).own_units
+        return matrix[0] + powers @ matrix[1:]
+
     def columns_of(self, values: np.ndarray) -> np.ndarray:
         """The basis columns, shape (m, degree), of `values` in own units, private or public, shape (m,)."""
         lower, upper = float(self.lower), float(self.upper)
@@ -143,6 +150,10 @@ class Categorical:
     def own_units(self) -> np.ndarray:
         """A row of zeros over the identity, shape (number of levels, number of levels - 1)."""
         return np.eye(len(self.levels))[:, 1:]
+
+    def hull(self, pieces: int) -> np.ndarray:
+        """The simplex of 0 and the unit vectors: one column at most is 1."""
+        return self.own_units
 
     def columns_of(self, values: np.ndarray) -> np.ndarray:
         """The 0/1 columns, shape (m, number of levels - 1), of `values`, private or public, shape (m,)."""
@@ -207,6 +218,16 @@ class Design:
     def upper(self) -> np.ndarray:
         """The exact public maximum of each column of the matrix, shape (k,)."""
         return np.concatenate([term.bounds[1] for term in self.terms])
+
+    def hull(self, pieces: int = 4) -> FeatureHull:
+        """A public polytope that contains the columns of every record, for `Bounds(..., hull=...)`.
+
+        Much less than the box from `lower` to `upper`: powers of a column lie near a curve, categories in a simplex.
+
+        **Arguments:** `pieces`: of each curve; more make it tighter, with more vertices. See `features.moment_curve`,
+        which raises ValueError above degree 6 unless there is one piece.
+        """
+        return FeatureHull(*(term.hull(pieces) for term in self.terms))
 
     @property
     def own_units_matrix(self) -> np.ndarray:
