@@ -284,8 +284,8 @@ def test_constants_of_quantile_regression_by_hand(tau):
     np.testing.assert_allclose(value(kng.LInf(), "replace", None, dimension=1), 1.0)
     by_hand = max(3.0 * tau, 1.0 - tau) + max(3.0 * (1.0 - tau), tau)
     np.testing.assert_allclose(value(kng.LInf(), "replace", (-3.0, 1.0), dimension=1, intercept=False), by_hand)
-    # w = (1, 2·larger), but the changes are ±(1, v) with |v| ≤ 1 where the scores differ, and ±(0, v) with |v| ≤ 2·larger
-    # where they are the same.
+    # w = (1, 2·larger), but the changes are ±(1, v) with |v| ≤ 1 where the scores differ, and ±(0, v) with
+    # |v| ≤ 2·larger where they are the same.
     np.testing.assert_allclose(value(kng.L1(), "replace", (-1.0, 1.0)), 2.0)
     np.testing.assert_allclose(value(kng.L2(), "replace", (-1.0, 1.0)), max(np.sqrt(2.0), 2.0 * larger))
     ellipsoid = kng.Ellipsoid(np.array([[1.0, -0.6], [-0.6, 1.0]]))
