@@ -14,7 +14,7 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
@@ -22,7 +22,9 @@ from numpy.polynomial import Legendre, legendre
 from numpy.polynomial import Polynomial as PowerSeries
 
 from kngjax._frames import to_array
-from kngjax.features import FeatureHull, moment_curve
+
+if TYPE_CHECKING:
+    from kngjax.features import FeatureHull
 
 _HIGHEST_DEGREE = 8
 
@@ -87,12 +89,6 @@ class Polynomial:
             block[: coefficients.size, power - 1] = coefficients
         return block
 
-    def hull(self, pieces: int) -> np.ndarray:
-        """Points whose hull contains the basis columns of every value: those of the moment curve of u, mapped by M."""
-        powers = moment_curve(self.degree, -1.0, 1.0, pieces)
-        matrix = replace(self, lower=-1, upper=1).own_units
-        return matrix[0] + powers @ matrix[1:]
-
     def columns_of(self, values: np.ndarray) -> np.ndarray:
         """The basis columns, shape (m, degree), of `values` in own units, private or public, shape (m,)."""
         lower, upper = float(self.lower), float(self.upper)
@@ -150,10 +146,6 @@ class Categorical:
     def own_units(self) -> np.ndarray:
         """A row of zeros over the identity, shape (number of levels, number of levels - 1)."""
         return np.eye(len(self.levels))[:, 1:]
-
-    def hull(self, pieces: int) -> np.ndarray:
-        """The simplex of 0 and the unit vectors: one column at most is 1."""
-        return self.own_units
 
     def columns_of(self, values: np.ndarray) -> np.ndarray:
         """The 0/1 columns, shape (m, number of levels - 1), of `values`, private or public, shape (m,)."""
@@ -219,15 +211,25 @@ class Design:
         """The exact public maximum of each column of the matrix, shape (k,)."""
         return np.concatenate([term.bounds[1] for term in self.terms])
 
-    def hull(self, pieces: int = 4) -> FeatureHull:
+    def hull(self, pieces: int = 4) -> "FeatureHull":
         """A public polytope that contains the columns of every record, for `Bounds(..., hull=...)`.
 
-        Much less than the box from `lower` to `upper`: powers of a column lie near a curve, categories in a simplex.
+        Much less than the box from `lower` to `upper`: polynomials of a column lie on the image of the curve of its
+        powers, and of the 0/1 columns of a category one at most is 1.
 
         **Arguments:** `pieces`: of each curve; more make it tighter, with more vertices. See `features.moment_curve`,
         which raises ValueError above degree 6 unless there is one piece.
         """
-        return FeatureHull(*(term.hull(pieces) for term in self.terms))
+        from kngjax.features import FeatureHull, moment_curve
+
+        blocks = []
+        for term in self.terms:
+            if isinstance(term, Categorical):
+                blocks.append(term.own_units)
+            else:
+                matrix = replace(term, lower=-1, upper=1).own_units
+                blocks.append(matrix[0] + moment_curve(term.degree, -1.0, 1.0, pieces) @ matrix[1:])
+        return FeatureHull(*blocks)
 
     @property
     def own_units_matrix(self) -> np.ndarray:

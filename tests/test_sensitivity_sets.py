@@ -5,6 +5,7 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 from scipy import optimize
 
@@ -174,7 +175,7 @@ def test_fitted_norms_give_one_law_in_every_basis_and_the_box_does_not(kind, adj
         """log f at the same regressions: θ in raw powers is T^{-1}θ in Legendre polynomials."""
         found = []
         for bounds, columns, matrix in bases:
-            loss, domain = kng.QuantileLoss(0.7), kng.BaseMeasure(kng_normal())
+            loss, domain = kng.QuantileLoss(0.7), kng.BaseMeasure(dist.Normal(0.0, 1.0))
             changes = kng.sensitivity_set(loss, bounds, domain, adjacency)
             fitted = {"hull": changes.hull, "ellipsoid": changes.ellipsoid, None: lambda: None}[norm]()
             mechanism = kng.KNG(loss, bounds, domain, 3.0, adjacency, fitted)
@@ -185,12 +186,6 @@ def test_fitted_norms_give_one_law_in_every_basis_and_the_box_does_not(kind, adj
     fitted, box = log_densities(kind), log_densities(None)
     np.testing.assert_allclose(fitted[0], fitted[1], rtol=1e-6)
     assert np.max(np.abs(box[0] / box[1] - 1.0)) > 0.2
-
-
-def kng_normal():
-    import numpyro.distributions as dist
-
-    return dist.Normal(0.0, 1.0)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -246,7 +241,7 @@ def test_what_has_no_set_is_refused_with_advice():
         kng.sensitivity_set(LOSS, kng.Bounds(x=(0.0, 1.0)), kng.Box(-1.0, 1.0), "replace")
     with pytest.raises(ValueError, match=r"SquaredLoss needs public bounds of the response"):
         kng.sensitivity_set(kng.SquaredLoss(), BOUNDS["box"], DOMAIN, "replace")
-    unbounded = kng.BaseMeasure(kng_normal())
+    unbounded = kng.BaseMeasure(dist.Normal(0.0, 1.0))
     with pytest.raises(ValueError, match="without limit"):
         kng.sensitivity_set(kng.SquaredLoss(), kng.Bounds(x=(0.0, 1.0), y=(0.0, 1.0)), unbounded, "replace", 2)
     with pytest.raises(ValueError, match="points lie in a plane"):
