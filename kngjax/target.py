@@ -9,7 +9,7 @@ from kngjax.data import Data
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss, GeometricMedianLoss
 from kngjax.norms import AbstractNorm
-from kngjax.sensitivity import PointwiseSensitivity
+from kngjax.pointwise import PointwiseSensitivity
 
 
 class Target(eqx.Module):

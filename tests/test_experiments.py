@@ -52,6 +52,26 @@ def test_both_bases_of_wages_span_the_same_regressions(few_workers):
     assert isinstance(wages.DESIGN, terms.Design)
 
 
+def test_norms_runs_and_ranks_them(tmp_path, few_workers, capsys):
+    assert command.main([str(CONFIGS / "norms.toml"), "--smoke", "--output", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "linear, features: d = 12" in printed
+    with (tmp_path / "norms.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    noise = {}
+    for row in rows:
+        noise.setdefault((row["basis"], row["norm"]), []).append(float(row["noise"]))
+    worst = {case: max(values) for case, values in noise.items()}
+    # One law in both bases for norms that are fitted to the changes, which no other norm has.
+    for norm in ("hull", "ellipsoid"):
+        np.testing.assert_allclose(noise["raw powers", norm], noise["Legendre", norm], rtol=0.1)
+    assert worst["raw powers", "weighted l_inf"] > 3.0 * worst["Legendre", "weighted l_inf"]
+    for basis in ("raw powers", "Legendre"):
+        assert worst[basis, "hull"] == min(value for case, value in worst.items() if case[0] == basis)
+    np.testing.assert_allclose(noise["features", "ellipsoid"], noise["features", "l2"], rtol=1e-6)
+    np.testing.assert_allclose(noise["features", "hull"], noise["features", "weighted l_inf"], rtol=1e-9)
+
+
 def test_a_file_that_names_no_experiment_is_refused(tmp_path, capsys):
     (tmp_path / "none.toml").write_text('experiment = "alchemy"\n')
     assert command.main([str(tmp_path / "none.toml")]) == 2

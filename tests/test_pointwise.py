@@ -108,8 +108,9 @@ def test_the_density_is_that_of_the_pointwise_score():
 
 @pytest.mark.parametrize("domain", [kng.L1Ball(1.0), kng.Box(-0.5, 0.7)])
 @pytest.mark.parametrize(("n", "epsilon"), [(60, 1.0), (400, 4.0)])
-def test_exact_draws_follow_the_density(domain, n, epsilon):
-    mechanism = pointwise(domain=domain, epsilon=epsilon)
+@pytest.mark.parametrize("norm", [None, kng.Ellipsoid([[1.0, 0.6], [0.6, 2.0]])])
+def test_exact_draws_follow_the_density(domain, n, epsilon, norm):
+    mechanism = pointwise(domain=domain, epsilon=epsilon, norm=norm)
     data = data_of(mechanism, n)
     sampler, _ = default_sampler(mechanism, 2)
     assert isinstance(sampler, kng.Exact)
