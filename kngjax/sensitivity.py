@@ -198,7 +198,7 @@ def sensitivity_set(
 def hessian_sensitivity(loss: AbstractPredictorLoss, bounds: Bounds, domain: Reach, dimension: int) -> Float[Array, ""]:
     """λ = sup ρ''·sup ‖x‖_2²: the largest eigenvalue of one record's Hessian ρ''·xx' over Θ and the bounds."""
     curvature = loss.curvature_bound(domain.linear_interval(*bounds.features(dimension)))
-    return curvature * _longest_features(bounds, dimension)
+    return jnp.asarray(curvature) * _longest_features(bounds, dimension)
 
 
 def _longest_features(bounds: Bounds, dimension: int) -> Float[Array, ""]:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.data import Bounds, Data
+from kngjax.data import Bounds, Data, Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredDistanceLoss, TangentExtension
 from kngjax.mechanisms.base import AbstractDirectMechanism, checked_epsilon, required
@@ -21,8 +21,8 @@ from kngjax.norms import L2, AbstractNorm, k_norm_log_mass, k_norm_noise
 
 DEFAULT_TOLERANCE = 1e-8
 DEFAULT_OUTPUT_SHARE = 0.01
-# Numbers (records times draws) that one batch of minimisations may hold in memory at a time.
-LARGEST_BATCH = 2**22
+# Records times draws that are minimised at a time: what stays in a processor's cache is fastest.
+LARGEST_BATCH = 2**14
 
 
 class ObjectivePerturbation(AbstractDirectMechanism):
@@ -173,7 +173,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         if self._is_exact:
             return (
                 "the minimiser is exact in real arithmetic: what is released meets the conditions of optimality to "
-                "within rounding in float64; a search that misses them releases nothing, and that it did is not covered",
+                "within rounding in float64; a search that misses them releases nothing, and that it did is not "
+                "covered",
             )
         return (
             "the gradient of the objective is at most the tolerance where the search stopped, as computed in float64; "
@@ -238,7 +239,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
 
     def output_rate(self, dimension: int) -> Float[Array, ""]:
         """fεγ/(2τ) of the l2 noise on an approximate minimiser; infinite, no noise, on an exact one."""
-        if self._is_exact:
+        if self.output_share is None or self.tolerance is None:
             return jnp.asarray(jnp.inf)
         return self.output_share * self.epsilon * self.ridge(dimension) / (2.0 * self.tolerance)
 
@@ -259,7 +260,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
                 f"at most 1 + lambda/gamma = e^{objective - noise:.6g}, and the density of the noise in the objective "
                 f"by one of at most e^{noise:.6g}."
             )
-            if self.output_share is not None:
+            if self.output_share is not None and self.tolerance is not None:
                 parts.append(
                     "The search ends within tolerance/gamma of the minimiser, so two of its errors differ by at most "
                     f"2*tolerance/gamma = {2.0 * float(self.tolerance) / ridge:.6g} in the l2 norm, and the noise that "
@@ -300,7 +301,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             rate * self._slope(jnp.reshape(end, (1,)), data, 1)[0]
             for end in self.domain.linear_interval(jnp.ones(1), jnp.ones(1))
         )
-        return jax.scipy.stats.laplace.logcdf(lower), jax.scipy.stats.laplace.logcdf(-upper)
+        return _laplace_log_cdf(lower), _laplace_log_cdf(-upper)
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
@@ -316,9 +317,17 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             matrix, slope = loss.hessian(origin, data) + ridge * jnp.eye(dimension), loss.gradient(origin, data)
             thetas, succeeded = jax.vmap(lambda tilt: quadratic_minimiser(domain, matrix, -slope - tilt))(tilts)
             return thetas, jnp.all(succeeded)
+        if not isinstance(data, Records):
+            raise TypeError(f"objective perturbation needs data from its own prepare, not {type(data).__name__}")
         batch = max(1, min(num_draws, LARGEST_BATCH // data.y.shape[0]))
         thetas, succeeded = jax.lax.map(
             lambda tilt: tilted_minimiser(loss, data, ridge, tilt, self.tolerance), tilts, batch_size=batch
         )
         thetas += k_norm_noise(L2(), output_key, self.output_rate(dimension), (num_draws,), dimension)
         return thetas if self.domain is None else jax.vmap(self.domain.project)(thetas), jnp.all(succeeded)
+
+
+def _laplace_log_cdf(value: Array) -> Float[Array, ""]:
+    """log P(L ≤ t) for L of density ½e^{-|t|}."""
+    tail = 0.5 * jnp.exp(-jnp.abs(value))
+    return jnp.where(value < 0, value - math.log(2.0), jnp.log1p(-tail))
