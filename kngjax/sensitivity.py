@@ -245,7 +245,7 @@ def _by_points(
     loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency, norm: norms.AbstractNorm, dimension: int
 ) -> str:
     number = number_of_points(bounds.feature_blocks(dimension), adjacency)
-    if isinstance(norm, norms.WeightedLInf | norms.LInf) or number > LARGEST_NUMBER:
+    if isinstance(norm, norms.WeightedLInf) or number > LARGEST_NUMBER:
         return ""
     return f" It is the longest of the {number} points whose hull is that of all changes."
 
