@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -55,6 +56,8 @@ class AbstractMechanism(eqx.Module):
     bounds: eqx.AbstractVar[Bounds]
     epsilon: eqx.AbstractVar[Scalar]
     adjacency: eqx.AbstractVar[Adjacency]
+
+    density_is_normalised: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
@@ -143,12 +146,31 @@ class AbstractDirectMechanism(AbstractMechanism):
     method: ClassVar[str]
     runs_on_host: ClassVar[bool] = False
     assumptions: ClassVar[tuple[str, ...]] = ()
+    density_is_normalised: ClassVar[bool] = True
 
     @abc.abstractmethod
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """Independent draws for these data, NaN where one failed, and whether all succeeded. Private but for one."""
+
+    def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """log f(θ) of the law, normalised; raises TypeError where no formula is known. Private: a function of the data."""
+        raise TypeError(f"no formula is known for the density of {type(self).__name__}")
+
+    def boundary_log_masses(self, data: Data) -> Float[Array, " atoms"]:
+        """log P(θ = its lower end), log P(θ = its upper end) where θ ∈ R falls on the ends of Θ; shape (0,): never.
+
+        Private: a function of the data.
+        """
+        return jnp.zeros(0)
+
+    def jumps(self, data: Data) -> Float[Array, " jumps"] | None:
+        """Where f jumps, the ends of its support included, if it is constant in between on the line; else None.
+
+        Private: a function of the data.
+        """
+        return None
 
 
 class AbstractDensityMechanism(AbstractMechanism):
@@ -171,10 +193,15 @@ class AbstractDensityMechanism(AbstractMechanism):
         with float64():
             value = float(self.sensitivity_value(self.dimension or 1 + self.bounds.intercept))
         if not (math.isfinite(value) and value > 0):
+            advice = (
+                "one record's influence grows with x'theta. Give a bounded domain (L1Ball, L2Ball or Box), or a loss "
+                "with a bounded score (quantile, Huber, pseudo-Huber, logistic)"
+                if self.loss.has_response
+                else "one record's influence grows with its distance to theta. Give a bounded domain (L1Ball, L2Ball "
+                "or Box) and bounds of x that leave every column some width, or name a norm"
+            )
             raise ValueError(
-                f"the sensitivity of {type(self.loss).__name__} is not finite over this domain: one record's influence "
-                "grows with x'theta. Give a bounded domain (L1Ball, L2Ball or Box), or a loss with a bounded score "
-                "(quantile, Huber, pseudo-Huber, logistic)"
+                f"the sensitivity of {type(self.loss).__name__} is not finite over this domain: {advice}"
             )
 
     @property
