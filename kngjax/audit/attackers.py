@@ -17,8 +17,10 @@ class RecordSource:
     """
 
     def __init__(self, mechanism: AbstractMechanism, dimension: int, grid: np.ndarray, generator: np.random.Generator):
-        self.mechanism, self.grid, self.generator = mechanism, grid, generator
+        self.mechanism, self.generator = mechanism, generator
         self.lower, self.upper = (np.asarray(side) for side in mechanism.bounds.features(dimension))
+        # Several quantiles of numbers have one feature, the intercept.
+        self.grid = grid[:, : self.lower.size]
         self.has_response = mechanism.loss.has_response
         self.response, self.levels = (0.0, 0.0), np.zeros(1)
         self.is_continuous = False

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from kngjax.data import Data, Records
 from kngjax.domains import AbstractDomain, Box
-from kngjax.mechanisms import AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 
 LogDensity = Callable[[Any, Any], Any]
 
@@ -67,17 +67,20 @@ def worst_log_ratios(
 
 
 def _evaluation_points(mechanism: AbstractMechanism, grid: Array, first: Data, second: Data) -> Array:
-    """The grid; for two densities that are constant between jumps the middle of every gap, which misses none."""
+    """The grid; for densities that are constant between jumps points in every gap of both together, which miss none."""
     if not isinstance(mechanism, AbstractDirectMechanism):
         return grid
     jumps = [each for data in (first, second) if (each := mechanism.jumps(data)) is not None]
     if len(jumps) < 2:
         return grid
-    ends = jnp.sort(jnp.concatenate(jumps))
-    widths = jnp.diff(ends)
+    ends, dimension = jnp.sort(jnp.concatenate(jumps)), grid.shape[-1]
     # A gap of no width has no probability: the widest is looked at once more in its place.
-    left = jnp.where(widths > 0, ends[:-1], ends[jnp.argmax(widths)])
-    return (left + 0.5 * jnp.where(widths > 0, widths, jnp.max(widths)))[:, None]
+    gaps = jnp.diff(ends)
+    gaps = jnp.where(gaps > 0, jnp.arange(gaps.shape[0]), jnp.argmax(gaps))
+    # As many points a gap as coordinates, so that increasing ones may share it.
+    inner = [number / (dimension + 1) for number in range(1, dimension + 1)]
+    line = jnp.concatenate([ends[gaps] + part * (ends[gaps + 1] - ends[gaps]) for part in inner])
+    return jnp.stack(jnp.meshgrid(*[line] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
 
 
 def _log_law(mechanism: AbstractMechanism, points: Array, data: Data, log_density: LogDensity | None) -> Array:
@@ -85,13 +88,13 @@ def _log_law(mechanism: AbstractMechanism, points: Array, data: Data, log_densit
 
     Over finitely many points exp(-c·score) is an exponential mechanism of the same sensitivity as over Θ.
     """
+    assert isinstance(mechanism, AbstractDensityMechanism | AbstractDirectMechanism)
     density = mechanism.log_density if log_density is None else log_density
     values = jax.vmap(lambda theta: density(theta, data))(points)
-    if not mechanism.density_is_normalised:
+    if isinstance(mechanism, AbstractDensityMechanism):
         return values - jax.scipy.special.logsumexp(values)
-    if log_density is not None or points.shape[-1] > 1 or not isinstance(mechanism, AbstractDirectMechanism):
-        return values
-    return jnp.concatenate([values, mechanism.boundary_log_masses(data)])
+    has_atoms = log_density is None and points.shape[-1] == 1
+    return jnp.concatenate([values, mechanism.boundary_log_masses(data)]) if has_atoms else values
 
 
 def _ends(mechanism: AbstractMechanism) -> tuple[Array, Array]:

@@ -29,7 +29,7 @@ def restricted(mechanism: AbstractMechanism, dimension: int) -> AbstractMechanis
     if not isinstance(mechanism, KNG | ExponentialMechanism | KNormMechanism):
         raise ValueError(
             f"a {type(mechanism).__name__} cannot be restricted: only KNG, the exponential and the K-norm mechanism "
-            "can. Build it anew with bounds and a domain for one or two coefficients, and audit that"
+            "can. Build one like it for one or two coefficients, and audit that"
         )
     parts: dict[str, Any] = {
         "bounds": _bounds(mechanism.bounds, dimension),

@@ -81,7 +81,7 @@ def density_ratio(
     The densities of KNG and the exponential mechanism are normalised on the grid, for which the proof of ε-DP holds as
     it does on Θ: over finitely many points the mechanism is an exponential mechanism with the same sensitivity. Those
     of mechanisms that draw directly are normalised already and are compared as they are, with the atoms that a law on
-    the line has at the ends of Θ, and in the middle of every gap where f is constant between jumps. So a right
+    the line has at the ends of Θ, and within every gap where f is constant between jumps. So a right
     mechanism never exceeds ε by more than rounding, however coarse the grid: there are no false alarms. The converse
     does not hold: what is found is a lower bound on the true ε.
 
@@ -116,7 +116,7 @@ def density_ratio(
     with float64(), tqdm(total=len(num_records) * num_steps, unit="step", disable=hidden) as bar:
         points = grid(outputs(mechanism, dimension), dimension, resolution or RESOLUTIONS[dimension])
         source = RecordSource(mechanism, dimension, points, np.random.default_rng(seed))
-        climbs = [_climb(mechanism, source, count, num_steps, log_density, bar) for count in num_records]
+        climbs = [_climb(mechanism, source, points, count, num_steps, log_density, bar) for count in num_records]
     worst, location, first, second = max(climbs, key=lambda climb: climb[0])
     return DensityRatioAudit(
         worst_log_ratio=worst,
@@ -145,6 +145,7 @@ def _audited_dimension(mechanism: AbstractMechanism, dimension: int | None) -> i
 def _climb(
     mechanism: AbstractMechanism,
     source: RecordSource,
+    points: np.ndarray,
     count: int,
     num_steps: int,
     log_density: LogDensity | None,
@@ -158,7 +159,7 @@ def _climb(
         first, second, num_common = everyone, everyone[:-1], count
 
     def evaluate(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        ratios, locations = worst_log_ratios(mechanism, source.grid, rows[:, first], rows[:, second], log_density)
+        ratios, locations = worst_log_ratios(mechanism, points, rows[:, first], rows[:, second], log_density)
         if np.any(np.isnan(ratios)):
             raise ValueError("the log-density is not a number, or has no mass, somewhere on the grid")
         # Copies: a view would keep the float64 JAX array alive.
@@ -181,5 +182,3 @@ def _climb(
         bar.update()
     leader = int(np.argmax(ratios))
     return float(ratios[leader]), locations[leader], rows[leader, first], rows[leader, second]
-
-

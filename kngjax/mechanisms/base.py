@@ -57,8 +57,6 @@ class AbstractMechanism(eqx.Module):
     epsilon: eqx.AbstractVar[Scalar]
     adjacency: eqx.AbstractVar[Adjacency]
 
-    density_is_normalised: ClassVar[bool] = False
-
     @property
     @abc.abstractmethod
     def guarantee(self) -> Guarantee:
@@ -146,7 +144,6 @@ class AbstractDirectMechanism(AbstractMechanism):
     method: ClassVar[str]
     runs_on_host: ClassVar[bool] = False
     assumptions: ClassVar[tuple[str, ...]] = ()
-    density_is_normalised: ClassVar[bool] = True
 
     @abc.abstractmethod
     def draws(
@@ -155,7 +152,7 @@ class AbstractDirectMechanism(AbstractMechanism):
         """Independent draws for these data, NaN where one failed, and whether all succeeded. Private but for one."""
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
-        """log f(θ) of the law, normalised; raises TypeError where no formula is known. Private: a function of the data."""
+        """log f(θ), normalised; raises TypeError where no formula is known. Private: a function of the data."""
         raise TypeError(f"no formula is known for the density of {type(self).__name__}")
 
     def boundary_log_masses(self, data: Data) -> Float[Array, " atoms"]:
@@ -166,7 +163,7 @@ class AbstractDirectMechanism(AbstractMechanism):
         return jnp.zeros(0)
 
     def jumps(self, data: Data) -> Float[Array, " jumps"] | None:
-        """Where f jumps, the ends of its support included, if it is constant in between on the line; else None.
+        """Where f may jump in each coordinate, its support's ends included, if it is constant in between; else None.
 
         Private: a function of the data.
         """
@@ -200,9 +197,7 @@ class AbstractDensityMechanism(AbstractMechanism):
                 else "one record's influence grows with its distance to theta. Give a bounded domain (L1Ball, L2Ball "
                 "or Box) and bounds of x that leave every column some width, or name a norm"
             )
-            raise ValueError(
-                f"the sensitivity of {type(self.loss).__name__} is not finite over this domain: {advice}"
-            )
+            raise ValueError(f"the sensitivity of {type(self.loss).__name__} is not finite over this domain: {advice}")
 
     @property
     def guarantee(self) -> Guarantee:
