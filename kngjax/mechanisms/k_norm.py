@@ -1,8 +1,10 @@
 """The K-norm mechanism for means (Hardt and Talwar 2010): the mean plus K-norm noise, exactly."""
 
+import math
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -61,8 +63,16 @@ class KNormMechanism(AbstractDirectMechanism):
                 "the K-norm mechanism adds noise of scale 1/n to the mean, and with add_remove n is private: use "
                 "adjacency='replace', or KNG(SquaredDistanceLoss(), ...) on a bounded domain"
             )
-        if not is_traced(self.epsilon):
-            self._check_parts()
+        if is_traced(*jax.tree.leaves(self)):
+            return
+        self._check_parts()
+        with float64():
+            value = float(self.sensitivity_value(self.dimension or 1))
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(
+                "a column of x has the same lower and upper bound, so its mean is public and the box of possible "
+                "changes has no volume: leave the column out, or name a norm"
+            )
 
     @property
     def loss(self) -> SquaredDistanceLoss:
