@@ -1,4 +1,4 @@
-"""Figure 1: linear regression with d = 12 by KNG, the exponential mechanism, objective perturbation, and without privacy.
+"""Figure 1: linear regression with 12 coefficients, by private mechanisms and by least squares (section 4.3).
 
 Everything depends on the data through (n, X'X, X'Y, Y'Y), and every draw is exact: no chain stands between the figure
 and the mechanisms' laws. In our loss ½r² with |y| ≤ 1, |x| ≤ 1 and |x'θ| ≤ B:
@@ -82,5 +82,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
                 seconds = time.perf_counter() - start
                 rows.append(plots.row(n, name, constants, mechanism, errors, seconds, seconds_of_data))
     plots.write(output / "figure1.csv", rows)
-    plots.plot(output / "figure1.png", rows, f"Linear regression, d = {settings['dimension']}, ε = {settings['epsilon']:g}")
+    plots.plot(
+        output / "figure1.png", rows, f"Linear regression, d = {settings['dimension']}, ε = {settings['epsilon']:g}"
+    )
     plots.show(rows)
