@@ -19,15 +19,18 @@ if TYPE_CHECKING:
     from kngjax.domains import Box as Box
     from kngjax.domains import L1Ball as L1Ball
     from kngjax.domains import L2Ball as L2Ball
+    from kngjax.losses import GeometricMedianLoss as GeometricMedianLoss
     from kngjax.losses import HuberLoss as HuberLoss
     from kngjax.losses import LogisticLoss as LogisticLoss
     from kngjax.losses import PoissonLoss as PoissonLoss
     from kngjax.losses import PseudoHuberLoss as PseudoHuberLoss
     from kngjax.losses import QuantileLoss as QuantileLoss
     from kngjax.losses import SmoothedQuantileLoss as SmoothedQuantileLoss
+    from kngjax.losses import SquaredDistanceLoss as SquaredDistanceLoss
     from kngjax.losses import SquaredLoss as SquaredLoss
     from kngjax.mechanisms import KNG as KNG
     from kngjax.mechanisms import ExponentialMechanism as ExponentialMechanism
+    from kngjax.mechanisms import KNormMechanism as KNormMechanism
     from kngjax.norms import L1 as L1
     from kngjax.norms import L2 as L2
     from kngjax.norms import Ellipsoid as Ellipsoid
@@ -60,13 +63,15 @@ _ROOMS = {
         "PseudoHuberLoss",
         "LogisticLoss",
         "PoissonLoss",
+        "SquaredDistanceLoss",
+        "GeometricMedianLoss",
     ),
     "kngjax.data": ("Bounds",),
     "kngjax.domains": ("Box", "L1Ball", "L2Ball", "BaseMeasure"),
     "kngjax.norms": ("L1", "L2", "LInf", "WeightedLInf", "Ellipsoid", "k_norm_noise"),
     "kngjax.sensitivity": ("Sensitivity",),
     "kngjax.accounting.guarantees": ("Adjacency", "Guarantee"),
-    "kngjax.mechanisms": ("KNG", "ExponentialMechanism"),
+    "kngjax.mechanisms": ("KNG", "ExponentialMechanism", "KNormMechanism"),
     "kngjax.samplers": (
         "Exact",
         "LineGibbs",

@@ -5,7 +5,6 @@ import math
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 import scipy.sparse
@@ -13,7 +12,7 @@ from jaxtyping import Float
 
 from kngjax._arrays import float64
 from kngjax.data import Data, QuadraticSummary, Records
-from kngjax.losses import AbstractLoss, QuantileLoss
+from kngjax.losses import AbstractLoss, GeometricMedianLoss, QuantileLoss
 
 # Up to so many rows one linear programme takes milliseconds.
 MOST_WHOLE_ROWS = 3000
@@ -29,13 +28,16 @@ class NonprivateFit(NamedTuple):
 def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]:
     """argmin ℓ_n(θ; D) over all of R^d. Owner-only: not a private release.
 
-    The squared loss in closed form; the quantile loss as a linear programme by HiGHS (Koenker 2005, section 6.2), on
-    the rows that matter; smooth losses by SciPy's trust-region Newton method.
+    Quadratic losses in closed form; the quantile loss as a linear programme by HiGHS (Koenker 2005, section 6.2), on
+    the rows that matter; the geometric median by Weiszfeld's iteration; smooth losses by SciPy's trust-region Newton
+    method.
     """
     if isinstance(data, QuadraticSummary):
         return np.linalg.lstsq(np.asarray(data.gram), np.asarray(data.moment), rcond=None)[0]
     if isinstance(loss, QuantileLoss):
         return _quantile_minimiser(np.asarray(data.x), np.asarray(data.y), float(loss.tau))
+    if isinstance(loss, GeometricMedianLoss):
+        return _geometric_median(np.asarray(data.x))
     with float64():
         functions = [functools.partial(function, loss=loss, data=data) for function in (_value_and_slope, _hessian)]
         result = scipy.optimize.minimize(
@@ -74,8 +76,29 @@ def _hessian(theta, loss, data):
 
 
 @jax.jit
-def _scores(theta, loss, data):
-    return jax.vmap(loss.record_score)(loss.carry(theta, data), jnp.asarray(data.y))
+def _record_gradients(theta, loss, data):
+    return loss.record_gradients(theta, data)
+
+
+def _geometric_median(x: np.ndarray, num_steps: int = 1000) -> np.ndarray:
+    """Weiszfeld's iteration as Vardi and Zhang (2000) mend it for iterates that fall on a record."""
+    theta = np.median(x, axis=0)
+    if x.shape[1] == 1:
+        return theta
+    for _ in range(num_steps):
+        distances = np.linalg.norm(x - theta, axis=1)
+        apart = distances > 0
+        weights = 1.0 / distances[apart]
+        pull = weights @ (x[apart] - theta)
+        resistance = np.count_nonzero(~apart)
+        length = np.linalg.norm(pull)
+        if length <= max(resistance, 1e-12 * len(x)):
+            break
+        step = (1.0 - resistance / length) * pull / weights.sum()
+        theta = theta + step
+        if np.linalg.norm(step) <= 1e-14 * (1.0 + np.linalg.norm(theta)):
+            break
+    return theta
 
 
 def _quantile_minimiser(x: np.ndarray, y: np.ndarray, tau: float) -> np.ndarray:
@@ -126,17 +149,14 @@ def _linear_programme(x: np.ndarray, y: np.ndarray, weights: np.ndarray, tau: fl
 
 
 def fit(loss: AbstractLoss, records: Records) -> NonprivateFit:
-    """The minimiser with its sandwich standard errors (H^{-1} Σ s_i² x_i x_i' H^{-1})^½. Owner-only.
+    """The minimiser with its sandwich standard errors (H^{-1} Σ g_i g_i' H^{-1})^½, g_i the records' gradients.
 
-    For the quantile loss H is Powell's kernel estimate and Σ s_i² x_i x_i' about τ(1-τ)X'X.
+    For the quantile loss H is Powell's kernel estimate and Σ g_i g_i' about τ(1-τ)X'X. Owner-only.
     """
     theta = minimiser(loss, loss.summarise(records))
     with float64():
-        hessian, scores = (
-            np.asarray(_hessian(theta, loss, records)),
-            np.asarray(_scores(theta, loss, records)),
-        )
-    x = np.asarray(records.x)
+        hessian = np.asarray(_hessian(theta, loss, records))
+        gradients = np.asarray(_record_gradients(theta, loss, records))
     inverse = np.linalg.pinv(hessian)
-    spread = (x * scores[:, None] ** 2).T @ x
+    spread = gradients.T @ gradients
     return NonprivateFit(theta, np.sqrt(np.diagonal(inverse @ spread @ inverse)))
