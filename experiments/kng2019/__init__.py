@@ -10,7 +10,7 @@ from typing import Any
 
 import jax
 
-FIGURES = ("figure1", "figure2", "limit")
+FIGURES = ("figure1", "figure2", "limit", "beyond")
 
 
 def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
