@@ -113,22 +113,27 @@ def _quantile_minimiser(x: np.ndarray, y: np.ndarray, tau: float) -> np.ndarray:
     size = math.ceil((num_records * dimension) ** (2.0 / 3.0))
     if num_records <= MOST_WHOLE_ROWS or 2 * size >= num_records:
         return _linear_programme(x, y, np.ones(num_records), tau)
-    # The rows chosen change the time that it takes, not the result.
+    # Which rows are chosen changes the time that it takes, not the smallest loss.
     part = np.random.default_rng(0).choice(num_records, size, replace=False)
     residuals = y - x @ _quantile_minimiser(x[part], y[part], tau)
     free = np.zeros(num_records, dtype=bool)
     while True:
         free[np.argpartition(np.abs(residuals), size)[:size]] = True
         above, below = ~free & (residuals > 0), ~free & (residuals <= 0)
-        sides = [side for side in (above, below) if side.any()]
+        sides = np.stack([above, below])
+        sides = sides[sides.any(axis=1)]
+        counts = sides.sum(axis=1)
+        merge = sides / counts[:, None]
         theta = _linear_programme(
-            np.concatenate([x[free], *(x[side].mean(axis=0, keepdims=True) for side in sides)]),
-            np.concatenate([y[free], *(y[side].mean(keepdims=True) for side in sides)]),
-            np.concatenate([np.ones(free.sum()), [side.sum() for side in sides]]),
+            np.concatenate([x[free], merge @ x]),
+            np.concatenate([y[free], merge @ y]),
+            np.concatenate([np.ones(free.sum()), counts]),
             tau,
         )
         residuals = y - x @ theta
-        wrong = (above & (residuals < 0)) | (below & (residuals > 0))
+        # Rows on the plane but for rounding are on both sides.
+        rounding = 1e-12 * (np.abs(y) + np.abs(x) @ np.abs(theta))
+        wrong = (above & (residuals < -rounding)) | (below & (residuals > rounding))
         if not wrong.any():
             return theta
         free |= wrong

@@ -80,6 +80,15 @@ def test_quantile_regression_of_many_records_is_exact(design, tau):
     np.testing.assert_allclose(*losses, rtol=1e-12)
 
 
+def test_quantile_regression_of_many_records_bears_responses_of_any_size():
+    x, y = many_records("normal")
+    expected = nonprivate.minimiser(kng.QuantileLoss(0.5), data_room.Records(x, np.append(y[1:], 1e3)))
+    theta = nonprivate.minimiser(kng.QuantileLoss(0.5), data_room.Records(x, np.append(y[1:], 1.7e308)))
+    np.testing.assert_allclose(theta, expected, rtol=1e-9)
+    constant = nonprivate.minimiser(kng.QuantileLoss(0.5), data_room.Records(x, np.ones_like(y)))
+    np.testing.assert_allclose(constant, [1.0, 0.0, 0.0, 0.0], atol=1e-9)
+
+
 def test_quantile_regression_of_many_records_solves_small_programmes(monkeypatch):
     sizes, solve = [], nonprivate._linear_programme
     monkeypatch.setattr(nonprivate, "_linear_programme", lambda x, *rest: (sizes.append(len(x)), solve(x, *rest))[1])

@@ -11,7 +11,7 @@ and the mechanisms' laws. In our loss ½r² with |y| ≤ 1, |x| ≤ 1 and |x'θ|
 
 import pathlib
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -24,23 +24,15 @@ from kngjax import nonprivate
 SETTINGS = ("epsilon", "radius", "dimension", "sizes", "replicates", "seed")
 
 
-class Method(NamedTuple):
-    """A curve of the figure. **Arguments:** `mechanism`: None for least squares; `constants`: whose Δ."""
-
-    name: str
-    constants: str
-    mechanism: Any
-
-
-def methods(epsilon: float, radius: float) -> list[Method]:
+def methods(epsilon: float, radius: float) -> list[plots.Method]:
     """The curves, in the order of the legend."""
     bounds, ball = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(radius)
     loss = kng.SquaredLoss()
     return [
-        Method("non-private", "", None),
-        Method("KNG", "our constants", kng.KNG(loss, bounds, ball, epsilon, "replace", norm=kng.LInf())),
-        Method("KNG", "as printed", kng.KNG(loss, bounds, ball, epsilon / 2.0, "replace", norm=kng.LInf())),
-        Method("exponential", "", kng.ExponentialMechanism(loss, bounds, ball, epsilon, "replace")),
+        plots.Method("non-private", "", None),
+        plots.Method("KNG", "our constants", kng.KNG(loss, bounds, ball, epsilon, "replace", norm=kng.LInf())),
+        plots.Method("KNG", "as printed", kng.KNG(loss, bounds, ball, epsilon / 2.0, "replace", norm=kng.LInf())),
+        plots.Method("exponential", "", kng.ExponentialMechanism(loss, bounds, ball, epsilon, "replace")),
     ]
 
 
@@ -76,11 +68,12 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
             )
             seconds_of_data = time.perf_counter() - start
             keys = jax.random.split(jax.random.fold_in(key, n), count)
-            for name, constants, mechanism in methods(settings["epsilon"], settings["radius"]):
+            for method in methods(settings["epsilon"], settings["radius"]):
                 start = time.perf_counter()
-                errors = algorithm1.errors(estimates(mechanism, data_sets, keys), data_sets)
-                seconds = time.perf_counter() - start
-                rows.append(plots.row(n, name, constants, mechanism, errors, seconds, seconds_of_data))
+                values = estimates(method.mechanism, data_sets, keys)
+                seconds = plots.Seconds(time.perf_counter() - start, seconds_of_data)
+                sampler = "exact" if method.mechanism is not None else ""
+                rows.append(plots.row(n, method, algorithm1.errors(values, data_sets), seconds, sampler))
     plots.write(output / "figure1.csv", rows)
     plots.plot(
         output / "figure1.png", rows, f"Linear regression, d = {settings['dimension']}, ε = {settings['epsilon']:g}"

@@ -3,7 +3,7 @@
 import csv
 import dataclasses
 import pathlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,12 +19,28 @@ STYLES = (
 )
 
 
+class Method(NamedTuple):
+    """A curve of a figure. **Arguments:** `constants`: whose Δ; `mechanism`: None for the estimate without privacy."""
+
+    name: str
+    constants: str
+    mechanism: Any
+
+
+class Seconds(NamedTuple):
+    """**Arguments:** `draws`: for those of one method and all replicates; `data`: for making all replicates."""
+
+    draws: float
+    data: float
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """One point of a figure: the mean error of one method at one n.
 
     **Arguments:** `constants`: whether Δ is the paper's or ours. `guarantee`, `adjacency`: what is proved of one exact
-    draw. `standard_error_log10`: of `log10_mean_error`, by the delta method. `seconds`: for the draws of all
+    draw. `standard_error_log10`: of `log10_mean_error`, by the delta method. `sampler`: how the draws were made, and
+    `rhat`, for chains, the largest rank R-hat of a coefficient on the first data set. `seconds`: for the draws of all
     replicates, with compilation where it was needed. `seconds_of_data`: for making the data, shared by all methods.
     """
 
@@ -37,6 +53,8 @@ class Row:
     mean_error: float
     log10_mean_error: float
     standard_error_log10: float
+    sampler: str
+    rhat: float | None
     seconds: float
     seconds_of_data: float
 
@@ -47,23 +65,26 @@ class Row:
 
 
 def row(
-    n: int, method: str, constants: str, mechanism: Any, errors: np.ndarray, seconds: float, seconds_of_data: float
+    n: int, method: Method, errors: np.ndarray, seconds: Seconds, sampler: str = "", rhat: float | None = None
 ) -> Row:
-    """The row of independent errors, shape (replicates,); `mechanism` is None where there is no privacy."""
+    """The row of independent errors, shape (replicates,)."""
     mean = float(errors.mean())
     standard_error = float(errors.std(ddof=1)) / np.sqrt(errors.size)
+    mechanism = method.mechanism
     return Row(
         n=n,
-        method=method,
-        constants=constants,
+        method=method.name,
+        constants=method.constants,
         guarantee="none" if mechanism is None else f"pure {mechanism.guarantee.epsilon:g}-DP",
         adjacency="" if mechanism is None else str(mechanism.adjacency),
         replicates=errors.size,
         mean_error=mean,
         log10_mean_error=float(np.log10(mean)),
         standard_error_log10=float(standard_error / (mean * np.log(10.0))),
-        seconds=round(seconds, 3),
-        seconds_of_data=round(seconds_of_data, 3),
+        sampler=sampler,
+        rhat=rhat,
+        seconds=round(seconds.draws, 3),
+        seconds_of_data=round(seconds.data, 3),
     )
 
 
