@@ -32,26 +32,20 @@ DIFFPRIVLIB = "DIFFPRIVLIB_PYTHON"
 SETTINGS = ("epsilon", "delta", "k", "radius", "largest_response", "sizes", "replicates", "draws", "seed", "descent")
 
 
-@dataclasses.dataclass(frozen=True)
-class Row(plots.Row):
-    """A point with the largest R-hat over its replicates, NaN where no chain was run."""
-
-    largest_rhat: float = float("nan")
-
-
 class Result(NamedTuple):
-    """**Arguments:** `estimates`: in the units of θ, shape (replicates, d); `largest_rhat`."""
+    """**Arguments:** `estimates`: in the units of θ, shape (replicates, d); `largest_rhat`, None without chains."""
 
     estimates: np.ndarray
-    largest_rhat: float = float("nan")
+    largest_rhat: float | None = None
 
 
 class Method(NamedTuple):
-    """A curve. **Arguments:** `fit`: from the replicates' (x, y) and a key to a `Result`."""
+    """A curve. **Arguments:** `sampler`: how draws are made; `fit`: from the replicates and a key to a `Result`."""
 
     name: str
     guarantee: str
     adjacency: str
+    sampler: str
     fit: Callable[[list[Records], Any], Result]
 
 
@@ -149,32 +143,20 @@ def methods(settings: dict[str, Any], tuning: list[Records]) -> list[Method]:
     paper = kng.KNG(kng.SquaredLoss(), kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(1.0), epsilon, "replace")
     median = kng.KNG(kng.QuantileLoss(0.5), *parts, epsilon, "replace")
     draws = settings["draws"]
+    robust_kng = kng.KNG(robust, *parts, epsilon, "replace")
+    perturbation = kng.ObjectivePerturbation(robust, *parts, epsilon, "replace")
+    approximate = f"({epsilon:g}, {delta:g})-DP"
     found = [
-        Method("least squares", "none", "", least_squares),
-        Method("KNG of the paper, y/max|y|", f"{pure} but for max|y|", "replace", scaled(paper)),
-        Method(
-            "robust KNG",
-            pure,
-            "replace",
-            chains(kng.KNG(robust, *parts, epsilon, "replace"), kng.GradientSpace(), draws),
-        ),
-        Method("median regression KNG", pure, "replace", chains(median, kng.IndependenceMH(), draws)),
-        Method(
-            "robust objective perturbation",
-            pure,
-            "replace",
-            direct(kng.ObjectivePerturbation(robust, *parts, epsilon, "replace")),
-        ),
-        Method(
-            "noisy gradient descent, tuned on the truth",
-            f"({epsilon:g}, {delta:g})-DP",
-            "replace",
-            descent(settings, tuning),
-        ),
+        Method("least squares", "none", "", "", least_squares),
+        Method("KNG of the paper, y/max|y|", f"{pure} but for max|y|", "replace", "Exact", scaled(paper)),
+        Method("robust KNG", pure, "replace", "GradientSpace", chains(robust_kng, kng.GradientSpace(), draws)),
+        Method("median regression KNG", pure, "replace", "IndependenceMH", chains(median, kng.IndependenceMH(), draws)),
+        Method("robust objective perturbation", pure, "replace", "", direct(perturbation)),
+        Method("noisy gradient descent, tuned on the truth", approximate, "replace", "", descent(settings, tuning)),
     ]
     python = os.environ.get(DIFFPRIVLIB)
     if python:
-        found.append(Method("diffprivlib", f"{pure} (claimed)", "replace", diffprivlib(python, settings)))
+        found.append(Method("diffprivlib", f"{pure} (claimed)", "replace", "", diffprivlib(python, settings)))
     else:
         print(f"diffprivlib is left out: set {DIFFPRIVLIB} to the interpreter of an environment that has it")
     return found
@@ -204,9 +186,10 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
                 start = time.perf_counter()
                 result = method.fit(data_sets, jax.random.fold_in(jax.random.fold_in(key, n), place))
                 errors = np.linalg.norm(result.estimates - truth, axis=1)
-                row = plots.row(n, method.name, "", None, errors, time.perf_counter() - start, seconds_of_data)
-                fields = dataclasses.asdict(row) | {"guarantee": method.guarantee, "adjacency": method.adjacency}
-                rows.append(Row(**fields, largest_rhat=result.largest_rhat))
+                seconds = plots.Seconds(time.perf_counter() - start, seconds_of_data)
+                curve = plots.Method(method.name, "", None)
+                row = plots.row(n, curve, errors, seconds, method.sampler, result.largest_rhat)
+                rows.append(dataclasses.replace(row, guarantee=method.guarantee, adjacency=method.adjacency))
                 bar.update(count)
     plots.write(output / "beyond.csv", rows)
     plots.plot(output / "beyond.png", rows, f"Linear regression, d = {DIMENSION}, ε = {settings['epsilon']:g}")

@@ -101,6 +101,8 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
                 how = f"LineGibbs, {sweeps} sweeps"
                 rows.append(plots.row(n, method, errors, seconds, how, float(judged.rhat().max())))
     plots.write(output / "figure2.csv", rows)
-    plots.plot(output / "figure2.png", rows, f"Median regression, d = {settings['dimension']}, ε = {settings['epsilon']:g}")
+    plots.plot(
+        output / "figure2.png", rows, f"Median regression, d = {settings['dimension']}, ε = {settings['epsilon']:g}"
+    )
     plots.show(rows)
     print(f"largest R-hat of {sweeps} sweeps: {max(row.rhat for row in rows if row.rhat is not None):.3f}")
