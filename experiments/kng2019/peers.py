@@ -27,11 +27,10 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     """
 
     def excess(mu: float) -> float:
-        return (
-            stats.norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * stats.norm.cdf(-epsilon / mu - mu / 2) - delta
-        )
+        first, second = stats.norm.cdf(np.array([-epsilon / mu + mu / 2, -epsilon / mu - mu / 2]))
+        return float(first - math.exp(epsilon) * second - delta)
 
-    return float(scipy.optimize.brentq(excess, 1e-6, 100.0))
+    return scipy.optimize.root_scalar(excess, bracket=(1e-6, 100.0)).root
 
 
 class Descent(NamedTuple):
