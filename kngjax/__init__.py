@@ -20,15 +20,18 @@ if TYPE_CHECKING:
     from kngjax.domains import L1Ball as L1Ball
     from kngjax.domains import L2Ball as L2Ball
     from kngjax.features import FeatureHull as FeatureHull
+    from kngjax.losses import GeometricMedianLoss as GeometricMedianLoss
     from kngjax.losses import HuberLoss as HuberLoss
     from kngjax.losses import LogisticLoss as LogisticLoss
     from kngjax.losses import PoissonLoss as PoissonLoss
     from kngjax.losses import PseudoHuberLoss as PseudoHuberLoss
     from kngjax.losses import QuantileLoss as QuantileLoss
     from kngjax.losses import SmoothedQuantileLoss as SmoothedQuantileLoss
+    from kngjax.losses import SquaredDistanceLoss as SquaredDistanceLoss
     from kngjax.losses import SquaredLoss as SquaredLoss
     from kngjax.mechanisms import KNG as KNG
     from kngjax.mechanisms import ExponentialMechanism as ExponentialMechanism
+    from kngjax.mechanisms import KNormMechanism as KNormMechanism
     from kngjax.norms import L1 as L1
     from kngjax.norms import L2 as L2
     from kngjax.norms import Ellipsoid as Ellipsoid
@@ -64,6 +67,8 @@ _ROOMS = {
         "PseudoHuberLoss",
         "LogisticLoss",
         "PoissonLoss",
+        "SquaredDistanceLoss",
+        "GeometricMedianLoss",
     ),
     "kngjax.data": ("Bounds",),
     "kngjax.features": ("FeatureHull",),
@@ -73,7 +78,7 @@ _ROOMS = {
     "kngjax.sensitivity": ("Sensitivity", "sensitivity_set"),
     "kngjax.sensitivity_sets": ("SensitivitySet",),
     "kngjax.accounting.guarantees": ("Adjacency", "Guarantee"),
-    "kngjax.mechanisms": ("KNG", "ExponentialMechanism"),
+    "kngjax.mechanisms": ("KNG", "ExponentialMechanism", "KNormMechanism"),
     "kngjax.samplers": (
         "Exact",
         "LineGibbs",

@@ -11,7 +11,7 @@ import numpy as np
 from numpyro.distributions import Distribution
 
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.mechanisms import AbstractDensityMechanism
+from kngjax.mechanisms import AbstractDirectMechanism, AbstractMechanism
 from kngjax.samplers import AbstractSampler
 from kngjax.sensitivity import Sensitivity
 
@@ -79,18 +79,24 @@ class Certificate:
 
     @classmethod
     def of(
-        cls, mechanism: AbstractDensityMechanism, sampler: AbstractSampler, reason: str, dimension: int
+        cls, mechanism: AbstractMechanism, sampler: AbstractSampler | None, reason: str, dimension: int
     ) -> "Certificate":
-        """The certificate of one draw from this mechanism by this sampler. Computed from public settings alone."""
+        """The certificate of one draw from this mechanism by this sampler. Computed from public settings alone.
+
+        **Arguments:** `sampler`: None for a mechanism that draws directly from its own law. `dimension`: d.
+        """
+        exact = sampler is None or sampler.is_exact
+        assumptions = mechanism.assumptions if isinstance(mechanism, AbstractDirectMechanism) else ()
+        assumptions += () if sampler is None else sampler.assumptions
         return cls(
             mechanism=describe(mechanism),
             guarantee=mechanism.guarantee,
             sensitivity=mechanism.sensitivity_for(dimension),
-            sampler=describe(sampler),
+            sampler={"type": "Direct"} if sampler is None else describe(sampler),
             reason=reason,
-            exact=sampler.is_exact,
-            assumptions=(*ASSUMPTIONS, *sampler.assumptions),
-            unproved=() if sampler.is_exact else UNPROVED_OF_CHAINS,
+            exact=exact,
+            assumptions=(*ASSUMPTIONS, *assumptions),
+            unproved=() if exact else UNPROVED_OF_CHAINS,
             versions={name: importlib.metadata.version(name) for name in ("kngjax", "jax", "numpyro")},
         )
 
@@ -123,8 +129,7 @@ class Certificate:
                 "Markov chain approximates, follows that law."
             )
         lines = [
-            f"Mechanism: {self.mechanism['type']} with {self.mechanism['loss']['type']} on "
-            f"{self.mechanism['domain']['type']}.",
+            f"Mechanism: {self._parts()}.",
             proved,
             f"Sensitivity: {self.sensitivity.value:.6g}, since {self.sensitivity.derivation}",
             f"Sampler: {json.dumps(self.sampler, sort_keys=True)}. {self.reason}",
@@ -133,6 +138,13 @@ class Certificate:
             "Computed by " + ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items())) + ".",
         ]
         return "\n".join(lines)
+
+    def _parts(self) -> str:
+        words = [self.mechanism["type"]]
+        for word, name in (("with", "loss"), ("on", "domain")):
+            if self.mechanism.get(name):
+                words += [word, self.mechanism[name]["type"]]
+        return " ".join(words)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; what is unknown is null."""

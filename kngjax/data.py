@@ -136,7 +136,7 @@ def _pair(name: str, pair: Any) -> tuple[Any, Any]:
 class Records(eqx.Module):
     """Validated, clipped records: the design (intercept first) and the response. Private.
 
-    **Arguments:** `x`: shape (n, d); `y`: shape (n,).
+    **Arguments:** `x`: shape (n, d); `y`: shape (n,), zeros where the model has no response.
     """
 
     x: Float[Array, "records dimension"] | Float[np.ndarray, "records dimension"]
@@ -166,7 +166,7 @@ class QuadraticSummary(eqx.Module):
 Data = Records | QuadraticSummary
 
 
-def prepare(bounds: Bounds, X: Any, y: Any) -> Records:
+def prepare(bounds: Bounds, X: Any, y: Any, *, has_response: bool = True) -> Records:
     """Validated records, clipped to the bounds, with the intercept's column in front.
 
     **Arguments:**
@@ -176,18 +176,19 @@ def prepare(bounds: Bounds, X: Any, y: Any) -> Records:
         columns for a model of the intercept alone. Private. Without a constant column of its own if
         `bounds.intercept`.
     - `y`: shape (n,): an array or a series of one of these. Private.
+    - `has_response`: whether the model has one; y must be None otherwise.
 
     Clipping to the box, and then moving what is outside of the hull towards its centre until it is inside, act on each
     record alone, so they cannot raise the sensitivity; they are silent, since how many records they touched is private.
     Raises TypeError for what is not numbers, ValueError for empty data, NaN or infinities, and shapes that do not fit
     the bounds or each other. No message contains a value of the data.
     """
-    columns, response = _validated(bounds, X, y)
+    columns, response = _validated(bounds, X, y, has_response)
     if bounds.x_lower is not None:
         columns = np.clip(columns, np.asarray(bounds.x_lower), np.asarray(bounds.x_upper))
     if bounds.hull is not None:
         columns = bounds.hull.pulled(columns)
-    if bounds.y_lower is not None:
+    if bounds.y_lower is not None and has_response:
         response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
     ones = np.ones((response.size, int(bounds.intercept)))
     return Records(np.ascontiguousarray(np.concatenate([ones, columns], axis=1)), np.ascontiguousarray(response))
@@ -208,8 +209,13 @@ def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
     return {"x": x, "y": outside, **beyond}
 
 
-def _validated(bounds: Bounds, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+def _validated(bounds: Bounds, X: Any, y: Any, has_response: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """X of shape (n, columns) and y of shape (n,) as finite numbers that fit the bounds' shapes."""
+    if not has_response:
+        if y is not None:
+            raise ValueError("a mean or a median has no response: pass X alone, one column a coordinate")
+        X = _numbers("X", X)
+        y = np.zeros(X.shape[:1])
     response = _numbers("y", y)
     if response.ndim != 1:
         raise ValueError(f"y must have shape (n,), got {response.shape}: pass one column, as a series or 1-d array")

@@ -35,6 +35,10 @@ class AbstractNorm(eqx.Module):
         """sup {‖v‖_K : |v_j| ≤ w_j}, or an upper bound of it: what a sensitivity is."""
 
     @abc.abstractmethod
+    def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
+        """sup {‖v‖_K : ‖v‖_2 ≤ 1} over v ∈ R^d."""
+
+    @abc.abstractmethod
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
@@ -63,6 +67,10 @@ class L1(AbstractNorm):
     def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
         """‖w‖, since the norm grows with every |v_j|."""
         return self(half_widths)
+
+    def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
+        """√d, at the diagonal."""
+        return jnp.asarray(math.sqrt(dimension))
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
@@ -102,6 +110,10 @@ class L2(AbstractNorm):
         """‖w‖, since the norm grows with every |v_j|."""
         return self(half_widths)
 
+    def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
+        """1."""
+        return jnp.ones(())
+
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
@@ -126,6 +138,10 @@ class LInf(AbstractNorm):
     def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
         """‖w‖, since the norm grows with every |v_j|."""
         return self(half_widths)
+
+    def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
+        """1, on an axis."""
+        return jnp.ones(())
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
@@ -165,6 +181,10 @@ class WeightedLInf(AbstractNorm):
     def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
         """‖w‖, since the norm grows with every |v_j|."""
         return self(half_widths)
+
+    def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
+        """1/min w_j, on that axis."""
+        return 1.0 / jnp.min(jnp.asarray(self.weights))
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
@@ -236,6 +256,10 @@ class Ellipsoid(AbstractNorm):
         # ‖v‖ = ‖-v‖, so half of the vertices suffice.
         signs = jnp.asarray([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=dimension - 1)])
         return jnp.max(jax.vmap(lambda sign: self(sign * half_widths))(signs))
+
+    def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
+        """The square root of A's largest eigenvalue."""
+        return jnp.linalg.norm(self._factor(), ord=2)
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int

@@ -16,11 +16,11 @@ from kngjax._arrays import float64
 from kngjax.certificate import Certificate
 from kngjax.data import Data
 from kngjax.diagnostics import Draws
-from kngjax.mechanisms import AbstractDensityMechanism
+from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.randomness import require_typed_key, secure_key
 from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs
 from kngjax.samplers.base import AbstractIndependentSampler
-from kngjax.samplers.run import blocks, independent_draws, run_chains
+from kngjax.samplers.run import blocks, direct_draws, independent_draws, require_sampler, run_chains
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +64,8 @@ def _read_only(value: np.ndarray) -> np.ndarray:
 def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
     """The sampler that serves this mechanism best, and why: a function of public facts alone."""
     loss, uniform = mechanism.loss, mechanism.domain.is_uniform
-    if loss.is_quadratic:
+    pointwise = isinstance(mechanism, KNG) and mechanism.pointwise_sensitivity
+    if loss.is_quadratic and (uniform or not pointwise):
         return Exact(), "Chosen because the squared loss can be drawn exactly by rejection."
     if loss.score_is_piecewise_constant and uniform and dimension == 1:
         return Exact(), "Chosen because with one coefficient the density is known segment by segment."
@@ -80,8 +81,8 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
 
 
 def release(
-    mechanism: AbstractDensityMechanism,
-    X: Any,
+    mechanism: AbstractMechanism,
+    X: Any = None,
     y: Any = None,
     *,
     sampler: AbstractSampler | None = None,
@@ -98,7 +99,7 @@ def release(
 
     - `mechanism`: everything public: loss, bounds, domain, ε, adjacency.
     - `X`, `y`: the private records, as in `kngjax.data.prepare`.
-    - `sampler`: None takes the best for this mechanism.
+    - `sampler`: None takes the best for this mechanism; mechanisms that draw directly from their law take none.
     - `progress`: True or False shows or hides the progress bar; None shows it on a terminal.
 
     Raises as `kngjax.data.prepare` does; TypeError for a key or seed; ValueError for a sampler that cannot draw from
@@ -114,6 +115,14 @@ def release(
             "key=kngjax.research_key(seed))"
         )
     data = mechanism.prepare(X, y)
+    if isinstance(mechanism, AbstractDirectMechanism):
+        require_sampler(mechanism, sampler)
+        with float64():
+            draws, succeeded = direct_draws(mechanism, data, secure_key(), 1)
+            _require_success(bool(succeeded))
+            value = np.array(draws[0])
+        return _finished(value, mechanism, None, mechanism.method)
+    assert isinstance(mechanism, AbstractDensityMechanism)
     reason = "Asked for by the caller."
     if sampler is None:
         sampler, reason = default_sampler(mechanism, data.dimension)
@@ -132,9 +141,13 @@ def release(
             sampler = dataclasses.replace(sampler, num_sweeps=num_blocks * block)
             thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
             value = thetas[0, -1]
+    return _finished(value, mechanism, sampler, reason)
+
+
+def _finished(value: np.ndarray, mechanism: AbstractMechanism, sampler: AbstractSampler | None, reason: str) -> Release:
     if not np.all(np.isfinite(value)):
         raise RuntimeError("the draw is not a number and is not released: give public bounds of y, Bounds(..., y=...)")
-    return Release(_read_only(value), Certificate.of(mechanism, sampler, reason, data.dimension))
+    return Release(_read_only(value), Certificate.of(mechanism, sampler, reason, value.size))
 
 
 def _check(sampler: AbstractSampler, mechanism: AbstractDensityMechanism, data: Data) -> None:
@@ -156,7 +169,7 @@ def _require_success(succeeded: bool) -> None:
 
 
 def sample(
-    mechanism: AbstractDensityMechanism,
+    mechanism: AbstractMechanism,
     data: Data,
     *,
     key: PRNGKeyArray,
@@ -185,6 +198,14 @@ def sample(
     for name, count in (("num_draws", num_draws), ("num_chains", num_chains), ("thinning", thinning)):
         if count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
+    if isinstance(mechanism, AbstractDirectMechanism):
+        require_sampler(mechanism, sampler)
+        with float64():
+            draws, succeeded = direct_draws(mechanism, data, key, num_draws * num_chains)
+            _require_success(bool(succeeded))
+            thetas = np.array(draws).reshape(num_chains, num_draws, -1)
+        return Draws(thetas, type(mechanism).__name__)
+    assert isinstance(mechanism, AbstractDensityMechanism)
     if sampler is None:
         sampler, _ = default_sampler(mechanism, data.dimension)
     with float64():

@@ -1,20 +1,25 @@
-"""Δ from score intervals, bounds, norm and adjacency: every sensitivity of the package has its one home here.
+"""Δ from declared facts, bounds, norm and adjacency: every sensitivity of the package has its one home here.
 
-One record contributes s·x to the gradient, with s ∈ [a, b] declared by the loss and x_j ∈ [l_j, u_j] enforced by
-`kngjax.data.prepare`. Coordinate j of the contribution therefore lies in [m_j, M_j], the smallest and the largest
-of {a l_j, a u_j, b l_j, b u_j}, and between neighbouring data sets the gradient's coordinate j changes by at most
+In regression one record contributes s·x to the gradient, with s ∈ [a, b] declared by the loss and x_j ∈ [l_j, u_j]
+enforced by `kngjax.data.prepare`. Coordinate j of the contribution therefore lies in [m_j, M_j], the smallest and the
+largest of {a l_j, a u_j, b l_j, b u_j}, and between neighbouring data sets the gradient's coordinate j changes by at
+most
 
     replace:     w_j = M_j - m_j          (one contribution in the box is exchanged for another)
     add_remove:  w_j = max(|m_j|, |M_j|)  (one contribution comes or goes)
 
+For the mean a contribution is θ - x: exchanging one moves coordinate j by at most u_j - l_j, whatever θ. For the
+geometric median contributions are unit vectors, so a change lies in an l2 ball and not in a box.
+
 The box |v_j| ≤ w_j contains every change, and corners that no change reaches: s and x do not vary freely of each
-other, nor does the intercept. `kngjax.sensitivity_sets` lists the extreme points of the changes themselves.
+other, nor does the intercept. `kngjax.sensitivity_sets` lists the extreme points of the changes themselves, and
+`kngjax.pointwise` has w at one θ instead of over all of Θ.
 
 The functions here run on arrays and tracers alike; `Sensitivity` is their result in numbers and words.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -22,12 +27,21 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax import norms
-from kngjax._arrays import float64
+from kngjax._arrays import Vector, float64
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data import Bounds
 from kngjax.domains import AbstractDomain
-from kngjax.losses import AbstractLoss
+from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, SquaredDistanceLoss
 from kngjax.sensitivity_sets import LARGEST_NUMBER, SensitivitySet, change_points, number_of_points
+
+
+@runtime_checkable
+class Reach(Protocol):
+    """What sensitivities ask of Θ."""
+
+    def linear_interval(self, lower: Any, upper: Any) -> tuple[Any, Any]:
+        """The smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,12 +60,23 @@ def response_interval(bounds: Bounds) -> Any:
     return None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
 
 
+def score_interval(loss: AbstractPredictorLoss, bounds: Bounds, domain: Reach, dimension: int) -> Any:
+    """[a, b], which contains the score of every record within the bounds for every θ ∈ Θ."""
+    lower, upper = bounds.features(dimension)
+    return loss.score_interval(domain.linear_interval(lower, upper), response_interval(bounds))
+
+
 def gradient_changes(
-    loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, adjacency: Adjacency, dimension: int
+    loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
 ) -> Float[Array, " dimension"]:
     """w: by how much each coordinate of ∇ℓ_n can change between neighbouring data sets, shape (d,)."""
     lower, upper = bounds.features(dimension)
-    score = loss.score_interval(domain.linear_interval(lower, upper), response_interval(bounds))
+    if isinstance(loss, GeometricMedianLoss):
+        return jnp.full(dimension, _median_change(adjacency))
+    if isinstance(loss, SquaredDistanceLoss):
+        return mean_changes(lower, upper) if adjacency is Adjacency.REPLACE else _farthest(bounds, domain, dimension)
+    assert isinstance(loss, AbstractPredictorLoss)
+    score = score_interval(loss, bounds, domain, dimension)
     products = jnp.stack([s * side for s in score for side in (lower, upper)])
     smallest, largest = jnp.min(products, axis=0), jnp.max(products, axis=0)
     if adjacency is Adjacency.REPLACE:
@@ -59,39 +84,68 @@ def gradient_changes(
     return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
 
 
-def score_interval(loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, dimension: int) -> Any:
-    """[a, b], which contains the score of every record within the bounds for every θ ∈ Θ."""
+def mean_changes(lower: Vector, upper: Vector) -> Float[Array, " dimension"]:
+    """u - l: by how much exchanging one record of the box [l, u] can move each coordinate of Σx."""
+    return jnp.asarray(upper - lower)
+
+
+def _median_change(adjacency: Adjacency) -> float:
+    return 2.0 if adjacency is Adjacency.REPLACE else 1.0
+
+
+def _differences(bounds: Bounds, domain: Reach, dimension: int) -> tuple[Array, Array]:
+    """The smallest and the largest θ_j - x_j over Θ and the bounds, each of shape (d,)."""
     lower, upper = bounds.features(dimension)
-    return loss.score_interval(domain.linear_interval(lower, upper), response_interval(bounds))
+    smallest, largest = jax.vmap(lambda axis: domain.linear_interval(axis, axis))(jnp.eye(dimension))
+    return smallest - upper, largest - lower
+
+
+def _farthest(bounds: Bounds, domain: Reach, dimension: int) -> Array:
+    smallest, largest = _differences(bounds, domain, dimension)
+    return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
+
+
+def default_norm(loss: AbstractLoss, changes: Vector) -> norms.AbstractNorm:
+    """The norm whose ball is closest about the possible gradient changes: the box w, or the l2 ball for medians."""
+    return norms.L2() if isinstance(loss, GeometricMedianLoss) else norms.WeightedLInf(changes)
 
 
 def sensitivity_points(
-    loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, adjacency: Adjacency, dimension: int
+    loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
 ) -> Float[Array, "points dimension"] | None:
     """Points whose hull with their negatives is that of all possible changes of ∇ℓ_n, shape (points, d).
 
-    None if there are more than `kngjax.sensitivity_sets.LARGEST_NUMBER`: their number doubles with every column.
+    None for medians, whose changes fill a ball, and if there are more than `kngjax.sensitivity_sets.LARGEST_NUMBER`:
+    their number doubles with every column.
     """
+    if not isinstance(loss, AbstractPredictorLoss):
+        return None
     blocks = bounds.feature_blocks(dimension)
     if number_of_points(blocks, adjacency) > LARGEST_NUMBER:
         return None
     return change_points(blocks, score_interval(loss, bounds, domain, dimension), adjacency)
 
 
-def largest_change(
-    norm: norms.AbstractNorm,
+def gradient_sensitivity(
     loss: AbstractLoss,
     bounds: Bounds,
-    domain: AbstractDomain,
+    domain: Reach,
     adjacency: Adjacency,
+    norm: norms.AbstractNorm | None,
     dimension: int,
 ) -> Float[Array, ""]:
-    """sup ‖∇ℓ_n(θ; D) - ∇ℓ_n(θ; D')‖ over neighbours, or an upper bound of it: Δ of KNG in this norm.
+    """Δ: sup ‖∇ℓ_n(θ; D) - ∇ℓ_n(θ; D')‖ over neighbours, or an upper bound of it, in the norm (None: the default).
 
     A norm is convex, so it is largest at one of the `sensitivity_points`; where they are too many it is bounded over
     the box |v_j| ≤ w_j of `gradient_changes`.
     """
-    over_box = norm.largest_over_box(gradient_changes(loss, bounds, domain, adjacency, dimension))
+    if isinstance(loss, GeometricMedianLoss):
+        return _median_change(adjacency) * (norm or norms.L2()).largest_over_l2_ball(dimension)
+    changes = gradient_changes(loss, bounds, domain, adjacency, dimension)
+    if norm is None:
+        # 1 by the definition of the norm, which needs finite changes.
+        return jnp.where(jnp.all(jnp.isfinite(changes) & (changes > 0)), 1.0, jnp.inf)
+    over_box = norm.largest_over_box(changes)
     points = sensitivity_points(loss, bounds, domain, adjacency, dimension)
     return over_box if points is None else jnp.minimum(over_box, jnp.max(jax.vmap(norm)(points)))
 
@@ -115,6 +169,11 @@ def sensitivity_set(
         raise ValueError("scalar bounds leave the number of coefficients open: pass dimension (intercept included)")
     if loss.needs_response_bounds and bounds.y_lower is None:
         raise ValueError(f"{type(loss).__name__} needs public bounds of the response, Bounds(..., y=(lower, upper))")
+    if not isinstance(loss, AbstractPredictorLoss):
+        raise ValueError(
+            f"the changes of {type(loss).__name__} are a box (mean) or a Euclidean ball (median), for which norm=None "
+            "takes the norm that fits best"
+        )
     with float64():
         points = sensitivity_points(loss, bounds, domain, parsed, dimension)
         if points is None:
@@ -130,36 +189,73 @@ def value_sensitivity(
 ) -> Float[Array, ""]:
     """Δ of ℓ_n: the range of one record's loss over Θ and the bounds (replace), or half of it (add_remove).
 
-    One record more multiplies the density by exp(-cρ(θ)) and divides its normaliser's change out, so the log-ratio of
-    the densities varies with θ by at most c·(max ρ - min ρ): constants cancel. With c = ε/(2Δ) and Δ half the range
+    One record more multiplies the density by exp(-cℓ(θ)) and divides its normaliser's change out, so the log-ratio of
+    the densities varies with θ by at most c·(max ℓ - min ℓ): constants cancel. With c = ε/(2Δ) and Δ half the range
     that is ε, and the mechanism is ε-bounded-range. Exchanging a record is one such change after another.
     """
     lower, upper = bounds.features(dimension)
-    response = response_interval(bounds) or (0.0, 0.0)
-    smallest, largest = loss.value_interval(domain.linear_interval(lower, upper), response)
+    if isinstance(loss, AbstractPredictorLoss):
+        response = response_interval(bounds) or (0.0, 0.0)
+        smallest, largest = loss.value_interval(domain.linear_interval(lower, upper), response)
+    else:
+        first, last = _differences(bounds, domain, dimension)
+        nearest = jnp.sum(jnp.square(jnp.clip(0.0, first, last)))
+        farthest = jnp.sum(jnp.square(_farthest(bounds, domain, dimension)))
+        if isinstance(loss, GeometricMedianLoss):
+            smallest, largest = jnp.sqrt(nearest), jnp.sqrt(farthest)
+        else:
+            smallest, largest = 0.5 * nearest, 0.5 * farthest
     return jnp.asarray(largest - smallest) * (1.0 if adjacency is Adjacency.REPLACE else 0.5)
 
 
 def explain_gradient_sensitivity(
+    loss: AbstractLoss,
+    bounds: Bounds,
+    domain: AbstractDomain,
+    adjacency: Adjacency,
     norm: norms.AbstractNorm,
     changes: np.ndarray,
-    score: tuple[float, float],
-    adjacency: Adjacency,
     value: float,
-    num_points: int | None = None,
 ) -> str:
-    """The derivation of a gradient sensitivity in words; `num_points` of the changes' hull, None if only the box."""
-    how = {
-        Adjacency.REPLACE: "exchanging one record moves coordinate j of the gradient by at most w_j = M_j - m_j",
-        Adjacency.ADD_REMOVE: "one record more or less moves coordinate j of the gradient by at most "
-        "w_j = max(|m_j|, |M_j|)",
-    }[adjacency]
-    widths = ", ".join(f"{change:.6g}" for change in changes)
-    at = "" if num_points is None else f", the longest of the {num_points} points whose hull is that of all changes"
+    """The derivation of a gradient sensitivity in words; float64."""
+    exchange = adjacency is Adjacency.REPLACE
+    event = "exchanging one record moves" if exchange else "one record more or less moves"
+    in_norm = f"In the {type(norm).__name__} norm no such change is longer than {value:.6g}."
+    widths = "w = (" + ", ".join(f"{change:.6g}" for change in changes) + ")"
+    if isinstance(loss, GeometricMedianLoss):
+        length = _median_change(adjacency)
+        return f"one record's gradient has Euclidean length 1, so {event} the gradient by at most {length:g}. {in_norm}"
+    if isinstance(loss, SquaredDistanceLoss):
+        why = "u_j - l_j, the width of the bounds" if exchange else "the largest |theta_j - x_j| over Theta"
+        return (
+            f"one record's gradient is theta - x, so {event} coordinate j of the gradient by at most {why}: {widths}. "
+            f"{in_norm}"
+        )
+    assert isinstance(loss, AbstractPredictorLoss)
+    first, last = (float(end) for end in score_interval(loss, bounds, domain, len(changes)))
+    most = "w_j = M_j - m_j" if exchange else "w_j = max(|m_j|, |M_j|)"
     return (
-        f"one record's gradient is s*x with the score s in [{score[0]:.6g}, {score[1]:.6g}], so its coordinate j lies "
-        f"in [m_j, M_j] by the bounds of x; {how}: w = ({widths}). In the {type(norm).__name__} norm no such change "
-        f"is longer than {value:.6g}{at}."
+        f"one record's gradient is s*x with the score s in [{first:.6g}, {last:.6g}], so its coordinate j lies in "
+        f"[m_j, M_j] by the bounds of x; {event} coordinate j of the gradient by at most {most}: {widths}. "
+        f"{in_norm}{_by_points(loss, bounds, adjacency, norm, len(changes))}"
+    )
+
+
+def _by_points(
+    loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency, norm: norms.AbstractNorm, dimension: int
+) -> str:
+    number = number_of_points(bounds.feature_blocks(dimension), adjacency)
+    if isinstance(norm, norms.WeightedLInf) or number > LARGEST_NUMBER:
+        return ""
+    return f" It is the longest of the {number} points whose hull is that of all changes."
+
+
+def explain_mean_sensitivity(norm: norms.AbstractNorm, changes: np.ndarray, value: float) -> str:
+    """The derivation of the sensitivity of Σx in words."""
+    widths = ", ".join(f"{change:.6g}" for change in changes)
+    return (
+        "exchanging one record moves coordinate j of the sum of the records by at most u_j - l_j, the width of the "
+        f"bounds: w = ({widths}). In the {type(norm).__name__} norm no such change is longer than {value:.6g}."
     )
 
 

@@ -10,7 +10,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 8.0])
 def test_the_numbers(epsilon):
-    guarantee = Guarantee(epsilon, Adjacency.parse("replace"))
+    guarantee = Guarantee.bounded_range(epsilon, Adjacency.parse("replace"))
     assert guarantee.epsilon == epsilon
     assert guarantee.delta == 0.0
     assert guarantee.rho == pytest.approx(epsilon**2 / 8.0, rel=1e-15)
@@ -27,7 +27,7 @@ def worst_divergence(epsilon, order):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_rho_covers_the_worst_bounded_range_pair_and_not_much_more(epsilon):
-    guarantee = Guarantee(epsilon, Adjacency.parse("replace"))
+    guarantee = Guarantee.bounded_range(epsilon, Adjacency.parse("replace"))
     for order in (1.01, 2.0, 5.0, 40.0):
         assert worst_divergence(epsilon, order) <= guarantee.rho * order
     assert worst_divergence(0.1, 1.01) >= 0.99 * 1.01 * 0.1**2 / 8.0
@@ -35,21 +35,39 @@ def test_rho_covers_the_worst_bounded_range_pair_and_not_much_more(epsilon):
 
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_json_round_trip(adjacency):
-    guarantee = Guarantee(0.3, Adjacency.parse(adjacency))
+    guarantee = Guarantee.bounded_range(0.3, Adjacency.parse(adjacency))
     fields = json.loads(json.dumps(guarantee.to_dict()))
     assert fields["adjacency"] == adjacency
     assert Guarantee.from_dict(fields) == guarantee
 
 
-@pytest.mark.parametrize("change", [{"rho": 0.001}, {"kind": "pure"}, {"epsilon": 0.1}, {"kind": None}])
+def test_a_pure_guarantee_has_the_general_rho():
+    guarantee = Guarantee.pure(0.7, Adjacency.parse("replace"))
+    assert (guarantee.epsilon, guarantee.rho, guarantee.delta) == (0.7, pytest.approx(0.245), 0.0)
+    assert Guarantee.from_dict(guarantee.to_dict()) == guarantee
+
+
+def test_composed_guarantees_add_up_within_one_adjacency():
+    first = Guarantee.bounded_range(1.0, Adjacency.parse("replace"))
+    second = Guarantee.pure(0.5, Adjacency.parse("replace"))
+    both = Guarantee.composed([first, second])
+    assert (both.epsilon, both.rho) == (1.5, 0.125 + 0.125)
+    assert Guarantee.from_dict(both.to_dict()) == both
+    with pytest.raises(ValueError, match="one and the same adjacency"):
+        Guarantee.composed([first, Guarantee.pure(0.5, Adjacency.parse("add_remove"))])
+
+
+@pytest.mark.parametrize(
+    "change", [{"rho": 0.001}, {"kind": "pure"}, {"epsilon": 0.1}, {"kind": None}, {"kind": "composed", "rho": 0.6}]
+)
 def test_a_record_whose_numbers_do_not_fit_together_is_refused(change):
-    fields = Guarantee(1.0, Adjacency.parse("replace")).to_dict() | change
+    fields = Guarantee.bounded_range(1.0, Adjacency.parse("replace")).to_dict() | change
     with pytest.raises(ValueError, match="do not fit together"):
         Guarantee.from_dict(fields)
 
 
 def test_the_two_adjacencies_are_explained_in_different_words():
-    texts = {name: Guarantee(1.0, Adjacency.parse(name)).explain() for name in ("replace", "add_remove")}
+    texts = {name: Guarantee.bounded_range(1.0, Adjacency.parse(name)).explain() for name in ("replace", "add_remove")}
     assert "same size that differ in one record" in texts["replace"]
     assert "one has one record more" in texts["add_remove"]
     assert all("pure 1-differential privacy" in text and "0.125-zCDP" in text for text in texts.values())
@@ -65,6 +83,6 @@ def test_the_adjacency_must_be_named():
 
 
 def test_guarantees_do_not_change():
-    guarantee = Guarantee(1.0, Adjacency.parse("replace"))
+    guarantee = Guarantee.bounded_range(1.0, Adjacency.parse("replace"))
     with pytest.raises(AttributeError):
         guarantee.epsilon = 0.1

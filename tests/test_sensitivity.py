@@ -13,7 +13,7 @@ import pytest
 import kngjax as kng
 from kngjax import data as data_room
 from kngjax.data import Records
-from kngjax.losses import AbstractLoss
+from kngjax.losses import AbstractPredictorLoss
 
 TAUS = (0.05, 0.5, 0.75, 0.9, 0.95)
 ADJACENCIES = ("replace", "add_remove")
@@ -211,10 +211,10 @@ def test_the_squared_loss_attains_its_sensitivity(adjacency):
     assert np.all((reached >= 0.99) & (reached <= 1.0 + 1e-9)), reached
 
 
-class HalfDeclared(AbstractLoss):
+class HalfDeclared(AbstractPredictorLoss):
     """A loss whose declared intervals are half of the true ones."""
 
-    inner: AbstractLoss
+    inner: AbstractPredictorLoss
 
     def record_value(self, predictor, response):
         return self.inner.record_value(predictor, response)

@@ -1,7 +1,10 @@
 """Losses ℓ(θ; record), each written for one record, with the facts that the sensitivity proofs rest on."""
 
 from kngjax.losses.base import AbstractLoss as AbstractLoss
+from kngjax.losses.base import AbstractPredictorLoss as AbstractPredictorLoss
 from kngjax.losses.base import AbstractResidualLoss as AbstractResidualLoss
+from kngjax.losses.distance import GeometricMedianLoss as GeometricMedianLoss
+from kngjax.losses.distance import SquaredDistanceLoss as SquaredDistanceLoss
 from kngjax.losses.huber import HuberLoss as HuberLoss
 from kngjax.losses.huber import PseudoHuberLoss as PseudoHuberLoss
 from kngjax.losses.logistic import LogisticLoss as LogisticLoss

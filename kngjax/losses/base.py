@@ -1,7 +1,8 @@
-"""What a loss is: functions of one record's linear predictor η = x'θ and response y, and declared facts about them.
+"""What a loss is: a function of θ and one record, its gradient, and declared facts about them.
 
-The loss of the data is ℓ_n(θ; D) = Σ_i ρ(x_i'θ, y_i), a sum and never a mean. One record's gradient is s·x with the
-scalar score s = ∂ρ/∂η, so all that a sensitivity proof needs of a loss is the interval that s can lie in.
+The loss of the data is ℓ_n(θ; D) = Σ_i ℓ(θ; record_i), a sum and never a mean. In regression ℓ is ρ(x'θ, y) and one
+record's gradient is s·x with the scalar score s = ∂ρ/∂η, η = x'θ, so all that a sensitivity proof needs is the
+interval that s can lie in. Means and medians have losses of the distance between θ and the record itself.
 """
 
 import abc
@@ -21,16 +22,61 @@ Interval = tuple[Number, Number]
 
 
 class AbstractLoss(eqx.Module):
-    """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ.
+    """A loss ℓ(θ; record) of one record, summed over the records.
 
-    `carry` is what samplers keep of θ and update when one coordinate moves: for records the linear predictors,
-    so that the pass over X'θ is never repeated; for a sufficient statistic the gradient itself.
+    `carry` is what samplers keep of θ and update when one coordinate moves: the linear predictors, so that the pass
+    over X'θ is never repeated; the gradient itself for a sufficient statistic; θ where nothing can be kept.
     """
 
     needs_response_bounds: ClassVar[bool] = False
     value_needs_response_bounds: ClassVar[bool] = True
+    has_response: ClassVar[bool] = True
     score_is_piecewise_constant: ClassVar[bool] = False
     is_quadratic: ClassVar[bool] = False
+
+    @abc.abstractmethod
+    def carry(self, theta: Vector, data: Data) -> Array:
+        """What to keep of θ."""
+
+    @abc.abstractmethod
+    def moved(self, carry: Array, data: Data, coordinate: int | Array, step: Number) -> Array:
+        """The carry after θ_coordinate grew by `step`."""
+
+    @abc.abstractmethod
+    def gradient_from(self, carry: Array, data: Data) -> Float[Array, " dimension"]:
+        """∇ℓ_n from the carry."""
+
+    @abc.abstractmethod
+    def value_from(self, carry: Array, theta: Vector, data: Data) -> Float[Array, ""]:
+        """ℓ_n from the carry."""
+
+    @abc.abstractmethod
+    def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
+        """∇²ℓ_n(θ; D), shape (d, d)."""
+
+    @abc.abstractmethod
+    def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
+        """The gradient of each record, shape (n, d)."""
+
+    def check_response(self, response: np.ndarray) -> None:
+        """Raises ValueError if the responses cannot be what this loss models. Names no value."""
+        return None
+
+    def summarise(self, records: Records) -> Data:
+        """The least that the loss needs of the records: a sufficient statistic where there is one."""
+        return records
+
+    def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
+        """∇ℓ_n(θ; D), shape (d,)."""
+        return self.gradient_from(self.carry(theta, data), data)
+
+    def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """ℓ_n(θ; D)."""
+        return self.value_from(self.carry(theta, data), theta, data)
+
+
+class AbstractPredictorLoss(AbstractLoss):
+    """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ."""
 
     @abc.abstractmethod
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
@@ -52,48 +98,38 @@ class AbstractLoss(eqx.Module):
     def value_interval(self, predictor: Interval, response: Interval) -> Interval:
         """The range of ρ over η and y in these intervals."""
 
-    def check_response(self, response: np.ndarray) -> None:
-        """Raises ValueError if the responses cannot be what this loss models. Names no value."""
-        return None
-
-    def summarise(self, records: Records) -> Data:
-        """The least that the loss needs of the records: a sufficient statistic where there is one."""
-        return records
-
     def carry(self, theta: Vector, data: Data) -> Array:
-        """What to keep of θ: here the linear predictors Xθ, shape (n,)."""
+        """The linear predictors Xθ, shape (n,)."""
         return jnp.asarray(_records(data).x) @ jnp.asarray(theta)
 
     def moved(self, carry: Array, data: Data, coordinate: int | Array, step: Number) -> Array:
-        """The carry after θ_coordinate grew by `step`, in O(n)."""
+        """The linear predictors after one coordinate moved, in O(n)."""
         return carry + step * jnp.asarray(_records(data).x)[:, coordinate]
 
     def gradient_from(self, carry: Array, data: Data) -> Float[Array, " dimension"]:
-        """∇ℓ_n = Σ_i s_i x_i from the carry."""
+        """Σ_i s_i x_i."""
         records = _records(data)
         return jax.vmap(self.record_score)(carry, jnp.asarray(records.y)) @ jnp.asarray(records.x)
 
     def value_from(self, carry: Array, theta: Vector, data: Data) -> Float[Array, ""]:
-        """ℓ_n = Σ_i ρ(η_i, y_i) from the carry."""
+        """Σ_i ρ(η_i, y_i)."""
         return jnp.sum(jax.vmap(self.record_value)(carry, jnp.asarray(_records(data).y)))
 
-    def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
-        """∇ℓ_n(θ; D), shape (d,)."""
-        return self.gradient_from(self.carry(theta, data), data)
-
-    def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
-        """ℓ_n(θ; D)."""
-        return self.value_from(self.carry(theta, data), theta, data)
-
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
-        """∇²ℓ_n(θ; D) = Σ_i ρ''_i x_i x_i', shape (d, d)."""
+        """Σ_i ρ''_i x_i x_i'."""
         records = _records(data)
         curvatures = jax.vmap(self.record_curvature)(self.carry(theta, data), jnp.asarray(records.y))
         x = jnp.asarray(records.x)
         return (x * curvatures[:, None]).T @ x
 
+    def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
+        """s_i x_i."""
+        records = _records(data)
+        x = jnp.asarray(records.x)
+        return x * jax.vmap(self.record_score)(x @ jnp.asarray(theta), jnp.asarray(records.y))[:, None]
 
-class AbstractResidualLoss(AbstractLoss):
+
+class AbstractResidualLoss(AbstractPredictorLoss):
     """A loss of the residual r = y - η alone, convex in r."""
 
     @abc.abstractmethod

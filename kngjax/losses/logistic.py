@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.losses.base import AbstractLoss, Interval, Number
+from kngjax.losses.base import AbstractPredictorLoss, Interval, Number
 
 
-class LogisticLoss(AbstractLoss):
+class LogisticLoss(AbstractPredictorLoss):
     """ρ(η, y) = log(1 + e^η) - yη for y ∈ {0, 1}; score σ(η) - y.
 
     Score interval: σ ∈ (0, 1) and y ∈ {0, 1}, so s ∈ [-1, 1], whatever θ: only x needs bounds.

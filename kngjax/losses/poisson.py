@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.losses.base import AbstractLoss, Interval, Number
+from kngjax.losses.base import AbstractPredictorLoss, Interval, Number
 
 
-class PoissonLoss(AbstractLoss):
+class PoissonLoss(AbstractPredictorLoss):
     """ρ(η, y) = e^η - yη for counts y ∈ [y_l, y_u]; score e^η - y.
 
     Score interval: e^η is increasing, so s ∈ [e^η_l - y_u, e^η_u - y_l]: it needs bounds on x, y and Θ, and grows

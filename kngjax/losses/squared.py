@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from kngjax._arrays import Vector, parameter
 from kngjax.data import Data, QuadraticSummary, Records
+from kngjax.losses import quadratic
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number
 
 
@@ -44,24 +45,22 @@ class SquaredLoss(AbstractResidualLoss):
 
     def carry(self, theta: Vector, data: Data) -> Array:
         """The gradient X'Xθ - X'y, shape (d,)."""
-        if not isinstance(data, QuadraticSummary):
-            return super().carry(theta, data)
-        return jnp.asarray(data.gram) @ jnp.asarray(theta) - data.moment
+        return quadratic.carry(theta, data) if isinstance(data, QuadraticSummary) else super().carry(theta, data)
 
     def moved(self, carry: Array, data: Data, coordinate: int | Array, step: Number) -> Array:
         """The gradient after one coordinate moved, in O(d)."""
-        if not isinstance(data, QuadraticSummary):
-            return super().moved(carry, data, coordinate, step)
-        return carry + step * jnp.asarray(data.gram)[coordinate]
+        if isinstance(data, QuadraticSummary):
+            return quadratic.moved(carry, data, coordinate, step)
+        return super().moved(carry, data, coordinate, step)
 
     def gradient_from(self, carry: Array, data: Data) -> Float[Array, " dimension"]:
         return carry if isinstance(data, QuadraticSummary) else super().gradient_from(carry, data)
 
     def value_from(self, carry: Array, theta: Vector, data: Data) -> Float[Array, ""]:
         """½(θ'∇ℓ_n - θ'X'y + y'y), in O(d)."""
-        if not isinstance(data, QuadraticSummary):
-            return super().value_from(carry, theta, data)
-        return 0.5 * (jnp.asarray(theta) @ (carry - data.moment) + data.sum_of_squares)
+        if isinstance(data, QuadraticSummary):
+            return quadratic.value_from(carry, theta, data)
+        return super().value_from(carry, theta, data)
 
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
         """X'X."""

@@ -1,5 +1,8 @@
 """Mechanisms: what is drawn from. Each knows its sensitivity and its guarantee, and no sampler."""
 
 from kngjax.mechanisms.base import AbstractDensityMechanism as AbstractDensityMechanism
+from kngjax.mechanisms.base import AbstractDirectMechanism as AbstractDirectMechanism
+from kngjax.mechanisms.base import AbstractMechanism as AbstractMechanism
 from kngjax.mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
+from kngjax.mechanisms.k_norm import KNormMechanism as KNormMechanism
 from kngjax.mechanisms.kng import KNG as KNG

@@ -1,21 +1,22 @@
-"""What KNG and the exponential mechanism share: a score, a sensitivity, a density exp(-ε/(2Δ)·score)·ν."""
+"""What mechanisms share: validation of ε and of the data, and for two of them a density exp(-ε/(2Δ)·score)·ν."""
 
 import abc
 import math
 import numbers
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import data as data_room
 from kngjax._arrays import Scalar, Vector, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.data import Bounds, Data
+from kngjax.data import Bounds, Data, Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.norms import AbstractNorm
@@ -48,22 +49,18 @@ def checked_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
     return np.asarray(number)
 
 
-class AbstractDensityMechanism(eqx.Module):
-    """A mechanism that draws θ with density proportional to exp(-ε/(2Δ)·score(θ; D)) with respect to ν."""
+class AbstractMechanism(eqx.Module):
+    """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours."""
 
     loss: eqx.AbstractVar[AbstractLoss]
     bounds: eqx.AbstractVar[Bounds]
-    domain: eqx.AbstractVar[AbstractDomain]
     epsilon: eqx.AbstractVar[Scalar]
     adjacency: eqx.AbstractVar[Adjacency]
 
+    @property
     @abc.abstractmethod
-    def score_norm(self, dimension: int) -> AbstractNorm | None:
-        """The norm of the gradient that is the score; None if the score is the loss itself."""
-
-    @abc.abstractmethod
-    def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
-        """Δ for d coefficients; runs under jit."""
+    def guarantee(self) -> Guarantee:
+        """The guarantee of one draw from exactly the mechanism's law, from the mechanism's own fields."""
 
     @abc.abstractmethod
     def sensitivity_for(self, dimension: int) -> Sensitivity:
@@ -73,43 +70,32 @@ class AbstractDensityMechanism(eqx.Module):
         # By identity, so that `jax.jit(mechanism.log_density)` works although the fields are arrays.
         return id(self)
 
-    def _check(self) -> None:
-        if is_traced(*jax.tree.leaves(self)):
-            return
-        needs = type(self.loss).__name__
+    def _check_parts(self) -> None:
+        """Raises ValueError where the loss lacks bounds or the parts contradict each other."""
         if self.loss.needs_response_bounds and self.bounds.y_lower is None:
             raise ValueError(
-                f"{needs} needs public bounds of the response, bounds=Bounds(..., y=(lower, upper)): without them "
-                "one record can change the score without limit"
+                f"{type(self.loss).__name__} needs public bounds of the response, bounds=Bounds(..., y=(lower, upper)):"
+                " without them one record can change the score without limit"
+            )
+        if not self.loss.has_response and (self.bounds.intercept or self.bounds.y_lower is not None):
+            raise ValueError(
+                "a mean or a median has neither intercept nor response: give Bounds(x=(lower, upper), intercept=False)"
             )
         dimensions = {
             name: part.dimension
-            for name, part in (
-                ("bounds", self.bounds),
-                ("domain", self.domain),
-                ("norm", getattr(self, "norm", None)),
-            )
-            if part is not None and part.dimension is not None
+            for name in ("bounds", "domain", "norm")
+            if (part := getattr(self, name, None)) is not None and part.dimension is not None
         }
         if len(set(dimensions.values())) > 1:
             raise ValueError(f"the parts disagree about the number of coefficients (intercept included): {dimensions}")
         if self.dimension is not None and self.dimension < 1 + (self.bounds.intercept and self.bounds.columns != 0):
             raise ValueError(f"the domain is for {self.dimension} coefficients: too few for these bounds")
-        with float64():
-            value = float(self.sensitivity_value(self.dimension or 1 + self.bounds.intercept))
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(
-                f"the sensitivity of {needs} is not finite over this domain: one record's influence grows with "
-                "x'theta. Give a bounded domain (L1Ball, L2Ball or Box), or a loss with a bounded score (quantile, "
-                "Huber, pseudo-Huber, logistic)"
-            )
 
     @property
     def dimension(self) -> int | None:
         """d, the number of coefficients with the intercept; None while scalar bounds leave it open."""
-        norm = getattr(self, "norm", None)
-        parts = [part for part in (self.bounds, self.domain, norm) if part is not None]
-        return next((part.dimension for part in parts if part.dimension is not None), None)
+        parts = [getattr(self, name, None) for name in ("bounds", "domain", "norm")]
+        return next((part.dimension for part in parts if part is not None and part.dimension is not None), None)
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -129,24 +115,94 @@ class AbstractDensityMechanism(eqx.Module):
             )
         return trials[0]
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Pure ε-DP and (ε²/8)-zCDP of one exact draw, from the mechanism's own ε."""
-        return Guarantee(float(self.epsilon), self.adjacency)
-
-    def prepare(self, X: Any, y: Any) -> Data:
+    def prepare(self, X: Any = None, y: Any = None) -> Data:
         """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
 
         See `kngjax.data.prepare` for the arguments and errors.
         """
-        records = data_room.prepare(self.bounds, X, y)
+        records = data_room.prepare(self.bounds, X, y, has_response=self.loss.has_response)
         if self.dimension is not None and records.dimension != self.dimension:
             raise ValueError(
                 f"the data give {records.dimension} coefficients (intercept included), the mechanism is for "
                 f"{self.dimension}"
             )
         self.loss.check_response(np.asarray(records.y))
+        return self.summarise(records)
+
+    def summarise(self, records: Records) -> Data:
+        """The least that the mechanism needs of validated records. Private."""
         return self.loss.summarise(records)
+
+
+class AbstractDirectMechanism(AbstractMechanism):
+    """A mechanism that draws from its own law directly: it needs no sampler.
+
+    `method`: how, in words, for the certificate. `assumptions`: what its guarantee needs besides those of every
+    release. `runs_on_host`: whether `draws` computes in NumPy and cannot be compiled.
+    """
+
+    method: ClassVar[str]
+    runs_on_host: ClassVar[bool] = False
+    assumptions: ClassVar[tuple[str, ...]] = ()
+
+    @abc.abstractmethod
+    def draws(
+        self, data: Data, key: PRNGKeyArray, num_draws: int
+    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        """Independent draws for these data, NaN where one failed, and whether all succeeded. Private but for one."""
+
+    def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """log f(θ), normalised; raises TypeError where no formula is known. Private: a function of the data."""
+        raise TypeError(f"no formula is known for the density of {type(self).__name__}")
+
+    def boundary_log_masses(self, data: Data) -> Float[Array, " atoms"]:
+        """log P(θ = its lower end), log P(θ = its upper end) where θ ∈ R falls on the ends of Θ; shape (0,): never.
+
+        Private: a function of the data.
+        """
+        return jnp.zeros(0)
+
+    def jumps(self, data: Data) -> Float[Array, " jumps"] | None:
+        """Where f may jump in each coordinate, its support's ends included, if it is constant in between; else None.
+
+        Private: a function of the data.
+        """
+        return None
+
+
+class AbstractDensityMechanism(AbstractMechanism):
+    """A mechanism that draws θ with density proportional to exp(-ε/(2Δ)·score(θ; D)) with respect to ν."""
+
+    domain: eqx.AbstractVar[AbstractDomain]
+
+    @abc.abstractmethod
+    def score_norm(self, dimension: int) -> AbstractNorm | None:
+        """The norm of the gradient that is the score; None if the score is the loss itself."""
+
+    @abc.abstractmethod
+    def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
+        """Δ for d coefficients; runs under jit."""
+
+    def _check(self) -> None:
+        if is_traced(*jax.tree.leaves(self)):
+            return
+        self._check_parts()
+        with float64():
+            value = float(self.sensitivity_value(self.dimension or 1 + self.bounds.intercept))
+        if not (math.isfinite(value) and value > 0):
+            advice = (
+                "one record's influence grows with x'theta. Give a bounded domain (L1Ball, L2Ball or Box), or a loss "
+                "with a bounded score (quantile, Huber, pseudo-Huber, logistic)"
+                if self.loss.has_response
+                else "one record's influence grows with its distance to theta. Give a bounded domain (L1Ball, L2Ball "
+                "or Box) and bounds of x that leave every column some width, or name a norm"
+            )
+            raise ValueError(f"the sensitivity of {type(self.loss).__name__} is not finite over this domain: {advice}")
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure ε-DP and (ε²/8)-zCDP of one exact draw, from the mechanism's own ε."""
+        return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
 
     def target(self, data: Data) -> Target:
         """The density for these data, as samplers see it. Private."""

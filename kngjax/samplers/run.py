@@ -14,26 +14,33 @@ from tqdm import tqdm
 
 from kngjax._arrays import Vector
 from kngjax.data import Data
-from kngjax.mechanisms import AbstractDensityMechanism
+from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
 
 
 def draw(
-    mechanism: AbstractDensityMechanism,
+    mechanism: AbstractMechanism,
     data: Data,
     key: PRNGKeyArray,
-    sampler: AbstractSampler,
+    sampler: AbstractSampler | None = None,
     centre: Vector | None = None,
 ) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
     """One draw as a release makes it, as a pure function: for your own jit, vmap over data, keys, mechanisms.
 
     For research: what is published goes through `release`.
 
-    **Arguments:** `data`: from `mechanism.prepare`. `centre`: about which a chain starts: an estimate of θ, or None for
+    **Arguments:** `data`: from `mechanism.prepare`. `sampler`: for KNG and the exponential mechanism; the others draw
+    directly from their law and take none. `centre`: about which a chain starts: an estimate of θ, or None for
     the domain's interior point. Exact samplers need none.
 
     **Returns** θ of shape (d,), NaN if an exact search was given up, and whether it succeeded.
     """
+    require_sampler(mechanism, sampler)
+    if isinstance(mechanism, AbstractDirectMechanism):
+        draws, succeeded = mechanism.draws(data, key, 1)
+        return draws[0], succeeded
+    assert isinstance(mechanism, AbstractDensityMechanism)
+    assert sampler is not None
     target = mechanism.target(data)
     sampler.check(target)
     sampler = sampler.for_release()
@@ -54,11 +61,34 @@ def draw(
     return sampler.position(target, state), jnp.asarray(True)
 
 
+def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | None) -> None:
+    """Raises ValueError unless a density has a sampler and a mechanism that draws directly has none."""
+    name = type(mechanism).__name__
+    if isinstance(mechanism, AbstractDirectMechanism) and sampler is not None:
+        raise ValueError(f"{name} draws from its own law directly: leave the sampler out")
+    if not isinstance(mechanism, AbstractDirectMechanism) and sampler is None:
+        raise ValueError(f"{name} is a density: say which sampler draws from it, for instance kngjax.EnsembleWalk()")
+
+
 def blocks(sampler: AbstractChainSampler, dimension: int) -> tuple[int, int]:
     """How many blocks of how many sweeps a release makes: at least `release_sweeps` sweeps in all."""
     num_sweeps = sampler.release_sweeps(dimension)
     block = min(sampler.sweeps_a_block, num_sweeps)
     return -(-num_sweeps // block), block
+
+
+def direct_draws(
+    mechanism: AbstractDirectMechanism, data: Data, key: PRNGKeyArray, num_draws: int
+) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+    """Independent draws of a mechanism from its own law, and whether all succeeded."""
+    if mechanism.runs_on_host:
+        return mechanism.draws(data, key, num_draws)
+    return _compiled_direct_draws(mechanism, data, key, num_draws)
+
+
+@functools.partial(jax.jit, static_argnames="num_draws")
+def _compiled_direct_draws(mechanism, data, key, num_draws):
+    return mechanism.draws(data, key, num_draws)
 
 
 @functools.partial(jax.jit, static_argnames="num_draws")

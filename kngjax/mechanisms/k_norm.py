@@ -1,0 +1,130 @@
+"""The K-norm mechanism for means (Hardt and Talwar 2010): the mean plus K-norm noise, exactly."""
+
+import math
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kngjax import sensitivity as room
+from kngjax._arrays import Scalar, Vector, float64, is_traced
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.data import Bounds, Data, QuadraticSummary
+from kngjax.losses import SquaredDistanceLoss
+from kngjax.mechanisms.base import AbstractDirectMechanism, checked_epsilon, required
+from kngjax.norms import AbstractNorm, k_norm_log_mass, k_norm_noise
+
+
+class KNormMechanism(AbstractDirectMechanism):
+    """Draws θ with density f(θ) ∝ exp(-(nε/Δ)·‖x̄ - θ‖_K) on R^d: the mean of n records plus K-norm noise.
+
+    Δ is the sensitivity of Σx: exchanging one record moves it by at most u_j - l_j in coordinate j, whatever the
+    centre of the box. With l1 as norm this is the Laplace mechanism.
+
+    It is KNG on `SquaredDistanceLoss` without a domain, where ‖∇ℓ_n‖ = n‖θ - x̄‖: a location family, whose normaliser
+    does not depend on the data, so the factor 2 of the exponential mechanism is not needed (Reimherr and Awan 2019,
+    Remark 4.1): KNG at 2ε is K-norm at ε. Without it the law is not of bounded range: ε-DP is (ε²/2)-zCDP here.
+
+    **Arguments:**
+
+    - `bounds`: public bounds of one record, `Bounds(x=(lower, upper), intercept=False)`.
+    - `epsilon`: ε in nats, positive, at most 100 unless `allow_large_epsilon`.
+    - `adjacency`: "replace". With "add_remove" n is private, and no noise scaled by 1/n may be used: refused.
+    - `norm`: ‖·‖_K; None means the weighted l_inf norm whose ball is the box of possible changes, for which Δ = 1.
+    """
+
+    bounds: Bounds
+    epsilon: Scalar
+    adjacency: Adjacency = eqx.field(static=True)
+    norm: AbstractNorm | None
+
+    method: ClassVar[str] = "The mean plus exact K-norm noise: a gamma radius times a uniform point of the unit ball."
+
+    def __init__(
+        self,
+        bounds: Bounds | None = None,
+        epsilon: Any = None,
+        adjacency: str | Adjacency | None = None,
+        norm: AbstractNorm | None = None,
+        *,
+        allow_large_epsilon: bool = False,
+    ):
+        self.bounds = required("bounds", bounds)
+        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
+        self.adjacency = Adjacency.parse(adjacency)
+        self.norm = norm
+
+    def __check_init__(self):
+        if self.adjacency is Adjacency.ADD_REMOVE:
+            raise ValueError(
+                "the K-norm mechanism adds noise of scale 1/n to the mean, and with add_remove n is private: use "
+                "adjacency='replace', or KNG(SquaredDistanceLoss(), ...) on a bounded domain"
+            )
+        if is_traced(*jax.tree.leaves(self)):
+            return
+        self._check_parts()
+        with float64():
+            value = float(self.sensitivity_value(self.dimension or 1))
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(
+                "a column of x has the same lower and upper bound, so its mean is public and the box of possible "
+                "changes has no volume: leave the column out, or name a norm"
+            )
+
+    @property
+    def loss(self) -> SquaredDistanceLoss:
+        """½‖x - θ‖², whose minimiser is the mean."""
+        return SquaredDistanceLoss()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
+        return Guarantee.pure(float(self.epsilon), self.adjacency)
+
+    def _changes(self, dimension: int) -> Float[Array, " dimension"]:
+        return room.mean_changes(*self.bounds.features(dimension))
+
+    def score_norm(self, dimension: int) -> AbstractNorm:
+        """The norm of the noise."""
+        return room.default_norm(self.loss, self._changes(dimension)) if self.norm is None else self.norm
+
+    def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
+        """Δ of Σx; runs under jit."""
+        changes = self._changes(dimension)
+        return self.score_norm(dimension).largest_over_box(changes)
+
+    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+        """Δ of Σx, with its derivation."""
+        with float64():
+            changes, value = np.asarray(self._changes(dimension)), float(self.sensitivity_value(dimension))
+            norm = self.score_norm(dimension)
+        return room.Sensitivity(value, room.explain_mean_sensitivity(norm, changes, value))
+
+    def _rate(self, summary: QuadraticSummary) -> Float[Array, ""]:
+        return summary.count * self.epsilon / self.sensitivity_value(summary.dimension)
+
+    def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """log f(θ) = -(nε/Δ)·‖x̄ - θ‖_K - log ∫, normalised. Private: a function of the data."""
+        summary = _summary(data)
+        norm, rate = self.score_norm(summary.dimension), self._rate(summary)
+        mean = jnp.asarray(summary.moment) / summary.count
+        return -rate * norm(mean - jnp.asarray(theta)) - k_norm_log_mass(norm, rate, summary.dimension)
+
+    def draws(
+        self, data: Data, key: PRNGKeyArray, num_draws: int
+    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        """x̄ + z with z from the K-norm density."""
+        summary = _summary(data)
+        norm = self.score_norm(summary.dimension)
+        noise = k_norm_noise(norm, key, self._rate(summary), (num_draws,), summary.dimension)
+        mean = jnp.asarray(summary.moment) / summary.count
+        return jnp.broadcast_to(mean, noise.shape) + noise, jnp.asarray(True)
+
+
+def _summary(data: Data) -> QuadraticSummary:
+    if not isinstance(data, QuadraticSummary):
+        raise TypeError(f"the K-norm mechanism needs data from its own prepare, not {type(data).__name__}")
+    return data
