@@ -26,6 +26,7 @@ NORMS = {
     "WeightedLInf": (kng.WeightedLInf(np.array([4.0, 1.0])), lambda v: np.max(np.abs(v) / [4.0, 1.0], axis=-1), 3.0),
     "Ellipsoid": (kng.Ellipsoid(SKEW), lambda v: np.sqrt(np.einsum("...i,ij,...j", v, SKEW, v)), np.sqrt(29.2)),
 }
+OTHERS = ("default", "L2", "LInf", "WeightedLInf")
 every_norm = pytest.mark.parametrize("name", NORMS)
 
 
@@ -73,9 +74,9 @@ def test_the_density_is_the_closed_form_and_has_mass_one(name):
     np.testing.assert_allclose(values - values[0], expected - expected[0], rtol=1e-10, atol=1e-10)
     # Midpoints; beyond 30 scales of the noise there is less than e^-25 of the mass.
     reach = 30.0 * change / (NUM_RECORDS * EPSILON) / min(gauge(np.eye(2)[0]), gauge(np.eye(2)[1]))
-    line = reach * (2.0 * (np.arange(1200) + 0.5) / 1200 - 1.0)
+    line = reach * (2.0 * (np.arange(600) + 0.5) / 600 - 1.0)
     cells = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2) + mean
-    assert np.sum(np.exp(log_density(cells, data))) * (line[1] - line[0]) ** 2 == pytest.approx(1.0, abs=2e-3)
+    assert np.sum(np.exp(log_density(cells, data))) * (line[1] - line[0]) ** 2 == pytest.approx(1.0, abs=4e-3)
 
 
 @every_norm
@@ -89,6 +90,12 @@ def test_it_is_kng_at_twice_the_epsilon(name):
         for each in (mechanism, everywhere)
     )
     np.testing.assert_allclose(ours - theirs, ours[0] - theirs[0], atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["L1", "Ellipsoid", *(pytest.param(n, marks=pytest.mark.slow) for n in OTHERS)])
+def test_its_draws_are_those_of_kng_at_twice_the_epsilon(name):
+    mechanism = mechanism_with(name)
+    norm = kng.WeightedLInf(WIDTHS) if name == "default" else NORMS[name][0]
     wide = kng.KNG(kng.SquaredDistanceLoss(), BOUNDS, kng.Box(-100.0, 100.0), 2.0 * EPSILON, "replace", norm)
     ours, theirs = drawn(mechanism, 3), drawn(wide, 4, sampler=kng.Exact())
     for project in (lambda v: v[:, 0], lambda v: v[:, 1], lambda v: v.sum(axis=1), NORMS[name][1]):
