@@ -120,3 +120,44 @@ def test_smooth_losses_have_a_vanishing_gradient(loss):
     fit, x, y = fitted(loss, "pseudo_huber")
     gradient = loss.gradient(fit.theta, data_room.Records(x, y))
     np.testing.assert_allclose(gradient, 0.0, atol=1e-5)
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_the_geometric_median_is_the_minimiser_that_scipy_finds(dimension):
+    x = np.random.default_rng(dimension).standard_t(2, (301, dimension))
+    theta = nonprivate.minimiser(kng.GeometricMedianLoss(), data_room.Records(x, np.zeros(301)))
+
+    def total(theta):
+        return np.sum(np.linalg.norm(x - theta, axis=1))
+
+    options = {"xatol": 1e-10, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000}
+    reference = scipy.optimize.minimize(total, x.mean(axis=0), method="Nelder-Mead", options=options)
+    assert total(theta) <= reference.fun + 1e-9
+    np.testing.assert_allclose(theta, reference.x, atol=1e-5)
+
+
+def test_a_geometric_median_may_be_a_record():
+    """Where the directions to the others add up to less than 1; from any start, ties and lines included."""
+    loss, zeros = kng.GeometricMedianLoss(), np.zeros
+    obtuse = np.array([[0.0, 0.0], [1.0, 0.1], [-1.0, 0.1]])
+    np.testing.assert_allclose(nonprivate.minimiser(loss, data_room.Records(obtuse, zeros(3))), 0.0, atol=1e-6)
+    crowd = np.concatenate([np.full((30, 2), 0.3), np.random.default_rng(0).normal(size=(20, 2))])
+    np.testing.assert_allclose(nonprivate.minimiser(loss, data_room.Records(crowd, zeros(50))), 0.3, atol=1e-6)
+    line = np.outer(np.array([-2.0, -1.0, 0.0, 5.0, 9.0]), [1.0, 2.0])
+    np.testing.assert_allclose(nonprivate.minimiser(loss, data_room.Records(line, zeros(5))), 0.0, atol=1e-6)
+    same = np.full((4, 3), 0.7)
+    np.testing.assert_array_equal(nonprivate.minimiser(loss, data_room.Records(same, zeros(4))), 0.7)
+
+
+def test_the_mean_with_its_standard_error():
+    x = np.random.default_rng(4).uniform(-1.0, 1.0, (500, 2))
+    fit = nonprivate.fit(kng.SquaredDistanceLoss(), data_room.Records(x, np.zeros(500)))
+    np.testing.assert_allclose(fit.theta, x.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(fit.standard_errors, x.std(axis=0) / np.sqrt(500), rtol=1e-12)
+
+
+def test_standard_errors_of_the_geometric_median_are_those_of_repeated_samples():
+    """A Gaussian in the plane, where they are known: the variance of a coordinate is 4/(πn) (Brown 1983)."""
+    x = np.random.default_rng(5).normal(size=(20_000, 2))
+    fit = nonprivate.fit(kng.GeometricMedianLoss(), data_room.Records(x, np.zeros(20_000)))
+    np.testing.assert_allclose(fit.standard_errors, np.sqrt(4.0 / (np.pi * 20_000)), rtol=0.02)
