@@ -147,13 +147,13 @@ def distance(case: Case, data_sets: list[algorithm1.DataSet], num_draws: int, ke
 def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     """Write `limit.csv` and `limit.png`, and print the distances.
 
-    **Arguments**: as for `experiments.kng2019.run`; `smoke` keeps the first n, two data sets, and 40 draws.
+    **Arguments**: as for `experiments.kng2019.run`; `smoke` keeps the first n, two data sets, and 400 draws.
     """
     if set(settings) != set(SETTINGS):
         raise ValueError(f"limit needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
     sizes = settings["sizes"][:1] if smoke else settings["sizes"]
     count = 2 if smoke else settings["replicates"]
-    num_draws = 40 if smoke else settings["draws"]
+    num_draws = 400 if smoke else settings["draws"]
     key = kng.research_key(settings["seed"])
     found = cases(settings["epsilon"], settings["radius"], settings["huber_k"])
     rows, clouds = [], {}
