@@ -15,7 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
-from kngjax.data import Bounds, Data, QuadraticSummary, Records, prepare
+from kngjax.data import Bounds, QuadraticSummary, Records, prepare
 
 # The responses are scaled only when all of them have been seen, so until then they have no bounds.
 BOUNDS = Bounds(x=(-1.0, 1.0))
@@ -24,9 +24,9 @@ MOST_THREADS = 8
 
 
 class DataSet(NamedTuple):
-    """One replicate. **Arguments:** `data`: X and Y' = Y/R; `scale`: R, shape ()."""
+    """One replicate. **Arguments:** `data`: X and Y' = Y/R as `Records` or a summary; `scale`: R, shape ()."""
 
-    data: Data
+    data: Any
     scale: np.ndarray
 
 
@@ -54,15 +54,14 @@ def records(num_records: int, dimension: int, generator: np.random.Generator) ->
 
 def summary(num_records: int, dimension: int, generator: np.random.Generator) -> DataSet:
     """Lines 1 to 5, with (n, X'X, X'Y', Y''Y') kept, which is all that the squared loss needs of any number of rows."""
-    total, scale = None, np.zeros(())
+    summaries, largest = [], []
     for part in chunks(num_records, dimension, generator):
-        summed = kng.SquaredLoss().summarise(part)
-        total = summed if total is None else jax.tree.map(np.add, total, summed)
-        scale = np.maximum(scale, np.max(np.abs(part.y)))
-    assert isinstance(total, QuadraticSummary)
-    return DataSet(
-        QuadraticSummary(total.count, total.gram, total.moment / scale, total.sum_of_squares / scale**2), scale
-    )
+        summaries.append(kng.SquaredLoss().summarise(part))
+        largest.append(np.max(np.abs(part.y)))
+    total: Any = jax.tree.map(lambda *leaves: np.sum(leaves, axis=0), *summaries)
+    scale = np.max(largest)
+    moment, sum_of_squares = total.moment / scale, np.asarray(total.sum_of_squares / scale**2)
+    return DataSet(QuadraticSummary(np.asarray(total.count), total.gram, moment, sum_of_squares), scale)
 
 
 def replicates(
