@@ -6,6 +6,8 @@ and the mechanisms' laws. In our loss ½r² with |y| ≤ 1, |x| ≤ 1 and |x'θ|
 - KNG, our constants: Δ = 2(1 + B), so the exponent is ε/(4(1 + B))·‖X'(Y - Xθ)‖_∞.
 - KNG, as printed: equation (1) has ε/(8(1 + B)), half of what its own sensitivity allows. It is ε/2-DP, and is drawn
   as such.
+- KNG with Δ(θ): Remark 4.2, the same with the sensitivity at each θ instead of its largest value over Θ.
+- Objective perturbation: b ∝ exp(-ε/(4(1 + B))‖b‖_∞) and γ = d/(e^{ε/2} - 1) for ½r², which is the printed mechanism.
 - The exponential mechanism's exponent ε/(2(1 + B)²)·Σr² is the printed one.
 """
 
@@ -28,10 +30,13 @@ def methods(epsilon: float, radius: float) -> list[plots.Method]:
     """The curves, in the order of the legend."""
     bounds, ball = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(radius)
     loss = kng.SquaredLoss()
+    pointwise = kng.KNG(loss, bounds, ball, epsilon, "replace", pointwise_sensitivity=True)
     return [
         plots.Method("non-private", "", None),
         plots.Method("KNG", "our constants", kng.KNG(loss, bounds, ball, epsilon, "replace", norm=kng.LInf())),
         plots.Method("KNG", "as printed", kng.KNG(loss, bounds, ball, epsilon / 2.0, "replace", norm=kng.LInf())),
+        plots.Method("KNG", "Δ(θ)", pointwise),
+        plots.Method("objective perturbation", "", kng.ObjectivePerturbation(loss, bounds, ball, epsilon, "replace")),
         plots.Method("exponential", "", kng.ExponentialMechanism(loss, bounds, ball, epsilon, "replace")),
     ]
 
@@ -39,7 +44,8 @@ def methods(epsilon: float, radius: float) -> list[plots.Method]:
 @jax.jit
 def draw_all(mechanism: Any, data: Any, keys: Any) -> Any:
     """One exact draw for each data set, shape (replicates, d)."""
-    return jax.vmap(lambda data, key: kng.draw(mechanism, data, key, kng.Exact())[0])(data, keys)
+    sampler = None if isinstance(mechanism, kng.ObjectivePerturbation) else kng.Exact()
+    return jax.vmap(lambda data, key: kng.draw(mechanism, data, key, sampler)[0])(data, keys)
 
 
 def estimates(mechanism: Any, data_sets: list[algorithm1.DataSet], keys: Any) -> np.ndarray:
