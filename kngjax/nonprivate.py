@@ -29,6 +29,7 @@ def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]
     """
     if isinstance(data, QuadraticSummary):
         return np.linalg.lstsq(np.asarray(data.gram), np.asarray(data.moment), rcond=None)[0]
+    assert isinstance(data, Records)
     if isinstance(loss, QuantileLoss):
         return _linear_programme(data, float(loss.tau))
     if isinstance(loss, GeometricMedianLoss):
