@@ -146,17 +146,16 @@ class _Steps:
         ends = mirrored - mirrored % width
         choice = _choose(np.stack([far, from_left, from_right]), part)
 
-        def found(number: int, values: LogWeights, low: Gaps, high: Gaps) -> tuple[ndarray, Gaps]:
-            chosen = choice == number
-            return chosen, _first_reaching(values, low[chosen], high[chosen], place[chosen])
-
+        searches = (
+            (self.far, np.zeros_like(gap), gap - self.reach),
+            (self.from_left, (gap - 1) // width * width, gap - 1),
+            (self.from_right, ends, mirrored),
+        )
         previous = np.empty_like(gap)
-        chosen, index = found(0, self.far, np.zeros_like(gap), gap - self.reach)
-        previous[chosen] = index
-        chosen, index = found(1, self.from_left, (gap - 1) // width * width, gap - 1)
-        previous[chosen] = index
-        chosen, index = found(2, self.from_right, ends, mirrored)
-        previous[chosen] = self.from_right.size - 1 - index
+        for number, (sums, low, high) in enumerate(searches):
+            chosen = choice == number
+            previous[chosen] = _first_reaching(sums, low[chosen], high[chosen], place[chosen])
+        previous[choice == 2] = self.from_right.size - 1 - previous[choice == 2]
         return previous
 
 
