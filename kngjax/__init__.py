@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kngjax.mechanisms import KNG as KNG
     from kngjax.mechanisms import ExponentialMechanism as ExponentialMechanism
     from kngjax.mechanisms import KNormMechanism as KNormMechanism
+    from kngjax.mechanisms import PrivateQuantile as PrivateQuantile
     from kngjax.norms import L1 as L1
     from kngjax.norms import L2 as L2
     from kngjax.norms import Ellipsoid as Ellipsoid
@@ -78,7 +79,7 @@ _ROOMS = {
     "kngjax.sensitivity": ("Sensitivity", "sensitivity_set"),
     "kngjax.sensitivity_sets": ("SensitivitySet",),
     "kngjax.accounting.guarantees": ("Adjacency", "Guarantee"),
-    "kngjax.mechanisms": ("KNG", "ExponentialMechanism", "KNormMechanism"),
+    "kngjax.mechanisms": ("KNG", "ExponentialMechanism", "KNormMechanism", "PrivateQuantile"),
     "kngjax.samplers": (
         "Exact",
         "LineGibbs",

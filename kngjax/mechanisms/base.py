@@ -240,6 +240,7 @@ def required(name: str, value: Any) -> Any:
         return value
     reasons = {
         "loss": "loss is missing: give, for instance, QuantileLoss(tau=0.5)",
+        "tau": "tau is missing: give the quantile's level, like 0.5, or a list of levels in increasing order",
         "bounds": "bounds are missing: the proof needs public bounds of one record, Bounds(x=(lower, upper), ...)",
         "domain": (
             "domain is missing: over all of R^d the density need not be integrable (the gradient norm of a quantile, "
