@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kngjax.domains import Box as Box
     from kngjax.domains import L1Ball as L1Ball
     from kngjax.domains import L2Ball as L2Ball
+    from kngjax.features import FeatureHull as FeatureHull
     from kngjax.losses import GeometricMedianLoss as GeometricMedianLoss
     from kngjax.losses import HuberLoss as HuberLoss
     from kngjax.losses import LogisticLoss as LogisticLoss
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from kngjax.norms import LInf as LInf
     from kngjax.norms import WeightedLInf as WeightedLInf
     from kngjax.norms import k_norm_noise as k_norm_noise
+    from kngjax.polytopes import Polytope as Polytope
     from kngjax.randomness import research_key as research_key
     from kngjax.randomness import secure_key as secure_key
     from kngjax.releases import Release as Release
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from kngjax.samplers import LineGibbs as LineGibbs
     from kngjax.samplers.run import draw as draw
     from kngjax.sensitivity import Sensitivity as Sensitivity
+    from kngjax.sensitivity import sensitivity_set as sensitivity_set
+    from kngjax.sensitivity_sets import SensitivitySet as SensitivitySet
 
 # Public names in reading order, by the room they live in. They are imported when first used, so that
 # `kngjax --help` loads no JAX.
@@ -67,9 +71,12 @@ _ROOMS = {
         "GeometricMedianLoss",
     ),
     "kngjax.data": ("Bounds",),
+    "kngjax.features": ("FeatureHull",),
     "kngjax.domains": ("Box", "L1Ball", "L2Ball", "BaseMeasure"),
     "kngjax.norms": ("L1", "L2", "LInf", "WeightedLInf", "Ellipsoid", "k_norm_noise"),
-    "kngjax.sensitivity": ("Sensitivity",),
+    "kngjax.polytopes": ("Polytope",),
+    "kngjax.sensitivity": ("Sensitivity", "sensitivity_set"),
+    "kngjax.sensitivity_sets": ("SensitivitySet",),
     "kngjax.accounting.guarantees": ("Adjacency", "Guarantee"),
     "kngjax.mechanisms": ("KNG", "ExponentialMechanism", "KNormMechanism"),
     "kngjax.samplers": (

@@ -36,7 +36,8 @@ UNPROVED_OF_CHAINS = (
 def describe(part: Any) -> Any:
     """A JSON-ready description of a part made of public settings: its type with its fields, arrays as lists."""
     if isinstance(part, eqx.Module):
-        fields = {field.name: describe(getattr(part, field.name)) for field in dataclasses.fields(part)}
+        declared = [field.name for field in dataclasses.fields(part) if not field.metadata.get("derived")]
+        fields = {name: describe(getattr(part, name)) for name in declared}
         return {"type": type(part).__name__, **fields}
     if isinstance(part, Distribution):
         names = part.gather_pytree_data_fields()
@@ -44,6 +45,8 @@ def describe(part: Any) -> Any:
         return {"type": type(part).__name__, **fields, "batch_shape": list(part.batch_shape)}
     if isinstance(part, jax.Array | np.ndarray | np.generic):
         return np.asarray(part).tolist()
+    if isinstance(part, tuple):
+        return [describe(item) for item in part]
     if part is None or isinstance(part, bool | int | float):
         return part
     return str(part)

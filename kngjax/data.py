@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from kngjax._arrays import Scalar, is_traced, parameter
 from kngjax._frames import to_array
+from kngjax.features import FeatureHull
 
 NOT_FINITE = (
     "the data contain missing, NaN or infinite values: impute or drop such records before the call, by a rule that "
@@ -29,12 +30,15 @@ class Bounds(eqx.Module):
     **Arguments:**
 
     - `x`: a pair (lower, upper) of scalars, which broadcast over the columns, or of arrays of shape (columns,).
-        None if there are no columns: the intercept is then the whole model.
+        None if there are no columns, the intercept being the whole model, or if `hull` says it all.
     - `y`: a pair of scalars, or None where the loss needs no bound on the response.
     - `intercept`: whether the model starts with a constant column of ones, which the data do not contain.
+    - `hull`: a polytope that contains the columns of every record, for columns that are functions of one another;
+        None if any point of the box may be a record. `x` then is by default the smallest box around it.
 
     Everything here is public. Bounds taken from the data, such as their minimum and maximum, void the guarantee.
-    Raises ValueError for bounds that are reversed, equal to zero on both sides, or not finite.
+    Raises ValueError for bounds that are reversed, equal to zero on both sides, or not finite, and for a hull that has
+    other columns or is centred outside of the box.
     """
 
     x_lower: Side | None
@@ -42,9 +46,11 @@ class Bounds(eqx.Module):
     y_lower: Scalar | None
     y_upper: Scalar | None
     intercept: bool = eqx.field(static=True)
+    hull: FeatureHull | None
 
-    def __init__(self, x: Any = None, y: Any = None, intercept: bool = True):
-        self.x_lower, self.x_upper = _pair("x", x)
+    def __init__(self, x: Any = None, y: Any = None, intercept: bool = True, hull: FeatureHull | None = None):
+        self.hull = hull
+        self.x_lower, self.x_upper = _pair("x", hull.box if x is None and hull is not None else x)
         self.y_lower, self.y_upper = _pair("y", y)
         self.intercept = bool(intercept)
 
@@ -53,14 +59,25 @@ class Bounds(eqx.Module):
             raise ValueError("with neither x nor an intercept there is nothing to estimate: give bounds for x")
         if any(side is not None and np.ndim(side) for side in (self.y_lower, self.y_upper)):
             raise ValueError("the bounds of y must be two scalars: (lower, upper)")
+        if self.hull is None or is_traced(self.x_lower, self.x_upper):
+            return
+        if (given := _columns(self.x_lower, self.x_upper)) not in (None, self.hull.columns):
+            raise ValueError(f"bounds.x is for {given} columns and the hull for {self.hull.columns}")
+        # What lies outside of the hull moves towards its centre, and may not leave the box on the way.
+        if not np.all((np.asarray(self.x_lower) < self.hull.centre) & (self.hull.centre < np.asarray(self.x_upper))):
+            raise ValueError(
+                f"the hull's centre {self.hull.centre} lies outside of the bounds of x: leave x out, and it is the "
+                "smallest box around the hull"
+            )
 
     @property
     def columns(self) -> int | None:
         """The number of columns of X, without the intercept; None if scalar bounds leave it open."""
+        if self.hull is not None:
+            return self.hull.columns
         if self.x_lower is None or self.x_upper is None:
             return 0
-        sizes = [np.shape(side)[-1] for side in (self.x_lower, self.x_upper) if np.ndim(side)]
-        return max(sizes, default=None)
+        return _columns(self.x_lower, self.x_upper)
 
     @property
     def dimension(self) -> int | None:
@@ -75,6 +92,21 @@ class Bounds(eqx.Module):
             return one, one
         lower, upper = (jnp.broadcast_to(side, (columns,)) for side in (self.x_lower, self.x_upper))
         return jnp.concatenate([one, lower]), jnp.concatenate([one, upper])
+
+    def feature_blocks(self, dimension: int) -> tuple[Any, ...]:
+        """Points of shapes (m, features of the block): the product of their hulls contains the d features of a record.
+
+        A block for each column of the box, or those of the hull; the intercept's single point comes first.
+        """
+        if self.hull is not None:
+            return (np.ones((1, 1)),) * self.intercept + self.hull.outer_blocks
+        lower, upper = self.features(dimension)
+        sides = [jnp.stack([lower[place], upper[place]])[:, None] for place in range(self.intercept, dimension)]
+        return (np.ones((1, 1)),) * self.intercept + tuple(sides)
+
+
+def _columns(*sides: Any) -> int | None:
+    return max((np.shape(side)[-1] for side in sides if np.ndim(side)), default=None)
 
 
 def _pair(name: str, pair: Any) -> tuple[Any, Any]:
@@ -146,13 +178,16 @@ def prepare(bounds: Bounds, X: Any, y: Any, *, has_response: bool = True) -> Rec
     - `y`: shape (n,): an array or a series of one of these. Private.
     - `has_response`: whether the model has one; y must be None otherwise.
 
-    Clipping acts on each record alone, so it cannot raise the sensitivity; it is silent, since how many records it
-    touched is private. Raises TypeError for what is not numbers, ValueError for empty data, NaN or infinities,
-    and shapes that do not fit the bounds or each other. No message contains a value of the data.
+    Clipping to the box, and then moving what is outside of the hull towards its centre until it is inside, act on each
+    record alone, so they cannot raise the sensitivity; they are silent, since how many records they touched is private.
+    Raises TypeError for what is not numbers, ValueError for empty data, NaN or infinities, and shapes that do not fit
+    the bounds or each other. No message contains a value of the data.
     """
     columns, response = _validated(bounds, X, y, has_response)
     if bounds.x_lower is not None:
         columns = np.clip(columns, np.asarray(bounds.x_lower), np.asarray(bounds.x_upper))
+    if bounds.hull is not None:
+        columns = bounds.hull.pulled(columns)
     if bounds.y_lower is not None and has_response:
         response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
     ones = np.ones((response.size, int(bounds.intercept)))
@@ -162,7 +197,7 @@ def prepare(bounds: Bounds, X: Any, y: Any, *, has_response: bool = True) -> Rec
 def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
     """The fraction of records outside the bounds, for each column of X and for y. Owner-only: not a private release.
 
-    Returns `{"x": shape (columns,), "y": float}`; raises as `prepare` does.
+    Returns `{"x": shape (columns,), "y": float}`, and with a hull also `"hull": float`; raises as `prepare` does.
     """
     columns, response = _validated(bounds, X, y)
     x, outside = np.zeros(columns.shape[1]), 0.0
@@ -170,7 +205,8 @@ def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
         x = np.mean((columns < np.asarray(bounds.x_lower)) | (columns > np.asarray(bounds.x_upper)), axis=0)
     if bounds.y_lower is not None and bounds.y_upper is not None:
         outside = float(np.mean((response < float(bounds.y_lower)) | (response > float(bounds.y_upper))))
-    return {"x": x, "y": outside}
+    beyond = {} if bounds.hull is None else {"hull": float(np.mean(bounds.hull.outside(columns)))}
+    return {"x": x, "y": outside, **beyond}
 
 
 def _validated(bounds: Bounds, X: Any, y: Any, has_response: bool = True) -> tuple[np.ndarray, np.ndarray]:

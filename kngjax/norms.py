@@ -7,6 +7,7 @@ set of possible gradient changes as its ball, which is why `WeightedLInf` is the
 import abc
 import itertools
 import math
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -15,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax._arrays import Matrix, Vector, is_traced, parameter
+from kngjax._hulls import checked_points, least_ellipsoid
 
 
 class AbstractNorm(eqx.Module):
@@ -216,6 +218,20 @@ class Ellipsoid(AbstractNorm):
         matrix = np.asarray(self.matrix)
         if not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix).min() <= 0:
             raise ValueError("the matrix of Ellipsoid must be symmetric and positive definite")
+
+    @staticmethod
+    def of(points: Any) -> "Ellipsoid":
+        """The norm of the ellipsoid of least volume that contains all these points and their negatives.
+
+        With the possible gradient changes as points Δ = 1, and like `Polytope` it does not depend on the basis of the
+        features, in any number of dimensions. The volume exceeds the least by a factor of at most (1 + 1e-9)^{d/2}.
+
+        **Arguments:** `points`: shape (m, d), public; a `SensitivitySet` will do. Raises ValueError for points in a
+        plane through 0.
+
+        Source: Todd and Yıldırım (2007), on Khachiyan's algorithm.
+        """
+        return Ellipsoid(least_ellipsoid(checked_points("points", points)))
 
     def _factor(self) -> Float[Array, "dimension dimension"]:
         return jnp.linalg.cholesky(jnp.asarray(self.matrix))

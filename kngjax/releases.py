@@ -16,7 +16,7 @@ from kngjax._arrays import float64
 from kngjax.certificate import Certificate
 from kngjax.data import Data
 from kngjax.diagnostics import Draws
-from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.randomness import require_typed_key, secure_key
 from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs
 from kngjax.samplers.base import AbstractIndependentSampler
@@ -64,7 +64,8 @@ def _read_only(value: np.ndarray) -> np.ndarray:
 def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
     """The sampler that serves this mechanism best, and why: a function of public facts alone."""
     loss, uniform = mechanism.loss, mechanism.domain.is_uniform
-    if loss.is_quadratic:
+    pointwise = isinstance(mechanism, KNG) and mechanism.pointwise_sensitivity
+    if loss.is_quadratic and (uniform or not pointwise):
         return Exact(), "Chosen because the squared loss can be drawn exactly by rejection."
     if loss.score_is_piecewise_constant and uniform and dimension == 1:
         return Exact(), "Chosen because with one coefficient the density is known segment by segment."

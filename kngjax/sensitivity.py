@@ -11,11 +11,15 @@ most
 For the mean a contribution is θ - x: exchanging one moves coordinate j by at most u_j - l_j, whatever θ. For the
 geometric median contributions are unit vectors, so a change lies in an l2 ball and not in a box.
 
+The box |v_j| ≤ w_j contains every change, and corners that no change reaches: s and x do not vary freely of each
+other, nor does the intercept. `kngjax.sensitivity_sets` lists the extreme points of the changes themselves, and
+`kngjax.pointwise` has w at one θ instead of over all of Θ.
+
 The functions here run on arrays and tracers alike; `Sensitivity` is their result in numbers and words.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -23,11 +27,21 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax import norms
-from kngjax._arrays import Vector
+from kngjax._arrays import Vector, float64
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data import Bounds
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, SquaredDistanceLoss
+from kngjax.sensitivity_sets import LARGEST_NUMBER, SensitivitySet, change_points, number_of_points
+
+
+@runtime_checkable
+class Reach(Protocol):
+    """What sensitivities ask of Θ."""
+
+    def linear_interval(self, lower: Any, upper: Any) -> tuple[Any, Any]:
+        """The smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,14 +60,14 @@ def response_interval(bounds: Bounds) -> Any:
     return None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
 
 
-def score_interval(loss: AbstractPredictorLoss, bounds: Bounds, domain: AbstractDomain, dimension: int) -> Any:
+def score_interval(loss: AbstractPredictorLoss, bounds: Bounds, domain: Reach, dimension: int) -> Any:
     """[a, b], which contains the score of every record within the bounds for every θ ∈ Θ."""
     lower, upper = bounds.features(dimension)
     return loss.score_interval(domain.linear_interval(lower, upper), response_interval(bounds))
 
 
 def gradient_changes(
-    loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, adjacency: Adjacency, dimension: int
+    loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
 ) -> Float[Array, " dimension"]:
     """w: by how much each coordinate of ∇ℓ_n can change between neighbouring data sets, shape (d,)."""
     lower, upper = bounds.features(dimension)
@@ -79,14 +93,14 @@ def _median_change(adjacency: Adjacency) -> float:
     return 2.0 if adjacency is Adjacency.REPLACE else 1.0
 
 
-def _differences(bounds: Bounds, domain: AbstractDomain, dimension: int) -> tuple[Array, Array]:
+def _differences(bounds: Bounds, domain: Reach, dimension: int) -> tuple[Array, Array]:
     """The smallest and the largest θ_j - x_j over Θ and the bounds, each of shape (d,)."""
     lower, upper = bounds.features(dimension)
     smallest, largest = jax.vmap(lambda axis: domain.linear_interval(axis, axis))(jnp.eye(dimension))
     return smallest - upper, largest - lower
 
 
-def _farthest(bounds: Bounds, domain: AbstractDomain, dimension: int) -> Array:
+def _farthest(bounds: Bounds, domain: Reach, dimension: int) -> Array:
     smallest, largest = _differences(bounds, domain, dimension)
     return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
 
@@ -96,21 +110,78 @@ def default_norm(loss: AbstractLoss, changes: Vector) -> norms.AbstractNorm:
     return norms.L2() if isinstance(loss, GeometricMedianLoss) else norms.WeightedLInf(changes)
 
 
-def gradient_sensitivity(
-    loss: AbstractLoss, changes: Vector, adjacency: Adjacency, norm: norms.AbstractNorm | None
-) -> Float[Array, ""]:
-    """Δ: no change of the gradient between neighbouring data sets is longer than this in the norm (None: the default).
+def sensitivity_points(
+    loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
+) -> Float[Array, "points dimension"] | None:
+    """Points whose hull with their negatives is that of all possible changes of ∇ℓ_n, shape (points, d).
 
-    **Arguments:** `changes`: w from `gradient_changes`.
+    None for medians, whose changes fill a ball, and if there are more than `kngjax.sensitivity_sets.LARGEST_NUMBER`:
+    their number doubles with every column.
     """
-    changes = jnp.asarray(changes)
+    if not isinstance(loss, AbstractPredictorLoss):
+        return None
+    blocks = bounds.feature_blocks(dimension)
+    if number_of_points(blocks, adjacency) > LARGEST_NUMBER:
+        return None
+    return change_points(blocks, score_interval(loss, bounds, domain, dimension), adjacency)
+
+
+def gradient_sensitivity(
+    loss: AbstractLoss,
+    bounds: Bounds,
+    domain: Reach,
+    adjacency: Adjacency,
+    norm: norms.AbstractNorm | None,
+    dimension: int,
+) -> Float[Array, ""]:
+    """Δ: sup ‖∇ℓ_n(θ; D) - ∇ℓ_n(θ; D')‖ over neighbours, or an upper bound of it, in the norm (None: the default).
+
+    A norm is convex, so it is largest at one of the `sensitivity_points`; where they are too many it is bounded over
+    the box |v_j| ≤ w_j of `gradient_changes`.
+    """
     if isinstance(loss, GeometricMedianLoss):
-        return _median_change(adjacency) * (norm or norms.L2()).largest_over_l2_ball(changes.shape[0])
+        return _median_change(adjacency) * (norm or norms.L2()).largest_over_l2_ball(dimension)
+    changes = gradient_changes(loss, bounds, domain, adjacency, dimension)
     if norm is None:
         # 1 by the definition of the norm, which needs finite changes.
         return jnp.where(jnp.all(jnp.isfinite(changes) & (changes > 0)), 1.0, jnp.inf)
-    # Every possible change lies in the box |v_j| ≤ w_j.
-    return norm.largest_over_box(changes)
+    over_box = norm.largest_over_box(changes)
+    points = sensitivity_points(loss, bounds, domain, adjacency, dimension)
+    return over_box if points is None else jnp.minimum(over_box, jnp.max(jax.vmap(norm)(points)))
+
+
+def sensitivity_set(
+    loss: AbstractLoss,
+    bounds: Bounds,
+    domain: AbstractDomain,
+    adjacency: Adjacency | str,
+    dimension: int | None = None,
+) -> SensitivitySet:
+    """The set of all possible changes of ∇ℓ_n between neighbouring data sets, for norms that are made to fit it.
+
+    **Arguments:** as for `KNG`, all public. `dimension`: d with the intercept, where scalar bounds leave it open.
+
+    Raises ValueError for an open dimension, for changes without limit, and where the set has too many vertices.
+    """
+    parsed = Adjacency.parse(adjacency)
+    dimension = dimension or bounds.dimension or domain.dimension
+    if dimension is None:
+        raise ValueError("scalar bounds leave the number of coefficients open: pass dimension (intercept included)")
+    if loss.needs_response_bounds and bounds.y_lower is None:
+        raise ValueError(f"{type(loss).__name__} needs public bounds of the response, Bounds(..., y=(lower, upper))")
+    if not isinstance(loss, AbstractPredictorLoss):
+        raise ValueError(
+            f"the changes of {type(loss).__name__} are a box (mean) or a Euclidean ball (median), for which norm=None "
+            "takes the norm that fits best"
+        )
+    with float64():
+        points = sensitivity_points(loss, bounds, domain, parsed, dimension)
+        if points is None:
+            raise ValueError(
+                f"the changes of {dimension} coefficients have more than {LARGEST_NUMBER} extreme points: take the "
+                "weighted l_inf norm of the box around them, norm=None, or declare a tighter Bounds(..., hull=...)"
+            )
+        return SensitivitySet(np.array(points), parsed)
 
 
 def value_sensitivity(
@@ -165,8 +236,18 @@ def explain_gradient_sensitivity(
     most = "w_j = M_j - m_j" if exchange else "w_j = max(|m_j|, |M_j|)"
     return (
         f"one record's gradient is s*x with the score s in [{first:.6g}, {last:.6g}], so its coordinate j lies in "
-        f"[m_j, M_j] by the bounds of x; {event} coordinate j of the gradient by at most {most}: {widths}. {in_norm}"
+        f"[m_j, M_j] by the bounds of x; {event} coordinate j of the gradient by at most {most}: {widths}. "
+        f"{in_norm}{_by_points(loss, bounds, adjacency, norm, len(changes))}"
     )
+
+
+def _by_points(
+    loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency, norm: norms.AbstractNorm, dimension: int
+) -> str:
+    number = number_of_points(bounds.feature_blocks(dimension), adjacency)
+    if isinstance(norm, norms.WeightedLInf) or number > LARGEST_NUMBER:
+        return ""
+    return f" It is the longest of the {number} points whose hull is that of all changes."
 
 
 def explain_mean_sensitivity(norm: norms.AbstractNorm, changes: np.ndarray, value: float) -> str:

@@ -9,6 +9,7 @@ from kngjax.data import Data
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss, GeometricMedianLoss
 from kngjax.norms import AbstractNorm
+from kngjax.pointwise import PointwiseSensitivity
 
 
 class Target(eqx.Module):
@@ -20,6 +21,7 @@ class Target(eqx.Module):
     - `domain`: Θ with its base measure ν.
     - `norm`: the score is ‖∇ℓ_n(θ; D)‖_K in this norm, or ℓ_n(θ; D) itself if it is None.
     - `rate`: c = ε/(2Δ), in units of 1/score.
+    - `pointwise`: where Δ depends on θ, how the score does; on a bounded Θ it is then never below ‖∇ℓ_n(θ; D)‖_K.
     """
 
     loss: AbstractLoss
@@ -27,6 +29,7 @@ class Target(eqx.Module):
     domain: AbstractDomain
     norm: AbstractNorm | None
     rate: Scalar
+    pointwise: PointwiseSensitivity | None = None
 
     @property
     def dimension(self) -> int:
@@ -47,7 +50,20 @@ class Target(eqx.Module):
         """The score from what the loss carries of θ."""
         if self.norm is None:
             return self.loss.value_from(carry, theta, self.data)
-        return self.norm(self.loss.gradient_from(carry, self.data))
+        return self.score_of(self.loss.gradient_from(carry, self.data), theta)
+
+    def score_of(self, gradient: Vector, theta: Vector) -> Float[Array, ""]:
+        """The score of KNG from the gradient at θ."""
+        assert self.norm is not None
+        return self.norm(gradient) if self.pointwise is None else self.pointwise.score(gradient, theta)
+
+    def limit_law_at(self, theta: Vector) -> tuple[AbstractNorm, Array]:
+        """The norm and the rate of the K-norm law that KNG's gradient has about θ."""
+        assert self.norm is not None
+        if self.pointwise is None:
+            return self.norm, jnp.asarray(self.rate)
+        norm, factor = self.pointwise.law_at(theta)
+        return norm, self.rate * factor
 
     def score(self, theta: Vector) -> Float[Array, ""]:
         """‖∇ℓ_n(θ; D)‖_K or ℓ_n(θ; D)."""

@@ -13,8 +13,8 @@ Everything in a `Design` is public and chosen before the data are seen; it maps 
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
@@ -22,6 +22,9 @@ from numpy.polynomial import Legendre, legendre
 from numpy.polynomial import Polynomial as PowerSeries
 
 from kngjax._frames import to_array
+
+if TYPE_CHECKING:
+    from kngjax.features import FeatureHull
 
 _HIGHEST_DEGREE = 8
 
@@ -207,6 +210,26 @@ class Design:
     def upper(self) -> np.ndarray:
         """The exact public maximum of each column of the matrix, shape (k,)."""
         return np.concatenate([term.bounds[1] for term in self.terms])
+
+    def hull(self, pieces: int = 4) -> "FeatureHull":
+        """A public polytope that contains the columns of every record, for `Bounds(..., hull=...)`.
+
+        Much less than the box from `lower` to `upper`: polynomials of a column lie on the image of the curve of its
+        powers, and of the 0/1 columns of a category one at most is 1.
+
+        **Arguments:** `pieces`: of each curve; more make it tighter, with more vertices. See `features.moment_curve`,
+        which raises ValueError above degree 6 unless there is one piece.
+        """
+        from kngjax.features import FeatureHull, moment_curve
+
+        blocks = []
+        for term in self.terms:
+            if isinstance(term, Categorical):
+                blocks.append(term.own_units)
+            else:
+                matrix = replace(term, lower=-1, upper=1).own_units
+                blocks.append(matrix[0] + moment_curve(term.degree, -1.0, 1.0, pieces) @ matrix[1:])
+        return FeatureHull(*blocks)
 
     @property
     def own_units_matrix(self) -> np.ndarray:

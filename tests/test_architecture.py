@@ -18,10 +18,10 @@ PACKAGE = ROOT / "kngjax"
 
 # Each room may import from its own floor and from those below.
 FLOORS = (
-    ("_arrays", "_frames", "_files", "_toml", "accounting", "norms", "randomness", "terms"),
-    ("_balls", "domains", "data"),
+    ("_arrays", "_frames", "_files", "_hulls", "_toml", "accounting", "norms", "randomness", "features", "terms"),
+    ("_balls", "domains", "data", "polytopes"),
     ("losses",),
-    ("sensitivity", "nonprivate"),
+    ("sensitivity_sets", "sensitivity", "pointwise", "nonprivate"),
     ("target",),
     ("mechanisms",),
 )

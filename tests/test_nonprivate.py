@@ -31,6 +31,74 @@ def test_quantile_regression_is_the_exact_minimiser(tau):
     np.testing.assert_allclose(fit.standard_errors, reference.bse, rtol=0.25)
 
 
+def many_records(design: str, num_records: int = 8_000) -> tuple[np.ndarray, np.ndarray]:
+    generator = np.random.default_rng(0)
+    x = np.column_stack([np.ones(num_records), generator.uniform(-1.0, 1.0, (num_records, 3))])
+    noise = generator.standard_normal(num_records)
+    if design == "normal":
+        return x, x.sum(axis=1) + noise
+    if design == "heavy tails":
+        return x, x.sum(axis=1) + generator.standard_cauchy(num_records)
+    if design == "half of the responses tied":
+        return x, np.maximum(x.sum(axis=1) + noise - 1.0, 0.0)
+    if design == "whole numbers":
+        return x, np.round(x.sum(axis=1) + noise)
+    if design == "a column of five rows":
+        x[:, 3] = np.arange(num_records) < 5
+        return x, x.sum(axis=1) + noise
+    assert design == "spread that grows along sorted rows"
+    x = x[np.argsort(x[:, 1])]
+    return x, x.sum(axis=1) + noise * np.exp(2.0 * x[:, 1])
+
+
+DESIGNS = [
+    "normal",
+    "heavy tails",
+    "half of the responses tied",
+    "whole numbers",
+    "a column of five rows",
+    "spread that grows along sorted rows",
+]
+
+
+@pytest.mark.parametrize("tau", [0.05, 0.5, 0.9])
+@pytest.mark.parametrize("design", DESIGNS)
+def test_quantile_regression_of_many_records_is_exact(design, tau):
+    x, y = many_records(design)
+    theta = nonprivate.minimiser(kng.QuantileLoss(tau), data_room.Records(x, y))
+    residuals = y - x @ theta
+    # θ is a minimiser if and only if 0 is a subgradient: each row on the plane may choose its score from [-τ, 1-τ].
+    tied = np.abs(residuals) < 1e-9
+    slope = np.where(residuals[~tied] < 0, 1.0 - tau, -tau) @ x[~tied]
+    zeros = np.zeros(tied.sum())
+    chosen = scipy.optimize.linprog(zeros, A_eq=x[tied].T, b_eq=-slope, bounds=(-tau, 1.0 - tau))
+    assert chosen.success
+    np.testing.assert_allclose(chosen.x @ x[tied], -slope, atol=1e-5)
+    # The linear programme of all rows finds no smaller loss.
+    whole = nonprivate._linear_programme(x, y, np.ones(len(y)), tau)
+    losses = [float(kng.QuantileLoss(tau).value(point, data_room.Records(x, y))) for point in (theta, whole)]
+    np.testing.assert_allclose(*losses, rtol=1e-12)
+
+
+def test_quantile_regression_of_many_records_bears_responses_of_any_size():
+    x, y = many_records("normal")
+    expected = nonprivate.minimiser(kng.QuantileLoss(0.5), data_room.Records(x, np.append(y[1:], 1e3)))
+    theta = nonprivate.minimiser(kng.QuantileLoss(0.5), data_room.Records(x, np.append(y[1:], 1.7e308)))
+    np.testing.assert_allclose(theta, expected, rtol=1e-9)
+    constant = nonprivate.minimiser(kng.QuantileLoss(0.5), data_room.Records(x, np.ones_like(y)))
+    np.testing.assert_allclose(constant, [1.0, 0.0, 0.0, 0.0], atol=1e-9)
+
+
+def test_quantile_regression_of_many_records_solves_small_programmes(monkeypatch):
+    sizes, solve = [], nonprivate._linear_programme
+    monkeypatch.setattr(nonprivate, "_linear_programme", lambda x, *rest: (sizes.append(len(x)), solve(x, *rest))[1])
+    x, y = many_records("normal", 100_000)
+    theta = nonprivate.minimiser(kng.QuantileLoss(0.5), data_room.Records(x, y))
+    assert len(sizes) > 1
+    assert sum(sizes) < 30_000
+    np.testing.assert_allclose(theta, 1.0, atol=0.05)
+
+
 def test_least_squares_with_robust_standard_errors():
     fit, x, y = fitted(kng.SquaredLoss(), "squared", (-10.0, 10.0))
     reference = sm.OLS(y, x).fit(cov_type="HC0")

@@ -14,16 +14,19 @@ from kngjax.norms import k_norm_log_mass, k_norm_noise
 from tests.goodness_of_fit import assert_cell_frequencies, assert_same_law, assert_two_samples_agree
 
 DIMENSIONS = (1, 2, 5)
-NAMES = ("L1", "L2", "LInf", "WeightedLInf", "Ellipsoid")
+NAMES = ("L1", "L2", "LInf", "WeightedLInf", "Ellipsoid", "Polytope")
 WEIGHTS = np.array([0.5, 2.0, 1.0, 3.0, 0.7])
 _ROOT = np.random.default_rng(11).normal(size=(5, 5))
 MATRIX = _ROOT @ _ROOT.T + 0.5 * np.eye(5)
+FACETS = np.concatenate([np.eye(5), 0.7 * np.random.default_rng(13).normal(size=(4, 5))])
 
 every_norm = pytest.mark.parametrize("name", NAMES)
 every_dimension = pytest.mark.parametrize("dimension", DIMENSIONS)
 
 
 def build(name, dimension):
+    if name == "Polytope":
+        return kng.Polytope(facets=FACETS[:, :dimension])
     parameters = {"WeightedLInf": (WEIGHTS[:dimension],), "Ellipsoid": (MATRIX[:dimension, :dimension],)}
     return getattr(kng, name)(*parameters.get(name, ()))
 
@@ -37,6 +40,7 @@ def lengths(name, vectors):
         "LInf": lambda: np.abs(vectors).max(-1),
         "WeightedLInf": lambda: (np.abs(vectors) / WEIGHTS[:dimension]).max(-1),
         "Ellipsoid": lambda: np.sqrt(np.einsum("...i,ij,...j", vectors, MATRIX[:dimension, :dimension], vectors)),
+        "Polytope": lambda: np.abs(vectors @ FACETS[:, :dimension].T).max(-1),
     }[name]()
 
 
@@ -46,7 +50,15 @@ def half_widths(name, dimension):
         return WEIGHTS[:dimension]
     if name == "Ellipsoid":
         return np.sqrt(np.diagonal(np.linalg.inv(MATRIX[:dimension, :dimension])))
+    if name == "Polytope":
+        return np.array([largest_product_over_the_polytope(axis) for axis in np.eye(dimension)])
     return np.ones(dimension)
+
+
+def largest_product_over_the_polytope(vector):
+    rows = FACETS[:, : len(vector)]
+    ones = np.ones(2 * len(rows))
+    return -optimize.linprog(-vector, A_ub=np.concatenate([rows, -rows]), b_ub=ones, bounds=(None, None)).fun
 
 
 def uniform_by_rejection(name, dimension, number, random):
@@ -80,6 +92,8 @@ def test_the_dual_norm_is_the_largest_product_over_the_ball(name, dimension):
         elif name in ("LInf", "WeightedLInf"):
             widths = half_widths(name, dimension)
             largest = -optimize.linprog(-vector, bounds=np.stack([-widths, widths], 1)).fun
+        elif name == "Polytope":
+            largest = largest_product_over_the_polytope(vector)
         else:
             inside = {"type": "ineq", "fun": lambda u: 1.0 - lengths(name, u) ** 2}
             result = optimize.minimize(
@@ -139,6 +153,10 @@ def test_volume_and_mass_in_the_plane_by_quadrature(name):
             return lengths(name, np.array([np.cos(angle), np.sin(angle)])) ** -power
 
         kinks = np.linspace(0.0, 2.0 * np.pi, 9)
+        if name == "Polytope":
+            vertices = np.asarray(norm.vertices)
+            angles = np.arctan2(vertices[:, 1], vertices[:, 0])
+            kinks = np.unique(np.concatenate([angles % (2.0 * np.pi), (angles + np.pi) % (2.0 * np.pi), kinks]))
         return sum(integrate.quad(integrand, *pair, epsabs=1e-11)[0] for pair in itertools.pairwise(kinks))
 
     # In polar coordinates ∫∫ exp(-rate·r‖e‖) r dr dφ = ∫ (rate·‖e‖)^(-2) dφ, and the volume is half of it at rate 1.
@@ -178,7 +196,7 @@ def test_shapes_and_batches(name):
 
 
 def test_dimensions_that_parameters_fix():
-    assert [build(name, 5).dimension for name in NAMES] == [None, None, None, 5, 5]
+    assert [build(name, 5).dimension for name in NAMES] == [None, None, None, 5, 5, 5]
 
 
 @pytest.mark.parametrize("weights", [[1.0, 0.0], [1.0, -2.0], [1.0, np.nan]])

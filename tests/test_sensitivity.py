@@ -29,6 +29,7 @@ LOSSES = {
     "squared": (kng.SquaredLoss(), (-1.0, 2.0), (-9.0, 9.0)),
     "poisson": (kng.PoissonLoss(), (0.0, 3.0), (0.0, 9.0)),
 }
+SOME_LOSSES = ("quantile-0.5", "quantile-0.9", "huber", "logistic", "squared")
 DOMAINS = {
     "box": kng.Box(np.array([-1.0, 0.0, -2.0]), np.array([1.0, 1.5, 0.5])),
     "l1": kng.L1Ball(1.5),
@@ -36,6 +37,8 @@ DOMAINS = {
 }
 # Columns on both sides of 0, on one side, and away from it.
 LOPSIDED = (np.array([-1.0, 0.5]), np.array([2.0, 3.0]))
+# A triangle of columns, in none of whose corners of the box around it a record can be.
+TRIANGLE = kng.FeatureHull([[-1.0, 0.5], [2.0, 1.0], [0.0, 3.0]])
 # Longest where the signs of neighbouring coordinates differ, so not at w itself.
 SKEW = np.array([[1.0, -0.6, 0.3], [-0.6, 2.0, -0.4], [0.3, -0.4, 0.5]])
 
@@ -44,6 +47,9 @@ def attacking_records(random, loss_name, bounds, dimension, shape):
     """Designs (*shape, d) and responses (*shape,) after the clipping of `prepare`: half at corners, half anywhere."""
     lower, upper = (np.asarray(side) for side in bounds.features(dimension))
     corner = np.where(random.random((*shape, dimension)) < 0.5, lower, upper)
+    if bounds.hull is not None:
+        vertices = bounds.hull.vertices
+        corner[..., int(bounds.intercept) :] = vertices[random.integers(len(vertices), size=shape)]
     anywhere = random.uniform(lower, upper, corner.shape)
     x = np.where(random.random((*shape, 1)) < 0.7, corner, anywhere)
     extremes = np.asarray(LOSSES[loss_name][2])
@@ -71,7 +77,21 @@ def attacking_parameters(random, domain, dimension, count):
 
 def mechanism_for(loss_name, domain, adjacency, features=LOPSIDED, norm=None, loss=None):
     declared, y, _ = LOSSES[loss_name]
-    return kng.KNG(declared if loss is None else loss, kng.Bounds(x=features, y=y), domain, 1.0, adjacency, norm)
+    kind = "hull" if isinstance(features, kng.FeatureHull) else "x"
+    bounds = kng.Bounds(y=y, **{kind: features})
+    return kng.KNG(declared if loss is None else loss, bounds, domain, 1.0, adjacency, norm)
+
+
+def fitted_norms(mechanism, dimension):
+    """The norms that are made to fit a mechanism's possible gradient changes."""
+    changes = kng.sensitivity_set(
+        mechanism.loss, mechanism.bounds, mechanism.domain, mechanism.adjacency, dimension=dimension
+    )
+    return (
+        changes.hull(),
+        changes.ellipsoid(),
+        kng.Polytope(facets=np.random.default_rng(5).normal(size=(6, dimension))),
+    )
 
 
 def gradient_changes_found(mechanism, loss_name, dimension, seed=0):
@@ -152,6 +172,25 @@ def test_no_gradient_change_exceeds_the_sensitivity_in_any_norm(name, domain, ad
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("features", [LOPSIDED, TRIANGLE], ids=["box", "triangle"])
+@pytest.mark.parametrize("name", SOME_LOSSES)
+def test_no_gradient_change_exceeds_the_sensitivity_in_fitted_norms(name, features, adjacency):
+    plain = mechanism_for(name, DOMAINS["l1"], adjacency, features)
+    changes = gradient_changes_found(plain, name, 3)
+    hull, ellipsoid, _ = fitted = fitted_norms(plain, 3)
+    for norm in (*fitted, kng.L1(), kng.L2(), kng.LInf()):
+        mechanism = mechanism_for(name, DOMAINS["l1"], adjacency, features, norm=norm)
+        sensitivity = mechanism.sensitivity_for(3).value
+        largest = float(jnp.max(jax.vmap(norm)(changes)))
+        assert largest <= sensitivity * (1.0 + 1e-9), (norm, largest, sensitivity)
+        # The scores of the others reach the ends of their intervals for few x and θ together, or only in the limit.
+        least = 0.99 if name.startswith("quantile") or name == "huber" else 0.5
+        assert largest >= least * sensitivity, (norm, largest, sensitivity)
+        if norm in (hull, ellipsoid):
+            np.testing.assert_allclose(sensitivity, 1.0, rtol=1e-9)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("features", [(-1.0, 1.0), (0.0, 1.0)])
 @pytest.mark.parametrize("name", [f"quantile-{tau}" for tau in TAUS] + ["huber", "smoothed-quantile"])
 def test_the_default_norm_has_sensitivity_one_and_attains_it(name, features, adjacency):
@@ -201,6 +240,9 @@ def test_a_declaration_half_as_large_would_be_caught(name, adjacency):
     changes = gradient_changes_found(mechanism, name, 2)
     largest = float(jnp.max(jax.vmap(mechanism.score_norm(2))(changes)))
     assert largest > 1.5 * mechanism.sensitivity_for(2).value
+    for norm in fitted_norms(mechanism, 2) if name in SOME_LOSSES else ():
+        fitted = mechanism_for(name, kng.L1Ball(1.5), adjacency, (-1.0, 1.0), norm=norm, loss=loss)
+        assert float(jnp.max(jax.vmap(norm)(changes))) > 1.1 * fitted.sensitivity_for(2).value
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -242,12 +284,12 @@ def test_constants_of_quantile_regression_by_hand(tau):
     np.testing.assert_allclose(value(kng.LInf(), "replace", None, dimension=1), 1.0)
     by_hand = max(3.0 * tau, 1.0 - tau) + max(3.0 * (1.0 - tau), tau)
     np.testing.assert_allclose(value(kng.LInf(), "replace", (-3.0, 1.0), dimension=1, intercept=False), by_hand)
-    # w = (1, 2·larger): the intercept's score moves by 1, whatever τ.
-    np.testing.assert_allclose(value(kng.L1(), "replace", (-1.0, 1.0)), 1.0 + 2.0 * larger)
-    np.testing.assert_allclose(value(kng.L2(), "replace", (-1.0, 1.0)), np.hypot(1.0, 2.0 * larger))
+    # w = (1, 2·larger), but the changes are ±(1, v) with |v| ≤ 1 where the scores differ, and ±(0, v) with
+    # |v| ≤ 2·larger where they are the same.
+    np.testing.assert_allclose(value(kng.L1(), "replace", (-1.0, 1.0)), 2.0)
+    np.testing.assert_allclose(value(kng.L2(), "replace", (-1.0, 1.0)), max(np.sqrt(2.0), 2.0 * larger))
     ellipsoid = kng.Ellipsoid(np.array([[1.0, -0.6], [-0.6, 1.0]]))
-    by_hand = np.sqrt(1.0 + 4.0 * larger**2 + 2.0 * 0.6 * 2.0 * larger)
-    np.testing.assert_allclose(value(ellipsoid, "replace", (-1.0, 1.0)), by_hand)
+    np.testing.assert_allclose(value(ellipsoid, "replace", (-1.0, 1.0)), max(np.sqrt(3.2), 2.0 * larger))
     np.testing.assert_allclose(value(kng.WeightedLInf(np.array([0.1, 1.0])), "replace", (-1.0, 1.0)), 10.0)
     assert value(None, "replace", (-1.0, 1.0)) == value(None, "add_remove", (0.0, 1.0)) == 1.0
 

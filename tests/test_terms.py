@@ -2,6 +2,8 @@
 
 import ast
 import decimal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -364,7 +366,13 @@ def test_terms_are_values(design):
 
 
 def test_the_module_is_plain_numpy():
+    """But for the polytope that a design gives, in whose own module JAX is."""
     tree = ast.parse(Path(terms.__file__).read_text(encoding="utf-8"))
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert not {name for name in imported if name.split(".")[0] in ("jax", "equinox", "kngjax")} - {"kngjax._frames"}
+    foreign = {name for name in imported if name.split(".")[0] in ("jax", "equinox", "kngjax")}
+    assert foreign == {"kngjax._frames", "kngjax.features"}
+    program = "import sys, kngjax.terms; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+    assert "kngjax.terms" in loaded
+    assert not {"jax", "equinox", "scipy", "kngjax.features"} & set(loaded)

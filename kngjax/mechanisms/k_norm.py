@@ -87,8 +87,7 @@ class KNormMechanism(AbstractDirectMechanism):
         return Guarantee.pure(float(self.epsilon), self.adjacency)
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
-        lower, upper = self.bounds.features(dimension)
-        return room.mean_changes(lower, upper)
+        return room.mean_changes(*self.bounds.features(dimension))
 
     def score_norm(self, dimension: int) -> AbstractNorm:
         """The norm of the noise."""
@@ -96,7 +95,8 @@ class KNormMechanism(AbstractDirectMechanism):
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         """Δ of Σx; runs under jit."""
-        return room.gradient_sensitivity(self.loss, self._changes(dimension), self.adjacency, self.norm)
+        changes = self._changes(dimension)
+        return self.score_norm(dimension).largest_over_box(changes)
 
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:
         """Δ of Σx, with its derivation."""

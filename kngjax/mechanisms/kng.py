@@ -1,19 +1,22 @@
 """The K-norm gradient mechanism (Reimherr and Awan 2019, Theorem 3.1)."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from kngjax import pointwise
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, float64
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.data import Bounds
+from kngjax.data import Bounds, Data
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism, checked_epsilon, required
 from kngjax.norms import AbstractNorm
+from kngjax.target import Target
 
 
 class KNG(AbstractDensityMechanism):
@@ -31,7 +34,12 @@ class KNG(AbstractDensityMechanism):
     - `epsilon`: ε in nats, positive, at most 100 unless `allow_large_epsilon`.
     - `adjacency`: "replace" or "add_remove". Required.
     - `norm`: ‖·‖_K; None means the weighted l_inf norm whose unit ball is the box of possible gradient changes, for
-        which Δ = 1. It is never worse than plain l_inf.
+        which Δ = 1. It is never worse than plain l_inf. For the geometric median it is the l2 norm. The norm of the
+        least ball for which Δ = 1 is `sensitivity_set(loss, bounds, domain, adjacency).hull()`, for up to six
+        coefficients.
+    - `pointwise_sensitivity`: whether Δ may depend on θ, for losses whose score is bounded at each θ only (squared,
+        Poisson; the mean under add_remove): f(θ) ∝ exp(-(ε/2)·max_j |∇_j ℓ_n|/w_j(θ)) ν(θ). Less noise where Θ is
+        wide, and Θ may be unbounded with a proper ν (Reimherr and Awan 2019, Remark 4.2).
 
     Raises ValueError where a proof would fail: no domain, no bounds that the loss needs, an infinite sensitivity.
     """
@@ -42,6 +50,7 @@ class KNG(AbstractDensityMechanism):
     epsilon: Scalar
     adjacency: Adjacency = eqx.field(static=True)
     norm: AbstractNorm | None
+    pointwise_sensitivity: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -52,6 +61,7 @@ class KNG(AbstractDensityMechanism):
         adjacency: str | Adjacency | None = None,
         norm: AbstractNorm | None = None,
         *,
+        pointwise_sensitivity: bool = False,
         allow_large_epsilon: bool = False,
     ):
         self.loss = required("loss", loss)
@@ -60,20 +70,47 @@ class KNG(AbstractDensityMechanism):
         self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
         self.adjacency = Adjacency.parse(adjacency)
         self.norm = norm
+        self.pointwise_sensitivity = pointwise_sensitivity
 
     def __check_init__(self):
+        if self.pointwise_sensitivity and not pointwise.depends_on_theta(self.loss, self.adjacency):
+            raise ValueError(
+                f"the sensitivity of {type(self.loss).__name__} is the same for every theta: leave "
+                "pointwise_sensitivity out"
+            )
         self._check()
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
-        return room.gradient_changes(self.loss, self.bounds, self.domain, self.adjacency, dimension)
+        return room.gradient_changes(self.loss, self.bounds, self._reach(dimension), self.adjacency, dimension)
+
+    def _reach(self, dimension: int) -> room.Reach:
+        """Θ, or one point of it where there is no bound over all of R^d and a scale is all that is needed."""
+        if self.pointwise_sensitivity and not self.domain.is_uniform:
+            return pointwise.Point(self.domain.interior_point(dimension))
+        return self.domain
+
+    def target(self, data: Data) -> Target:
+        target = super().target(data)
+        if not self.pointwise_sensitivity:
+            return target
+        reference = self.sensitivity_value(data.dimension)
+        score = pointwise.PointwiseSensitivity(self.loss, self.bounds, self.adjacency, self.norm, reference)
+        return dataclasses.replace(target, pointwise=score)
 
     def score_norm(self, dimension: int) -> AbstractNorm:
         return room.default_norm(self.loss, self._changes(dimension)) if self.norm is None else self.norm
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
-        return room.gradient_sensitivity(self.loss, self._changes(dimension), self.adjacency, self.norm)
+        if self.pointwise_sensitivity and self.norm is not None:
+            # Δ(θ) is taken over a box as well, so that it is nowhere above this.
+            return self.norm.largest_over_box(self._changes(dimension))
+        return room.gradient_sensitivity(
+            self.loss, self.bounds, self._reach(dimension), self.adjacency, self.norm, dimension
+        )
 
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+        if self.pointwise_sensitivity:
+            return room.Sensitivity(1.0, pointwise.explain_pointwise_sensitivity(self.norm, self.adjacency))
         with float64():
             changes, norm = np.asarray(self._changes(dimension)), self.score_norm(dimension)
             value = float(self.sensitivity_value(dimension))

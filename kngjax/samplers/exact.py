@@ -22,7 +22,8 @@ class Exact(AbstractIndependentSampler):
       θ = θ̂ + A^{-1}z with z from the K-norm density (Gaussian for the exponential mechanism), accepted if it lies in
       Θ; or θ from ν, accepted with probability exp(-c·(score - smallest score)). Both have a known log mass M, and
       acceptance is Z·e^(-M) with the same unknown Z, so the smaller M is the better envelope. Choosing it from the
-      data does not change the law of the draw.
+      data does not change the law of the draw. Where Δ depends on θ the first is accepted with probability
+      exp(-c·(score - ‖∇ℓ‖_K)), which is at most 1 because Δ(θ) is at most Δ.
     - One coefficient with the quantile loss: inversion of the piecewise exponential law along the line.
 
     How many proposals a draw took depends on the data: it must not be published.
@@ -42,6 +43,10 @@ class Exact(AbstractIndependentSampler):
             raise ValueError(
                 "Exact serves the squared loss, and the quantile loss with one coefficient on a uniform domain; use "
                 "LineGibbs for more coefficients of the quantile loss, CoordinateWalk or NUTS for smooth losses"
+            )
+        if target.pointwise is not None and not target.domain.is_uniform:
+            raise ValueError(
+                "Exact needs a bounded uniform domain where the sensitivity depends on theta: use EnsembleWalk or NUTS"
             )
 
     def draws(
@@ -97,6 +102,9 @@ def _quadratic_draws(
     batch = min(max(1024, 2 * num_draws), 65536)
     gram, moment = jnp.asarray(data.gram), jnp.asarray(data.moment)
 
+    def gradients(theta):
+        return theta @ gram - jnp.broadcast_to(moment, theta.shape)
+
     def from_inverse(key):
         if target.norm is None:
             noise = jax.random.normal(key, (batch, dimension)) / jnp.sqrt(target.rate)
@@ -106,15 +114,19 @@ def _quadratic_draws(
             noise = k_norm_noise(target.norm, key, target.rate, (batch,), dimension)
             steps = jax.scipy.linalg.cho_solve((envelopes.factor, True), noise.T).T
         theta = jnp.broadcast_to(envelopes.centre, steps.shape) + steps
-        return theta, jnp.where(jax.vmap(target.domain.contains)(theta), 0.0, -jnp.inf)
+        inside = jax.vmap(target.domain.contains)(theta)
+        if target.pointwise is None:
+            return theta, jnp.where(inside, 0.0, -jnp.inf)
+        assert target.norm is not None
+        excess = jax.vmap(target.score_of)(gradients(theta), theta) - jax.vmap(target.norm)(gradients(theta))
+        return theta, jnp.where(inside, -target.rate * excess, -jnp.inf)
 
     def from_base(key):
         theta = target.domain.draw(key, (batch,), dimension)
         if target.norm is None:
             scores = jax.vmap(lambda point: target.loss.value(point, data))(theta)
         else:
-            gradients = theta @ gram - jnp.broadcast_to(moment, theta.shape)
-            scores = jax.vmap(target.norm)(gradients)
+            scores = jax.vmap(target.score_of)(gradients(theta), theta)
         return theta, -target.rate * (scores - envelopes.smallest_score)
 
     def propose(search):

@@ -1,0 +1,149 @@
+"""Public polytopes that contain every record's features: for columns that are functions of one another.
+
+The powers (t, t², ...) of a column fill a curve and not a box, and of the 0/1 columns of a category one at most is 1.
+A box promises too little of them, and noise is added for records that cannot be. A `FeatureHull` is the promise that
+the features lie in a convex polytope; `kngjax.data.prepare` keeps it, record by record.
+"""
+
+import itertools
+import math
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from kngjax._arrays import is_traced
+from kngjax._hulls import checked_points, hull_about_zero
+
+Rows = Float[Array, "rows columns"] | Float[np.ndarray, "rows columns"]
+
+# By how much, relative to its size, the polytope that is enforced exceeds the declared one: rounding moves features
+# that lie on its boundary. The sensitivity is that of a polytope which exceeds it by as much again.
+SLACK = 1e-9
+_derived = {"derived": True}
+
+
+class FeatureHull(eqx.Module):
+    """The convex hull of public points, or a product of such hulls, that contains every record's features.
+
+    **Arguments:** `blocks`: for each block of columns, in their order and without the intercept, the vertices, shape
+    (m, columns of the block); for one column its lower and its upper bound will do. A record's features must lie in
+    the product of the blocks' hulls. Everything here is public.
+
+    Blocks are multiplied with `*`: `FeatureHull.powers(2, 0.0, 1.0) * FeatureHull([[0.0], [18.0]])`. Raises ValueError
+    for vertices in a plane, and beyond six columns a block unless there is one vertex more than columns.
+    """
+
+    blocks: tuple[Rows, ...]
+    centres: tuple[Rows, ...] = eqx.field(metadata=_derived)
+    facets: tuple[Rows, ...] = eqx.field(metadata=_derived)
+
+    def __init__(self, *blocks: Any):
+        if not blocks:
+            raise ValueError("a FeatureHull needs vertices, an array of shape (number, columns), for each block")
+        if is_traced(*blocks):
+            raise TypeError("a FeatureHull is made on the host, from numbers: make it outside of jit and pass it in")
+        vertices, centres, facets = [], [], []
+        for block in blocks:
+            points = checked_points("vertices", block)
+            centre = points.mean(axis=0, keepdims=True)
+            hull = hull_about_zero("vertices about their mean", points - centre)
+            vertices.append(np.unique(hull.vertices + centre, axis=0))
+            centres.append(centre)
+            facets.append(hull.facets)
+        self.blocks, self.centres, self.facets = tuple(vertices), tuple(centres), tuple(facets)
+
+    @classmethod
+    def powers(cls, degree: int, lower: float, upper: float, pieces: int = 4) -> "FeatureHull":
+        """A polytope around {(t, t², ..., t^degree) : lower ≤ t ≤ upper}, see `moment_curve`."""
+        return cls(moment_curve(degree, lower, upper, pieces))
+
+    @classmethod
+    def intervals(cls, lower: Any, upper: Any) -> "FeatureHull":
+        """The box lower ≤ x ≤ upper, a block for each column. **Arguments:** shapes (columns,)."""
+        sides = zip(np.atleast_1d(lower), np.atleast_1d(upper), strict=True)
+        return cls(*(np.array([[low], [high]]) for low, high in sides))
+
+    def __mul__(self, other: "FeatureHull") -> "FeatureHull":
+        return FeatureHull(*self.blocks, *other.blocks)
+
+    @property
+    def columns(self) -> int:
+        """The number of columns, without the intercept."""
+        return sum(block.shape[-1] for block in self.blocks)
+
+    @property
+    def vertices(self) -> Rows:
+        """The vertices of the product, shape (product of the blocks' numbers, columns)."""
+        return np.array([np.concatenate(rows) for rows in itertools.product(*self.blocks)])
+
+    @property
+    def centre(self) -> Float[np.ndarray, " columns"]:
+        """A public point inside, shape (columns,), towards which `pulled` moves what lies outside."""
+        return np.concatenate(self.centres, axis=-1)[0]
+
+    @property
+    def box(self) -> tuple[Float[np.ndarray, " columns"], Float[np.ndarray, " columns"]]:
+        """The smallest and the largest value of each column."""
+        lower = np.concatenate([block.min(axis=0) for block in self.blocks])
+        return lower, np.concatenate([block.max(axis=0) for block in self.blocks])
+
+    @property
+    def outer_blocks(self) -> tuple[Rows, ...]:
+        """The vertices that a sensitivity has to be computed from: of a polytope around the one that is enforced."""
+        pairs = zip(self.blocks, self.centres, strict=True)
+        return tuple(centre + (1.0 + 2.0 * SLACK) * (block - centre) for block, centre in pairs)
+
+    def outside(self, columns: Float[np.ndarray, "records columns"]) -> Bool[np.ndarray, " records"]:
+        """Which of the private rows, shape (n, columns), lie outside; for the data owner only."""
+        return np.any([lengths > 1.0 + SLACK for lengths, _, _ in self._lengths(columns)], axis=0)
+
+    def pulled(self, columns: Float[np.ndarray, "records columns"]) -> Float[np.ndarray, "records columns"]:
+        """Rows, shape (n, columns), each in the polytope: one outside moves towards the centre, block by block.
+
+        It maps every record by itself, so it cannot raise the sensitivity, and rows of the declared polytope stay.
+        """
+        blocks = []
+        for lengths, part, centre in self._lengths(columns):
+            moved = centre + (part - centre) / np.maximum(lengths, 1.0)[:, None]
+            blocks.append(np.where((lengths > 1.0 + SLACK)[:, None], moved, part))
+        return np.concatenate(blocks, axis=1)
+
+    def _lengths(self, columns: np.ndarray) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """For each block how far its rows are from the centre, 1 being the boundary, then the rows and the centre."""
+        starts = np.cumsum([block.shape[-1] for block in self.blocks])[:-1]
+        found = []
+        for part, centre, facets in zip(np.split(columns, starts, axis=1), self.centres, self.facets, strict=True):
+            # Column by column: a product of matrices may round a row by how many others there are.
+            steps, lengths = (part - centre).T, np.zeros(len(part))
+            for facet in facets:
+                reach = sum(slope * step for slope, step in zip(facet, steps, strict=True))
+                np.maximum(lengths, reach, out=lengths)
+            found.append((lengths, part, centre))
+        return found
+
+
+def moment_curve(degree: int, lower: float, upper: float, pieces: int = 4) -> Rows:
+    """Points whose hull contains (t, t², ..., t^degree) for every lower ≤ t ≤ upper, shape (m, degree).
+
+    On each of the `pieces` equal parts [α, β] the curve is a Bézier curve, Σ_i B_i(t) c_i with Bernstein polynomials
+    B_i ≥ 0 that sum to 1, and so in the hull of its control points c_i: coordinate k of c_i is the mean of the products
+    of k among the p numbers α (p - i times) and β (i times), p the degree. More pieces make a tighter hull with more
+    vertices.
+
+    **Arguments:** `degree`: p ≥ 1, at most 6 unless there is one piece. `lower`, `upper`, `pieces`: public.
+    """
+    if degree < 1 or pieces < 1 or not (lower < upper and math.isfinite(upper - lower)):
+        raise ValueError(
+            f"powers need degree ≥ 1, pieces ≥ 1 and finite lower < upper, got degree {degree}, pieces {pieces} and "
+            f"the range ({lower}, {upper})"
+        )
+    binomials = np.array([math.comb(degree, power) for power in range(1, degree + 1)], dtype=float)
+    points = []
+    for start, stop in itertools.pairwise(np.linspace(lower, upper, pieces + 1)):
+        for ends in range(degree + 1):
+            # The coefficients of Π_j (z + a_j) are the elementary symmetric polynomials of the numbers a_j.
+            symmetric = np.poly([-start] * (degree - ends) + [-stop] * ends)
+            points.append(symmetric[1:] / binomials)
+    return np.unique(points, axis=0)
