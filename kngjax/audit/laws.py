@@ -17,15 +17,21 @@ LogDensity = Callable[[Any, Any], Any]
 
 
 def outputs(mechanism: AbstractMechanism, dimension: int) -> AbstractDomain:
-    """Θ, or where there is none a box about the outputs: the bounds of y, or three times the bounds of a mean."""
+    """Θ, or where there is none a box about the outputs.
+
+    For quantiles of numbers the bounds of y; for a mean three times the bounds of x; for a regression, whose
+    coefficients then may be anything, [-10, 10].
+    """
     domain = getattr(mechanism, "domain", None)
     if domain is not None:
         return domain
     bounds = mechanism.bounds
-    if bounds.y_lower is not None:
+    if not mechanism.loss.has_response:
+        lower, upper = bounds.features(dimension)
+        return Box(2.0 * lower - upper, 2.0 * upper - lower)
+    if bounds.x_lower is None and bounds.y_lower is not None:
         return Box(bounds.y_lower, bounds.y_upper)
-    lower, upper = bounds.features(dimension)
-    return Box(2.0 * lower - upper, 2.0 * upper - lower)
+    return Box(-10.0, 10.0)
 
 
 def grid(domain: AbstractDomain, dimension: int, resolution: int) -> np.ndarray:
@@ -94,7 +100,7 @@ def _log_law(mechanism: AbstractMechanism, points: Array, data: Data, log_densit
     if isinstance(mechanism, AbstractDensityMechanism):
         return values - jax.scipy.special.logsumexp(values)
     has_atoms = log_density is None and points.shape[-1] == 1
-    return jnp.concatenate([values, mechanism.boundary_log_masses(data)]) if has_atoms else values
+    return jnp.concatenate([values, jnp.asarray(mechanism.boundary_log_masses(data))]) if has_atoms else values
 
 
 def _ends(mechanism: AbstractMechanism) -> tuple[Array, Array]:

@@ -96,8 +96,8 @@ def density_ratio(
         thousand times the reach of x'θ.
     - `num_records`: the values of n to search at. Ratios near ε need n·ε large, so that both laws concentrate.
     - `resolution`: grid points an axis over Θ, over `domain.widths` about its centre if it is unbounded, or where the
-        mechanism has no Θ over the bounds of the data (three times as wide for a mean). Default: 401 for d = 1, 41 for
-        d = 2.
+        mechanism has no Θ over the bounds of the data (three times as wide for a mean; [-10, 10] for regressions).
+        Default: 401 for d = 1, 41 for d = 2.
     - `num_steps`: steps of every climber at every n.
     - `seed`: of the search. The data are synthetic: nothing here is private.
     - `log_density`: a function (θ of shape (d,), data from `prepare`) -> log f up to a constant, under jit and vmap,

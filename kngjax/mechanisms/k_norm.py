@@ -1,6 +1,5 @@
 """The K-norm mechanism for means (Hardt and Talwar 2010): the mean plus K-norm noise, exactly."""
 
-import math
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -67,8 +66,11 @@ class KNormMechanism(AbstractDirectMechanism):
             return
         self._check_parts()
         with float64():
-            value = float(self.sensitivity_value(self.dimension or 1))
-        if not (math.isfinite(value) and value > 0):
+            changes = np.array(self._changes(self.dimension or 1))
+        moves = changes > 0
+        if not np.all(np.isfinite(changes)):
+            raise ValueError("the bounds of x are too far apart for float64: their difference is not finite")
+        if not (np.any(moves) if self.norm is not None else np.all(moves)):
             raise ValueError(
                 "a column of x has the same lower and upper bound, so its mean is public and the box of possible "
                 "changes has no volume: leave the column out, or name a norm"
