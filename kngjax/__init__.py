@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kngjax.mechanisms import KNG as KNG
     from kngjax.mechanisms import ExponentialMechanism as ExponentialMechanism
     from kngjax.mechanisms import KNormMechanism as KNormMechanism
+    from kngjax.mechanisms import ObjectivePerturbation as ObjectivePerturbation
     from kngjax.mechanisms import PrivateQuantile as PrivateQuantile
     from kngjax.norms import L1 as L1
     from kngjax.norms import L2 as L2
@@ -79,7 +80,13 @@ _ROOMS = {
     "kngjax.sensitivity": ("Sensitivity", "sensitivity_set"),
     "kngjax.sensitivity_sets": ("SensitivitySet",),
     "kngjax.accounting.guarantees": ("Adjacency", "Guarantee"),
-    "kngjax.mechanisms": ("KNG", "ExponentialMechanism", "KNormMechanism", "PrivateQuantile"),
+    "kngjax.mechanisms": (
+        "KNG",
+        "ExponentialMechanism",
+        "KNormMechanism",
+        "PrivateQuantile",
+        "ObjectivePerturbation",
+    ),
     "kngjax.samplers": (
         "Exact",
         "LineGibbs",

@@ -14,6 +14,8 @@ geometric median contributions are unit vectors, so a change lies in an l2 ball 
 A quantile of numbers is quantile regression with an intercept alone. Several together have a gradient of one coordinate
 a level, #{y ≤ θ_j} - nτ_j, whose total variation a record changes by little, whatever the number of levels.
 
+One record's Hessian is ρ''·xx', of rank one: its eigenvalue is at most λ, which objective perturbation rests on.
+
 The box |v_j| ≤ w_j contains every change, and corners that no change reaches: s and x do not vary freely of each
 other, nor does the intercept. `kngjax.sensitivity_sets` lists the extreme points of the changes themselves, and
 `kngjax.pointwise` has w at one θ instead of over all of Θ.
@@ -24,6 +26,7 @@ The functions here run on arrays and tracers alike; `Sensitivity` is their resul
 import dataclasses
 from typing import Any, Protocol, runtime_checkable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -45,6 +48,14 @@ class Reach(Protocol):
     def linear_interval(self, lower: Any, upper: Any) -> tuple[Any, Any]:
         """The smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper."""
         ...
+
+
+class Everywhere(eqx.Module):
+    """Θ = R^d, for losses whose facts hold for every x'θ."""
+
+    def linear_interval(self, lower: Any, upper: Any) -> tuple[Array, Array]:
+        """All real numbers."""
+        return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,6 +198,20 @@ def sensitivity_set(
         return SensitivitySet(np.array(points), parsed)
 
 
+def hessian_sensitivity(loss: AbstractPredictorLoss, bounds: Bounds, domain: Reach, dimension: int) -> Float[Array, ""]:
+    """λ = sup ρ''·sup ‖x‖_2²: the largest eigenvalue of one record's Hessian ρ''·xx' over Θ and the bounds."""
+    curvature = loss.curvature_bound(domain.linear_interval(*bounds.features(dimension)))
+    return jnp.asarray(curvature) * _longest_features(bounds, dimension)
+
+
+def _longest_features(bounds: Bounds, dimension: int) -> Float[Array, ""]:
+    """sup ‖x‖_2²: convex, so largest at vertices, block by block."""
+    return sum(
+        (jnp.max(jnp.sum(jnp.square(jnp.asarray(block)), axis=1)) for block in bounds.feature_blocks(dimension)),
+        start=jnp.zeros(()),
+    )
+
+
 def value_sensitivity(
     loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, adjacency: Adjacency, dimension: int
 ) -> Float[Array, ""]:
@@ -239,7 +264,7 @@ def joint_quantile_sensitivity(tau: Float[Any, " quantiles"], adjacency: Adjacen
 def explain_gradient_sensitivity(
     loss: AbstractLoss,
     bounds: Bounds,
-    domain: AbstractDomain,
+    domain: Reach,
     adjacency: Adjacency,
     norm: norms.AbstractNorm,
     changes: np.ndarray,
@@ -276,6 +301,16 @@ def _by_points(
     if isinstance(norm, norms.WeightedLInf) or number > LARGEST_NUMBER:
         return ""
     return f" It is the longest of the {number} points whose hull is that of all changes."
+
+
+def explain_hessian_sensitivity(loss: AbstractPredictorLoss, bounds: Bounds, domain: Reach, dimension: int) -> str:
+    """The derivation of λ in words; float64."""
+    longest = float(_longest_features(bounds, dimension))
+    value = float(hessian_sensitivity(loss, bounds, domain, dimension))
+    return (
+        f"One record's Hessian is c*x*x' with c in [0, {value / longest:.6g}] and |x|^2 at most {longest:.6g} by the "
+        f"bounds of x, so its only eigenvalue but 0 is at most lambda = {value:.6g}."
+    )
 
 
 def explain_mean_sensitivity(norm: norms.AbstractNorm, changes: np.ndarray, value: float) -> str:

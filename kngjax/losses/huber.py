@@ -40,6 +40,10 @@ class HuberLoss(AbstractResidualLoss):
     def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jnp.where(jnp.abs(response - predictor) <= self.k, 1.0, 0.0)
 
+    def curvature_bound(self, predictor: Interval) -> Number:
+        """1: ρ'' is 1 for |r| < k, 0 for |r| > k."""
+        return 1.0
+
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         return -jnp.asarray(self.k), jnp.asarray(self.k)
 
@@ -72,6 +76,10 @@ class PseudoHuberLoss(AbstractResidualLoss):
 
     def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return (1.0 + jnp.square((response - predictor) / self.k)) ** -1.5
+
+    def curvature_bound(self, predictor: Interval) -> Number:
+        """1: ρ'' = (1 + (r/k)²)^(-3/2) is largest at r = 0."""
+        return 1.0
 
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         return -jnp.asarray(self.k), jnp.asarray(self.k)

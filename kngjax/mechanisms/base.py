@@ -138,11 +138,13 @@ class AbstractDirectMechanism(AbstractMechanism):
     """A mechanism that draws from its own law directly: it needs no sampler.
 
     `method`: how, in words, for the certificate. `assumptions`: what its guarantee needs besides those of every
-    release. `runs_on_host`: whether `draws` computes in NumPy and cannot be compiled.
+    release. `runs_on_host`: whether `draws` computes in NumPy and cannot be compiled. `advice`: what to do if a draw
+    failed.
     """
 
     method: ClassVar[str]
     runs_on_host: ClassVar[bool] = False
+    advice: ClassVar[str] = "the draw failed, and nothing is released"
     assumptions: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
