@@ -64,7 +64,7 @@ class GradientSpace(AbstractIndependenceSampler):
         inside = jnp.all(jnp.isfinite(centre)) & domain.contains(centre)
         interior = evaluate(target, domain.interior_point(target.dimension))
         first = evaluate(target, jnp.where(inside, centre, interior.theta))
-        sound = jnp.all(jnp.isfinite(first.factor))
+        sound = jnp.all(jnp.isfinite(first.inverse_factor))
         first = jax.tree.map(lambda given, safe: jnp.where(sound, given, safe), first, interior)
         estimate = solve(target, first, jnp.zeros(target.dimension))
         return jax.tree.map(lambda best, safe: jnp.where(estimate.found, best, safe), estimate.point, interior)

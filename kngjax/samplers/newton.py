@@ -23,11 +23,11 @@ _SMALLEST_DAMPING = 1e-7
 
 
 class Point(NamedTuple):
-    """A point with ∇ℓ, shape (d,), and the Cholesky factor of ∇²ℓ, NaN where that is not positive definite."""
+    """A point with ∇ℓ, shape (d,), and L^{-1} with LL' = ∇²ℓ, NaN where that is not positive definite."""
 
     theta: Float[Array, " dimension"]
     gradient: Float[Array, " dimension"]
-    factor: Float[Array, "dimension dimension"]
+    inverse_factor: Float[Array, "dimension dimension"]
 
 
 class Solution(NamedTuple):
@@ -52,7 +52,7 @@ class _Iteration(NamedTuple):
 
 
 def evaluate(target: Target, theta: Vector) -> Point:
-    """∇ℓ and the factor of ∇²ℓ = Σ_i ρ''_i x_i x_i' at θ.
+    """∇ℓ and the inverse factor of ∇²ℓ = Σ_i ρ''_i x_i x_i' at θ.
 
     The Hessian is the product of the curvatures with a table of the products x_ij x_ik, made anew for every block of
     records: mapped over many θ that is one matrix product, and memory stays bounded whatever n.
@@ -92,12 +92,15 @@ def _records_a_block(num_products: int) -> int:
 
 
 def _point(theta, gradient, hessian) -> Point:
-    return Point(theta, gradient, jnp.linalg.cholesky(hessian))
+    # The inverse, and not solves with L where they are needed: XLA's CPU runtime was seen to deadlock (jax 0.10.2) where
+    # one LAPACK call on a large batch may run at the same time as another, and here each waits for the one before.
+    factor = jnp.linalg.cholesky(hessian)
+    return Point(theta, gradient, jax.scipy.linalg.solve_triangular(factor, jnp.eye(theta.shape[0]), lower=True))
 
 
 def log_determinant(point: Point) -> Float[Array, ""]:
     """log det ∇²ℓ, NaN where it is not positive definite to working accuracy."""
-    return 2.0 * jnp.sum(jnp.log(jnp.diagonal(point.factor)))
+    return -2.0 * jnp.sum(jnp.log(jnp.diagonal(point.inverse_factor)))
 
 
 def solve(target: Target, start: Point, value: Vector) -> Solution:
@@ -110,7 +113,7 @@ def solve(target: Target, start: Point, value: Vector) -> Solution:
 
     There is no solution in Θ if (∇ℓ(θ_k) - value)'(θ - θ_k) > 0 for all θ ∈ Θ at some θ_k, since ∇ℓ is monotone.
 
-    **Arguments:** `start`: whose factor must be finite. `value`: shape (d,).
+    **Arguments:** `start`: whose inverse factor must be finite. `value`: shape (d,).
     """
 
     assert target.norm is not None
@@ -122,13 +125,13 @@ def solve(target: Target, start: Point, value: Vector) -> Solution:
     def advance(iteration: _Iteration) -> _Iteration:
         foot, damping = iteration.point, iteration.damping
         residual = foot.gradient - value
-        scaled = _solve_lower(foot.factor, residual)
-        step = -_solve_lower(foot.factor, scaled, transposed=True)
+        scaled = foot.inverse_factor @ residual
+        step = -scaled @ foot.inverse_factor
         trial = evaluate(target, foot.theta + damping * step)
         rest = trial.gradient - value
-        progress = jnp.linalg.norm(_solve_lower(foot.factor, rest))
+        progress = jnp.linalg.norm(foot.inverse_factor @ rest)
         accept = progress <= (1.0 - 0.25 * damping) * jnp.linalg.norm(scaled)
-        accept &= jnp.all(jnp.isfinite(trial.factor))
+        accept &= jnp.all(jnp.isfinite(trial.inverse_factor))
         smallest = domain.linear_interval(rest, rest)[0]
         level = rest @ trial.theta
         is_separated = smallest - level > 1e-9 * (jnp.abs(rest) @ jnp.abs(trial.theta) + jnp.abs(smallest))
@@ -149,6 +152,3 @@ def solve(target: Target, start: Point, value: Vector) -> Solution:
     found = is_solution & domain.contains(ended.point.theta)
     return Solution(ended.point, found, ~is_solution & ~ended.is_separated, ended.num_evaluations)
 
-
-def _solve_lower(factor, vector, transposed: bool = False) -> Array:
-    return jax.scipy.linalg.solve_triangular(factor, vector, lower=True, trans="T" if transposed else "N")
