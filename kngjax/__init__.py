@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from kngjax.samplers import CoordinateWalkKernel as CoordinateWalkKernel
     from kngjax.samplers import EnsembleWalk as EnsembleWalk
     from kngjax.samplers import Exact as Exact
+    from kngjax.samplers import GradientSpace as GradientSpace
+    from kngjax.samplers import IndependenceMH as IndependenceMH
     from kngjax.samplers import LineGibbs as LineGibbs
     from kngjax.samplers.run import draw as draw
     from kngjax.sensitivity import Sensitivity as Sensitivity
@@ -89,6 +91,8 @@ _ROOMS = {
     ),
     "kngjax.samplers": (
         "Exact",
+        "GradientSpace",
+        "IndependenceMH",
         "LineGibbs",
         "EnsembleWalk",
         "CoordinateWalk",
