@@ -52,6 +52,11 @@ class GradientSpace(AbstractIndependenceSampler):
                 f"GradientSpace needs a smooth strictly convex loss, and {type(target.loss).__name__} is not one: use "
                 "IndependenceMH or EnsembleWalk; LineGibbs for the quantile loss; or PseudoHuberLoss for HuberLoss"
             )
+        if target.pointwise is not None:
+            raise ValueError(
+                "GradientSpace needs one sensitivity for every theta: use EnsembleWalk or IndependenceMH where it "
+                "depends on theta"
+            )
         if jnp.zeros(()).dtype != jnp.float64:
             raise ValueError(
                 "GradientSpace solves equations to more digits than float32 has: set jax.config.update("
