@@ -124,7 +124,7 @@ def test_draws_of_more_records_have_the_enumerated_gaps(num_records, tau):
 
 def test_the_host_and_the_compiled_program_sum_to_the_same_normaliser():
     random = np.random.default_rng(3)
-    for num_records, num_quantiles in ((1, 3), (7, 6), (100, 4)):
+    for num_records, num_quantiles in ((7, 6), (60, 4)):
         for _ in range(20):
             tau = np.sort(random.uniform(size=num_quantiles))
             values = np.where(random.random(num_records) < 0.3, 0.5, random.random(num_records))

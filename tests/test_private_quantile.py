@@ -122,7 +122,7 @@ def test_quantiles_come_in_increasing_order_within_the_bounds(budget):
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("tau", [0.2, 0.5, 0.9])
+@pytest.mark.parametrize("tau", [0.5, 0.9])
 def test_it_is_kng_of_the_quantile_loss_with_an_intercept_alone(tau, adjacency):
     values = DATA["spread"]
     quantile = kng.PrivateQuantile(tau, BOUNDS, 1.3, adjacency)
@@ -196,7 +196,7 @@ def test_neighbours_betray_no_more_than_epsilon_and_hardly_less(name, adjacency)
     random, (tau, budget) = np.random.default_rng(9), MECHANISMS[name]
     for epsilon in (0.5, 4.0):
         mechanism = kng.PrivateQuantile(tau, BOUNDS, epsilon, adjacency, budget=budget)
-        worst = max(worst_log_ratio(mechanism, *random_pair(random, adjacency)) for _ in range(60))
+        worst = max(worst_log_ratio(mechanism, *random_pair(random, adjacency)) for _ in range(40))
         assert 0.0 < worst <= epsilon * (1.0 + 1e-9)
     mechanism = kng.PrivateQuantile(tau, BOUNDS, 1.0, adjacency, budget=budget)
     # Of two quantiles on their own, one loses a third of its part: the two have their worst pairs at different ends.
