@@ -201,8 +201,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         return room.Everywhere() if self.domain is None else self.domain
 
     @property
-    def _objective_epsilon(self) -> Scalar:
-        return self.epsilon if self.output_share is None else (1.0 - self.output_share) * self.epsilon
+    def _objective_epsilon(self) -> Float[Array, ""]:
+        return jnp.asarray(self.epsilon if self.output_share is None else (1.0 - self.output_share) * self.epsilon)
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
         return room.gradient_changes(self.loss, self.bounds, self._reach, self.adjacency, dimension)
@@ -319,7 +319,9 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             return thetas, jnp.all(succeeded)
         if not isinstance(data, Records):
             raise TypeError(f"objective perturbation needs data from its own prepare, not {type(data).__name__}")
-        batch = max(1, min(num_draws, LARGEST_BATCH // data.y.shape[0]))
+        largest = max(1, min(num_draws, LARGEST_BATCH // data.y.shape[0]))
+        # A divisor: a remainder would be compiled as a second program.
+        batch = next(size for size in range(largest, 0, -1) if num_draws % size == 0)
         thetas, succeeded = jax.lax.map(
             lambda tilt: tilted_minimiser(loss, data, ridge, tilt, self.tolerance), tilts, batch_size=batch
         )
