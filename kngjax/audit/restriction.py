@@ -13,6 +13,8 @@ from kngjax.mechanisms import KNG, AbstractMechanism, ExponentialMechanism, KNor
 def restricted(mechanism: AbstractMechanism, dimension: int) -> AbstractMechanism:
     """The mechanism on its first k coefficients: loss, ε and adjacency stay, bounds and Θ are cut to k coordinates.
 
+    A hull of the features is left out: the box of their bounds is what is cut.
+
     It is a mechanism of its own, whose sensitivity is computed anew by the same code for k coefficients. An audit of it
     tests what every dimension shares: the loss's declared intervals, the norm, the adjacency, the factor 2. It does not
     show that the sensitivity grows with d as it must, nor any error that needs more than k features to appear.
@@ -45,7 +47,9 @@ def restricted(mechanism: AbstractMechanism, dimension: int) -> AbstractMechanis
         raise ValueError(
             f"the {type(mechanism.norm).__name__} norm is for {fixed} coefficients: only None, L1, L2, LInf can be cut"
         )
-    return type(mechanism)(**parts, norm=mechanism.norm)
+    if isinstance(mechanism, KNG):
+        return KNG(**parts, norm=mechanism.norm, pointwise_sensitivity=mechanism.pointwise_sensitivity)
+    return KNormMechanism(**parts, norm=mechanism.norm)
 
 
 def _bounds(bounds: Bounds, dimension: int) -> Bounds:

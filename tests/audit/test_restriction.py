@@ -40,6 +40,17 @@ def test_restricted_mechanisms_can_be_audited():
     assert density_ratio(one, num_records=(5,), num_steps=10, resolution=50).passed
 
 
+def test_a_sensitivity_that_depends_on_theta_stays_one():
+    bounds = kng.Bounds(x=(np.zeros(2), np.ones(2)), y=(-1.0, 1.0))
+    mechanism = kng.KNG(kng.SquaredLoss(), bounds, kng.Box(-1.0, 1.0), 1.0, "replace", pointwise_sensitivity=True)
+    cut = restricted(mechanism, 1)
+    assert cut.pointwise_sensitivity
+    assert density_ratio(cut, num_records=(5,), num_steps=10, resolution=51).passed
+    hull = kng.FeatureHull(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    by_box = restricted(kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(hull=hull), kng.Box(-1.0, 1.0), 1.0, "replace"), 2)
+    np.testing.assert_array_equal(by_box.bounds.x_upper, [1.0])
+
+
 def test_what_cannot_be_restricted_is_refused():
     parts = kng.QuantileLoss(tau=0.5), kng.Bounds(x=(0.0, 1.0))
     weighted = kng.KNG(*parts, kng.Box(-1.0, 1.0), 1.0, "replace", kng.WeightedLInf(np.array([1.0, 1.0, 2.0])))
