@@ -64,7 +64,7 @@ class GradientSpace(AbstractIndependenceSampler):
             )
 
     def proposal(self, target: Target, centre: Vector) -> Point:
-        """Where Newton's method starts: θ̂ if it lies in Θ, the domain's interior point else; speed alone depends on it."""
+        """Where Newton's method starts: θ̂ if it lies in Θ, else the domain's interior point; it affects speed alone."""
         domain, centre = target.domain, jnp.asarray(centre)
         inside = jnp.all(jnp.isfinite(centre)) & domain.contains(centre)
         interior = evaluate(target, domain.interior_point(target.dimension))

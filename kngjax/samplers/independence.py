@@ -36,7 +36,7 @@ class Weighted(NamedTuple):
 
 
 class IndependenceState(NamedTuple):
-    """**Arguments:** `current`: where the chain is; `proposal`: what candidates are made with, the same at all times."""
+    """**Arguments:** `current`: where the chain is; `proposal`: what candidates are made with, always the same."""
 
     current: Weighted
     proposal: Any
