@@ -1,6 +1,7 @@
 """The estimate without privacy and its standard errors: where chains start, and what only the owner may see."""
 
 import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +14,9 @@ from kngjax._arrays import float64
 from kngjax.data import Data, QuadraticSummary, Records
 from kngjax.losses import AbstractLoss, GeometricMedianLoss, QuantileLoss
 
+# Up to so many rows one linear programme takes milliseconds.
+MOST_WHOLE_ROWS = 3000
+
 
 class NonprivateFit(NamedTuple):
     """Owner-only. **Arguments:** `theta`: the minimiser of ℓ_n, shape (d,); `standard_errors`: shape (d,)."""
@@ -24,13 +28,15 @@ class NonprivateFit(NamedTuple):
 def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]:
     """argmin ℓ_n(θ; D) over all of R^d. Owner-only: not a private release.
 
-    Quadratic losses in closed form; the quantile loss as a linear programme by HiGHS (Koenker 2005, section 6.2); the
-    geometric median by Weiszfeld's iteration; smooth losses by SciPy's trust-region Newton method.
+    Quadratic losses in closed form; the quantile loss as a linear programme by HiGHS (Koenker 2005, section 6.2), on
+    the rows that matter; the geometric median by Weiszfeld's iteration; smooth losses by SciPy's trust-region Newton
+    method.
     """
     if isinstance(data, QuadraticSummary):
         return np.linalg.lstsq(np.asarray(data.gram), np.asarray(data.moment), rcond=None)[0]
+    assert isinstance(data, Records)
     if isinstance(loss, QuantileLoss):
-        return _linear_programme(data, float(loss.tau))
+        return _quantile_minimiser(np.asarray(data.x), np.asarray(data.y), float(loss.tau))
     if isinstance(loss, GeometricMedianLoss):
         return _geometric_median(np.asarray(data.x))
     with float64():
@@ -96,14 +102,51 @@ def _geometric_median(x: np.ndarray, num_steps: int = 1000) -> np.ndarray:
     return theta
 
 
-def _linear_programme(data: Records, tau: float) -> np.ndarray:
-    """Quantile regression by its dual: max y'a with X'a = (1-τ)X'1 and 0 ≤ a ≤ 1; θ̂ are the multipliers."""
-    x, y = np.asarray(data.x), np.asarray(data.y)
+def _quantile_minimiser(x: np.ndarray, y: np.ndarray, tau: float) -> np.ndarray:
+    """Exact quantile regression at about the cost of one on n^(2/3) rows (Portnoy and Koenker 1997).
+
+    The minimiser of a random part of the rows nearly tells which rows lie above the plane and which below. All but the
+    rows nearest to it are merged into two, their means with their numbers as weights: by convexity the merged loss is
+    nowhere above the whole one, and equal to it where every merged row is on its side. So a minimiser of the merged
+    loss that leaves them there minimises the whole; if it does not, the rows on the wrong side are set free.
+    """
+    num_records, dimension = x.shape
+    size = math.ceil((num_records * dimension) ** (2.0 / 3.0))
+    if num_records <= MOST_WHOLE_ROWS or 2 * size >= num_records:
+        return _linear_programme(x, y, np.ones(num_records), tau)
+    # Which rows are chosen changes the time that it takes, not the smallest loss.
+    part = np.random.default_rng(0).choice(num_records, size, replace=False)
+    residuals = y - x @ _quantile_minimiser(x[part], y[part], tau)
+    free = np.zeros(num_records, dtype=bool)
+    while True:
+        free[np.argpartition(np.abs(residuals), size)[:size]] = True
+        above, below = ~free & (residuals > 0), ~free & (residuals <= 0)
+        sides = np.stack([above, below])
+        sides = sides[sides.any(axis=1)]
+        counts = sides.sum(axis=1)
+        merge = sides / counts[:, None]
+        theta = _linear_programme(
+            np.concatenate([x[free], merge @ x]),
+            np.concatenate([y[free], merge @ y]),
+            np.concatenate([np.ones(free.sum()), counts]),
+            tau,
+        )
+        residuals = y - x @ theta
+        # Rows on the plane but for rounding are on both sides.
+        rounding = 1e-12 * (np.abs(y) + np.abs(x) @ np.abs(theta))
+        wrong = (above & (residuals < -rounding)) | (below & (residuals > rounding))
+        if not wrong.any():
+            return theta
+        free |= wrong
+
+
+def _linear_programme(x: np.ndarray, y: np.ndarray, weights: np.ndarray, tau: float) -> np.ndarray:
+    """argmin Σ w_i ρ_τ(y_i - x_i'θ) by its dual: max y'a with X'a = (1-τ)X'w, 0 ≤ a ≤ w; θ̂ are the multipliers."""
     result = scipy.optimize.linprog(
         -y,
         A_eq=scipy.sparse.csr_array(x.T),
-        b_eq=(1.0 - tau) * x.sum(axis=0),
-        bounds=(0.0, 1.0),
+        b_eq=(1.0 - tau) * (weights @ x),
+        bounds=np.stack([np.zeros_like(weights), weights], axis=1),
         method="highs",
     )
     if not result.success:

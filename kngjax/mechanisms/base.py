@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpyro
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -152,6 +153,24 @@ class AbstractDirectMechanism(AbstractMechanism):
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """Independent draws for these data, NaN where one failed, and whether all succeeded. Private but for one."""
 
+    def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """log f(θ), normalised; raises TypeError where no formula is known. Private: a function of the data."""
+        raise TypeError(f"no formula is known for the density of {type(self).__name__}")
+
+    def boundary_log_masses(self, data: Data) -> Float[Array, " atoms"]:
+        """log P(θ = its lower end), log P(θ = its upper end) where θ ∈ R falls on the ends of Θ; shape (0,): never.
+
+        Private: a function of the data.
+        """
+        return jnp.zeros(0)
+
+    def jumps(self, data: Data) -> Float[Array, " jumps"] | None:
+        """Where f may jump in each coordinate, its support's ends included, if it is constant in between; else None.
+
+        Private: a function of the data.
+        """
+        return None
+
 
 class AbstractDensityMechanism(AbstractMechanism):
     """A mechanism that draws θ with density proportional to exp(-ε/(2Δ)·score(θ; D)) with respect to ν."""
@@ -173,11 +192,14 @@ class AbstractDensityMechanism(AbstractMechanism):
         with float64():
             value = float(self.sensitivity_value(self.dimension or 1 + self.bounds.intercept))
         if not (math.isfinite(value) and value > 0):
-            raise ValueError(
-                f"the sensitivity of {type(self.loss).__name__} is not finite over this domain: one record's influence "
-                "grows with x'theta. Give a bounded domain (L1Ball, L2Ball or Box), or a loss with a bounded score "
-                "(quantile, Huber, pseudo-Huber, logistic)"
+            advice = (
+                "one record's influence grows with x'theta. Give a bounded domain (L1Ball, L2Ball or Box), or a loss "
+                "with a bounded score (quantile, Huber, pseudo-Huber, logistic)"
+                if self.loss.has_response
+                else "one record's influence grows with its distance to theta. Give a bounded domain (L1Ball, L2Ball "
+                "or Box) and bounds of x that leave every column some width, or name a norm"
             )
+            raise ValueError(f"the sensitivity of {type(self.loss).__name__} is not finite over this domain: {advice}")
 
     @property
     def guarantee(self) -> Guarantee:
@@ -220,6 +242,7 @@ def required(name: str, value: Any) -> Any:
         return value
     reasons = {
         "loss": "loss is missing: give, for instance, QuantileLoss(tau=0.5)",
+        "tau": "tau is missing: give the quantile's level, like 0.5, or a list of levels in increasing order",
         "bounds": "bounds are missing: the proof needs public bounds of one record, Bounds(x=(lower, upper), ...)",
         "domain": (
             "domain is missing: over all of R^d the density need not be integrable (the gradient norm of a quantile, "

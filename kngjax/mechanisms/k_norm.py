@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -61,8 +62,19 @@ class KNormMechanism(AbstractDirectMechanism):
                 "the K-norm mechanism adds noise of scale 1/n to the mean, and with add_remove n is private: use "
                 "adjacency='replace', or KNG(SquaredDistanceLoss(), ...) on a bounded domain"
             )
-        if not is_traced(self.epsilon):
-            self._check_parts()
+        if is_traced(*jax.tree.leaves(self)):
+            return
+        self._check_parts()
+        with float64():
+            changes = np.array(self._changes(self.dimension or 1))
+        moves = changes > 0
+        if not np.all(np.isfinite(changes)):
+            raise ValueError("the bounds of x are too far apart for float64: their difference is not finite")
+        if not (np.any(moves) if self.norm is not None else np.all(moves)):
+            raise ValueError(
+                "a column of x has the same lower and upper bound, so its mean is public and the box of possible "
+                "changes has no volume: leave the column out, or name a norm"
+            )
 
     @property
     def loss(self) -> SquaredDistanceLoss:

@@ -9,8 +9,8 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
-from kngjax import audit
-from kngjax.audit import density_ratio, restricted
+from kngjax.audit import density_ratio
+from kngjax.audit.laws import worst_log_ratios
 
 # Large enough that with 20 records both laws concentrate, where the ratio comes near ε.
 EPSILON = 5.0
@@ -123,19 +123,6 @@ def test_base_measures_keep_epsilon(base):
     assert found.ratio > 0.85
 
 
-@pytest.mark.parametrize("tau", [0.75, 0.9, 0.95])
-def test_the_published_sensitivity_of_quantile_regression_is_found_wrong(tau):
-    """2(1-τ) in place of 2τ on features in [-1, 1]: the true ε is τ/(1-τ) = 3, 9, 19 times the claim."""
-    mechanism = quantile(kng.KNG, tau, epsilon=1.0)
-    factor = 2.0 * tau / (2.0 * (1.0 - tau))
-    found = density_ratio(
-        mechanism, dimension=1, log_density=lambda theta, data: factor * mechanism.log_density(theta, data), **FAST
-    )
-    assert not found.passed
-    assert "constant" in found.explain()
-    assert factor * (8.9 / 9.0) <= found.worst_log_ratio <= factor * (1.0 + 1e-9)
-
-
 # The range of one record's loss, which is Δ under "replace". Adding a record to a sum of nonnegative losses changes it
 # in one direction only, so half the range would do under "add_remove": the noise is halved from there.
 EXPONENTIAL_RANGE = {"quantile": 0.9 * 2.0, "squared": 0.5 * 2.0**2}
@@ -212,10 +199,10 @@ def test_the_worst_pair_is_a_pair_of_neighbours_and_can_be_checked_by_hand(adjac
 
 def test_no_recompilation_and_nothing_but_numpy_comes_back():
     density_ratio(quantile(kng.KNG, 0.5), dimension=1, num_records=(6,), num_steps=3, resolution=50)
-    before = audit._worst_log_ratios._cache_size()
+    before = worst_log_ratios._cache_size()
     mechanism = quantile(kng.KNG, 0.7, (0.0, 1.0), epsilon=0.3)
     found = density_ratio(mechanism, dimension=1, num_records=(6,), num_steps=10, resolution=50, seed=1)
-    assert audit._worst_log_ratios._cache_size() == before
+    assert worst_log_ratios._cache_size() == before
     assert found.num_pairs == 64 * 11
     for part in (found.location, *(part for records in found.pair for part in (records.x, records.y))):
         assert type(part) is np.ndarray
@@ -248,49 +235,6 @@ def test_refusals():
         density_ratio(
             quantile(kng.KNG, 0.5), dimension=1, num_records=(1,), log_density=lambda theta, data: jnp.nan * theta[0]
         )
-
-
-@pytest.mark.parametrize("norm", [None, kng.L1(), kng.L2(), kng.LInf()], ids=lambda norm: type(norm).__name__)
-@pytest.mark.parametrize("domain", [kng.Box(np.array([-1.0, -2.0, -3.0]), 1.0), kng.L1Ball(2.0), kng.L2Ball(2.0)])
-def test_restricted_cuts_bounds_and_domain(domain, norm):
-    bounds = kng.Bounds(x=(np.array([-1.0, 0.0]), np.array([1.0, 5.0])), y=(-1.0, 1.0))
-    mechanism = kng.KNG(kng.SquaredLoss(), bounds, domain, 2.0, "add_remove", norm)
-    cut = restricted(mechanism, 2)
-    assert cut.dimension == 2
-    assert cut.adjacency == "add_remove"
-    assert float(cut.epsilon) == 2.0
-    assert type(cut.domain) is type(domain)
-    by_hand = kng.KNG(
-        kng.SquaredLoss(),
-        kng.Bounds(x=(np.array([-1.0]), np.array([1.0])), y=(-1.0, 1.0)),
-        kng.Box(np.array([-1.0, -2.0]), 1.0) if isinstance(domain, kng.Box) else domain,
-        2.0,
-        "add_remove",
-        norm,
-    )
-    assert cut.sensitivity == by_hand.sensitivity
-    assert cut.sensitivity_for(2).derivation != mechanism.sensitivity_for(3).derivation
-
-
-def test_restricted_mechanisms_can_be_audited():
-    mechanism = quantile(kng.ExponentialMechanism, 0.5, intercept=True, allow_large_epsilon=True)
-    one = restricted(mechanism, 1)
-    assert one.bounds.columns == 0
-    assert isinstance(one, kng.ExponentialMechanism)
-    assert density_ratio(one, num_records=(5,), num_steps=10, resolution=50).passed
-
-
-def test_what_cannot_be_restricted_is_refused():
-    parts = kng.QuantileLoss(tau=0.5), kng.Bounds(x=(0.0, 1.0))
-    weighted = kng.KNG(*parts, kng.Box(-1.0, 1.0), 1.0, "replace", kng.WeightedLInf(np.array([1.0, 1.0, 2.0])))
-    with pytest.raises(ValueError, match="WeightedLInf norm is for 3 coefficients"):
-        restricted(weighted, 2)
-    with pytest.raises(ValueError, match="BaseMeasure cannot be cut"):
-        restricted(kng.KNG(*parts, kng.BaseMeasure(dist.Normal(0.0, 1.0)), 1.0, "replace"), 2)
-    with pytest.raises(ValueError, match="at least 1 and at most 3, got 4"):
-        restricted(weighted, 4)
-    with pytest.raises(ValueError, match="at least 1, got 0"):
-        restricted(kng.KNG(*parts, kng.Box(-1.0, 1.0), 1.0, "replace"), 0)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

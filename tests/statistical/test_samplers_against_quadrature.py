@@ -3,11 +3,13 @@
 Every draw is the end of a chain of its own, so the draws are independent and plain tests apply.
 """
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.releases import default_sampler
 from tests.goodness_of_fit import assert_cell_frequencies, assert_same_law
 from tests.statistical.problems import Quadrature, problem
 
@@ -109,6 +111,27 @@ def test_what_a_release_draws_follows_the_density(loss, sampler):
     theta, succeeded = draw(built, data, keys, sampler, centre)
     assert np.all(succeeded)
     assert_follows(np.asarray(theta), Quadrature(built, data, -2.0, 2.5, POINTS[2]))
+
+
+@pytest.mark.parametrize(
+    ("loss", "epsilon"),
+    [(kng.GeometricMedianLoss(), 2.0), pytest.param(kng.SquaredDistanceLoss(), 1.0, marks=pytest.mark.slow)],
+    ids=["median", "mean"],
+)
+def test_what_is_released_of_a_location_follows_the_density(loss, epsilon):
+    """By the default samplers, on a ball that binds: a chain for the median, rejection for the mean."""
+    mechanism = kng.KNG(loss, kng.Bounds(x=(-1.0, 2.0), intercept=False), kng.L2Ball(1.0), epsilon, "add_remove")
+    x = np.random.default_rng(11).uniform([-1.0, 0.0], [2.0, 1.0], (12, 2))
+    data, (sampler, _) = mechanism.prepare(x), default_sampler(mechanism, 2)
+    if isinstance(sampler, kng.EnsembleWalk):
+        sampler = kng.EnsembleWalk(num_sweeps=300)
+    draw = jax.jit(jax.vmap(kng.draw, in_axes=(None, None, 0, None, None)))
+    theta, succeeded = draw(mechanism, data, jax.random.split(kng.research_key(12), NUM_DRAWS), sampler, x.mean(axis=0))
+    assert np.all(succeeded)
+    assert_follows(np.asarray(theta), Quadrature(mechanism, data, -1.0, 1.0, 400))
+    bolder = Quadrature(eqx.tree_at(lambda m: m.epsilon, mechanism, np.asarray(2.0 * epsilon)), data, -1.0, 1.0, 200)
+    with pytest.raises(AssertionError):
+        assert_follows(np.asarray(theta), bolder)
 
 
 def test_a_proper_base_measure_is_part_of_the_density():

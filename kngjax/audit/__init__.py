@@ -1,0 +1,8 @@
+"""Audits: attacks on a mechanism's guarantee by searching for the neighbouring data sets that betray it most.
+
+An audit is evidence, not proof: what it finds is a lower bound on the true ε. It is there to catch a wrong constant.
+"""
+
+from kngjax.audit.restriction import restricted as restricted
+from kngjax.audit.search import DensityRatioAudit as DensityRatioAudit
+from kngjax.audit.search import density_ratio as density_ratio

@@ -1,0 +1,74 @@
+"""Mechanisms cut to their first coefficients, so that an audit's grid can cover them."""
+
+from typing import Any
+
+import numpy as np
+
+from kngjax import norms
+from kngjax.data import Bounds
+from kngjax.domains import AbstractDomain, Box, L1Ball, L2Ball
+from kngjax.mechanisms import KNG, AbstractMechanism, ExponentialMechanism, KNormMechanism
+
+
+def restricted(mechanism: AbstractMechanism, dimension: int) -> AbstractMechanism:
+    """The mechanism on its first k coefficients: loss, ε and adjacency stay, bounds and Θ are cut to k coordinates.
+
+    A hull of the features is left out: the box of their bounds is what is cut.
+
+    It is a mechanism of its own, whose sensitivity is computed anew by the same code for k coefficients. An audit of it
+    tests what every dimension shares: the loss's declared intervals, the norm, the adjacency, the factor 2. It does not
+    show that the sensitivity grows with d as it must, nor any error that needs more than k features to appear.
+
+    **Arguments:** `mechanism`: KNG or the exponential mechanism on a Box, L1Ball or L2Ball, or the K-norm mechanism,
+    with the norm None, L1, L2 or LInf. `dimension`: k ≥ 1, the intercept included, which comes first.
+
+    Raises ValueError for another mechanism, a base measure or a norm that cannot be cut, and for k out of range.
+    """
+    fixed = mechanism.dimension
+    if dimension < 1 or (fixed is not None and dimension > fixed):
+        limit = "" if fixed is None else f" and at most {fixed}"
+        raise ValueError(f"dimension must be at least 1{limit}, got {dimension}")
+    if not isinstance(mechanism, KNG | ExponentialMechanism | KNormMechanism):
+        raise ValueError(
+            f"a {type(mechanism).__name__} cannot be restricted: only KNG, the exponential and the K-norm mechanism "
+            "can. Build one like it for one or two coefficients, and audit that"
+        )
+    parts: dict[str, Any] = {
+        "bounds": _bounds(mechanism.bounds, dimension),
+        "epsilon": mechanism.epsilon,
+        "adjacency": mechanism.adjacency,
+        "allow_large_epsilon": True,
+    }
+    if not isinstance(mechanism, KNormMechanism):
+        parts |= {"loss": mechanism.loss, "domain": _domain(mechanism.domain, dimension)}
+    if isinstance(mechanism, ExponentialMechanism):
+        return ExponentialMechanism(**parts)
+    if not isinstance(mechanism.norm, norms.L1 | norms.L2 | norms.LInf | None):
+        raise ValueError(
+            f"the {type(mechanism.norm).__name__} norm is for {fixed} coefficients: only None, L1, L2, LInf can be cut"
+        )
+    if isinstance(mechanism, KNG):
+        return KNG(**parts, norm=mechanism.norm, pointwise_sensitivity=mechanism.pointwise_sensitivity)
+    return KNormMechanism(**parts, norm=mechanism.norm)
+
+
+def _bounds(bounds: Bounds, dimension: int) -> Bounds:
+    columns = dimension - bounds.intercept
+    x = None
+    if columns > 0 and bounds.x_lower is not None and bounds.x_upper is not None:
+        x = _cut(bounds.x_lower, columns), _cut(bounds.x_upper, columns)
+    y = None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
+    return Bounds(x=x, y=y, intercept=bounds.intercept)
+
+
+def _domain(domain: AbstractDomain, dimension: int) -> AbstractDomain:
+    if isinstance(domain, Box):
+        return Box(_cut(domain.lower, dimension), _cut(domain.upper, dimension))
+    if not isinstance(domain, L1Ball | L2Ball):
+        raise ValueError(f"a {type(domain).__name__} cannot be cut to {dimension} coefficients: give its marginal")
+    return domain
+
+
+def _cut(side: Any, size: int) -> np.ndarray:
+    values = np.asarray(side)
+    return np.broadcast_to(values[:size] if values.ndim else values, (size,))
