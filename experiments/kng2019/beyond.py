@@ -29,7 +29,8 @@ from kngjax.data import Records
 DIMENSION = 12
 # The interpreter of an environment with diffprivlib; without it that row is left out.
 DIFFPRIVLIB = "DIFFPRIVLIB_PYTHON"
-SETTINGS = ("epsilon", "delta", "k", "radius", "largest_response", "sizes", "replicates", "draws", "seed", "descent")
+SETTINGS = ("epsilon", "delta", "k", "radius", "largest_response", "sizes", "replicates", "seed", "descent", "chains")
+CHAINS = ("robust_draws", "median_draws", "median_replicates")
 
 
 class Result(NamedTuple):
@@ -49,12 +50,14 @@ class Method(NamedTuple):
     fit: Callable[[list[Records], Any], Result]
 
 
-def chains(mechanism: kng.KNG, sampler: Any, draws: int) -> Callable[[list[Records], Any], Result]:
-    """One draw for each data set, the last of the first of four chains, with the largest R-hat of all."""
+def chains(
+    mechanism: kng.KNG, sampler: Any, draws: int, most: int | None = None
+) -> Callable[[list[Records], Any], Result]:
+    """One draw for each of the first `most` data sets, the last of the first of four chains, with the largest R-hat."""
 
     def fit(data_sets: list[Records], key: Any) -> Result:
         estimates, rhats = [], []
-        for place, data in enumerate(data_sets):
+        for place, data in enumerate(data_sets[:most]):
             found = kng.sample(
                 mechanism,
                 data,
@@ -135,22 +138,29 @@ def diffprivlib(python: str, settings: dict[str, Any]) -> Callable[[list[Records
     return fit
 
 
-def methods(settings: dict[str, Any], tuning: list[Records]) -> list[Method]:
-    """The curves, in the order of the legend."""
+def methods(settings: dict[str, Any], size: int, tuning: list[Records]) -> list[Method]:
+    """The curves, in the order of the legend. **Arguments**: `size`, the place of n among the sizes."""
     epsilon, delta = settings["epsilon"], settings["delta"]
     pure, parts = f"pure {epsilon:g}-DP", (kng.Bounds(x=(-1.0, 1.0)), kng.L1Ball(settings["radius"]))
     robust = kng.PseudoHuberLoss(settings["k"])
     paper = kng.KNG(kng.SquaredLoss(), kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(1.0), epsilon, "replace")
     median = kng.KNG(kng.QuantileLoss(0.5), *parts, epsilon, "replace")
-    draws = settings["draws"]
+    lengths = settings["chains"]
+    robust_draws, median_draws = lengths["robust_draws"][size], lengths["median_draws"][size]
     robust_kng = kng.KNG(robust, *parts, epsilon, "replace")
     perturbation = kng.ObjectivePerturbation(robust, *parts, epsilon, "replace")
     approximate = f"({epsilon:g}, {delta:g})-DP"
     found = [
         Method("least squares", "none", "", "", least_squares),
         Method("KNG of the paper, y/max|y|", f"{pure} but for max|y|", "replace", "Exact", scaled(paper)),
-        Method("robust KNG", pure, "replace", "GradientSpace", chains(robust_kng, kng.GradientSpace(), draws)),
-        Method("median regression KNG", pure, "replace", "IndependenceMH", chains(median, kng.IndependenceMH(), draws)),
+        Method("robust KNG", pure, "replace", "GradientSpace", chains(robust_kng, kng.GradientSpace(), robust_draws)),
+        Method(
+            "median regression KNG",
+            pure,
+            "replace",
+            "IndependenceMH",
+            chains(median, kng.IndependenceMH(), median_draws, lengths["median_replicates"]),
+        ),
         Method("robust objective perturbation", pure, "replace", "", direct(perturbation)),
         Method("noisy gradient descent, tuned on the truth", approximate, "replace", "", descent(settings, tuning)),
     ]
@@ -169,17 +179,19 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     """
     if set(settings) != set(SETTINGS):
         raise ValueError(f"beyond needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    if set(settings["chains"]) != set(CHAINS):
+        raise ValueError(f"beyond needs the settings {', '.join(CHAINS)} of its chains")
     sizes = [n for n in settings["sizes"] if n <= 1000 or not smoke]
     count = 4 if smoke else settings["replicates"]
     key, seed, truth = kng.research_key(settings["seed"]), settings["seed"], algorithm1.truth(DIMENSION)
     rows = []
     with tqdm(total=0, unit="fit", disable=None) as bar:
-        for n in sizes:
+        for size, n in enumerate(sizes):
             start = time.perf_counter()
             data_sets = [_unscaled(made) for made in _data(n, count, seed, bar)]
             seconds_of_data = time.perf_counter() - start
             tuning = [_unscaled(made) for made in _data(n, 4 if smoke else 10, seed + 1, bar)]
-            planned = methods(settings, tuning)
+            planned = methods(settings, size, tuning)
             bar.reset(total=len(planned) * count)
             for place, method in enumerate(planned):
                 bar.set_description(f"n = {n}, {method.name}")
