@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kngjax.mechanisms import KNG as KNG
     from kngjax.mechanisms import ExponentialMechanism as ExponentialMechanism
     from kngjax.mechanisms import KNormMechanism as KNormMechanism
+    from kngjax.mechanisms import ObjectivePerturbation as ObjectivePerturbation
+    from kngjax.mechanisms import PrivateQuantile as PrivateQuantile
     from kngjax.norms import L1 as L1
     from kngjax.norms import L2 as L2
     from kngjax.norms import Ellipsoid as Ellipsoid
@@ -50,6 +52,8 @@ if TYPE_CHECKING:
     from kngjax.samplers import CoordinateWalkKernel as CoordinateWalkKernel
     from kngjax.samplers import EnsembleWalk as EnsembleWalk
     from kngjax.samplers import Exact as Exact
+    from kngjax.samplers import GradientSpace as GradientSpace
+    from kngjax.samplers import IndependenceMH as IndependenceMH
     from kngjax.samplers import LineGibbs as LineGibbs
     from kngjax.samplers.run import draw as draw
     from kngjax.sensitivity import Sensitivity as Sensitivity
@@ -78,9 +82,17 @@ _ROOMS = {
     "kngjax.sensitivity": ("Sensitivity", "sensitivity_set"),
     "kngjax.sensitivity_sets": ("SensitivitySet",),
     "kngjax.accounting.guarantees": ("Adjacency", "Guarantee"),
-    "kngjax.mechanisms": ("KNG", "ExponentialMechanism", "KNormMechanism"),
+    "kngjax.mechanisms": (
+        "KNG",
+        "ExponentialMechanism",
+        "KNormMechanism",
+        "PrivateQuantile",
+        "ObjectivePerturbation",
+    ),
     "kngjax.samplers": (
         "Exact",
+        "GradientSpace",
+        "IndependenceMH",
         "LineGibbs",
         "EnsembleWalk",
         "CoordinateWalk",

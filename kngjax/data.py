@@ -163,7 +163,21 @@ class QuadraticSummary(eqx.Module):
         return self.moment.shape[-1]
 
 
-Data = Records | QuadraticSummary
+class SortedValues(eqx.Module):
+    """The responses in increasing order: all that quantiles need of them. Private.
+
+    **Arguments:** `values`: shape (n,).
+    """
+
+    values: Float[Array, " records"] | Float[np.ndarray, " records"]
+
+    @property
+    def dimension(self) -> int:
+        """1: each record is one number, however many quantiles are asked for."""
+        return 1
+
+
+Data = Records | QuadraticSummary | SortedValues
 
 
 def prepare(bounds: Bounds, X: Any, y: Any, *, has_response: bool = True) -> Records:

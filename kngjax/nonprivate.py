@@ -34,6 +34,7 @@ def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]
     """
     if isinstance(data, QuadraticSummary):
         return np.linalg.lstsq(np.asarray(data.gram), np.asarray(data.moment), rcond=None)[0]
+    assert isinstance(data, Records)
     if isinstance(loss, QuantileLoss):
         return _quantile_minimiser(np.asarray(data.x), np.asarray(data.y), float(loss.tau))
     if isinstance(loss, GeometricMedianLoss):

@@ -103,7 +103,7 @@ def release(
     - `progress`: True or False shows or hides the progress bar; None shows it on a terminal.
 
     Raises as `kngjax.data.prepare` does; TypeError for a key or seed; ValueError for a sampler that cannot draw from
-    this density or cannot be tuned publicly; RuntimeError if an exact search was given up.
+    this density or cannot be tuned publicly; RuntimeError if an exact search was given up or a minimiser not found.
     """
     unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})
     if unknown:
@@ -119,7 +119,7 @@ def release(
         require_sampler(mechanism, sampler)
         with float64():
             draws, succeeded = direct_draws(mechanism, data, secure_key(), 1)
-            _require_success(bool(succeeded))
+            _require_success(bool(succeeded), mechanism.advice)
             value = np.array(draws[0])
         return _finished(value, mechanism, None, mechanism.method)
     assert isinstance(mechanism, AbstractDensityMechanism)
@@ -160,12 +160,15 @@ def _centre(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray
     return nonprivate.centre(mechanism.loss, data, reach)
 
 
-def _require_success(succeeded: bool) -> None:
+SEARCH_GIVEN_UP = (
+    "the exact search reached its public limit of proposals: the domain and the data fit each other badly. "
+    "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for CoordinateWalk()"
+)
+
+
+def _require_success(succeeded: bool, advice: str = SEARCH_GIVEN_UP) -> None:
     if not succeeded:
-        raise RuntimeError(
-            "the exact search reached its public limit of proposals: the domain and the data fit each other badly. "
-            "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for CoordinateWalk()"
-        )
+        raise RuntimeError(advice)
 
 
 def sample(
@@ -202,7 +205,7 @@ def sample(
         require_sampler(mechanism, sampler)
         with float64():
             draws, succeeded = direct_draws(mechanism, data, key, num_draws * num_chains)
-            _require_success(bool(succeeded))
+            _require_success(bool(succeeded), mechanism.advice)
             thetas = np.array(draws).reshape(num_chains, num_draws, -1)
         return Draws(thetas, type(mechanism).__name__)
     assert isinstance(mechanism, AbstractDensityMechanism)

@@ -11,6 +11,11 @@ most
 For the mean a contribution is θ - x: exchanging one moves coordinate j by at most u_j - l_j, whatever θ. For the
 geometric median contributions are unit vectors, so a change lies in an l2 ball and not in a box.
 
+A quantile of numbers is quantile regression with an intercept alone. Several together have a gradient of one coordinate
+a level, #{y ≤ θ_j} - nτ_j, whose total variation a record changes by little, whatever the number of levels.
+
+One record's Hessian is ρ''·xx', of rank one: its eigenvalue is at most λ, which objective perturbation rests on.
+
 The box |v_j| ≤ w_j contains every change, and corners that no change reaches: s and x do not vary freely of each
 other, nor does the intercept. `kngjax.sensitivity_sets` lists the extreme points of the changes themselves, and
 `kngjax.pointwise` has w at one θ instead of over all of Θ.
@@ -21,6 +26,7 @@ The functions here run on arrays and tracers alike; `Sensitivity` is their resul
 import dataclasses
 from typing import Any, Protocol, runtime_checkable
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -30,8 +36,8 @@ from kngjax import norms
 from kngjax._arrays import Vector, float64
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data import Bounds
-from kngjax.domains import AbstractDomain
-from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, SquaredDistanceLoss
+from kngjax.domains import AbstractDomain, Box
+from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, QuantileLoss, SquaredDistanceLoss
 from kngjax.sensitivity_sets import LARGEST_NUMBER, SensitivitySet, change_points, number_of_points
 
 
@@ -42,6 +48,14 @@ class Reach(Protocol):
     def linear_interval(self, lower: Any, upper: Any) -> tuple[Any, Any]:
         """The smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper."""
         ...
+
+
+class Everywhere(eqx.Module):
+    """Θ = R^d, for losses whose facts hold for every x'θ."""
+
+    def linear_interval(self, lower: Any, upper: Any) -> tuple[Array, Array]:
+        """All real numbers."""
+        return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,6 +198,20 @@ def sensitivity_set(
         return SensitivitySet(np.array(points), parsed)
 
 
+def hessian_sensitivity(loss: AbstractPredictorLoss, bounds: Bounds, domain: Reach, dimension: int) -> Float[Array, ""]:
+    """λ = sup ρ''·sup ‖x‖_2²: the largest eigenvalue of one record's Hessian ρ''·xx' over Θ and the bounds."""
+    curvature = loss.curvature_bound(domain.linear_interval(*bounds.features(dimension)))
+    return jnp.asarray(curvature) * _longest_features(bounds, dimension)
+
+
+def _longest_features(bounds: Bounds, dimension: int) -> Float[Array, ""]:
+    """sup ‖x‖_2²: convex, so largest at vertices, block by block."""
+    return sum(
+        (jnp.max(jnp.sum(jnp.square(jnp.asarray(block)), axis=1)) for block in bounds.feature_blocks(dimension)),
+        start=jnp.zeros(()),
+    )
+
+
 def value_sensitivity(
     loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, adjacency: Adjacency, dimension: int
 ) -> Float[Array, ""]:
@@ -208,10 +236,35 @@ def value_sensitivity(
     return jnp.asarray(largest - smallest) * (1.0 if adjacency is Adjacency.REPLACE else 0.5)
 
 
+def quantile_changes(tau: Float[Any, " quantiles"], bounds: Bounds, adjacency: Adjacency) -> Float[Array, " quantiles"]:
+    """By how much each #{y ≤ θ} - nτ_j can change: the gradient of the quantile loss with an intercept alone.
+
+    1 (replace) or max(τ_j, 1-τ_j) (add_remove).
+    """
+    line = Box(bounds.y_lower, bounds.y_upper)
+    return jax.vmap(lambda level: gradient_changes(QuantileLoss(level), bounds, line, adjacency, 1)[0])(
+        jnp.asarray(tau)
+    )
+
+
+def joint_quantile_sensitivity(tau: Float[Any, " quantiles"], adjacency: Adjacency) -> Float[Array, ""]:
+    """Δ of Σ_{j=1}^{m+1} |v_j - v_{j-1}| with v_j = #{y ≤ θ_j} - nτ_j and v_0 = v_{m+1} = 0.
+
+    v_j - v_{j-1} is the number of records between θ_{j-1} and θ_j less n·p_j with p_j = τ_j - τ_{j-1}, τ_0 = 0 and
+    τ_{m+1} = 1. Exchanging a record takes 1 from one of the m + 1 numbers and adds it to another: Δ = 2. One record
+    more in interval k changes difference k by 1 - p_k and every other by -p_j, in all 2(1 - p_k): Δ = 2(1 - min p).
+    With one level this is twice `quantile_changes`, and the score is twice |#{y ≤ θ} - nτ|.
+    """
+    if adjacency is Adjacency.REPLACE:
+        return jnp.asarray(2.0)
+    ends = jnp.concatenate([jnp.zeros(1), jnp.asarray(tau), jnp.ones(1)])
+    return 2.0 * (1.0 - jnp.min(jnp.diff(ends)))
+
+
 def explain_gradient_sensitivity(
     loss: AbstractLoss,
     bounds: Bounds,
-    domain: AbstractDomain,
+    domain: Reach,
     adjacency: Adjacency,
     norm: norms.AbstractNorm,
     changes: np.ndarray,
@@ -250,12 +303,49 @@ def _by_points(
     return f" It is the longest of the {number} points whose hull is that of all changes."
 
 
+def explain_hessian_sensitivity(loss: AbstractPredictorLoss, bounds: Bounds, domain: Reach, dimension: int) -> str:
+    """The derivation of λ in words; float64."""
+    longest = float(_longest_features(bounds, dimension))
+    value = float(hessian_sensitivity(loss, bounds, domain, dimension))
+    return (
+        f"One record's Hessian is c*x*x' with c in [0, {value / longest:.6g}] and |x|^2 at most {longest:.6g} by the "
+        f"bounds of x, so its only eigenvalue but 0 is at most lambda = {value:.6g}."
+    )
+
+
 def explain_mean_sensitivity(norm: norms.AbstractNorm, changes: np.ndarray, value: float) -> str:
     """The derivation of the sensitivity of Σx in words."""
     widths = ", ".join(f"{change:.6g}" for change in changes)
     return (
         "exchanging one record moves coordinate j of the sum of the records by at most u_j - l_j, the width of the "
         f"bounds: w = ({widths}). In the {type(norm).__name__} norm no such change is longer than {value:.6g}."
+    )
+
+
+def explain_quantile_changes(tau: np.ndarray, adjacency: Adjacency, changes: np.ndarray) -> str:
+    """The derivation of the sensitivity of #{y ≤ θ} - nτ in words."""
+    exchange = adjacency is Adjacency.REPLACE
+    event = "exchanging one record moves" if exchange else "one record more or less moves"
+    most = "1" if exchange else "max(tau, 1 - tau)"
+    levels, sizes = (", ".join(f"{number:.6g}" for number in numbers) for numbers in (tau, changes))
+    return (
+        f"the score is the distance of #(y <= theta) from n*tau, and {event} that difference by at most {most}: "
+        f"{sizes} for tau = {levels}."
+    )
+
+
+def explain_joint_quantile_sensitivity(tau: np.ndarray, adjacency: Adjacency, value: float) -> str:
+    """The derivation of the sensitivity of the joint score of several quantiles in words."""
+    why = {
+        Adjacency.REPLACE: "exchanging one record takes 1 from one of these numbers and adds it to another, which "
+        "changes the score by at most",
+        Adjacency.ADD_REMOVE: "one record more or less in an interval changes its deviation by 1 - p and each other by "
+        "that one's p, 2*(1 - p) in all, and with the smallest p that is",
+    }[adjacency]
+    levels = ", ".join(f"{level:.6g}" for level in tau)
+    return (
+        "the score adds up by how much the numbers of records between consecutive quantiles deviate from n*p, with p "
+        f"the differences of tau = {levels}, from 0 and to 1; {why} {value:.6g}."
     )
 
 

@@ -21,7 +21,7 @@ FLOORS = (
     ("_arrays", "_frames", "_files", "_hulls", "_toml", "accounting", "norms", "randomness", "features", "terms"),
     ("_balls", "domains", "data", "polytopes"),
     ("losses",),
-    ("sensitivity_sets", "sensitivity", "pointwise", "nonprivate"),
+    ("sensitivity_sets", "sensitivity", "pointwise", "nonprivate", "minimisers"),
     ("target",),
     ("mechanisms",),
 )

@@ -8,6 +8,7 @@ from scipy import integrate, special, stats
 
 import kngjax as kng
 from kngjax.data import Records, prepare
+from kngjax.losses import TangentExtension
 
 LOSSES = {
     "squared": kng.SquaredLoss(),
@@ -148,6 +149,40 @@ def test_bounded_scores_come_near_both_ends_of_their_intervals_whatever_the_pred
     scores = np.asarray(jax.vmap(loss.record_score)(etas, ys))
     interval = loss.score_interval((-np.inf, np.inf), None)
     np.testing.assert_allclose((scores.min(), scores.max()), interval, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", ["Poisson", "logistic", "pseudo-Huber"])
+def test_a_loss_continued_by_its_tangents(name):
+    """Convex and smooth as before, the loss itself within the ends, and its facts there are facts everywhere."""
+    inner, ends = LOSSES[name], (-0.7, 1.2)
+    loss = TangentExtension(inner, *(np.array(end) for end in ends))
+    etas, ys = (part.ravel() for part in np.meshgrid(np.linspace(-9.0, 9.0, 181), [0.0, 1.0]))
+    values, scores, curvatures = (
+        jax.vmap(function)(etas, ys) for function in (loss.record_value, loss.record_score, loss.record_curvature)
+    )
+    np.testing.assert_allclose(jax.vmap(jax.grad(loss.record_value))(etas, ys), scores, rtol=1e-10)
+    np.testing.assert_allclose(jax.vmap(jax.grad(loss.record_score))(etas, ys), curvatures, rtol=1e-10)
+    inside = (ends[0] <= etas) & (etas <= ends[1])
+    np.testing.assert_allclose(values[inside], jax.vmap(inner.record_value)(etas[inside], ys[inside]), rtol=1e-12)
+    assert np.all(curvatures[~inside] == 0.0)
+    # A tangent: what convexity says lies below the loss, with the slope at the end that is nearer.
+    tangents = [
+        CLOSED_FORMS[name](end, ys) + (etas - end) * jax.vmap(inner.record_score, (None, 0))(end, ys) for end in ends
+    ]
+    expected = np.where(etas < ends[0], *tangents)
+    np.testing.assert_allclose(values[~inside], expected[~inside], rtol=1e-10, atol=1e-12)
+    far = (-9.0, 9.0)
+    low, high = loss.score_interval(far, (0.0, 1.0))
+    assert (low, high) == inner.score_interval(ends, (0.0, 1.0))
+    assert np.all((low <= scores) & (scores <= high))
+    assert loss.curvature_bound(far) == inner.curvature_bound(ends)
+    assert np.max(curvatures) <= loss.curvature_bound(far)
+    least, most = loss.value_interval(far, (0.0, 1.0))
+    assert least <= np.min(values)
+    assert np.max(values) <= most
+    unchanged = TangentExtension(inner, np.array(-np.inf), np.array(np.inf))
+    for function, other in ((unchanged.record_value, inner.record_value), (unchanged.record_score, inner.record_score)):
+        np.testing.assert_allclose(jax.vmap(function)(etas, ys), jax.vmap(other)(etas, ys), rtol=1e-12)
 
 
 def test_at_a_tie_the_check_loss_counts_the_record_as_below():

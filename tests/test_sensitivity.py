@@ -14,6 +14,7 @@ import kngjax as kng
 from kngjax import data as data_room
 from kngjax.data import Records
 from kngjax.losses import AbstractPredictorLoss
+from kngjax.sensitivity import Everywhere, hessian_sensitivity
 
 TAUS = (0.05, 0.5, 0.75, 0.9, 0.95)
 ADJACENCIES = ("replace", "add_remove")
@@ -77,9 +78,11 @@ def attacking_parameters(random, domain, dimension, count):
 
 def mechanism_for(loss_name, domain, adjacency, features=LOPSIDED, norm=None, loss=None):
     declared, y, _ = LOSSES[loss_name]
-    kind = "hull" if isinstance(features, kng.FeatureHull) else "x"
-    bounds = kng.Bounds(y=y, **{kind: features})
-    return kng.KNG(declared if loss is None else loss, bounds, domain, 1.0, adjacency, norm)
+    return kng.KNG(declared if loss is None else loss, bounds_of(features, y), domain, 1.0, adjacency, norm)
+
+
+def bounds_of(features, y):
+    return kng.Bounds(y=y, **{"hull" if isinstance(features, kng.FeatureHull) else "x": features})
 
 
 def fitted_norms(mechanism, dimension):
@@ -109,6 +112,12 @@ def gradient_changes_found(mechanism, loss_name, dimension, seed=0):
 def gradients(loss, x, y, thetas):
     """∇ℓ_n of a batch of data sets, each at its own θ."""
     return jax.vmap(lambda x, y, theta: loss.gradient(theta, loss.summarise(Records(x, y))))(x, y, thetas)
+
+
+@jax.jit
+def hessians(loss, x, y, thetas):
+    """∇²ℓ of a batch of single records, each at its own θ."""
+    return jax.vmap(lambda x, y, theta: loss.hessian(theta, Records(x[None], y[None])))(x, y, thetas)
 
 
 @pytest.mark.parametrize("domain", DOMAINS.values(), ids=DOMAINS)
@@ -154,6 +163,43 @@ def test_declared_intervals_are_no_wider_than_need_be(name):
     values = np.asarray(jax.vmap(loss.record_value)(predictors, responses))
     low, high = (float(end) for end in loss.value_interval(reach, value_bounds))
     np.testing.assert_allclose([values.min(), values.max()], [low, high], atol=0.01 * (high - low))
+
+
+CURVED = [name for name in LOSSES if not name.startswith("quantile")]
+
+
+@pytest.mark.parametrize("name", CURVED)
+def test_scores_rise_no_faster_than_the_declared_curvature(name):
+    """Between any two predictors, which says nothing of how the loss computes its second derivative."""
+    loss, y_bounds, extremes = LOSSES[name]
+    reach = (-1.5, 2.0)
+    predictors, ys = np.linspace(*reach, 20_001), np.unique([0.0, 0.7, *(y_bounds or extremes)])
+    steps = [np.diff(np.asarray(jax.vmap(lambda eta, y=y: loss.record_score(eta, y))(predictors))) for y in ys]
+    steepest = np.max(steps) / (predictors[1] - predictors[0])
+    declared = float(loss.curvature_bound(reach))
+    assert 0.99 * declared <= steepest <= declared * (1.0 + 1e-9)
+
+
+def test_no_number_bounds_the_curvature_of_the_check_loss():
+    assert kng.QuantileLoss(0.5).curvature_bound((-1.0, 1.0)) == np.inf
+
+
+@pytest.mark.parametrize("domain", [kng.L1Ball(1.5), None], ids=["l1", "everywhere"])
+@pytest.mark.parametrize("features", [LOPSIDED, TRIANGLE], ids=["box", "triangle"])
+@pytest.mark.parametrize("name", CURVED)
+def test_no_record_has_a_larger_hessian_than_lambda(name, features, domain):
+    loss, y_bounds, _ = LOSSES[name]
+    bounds = bounds_of(features, y_bounds)
+    declared = float(hessian_sensitivity(loss, bounds, Everywhere() if domain is None else domain, 3))
+    if name == "poisson" and domain is None:
+        assert declared == np.inf
+        return
+    random = np.random.default_rng(5)
+    x, y = attacking_records(random, name, bounds, 3, (NUM_ATTACKS,))
+    thetas = attacking_parameters(random, kng.L2Ball(1e3) if domain is None else domain, 3, NUM_ATTACKS)
+    thetas[::2] = 0.0 if name != "poisson" else thetas[::2]
+    largest = float(np.max(np.linalg.eigvalsh(np.asarray(hessians(loss, x, y, thetas)))))
+    assert 0.97 * declared <= largest <= declared * (1.0 + 1e-9)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -224,6 +270,9 @@ class HalfDeclared(AbstractPredictorLoss):
 
     def record_curvature(self, predictor, response):
         return self.inner.record_curvature(predictor, response)
+
+    def curvature_bound(self, predictor):
+        return 0.5 * jnp.asarray(self.inner.curvature_bound(predictor))
 
     def score_interval(self, predictor, response):
         return tuple(0.5 * jnp.asarray(end) for end in self.inner.score_interval(predictor, response))

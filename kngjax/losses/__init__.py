@@ -5,6 +5,7 @@ from kngjax.losses.base import AbstractPredictorLoss as AbstractPredictorLoss
 from kngjax.losses.base import AbstractResidualLoss as AbstractResidualLoss
 from kngjax.losses.distance import GeometricMedianLoss as GeometricMedianLoss
 from kngjax.losses.distance import SquaredDistanceLoss as SquaredDistanceLoss
+from kngjax.losses.extended import TangentExtension as TangentExtension
 from kngjax.losses.huber import HuberLoss as HuberLoss
 from kngjax.losses.huber import PseudoHuberLoss as PseudoHuberLoss
 from kngjax.losses.logistic import LogisticLoss as LogisticLoss

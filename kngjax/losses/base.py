@@ -98,6 +98,10 @@ class AbstractPredictorLoss(AbstractLoss):
     def value_interval(self, predictor: Interval, response: Interval) -> Interval:
         """The range of ρ over η and y in these intervals."""
 
+    @abc.abstractmethod
+    def curvature_bound(self, predictor: Interval) -> Number:
+        """The largest ∂²ρ/∂η² over η in this interval and any y, where it exists; the reason is in the docstring."""
+
     def carry(self, theta: Vector, data: Data) -> Array:
         """The linear predictors Xθ, shape (n,)."""
         return jnp.asarray(_records(data).x) @ jnp.asarray(theta)

@@ -28,6 +28,10 @@ class LogisticLoss(AbstractPredictorLoss):
         probability = jax.nn.sigmoid(predictor)
         return probability * (1.0 - probability)
 
+    def curvature_bound(self, predictor: Interval) -> Number:
+        """1/4: σ(1 - σ) is largest at σ = ½."""
+        return 0.25
+
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         return jnp.asarray(-1.0), jnp.asarray(1.0)
 

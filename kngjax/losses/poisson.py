@@ -27,6 +27,10 @@ class PoissonLoss(AbstractPredictorLoss):
     def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jnp.exp(predictor)
 
+    def curvature_bound(self, predictor: Interval) -> Number:
+        """e^η at the upper end of η: it is increasing."""
+        return jnp.exp(predictor[1])
+
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         assert response is not None
         return jnp.exp(predictor[0]) - response[1], jnp.exp(predictor[1]) - response[0]

@@ -49,6 +49,10 @@ class QuantileLoss(AbstractResidualLoss):
         """0 almost everywhere; `hessian` estimates the curvature of the expected loss instead."""
         return jnp.zeros_like(predictor)
 
+    def curvature_bound(self, predictor: Interval) -> Number:
+        """None: the score jumps at η = y, so no number bounds its slope."""
+        return jnp.inf
+
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         return -jnp.asarray(self.tau), 1.0 - jnp.asarray(self.tau)
 
@@ -105,6 +109,10 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
 
     def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return normal.pdf((predictor - response) / self.bandwidth) / self.bandwidth
+
+    def curvature_bound(self, predictor: Interval) -> Number:
+        """φ(0)/h: ρ'' = φ(r/h)/h is largest at r = 0."""
+        return normal.pdf(0.0) / self.bandwidth
 
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         return -jnp.asarray(self.tau), 1.0 - jnp.asarray(self.tau)

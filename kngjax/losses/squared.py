@@ -34,6 +34,10 @@ class SquaredLoss(AbstractResidualLoss):
     def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jnp.ones_like(predictor)
 
+    def curvature_bound(self, predictor: Interval) -> Number:
+        """1, which ρ'' is everywhere."""
+        return 1.0
+
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         assert response is not None
         return predictor[0] - response[1], predictor[1] - response[0]

@@ -6,3 +6,5 @@ from kngjax.mechanisms.base import AbstractMechanism as AbstractMechanism
 from kngjax.mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
 from kngjax.mechanisms.k_norm import KNormMechanism as KNormMechanism
 from kngjax.mechanisms.kng import KNG as KNG
+from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation as ObjectivePerturbation
+from kngjax.mechanisms.private_quantile import PrivateQuantile as PrivateQuantile

@@ -138,11 +138,13 @@ class AbstractDirectMechanism(AbstractMechanism):
     """A mechanism that draws from its own law directly: it needs no sampler.
 
     `method`: how, in words, for the certificate. `assumptions`: what its guarantee needs besides those of every
-    release. `runs_on_host`: whether `draws` computes in NumPy and cannot be compiled.
+    release. `runs_on_host`: whether `draws` computes in NumPy and cannot be compiled. `advice`: what to do if a draw
+    failed.
     """
 
     method: ClassVar[str]
     runs_on_host: ClassVar[bool] = False
+    advice: ClassVar[str] = "the draw failed, and nothing is released"
     assumptions: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
@@ -240,6 +242,7 @@ def required(name: str, value: Any) -> Any:
         return value
     reasons = {
         "loss": "loss is missing: give, for instance, QuantileLoss(tau=0.5)",
+        "tau": "tau is missing: give the quantile's level, like 0.5, or a list of levels in increasing order",
         "bounds": "bounds are missing: the proof needs public bounds of one record, Bounds(x=(lower, upper), ...)",
         "domain": (
             "domain is missing: over all of R^d the density need not be integrable (the gradient norm of a quantile, "

@@ -69,8 +69,11 @@ class AbstractChainSampler(AbstractSampler):
     sweeps_a_block: ClassVar[int] = 100
 
     @abc.abstractmethod
-    def noise(self, key: PRNGKeyArray, target: Target, num_sweeps: int) -> Any:
-        """The randomness of `num_sweeps` sweeps: arrays with that leading axis."""
+    def noise(self, key: PRNGKeyArray, target: Target, state: Any, num_sweeps: int) -> Any:
+        """The randomness of `num_sweeps` sweeps: arrays with that leading axis.
+
+        Of the state it uses only what no step changes, such as what proposals are made with: never the position.
+        """
 
     @abc.abstractmethod
     def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> Any:

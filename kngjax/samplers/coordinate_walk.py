@@ -66,7 +66,7 @@ class CoordinateWalk(AbstractChainSampler):
     def for_release(self) -> "CoordinateWalk":
         return dataclasses.replace(self, tuning="public")
 
-    def noise(self, key: PRNGKeyArray, target: Target, num_sweeps: int) -> WalkNoise:
+    def noise(self, key: PRNGKeyArray, target: Target, state: WalkState, num_sweeps: int) -> WalkNoise:
         keys, shape = jax.random.split(key, 3), (num_sweeps, target.dimension)
         return WalkNoise(
             jax.random.normal(keys[0], shape),

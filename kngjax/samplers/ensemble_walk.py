@@ -52,7 +52,7 @@ class EnsembleWalk(AbstractChainSampler):
     def release_sweeps(self, dimension: int) -> int:
         return 500 * dimension if self.num_sweeps is None else self.num_sweeps
 
-    def noise(self, key: PRNGKeyArray, target: Target, num_sweeps: int) -> EnsembleWalkNoise:
+    def noise(self, key: PRNGKeyArray, target: Target, state: EnsembleWalkState, num_sweeps: int) -> EnsembleWalkNoise:
         weight_key, threshold_key = jax.random.split(key)
         half = half_size(target.dimension)
         return EnsembleWalkNoise(

@@ -57,7 +57,7 @@ class _AbstractHamiltonian(AbstractChainSampler):
         )
         return state, sample_kernel
 
-    def noise(self, key: PRNGKeyArray, target: Target, num_sweeps: int) -> Array:
+    def noise(self, key: PRNGKeyArray, target: Target, state: Any, num_sweeps: int) -> Array:
         return jax.random.split(key, num_sweeps)
 
     def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> Any:

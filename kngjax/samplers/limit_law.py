@@ -16,7 +16,7 @@ from kngjax.target import Target
 INFLATION = 1.5
 
 
-def _sound_hessian(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
+def sound_hessian(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
     """H at the centre, with directions in which it vanishes given a little curvature."""
     hessian = target.loss.hessian(centre, target.data)
     # Responses of astronomical size overflow: then any curvature serves, as long as the start is a number.
@@ -28,7 +28,7 @@ def _sound_hessian(target: Target, centre: Vector) -> Float[Array, "dimension di
 
 def inverse_directions(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
     """Rows H^{-1}e_j, scaled to unit length: along each about one coordinate of the gradient changes."""
-    inverse = jnp.linalg.inv(_sound_hessian(target, centre))
+    inverse = jnp.linalg.inv(sound_hessian(target, centre))
     return inverse / jnp.linalg.norm(inverse, axis=1, keepdims=True)
 
 
@@ -42,7 +42,7 @@ def limit_law_draws(
     or the point is not a number, a draw from the base measure takes its place.
     """
     noise_key, place_key = jax.random.split(key)
-    hessian = _sound_hessian(target, centre)
+    hessian = sound_hessian(target, centre)
     shape = (num_draws, target.dimension)
     if target.norm is None:
         factor = jnp.linalg.cholesky(hessian)
@@ -73,7 +73,7 @@ def limit_law_scales(target: Target, centre: Vector) -> Float[Array, " dimension
     KNG: along e_j the density spreads over some d/(c‖He_j‖_K), since the gauge is Gamma(d)/c. Exponential mechanism:
     the conditional deviation is (cH_jj)^-½.
     """
-    hessian = _sound_hessian(target, centre)
+    hessian = sound_hessian(target, centre)
     if target.norm is None:
         scales = 2.4 / jnp.sqrt(target.rate * jnp.diagonal(hessian))
     else:

@@ -75,7 +75,7 @@ class LineGibbs(AbstractChainSampler):
     def release_sweeps(self, dimension: int) -> int:
         return 20 * dimension if self.num_sweeps is None else self.num_sweeps
 
-    def noise(self, key: PRNGKeyArray, target: Target, num_sweeps: int) -> LineGibbsNoise:
+    def noise(self, key: PRNGKeyArray, target: Target, state: LineGibbsState, num_sweeps: int) -> LineGibbsNoise:
         uniform_key, weight_key = jax.random.split(key)
         half = half_size(target.dimension)
         num_draws = target.dimension if self.directions == "limit_law" else 2 * half

@@ -62,7 +62,7 @@ class CoordinateWalkKernel(MCMCKernel):
 
     def _sample_one(self, state: CoordinateWalkKernelState) -> CoordinateWalkKernelState:
         next_key, noise_key = jax.random.split(state.rng_key)
-        noise = jax.tree.map(lambda block: block[0], self.walk.noise(noise_key, self.target, 1))
+        noise = jax.tree.map(lambda block: block[0], self.walk.noise(noise_key, self.target, state.walk, 1))
         walk, _ = self.walk.step(self.target, state.walk, noise)
         return CoordinateWalkKernelState(walk.theta, walk, next_key)
 

@@ -53,7 +53,7 @@ def draw(
     state = sampler.init(target, centre, jax.random.fold_in(key, 0))
 
     def advance_block(state, index):
-        noise = sampler.noise(jax.random.fold_in(key, index), target, block)
+        noise = sampler.noise(jax.random.fold_in(key, index), target, state, block)
         state, _ = jax.lax.scan(lambda state, noise: (sampler.step(target, state, noise)[0], None), state, noise)
         return state, None
 
@@ -135,7 +135,7 @@ def advance(
     target = mechanism.target(data)
     num_chains = jax.tree.leaves(states)[0].shape[0]
     keys = jax.random.split(jax.random.fold_in(key, block), num_chains)
-    noise = jax.vmap(lambda key: sampler.noise(key, target, num_kept * thinning))(keys)
+    noise = jax.vmap(lambda key, state: sampler.noise(key, target, state, num_kept * thinning))(keys, states)
     noise = jax.tree.map(lambda part: jnp.swapaxes(part, 0, 1), noise)
     noise = jax.tree.map(lambda part: part.reshape(num_kept, thinning, *part.shape[1:]), noise)
     step = jax.vmap(lambda state, noise: sampler.step(target, state, noise))

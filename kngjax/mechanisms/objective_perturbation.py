@@ -1,0 +1,335 @@
+"""Objective perturbation: the minimiser of a loss with a ridge and a random linear term."""
+
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kngjax import sensitivity as room
+from kngjax._arrays import Scalar, Vector, float64, is_traced, parameter
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.data import Bounds, Data, Records
+from kngjax.domains import AbstractDomain
+from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredDistanceLoss, TangentExtension
+from kngjax.mechanisms.base import AbstractDirectMechanism, checked_epsilon, required
+from kngjax.minimisers import quadratic_minimiser, tilted_minimiser
+from kngjax.norms import L2, AbstractNorm, k_norm_log_mass, k_norm_noise
+
+DEFAULT_TOLERANCE = 1e-8
+DEFAULT_OUTPUT_SHARE = 0.01
+# Records times draws that are minimised at a time: what stays in a processor's cache is fastest.
+LARGEST_BATCH = 2**14
+
+
+class ObjectivePerturbation(AbstractDirectMechanism):
+    """Draws θ = argmin J over Θ, J(θ) = ℓ_n(θ; D) + (γ/2)θ'θ + b'θ, with b from the density ∝ exp(-(qε/Δ)·‖b‖_K).
+
+    Δ is the sensitivity of ∇ℓ_n in the norm, as for KNG; γ = λ/(e^{(1-q)ε} - 1), with λ the largest eigenvalue that
+    one record's Hessian ρ''xx' can have. It is ε-DP (Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta
+    2012). With q = ½ and many records its law is that of KNG (Reimherr and Awan 2019, Remark 3.3).
+
+    Proof. b ↦ θ is a bijection, b = -(∇ℓ_n(θ; D) + γθ), so θ has density f_b(-∇ℓ_n(θ; D) - γθ)·det(∇²ℓ_n(θ; D) + γI).
+    Between neighbours b changes by at most Δ in the norm, and f_b by a factor e^{qε}. With H_0 the Hessian of the
+    common records plus γI, det(H_0 + cxx') = det H_0·(1 + c x'H_0^{-1}x) lies between 1 and 1 + λ/γ = e^{(1-q)ε} times
+    det H_0: so one record more or less changes the determinant by at most that factor, and so does an exchange, since
+    both determinants are in that interval. Together: e^ε. Minimising over a convex Θ is the limit of adding smooth
+    barriers of Θ to J: each is part of H_0, with each θ is inside Θ, and ε-DP outlives limits of laws.
+
+    *The squared loss* is minimised over Θ exactly, to machine precision: its score is bounded over Θ alone, so Θ is
+    required and no step may leave it.
+
+    *Other losses* have no closed form, and the law of a search that stops at a tolerance is not ε-DP: its range has
+    gaps that depend on the data. Approximate-minima perturbation (Iyengar et al. 2019) stops at ‖∇J‖_2 ≤ τ, within τ/γ
+    of θ*, and adds noise z with density ∝ exp(-(fεγ/(2τ))·‖z‖_2). Proof: θ* is (1-f)ε-DP with (1-f)ε in place of ε in
+    the law above; given θ*, b and with it the error of the search are functions of the data, and two such errors differ
+    by at most 2τ/γ, so θ* plus error plus z is fε-DP; the two compose. The search runs over all of R^d, where the
+    bijection is as above (∇ℓ_n is Lipschitz: almost everywhere is enough) and where ‖∇J‖ says how far θ* is, as it does
+    not on the boundary of a Θ. With a `domain` the loss is continued by its tangents beyond the reach of x'θ over Θ
+    (`TangentExtension`), so that Δ and λ over Θ serve for all of R^d, and θ is projected onto Θ last: post-processing.
+
+    For the full square Σ(y - x'θ)² Δ, λ, γ and b double, and the minimiser is the same.
+
+    **Arguments:**
+
+    - `loss`: of a linear predictor, with a bounded ρ'': squared, pseudo-Huber, Huber, logistic, Poisson, smoothed
+        quantile. The quantile loss has none.
+    - `bounds`: public bounds of one record.
+    - `domain`: Θ: L1Ball, L2Ball or Box. Required for the squared and the Poisson loss; None elsewhere is R^d.
+    - `epsilon`: ε in nats, positive, at most 100 unless `allow_large_epsilon`.
+    - `adjacency`: "replace" or "add_remove". Required.
+    - `norm`: ‖·‖_K, as for `KNG`: None means the weighted l_inf norm for which Δ = 1.
+    - `noise_share`: q, between 0 and 1: what of ε is spent on b; the rest buys a smaller ridge.
+    - `tolerance`: τ in the units of the gradient, None for 1e-8: within reach of float64 for n up to 1e7. It may not
+        depend on the data. `output_share`: f, None for .01. Both for the losses without a closed form only.
+
+    Raises ValueError where the proof would fail.
+    """
+
+    loss: AbstractLoss
+    bounds: Bounds
+    domain: AbstractDomain | None
+    epsilon: Scalar
+    adjacency: Adjacency = eqx.field(static=True)
+    norm: AbstractNorm | None
+    noise_share: Scalar
+    tolerance: Scalar | None
+    output_share: Scalar | None
+
+    def __init__(
+        self,
+        loss: AbstractLoss | None = None,
+        bounds: Bounds | None = None,
+        domain: AbstractDomain | None = None,
+        epsilon: Any = None,
+        adjacency: str | Adjacency | None = None,
+        norm: AbstractNorm | None = None,
+        *,
+        noise_share: Any = 0.5,
+        tolerance: Any = None,
+        output_share: Any = None,
+        allow_large_epsilon: bool = False,
+    ):
+        self.loss = required("loss", loss)
+        self.bounds = required("bounds", bounds)
+        self.domain = domain
+        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
+        self.adjacency = Adjacency.parse(adjacency)
+        self.norm = norm
+        self.noise_share = parameter(noise_share)
+        searched = not self.loss.is_quadratic
+        tolerance = DEFAULT_TOLERANCE if tolerance is None and searched else tolerance
+        output_share = DEFAULT_OUTPUT_SHARE if output_share is None and searched else output_share
+        self.tolerance = None if tolerance is None else parameter(tolerance)
+        self.output_share = None if output_share is None else parameter(output_share)
+
+    def __check_init__(self):
+        self._check_loss()
+        if is_traced(*jax.tree.leaves(self)):
+            return
+        self._check_parts()
+        self._check_numbers()
+        with float64():
+            dimension = self.dimension or 1 + self.bounds.intercept
+            facts = float(self.sensitivity_value(dimension)), float(self._largest_curvature(dimension))
+        if not all(math.isfinite(fact) and fact > 0 for fact in facts):
+            raise ValueError(
+                f"without a domain {type(self.loss).__name__} has no bound on one record's gradient or Hessian: they "
+                "grow with x'theta, and objective perturbation would not be differentially private. Give L1Ball, "
+                "L2Ball or Box"
+            )
+
+    def _check_loss(self) -> None:
+        name = type(self.loss).__name__
+        if isinstance(self.loss, SquaredDistanceLoss):
+            raise ValueError(f"objective perturbation is for regression; for a mean ({name}) take KNormMechanism")
+        if not isinstance(self.loss, AbstractPredictorLoss):
+            raise ValueError(
+                f"one record's Hessian under {name} is of any size near the record and not of rank one, so that no "
+                "ridge makes up for it. Take KNG"
+            )
+        if self.loss.score_is_piecewise_constant:
+            raise ValueError(
+                f"{name} has a Hessian of zero almost everywhere and jumps elsewhere: it is not strongly convex in the "
+                "data, and noise in the objective leaves gaps in what can be released. Take "
+                "SmoothedQuantileLoss(tau, bandwidth) with a public bandwidth, or KNG"
+            )
+        if self.domain is not None and not self.domain.is_uniform:
+            raise ValueError(
+                f"objective perturbation minimises over a bounded convex set, and {type(self.domain).__name__} is a "
+                "base measure for densities: give L1Ball, L2Ball or Box"
+            )
+
+    def _check_numbers(self) -> None:
+        shares = {"noise_share": self.noise_share, "output_share": self.output_share}
+        for name, share in shares.items():
+            if share is not None and not (np.ndim(share) == 0 and 0 < float(share) < 1):
+                raise ValueError(f"{name} must be one number strictly between 0 and 1, got {share}")
+        if self.tolerance is not None and not (np.ndim(self.tolerance) == 0 and 0 < float(self.tolerance) < np.inf):
+            raise ValueError(f"tolerance must be one positive and finite number, got {self.tolerance}")
+        if self._is_exact and (self.tolerance is not None or self.output_share is not None):
+            raise ValueError(f"{type(self.loss).__name__} is minimised exactly: leave tolerance and output_share out")
+
+    @property
+    def _is_exact(self) -> bool:
+        return self.loss.is_quadratic
+
+    @property
+    def method(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """How a value is drawn, in words."""
+        if self._is_exact:
+            return "Exact K-norm noise in the objective, and its minimiser over the domain to machine precision."
+        return (
+            "Exact K-norm noise in the objective, a search for its minimiser by Newton's method up to the public "
+            "tolerance, and exact K-norm noise on what was found."
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the guarantee needs of the minimiser."""
+        if self._is_exact:
+            return (
+                "the minimiser is exact in real arithmetic: what is released meets the conditions of optimality to "
+                "within rounding in float64; a search that misses them releases nothing, and that it did is not "
+                "covered",
+            )
+        return (
+            "the gradient of the objective is at most the tolerance where the search stopped, as computed in float64; "
+            "a search that misses it releases nothing, and that it did is not covered",
+        )
+
+    @property
+    def advice(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What to do if no minimiser was found."""
+        if self._is_exact:
+            return "the minimiser was not found to machine precision: scale the columns to similar public bounds"
+        return (
+            "the search for the minimiser did not reach its tolerance: give ObjectivePerturbation a larger tolerance "
+            "(the noise that covers it grows in proportion), and scale the columns to similar public bounds"
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
+        return Guarantee.pure(float(self.epsilon), self.adjacency)
+
+    @property
+    def _reach(self) -> room.Reach:
+        return room.Everywhere() if self.domain is None else self.domain
+
+    @property
+    def _objective_epsilon(self) -> Float[Array, ""]:
+        return jnp.asarray(self.epsilon if self.output_share is None else (1.0 - self.output_share) * self.epsilon)
+
+    def _changes(self, dimension: int) -> Float[Array, " dimension"]:
+        return room.gradient_changes(self.loss, self.bounds, self._reach, self.adjacency, dimension)
+
+    def _largest_curvature(self, dimension: int) -> Float[Array, ""]:
+        return room.hessian_sensitivity(self._regression_loss, self.bounds, self._reach, dimension)
+
+    @property
+    def _regression_loss(self) -> AbstractPredictorLoss:
+        assert isinstance(self.loss, AbstractPredictorLoss)
+        return self.loss
+
+    def objective_loss(self, dimension: int) -> AbstractPredictorLoss:
+        """The loss that is minimised: beyond the reach of x'θ over Θ by its tangents, unless the search stays in Θ."""
+        if self._is_exact:
+            return self._regression_loss
+        return TangentExtension(self._regression_loss, *self._reach.linear_interval(*self.bounds.features(dimension)))
+
+    def score_norm(self, dimension: int) -> AbstractNorm:
+        """The norm of the noise b."""
+        return room.default_norm(self.loss, self._changes(dimension)) if self.norm is None else self.norm
+
+    def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
+        """Δ for d coefficients; runs under jit."""
+        return room.gradient_sensitivity(self.loss, self.bounds, self._reach, self.adjacency, self.norm, dimension)
+
+    def noise_rate(self, dimension: int) -> Float[Array, ""]:
+        """qε/Δ of the noise b, with (1-f)ε for ε where the minimiser is approximate; runs under jit."""
+        return self.noise_share * self._objective_epsilon / self.sensitivity_value(dimension)
+
+    def ridge(self, dimension: int) -> Float[Array, ""]:
+        """γ = λ/(e^{(1-q)ε} - 1), with (1-f)ε for ε where the minimiser is approximate; runs under jit."""
+        return self._largest_curvature(dimension) / jnp.expm1((1.0 - self.noise_share) * self._objective_epsilon)
+
+    def output_rate(self, dimension: int) -> Float[Array, ""]:
+        """fεγ/(2τ) of the l2 noise on an approximate minimiser; infinite, no noise, on an exact one."""
+        if self.output_share is None or self.tolerance is None:
+            return jnp.asarray(jnp.inf)
+        return self.output_share * self.epsilon * self.ridge(dimension) / (2.0 * self.tolerance)
+
+    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+        """Δ of ∇ℓ_n, with its derivation, λ and γ."""
+        with float64():
+            changes, norm = np.asarray(self._changes(dimension)), self.score_norm(dimension)
+            value, ridge = float(self.sensitivity_value(dimension)), float(self.ridge(dimension))
+            parts = [
+                room.explain_gradient_sensitivity(
+                    self.loss, self.bounds, self._reach, self.adjacency, norm, changes, value
+                ),
+                room.explain_hessian_sensitivity(self._regression_loss, self.bounds, self._reach, dimension),
+            ]
+            objective, noise = float(self._objective_epsilon), float(self.noise_share * self._objective_epsilon)
+            parts.append(
+                f"With the ridge gamma = {ridge:.6g} one record changes the determinant of the Hessian by a factor of "
+                f"at most 1 + lambda/gamma = e^{objective - noise:.6g}, and the density of the noise in the objective "
+                f"by one of at most e^{noise:.6g}."
+            )
+            if self.output_share is not None and self.tolerance is not None:
+                parts.append(
+                    "The search ends within tolerance/gamma of the minimiser, so two of its errors differ by at most "
+                    f"2*tolerance/gamma = {2.0 * float(self.tolerance) / ridge:.6g} in the l2 norm, and the noise that "
+                    f"covers them spends {float(self.output_share * self.epsilon):.6g} of epsilon."
+                )
+        return room.Sensitivity(value, " ".join(parts))
+
+    def _slope(self, theta: Vector, data: Data, dimension: int) -> Float[Array, " dimension"]:
+        """∇ℓ_n(θ; D) + γθ, which is -b where θ is the minimiser on R^d."""
+        return self.objective_loss(dimension).gradient(theta, data) + self.ridge(dimension) * theta
+
+    def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """log f(θ) = log f_b(-∇ℓ_n - γθ) + log det(∇²ℓ_n + γI), normalised, inside Θ; -inf outside. Private.
+
+        It is the law of the exact minimiser, before the output noise where that is approximate. What it lacks of mass 1
+        lies on the boundary of Θ: in one dimension it is `boundary_log_masses`.
+        """
+        theta, dimension = jnp.asarray(theta), data.dimension
+        norm, rate = self.score_norm(dimension), self.noise_rate(dimension)
+        hessian = self.objective_loss(dimension).hessian(theta, data) + self.ridge(dimension) * jnp.eye(dimension)
+        log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(hessian))))
+        log_noise = -rate * norm(self._slope(theta, data, dimension)) - k_norm_log_mass(norm, rate, dimension)
+        inside = True if self.domain is None else self.domain.contains(theta)
+        return jnp.where(inside, log_noise + log_determinant, -jnp.inf)
+
+    def boundary_log_masses(self, data: Data) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """log P(θ = lower end of Θ) and log P(θ = upper end), for one coefficient: the tails of b, a Laplace law.
+
+        The minimiser is the lower end if and only if b ≥ -(∇ℓ_n + γθ) there. -inf where Θ is all of R; before the
+        output noise, as `log_density`. Private. Raises ValueError for more than one coefficient.
+        """
+        if data.dimension != 1:
+            raise ValueError(f"the boundary of Θ has two points for one coefficient only, not for {data.dimension}")
+        if self.domain is None:
+            return jnp.asarray(-jnp.inf), jnp.asarray(-jnp.inf)
+        rate = self.noise_rate(1) * self.score_norm(1)(jnp.ones(1))
+        lower, upper = (
+            rate * self._slope(jnp.reshape(end, (1,)), data, 1)[0]
+            for end in self.domain.linear_interval(jnp.ones(1), jnp.ones(1))
+        )
+        return _laplace_log_cdf(lower), _laplace_log_cdf(-upper)
+
+    def draws(
+        self, data: Data, key: PRNGKeyArray, num_draws: int
+    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        """Minimisers for independent b, plus independent output noise where they are approximate."""
+        dimension = data.dimension
+        tilt_key, output_key = jax.random.split(key)
+        ridge, loss = self.ridge(dimension), self.objective_loss(dimension)
+        tilts = k_norm_noise(self.score_norm(dimension), tilt_key, self.noise_rate(dimension), (num_draws,), dimension)
+        if self._is_exact:
+            domain, origin = self.domain, jnp.zeros(dimension)
+            assert domain is not None
+            matrix, slope = loss.hessian(origin, data) + ridge * jnp.eye(dimension), loss.gradient(origin, data)
+            thetas, succeeded = jax.vmap(lambda tilt: quadratic_minimiser(domain, matrix, -slope - tilt))(tilts)
+            return thetas, jnp.all(succeeded)
+        if not isinstance(data, Records):
+            raise TypeError(f"objective perturbation needs data from its own prepare, not {type(data).__name__}")
+        largest = max(1, min(num_draws, LARGEST_BATCH // data.y.shape[0]))
+        # A divisor: a remainder would be compiled as a second program.
+        batch = next(size for size in range(largest, 0, -1) if num_draws % size == 0)
+        thetas, succeeded = jax.lax.map(
+            lambda tilt: tilted_minimiser(loss, data, ridge, tilt, self.tolerance), tilts, batch_size=batch
+        )
+        thetas += k_norm_noise(L2(), output_key, self.output_rate(dimension), (num_draws,), dimension)
+        return thetas if self.domain is None else jax.vmap(self.domain.project)(thetas), jnp.all(succeeded)
+
+
+def _laplace_log_cdf(value: Array) -> Float[Array, ""]:
+    """log P(L ≤ t) for L of density ½e^{-|t|}."""
+    tail = 0.5 * jnp.exp(-jnp.abs(value))
+    return jnp.where(value < 0, value - math.log(2.0), jnp.log1p(-tail))

@@ -1,0 +1,139 @@
+"""Minimisers under jit and vmap: of strongly convex quadratics over Θ, exactly, and of smooth losses with a ridge.
+
+They serve mechanisms whose law is that of a minimiser, so each says whether it got there, and none returns a point
+that misses its criterion.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from kngjax._arrays import Matrix, Scalar, Vector
+from kngjax.data import Data
+from kngjax.domains import AbstractDomain
+from kngjax.losses import AbstractLoss
+
+MAX_NEWTON_STEPS = 200
+# Of a Newton step; the whole one comes first.
+NUM_HALVINGS = 40
+# In units of the rounding error: a residual at which the search stops, and one beyond which it has failed.
+WITHIN_ROUNDING = 32.0
+TOO_FAR = 4096.0
+
+Found = tuple[Float[Array, " dimension"], Bool[Array, ""]]
+
+
+class _Search(NamedTuple):
+    theta: Float[Array, " dimension"]
+    residual: Float[Array, ""]
+    num_steps: Int[Array, ""]
+
+
+def quadratic_minimiser(domain: AbstractDomain, matrix: Matrix, vector: Vector) -> Found:
+    """argmin {½θ'Mθ - v'θ : θ ∈ Θ} to machine precision, NaN if it was missed, and whether it was found.
+
+    θ is the minimiser if and only if F(θ) = θ - P(θ - t∇f(θ)) = 0, with P the projection onto Θ and t > 0. For
+    t‖M‖ < 1 the forward-backward envelope φ(θ) = min {f(θ) + ∇f(θ)'(z - θ) + |z - θ|²/(2t) : z ∈ Θ} has the gradient
+    (I - tM)F(θ)/t, is strongly convex, and is least at the same θ (Patrinos and Bemporad 2013). So Newton's method on
+    F, damped until φ falls, converges from everywhere; over a box or an l1 ball φ is piecewise quadratic, and it ends
+    at the solution itself once it has found the face. Some ten steps of O(d³), also where M is singular but for a
+    ridge.
+
+    **Arguments:** `domain`: a convex Θ with a Euclidean projection. `matrix`: M, symmetric positive definite, shape
+    (d, d). `vector`: v, shape (d,).
+    """
+    matrix, vector = jnp.asarray(matrix), jnp.asarray(vector)
+    dimension = vector.shape[0]
+    # The largest row sum is at least the largest eigenvalue.
+    step = 0.95 / jnp.max(jnp.sum(jnp.abs(matrix), axis=1))
+    identity = jnp.eye(dimension)
+    shrink = identity - step * matrix
+    shifted = step * vector
+    scales = 0.5 ** jnp.arange(NUM_HALVINGS)
+
+    def image(theta):
+        return domain.project(shrink @ theta + shifted)
+
+    def residual(theta):
+        return jnp.linalg.norm(theta - image(theta))
+
+    def envelope(theta):
+        slope, move = matrix @ theta - vector, image(theta) - theta
+        return 0.5 * theta @ (slope - vector) + slope @ move + move @ move / (2.0 * step)
+
+    def advance(search):
+        theta = search.theta
+        fixed = image(theta)
+        jacobian = jax.jacfwd(domain.project)(shrink @ theta + shifted)
+        direction = jnp.linalg.solve(identity - jacobian @ shrink, fixed - theta)
+        descent = (theta - fixed) @ (shrink @ direction) / step
+        trials = jax.vmap(lambda scale: theta + scale * direction)(scales)
+        residuals = jax.vmap(residual)(trials)
+        lower = jax.vmap(envelope)(trials) <= envelope(theta) + 1e-4 * scales * descent
+        # Close to the solution differences of φ are lost in rounding, those of F are not.
+        accepted = lower | (residuals <= 0.5 * search.residual)
+        first = jnp.argmax(accepted)
+        found = jnp.any(accepted)
+        new = jnp.where(found, trials[first], fixed)
+        return _Search(new, jnp.where(found, residuals[first], residual(fixed)), search.num_steps + 1)
+
+    start = domain.project(jnp.linalg.solve(matrix, vector))
+    rounding = jnp.finfo(vector.dtype).eps * (jnp.linalg.norm(start) + jnp.linalg.norm(shifted))
+    search = jax.lax.while_loop(
+        lambda search: (search.residual > WITHIN_ROUNDING * rounding) & (search.num_steps < MAX_NEWTON_STEPS),
+        advance,
+        _Search(start, residual(start), jnp.asarray(0)),
+    )
+    # One more image lies in Θ, and within rounding of the solution.
+    return _unless_missed(image(search.theta), search.residual <= TOO_FAR * rounding)
+
+
+def tilted_minimiser(loss: AbstractLoss, data: Data, ridge: Scalar, tilt: Vector, tolerance: Scalar) -> Found:
+    """θ with ‖∇J(θ)‖_2 ≤ tolerance for J(θ) = ℓ_n(θ; D) + (γ/2)θ'θ + b'θ on R^d, NaN if none was found, and whether.
+
+    J is γ-strongly convex, so θ is within tolerance/γ of its minimiser. Newton's method from 0, halving the step until
+    J still falls at its end (∇J'direction ≤ 0) or ‖∇J‖ is half of the least so far. It compares gradients and never
+    values of J, whose differences are lost in rounding long before gradients of 1e-8 (at n = 1e6, or with one response
+    of 1e300). About five steps of O(nd²); with quasi-Newton steps there are fewer operations in one and up to twenty
+    times as many of them where features are correlated.
+
+    **Arguments:** `loss`: convex, with a gradient and a Hessian almost everywhere. `ridge`: γ > 0. `tilt`: b of shape
+    (d,). `tolerance`: in the units of the gradient.
+    """
+    tilt = jnp.asarray(tilt)
+    identity = jnp.eye(tilt.shape[0])
+
+    def slope(theta):
+        return loss.gradient(theta, data) + ridge * theta + tilt
+
+    def advance(state):
+        theta, gradient, least, num_steps = state
+        direction = -jnp.linalg.solve(loss.hessian(theta, data) + ridge * identity, gradient)
+
+        def too_far(trial):
+            _, end, halvings = trial
+            return (end @ direction > 0.0) & (jnp.linalg.norm(end) > 0.5 * least) & (halvings < NUM_HALVINGS)
+
+        def halve(trial):
+            scale = 0.5 * trial[0]
+            return scale, slope(theta + scale * direction), trial[2] + 1
+
+        whole = jnp.ones_like(least), slope(theta + direction), jnp.asarray(0)
+        scale, end, _ = jax.lax.while_loop(too_far, halve, whole)
+        return theta + scale * direction, end, jnp.minimum(least, jnp.linalg.norm(end)), num_steps + 1
+
+    start = jnp.zeros_like(tilt)
+    gradient = slope(start)
+    theta, gradient, _, _ = jax.lax.while_loop(
+        lambda state: (jnp.linalg.norm(state[1]) > tolerance) & (state[3] < MAX_NEWTON_STEPS),
+        advance,
+        (start, gradient, jnp.linalg.norm(gradient), jnp.asarray(0)),
+    )
+    return _unless_missed(theta, jnp.linalg.norm(gradient) <= tolerance)
+
+
+def _unless_missed(theta: Array, succeeded: Array) -> Found:
+    # Comparisons with NaN are false, so what is no number has not succeeded.
+    return jnp.where(succeeded, theta, jnp.nan), succeeded

@@ -1,0 +1,102 @@
+"""Independence Metropolis-Hastings in gradient space, for smooth strictly convex losses."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import PRNGKeyArray
+
+from kngjax._arrays import Vector
+from kngjax.norms import k_norm_noise
+from kngjax.samplers.independence import AbstractIndependenceSampler, Weighted
+from kngjax.samplers.newton import SMOOTH_LOSSES, Point, evaluate, log_determinant, solve
+from kngjax.target import Target
+
+_PROPOSALS_A_BATCH = 50
+
+
+class GradientSpace(AbstractIndependenceSampler):
+    """Proposals θ = (∇ℓ)^{-1}(z) with z from the K-norm density exp(-c‖z‖_K), accepted by their weight ν(θ)/det ∇²ℓ(θ).
+
+    For a smooth strictly convex loss ∇ℓ is one to one, and in the coordinate g = ∇ℓ(θ) the mechanism's density is
+    exp(-c‖g‖_K)·ν(θ)/det ∇²ℓ(θ): K-norm noise but for a factor that hardly varies once n is large. This is Theorem 3.2
+    of Reimherr and Awan (2019) used as a sampler, and objective perturbation with its determinant put right. Nothing is
+    tuned. A proposal whose equation has no solution in Θ is rejected.
+
+    What is exact: the weight is that of the point itself, so f is invariant if proposals follow q. What is rounding:
+    Newton's method stops at c‖∇ℓ(θ) - z‖_K ≤ 1e-8, in practice far below, so log q is off by that much. A proposal for
+    which it finds, within its public limit, neither a solution nor a proof that there is none in Θ is rejected too, and
+    marked `diverging` in Info.
+
+    Measured acceptance of pseudo-Huber regression at d = 12 and ε = 1: ACCEPTANCE. Where n is
+    below about 30d/ε, most proposals lie outside of the image of ∇ℓ and the chain hardly moves: use `EnsembleWalk`
+    there, and where columns are collinear, which leaves no strictly convex loss.
+
+    **Arguments:** `num_sweeps`: proposals before a release. `num_warmup`: proposals that `sample` discards.
+    """
+
+    num_sweeps: int = eqx.field(static=True, default=100)
+    num_warmup: int = eqx.field(static=True, default=100)
+
+    sweeps_a_block: ClassVar[int] = 100
+
+    def check(self, target: Target) -> None:
+        if target.norm is None:
+            raise ValueError(
+                "GradientSpace draws in the space of gradients, and the exponential mechanism's score is the loss "
+                "itself: use EnsembleWalk, or IndependenceMH"
+            )
+        if not isinstance(target.loss, SMOOTH_LOSSES):
+            raise ValueError(
+                f"GradientSpace needs a smooth strictly convex loss, and {type(target.loss).__name__} is not one: use "
+                "IndependenceMH or EnsembleWalk; LineGibbs for the quantile loss; or PseudoHuberLoss for HuberLoss"
+            )
+        if target.pointwise is not None:
+            raise ValueError(
+                "GradientSpace needs one sensitivity for every theta: use EnsembleWalk or IndependenceMH where it "
+                "depends on theta"
+            )
+        if jnp.zeros(()).dtype != jnp.float64:
+            raise ValueError(
+                "GradientSpace solves equations to more digits than float32 has: set jax.config.update("
+                "'jax_enable_x64', True), or call kngjax.release or kngjax.sample, which compute in float64"
+            )
+
+    def proposal(self, target: Target, centre: Vector) -> Point:
+        """Where Newton's method starts: θ̂ if it lies in Θ, else the domain's interior point; it affects speed alone."""
+        domain, centre = target.domain, jnp.asarray(centre)
+        inside = jnp.all(jnp.isfinite(centre)) & domain.contains(centre)
+        interior = evaluate(target, domain.interior_point(target.dimension))
+        first = evaluate(target, jnp.where(inside, centre, interior.theta))
+        sound = jnp.all(jnp.isfinite(first.inverse_factor))
+        first = jax.tree.map(lambda given, safe: jnp.where(sound, given, safe), first, interior)
+        estimate = solve(target, first, jnp.zeros(target.dimension))
+        return jax.tree.map(lambda best, safe: jnp.where(estimate.found, best, safe), estimate.point, interior)
+
+    def candidates(self, target: Target, proposal: Point, key: PRNGKeyArray, number: int) -> Weighted:
+        assert target.norm is not None
+        values = k_norm_noise(target.norm, key, target.rate, (number,), target.dimension)
+
+        def candidate(value):
+            solution = solve(target, proposal, value)
+            weighted = self._weighted(target, solution.point)
+            return weighted._replace(
+                log_weight=jnp.where(solution.found, weighted.log_weight, -jnp.inf),
+                num_evaluations=solution.num_evaluations,
+                diverging=solution.unsettled,
+            )
+
+        return jax.lax.map(candidate, values, batch_size=min(number, _PROPOSALS_A_BATCH))
+
+    def weigh(self, target: Target, proposal: Point, theta: Vector) -> Weighted:
+        return self._weighted(target, evaluate(target, theta))
+
+    def _weighted(self, target: Target, point: Point) -> Weighted:
+        assert target.norm is not None
+        log_base = target.domain.log_density(point.theta)
+        log_weight = log_base - log_determinant(point)
+        # Where the Hessian is singular to working accuracy no proposal arrives either.
+        log_weight = jnp.where(jnp.isfinite(log_weight), log_weight, -jnp.inf)
+        log_density = log_base - target.rate * target.norm(point.gradient)
+        return Weighted(point.theta, log_weight, log_density, jnp.ones((), int), jnp.zeros((), bool))

@@ -1,0 +1,190 @@
+"""Independence Metropolis-Hastings: proposals that do not look at the chain's position, made many at a time.
+
+A candidate θ' with weight w(θ') = f(θ')/q(θ'), q its proposal density, replaces θ with probability
+min(1, w(θ')/w(θ)) (Tierney 1994, section 2.3.3). Candidates, their weights and the thresholds of acceptance are arrays
+before the loop over sweeps begins, so a sweep is a comparison. Where w ≤ M·∫f the distance to f falls as (1 - 1/M)^t.
+"""
+
+import abc
+import math
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from kngjax._arrays import Vector
+from kngjax.norms import k_norm_log_mass, k_norm_noise
+from kngjax.samplers.base import AbstractChainSampler, Info
+from kngjax.samplers.limit_law import limit_law_draws, sound_hessian
+from kngjax.target import Target
+
+
+class Weighted(NamedTuple):
+    """A point, or points with a leading axis, and what its acceptance rests on.
+
+    **Arguments:** `theta`; `log_weight`: log f - log q up to a common constant, -inf for what is never accepted;
+    `log_density`: log f; `num_evaluations` that it took; `diverging`: whether the search for it failed.
+    """
+
+    theta: Float[Array, "*points dimension"]
+    log_weight: Float[Array, "*points"]
+    log_density: Float[Array, "*points"]
+    num_evaluations: Int[Array, "*points"]
+    diverging: Bool[Array, "*points"]
+
+
+class IndependenceState(NamedTuple):
+    """**Arguments:** `current`: where the chain is; `proposal`: what candidates are made with, always the same."""
+
+    current: Weighted
+    proposal: Any
+
+
+class IndependenceNoise(NamedTuple):
+    """**Arguments:** `candidates`; `thresholds`: exponential. Each with a leading axis of sweeps."""
+
+    candidates: Weighted
+    thresholds: Float[Array, "*sweeps"]
+
+
+class AbstractIndependenceSampler(AbstractChainSampler):
+    """A chain whose proposals are independent of its position; one sweep is one proposal.
+
+    It starts at a draw from the limit law with that point's own weight, so that every step leaves f invariant.
+    """
+
+    @abc.abstractmethod
+    def proposal(self, target: Target, centre: Vector) -> Any:
+        """What candidates are made with: arrays."""
+
+    @abc.abstractmethod
+    def candidates(self, target: Target, proposal: Any, key: PRNGKeyArray, number: int) -> Weighted:
+        """Independent draws from q with their weights."""
+
+    @abc.abstractmethod
+    def weigh(self, target: Target, proposal: Any, theta: Vector) -> Weighted:
+        """A point of Θ with its weight."""
+
+    def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> IndependenceState:
+        proposal = self.proposal(target, centre)
+        return IndependenceState(self.weigh(target, proposal, limit_law_draws(target, centre, key, 1)[0]), proposal)
+
+    def noise(self, key: PRNGKeyArray, target: Target, state: IndependenceState, num_sweeps: int) -> IndependenceNoise:
+        candidate_key, threshold_key = jax.random.split(key)
+        return IndependenceNoise(
+            self.candidates(target, state.proposal, candidate_key, num_sweeps),
+            jax.random.exponential(threshold_key, (num_sweeps,)),
+        )
+
+    def step(
+        self, target: Target, state: IndependenceState, noise: IndependenceNoise
+    ) -> tuple[IndependenceState, Info]:
+        candidate = noise.candidates
+        accept = state.current.log_weight - candidate.log_weight < noise.thresholds
+        current = jax.tree.map(lambda new, old: jnp.where(accept, new, old), candidate, state.current)
+        info = Info(current.log_density, accept.astype(float), candidate.num_evaluations, candidate.diverging)
+        return state._replace(current=current), info
+
+    def position(self, target: Target, state: IndependenceState) -> Float[Array, " dimension"]:
+        return state.current.theta
+
+
+class LimitLaw(NamedTuple):
+    """**Arguments:** `centre`: θ̂, shape (d,); `factor`: L with LL' = H, the Hessian at θ̂."""
+
+    centre: Float[Array, " dimension"]
+    factor: Float[Array, "dimension dimension"]
+
+
+class IndependenceMH(AbstractIndependenceSampler):
+    """Proposals θ̂ + H^{-1}z from the limit law of Theorem 3.2, widened, mixed with draws from the base measure.
+
+    z has the K-norm density with rate c/s (for the exponential mechanism θ̂ + N(0, s²(cH)^{-1})), H is the loss's Hessian
+    at the non-private estimate θ̂, and the proposal density is
+    q = (1 - m)·|det H|·(c/s)^d exp(-(c/s)‖H(θ - θ̂)‖_K)/(d! vol K) + m·ν, evaluated in full for every candidate: the
+    weight is f/q. Serves every density; made for the check loss, whose gradient moves like H(θ - θ̂) once n is large.
+
+    θ̂ and H are computed from the private data by a public rule. The chain leaves the mechanism's law invariant
+    whatever they are, but how they move the law of a finite run is not covered by any proof.
+
+    **Arguments:**
+
+    - `scale`: s, how much wider than the limit law, at least 1; public. Below 1 tails would be missed.
+    - `mixture`: m, the share of proposals from ν, strictly between 0 and 1; public. It bounds the weights.
+    - `num_sweeps`: proposals before a release. `num_warmup`: proposals that `sample` discards.
+    """
+
+    num_sweeps: int = eqx.field(static=True, default=2000)
+    num_warmup: int = eqx.field(static=True, default=500)
+    scale: float = eqx.field(static=True, default=1.25)
+    mixture: float = eqx.field(static=True, default=0.05)
+
+    sweeps_a_block: ClassVar[int] = 250
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "the chain's proposals are made, by a public rule, from an estimate and a Hessian that are computed from the "
+        "private data: the mechanism's law is invariant whatever they are, and nothing is proved of how they move the "
+        "law of a finite run",
+    )
+
+    def __check_init__(self):
+        if not 1.0 <= self.scale < math.inf:
+            raise ValueError(
+                f"scale must be at least 1 and finite, got {self.scale}: narrower proposals miss the tails"
+            )
+        if not 0.0 < self.mixture < 1.0:
+            raise ValueError(f"mixture must lie strictly between 0 and 1, got {self.mixture}")
+
+    def check(self, target: Target) -> None:
+        return None
+
+    def proposal(self, target: Target, centre: Vector) -> LimitLaw:
+        return LimitLaw(jnp.asarray(centre), jnp.linalg.cholesky(sound_hessian(target, centre)))
+
+    def candidates(self, target: Target, proposal: LimitLaw, key: PRNGKeyArray, number: int) -> Weighted:
+        noise_key, base_key, choice_key = jax.random.split(key, 3)
+        steps = self._steps(target, proposal, noise_key, number)
+        near = jnp.broadcast_to(proposal.centre, steps.shape) + steps
+        anywhere = target.domain.draw(base_key, (number,), target.dimension)
+        from_base = jax.random.uniform(choice_key, (number, 1)) < self.mixture
+        points = jnp.where(from_base, anywhere, near)
+        return jax.lax.map(
+            lambda theta: self.weigh(target, proposal, theta), points, batch_size=_points_a_batch(target)
+        )
+
+    def _steps(
+        self, target: Target, proposal: LimitLaw, key: PRNGKeyArray, number: int
+    ) -> Float[Array, "points dimension"]:
+        if target.norm is None:
+            normals = jax.random.normal(key, (target.dimension, number)) * self.scale / jnp.sqrt(target.rate)
+            return jax.scipy.linalg.solve_triangular(proposal.factor, normals, lower=True, trans="T").T
+        noise = k_norm_noise(target.norm, key, target.rate / self.scale, (number,), target.dimension)
+        return jax.scipy.linalg.cho_solve((proposal.factor, True), noise.T).T
+
+    def _log_proposal_density(self, target: Target, proposal: LimitLaw, theta: Vector) -> Float[Array, ""]:
+        """log q(θ)."""
+        dimension, (centre, factor) = target.dimension, proposal
+        turned = (theta - centre) @ factor
+        log_root = jnp.sum(jnp.log(jnp.diagonal(factor)))
+        if target.norm is None:
+            precision = target.rate / self.scale**2
+            near = log_root + 0.5 * dimension * jnp.log(precision / (2.0 * math.pi)) - 0.5 * precision * turned @ turned
+        else:
+            rate = target.rate / self.scale
+            near = 2.0 * log_root - k_norm_log_mass(target.norm, rate, dimension) - rate * target.norm(factor @ turned)
+        anywhere = math.log(self.mixture) + target.domain.log_density(theta)
+        return jnp.logaddexp(math.log1p(-self.mixture) + near, anywhere)
+
+    def weigh(self, target: Target, proposal: LimitLaw, theta: Vector) -> Weighted:
+        log_density = target.log_density(theta)
+        log_weight = log_density - self._log_proposal_density(target, proposal, theta)
+        # Far points of the widened law may overflow a score: they are never accepted.
+        log_weight = jnp.where(jnp.isnan(log_weight), -jnp.inf, log_weight)
+        return Weighted(theta, log_weight, log_density, jnp.ones((), int), jnp.zeros((), bool))
+
+
+def _points_a_batch(target: Target) -> int:
+    """So many that a table of records by points has a few million entries."""
+    num_rows = max(leaf.shape[0] if leaf.ndim else 1 for leaf in jax.tree.leaves(target.data))
+    return max(1, min(256, 2**22 // num_rows))
