@@ -28,7 +28,9 @@ def outputs(mechanism: AbstractMechanism, dimension: int) -> AbstractDomain:
     bounds = mechanism.bounds
     if not mechanism.loss.has_response:
         lower, upper = bounds.features(dimension)
-        return Box(2.0 * lower - upper, 2.0 * upper - lower)
+        # A public column is released with the noise of the others, on no scale of its own.
+        widths = jnp.where(upper > lower, upper - lower, 1.0)
+        return Box(lower - widths, upper + widths)
     if bounds.x_lower is None and bounds.y_lower is not None:
         return Box(bounds.y_lower, bounds.y_upper)
     return Box(-10.0, 10.0)
