@@ -215,7 +215,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         assert isinstance(self.loss, AbstractPredictorLoss)
         return self.loss
 
-    def _objective_loss(self, dimension: int) -> AbstractPredictorLoss:
+    def objective_loss(self, dimension: int) -> AbstractPredictorLoss:
         """The loss that is minimised: beyond the reach of x'θ over Θ by its tangents, unless the search stays in Θ."""
         if self._is_exact:
             return self._regression_loss
@@ -270,7 +270,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
 
     def _slope(self, theta: Vector, data: Data, dimension: int) -> Float[Array, " dimension"]:
         """∇ℓ_n(θ; D) + γθ, which is -b where θ is the minimiser on R^d."""
-        return self._objective_loss(dimension).gradient(theta, data) + self.ridge(dimension) * theta
+        return self.objective_loss(dimension).gradient(theta, data) + self.ridge(dimension) * theta
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = log f_b(-∇ℓ_n - γθ) + log det(∇²ℓ_n + γI), normalised, inside Θ; -inf outside. Private.
@@ -280,7 +280,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         """
         theta, dimension = jnp.asarray(theta), data.dimension
         norm, rate = self.score_norm(dimension), self.noise_rate(dimension)
-        hessian = self._objective_loss(dimension).hessian(theta, data) + self.ridge(dimension) * jnp.eye(dimension)
+        hessian = self.objective_loss(dimension).hessian(theta, data) + self.ridge(dimension) * jnp.eye(dimension)
         log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(jnp.linalg.cholesky(hessian))))
         log_noise = -rate * norm(self._slope(theta, data, dimension)) - k_norm_log_mass(norm, rate, dimension)
         inside = True if self.domain is None else self.domain.contains(theta)
@@ -309,7 +309,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         """Minimisers for independent b, plus independent output noise where they are approximate."""
         dimension = data.dimension
         tilt_key, output_key = jax.random.split(key)
-        ridge, loss = self.ridge(dimension), self._objective_loss(dimension)
+        ridge, loss = self.ridge(dimension), self.objective_loss(dimension)
         tilts = k_norm_noise(self.score_norm(dimension), tilt_key, self.noise_rate(dimension), (num_draws,), dimension)
         if self._is_exact:
             domain, origin = self.domain, jnp.zeros(dimension)

@@ -100,3 +100,28 @@ def test_no_neighbour_betrays_itself_under_other_losses(name, adjacency):
     )
     ratios = np.abs(laws_on_a_line(mechanism, first) - laws_on_a_line(mechanism, second))
     assert 0.3 < ratios.max() <= 0.99
+
+
+@both_adjacencies
+@pytest.mark.parametrize("name", ["Poisson", "logistic"])
+def test_gradients_change_by_no_more_than_delta_far_outside_of_the_domain(name, adjacency):
+    """The search runs over all of R^d, so Δ and λ must hold there, where an exponential would be astronomical."""
+    loss, bounds, domain = LAWS[name]
+    mechanism = kng.ObjectivePerturbation(loss, bounds, domain, 1.0, adjacency)
+    random = np.random.default_rng(9)
+    x = random.choice([-1.0, 1.0], (4000, 2, 2))
+    y = random.choice([0.0, 1.0 if name == "logistic" else 3.0], (4000, 2))
+    if adjacency == "add_remove":
+        x[:, 1] = 0.0
+    minimised, norm = mechanism.objective_loss(2), mechanism.score_norm(2)
+
+    def change(x, y, theta):
+        gradients = minimised.record_gradients(theta, Records(x, y))
+        return norm(gradients[0] - gradients[1]), jnp.max(jnp.linalg.eigvalsh(minimised.hessian(theta, Records(x, y))))
+
+    changes, curvatures = jax.vmap(change)(
+        x, y, random.normal(size=(4000, 2)) * 10.0 ** random.uniform(-2, 2, (4000, 1))
+    )
+    assert 0.9 < np.max(changes) <= 1.0 + 1e-12
+    # Of both records together.
+    assert np.max(curvatures) <= 2.0 * float(room.hessian_sensitivity(loss, bounds, domain, 2))

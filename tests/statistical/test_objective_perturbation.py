@@ -53,6 +53,8 @@ def test_draws_of_one_coefficient_follow_the_law(name):
         assert_cell_frequencies(np.bincount(cells, minlength=31), np.diff(cdf, prepend=0.0, append=1.0))
         assert_same_law(draws, lambda theta: stats.laplace.cdf(slope_by_hand(mechanism, data, name, theta, 2.0)))
         return
+    assert float(lower) - 1e-12 <= draws.min()
+    assert draws.max() <= float(upper) + 1e-12
     at_lower = draws <= float(lower) + 1e-9
     counts = [np.sum(at_lower), *np.bincount(cells[~at_lower], minlength=31)[1:]]
     assert_cell_frequencies(counts, np.diff(cdf, prepend=0.0, append=1.0))
@@ -116,6 +118,7 @@ def test_draws_of_an_approximate_minimiser_in_two_dimensions():
     log_density = -rate * np.max(np.abs(slopes), axis=1) - np.log(2.0 * (2.0 / rate) ** 2)
     values = np.exp(log_density) * np.linalg.det(hessians) * (2.0 / (size * fine)) ** 2
     masses = (values * (np.linalg.norm(grid, axis=1) < 1.0)).reshape(size, fine, size, fine).sum(axis=(1, 3)).ravel()
+    assert np.linalg.norm(draws, axis=1).max() <= 1.0 + 1e-12
     inside = np.linalg.norm(draws, axis=1) < 1.0 - 1e-9
     counts, *_ = np.histogram2d(*draws[inside].T, bins=(np.linspace(-1.0, 1.0, size + 1),) * 2)
     assert 0.1 * len(draws) < np.sum(~inside) < 0.9 * len(draws)
