@@ -75,7 +75,7 @@ def cases(epsilon: float, radius: float, huber_k: float) -> list[Case]:
     bounds, ball = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(radius)
     losses = {
         "squared": (kng.SquaredLoss(), kng.Exact()),
-        f"pseudo-Huber, k = {huber_k:g}": (kng.PseudoHuberLoss(huber_k), kng.NUTS()),
+        f"pseudo-Huber, k = {huber_k:g}": (kng.PseudoHuberLoss(huber_k), kng.GradientSpace()),
         "check, τ = 1/2": (kng.QuantileLoss(0.5), kng.LineGibbs()),
     }
     return [
