@@ -286,22 +286,22 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         inside = True if self.domain is None else self.domain.contains(theta)
         return jnp.where(inside, log_noise + log_determinant, -jnp.inf)
 
-    def boundary_log_masses(self, data: Data) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    def boundary_log_masses(self, data: Data) -> Float[Array, " atoms"]:
         """log P(θ = lower end of Θ) and log P(θ = upper end), for one coefficient: the tails of b, a Laplace law.
 
-        The minimiser is the lower end if and only if b ≥ -(∇ℓ_n + γθ) there. -inf where Θ is all of R; before the
-        output noise, as `log_density`. Private. Raises ValueError for more than one coefficient.
+        The minimiser is the lower end if and only if b ≥ -(∇ℓ_n + γθ) there. Shape (2,), and (0,) where Θ is all of R;
+        before the output noise, as `log_density`. Private. Raises ValueError for more than one coefficient.
         """
         if data.dimension != 1:
             raise ValueError(f"the boundary of Θ has two points for one coefficient only, not for {data.dimension}")
         if self.domain is None:
-            return jnp.asarray(-jnp.inf), jnp.asarray(-jnp.inf)
+            return jnp.zeros(0)
         rate = self.noise_rate(1) * self.score_norm(1)(jnp.ones(1))
         lower, upper = (
             rate * self._slope(jnp.reshape(end, (1,)), data, 1)[0]
             for end in self.domain.linear_interval(jnp.ones(1), jnp.ones(1))
         )
-        return _laplace_log_cdf(lower), _laplace_log_cdf(-upper)
+        return _laplace_log_cdf(jnp.stack([lower, -upper]))
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
@@ -329,7 +329,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         return thetas if self.domain is None else jax.vmap(self.domain.project)(thetas), jnp.all(succeeded)
 
 
-def _laplace_log_cdf(value: Array) -> Float[Array, ""]:
+def _laplace_log_cdf(value: Array) -> Float[Array, " values"]:
     """log P(L ≤ t) for L of density ½e^{-|t|}."""
     tail = 0.5 * jnp.exp(-jnp.abs(value))
     return jnp.where(value < 0, value - math.log(2.0), jnp.log1p(-tail))

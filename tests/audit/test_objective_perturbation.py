@@ -19,7 +19,7 @@ def laws_on_a_line(mechanism, data):
 
     def one(mechanism, data):
         densities = jax.vmap(lambda theta: mechanism.log_density(theta, data))(grid)
-        return jnp.concatenate([densities, jnp.stack(mechanism.boundary_log_masses(data))])
+        return jnp.concatenate([densities, mechanism.boundary_log_masses(data)])
 
     return np.asarray(jax.jit(lambda mechanism, data: jax.vmap(one, (None, 0))(mechanism, data))(mechanism, data))
 
