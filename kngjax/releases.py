@@ -17,7 +17,6 @@ from kngjax.certificate import Certificate
 from kngjax.data import Data
 from kngjax.diagnostics import Draws
 from kngjax.losses import GeometricMedianLoss
-from kngjax.losses import GeometricMedianLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.randomness import require_typed_key, secure_key
 from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs
@@ -100,9 +99,9 @@ def release(
 ) -> Release:
     """One draw from the mechanism's law, with its certificate: what may be published.
 
-    Randomness comes from the operating system. A chain starts at a draw from an inflated limit law about the
-    non-private estimate; its transition rule and its length are public, and it never stops on a diagnostic. Computed in
-    float64 whatever the caller's JAX settings.
+    Randomness comes from the operating system. A chain starts at a draw from an inflated limit law about the non-private
+    estimate; the rule for its steps and its length are public, and it never stops on a diagnostic. Computed in float64
+    whatever the caller's JAX settings.
 
     **Arguments:**
 

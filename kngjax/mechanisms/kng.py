@@ -39,7 +39,8 @@ class KNG(AbstractDensityMechanism):
         coefficients.
     - `pointwise_sensitivity`: whether Δ may depend on θ, for losses whose score is bounded at each θ only (squared,
         Poisson; the mean under add_remove), without a norm of your own:
-        f(θ) ∝ exp(-(ε/2)·max_j |∇_j ℓ_n|/w_j(θ)) ν(θ). Less noise where Θ is wide, and Θ may be unbounded with a proper ν (Reimherr and Awan 2019, Remark 4.2).
+        f(θ) ∝ exp(-(ε/2)·max_j |∇_j ℓ_n|/w_j(θ)) ν(θ). Less noise where Θ is wide, and Θ may be unbounded with a proper
+        ν (Reimherr and Awan 2019, Remark 4.2).
 
     Raises ValueError where a proof would fail: no domain, no bounds that the loss needs, an infinite sensitivity.
     """
