@@ -102,7 +102,7 @@ def _log_law(mechanism: AbstractMechanism, points: Array, data: Data, log_densit
     if isinstance(mechanism, AbstractDensityMechanism):
         return values - jax.scipy.special.logsumexp(values)
     has_atoms = log_density is None and points.shape[-1] == 1
-    return jnp.concatenate([values, jnp.asarray(mechanism.boundary_log_masses(data))]) if has_atoms else values
+    return jnp.concatenate([values, mechanism.boundary_log_masses(data)]) if has_atoms else values
 
 
 def _ends(mechanism: AbstractMechanism) -> tuple[Array, Array]:

@@ -202,6 +202,10 @@ class PrivateQuantile(AbstractDirectMechanism):
         score = jnp.sum(jnp.abs(jnp.diff(ends) - num_records * jnp.diff(levels)))
         return -rate * score - log_normaliser(edges, jnp.asarray(self.tau), rate)
 
+    def jumps(self, data: Data) -> Float[Array, " jumps"]:
+        """The bounds and the values: between them f is constant, in every quantile. Private."""
+        return self._edges(data)
+
     def _edges(self, data: Data) -> Array:
         if not isinstance(data, SortedValues):
             raise TypeError(f"quantiles need data from the mechanism's own prepare, not {type(data).__name__}")

@@ -7,8 +7,6 @@ import pytest
 import kngjax as kng
 from kngjax.audit import density_ratio
 
-pytestmark = pytest.mark.skipif(not hasattr(kng, "PrivateQuantile"), reason="PrivateQuantile is not there yet")
-
 ADJACENCIES = ("replace", "add_remove")
 BOUNDS = kng.Bounds(y=(-1.0, 3.0))
 
