@@ -19,7 +19,7 @@ class Info(NamedTuple):
 
     **Arguments:** `log_density`: log f after the sweep, up to a constant. `acceptance`: the fraction of its moves that
     were accepted, or the acceptance statistic. `num_steps`: density or gradient evaluations. `diverging`: whether a
-    Hamiltonian trajectory diverged.
+    Hamiltonian trajectory diverged, or Newton's method came to no end.
     """
 
     log_density: Float[Array, ""]
