@@ -158,10 +158,6 @@ class PrivateQuantile(AbstractDirectMechanism):
         values = records.y
         return SortedValues(np.sort(values) if isinstance(values, np.ndarray) else jnp.sort(values))
 
-    def jumps(self, data: Data) -> Float[Array, " jumps"]:
-        """The order statistics and the two bounds: between them the density is constant. Private."""
-        return self._edges(data)
-
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ), normalised; -inf outside [lo, hi] and where θ does not increase. Private: a function of the data.
 
