@@ -100,8 +100,8 @@ def release(
     """One draw from the mechanism's law, with its certificate: what may be published.
 
     Randomness comes from the operating system. A chain starts at a draw from an inflated limit law about the estimate
-    without privacy; the rule for its steps and its length are public, and it never stops on a diagnostic. Computed in float64
-    whatever the caller's JAX settings.
+    without privacy; the rule for its steps and its length are public, and it never stops on a diagnostic. Computed in
+    float64 whatever the caller's JAX settings.
 
     **Arguments:**
 
