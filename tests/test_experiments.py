@@ -119,7 +119,7 @@ def test_summaries_and_records_are_of_the_same_data(rows_a_chunk, monkeypatch):
 
 
 def test_simulated_responses_follow_the_model(silent):
-    (data_set,) = algorithm1.replicates(algorithm1.records, 20_000, 3, 1, 5, silent)
+    (data_set,) = algorithm1.replicates(algorithm1.records, 200_000, 3, 1, 5, silent)
     x, y = data_set.data.x, data_set.data.y * data_set.scale
     fit.assert_same_law(y - x @ algorithm1.truth(3), stats.norm.cdf)
     fit.assert_same_law(x[:, 1], stats.uniform(-1.0, 2.0).cdf)
