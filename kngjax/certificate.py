@@ -27,10 +27,9 @@ UNPROVED_OF_CHAINS = (
     "the draw comes from a Markov chain after finitely many sweeps. The guarantee is a theorem about the chain's "
     "limit law; how far the law of this draw is from it has not been bounded, so the delta of this release is unknown",
     "the chain started at a draw from an inflated limit law about the non-private estimate, which is computed from the "
-    "private data. Its transition rule and its length are public; steps that an ensemble takes from its own spread "
-    "depend on the data through the chain's state alone",
-    "convergence diagnostics of such chains are evidence, not proof, and are not part of a release",
+    "private data. Its length is public",
 )
+UNPROVED_LAST = ("convergence diagnostics of such chains are evidence, not proof, and are not part of a release",)
 
 
 def describe(part: Any) -> Any:
@@ -88,6 +87,7 @@ class Certificate:
         exact = sampler is None or sampler.is_exact
         assumptions = mechanism.assumptions if isinstance(mechanism, AbstractDirectMechanism) else ()
         assumptions += () if sampler is None else sampler.assumptions
+        unproved = () if sampler is None or exact else (*UNPROVED_OF_CHAINS, *sampler.unproved, *UNPROVED_LAST)
         return cls(
             mechanism=describe(mechanism),
             guarantee=mechanism.guarantee,
@@ -96,7 +96,7 @@ class Certificate:
             reason=reason,
             exact=exact,
             assumptions=(*ASSUMPTIONS, *assumptions),
-            unproved=() if exact else UNPROVED_OF_CHAINS,
+            unproved=unproved,
             versions={name: importlib.metadata.version(name) for name in ("kngjax", "jax", "numpyro")},
         )
 

@@ -232,14 +232,15 @@ def _validated(bounds: Bounds, X: Any, y: Any, has_response: bool = True) -> tup
         y = np.zeros(X.shape[:1])
     response = _numbers("y", y)
     if response.ndim != 1:
-        raise ValueError(f"y must have shape (n,), got {response.shape}: pass one column, as a series or 1-d array")
+        raise ValueError(f"y must have shape (n,), not {response.ndim} axes: pass one column, as a series or 1-d array")
     columns = _numbers("X", X) if X is not None else np.empty((response.size, 0))
     if columns.ndim != 2:
-        raise ValueError(f"X must have shape (n, columns), got {columns.shape}: for one column use X.reshape(-1, 1)")
+        raise ValueError(f"X must have shape (n, columns), not {columns.ndim} axes: of one column X.reshape(-1, 1)")
     if response.size == 0 or columns.shape[0] == 0:
         raise ValueError("the data are empty: there is no record to release an estimate from")
     if columns.shape[0] != response.size:
-        raise ValueError(f"X has {columns.shape[0]} rows and y has {response.size}: they must be the same records")
+        # Their numbers are not told: with add_remove even n is private.
+        raise ValueError("X and y have different numbers of rows: they must be the same records")
     if bounds.x_lower is None and columns.shape[1] != 0:
         raise ValueError(f"X has {columns.shape[1]} columns but bounds.x is None: give their public bounds")
     if bounds.columns is not None and columns.shape[1] != bounds.columns:

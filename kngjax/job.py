@@ -34,7 +34,7 @@ LOSSES = {
 }
 DOMAINS = {"box": kng.Box, "l1_ball": kng.L1Ball, "l2_ball": kng.L2Ball}
 MECHANISMS = {"kng": kng.KNG, "exponential": kng.ExponentialMechanism}
-SAMPLERS = ("Exact", "LineGibbs", "EnsembleWalk", "CoordinateWalk", "NUTS", "HMC")
+SAMPLERS = ("Exact", "GradientSpace", "IndependenceMH", "LineGibbs", "EnsembleWalk", "CoordinateWalk", "NUTS", "HMC")
 NOTE = (
     "coefficients are the released basis coefficients (release.value) times a public matrix: post-processing, which "
     "costs no privacy. Predict with the basis: high powers in own units lose digits."

@@ -36,15 +36,12 @@ class Point(eqx.Module):
 class PointwiseSensitivity(eqx.Module):
     """w(θ): by how much each coordinate of ∇ℓ_n(θ; D) can change between neighbouring data sets, at this θ.
 
-    **Arguments:** `loss`, `bounds`, `adjacency`: of the mechanism. `norm`: of the gradient, None for
-    max_j |v_j|/w_j(θ). `reference`: Δ in this norm over all of Θ, by which `score` is measured; 1 for the default norm.
+    **Arguments:** `loss`, `bounds`, `adjacency`: of the mechanism.
     """
 
     loss: AbstractLoss
     bounds: Bounds
     adjacency: Adjacency = eqx.field(static=True)
-    norm: norms.AbstractNorm | None
-    reference: Array
 
     def changes(self, theta: Vector) -> Float[Array, " dimension"]:
         """w(θ), shape (d,).
@@ -73,24 +70,16 @@ class PointwiseSensitivity(eqx.Module):
             return most - least
         return jnp.maximum(jnp.abs(least), jnp.abs(most))
 
-    def law_at(self, theta: Vector) -> tuple[norms.AbstractNorm, Array]:
-        """A norm and a factor: the score at this θ is factor·‖∇ℓ_n‖."""
-        changes = self.changes(theta)
-        if self.norm is None:
-            return norms.WeightedLInf(changes), jnp.ones(())
-        return self.norm, self.reference / self.norm.largest_over_box(changes)
-
-    def score(self, gradient: Vector, theta: Vector) -> Float[Array, ""]:
-        """Δ·‖∇ℓ_n‖_K/Δ(θ): never below ‖∇ℓ_n‖_K where Δ bounds Δ(θ) over Θ."""
-        norm, factor = self.law_at(theta)
-        return factor * norm(gradient)
+    def norm_at(self, theta: Vector) -> norms.WeightedLInf:
+        """max_j |v_j|/w_j(θ): nowhere below the same with w of all of Θ."""
+        return norms.WeightedLInf(self.changes(theta))
 
 
-def explain_pointwise_sensitivity(norm: norms.AbstractNorm | None, adjacency: Adjacency) -> str:
+def explain_pointwise_sensitivity(adjacency: Adjacency) -> str:
     """The derivation of a sensitivity that depends on θ in words."""
     event = "exchanging one record" if adjacency is Adjacency.REPLACE else "one record more or less"
-    measured = "max_j |v_j|/w_j(theta)" if norm is None else f"{type(norm).__name__} norm divided by Delta(theta)"
     return (
         f"at each theta {event} moves coordinate j of the gradient by at most w_j(theta), by the score interval at the "
-        f"reach of x'theta for this theta alone; the score is the gradient's {measured}, which changes by at most 1."
+        "reach of x'theta for this theta alone; the score is the gradient's max_j |v_j|/w_j(theta), which changes by "
+        "at most 1."
     )

@@ -16,6 +16,7 @@ from kngjax._arrays import float64
 from kngjax.certificate import Certificate
 from kngjax.data import Data
 from kngjax.diagnostics import Draws
+from kngjax.losses import GeometricMedianLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.randomness import require_typed_key, secure_key
 from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs
@@ -74,6 +75,13 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
             "Chosen because the density is known exactly along every line, with nothing to tune; for "
             f"{dimension} coefficients no exact sampler is built yet."
         )
+    if loss.is_quadratic:
+        return EnsembleWalk(), (
+            "Chosen because rejection from a base measure that is not uniform takes ever more proposals as n grows; "
+            "Exact() serves where n*epsilon is small."
+        )
+    if isinstance(loss, GeometricMedianLoss) and dimension == 1:
+        return EnsembleWalk(), "Chosen because it serves every density; PrivateQuantile(0.5) draws this one exactly."
     return EnsembleWalk(), (
         "Chosen because it serves every density, in any basis, with nothing to tune; for this loss no exact sampler is "
         "built yet."
@@ -91,9 +99,9 @@ def release(
 ) -> Release:
     """One draw from the mechanism's law, with its certificate: what may be published.
 
-    Randomness comes from the operating system. A chain starts at a draw from an inflated limit law about the
-    non-private estimate; its transition rule and its length are public, and it never stops on a diagnostic. Computed in
-    float64 whatever the caller's JAX settings.
+    Randomness comes from the operating system. A chain starts at a draw from an inflated limit law about the non-private
+    estimate; the rule for its steps and its length are public, and it never stops on a diagnostic. Computed in float64
+    whatever the caller's JAX settings.
 
     **Arguments:**
 
@@ -162,7 +170,7 @@ def _centre(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray
 
 SEARCH_GIVEN_UP = (
     "the exact search reached its public limit of proposals: the domain and the data fit each other badly. "
-    "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for CoordinateWalk()"
+    "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for EnsembleWalk()"
 )
 
 

@@ -129,15 +129,18 @@ def sensitivity_points(
 ) -> Float[Array, "points dimension"] | None:
     """Points whose hull with their negatives is that of all possible changes of ∇ℓ_n, shape (points, d).
 
-    None for medians, whose changes fill a ball, and if there are more than `kngjax.sensitivity_sets.LARGEST_NUMBER`:
-    their number doubles with every column.
+    None for medians, whose changes fill a ball, for means under add_remove, and if there are more than
+    `kngjax.sensitivity_sets.LARGEST_NUMBER`: their number doubles with every column.
     """
-    if not isinstance(loss, AbstractPredictorLoss):
+    exchanged_points = isinstance(loss, SquaredDistanceLoss) and adjacency is Adjacency.REPLACE
+    if not (isinstance(loss, AbstractPredictorLoss) or exchanged_points):
         return None
     blocks = bounds.feature_blocks(dimension)
     if number_of_points(blocks, adjacency) > LARGEST_NUMBER:
         return None
-    return change_points(blocks, score_interval(loss, bounds, domain, dimension), adjacency)
+    # For the mean x' - x: as if every score were 1.
+    score = score_interval(loss, bounds, domain, dimension) if isinstance(loss, AbstractPredictorLoss) else (1.0, 1.0)
+    return change_points(blocks, score, adjacency)
 
 
 def gradient_sensitivity(
@@ -183,11 +186,10 @@ def sensitivity_set(
         raise ValueError("scalar bounds leave the number of coefficients open: pass dimension (intercept included)")
     if loss.needs_response_bounds and bounds.y_lower is None:
         raise ValueError(f"{type(loss).__name__} needs public bounds of the response, Bounds(..., y=(lower, upper))")
-    if not isinstance(loss, AbstractPredictorLoss):
-        raise ValueError(
-            f"the changes of {type(loss).__name__} are a box (mean) or a Euclidean ball (median), for which norm=None "
-            "takes the norm that fits best"
-        )
+    if isinstance(loss, GeometricMedianLoss):
+        raise ValueError("the changes of a geometric median fill a Euclidean ball, which norm=None takes as the ball")
+    if isinstance(loss, SquaredDistanceLoss) and parsed is Adjacency.ADD_REMOVE:
+        raise ValueError("the changes of a mean under add_remove fill a box, which norm=None takes as the ball")
     with float64():
         points = sensitivity_points(loss, bounds, domain, parsed, dimension)
         if points is None:

@@ -55,15 +55,12 @@ class Target(eqx.Module):
     def score_of(self, gradient: Vector, theta: Vector) -> Float[Array, ""]:
         """The score of KNG from the gradient at θ."""
         assert self.norm is not None
-        return self.norm(gradient) if self.pointwise is None else self.pointwise.score(gradient, theta)
+        return self.norm_at(theta)(gradient)
 
-    def limit_law_at(self, theta: Vector) -> tuple[AbstractNorm, Array]:
-        """The norm and the rate of the K-norm law that KNG's gradient has about θ."""
+    def norm_at(self, theta: Vector) -> AbstractNorm:
+        """The norm of the gradient at θ that is the score of KNG."""
         assert self.norm is not None
-        if self.pointwise is None:
-            return self.norm, jnp.asarray(self.rate)
-        norm, factor = self.pointwise.law_at(theta)
-        return norm, self.rate * factor
+        return self.norm if self.pointwise is None else self.pointwise.norm_at(theta)
 
     def score(self, theta: Vector) -> Float[Array, ""]:
         """‖∇ℓ_n(θ; D)‖_K or ℓ_n(θ; D)."""

@@ -148,7 +148,7 @@ REFUSED = {
     "a frame for y": ((GOOD_X, pd.DataFrame({"y": GOOD_Y})), ValueError, r"y must have shape \(n,\)"),
     "one number for y": ((GOOD_X, SECRET), ValueError, r"y must have shape \(n,\), got \(\)"),
     "no y": ((GOOD_X, None), ValueError, "y is missing"),
-    "different lengths": ((GOOD_X, np.full(3, SECRET)), ValueError, "X has 2 rows and y has 3"),
+    "different lengths": ((GOOD_X, np.full(3, SECRET)), ValueError, "X and y have different numbers of rows"),
     "a column too many": ((np.full((2, 3), SECRET), GOOD_Y), ValueError, "X has 3 columns and bounds.x is for 2"),
     "a column too few": ((np.full((2, 1), SECRET), GOOD_Y), ValueError, "X has 1 columns and bounds.x is for 2"),
     "no columns": ((None, GOOD_Y), ValueError, "X has 0 columns and bounds.x is for 2"),

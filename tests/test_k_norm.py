@@ -217,6 +217,7 @@ def test_a_public_column_is_allowed_under_a_norm_that_covers_it():
     mechanism = kng.KNormMechanism(bounds, 1.0, "replace", kng.L2())
     assert mechanism.sensitivity.value == 1.0
     assert np.all(np.isfinite(kng.release(mechanism, np.full((5, 2), 0.5)).value))
+    assert kng.audit.density_ratio(mechanism, num_records=(2,), num_steps=5, resolution=9).passed
 
 
 def test_data_that_do_not_fit_are_refused():

@@ -65,8 +65,10 @@ def replicate_inputs(name, number=5):
     [
         ("squared", kng.Exact()),
         ("pseudo-Huber", kng.EnsembleWalk(num_sweeps=7)),
+        ("pseudo-Huber", kng.GradientSpace(num_sweeps=7)),
+        ("quantile", kng.IndependenceMH(num_sweeps=7)),
     ],
-    ids=["Exact", "EnsembleWalk"],
+    ids=["Exact", "EnsembleWalk", "GradientSpace", "IndependenceMH"],
 )
 def test_mapping_a_draw_over_replicates_is_a_loop(name, sampler):
     mechanism, data, keys, centres = replicate_inputs(name)
@@ -115,7 +117,14 @@ def test_a_draw_refuses_what_a_release_refuses():
 
 
 def test_blocks_cover_the_promised_number_of_sweeps():
-    for sampler in (kng.LineGibbs(), kng.EnsembleWalk(), kng.CoordinateWalk(num_sweeps=1234), kng.LineGibbs(3)):
+    for sampler in (
+        kng.LineGibbs(),
+        kng.EnsembleWalk(),
+        kng.GradientSpace(),
+        kng.IndependenceMH(),
+        kng.CoordinateWalk(num_sweeps=1234),
+        kng.LineGibbs(3),
+    ):
         for dimension in (1, 2, 7):
             number, block = run.blocks(sampler, dimension)
             assert number * block >= sampler.release_sweeps(dimension) > (number - 1) * block

@@ -36,8 +36,8 @@ def methods(epsilon: float, radius: float) -> list[plots.Method]:
         plots.Method("KNG", "our constants", kng.KNG(loss, bounds, ball, epsilon, "replace", norm=kng.LInf())),
         plots.Method("KNG", "as printed", kng.KNG(loss, bounds, ball, epsilon / 2.0, "replace", norm=kng.LInf())),
         plots.Method("KNG", "Δ(θ)", pointwise),
-        plots.Method("objective perturbation", "", kng.ObjectivePerturbation(loss, bounds, ball, epsilon, "replace")),
         plots.Method("exponential", "", kng.ExponentialMechanism(loss, bounds, ball, epsilon, "replace")),
+        plots.Method("objective perturbation", "", kng.ObjectivePerturbation(loss, bounds, ball, epsilon, "replace")),
     ]
 
 

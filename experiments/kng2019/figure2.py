@@ -59,7 +59,7 @@ def estimate(method: plots.Method, loss: kng.QuantileLoss, sweeps: int, data: An
 
 def judged_sweeps(num_records: int) -> int:
     """How many sweeps of each chain the R-hat is made of: fewer where a sweep takes long."""
-    return BLOCK * min(50, max(12, 500_000 // num_records))
+    return BLOCK * min(50, max(25, 500_000 // num_records))
 
 
 def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:

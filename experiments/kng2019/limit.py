@@ -75,7 +75,7 @@ def cases(epsilon: float, radius: float, huber_k: float) -> list[Case]:
     bounds, ball = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(radius)
     losses = {
         "squared": (kng.SquaredLoss(), kng.Exact()),
-        f"pseudo-Huber, k = {huber_k:g}": (kng.PseudoHuberLoss(huber_k), kng.NUTS()),
+        f"pseudo-Huber, k = {huber_k:g}": (kng.PseudoHuberLoss(huber_k), kng.GradientSpace()),
         "check, τ = 1/2": (kng.QuantileLoss(0.5), kng.LineGibbs()),
     }
     return [
@@ -182,7 +182,8 @@ def plot(path: pathlib.Path, rows: list[Distance], clouds: dict[str, np.ndarray]
     figure = Figure(figsize=(11.0, 3.2), layout="constrained")
     *panels, distances = figure.subplots(1, len(clouds) + 1)
     largest = max(row.n for row in rows)
-    for axes, (name, cloud), (colour, marker, _) in zip(panels, clouds.items(), plots.STYLES[1:], strict=False):
+    styles = zip(plots.COLOURS[1:], plots.MARKERS, strict=False)
+    for axes, (name, cloud), (colour, marker) in zip(panels, clouds.items(), styles, strict=False):
         axes.plot(cloud[:1500, 0], cloud[:1500, 1], ".", markersize=1.5, alpha=0.5, color=colour)
         for mass in (0.5, 0.9, 0.99):
             side = stats.gamma(cloud.shape[1]).ppf(mass)

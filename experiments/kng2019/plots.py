@@ -7,16 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Okabe and Ito's colours, which colour-blind readers can tell apart, each with a marker of its own.
-STYLES = (
-    ("#000000", "o", "-"),
-    ("#0072B2", "s", "-"),
-    ("#56B4E9", "^", "--"),
-    ("#D55E00", "D", "-"),
-    ("#E69F00", "v", "--"),
-    ("#009E73", "P", "-"),
-    ("#CC79A7", "X", "-"),
-)
+# Okabe and Ito's colours, which colour-blind readers can tell apart.
+COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = ("o", "s", "D", "P", "X", "^", "v")
+LINES = ("-", "--", ":")
 
 
 class Method(NamedTuple):
@@ -109,21 +103,27 @@ def curves(rows: list[Row]) -> dict[str, list[Row]]:
 
 
 def plot(path: pathlib.Path, rows: list[Row], title: str) -> None:
-    """log10 of the mean error over log10 n, one curve a method, with bars of one standard error."""
+    """log10 of the mean error over log10 n, with bars of one standard error.
+
+    One colour a method; its curves, which differ in their constants, stand together in the rows.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
     axes = figure.add_subplot()
-    for (label, points), (colour, marker, line) in zip(curves(rows).items(), STYLES, strict=False):
+    methods: dict[str, int] = {}
+    for place, (label, points) in enumerate(curves(rows).items()):
+        variant = methods.setdefault(points[0].method, 0)
+        methods[points[0].method] += 1
         axes.errorbar(
             np.log10([point.n for point in points]),
             [point.log10_mean_error for point in points],
             yerr=[point.standard_error_log10 for point in points],
             label=label,
-            color=colour,
-            marker=marker,
-            linestyle=line,
-            markersize=5,
+            color=COLOURS[(len(methods) - 1) % len(COLOURS)],
+            marker=MARKERS[place % len(MARKERS)],
+            linestyle=LINES[variant % len(LINES)],
+            markersize=4.5,
             linewidth=1.2,
             capsize=2.5,
         )

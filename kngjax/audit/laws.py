@@ -28,7 +28,9 @@ def outputs(mechanism: AbstractMechanism, dimension: int) -> AbstractDomain:
     bounds = mechanism.bounds
     if not mechanism.loss.has_response:
         lower, upper = bounds.features(dimension)
-        return Box(2.0 * lower - upper, 2.0 * upper - lower)
+        # A public column is released with the noise of the others, on no scale of its own.
+        widths = jnp.where(upper > lower, upper - lower, 1.0)
+        return Box(lower - widths, upper + widths)
     if bounds.x_lower is None and bounds.y_lower is not None:
         return Box(bounds.y_lower, bounds.y_upper)
     return Box(-10.0, 10.0)
@@ -100,7 +102,7 @@ def _log_law(mechanism: AbstractMechanism, points: Array, data: Data, log_densit
     if isinstance(mechanism, AbstractDensityMechanism):
         return values - jax.scipy.special.logsumexp(values)
     has_atoms = log_density is None and points.shape[-1] == 1
-    return jnp.concatenate([values, jnp.asarray(mechanism.boundary_log_masses(data))]) if has_atoms else values
+    return jnp.concatenate([values, mechanism.boundary_log_masses(data)]) if has_atoms else values
 
 
 def _ends(mechanism: AbstractMechanism) -> tuple[Array, Array]:

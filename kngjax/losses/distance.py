@@ -65,9 +65,10 @@ class GeometricMedianLoss(AbstractLoss):
     """ℓ(θ; x) = ‖x - θ‖_2; one record's gradient is (θ - x)/‖θ - x‖_2: the geometric median minimises it.
 
     Every record's gradient has length 1 (0 at θ = x, a null set), so two of them differ by at most 2 in the l2 norm
-    (replace) and one of them counts 1 (add_remove), whatever the data: no bound on x enters the proof, but Θ must be
-    bounded, since the gradient norm is (Reimherr and Awan 2019, section 4.4, who leave the base measure open). With one
-    coordinate this is the check loss at τ = ½, doubled.
+    (replace) and one of them counts 1 (add_remove), whatever the data: no bound on x enters the proof, though `Bounds`
+    asks for one and clips to it, so choose it generously. Θ must be bounded, since the gradient norm is (Reimherr and
+    Awan 2019, section 4.4, who leave the base measure open). With one coordinate this is the check loss at τ = ½,
+    doubled.
     """
 
     has_response: ClassVar[bool] = False

@@ -95,8 +95,8 @@ class KNormMechanism(AbstractDirectMechanism):
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         """Δ of Σx; runs under jit."""
-        changes = self._changes(dimension)
-        return self.score_norm(dimension).largest_over_box(changes)
+        everywhere = room.Everywhere()
+        return room.gradient_sensitivity(self.loss, self.bounds, everywhere, self.adjacency, self.norm, dimension)
 
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:
         """Δ of Σx, with its derivation."""

@@ -38,8 +38,9 @@ class KNG(AbstractDensityMechanism):
         least ball for which Δ = 1 is `sensitivity_set(loss, bounds, domain, adjacency).hull()`, for up to six
         coefficients.
     - `pointwise_sensitivity`: whether Δ may depend on θ, for losses whose score is bounded at each θ only (squared,
-        Poisson; the mean under add_remove): f(θ) ∝ exp(-(ε/2)·max_j |∇_j ℓ_n|/w_j(θ)) ν(θ). Less noise where Θ is
-        wide, and Θ may be unbounded with a proper ν (Reimherr and Awan 2019, Remark 4.2).
+        Poisson; the mean under add_remove), without a norm of your own:
+        f(θ) ∝ exp(-(ε/2)·max_j |∇_j ℓ_n|/w_j(θ)) ν(θ). Less noise where Θ is wide, and Θ may be unbounded with a proper
+        ν (Reimherr and Awan 2019, Remark 4.2).
 
     Raises ValueError where a proof would fail: no domain, no bounds that the loss needs, an infinite sensitivity.
     """
@@ -73,6 +74,8 @@ class KNG(AbstractDensityMechanism):
         self.pointwise_sensitivity = pointwise_sensitivity
 
     def __check_init__(self):
+        if self.pointwise_sensitivity and self.norm is not None:
+            raise ValueError("pointwise_sensitivity has a norm of its own, max_j |v_j|/w_j(theta): leave norm out")
         if self.pointwise_sensitivity and not pointwise.depends_on_theta(self.loss, self.adjacency):
             raise ValueError(
                 f"the sensitivity of {type(self.loss).__name__} is the same for every theta: leave "
@@ -93,24 +96,20 @@ class KNG(AbstractDensityMechanism):
         target = super().target(data)
         if not self.pointwise_sensitivity:
             return target
-        reference = self.sensitivity_value(data.dimension)
-        score = pointwise.PointwiseSensitivity(self.loss, self.bounds, self.adjacency, self.norm, reference)
+        score = pointwise.PointwiseSensitivity(self.loss, self.bounds, self.adjacency)
         return dataclasses.replace(target, pointwise=score)
 
     def score_norm(self, dimension: int) -> AbstractNorm:
         return room.default_norm(self.loss, self._changes(dimension)) if self.norm is None else self.norm
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
-        if self.pointwise_sensitivity and self.norm is not None:
-            # Δ(θ) is taken over a box as well, so that it is nowhere above this.
-            return self.norm.largest_over_box(self._changes(dimension))
         return room.gradient_sensitivity(
             self.loss, self.bounds, self._reach(dimension), self.adjacency, self.norm, dimension
         )
 
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:
         if self.pointwise_sensitivity:
-            return room.Sensitivity(1.0, pointwise.explain_pointwise_sensitivity(self.norm, self.adjacency))
+            return room.Sensitivity(1.0, pointwise.explain_pointwise_sensitivity(self.adjacency))
         with float64():
             changes, norm = np.asarray(self._changes(dimension)), self.score_norm(dimension)
             value = float(self.sensitivity_value(dimension))

@@ -19,6 +19,7 @@ from kngjax.mechanisms.base import AbstractDirectMechanism, checked_epsilon, req
 from kngjax.minimisers import quadratic_minimiser, tilted_minimiser
 from kngjax.norms import L2, AbstractNorm, k_norm_log_mass, k_norm_noise
 
+# Of the search, in units of the largest change of the gradient, or of 1 if that is less.
 DEFAULT_TOLERANCE = 1e-8
 DEFAULT_OUTPUT_SHARE = 0.01
 # Records times draws that are minimised at a time: what stays in a processor's cache is fastest.
@@ -63,7 +64,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     - `adjacency`: "replace" or "add_remove". Required.
     - `norm`: ‖·‖_K, as for `KNG`: None means the weighted l_inf norm for which Δ = 1.
     - `noise_share`: q, between 0 and 1: what of ε is spent on b; the rest buys a smaller ridge.
-    - `tolerance`: τ in the units of the gradient, None for 1e-8: within reach of float64 for n up to 1e7. It may not
+    - `tolerance`: τ in the units of the gradient, None for 1e-8 times the largest change of a coordinate of ∇ℓ_n, or
+        1e-8 if that is less than 1: within reach of float64 for n up to 1e7. It may not
         depend on the data. `output_share`: f, None for .01. Both for the losses without a closed form only.
 
     Raises ValueError where the proof would fail.
@@ -101,7 +103,6 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         self.norm = norm
         self.noise_share = parameter(noise_share)
         searched = not self.loss.is_quadratic
-        tolerance = DEFAULT_TOLERANCE if tolerance is None and searched else tolerance
         output_share = DEFAULT_OUTPUT_SHARE if output_share is None and searched else output_share
         self.tolerance = None if tolerance is None else parameter(tolerance)
         self.output_share = None if output_share is None else parameter(output_share)
@@ -202,7 +203,10 @@ class ObjectivePerturbation(AbstractDirectMechanism):
 
     @property
     def _objective_epsilon(self) -> Float[Array, ""]:
-        return jnp.asarray(self.epsilon if self.output_share is None else (1.0 - self.output_share) * self.epsilon)
+        if self.output_share is None:
+            return jnp.asarray(self.epsilon)
+        # Rounded down by a few units of the last place, so that the parts never add up to more than ε.
+        return jnp.asarray((1.0 - self.output_share) * self.epsilon * (1.0 - 2.0**-50))
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
         return room.gradient_changes(self.loss, self.bounds, self._reach, self.adjacency, dimension)
@@ -237,11 +241,27 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         """γ = λ/(e^{(1-q)ε} - 1), with (1-f)ε for ε where the minimiser is approximate; runs under jit."""
         return self._largest_curvature(dimension) / jnp.expm1((1.0 - self.noise_share) * self._objective_epsilon)
 
+    def search_tolerance(self, dimension: int) -> Float[Array, ""]:
+        """τ: public, since it is made of public facts alone; runs under jit."""
+        if self.tolerance is not None:
+            return jnp.asarray(self.tolerance)
+        return DEFAULT_TOLERANCE * jnp.maximum(1.0, jnp.max(self._changes(dimension)))
+
     def output_rate(self, dimension: int) -> Float[Array, ""]:
         """fεγ/(2τ) of the l2 noise on an approximate minimiser; infinite, no noise, on an exact one."""
-        if self.output_share is None or self.tolerance is None:
+        if self.output_share is None:
             return jnp.asarray(jnp.inf)
-        return self.output_share * self.epsilon * self.ridge(dimension) / (2.0 * self.tolerance)
+        return self.output_share * self.epsilon * self.ridge(dimension) / (2.0 * self.search_tolerance(dimension))
+
+    @property
+    def sensitivity(self) -> room.Sensitivity:
+        """Δ with its derivation, λ and γ; ValueError where scalar bounds leave d open, since γ grows with it."""
+        if self.dimension is None:
+            raise ValueError(
+                "the ridge depends on the number of columns, which scalar bounds leave open: give bounds.x one value a "
+                "column, or call sensitivity_for(dimension)"
+            )
+        return self.sensitivity_for(self.dimension)
 
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:
         """Δ of ∇ℓ_n, with its derivation, λ and γ."""
@@ -260,10 +280,11 @@ class ObjectivePerturbation(AbstractDirectMechanism):
                 f"at most 1 + lambda/gamma = e^{objective - noise:.6g}, and the density of the noise in the objective "
                 f"by one of at most e^{noise:.6g}."
             )
-            if self.output_share is not None and self.tolerance is not None:
+            if self.output_share is not None:
+                error = 2.0 * float(self.search_tolerance(dimension)) / ridge
                 parts.append(
                     "The search ends within tolerance/gamma of the minimiser, so two of its errors differ by at most "
-                    f"2*tolerance/gamma = {2.0 * float(self.tolerance) / ridge:.6g} in the l2 norm, and the noise that "
+                    f"2*tolerance/gamma = {error:.6g} in the l2 norm, and the noise that "
                     f"covers them spends {float(self.output_share * self.epsilon):.6g} of epsilon."
                 )
         return room.Sensitivity(value, " ".join(parts))
@@ -319,11 +340,13 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             return thetas, jnp.all(succeeded)
         if not isinstance(data, Records):
             raise TypeError(f"objective perturbation needs data from its own prepare, not {type(data).__name__}")
+        tolerance = self.search_tolerance(dimension)
+        tolerance = self.search_tolerance(dimension)
         largest = max(1, min(num_draws, LARGEST_BATCH // data.y.shape[0]))
         # A divisor: a remainder would be compiled as a second program.
         batch = next(size for size in range(largest, 0, -1) if num_draws % size == 0)
         thetas, succeeded = jax.lax.map(
-            lambda tilt: tilted_minimiser(loss, data, ridge, tilt, self.tolerance), tilts, batch_size=batch
+            lambda tilt: tilted_minimiser(loss, data, ridge, tilt, tolerance), tilts, batch_size=batch
         )
         thetas += k_norm_noise(L2(), output_key, self.output_rate(dimension), (num_draws,), dimension)
         return thetas if self.domain is None else jax.vmap(self.domain.project)(thetas), jnp.all(succeeded)

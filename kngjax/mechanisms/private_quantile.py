@@ -158,6 +158,10 @@ class PrivateQuantile(AbstractDirectMechanism):
         values = records.y
         return SortedValues(np.sort(values) if isinstance(values, np.ndarray) else jnp.sort(values))
 
+    def jumps(self, data: Data) -> Float[Array, " jumps"]:
+        """The order statistics and the two bounds: between them the density is constant. Private."""
+        return self._edges(data)
+
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ), normalised; -inf outside [lo, hi] and where θ does not increase. Private: a function of the data.
 
@@ -197,6 +201,10 @@ class PrivateQuantile(AbstractDirectMechanism):
         rate = self._joint_rate()
         score = jnp.sum(jnp.abs(jnp.diff(ends) - num_records * jnp.diff(levels)))
         return -rate * score - log_normaliser(edges, jnp.asarray(self.tau), rate)
+
+    def jumps(self, data: Data) -> Float[Array, " jumps"]:
+        """The bounds and the values: between them f is constant, in every quantile. Private."""
+        return self._edges(data)
 
     def _edges(self, data: Data) -> Array:
         if not isinstance(data, SortedValues):

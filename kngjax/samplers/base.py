@@ -19,7 +19,7 @@ class Info(NamedTuple):
 
     **Arguments:** `log_density`: log f after the sweep, up to a constant. `acceptance`: the fraction of its moves that
     were accepted, or the acceptance statistic. `num_steps`: density or gradient evaluations. `diverging`: whether a
-    Hamiltonian trajectory diverged.
+    Hamiltonian trajectory diverged, or Newton's method came to no end.
     """
 
     log_density: Float[Array, ""]
@@ -33,6 +33,7 @@ class AbstractSampler(eqx.Module):
 
     is_exact: ClassVar[bool]
     assumptions: ClassVar[tuple[str, ...]] = ()
+    unproved: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
     def check(self, target: Target) -> None:
@@ -66,6 +67,10 @@ class AbstractChainSampler(AbstractSampler):
     num_warmup: eqx.AbstractVar[int]
 
     is_exact: ClassVar[bool] = False
+    unproved: ClassVar[tuple[str, ...]] = (
+        "the chain's transition rule is public; steps that an ensemble takes from its own spread depend on the data "
+        "through the chain's state alone",
+    )
     sweeps_a_block: ClassVar[int] = 100
 
     @abc.abstractmethod

@@ -44,10 +44,6 @@ class Exact(AbstractIndependentSampler):
                 "Exact serves the squared loss, and the quantile loss with one coefficient on a uniform domain; use "
                 "LineGibbs for more coefficients of the quantile loss, CoordinateWalk or NUTS for smooth losses"
             )
-        if target.pointwise is not None and not target.domain.is_uniform:
-            raise ValueError(
-                "Exact needs a bounded uniform domain where the sensitivity depends on theta: use EnsembleWalk or NUTS"
-            )
 
     def draws(
         self, target: Target, key: PRNGKeyArray, num_draws: int

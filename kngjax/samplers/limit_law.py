@@ -49,8 +49,7 @@ def limit_law_draws(
         noise = jax.random.normal(noise_key, shape) / jnp.sqrt(target.rate)
         steps = jax.scipy.linalg.solve_triangular(factor, noise.T, lower=True, trans="T").T
     else:
-        norm, rate = target.limit_law_at(centre)
-        noise = k_norm_noise(norm, noise_key, rate, shape[:1], target.dimension)
+        noise = k_norm_noise(target.norm_at(centre), noise_key, target.rate, shape[:1], target.dimension)
         steps = jnp.linalg.solve(hessian, noise.T).T
     points = jnp.broadcast_to(jnp.asarray(centre), shape) + INFLATION * steps
     known = jnp.all(jnp.isfinite(points), axis=1)
@@ -77,6 +76,5 @@ def limit_law_scales(target: Target, centre: Vector) -> Float[Array, " dimension
     if target.norm is None:
         scales = 2.4 / jnp.sqrt(target.rate * jnp.diagonal(hessian))
     else:
-        norm, rate = target.limit_law_at(centre)
-        scales = (target.dimension + 1) / (2.0 * rate * jax.vmap(norm)(hessian))
+        scales = (target.dimension + 1) / (2.0 * target.rate * jax.vmap(target.norm_at(centre))(hessian))
     return jnp.minimum(scales, target.domain.widths(target.dimension))

@@ -18,8 +18,8 @@ SMOOTH_LOSSES = (SquaredLoss, PseudoHuberLoss, LogisticLoss, PoissonLoss, Smooth
 
 # In units of c‖·‖_K, so errors of a log-density: where the iteration may stop, and what counts as a solution.
 _GOAL, _TOLERANCE = 1e-8, 1e-6
-_MAX_EVALUATIONS = 60
-_SMALLEST_DAMPING = 1e-7
+_MAX_EVALUATIONS = 80
+_SMALLEST_DAMPING = 1e-10
 
 
 class Point(NamedTuple):
@@ -58,9 +58,9 @@ def evaluate(target: Target, theta: Vector) -> Point:
     records: mapped over many θ that is one matrix product, and memory stays bounded whatever n.
     """
     loss, data, theta = target.loss, target.data, jnp.asarray(theta)
-    assert isinstance(loss, SMOOTH_LOSSES)
     if not isinstance(data, Records):
         return _point(theta, loss.gradient(theta, data), loss.hessian(theta, data))
+    assert isinstance(loss, SMOOTH_LOSSES)
     dimension = data.dimension
     rows, columns = np.triu_indices(dimension)
     places = np.zeros((dimension, dimension), int)
@@ -92,8 +92,8 @@ def _records_a_block(num_products: int) -> int:
 
 
 def _point(theta, gradient, hessian) -> Point:
-    # The inverse, and not solves with L where they are needed: XLA's CPU runtime was seen to deadlock (jax 0.10.2) where
-    # one LAPACK call on a large batch may run at the same time as another, and here each waits for the one before.
+    # The inverse, and not a solve where one is needed: two LAPACK calls on large batches that XLA may run at the same
+    # time have deadlocked on CPUs (jax 0.10.2); here each waits for the one before.
     factor = jnp.linalg.cholesky(hessian)
     return Point(theta, gradient, jax.scipy.linalg.solve_triangular(factor, jnp.eye(theta.shape[0]), lower=True))
 
@@ -106,16 +106,15 @@ def log_determinant(point: Point) -> Float[Array, ""]:
 def solve(target: Target, start: Point, value: Vector) -> Solution:
     """The θ ∈ Θ with ∇ℓ(θ) = value, if there is one.
 
-    Newton steps, halved until |L^{-1}(∇ℓ - value)| falls, with LL' the Hessian at the step's foot (the natural
-    monotonicity test, Deuflhard 2011, section 3.1): gradients alone decide, since sums of losses lose their digits to a
-    single wild response. Damped steps follow the segment from ∇ℓ(start) to the value, which lies in the image of ∇ℓ if
-    its ends do: the image is convex.
+    Newton steps, halved until |L^{-1}(∇ℓ - value)| falls, with LL' the Hessian at the step's foot: a test that no
+    linear change of basis alters (Deuflhard 2011, chapter 3). Gradients alone decide, since sums of losses lose their
+    digits to a single wild response. Small steps follow the segment from ∇ℓ(start) to the value, which lies in the
+    image of ∇ℓ if its ends do: the image is convex.
 
     There is no solution in Θ if (∇ℓ(θ_k) - value)'(θ - θ_k) > 0 for all θ ∈ Θ at some θ_k, since ∇ℓ is monotone.
 
     **Arguments:** `start`: whose inverse factor must be finite. `value`: shape (d,).
     """
-
     assert target.norm is not None
     norm, domain = target.norm, target.domain
 
@@ -151,4 +150,3 @@ def solve(target: Target, start: Point, value: Vector) -> Solution:
     is_solution = error(ended.point.gradient) <= _TOLERANCE
     found = is_solution & domain.contains(ended.point.theta)
     return Solution(ended.point, found, ~is_solution & ~ended.is_separated, ended.num_evaluations)
-

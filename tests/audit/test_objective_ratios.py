@@ -7,8 +7,6 @@ import pytest
 import kngjax as kng
 from kngjax.audit import density_ratio
 
-pytestmark = pytest.mark.skipif(not hasattr(kng, "ObjectivePerturbation"), reason="it is not there yet")
-
 ADJACENCIES = ("replace", "add_remove")
 LOSSES = {
     "squared": (kng.SquaredLoss(), (-1.0, 1.0)),

@@ -11,7 +11,10 @@ LOSSES = {
     "squared": kng.SquaredLoss(),
     "pseudo_huber": kng.PseudoHuberLoss(k=0.5),
     "logistic": kng.LogisticLoss(),
+    "poisson": kng.PoissonLoss(),
+    "smoothed_quantile": kng.SmoothedQuantileLoss(tau=0.3, bandwidth=0.4),
 }
+RESPONSE_BOUNDS = {"logistic": None, "poisson": (0.0, 9.0)}
 MECHANISMS = {"kng": kng.KNG, "exponential": kng.ExponentialMechanism}
 
 
@@ -22,6 +25,8 @@ def records(loss: str, dimension: int, num_records: int = 40, seed: int = 0) -> 
     predictor = 0.3 + x.sum(axis=1)
     if loss == "logistic":
         return x, (generator.uniform(size=num_records) < 1.0 / (1.0 + np.exp(-predictor))).astype(float)
+    if loss == "poisson":
+        return x, generator.poisson(np.exp(predictor)).astype(float)
     return x, np.clip(predictor + 0.5 * generator.standard_normal(num_records), -3.0, 3.0)
 
 
@@ -29,7 +34,7 @@ def problem(loss: str, mechanism: str, dimension: int, epsilon: float = 3.0, dom
     """A mechanism with `dimension` coefficients, the intercept among them, and its prepared data."""
     built = MECHANISMS[mechanism](
         loss=LOSSES[loss],
-        bounds=kng.Bounds(x=(-1.0, 1.0) if dimension > 1 else None, y=None if loss == "logistic" else (-3.0, 3.0)),
+        bounds=kng.Bounds(x=(-1.0, 1.0) if dimension > 1 else None, y=RESPONSE_BOUNDS.get(loss, (-3.0, 3.0))),
         domain=kng.Box(-2.0, 2.5) if domain is None else domain,
         epsilon=epsilon,
         adjacency="replace",

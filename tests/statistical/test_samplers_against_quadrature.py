@@ -6,6 +6,7 @@ Every draw is the end of a chain of its own, so the draws are independent and pl
 import equinox as eqx
 import jax
 import numpy as np
+import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
@@ -21,6 +22,8 @@ SAMPLERS = {
     "exact": (kng.Exact(), 1),
     "line_gibbs": (kng.LineGibbs(num_warmup=20), 1),
     "line_gibbs_ensemble": (kng.LineGibbs(directions="ensemble", num_warmup=24), 1),
+    "gradient_space": (kng.GradientSpace(num_warmup=40), 1),
+    "independence": (kng.IndependenceMH(num_warmup=150), 1),
     "ensemble_walk": (kng.EnsembleWalk(num_warmup=200), 1),
     "coordinate_walk": (kng.CoordinateWalk(num_warmup=4000), 1),
     "coordinate_walk_public": (kng.CoordinateWalk(tuning="public", smallest_scale=1e-3, num_warmup=6000), 1),
@@ -36,6 +39,8 @@ def serves(sampler: str, loss: str, mechanism: str, dimension: int) -> bool:
         return loss == "squared" or (loss == "quantile" and dimension == 1)
     if sampler in PIECEWISE:
         return loss == "quantile"
+    if sampler == "gradient_space":
+        return loss != "quantile" and mechanism == "kng"
     return not (sampler in GRADIENT and loss == "quantile" and mechanism == "kng")
 
 
@@ -43,6 +48,8 @@ def is_quick(sampler: str, loss: str, mechanism: str, dimension: int) -> bool:
     """The cases of every run: each sampler and loss at d = 2 for KNG, and the special cases; the rest is slow."""
     if sampler in GRADIENT | {"coordinate_walk_public"}:
         return dimension == 2 and mechanism == "kng" and loss in ("pseudo_huber", "quantile")
+    if sampler in ("gradient_space", "independence"):
+        return dimension == 2 and (sampler, loss) in (("gradient_space", "pseudo_huber"), ("independence", "quantile"))
     return (dimension == 2 and (mechanism == "kng" or loss in ("quantile", "squared"))) or sampler == "exact"
 
 
@@ -89,6 +96,12 @@ def test_draws_follow_the_density(sampler, loss, mechanism, dimension):
         ("exact", "squared"),
         ("line_gibbs_ensemble", "quantile"),
         ("ensemble_walk", "pseudo_huber"),
+        ("gradient_space", "poisson"),
+        pytest.param("gradient_space", "logistic", marks=pytest.mark.slow),
+        pytest.param("gradient_space", "pseudo_huber", marks=pytest.mark.slow),
+        pytest.param("gradient_space", "smoothed_quantile", marks=pytest.mark.slow),
+        pytest.param("independence", "quantile", marks=pytest.mark.slow),
+        pytest.param("independence", "poisson", marks=pytest.mark.slow),
         pytest.param("coordinate_walk", "quantile", marks=pytest.mark.slow),
         pytest.param("nuts", "pseudo_huber", marks=pytest.mark.slow),
     ],
@@ -135,11 +148,25 @@ def test_what_is_released_of_a_location_follows_the_density(loss, epsilon):
 
 
 def test_a_proper_base_measure_is_part_of_the_density():
-    import numpyro.distributions as dist
-
     built, data = problem("quantile", "kng", 1, epsilon=0.3, domain=kng.BaseMeasure(dist.Normal(0.0, 1.0)))
     theta = independent_draws(built, data, "ensemble_walk", seed=10)
     assert_follows(theta, Quadrature(built, data, -7.0, 7.0, POINTS[1]))
+
+
+@pytest.mark.parametrize(
+    ("sampler", "loss"),
+    [
+        ("gradient_space", "smoothed_quantile"),
+        pytest.param("gradient_space", "pseudo_huber", marks=pytest.mark.slow),
+        pytest.param("gradient_space", "logistic", marks=pytest.mark.slow),
+        pytest.param("independence", "quantile", marks=pytest.mark.slow),
+    ],
+)
+def test_a_normal_base_measure_moves_the_law_of_independence_samplers(sampler, loss):
+    domain = kng.BaseMeasure(dist.Normal(0.0, 0.4))
+    built, data = problem(loss, "kng", 2, domain=domain)
+    theta = independent_draws(built, data, sampler, seed=11)
+    assert_follows(theta, Quadrature(built, data, -2.5, 2.5, POINTS[2]))
 
 
 def test_half_of_the_noise_is_noticed():
