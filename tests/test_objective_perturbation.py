@@ -177,7 +177,8 @@ def test_a_release_and_its_certificate(name, x64):
         release = kng.release(mechanism, x, np.arange(25) % 3)
     assert (release.value.dtype, release.value.shape) == (np.float64, (1,))
     if mechanism.domain is not None:
-        assert mechanism.domain.contains(release.value)
+        # On the boundary within rounding, as often as not.
+        np.testing.assert_allclose(mechanism.domain.project(release.value), release.value, rtol=1e-14)
     certificate = release.certificate
     assert (certificate.exact, certificate.epsilon, certificate.delta) == (True, 2.0, 0.0)
     assert certificate.sensitivity == mechanism.sensitivity_for(1)

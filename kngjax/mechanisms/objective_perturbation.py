@@ -65,8 +65,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     - `norm`: ‖·‖_K, as for `KNG`: None means the weighted l_inf norm for which Δ = 1.
     - `noise_share`: q, between 0 and 1: what of ε is spent on b; the rest buys a smaller ridge.
     - `tolerance`: τ in the units of the gradient, None for 1e-8 times the largest change of a coordinate of ∇ℓ_n, or
-        1e-8 if that is less than 1: within reach of float64 for n up to 1e7. It may not
-        depend on the data. `output_share`: f, None for .01. Both for the losses without a closed form only.
+        1e-8 if that is less than 1: within reach of float64 for n up to 1e7. It may not depend on the data.
+    - `output_share`: f, None for .01. Both this and the tolerance are for the losses without a closed form only.
 
     Raises ValueError where the proof would fail.
     """
@@ -340,7 +340,6 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             return thetas, jnp.all(succeeded)
         if not isinstance(data, Records):
             raise TypeError(f"objective perturbation needs data from its own prepare, not {type(data).__name__}")
-        tolerance = self.search_tolerance(dimension)
         tolerance = self.search_tolerance(dimension)
         largest = max(1, min(num_draws, LARGEST_BATCH // data.y.shape[0]))
         # A divisor: a remainder would be compiled as a second program.
