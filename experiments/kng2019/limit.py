@@ -170,7 +170,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     plot(output / "limit.png", rows, clouds)
     for row in rows:
         print(
-            f"{row.loss:<24} n = {row.n:<7} total variation {row.total_variation:.4f} ({row.standard_error:.4f})  KS "
+            f"{row.loss:<24} n = {row.n:<7} total variation {row.total_variation:.1e} ({row.standard_error:.0e})  KS "
             f"{row.ks_distance:.3f} against {row.ks_level_95:.3f}"
         )
 
@@ -205,7 +205,7 @@ def plot(path: pathlib.Path, rows: list[Distance], clouds: dict[str, np.ndarray]
     # Where Θ cuts nothing off, the squared loss is at its limit but for rounding.
     distances.set(title="total variation to the limit law", xscale="log", yscale="log", xlabel="n", ylim=(1e-7, 1.0))
     distances.grid(alpha=0.25)
-    distances.legend(frameon=False, fontsize=8)
+    distances.legend(frameon=False, fontsize=8, loc="upper right", bbox_to_anchor=(1.0, 0.87))
     for axes in (*panels, distances):
         axes.title.set_fontsize(9)
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=110)
