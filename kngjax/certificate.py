@@ -17,6 +17,7 @@ from kngjax.sensitivity import Sensitivity
 
 ASSUMPTIONS = (
     "the bounds, the domain, epsilon and every other setting were fixed without looking at these data",
+    "the records were clipped to the bounds: the value estimates what it does from clipped records",
     "whatever was done to the data before the call treated each record by itself",
     "computation in real numbers: the effect of rounding in float64 is not covered",
     "the operating system's random bytes are unpredictable and ChaCha20 is indistinguishable from random",
@@ -24,12 +25,14 @@ ASSUMPTIONS = (
 )
 
 UNPROVED_OF_CHAINS = (
-    "the draw comes from a Markov chain after finitely many sweeps. The guarantee is a theorem about the chain's "
-    "limit law; how far the law of this draw is from it has not been bounded, so the delta of this release is unknown",
-    "the chain started at a draw from an inflated limit law about the non-private estimate, which is computed from the "
-    "private data. Its length is public",
+    "how far the law of this draw is from the law that the guarantee is about: it comes from a Markov chain after "
+    "finitely many sweeps, whose limit that law is. So the delta of this release is unknown",
+    "what the start of the chain does to it: a draw from an inflated limit law about the non-private estimate, which "
+    "is computed from the private data. The number of sweeps is public",
 )
-UNPROVED_LAST = ("convergence diagnostics of such chains are evidence, not proof, and are not part of a release",)
+UNPROVED_LAST = (
+    "that the chain has converged: diagnostics of such chains are evidence, not proof, and are not part of a release",
+)
 
 
 def describe(part: Any) -> Any:

@@ -68,8 +68,8 @@ class AbstractChainSampler(AbstractSampler):
 
     is_exact: ClassVar[bool] = False
     unproved: ClassVar[tuple[str, ...]] = (
-        "the chain's transition rule is public; steps that an ensemble takes from its own spread depend on the data "
-        "through the chain's state alone",
+        "what the steps of the chain do to it: their rule is public, and where an ensemble steps by its own spread "
+        "they depend on the data through the chain's state alone",
     )
     sweeps_a_block: ClassVar[int] = 100
 

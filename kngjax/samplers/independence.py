@@ -57,8 +57,8 @@ class AbstractIndependenceSampler(AbstractChainSampler):
     """
 
     unproved: ClassVar[tuple[str, ...]] = (
-        "the chain's proposals are made, by a public rule, about an estimate computed from the private data: the "
-        "mechanism's law is invariant whatever it is, and nothing is proved of how it moves the law of a finite run",
+        "what the proposals of the chain do to it: they are made from the private data by a public rule. The "
+        "mechanism's law is invariant all the same, but how they move the law of a finite run is not known",
     )
 
     @abc.abstractmethod

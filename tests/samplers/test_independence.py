@@ -133,6 +133,6 @@ def test_a_certificate_says_that_proposals_were_made_from_private_estimates():
     built, data = problem("quantile", "kng", 2)
     del data
     certificate = kng.Certificate.of(built, kng.IndependenceMH(), "", 2)
-    assert any("proposals are made" in line for line in certificate.unproved)
-    assert not any("transition rule is public" in line for line in certificate.unproved)
+    assert any("they are made from the private data" in line for line in certificate.unproved)
+    assert not any("their rule is public" in line for line in certificate.unproved)
     assert not certificate.exact
