@@ -58,7 +58,7 @@ BUILT = {
     "degree": (("degree = 2", "degree = 12"), r"\[terms\] the degree for column 'experience'"),
     "reversed domain": (("[-20.0, 20.0]", "[20.0, -20.0]"), r"\[mechanism\] "),
     "absurd epsilon": (("epsilon = 0.3", "epsilon = 3000.0"), r"\[mechanism\] epsilon = 1500"),
-    "sampler": (("LineGibbs", "Gibbs"), r"\[sampler\] type: must be one of Exact, LineGibbs"),
+    "sampler": (("LineGibbs", "Gibbs"), r"\[sampler\] type: must be one of Exact, GradientSpace"),
     "sampler's setting": (("num_sweeps", "sweeps"), r"\[sampler\] LineGibbs has an unknown setting 'sweeps'"),
 }
 
