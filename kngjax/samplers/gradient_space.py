@@ -39,6 +39,8 @@ class GradientSpace(AbstractIndependenceSampler):
     30d/ε proposals lie outside of the image of ∇ℓ: use `EnsembleWalk` there, and where columns are collinear, so that
     the loss is not strictly convex and only draws from the base measure are ever accepted.
 
+    Where Θ cuts the law hard, most solutions lie outside and are rejected: 100 proposals are then few, take more.
+
     **Arguments:** `num_sweeps`: proposals before a release. `num_warmup`: proposals that `sample` discards. `mixture`:
     m, strictly between 0 and 1; public.
     """

@@ -22,7 +22,7 @@ SAMPLERS = {
     "exact": (kng.Exact(), 1),
     "line_gibbs": (kng.LineGibbs(num_warmup=20), 1),
     "line_gibbs_ensemble": (kng.LineGibbs(directions="ensemble", num_warmup=24), 1),
-    "gradient_space": (kng.GradientSpace(num_warmup=40), 1),
+    "gradient_space": (kng.GradientSpace(num_warmup=300), 1),
     "independence": (kng.IndependenceMH(num_warmup=150), 1),
     "ensemble_walk": (kng.EnsembleWalk(num_warmup=200), 1),
     "coordinate_walk": (kng.CoordinateWalk(num_warmup=4000), 1),
