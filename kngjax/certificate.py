@@ -110,8 +110,8 @@ class Certificate:
 
     @property
     def delta(self) -> float:
-        """0 for an exact draw; NaN, unknown, for a chain's."""
-        return 0.0 if self.exact else float("nan")
+        """The δ that is proved for this very release; NaN, unknown, for a chain's."""
+        return self.guarantee.delta if self.exact else float("nan")
 
     def summary(self) -> str:
         """One line for a table."""
@@ -152,7 +152,7 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; what is unknown is null."""
         fields = dataclasses.asdict(self)
-        proved = {"epsilon": self.epsilon, "delta": 0.0 if self.exact else None}
+        proved = {"epsilon": self.epsilon, "delta": self.guarantee.delta if self.exact else None}
         return {**fields, "guarantee": self.guarantee.to_dict(), "proved_of_this_release": proved}
 
     @classmethod

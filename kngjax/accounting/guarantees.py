@@ -38,38 +38,45 @@ class Kind(enum.StrEnum):
     """What is known of a mechanism's log-ratios beyond |log f_D - log f_D'| ≤ ε.
 
     `bounded_range`: they vary by at most ε over the outputs, so ρ = ε²/8. `pure`: nothing more, so ρ = ε²/2.
-    `composed`: several releases of the same records together; their ε and ρ add up.
+    `approximate`: not even that, but with probability δ; nothing is said of ρ.
+    `composed`: several releases of the same records together; their ε, δ and ρ add up.
     """
 
     BOUNDED_RANGE = "bounded_range"
     PURE = "pure"
+    APPROXIMATE = "approximate"
     COMPOSED = "composed"
 
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
-    """Pure ε-DP and ρ-zCDP of one draw from exactly a mechanism's law, for one adjacency.
+    """(ε, δ)-DP of one draw from exactly a mechanism's law, for one adjacency, and ρ-zCDP where that is known.
 
-    Made by `bounded_range`, `pure` or `composed`, which compute ρ.
+    Made by `bounded_range`, `pure`, `approximate` or `composed`, which compute ρ.
 
     **Arguments:**
 
-    - `epsilon`: the pure-DP parameter, in nats.
-    - `rho`: the zCDP parameter.
+    - `epsilon`: in nats. `delta`: 0 if the guarantee is pure.
+    - `rho`: the zCDP parameter, None where none is known.
     - `adjacency`: the pairs of data sets that it is stated for.
-    - `kind`: where ρ comes from.
+    - `kind`: what it rests on.
     """
 
     epsilon: float
-    rho: float
+    delta: float
+    rho: float | None
     adjacency: Adjacency
     kind: Kind
 
     def __post_init__(self):
-        factor = {Kind.BOUNDED_RANGE: 8.0, Kind.PURE: 2.0}.get(self.kind)
-        sound = 0 < self.epsilon < math.inf and 0 < self.rho <= self.epsilon**2 / 2.0 * (1.0 + 1e-12)
-        if factor is not None:
-            sound = sound and math.isclose(self.rho, self.epsilon**2 / factor)
+        sound = 0 <= self.epsilon < math.inf and 0 <= self.delta < 1
+        if self.delta > 0:
+            sound = sound and self.rho is None and self.kind in (Kind.APPROXIMATE, Kind.COMPOSED)
+        else:
+            factor = {Kind.BOUNDED_RANGE: 8.0, Kind.PURE: 2.0}.get(self.kind)
+            sound = sound and self.epsilon > 0 and self.rho is not None and self.kind is not Kind.APPROXIMATE
+            sound = sound and 0 < self.rho <= self.epsilon**2 / 2.0 * (1.0 + 1e-12)
+            sound = sound and (factor is None or math.isclose(self.rho, self.epsilon**2 / factor))
         if not sound:
             raise ValueError(f"the numbers of a {self.kind} guarantee do not fit together")
 
@@ -82,26 +89,31 @@ class Guarantee:
         at most ε. By Hoeffding's lemma that is (ε²/8)-zCDP, four times better than what pure ε-DP gives in general
         (Durfee and Rogers 2019; Cesar and Rogers 2021, Lemma 3.4).
         """
-        return cls(epsilon, epsilon**2 / 8.0, adjacency, Kind.BOUNDED_RANGE)
+        return cls(epsilon, 0.0, epsilon**2 / 8.0, adjacency, Kind.BOUNDED_RANGE)
 
     @classmethod
     def pure(cls, epsilon: float, adjacency: Adjacency) -> "Guarantee":
         """ε-DP, hence (ε²/2)-zCDP (Bun and Steinke 2016, Proposition 1.4)."""
-        return cls(epsilon, epsilon**2 / 2.0, adjacency, Kind.PURE)
+        return cls(epsilon, 0.0, epsilon**2 / 2.0, adjacency, Kind.PURE)
+
+    @classmethod
+    def approximate(cls, epsilon: float, delta: float, adjacency: Adjacency) -> "Guarantee":
+        """(ε, δ)-DP with 0 < δ < 1: P(D)(A) ≤ e^ε P(D')(A) + δ for every set A of outputs."""
+        return cls(epsilon, delta, None, adjacency, Kind.APPROXIMATE)
 
     @classmethod
     def composed(cls, parts: Sequence["Guarantee"]) -> "Guarantee":
-        """Several releases of the same records: Σε and Σρ. Raises ValueError if their adjacencies differ."""
+        """Several releases of the same records: Σε, Σδ and Σρ. Raises ValueError if their adjacencies differ.
+
+        Σδ ≥ 1 promises nothing and is refused too.
+        """
         adjacencies = {part.adjacency for part in parts}
         if len(adjacencies) != 1:
             raise ValueError("only guarantees for one and the same adjacency compose")
-        epsilon, rho = math.fsum(part.epsilon for part in parts), math.fsum(part.rho for part in parts)
-        return cls(epsilon, rho, adjacencies.pop(), Kind.COMPOSED)
-
-    @property
-    def delta(self) -> float:
-        """0: the guarantee is pure."""
-        return 0.0
+        rhos = [part.rho for part in parts if part.rho is not None]
+        rho = math.fsum(rhos) if len(rhos) == len(parts) else None
+        epsilon, delta = math.fsum(part.epsilon for part in parts), math.fsum(part.delta for part in parts)
+        return cls(epsilon, delta, rho, adjacencies.pop(), Kind.COMPOSED)
 
     def explain(self) -> str:
         """The guarantee in one sentence for a reader who knows differential privacy."""
@@ -109,11 +121,12 @@ class Guarantee:
             Adjacency.REPLACE: "two data sets of the same size that differ in one record",
             Adjacency.ADD_REMOVE: "two data sets of which one has one record more",
         }[self.adjacency]
+        if self.rho is None:
+            return f"({self.epsilon:g}, {self.delta:g})-differential privacy, for any {pairs}"
         reason = {
             Kind.BOUNDED_RANGE: "bounded range, rho = epsilon^2/8",
             Kind.PURE: "rho = epsilon^2/2",
-            Kind.COMPOSED: "sums over the parts",
-        }[self.kind]
+        }.get(self.kind, "sums over the parts")
         return f"pure {self.epsilon:g}-differential privacy, and {self.rho:.6g}-zCDP ({reason}), for any {pairs}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -131,5 +144,6 @@ class Guarantee:
         """The inverse of `to_dict`; refuses a record whose numbers do not fit together."""
         if fields.get("kind") not in list(Kind):
             raise ValueError("this is no guarantee: kind, epsilon and rho do not fit together")
-        epsilon, rho = float(fields["epsilon"]), float(fields["rho"])
-        return cls(epsilon, rho, Adjacency.parse(fields["adjacency"]), Kind(fields["kind"]))
+        rho = None if fields["rho"] is None else float(fields["rho"])
+        epsilon, delta = float(fields["epsilon"]), float(fields["delta"])
+        return cls(epsilon, delta, rho, Adjacency.parse(fields["adjacency"]), Kind(fields["kind"]))
