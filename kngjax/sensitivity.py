@@ -214,6 +214,35 @@ def _longest_features(bounds: Bounds, dimension: int) -> Float[Array, ""]:
     )
 
 
+def feature_radius(bounds: Bounds, dimension: int) -> Float[Array, ""]:
+    """X = sup ‖x‖_2 of one record, the intercept included."""
+    return jnp.sqrt(_longest_features(bounds, dimension))
+
+
+def response_radius(bounds: Bounds) -> Float[Array, ""]:
+    """Y = sup |y| of one record; the bounds must have a response."""
+    return jnp.maximum(jnp.abs(jnp.asarray(bounds.y_lower)), jnp.abs(jnp.asarray(bounds.y_upper)))
+
+
+def moment_changes(bounds: Bounds, adjacency: Adjacency, dimension: int) -> tuple[Array, Array]:
+    """By how much one record changes X'X in the Frobenius norm, and X'y in the l2 norm.
+
+    add_remove: ‖xx'‖_F = ‖x‖² ≤ X² and ‖xy‖ ≤ XY. replace: ‖xx' - zz'‖_F² = |x|⁴ + |z|⁴ - 2(x'z)² ≤ 2X⁴, and 2XY.
+    """
+    x, y = feature_radius(bounds, dimension), response_radius(bounds)
+    if adjacency is Adjacency.REPLACE:
+        return jnp.sqrt(2.0) * jnp.square(x), 2.0 * x * y
+    return jnp.square(x), x * y
+
+
+def eigenvalue_change(bounds: Bounds, dimension: int) -> Float[Array, ""]:
+    """By how much one record changes the smallest eigenvalue of X'X: X², whether it is exchanged or comes or goes.
+
+    One record more adds xx', which raises it by something in [0, |x|²] (Weyl); an exchange adds one and takes one.
+    """
+    return jnp.square(feature_radius(bounds, dimension))
+
+
 def value_sensitivity(
     loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, adjacency: Adjacency, dimension: int
 ) -> Float[Array, ""]:

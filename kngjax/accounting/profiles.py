@@ -136,7 +136,8 @@ def objective_log_delta(
 ) -> Float[Array, "..."]:
     """log δ(ε) of N(θ̂, σ²H^{-2}) against N(θ̂', σ²H'^{-2}), ridge regression with N(0, σ²I) noise b in its objective.
 
-    θ = H^{-1}(X'y + b), so b' = b - xe under D' with e = y - x'θ = r - x'H^{-1}b, and with t = |x|e/σ and g = x'b/(|x|σ)
+    θ = H^{-1}(X'y + b), so b' = b - xe under D' with e = y - x'θ = r - x'H^{-1}b, and with t = |x|e/σ and
+    g = x'b/(|x|σ)
 
         L = -log(1+μ) + t²/2 - tg.
 
@@ -239,7 +240,7 @@ def epsilon_at(profile: Profile, log_delta: Any, upper: Array) -> Float[Array, "
         return profile(epsilon) - log_delta
 
     def too_small(state):
-        upper, above, steps = state
+        _, above, steps = state
         return jnp.any(above > 0) & (steps < _MOST_STEPS)
 
     def double(state):
