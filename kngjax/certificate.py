@@ -93,7 +93,7 @@ class Certificate:
         unproved = () if sampler is None or exact else (*UNPROVED_OF_CHAINS, *sampler.unproved, *UNPROVED_LAST)
         return cls(
             mechanism=describe(mechanism),
-            guarantee=mechanism.guarantee,
+            guarantee=mechanism.guarantee_for(dimension),
             sensitivity=mechanism.sensitivity_for(dimension),
             sampler={"type": "Direct"} if sampler is None else describe(sampler),
             reason=reason,

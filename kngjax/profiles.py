@@ -257,7 +257,7 @@ def epsilon_at(profile: Profile, log_delta: Any, upper: Array) -> Float[Array, "
     done = below <= 0
 
     def unfinished(state):
-        lower, upper, *_, steps = state
+        lower, _, upper, *_, steps = state
         return jnp.any(~done & (upper - lower > _TOLERANCE * upper)) & (steps < _MOST_STEPS)
 
     def step(state):

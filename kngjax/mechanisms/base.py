@@ -49,6 +49,33 @@ def checked_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
     return np.asarray(number)
 
 
+def checked_delta(delta: Any) -> Any:
+    """δ as a float64 array. Raises TypeError for what is no real number, ValueError unless 0 < δ < 1."""
+    if is_traced(delta):
+        return delta
+    number = positive("delta", delta, "a probability, far below 1/n")
+    if float(number) >= 1.0:
+        raise ValueError(
+            f"delta must lie strictly between 0 and 1, got {float(number)}: with delta = 1 nothing is kept"
+        )
+    return number
+
+
+def positive(name: str, value: Any, meaning: str) -> Any:
+    """A positive and finite number as a float64 array; raises TypeError or ValueError that tell what it is for."""
+    if is_traced(value):
+        return value
+    if value is None:
+        raise ValueError(f"{name} is missing: give {meaning}")
+    array = np.asarray(value)
+    if array.ndim or array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be one real number: {meaning}; got {value!r}")
+    number = float(array)
+    if not 0.0 < number < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {number}: give {meaning}")
+    return np.asarray(number)
+
+
 class AbstractMechanism(eqx.Module):
     """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours."""
 
@@ -61,6 +88,10 @@ class AbstractMechanism(eqx.Module):
     @abc.abstractmethod
     def guarantee(self) -> Guarantee:
         """The guarantee of one draw from exactly the mechanism's law, from the mechanism's own fields."""
+
+    def guarantee_for(self, dimension: int) -> Guarantee:
+        """The guarantee for d coefficients, where it depends on d and scalar bounds leave that open."""
+        return self.guarantee
 
     @abc.abstractmethod
     def sensitivity_for(self, dimension: int) -> Sensitivity:

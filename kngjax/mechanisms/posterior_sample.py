@@ -1,0 +1,271 @@
+"""One posterior sample (OPS) of ridge regression: a draw from a Gaussian posterior as a private estimate."""
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpyro
+import numpyro.distributions as dist
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kngjax import profiles
+from kngjax import sensitivity as room
+from kngjax._arrays import Scalar, Vector, float64, is_traced
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.data import Bounds, Data, QuadraticSummary, Records
+from kngjax.losses import SquaredLoss
+from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, positive, required
+
+# Leverages at which the worst record is looked for, and how often the search closes in on it.
+_GRID, _ROUNDS = 257, 3
+# What the search may miss, of log δ: profiles are smooth, and its last grid has steps of a part in 10⁶.
+_MARGIN = 1e-9
+_HALVINGS = 60
+
+
+class PosteriorSample(AbstractDirectMechanism):
+    """Draws θ ~ N(θ̂, (γH)^{-1}) with H = X'X + λI and θ̂ = H^{-1}X'y: one sample of a posterior of linear regression.
+
+    It is the posterior of y | X, θ ~ N(Xθ, I/γ) with prior θ ~ N(0, I/(γλ)). Mean and covariance both depend on the
+    data, so it is no Gaussian mechanism: its privacy loss for one record is the quadratic of
+    `kngjax.profiles.posterior_sample_log_delta`, known exactly from the record's leverage μ and residual r. (ε, δ)-DP
+    takes the largest of these profiles over μ ≤ X²/λ and the residuals that n records within the bounds allow
+    (`kngjax.sensitivity.largest_ridge_residual`, attained); δ increases with |r| by Anderson's theorem, and the largest
+    over μ is found on a grid that closes in. Proposition 16 of Wang (2019) bounds the same with other constants. An
+    exchange of records is one removal and one addition, so `replace` has δ(ε) ≤ (1 + e^{ε/2})·δ(ε/2) of `add_remove`.
+
+    The guarantee weakens with n, since θ̂ may grow with √n: `max_records` is a public promise. It is worst case and far
+    weaker than what most data give: see `kngjax.per_instance_privacy`, or `AdaOPS` for noise that adapts to the data.
+
+    **Arguments:**
+
+    - `bounds`: public bounds of one record, of x and of y.
+    - `regularization`: λ > 0, in the units of x².
+    - `gamma`: γ > 0, the inverse of a variance of y; the noise is (γH)^{-1}.
+    - `adjacency`: "add_remove" or "replace".
+    - `max_records`: a public number that n does not exceed; data with more are refused.
+    - `delta`: δ at which `guarantee` states ε, strictly between 0 and 1.
+    - `allow_large_epsilon`: whether that ε may exceed 100.
+
+    `PosteriorSample.calibrated` finds the largest γ for given (ε, δ).
+    """
+
+    bounds: Bounds
+    regularization: Scalar
+    gamma: Scalar
+    adjacency: Adjacency = eqx.field(static=True)
+    max_records: Scalar
+    delta: Scalar
+
+    method: ClassVar[str] = "An exact draw from the Gaussian posterior by one Cholesky factor."
+
+    def __init__(
+        self,
+        bounds: Bounds | None = None,
+        regularization: Any = None,
+        gamma: Any = None,
+        adjacency: str | Adjacency | None = None,
+        max_records: Any = None,
+        delta: Any = 1e-6,
+    ):
+        self.bounds = required("bounds", bounds)
+        self.regularization = positive("regularization", regularization, "λ, a positive number in the units of x²")
+        self.gamma = positive("gamma", gamma, "γ, a positive number: the inverse of a variance of y")
+        self.adjacency = Adjacency.parse(adjacency)
+        self.max_records = positive("max_records", max_records, "a public number that n does not exceed")
+        self.delta = checked_delta(delta)
+
+    def __check_init__(self):
+        if not is_traced(*jax.tree.leaves(self)):
+            self._check_parts()
+
+    @classmethod
+    def calibrated(
+        cls,
+        bounds: Bounds,
+        regularization: Any,
+        epsilon: Any,
+        delta: Any,
+        adjacency: str | Adjacency,
+        max_records: Any,
+        dimension: int | None = None,
+    ) -> "PosteriorSample":
+        """The mechanism with the largest γ that is (ε, δ)-DP.
+
+        **Arguments:** as for the class; `dimension`: d with the intercept, where scalar bounds leave it open. Raises
+        ValueError where no γ will do: a posterior's covariance tells of a record of leverage X²/λ even as γ → 0.
+        """
+        number = float(positive("epsilon", epsilon, "ε, a positive number"))
+        with float64():
+            first = cls(bounds, regularization, 1.0, adjacency, max_records, delta)
+            d, target = first._known_dimension(dimension), math.log(float(first.delta))
+
+            def log_delta(gamma: float) -> float:
+                mechanism = eqx.tree_at(lambda part: part.gamma, first, np.asarray(gamma))
+                return float(_worst_log_delta(mechanism, jnp.asarray(number), d))
+
+            # δ increases with γ: the means move apart in units of their spread, and the spreads' ratio stays.
+            lower, upper = 0.0, 1.0
+            if log_delta(1e-300) > target:
+                raise ValueError(
+                    f"no gamma makes this ({number:g}, {float(first.delta):g})-differentially private: a record may "
+                    "change the covariance of the posterior too much. Give a larger regularization"
+                )
+            while log_delta(upper) <= target:
+                lower, upper = upper, 4.0 * upper
+            while log_delta(lower or 0.25 * upper) > target:
+                upper = 0.25 * upper
+            lower = lower or 0.25 * upper
+            for _ in range(_HALVINGS):
+                middle = math.sqrt(lower * upper)
+                lower, upper = (middle, upper) if log_delta(middle) <= target else (lower, middle)
+        return cls(bounds, regularization, lower, adjacency, max_records, delta)
+
+    @property
+    def loss(self) -> SquaredLoss:
+        """½(y - x'θ)², whose sum with ½λ|θ|² has the minimiser θ̂."""
+        return SquaredLoss()
+
+    @property
+    def epsilon(self) -> Scalar:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """ε at this δ, in the worst case."""
+        return np.asarray(self.epsilon_at(self.delta))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(ε, δ)-DP of one draw at the mechanism's own δ; ε by a search that ends above it."""
+        return self.guarantee_for(self._known_dimension(None))
+
+    def guarantee_for(self, dimension: int) -> Guarantee:
+        """The guarantee for d coefficients: X grows with the columns that scalar bounds leave open."""
+        return Guarantee.approximate(self.epsilon_at(self.delta, dimension), float(self.delta), self.adjacency)
+
+    def delta_at(self, epsilon: Any, dimension: int | None = None) -> float:
+        """δ for which the mechanism is (ε, δ)-DP in the worst case. **Arguments**: `dimension`: d where it is open."""
+        with float64():
+            d = self._known_dimension(dimension)
+            return float(jnp.exp(_worst_log_delta(self, jnp.asarray(float(epsilon)), d)))
+
+    def epsilon_at(self, delta: Any, dimension: int | None = None) -> float:
+        """The smallest ε for which it is (ε, δ)-DP in the worst case. **Arguments**: as for `delta_at`."""
+        with float64():
+            return float(_worst_epsilon(self, jnp.log(checked_delta(delta)), self._known_dimension(dimension)))
+
+    def _known_dimension(self, dimension: int | None) -> int:
+        known = self.dimension or dimension
+        if known is None:
+            raise ValueError(
+                "the guarantee depends on the number of columns, which scalar bounds leave open: give bounds.x one "
+                "value a column, or pass dimension (intercept included)"
+            )
+        return known
+
+    def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
+        """sup √μ|r|/(1+μ): the largest change of θ̂ in the norm of H, of the smaller data set; runs under jit."""
+        leverages = _leverages(self, dimension)
+        residuals = _residuals(self, leverages, dimension)
+        return jnp.max(jnp.sqrt(leverages) * residuals / (1.0 + leverages))
+
+    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+        """How far θ̂ may move, with the leverages and residuals behind it in words."""
+        with float64():
+            value = float(self.sensitivity_value(dimension))
+            x, y = float(room.feature_radius(self.bounds, dimension)), float(room.response_radius(self.bounds))
+            most = x**2 / float(self.regularization)
+            residual = float(jnp.max(_residuals(self, _leverages(self, dimension), dimension)))
+        n = int(self.max_records)
+        return room.Sensitivity(
+            value,
+            f"one record has |x| <= {x:.6g} and |y| <= {y:.6g}, so its leverage is at most X^2/lambda = {most:.6g}, "
+            f"and with at most {n} records its residual at most {residual:.6g}; where it comes or goes the estimate "
+            f"moves by at most {value:.6g} in the norm of H. Epsilon takes in that H changes too.",
+        )
+
+    def summarise(self, records: Records) -> Data:
+        """(n, X'X, X'y, y'y); ValueError for more than `max_records` records."""
+        if records.y.shape[0] > float(self.max_records):
+            raise ValueError("there are more records than max_records, the public promise that the guarantee rests on")
+        return super().summarise(records)
+
+    def _posterior(self, data: Data) -> tuple[Float[Array, " dimension"], Float[Array, "dimension dimension"]]:
+        """θ̂ and the Cholesky factor of γH."""
+        if not isinstance(data, QuadraticSummary):
+            raise TypeError(f"a posterior sample needs data from its own prepare, not {type(data).__name__}")
+        precision = jnp.asarray(data.gram) + self.regularization * jnp.eye(data.dimension)
+        factor = jnp.linalg.cholesky(self.gamma * precision)
+        return jax.scipy.linalg.cho_solve((factor, True), self.gamma * jnp.asarray(data.moment)), factor
+
+    def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """log f(θ) = -(γ/2)(θ-θ̂)'H(θ-θ̂) + ½log det(γH/2π), normalised. Private: a function of the data."""
+        mean, factor = self._posterior(data)
+        return dist.MultivariateNormal(mean, precision_matrix=factor @ factor.T).log_prob(jnp.asarray(theta))
+
+    def numpyro_model(self, data: Data) -> Callable[[], None]:
+        """The regression whose posterior this is, as a NumPyro model with one site, `theta`, for NUTS. Private.
+
+        The prior is N(0, I/(γλ)), and the likelihood's factor is -(γ/2)(θ'X'Xθ - 2θ'X'y).
+        """
+        assert isinstance(data, QuadraticSummary)
+
+        def model() -> None:
+            scale = jnp.full(data.dimension, 1.0 / jnp.sqrt(self.gamma * self.regularization))
+            theta = numpyro.sample("theta", dist.Normal(jnp.zeros(data.dimension), scale).to_event(1))
+            fit = 0.5 * theta @ (jnp.asarray(data.gram) @ theta) - theta @ jnp.asarray(data.moment)
+            numpyro.factor("likelihood", -self.gamma * fit)
+
+        return model
+
+    def draws(
+        self, data: Data, key: PRNGKeyArray, num_draws: int
+    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        """θ̂ + L'^{-1}z with LL' = γH and z standard normal."""
+        mean, factor = self._posterior(data)
+        normals = jax.random.normal(key, (data.dimension, num_draws))
+        thetas = mean[:, None] + jax.scipy.linalg.solve_triangular(factor, normals, lower=True, trans=1)
+        return thetas.T, jnp.all(jnp.isfinite(thetas))
+
+
+def _leverages(mechanism: PosteriorSample, dimension: int) -> Float[Array, " leverages"]:
+    """A grid up to X²/λ, from where neither leverage nor residual is of any account."""
+    most = jnp.square(room.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
+    least = most / (1e3 * (1.0 + most) * mechanism.max_records)
+    return jnp.exp(jnp.linspace(jnp.log(least), jnp.log(most), _GRID))
+
+
+def _residuals(mechanism: PosteriorSample, leverages: Array, dimension: int) -> Float[Array, " leverages"]:
+    # Of the larger of two data sets, which the promise is about, one record is the target.
+    others = mechanism.max_records - 1.0
+    return room.largest_ridge_residual(mechanism.bounds, mechanism.regularization, others, leverages, dimension)
+
+
+@eqx.filter_jit
+def _worst_log_delta(mechanism: PosteriorSample, epsilon: Array, dimension: int) -> Float[Array, ""]:
+    """log δ(ε) for the worst record, at most 0, or for replace the bound by a removal and an addition."""
+    replace = mechanism.adjacency is Adjacency.REPLACE
+    step = 0.5 * epsilon if replace else epsilon
+
+    def profile(leverages):
+        residuals = _residuals(mechanism, leverages, dimension)
+        return profiles.posterior_sample_log_delta(step, leverages, residuals, mechanism.gamma)
+
+    leverages = _leverages(mechanism, dimension)
+    values = profile(leverages)
+    for _ in range(_ROUNDS):
+        place = jnp.argmax(values)
+        lower, upper = leverages[jnp.maximum(place - 1, 0)], leverages[jnp.minimum(place + 1, _GRID - 1)]
+        leverages = jnp.linspace(lower, upper, _GRID)
+        values = jnp.maximum(profile(leverages), jnp.max(values))
+    worst = jnp.max(values) + _MARGIN
+    return jnp.minimum(worst + jnp.logaddexp(0.0, step) if replace else worst, 0.0)
+
+
+@eqx.filter_jit
+def _worst_epsilon(mechanism: PosteriorSample, log_delta: Array, dimension: int) -> Float[Array, ""]:
+    def profile(epsilon):
+        return _worst_log_delta(mechanism, epsilon, dimension)
+
+    return profiles.epsilon_at(profile, log_delta, jnp.ones(()))
