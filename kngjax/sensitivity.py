@@ -33,7 +33,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax import norms
-from kngjax._arrays import Scalar, Vector, float64
+from kngjax._arrays import Vector, float64
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data import Bounds
 from kngjax.domains import AbstractDomain, Box
@@ -222,65 +222,6 @@ def feature_radius(bounds: Bounds, dimension: int) -> Float[Array, ""]:
 def response_radius(bounds: Bounds) -> Float[Array, ""]:
     """Y = sup |y| of one record; the bounds must have a response."""
     return jnp.maximum(jnp.abs(jnp.asarray(bounds.y_lower)), jnp.abs(jnp.asarray(bounds.y_upper)))
-
-
-def moment_changes(bounds: Bounds, adjacency: Adjacency, dimension: int) -> tuple[Array, Array]:
-    """By how much one record changes X'X in the Frobenius norm, and X'y in the l2 norm.
-
-    add_remove: ‖xx'‖_F = ‖x‖² ≤ X² and ‖xy‖ ≤ XY. replace: ‖xx' - zz'‖_F² = |x|⁴ + |z|⁴ - 2(x'z)² ≤ 2X⁴, and 2XY.
-    """
-    x, y = feature_radius(bounds, dimension), response_radius(bounds)
-    if adjacency is Adjacency.REPLACE:
-        return jnp.sqrt(2.0) * jnp.square(x), 2.0 * x * y
-    return jnp.square(x), x * y
-
-
-def eigenvalue_change(bounds: Bounds, dimension: int) -> Float[Array, ""]:
-    """By how much one record changes the smallest eigenvalue of X'X: X², whether it is exchanged or comes or goes.
-
-    One record more adds xx', which raises it by something in [0, |x|²] (Weyl); an exchange adds one and takes one.
-    """
-    return jnp.square(feature_radius(bounds, dimension))
-
-
-def largest_ridge_residual(
-    bounds: Bounds, regularization: Scalar, num_others: Scalar, leverage: Array, dimension: int
-) -> Float[Array, "*leverages"]:
-    """sup |y - x'θ̂| over n ridge regressions θ̂ = H^{-1}X'y and records of leverage μ = x'H^{-1}x, H = X'X + λI.
-
-    |x'θ̂| ≤ Y·‖XH^{-1}x‖_1 ≤ Y√n·√(x'H^{-1}X'XH^{-1}x) = Y√n·√(μ - λ‖H^{-1}x‖²), and ‖H^{-1}x‖ ≥ μ/‖x‖ ≥ μ/X: so
-    |r| ≤ Y(1 + √(nμ(1 - λμ/X²))). It is attained where all other records are (±a, Y) along x for one a ≤ X, and is at
-    most Y(1 + X√n/(2√λ)).
-
-    **Arguments:** `num_others`: n, the records that θ̂ is computed from. `leverage`: μ ∈ [0, X²/λ].
-    """
-    y, ridge = response_radius(bounds), jnp.asarray(regularization)
-    fitted = 1.0 - ridge * leverage / jnp.square(feature_radius(bounds, dimension))
-    return y * (1.0 + jnp.sqrt(num_others * leverage * jnp.maximum(fitted, 0.0)))
-
-
-def ridge_changes(
-    bounds: Bounds, regularization: Scalar, num_others: Scalar, dimension: int, resolution: int = 4096
-) -> Float[Array, ""]:
-    """sup ‖θ̂' - θ̂‖_2 when a record joins n others in a ridge regression.
-
-    θ̂' - θ̂ = H^{-1}x·r/(1+μ). With p = ‖H^{-1}x‖² and f = μ - λp ≥ 0, the fitted part of the leverage, |r| ≤ Y(1+√(nf))
-    as in `largest_ridge_residual`, so it is at most √p·Y(1+√(nf))/(1+λp+f) with √p ≤ X/λ and f ≤ X√p - λp. For given
-    p the best f is the root of the derivative or the end of its range. √p is taken from a grid with steps of a factor
-    q, and between its points the value is at most 1/q² times that at one of the two: √p changes by a factor of at most
-    q, 1 + λp + f by one of at most q² the other way. Below the grid the value increases with √p.
-    """
-    x, ridge = feature_radius(bounds, dimension), jnp.asarray(regularization)
-    n, y = jnp.asarray(num_others), response_radius(bounds)
-    span = jnp.log(1e3) + jnp.maximum(jnp.log(jnp.square(x) / ridge), 0.0)
-    step = span / (resolution - 1)
-    lengths = x / ridge * jnp.exp(-step * jnp.arange(resolution))
-    most = jnp.maximum(lengths * (x - ridge * lengths), 0.0)
-    spread = 1.0 + ridge * jnp.square(lengths)
-    # d/df log: √n/(2√f(1+√(nf))) = 1/(1+λp+f) at √f = √(1/n + 1 + λp) - 1/√n.
-    best = jnp.square(jnp.sqrt(1.0 / n + spread) - jnp.sqrt(1.0 / n))
-    fitted = jnp.minimum(best, most)
-    return jnp.max(lengths * y * (1.0 + jnp.sqrt(n * fitted)) / (spread + fitted)) * jnp.exp(2.0 * step)
 
 
 def value_sensitivity(

@@ -18,10 +18,22 @@ PACKAGE = ROOT / "kngjax"
 
 # Each room may import from its own floor and from those below.
 FLOORS = (
-    ("_arrays", "_frames", "_files", "_hulls", "_toml", "accounting", "norms", "randomness", "features", "terms", "profiles"),
+    (
+        "_arrays",
+        "_frames",
+        "_files",
+        "_hulls",
+        "_toml",
+        "accounting",
+        "norms",
+        "randomness",
+        "features",
+        "terms",
+        "profiles",
+    ),
     ("_balls", "domains", "data", "polytopes"),
     ("losses",),
-    ("sensitivity_sets", "sensitivity", "pointwise", "nonprivate", "minimisers"),
+    ("sensitivity_sets", "sensitivity", "moments", "pointwise", "nonprivate", "minimisers"),
     ("target",),
     ("mechanisms",),
 )

@@ -12,7 +12,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import profiles
+from kngjax import moments, profiles
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, Vector, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
@@ -34,7 +34,7 @@ class PosteriorSample(AbstractDirectMechanism):
     data, so it is no Gaussian mechanism: its privacy loss for one record is the quadratic of
     `kngjax.profiles.posterior_sample_log_delta`, known exactly from the record's leverage μ and residual r. (ε, δ)-DP
     takes the largest of these profiles over μ ≤ X²/λ and the residuals that n records within the bounds allow
-    (`kngjax.sensitivity.largest_ridge_residual`, attained); δ increases with |r| by Anderson's theorem, and the largest
+    (`kngjax.moments.largest_ridge_residual`, attained); δ increases with |r| by Anderson's theorem, and the largest
     over μ is found on a grid that closes in. Proposition 16 of Wang (2019) bounds the same with other constants. An
     exchange of records is one removal and one addition, so `replace` has δ(ε) ≤ (1 + e^{ε/2})·δ(ε/2) of `add_remove`.
 
@@ -239,7 +239,7 @@ def _leverages(mechanism: PosteriorSample, dimension: int) -> Float[Array, " lev
 def _residuals(mechanism: PosteriorSample, leverages: Array, dimension: int) -> Float[Array, " leverages"]:
     # Of the larger of two data sets, which the promise is about, one record is the target.
     others = mechanism.max_records - 1.0
-    return room.largest_ridge_residual(mechanism.bounds, mechanism.regularization, others, leverages, dimension)
+    return moments.largest_ridge_residual(mechanism.bounds, mechanism.regularization, others, leverages, dimension)
 
 
 @eqx.filter_jit
