@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kngjax.mechanisms import ExponentialMechanism as ExponentialMechanism
     from kngjax.mechanisms import KNormMechanism as KNormMechanism
     from kngjax.mechanisms import ObjectivePerturbation as ObjectivePerturbation
+    from kngjax.mechanisms import OutputPerturbation as OutputPerturbation
     from kngjax.mechanisms import PosteriorSample as PosteriorSample
     from kngjax.mechanisms import PrivateQuantile as PrivateQuantile
     from kngjax.norms import L1 as L1
@@ -89,6 +90,7 @@ _ROOMS = {
         "KNormMechanism",
         "PrivateQuantile",
         "ObjectivePerturbation",
+        "OutputPerturbation",
         "PosteriorSample",
     ),
     "kngjax.samplers": (
