@@ -34,14 +34,16 @@ class ForAll:
     method: str
 
 
-def candidates(bounds: Bounds, loss: AbstractPredictorLoss, directions: np.ndarray) -> tuple[Records, str]:
+def candidates(
+    bounds: Bounds, loss: AbstractPredictorLoss, directions: np.ndarray, most: int = _MOST_VERTICES
+) -> tuple[Records, str]:
     """Vertices of the bounds as records, all of them or those farthest along ±`directions`, at both ends of y.
 
-    **Arguments:** `directions`: shape (directions, d).
+    **Arguments:** `directions`: shape (directions, d). `most`: vertices, beyond which not all are tried.
     """
     with float64():
         blocks = [np.array(block) for block in bounds.feature_blocks(directions.shape[1])]
-    if math.prod(len(block) for block in blocks) <= _MOST_VERTICES:
+    if math.prod(len(block) for block in blocks) <= most:
         points, method = list(_vertices(blocks)), "all vertices"
     else:
         points, method = list(_farthest(blocks, directions)), "the vertices farthest along some directions"
@@ -108,7 +110,7 @@ def posterior_bound(
     largest = 0.0
     for _ in range(_ROUNDS):
         full = np.full_like(grid, residual)
-        values = by_chunks(epsilons, PosteriorPair(grid, full, np.full_like(grid, gamma)), log_delta)
+        values = by_chunks(epsilons, PosteriorPair(grid, full, np.full_like(grid, gamma)), np.float64(log_delta))
         place = int(np.argmax(values))
         largest = max(largest, float(values[place]))
         grid = np.linspace(grid[max(place - 1, 0)], grid[min(place + 1, _GRID - 1)], _GRID)
@@ -124,7 +126,7 @@ def shift_bound(
     most = float(np.max(tried.spread)) if complete else _radius(bounds, found) / least
     spread = min(most, 1.0 / math.sqrt(least))
     shift = math.sqrt(gamma) * largest_residual(bounds, found.theta) * spread / (1.0 + least * spread**2)
-    return float(by_chunks(epsilons, ShiftPair(np.array([shift])), log_delta)[0])
+    return float(by_chunks(epsilons, ShiftPair(np.array([shift])), np.float64(log_delta))[0])
 
 
 def smooth_shift_bound(
