@@ -7,7 +7,6 @@ anew in its docstring, with the constants that the derivation gives.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 
 class PersonGuarantee(NamedTuple):
@@ -17,7 +16,7 @@ class PersonGuarantee(NamedTuple):
     delta: np.ndarray
 
 
-def log_odds_bound(epsilon: ArrayLike, delta: ArrayLike, probability: ArrayLike) -> np.ndarray:
+def log_odds_bound(epsilon: Any, delta: Any, probability: Any) -> np.ndarray:
     """By how much an outcome S moves an adversary's log-odds that the person is in the data: log P(S)/Q(S) at most.
 
     Fact 5, for events with P(S), Q(S) ≥ p. From P ≤ e^ε Q + δ the ratio is at most e^ε + δ/Q ≤ e^ε + δ/p; from
@@ -38,8 +37,8 @@ def log_odds_bound(epsilon: ArrayLike, delta: ArrayLike, probability: ArrayLike)
     return np.maximum(np.minimum(np.minimum(direct, complement), -np.log(p)), 0.0)
 
 
-def simple_composition(epsilons: ArrayLike, deltas: ArrayLike) -> PersonGuarantee:
-    """Σ_k ε_k and min(1, Σ_k δ_k): Fact 6.1. Mechanisms run one after the other along the first axis, people along others.
+def simple_composition(epsilons: Any, deltas: Any) -> PersonGuarantee:
+    """Σ_k ε_k and min(1, Σ_k δ_k): Fact 6.1. The mechanisms are along the first axis, people along others.
 
     A later mechanism may depend on earlier outcomes; then ε_k must hold for every outcome of them, for these very data.
     """
@@ -47,11 +46,11 @@ def simple_composition(epsilons: ArrayLike, deltas: ArrayLike) -> PersonGuarante
     return PersonGuarantee(np.sum(epsilon, axis=0), np.minimum(np.sum(delta, axis=0), 1.0))
 
 
-def advanced_composition(epsilons: ArrayLike, deltas: ArrayLike, slack: float) -> PersonGuarantee:
+def advanced_composition(epsilons: Any, deltas: Any, slack: float) -> PersonGuarantee:
     """ε = min(Σε_k, Σ ε_k tanh(ε_k/2) + √(2 log(1/δ')Σε_k²)), δ = 1 - (1-δ')Π(1-δ_k): Fact 6.2.
 
-    (ε, δ) laws are images of: with probability δ all is told, else a biased coin with log-odds ±ε. So the privacy loss of
-    step k, given the past, is within ±ε_k and has a mean of at most ε_k tanh(ε_k/2); their sum exceeds its mean by
+    (ε, δ) laws are images of: with probability δ all is told, else a biased coin with log-odds ±ε. So the privacy loss
+    of step k, given the past, is within ±ε_k and has a mean of at most ε_k tanh(ε_k/2); their sum exceeds its mean by
     √(2 log(1/δ')Σε_k²) with probability at most δ' by the inequality of Azuma and Hoeffding. Kairouz, Oh and Viswanath
     (2015), Theorem 3.5. Where Σε_k is less it needs no slack, and δ is without δ'. The textbook's ε(e^ε - 1) is more.
 
@@ -69,7 +68,7 @@ def advanced_composition(epsilons: ArrayLike, deltas: ArrayLike, slack: float) -
     return PersonGuarantee(np.where(better, advanced, simple), total)
 
 
-def group_privacy(epsilons: ArrayLike, deltas: ArrayLike) -> PersonGuarantee:
+def group_privacy(epsilons: Any, deltas: Any) -> PersonGuarantee:
     """(ε, δ) of a group that joins or leaves together: Σε_j, and the larger of Σ_j δ_j e^{Σ_{i<j} ε_i} and the reverse.
 
     Fact 6.4. ε_1 is of the first person with respect to Z, ε_2 of the second with respect to Z and the first, and so
@@ -86,18 +85,18 @@ def group_privacy(epsilons: ArrayLike, deltas: ArrayLike) -> PersonGuarantee:
     return PersonGuarantee(np.sum(epsilon, axis=0), np.minimum(np.maximum(*sums), 1.0))
 
 
-def moments(epsilon: ArrayLike, orders: ArrayLike, weights: ArrayLike | None = None) -> np.ndarray:
+def moments(epsilon: Any, orders: Any, weights: Any | None = None) -> np.ndarray:
     """E[ε^p] for each p, over people with these weights: Definition 7 for a law on finitely many people.
 
-    **Arguments:** `epsilon`: shape (n,). `orders`: p > 0, shape (orders,). `weights`: shape (n,), not negative, normalised
-    here; None for equal ones.
+    **Arguments:** `epsilon`: shape (n,). `orders`: p > 0, shape (orders,). `weights`: shape (n,), not negative,
+    normalised here; None for equal ones.
     """
     values = np.asarray(epsilon, dtype=np.float64)
     powers = values[:, None] ** np.atleast_1d(np.asarray(orders, dtype=np.float64))[None, :]
     return np.average(powers, axis=0, weights=weights)
 
 
-def total_variation_bound(epsilon: ArrayLike, delta: ArrayLike) -> np.ndarray:
+def total_variation_bound(epsilon: Any, delta: Any) -> np.ndarray:
     """sup_S |P(S) - Q(S)| ≤ δ + (1-δ)tanh(ε/2), attained: P = 1 - Q where P = e^ε Q + δ and its mirror image meet.
 
     So the mean of any function with values in [0, 1] changes by at most that when the person comes or goes.
@@ -106,32 +105,30 @@ def total_variation_bound(epsilon: ArrayLike, delta: ArrayLike) -> np.ndarray:
     return delta + (1.0 - delta) * np.tanh(0.5 * epsilon)
 
 
-def generalization_bound(epsilon: ArrayLike, delta: ArrayLike, weights: ArrayLike | None = None) -> float:
+def generalization_bound(epsilon: Any, delta: Any, weights: Any | None = None) -> float:
     """|E[training loss of θ] - E[test loss of θ]| ≤ 2E[δ + (1-δ)tanh(ε/2)], losses in [0, 1]: Proposition 9.
 
     Records are independent draws from one law. With W of n-1 of them and z, z' two more, the gap is
     E[f_z(W+z') - f_z(W+z)], where f_z(Z) = E[ℓ(θ, z)] for θ ~ A(Z), since W+z' with the test record z and W+z with the
     training record z are the same experiment in different order. Both differ from f_z(W) by no more than the total
-    variation between A(W) and A(W + record); so the gap is at most twice its mean over W and z. People in the data, each
-    with respect to the others, are draws of just that (W, z): their average estimates the bound without bias. The paper
-    has moments e^ε - 1 in place of 2tanh(ε/2) ≤ min(ε, 2).
+    variation between A(W) and A(W + record); so the gap is at most twice its mean over W and z. People in the data,
+    each with respect to the others, are draws of just that (W, z): their average estimates the bound without bias. The
+    paper has moments of e^ε in place of 2tanh(ε/2) ≤ min(ε, 2).
 
     **Arguments:** `epsilon`, `delta`: shape (n,), of (W, z) pairs; `weights`: their probabilities, None for equal ones.
     """
     return 2.0 * float(np.average(total_variation_bound(epsilon, delta), weights=weights))
 
 
-def cross_domain_generalization_bound(
-    epsilon: ArrayLike, delta: ArrayLike, importance: ArrayLike, weights: ArrayLike | None = None
-) -> float:
-    """|E[importance-weighted training loss] - E[loss on the target law]| ≤ E[t] + E[w·t], losses in [0, 1]: Proposition 11.
+def cross_domain_generalization_bound(epsilon: Any, delta: Any, importance: Any, weights: Any | None = None) -> float:
+    """|E[importance-weighted training loss] - E[loss on the target law]| ≤ E[t] + E[w·t]: Proposition 11.
 
-    t = δ + (1-δ)tanh(ε/2), w = dP'/dP of the target law P' to the base law P of the records. As in `generalization_bound`
-    the gap is E[w(z)(f_z(W+z') - f_z(W+z))], at most E[w(z)(t(W, z') + t(W, z))]; given W, z and z' are independent
-    and E w(z) = 1, which leaves the mean of t over base and over target people.
+    Losses are in [0, 1], t = δ + (1-δ)tanh(ε/2), and w = dP'/dP of the target law P' to the base law P of the records.
+    As in `generalization_bound` the gap is E[w(z)(f_z(W+z') - f_z(W+z))], at most E[w(z)(t(W, z') + t(W, z))]; given W,
+    z and z' are independent and E w(z) = 1, which leaves the mean of t over base and over target people.
 
-    **Arguments:** `epsilon`, `delta`: shape (n,), of (W, z) pairs from the base law. `importance`: w(z), shape (n,), with
-    mean 1 over the law. `weights`: as for `generalization_bound`.
+    **Arguments:** `epsilon`, `delta`: shape (n,), of (W, z) pairs from the base law. `importance`: w(z), shape (n,),
+    with mean 1 over the law. `weights`: as for `generalization_bound`.
     """
     change = np.broadcast_to(total_variation_bound(epsilon, delta), np.shape(importance))
     w = np.asarray(importance, dtype=np.float64)

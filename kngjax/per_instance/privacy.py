@@ -57,7 +57,7 @@ def per_instance_privacy(
     if not isinstance(mechanism, PosteriorSample | OutputPerturbation):
         raise ValueError(
             f"no per-instance profile is known for {type(mechanism).__name__}: give PosteriorSample or "
-            "OutputPerturbation, whose metric='hessian_squared' has the law of objective perturbation with Gaussian noise"
+            "OutputPerturbation (metric='hessian_squared' has the law of objective perturbation with Gaussian noise)"
         )
     if method not in leave_one_out.METHODS:
         raise ValueError(f"method must be one of {', '.join(leave_one_out.METHODS)}, got {method!r}")

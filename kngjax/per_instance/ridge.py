@@ -49,13 +49,13 @@ def design(gram: Matrix, moment: Vector, regularization: Scalar) -> Design:
     return Design(scipy.linalg.cho_solve((factor, True), np.asarray(moment, dtype=np.float64)), factor)
 
 
-def influences(x: np.ndarray, y: np.ndarray, found: Design, inside: bool, chunk: int = CHUNK) -> Influence:
+def influences(x: Any, y: Any, found: Design, inside: bool, chunk: int = CHUNK) -> Influence:
     """μ, r, ‖x‖ and ‖H^{-1}x‖ of each person with respect to the data without that person.
 
     For people inside of the data H is that of all, and their in-sample μ', r' give by the formula of Sherman and
     Morrison μ = μ'/(1-μ'), r = r'/(1-μ') and H_{-i}^{-1}x = H^{-1}x/(1-μ').
 
-    **Arguments:** `x`, `y`: of shapes (n, d) and (n,). `found`: of the data. `inside`: whether these people are in them.
+    **Arguments:** `x`, `y`: of shapes (n, d) and (n,). `found`: of the data. `inside`: whether they are in them.
     Raises ValueError where what is left without somebody is singular to working precision.
     """
     numbers = by_chunks(_influence, (np.asarray(x), np.asarray(y)), (found, inside), chunk)
