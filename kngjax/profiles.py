@@ -215,8 +215,9 @@ def _mixed_log_delta(epsilon: Array, constant: Array, start: Array, kappa: Array
     ends = [jnp.full_like(start, place) for place in (-_FAR, -4.0, 0.0, 4.0, _FAR)]
     ends = jnp.sort(jnp.stack([*ends, *inner], axis=-1), axis=-1)
     half = 0.5 * jnp.diff(ends)[..., None]
-    nodes = ends[..., :-1, None] + half * (1.0 + jnp.asarray(_NODES))
-    weights = jnp.asarray(_WEIGHTS)
+    along = (1,) * (half.ndim - 1) + _NODES.shape
+    nodes = ends[..., :-1, None] + half * (1.0 + jnp.reshape(_NODES, along))
+    weights = jnp.reshape(_WEIGHTS, along)
 
     def given(value: Array) -> Array:
         return value[..., None, None]
