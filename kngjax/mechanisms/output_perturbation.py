@@ -155,7 +155,7 @@ class OutputPerturbation(AbstractDirectMechanism):
     @property
     def _num_others(self) -> Scalar:
         assert self.max_records is not None
-        return self.max_records - 1.0
+        return jnp.asarray(self.max_records) - 1.0
 
     def gamma_for(self, dimension: int) -> Float[Array, ""]:
         """γ for d coefficients, 0 or NaN if there is none; runs under jit."""

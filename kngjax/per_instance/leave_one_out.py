@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kngjax._arrays import Scalar, float64
+from kngjax._arrays import float64, parameter
 from kngjax.data import Records
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.minimisers import tilted_minimiser
@@ -35,10 +35,10 @@ class Moves(NamedTuple):
     residual: np.ndarray
 
 
-def minimiser(loss: AbstractPredictorLoss, records: Records, regularization: Scalar) -> np.ndarray:
+def minimiser(loss: AbstractPredictorLoss, records: Records, regularization: Any) -> np.ndarray:
     """argmin ℓ_n(θ) + ½λ‖θ‖² to rounding, shape (d,); ValueError where it was not found. Owner-only."""
     with float64():
-        theta, succeeded = _refit(loss, records.x, records.y, regularization)
+        theta, succeeded = _refit(loss, records.x, records.y, parameter(regularization))
         found = np.array(theta), bool(succeeded)
     if not found[1]:
         raise ValueError(
@@ -51,7 +51,7 @@ def minimiser(loss: AbstractPredictorLoss, records: Records, regularization: Sca
 def moves(
     loss: AbstractPredictorLoss,
     records: Records,
-    regularization: Scalar,
+    regularization: Any,
     theta: np.ndarray,
     targets: Records | None = None,
     method: str = "exact",
@@ -72,6 +72,7 @@ def moves(
     people = records if targets is None else targets
     if method == "exact":
         chunk = max(1, min(int(chunk), _LARGEST_BLOCK // records.y.shape[0]))
+    regularization = parameter(regularization)
     sign = -1.0 if targets is None else 1.0
     with float64():
         factor = np.array(_factor(loss, records, theta, regularization))

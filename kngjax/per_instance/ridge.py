@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
-from kngjax._arrays import Matrix, Scalar, Vector
+from kngjax._arrays import Matrix, Vector
 from kngjax.per_instance.chunks import CHUNK, by_chunks
 from kngjax.per_instance.laws import AbstractPair, ObjectivePair, PosteriorPair, ShiftPair
 
@@ -39,7 +39,7 @@ class Influence(NamedTuple):
     spread: np.ndarray
 
 
-def design(gram: Matrix, moment: Vector, regularization: Scalar) -> Design:
+def design(gram: Matrix, moment: Vector, regularization: Any) -> Design:
     """θ̂ and the Cholesky factor of X'X + λI; ValueError where that is not positive definite in float64."""
     precision = np.asarray(gram, dtype=np.float64) + float(regularization) * np.eye(len(moment))
     spectrum = np.linalg.eigvalsh(precision)
