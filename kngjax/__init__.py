@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kngjax import audit as audit
     from kngjax import nonprivate as nonprivate
+    from kngjax import per_instance as per_instance
     from kngjax import terms as terms
     from kngjax.accounting.guarantees import Adjacency as Adjacency
     from kngjax.accounting.guarantees import Guarantee as Guarantee
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
     from kngjax.norms import LInf as LInf
     from kngjax.norms import WeightedLInf as WeightedLInf
     from kngjax.norms import k_norm_noise as k_norm_noise
+    from kngjax.per_instance import PerInstanceReport as PerInstanceReport
+    from kngjax.per_instance import PerInstanceSummary as PerInstanceSummary
+    from kngjax.per_instance import per_instance_privacy as per_instance_privacy
     from kngjax.polytopes import Polytope as Polytope
     from kngjax.randomness import research_key as research_key
     from kngjax.randomness import secure_key as secure_key
@@ -108,10 +112,11 @@ _ROOMS = {
     "kngjax.samplers.run": ("draw",),
     "kngjax.certificate": ("Certificate",),
     "kngjax.diagnostics": ("Draws",),
+    "kngjax.per_instance": ("per_instance_privacy", "PerInstanceReport", "PerInstanceSummary"),
     "kngjax.randomness": ("research_key", "secure_key"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
-_SUBMODULES = ("audit", "nonprivate", "terms")
+_SUBMODULES = ("audit", "nonprivate", "per_instance", "terms")
 
 __all__ = [*_HOMES, *_SUBMODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 
