@@ -18,11 +18,12 @@ _HALVINGS = 80
 _ROUNDING = 1e-10
 
 
+@jax.jit
 def largest_shift(epsilon: Any, delta: Any) -> Float[Array, "..."]:
     """The largest s for which N(0, I) against N(m, I) with |m| = s is (ε, δ)-indistinguishable; elementwise."""
     epsilon, delta = jnp.broadcast_arrays(jnp.asarray(epsilon), jnp.asarray(delta))
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         middle = jnp.sqrt(ends[0] * ends[1])
         fits = gaussian_log_delta(epsilon, middle) <= jnp.log(delta)
         return jnp.where(fits, middle, ends[0]), jnp.where(fits, ends[1], middle)

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import moments
 from kngjax import sensitivity as room
-from kngjax._arrays import Scalar, float64, is_traced, parameter
+from kngjax._arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.data import Bounds, Data, QuadraticSummary
@@ -136,12 +136,9 @@ class AdaOPS(AbstractDirectMechanism):
             # δ/(1 + e^ε), rounded down.
             delta = delta * jax.nn.sigmoid(-epsilon) * (1.0 - 2.0**-50)
         order, total = renyi_budget(epsilon, (1.0 - 2.0 * self.failure_share) * delta)
-        for_eigenvalue, for_bound = jnp.asarray(self.shares)
-        budget = (1.0 - for_eigenvalue - for_bound) * total
+        budget = (1.0 - jnp.sum(jnp.asarray(self.shares))) * total
         # A Gaussian shift of s deviations spends αs²/2.
-        eigenvalue_shift, bound_shift = jnp.sqrt(2.0 * for_eigenvalue * total / order), jnp.sqrt(
-            2.0 * for_bound * total / order
-        )
+        eigenvalue_shift, bound_shift = (jnp.sqrt(2.0 * share * total / order) for share in self.shares)
         tail = -ndtri(self.failure_share * delta)
         change = moments.eigenvalue_change(self.bounds, dimension)
         # The largest leverages at which a(1 + z/s) ≤ ½, and at which the covariance spends half of R.
@@ -168,13 +165,13 @@ class AdaOPS(AbstractDirectMechanism):
             f"{halves if self.adjacency is Adjacency.REPLACE else ''}.",
         )
 
-    def tuning(self, values: Array, moment: Array, normals: Array) -> Tuning:
+    def tuning(self, values: Vector, moment: Vector, normals: Any) -> Tuning:
         """λ, h, L and γ for the draws Z₁, Z₂. Private: for tests and research.
 
         **Arguments:** `values`: the eigenvalues of X'X in increasing order, shape (d,). `moment`: X'y in the basis of
         its eigenvectors, shape (d,). `normals`: shape (2, draws).
         """
-        dimension = values.shape[0]
+        values, moment, dimension = jnp.asarray(values), jnp.asarray(moment), values.shape[0]
         plan = self.plan(dimension)
         x, y = room.feature_radius(self.bounds, dimension), room.response_radius(self.bounds)
         deviation = plan.eigenvalue_deviation
@@ -207,7 +204,7 @@ class AdaOPS(AbstractDirectMechanism):
 def _largest_leverage(order: Array, divergence: Array) -> Float[Array, ""]:
     """μ at which the covariances alone, with r = 0, spend this much, from below."""
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         middle = 0.5 * (ends[0] + ends[1])
         fits = posterior_sample_renyi(order, middle, 0.0, 1.0) <= divergence
         return jnp.where(fits, middle, ends[0]), jnp.where(fits, ends[1], middle)
