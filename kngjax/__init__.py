@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from kngjax.losses import SquaredDistanceLoss as SquaredDistanceLoss
     from kngjax.losses import SquaredLoss as SquaredLoss
     from kngjax.mechanisms import KNG as KNG
+    from kngjax.mechanisms import AdaOPS as AdaOPS
+    from kngjax.mechanisms import AdaSSP as AdaSSP
     from kngjax.mechanisms import ExponentialMechanism as ExponentialMechanism
     from kngjax.mechanisms import KNormMechanism as KNormMechanism
     from kngjax.mechanisms import ObjectivePerturbation as ObjectivePerturbation
@@ -96,6 +98,8 @@ _ROOMS = {
         "ObjectivePerturbation",
         "OutputPerturbation",
         "PosteriorSample",
+        "AdaOPS",
+        "AdaSSP",
     ),
     "kngjax.samplers": (
         "Exact",

@@ -69,3 +69,13 @@ def ridge_changes(
     best = jnp.square(jnp.sqrt(1.0 / n + spread) - jnp.sqrt(1.0 / n))
     fitted = jnp.minimum(best, most)
     return jnp.max(lengths * y * (1.0 + jnp.sqrt(n * fitted)) / (spread + fitted)) * jnp.exp(2.0 * step)
+
+
+def residual_log_change(bounds: Bounds, curvature: Array, dimension: int) -> Float[Array, "*curvatures"]:
+    """log(1 + X²/h): by how much one record more or less changes log(Y + X‖θ̂‖) in a ridge regression, h ≤ λ + λ_min.
+
+    λ_min is the smallest eigenvalue of the smaller of the two data sets, of which H, θ̂ and r = y - x'θ̂ are here. With
+    the record θ̂' = θ̂ + H^{-1}x·r/(1+μ), where |r| ≤ Y + X‖θ̂‖ and X‖H^{-1}x‖ ≤ X²/h. Without it θ̂ = θ̂' - H^{-1}x·r'
+    with r' = y - x'θ̂', where |r'| ≤ Y + X‖θ̂'‖. Each is at most 1 + X²/h times the other.
+    """
+    return jnp.log1p(jnp.square(feature_radius(bounds, dimension)) / curvature)

@@ -30,6 +30,7 @@ FLOORS = (
         "features",
         "terms",
         "profiles",
+        "calibration",
     ),
     ("_balls", "domains", "data", "polytopes"),
     ("losses",),

@@ -3,6 +3,9 @@
 An audit is evidence, not proof: what it finds is a lower bound on the true ε. It is there to catch a wrong constant.
 """
 
+from kngjax.audit.black_box import BlackBoxAudit as BlackBoxAudit
+from kngjax.audit.black_box import black_box as black_box
+from kngjax.audit.neighbours import worst_neighbours as worst_neighbours
 from kngjax.audit.restriction import restricted as restricted
 from kngjax.audit.search import DensityRatioAudit as DensityRatioAudit
 from kngjax.audit.search import density_ratio as density_ratio

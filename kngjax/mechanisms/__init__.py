@@ -1,5 +1,7 @@
 """Mechanisms: what is drawn from. Each knows its sensitivity and its guarantee, and no sampler."""
 
+from kngjax.mechanisms.ada_ops import AdaOPS as AdaOPS
+from kngjax.mechanisms.ada_ssp import AdaSSP as AdaSSP
 from kngjax.mechanisms.base import AbstractDensityMechanism as AbstractDensityMechanism
 from kngjax.mechanisms.base import AbstractDirectMechanism as AbstractDirectMechanism
 from kngjax.mechanisms.base import AbstractMechanism as AbstractMechanism

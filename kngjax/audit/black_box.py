@@ -1,0 +1,230 @@
+"""The black-box audit: an attacker tells two neighbouring data sets apart by draws alone, and bounds ε from below.
+
+For every set A of outputs (ε, δ)-DP has P(A) ≤ e^ε Q(A) + δ, so ε ≥ log((P(A) - δ)/Q(A)). Half of the draws choose A,
+the other half bounds P(A) from below and Q(A) from above (Clopper and Pearson).
+"""
+
+import dataclasses
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+from scipy import stats
+
+from kngjax import data as data_room
+from kngjax._arrays import float64
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.data import Records
+from kngjax.mechanisms import AbstractDirectMechanism, AbstractMechanism
+from kngjax.samplers.run import direct_draws
+
+LARGEST_BATCH = 250_000
+_NEWTON_STEPS = 12
+_RIDGE = 1e-2
+# Tail probabilities of the sets that are tried.
+_LEVELS = np.logspace(-5.0, np.log10(0.99), 160)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BlackBoxAudit:
+    """A lower confidence bound on ε at δ for one pair of neighbouring data sets.
+
+    **Arguments:**
+
+    - `epsilon_lower_bound`: in nats; 0 if the attack found nothing.
+    - `claimed`: the guarantee that is audited. `delta`: at which ε is bounded.
+    - `confidence`: the probability, over draws, that ε is at least the bound.
+    - `num_draws`: for each data set; half of them chose the attack.
+    - `pair`: the two data sets, synthetic.
+    """
+
+    epsilon_lower_bound: float
+    claimed: Guarantee
+    delta: float
+    confidence: float
+    num_draws: int
+    pair: tuple[Records, Records]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the bound does not exceed the claimed ε."""
+        return self.epsilon_lower_bound <= self.claimed.epsilon
+
+    def explain(self) -> str:
+        """The result in one paragraph."""
+        sizes = " and ".join(str(records.y.shape[0]) for records in self.pair)
+        found = (
+            f"From {self.num_draws} draws for each of two neighbouring data sets of {sizes} records: epsilon at delta "
+            f"= {self.delta:g} is at least {self.epsilon_lower_bound:.6g} with confidence {self.confidence:g}, where "
+            f"{self.claimed.epsilon:g} is claimed. "
+        )
+        if self.passed:
+            return found + (
+                "The claim stands. That is evidence from one attack on one pair, not a proof: a better attack, another "
+                "pair or more draws may show more."
+            )
+        return found + "The claim is exceeded: unless chance has it, a constant of the mechanism is wrong."
+
+
+def black_box(
+    mechanism: AbstractMechanism,
+    first: Any,
+    second: Any,
+    *,
+    key: PRNGKeyArray,
+    num_draws: int = 100_000,
+    delta: float | None = None,
+    claimed: Guarantee | None = None,
+    confidence: float = 0.999,
+) -> BlackBoxAudit:
+    """A lower bound on ε at δ, from draws of the mechanism for two neighbouring data sets.
+
+    The attack is a logistic regression on the coordinates of θ, their squares and products, and the coordinates and
+    their length themselves; the set A is where one of these is large or small, the one that does best on the first
+    half of the draws. Both orders of the data sets are tried; four confidence bounds share 1 - confidence.
+
+    **Arguments:**
+
+    - `mechanism`: one that draws from its law directly.
+    - `first`, `second`: `Records` or pairs (X, y), neighbours for the claim's adjacency; synthetic.
+    - `key`: a research key, `kngjax.research_key(seed)`.
+    - `num_draws`: for each data set.
+    - `delta`: δ at which ε is bounded, at least the claimed one, which None takes.
+    - `claimed`: the guarantee to audit; None for the mechanism's own.
+
+    Raises TypeError for mechanisms that need a sampler, ValueError for data sets that are no neighbours, too few draws,
+    and a δ below the claimed one.
+    """
+    if not isinstance(mechanism, AbstractDirectMechanism):
+        raise TypeError(
+            f"{type(mechanism).__name__} needs a sampler, whose error a black-box audit cannot tell from a leak: audit "
+            "its density, kngjax.audit.density_ratio"
+        )
+    if num_draws < 1000:
+        raise ValueError(f"num_draws must be at least 1000, got {num_draws}: fewer show nothing")
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    pair = _records(mechanism, first), _records(mechanism, second)
+    claimed = claimed or mechanism.guarantee_for(pair[0].dimension)
+    _check_neighbours(*pair, claimed.adjacency)
+    delta = claimed.delta if delta is None else float(delta)
+    if not claimed.delta <= delta < 1.0:
+        raise ValueError(f"delta must be at least {claimed.delta:g}, which is claimed, and below 1; got {delta:g}")
+    keys = jax.random.split(key, 2)
+    draws = [_draws(mechanism, records, key, num_draws) for records, key in zip(pair, keys, strict=True)]
+    bound = epsilon_lower_bound(draws[0], draws[1], delta, confidence)
+    return BlackBoxAudit(bound, claimed, delta, confidence, num_draws, pair)
+
+
+def epsilon_lower_bound(
+    first: Float[np.ndarray, "draws dimension"],
+    second: Float[np.ndarray, "draws dimension"],
+    delta: float,
+    confidence: float,
+) -> float:
+    """The bound from independent draws of two laws; half of them train the attack."""
+    half = min(len(first), len(second)) // 2
+    scores = _scores(first[:half], second[:half])
+    risk = (1.0 - confidence) / 4.0
+    test = scores(first[half:]), scores(second[half:])
+    train = scores(first[:half]), scores(second[:half])
+    bounds = [0.0]
+    for order in (0, 1):
+        named, other = train[order], train[1 - order]
+        best, (place, threshold) = -np.inf, (0, 0.0)
+        for number in range(named.shape[1]):
+            for sign in (1.0, -1.0):
+                thresholds = np.quantile(sign * named[:, number], 1.0 - _LEVELS)
+                found = _bounds(sign * named[:, number], sign * other[:, number], thresholds, delta, risk)
+                if (leader := int(np.argmax(found))) >= 0 and found[leader] > best:
+                    best, place, threshold, direction = found[leader], number, thresholds[leader], sign
+        if np.isfinite(best):
+            named, other = direction * test[order][:, place], direction * test[1 - order][:, place]
+            bounds.append(float(_bounds(named, other, np.array([threshold]), delta, risk)[0]))
+    return max(bounds)
+
+
+def _bounds(named: np.ndarray, other: np.ndarray, thresholds: np.ndarray, delta: float, risk: float) -> np.ndarray:
+    """log((P - δ)/Q) for the sets above each threshold, P bounded from below and Q from above."""
+    above, also = (np.sum(scores.size) - np.searchsorted(np.sort(scores), thresholds) for scores in (named, other))
+    lower = np.where(above > 0, stats.beta.ppf(risk, np.maximum(above, 1), named.size - above + 1), 0.0)
+    upper = np.where(also < other.size, stats.beta.isf(risk, also + 1, np.maximum(other.size - also, 1)), 1.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(lower - delta, 0.0)) - np.log(upper)
+
+
+def _scores(first: np.ndarray, second: np.ndarray) -> Any:
+    """Functions of θ that are large where the first law is the likelier, fitted to these draws."""
+    both = np.concatenate([first, second])
+    centre = np.median(both, axis=0)
+    # Tails may be heavy, and an atom may hold half of the draws.
+    spread = np.quantile(np.abs(both - centre), 0.75, axis=0)
+    spread = np.where(spread > 0, spread, 1.0)
+    rows, columns = np.triu_indices(both.shape[1])
+
+    def squeezed(theta: np.ndarray) -> np.ndarray:
+        return np.arcsinh((theta - centre) / spread)
+
+    def features(place: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.ones((len(place), 1)), place, place[:, rows] * place[:, columns]], axis=1)
+
+    coefficients = _logistic(features(squeezed(both)), np.repeat([1.0, 0.0], [len(first), len(second)]))
+
+    def scores(theta: np.ndarray) -> np.ndarray:
+        place = squeezed(theta)
+        length = np.sqrt(np.sum(np.square(place), axis=1, keepdims=True))
+        return np.concatenate([(features(place) @ coefficients)[:, None], place, length], axis=1)
+
+    return scores
+
+
+def _logistic(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Newton's method with a slight ridge; what it misses makes the attack weaker, and not wrong."""
+    coefficients = np.zeros(features.shape[1])
+    for _ in range(_NEWTON_STEPS):
+        likely = 1.0 / (1.0 + np.exp(-np.clip(features @ coefficients, -30.0, 30.0)))
+        curvature = (features.T * (likely * (1.0 - likely))) @ features + _RIDGE * np.eye(len(coefficients))
+        coefficients += np.linalg.solve(curvature, features.T @ (labels - likely) - _RIDGE * coefficients)
+    return coefficients
+
+
+def _records(mechanism: AbstractMechanism, data: Any) -> Records:
+    """Validated and clipped, whatever they were given as."""
+    bounds, has_response = mechanism.bounds, mechanism.loss.has_response
+    if isinstance(data, Records):
+        columns, response = np.asarray(data.x)[:, int(bounds.intercept) :], np.asarray(data.y)
+    elif isinstance(data, tuple | list) and len(data) == 2:
+        columns, response = data
+    else:
+        raise TypeError(f"a data set must be Records or a pair (X, y), not {type(data).__name__}")
+    return data_room.prepare(bounds, columns, response if has_response else None, has_response=has_response)
+
+
+def _check_neighbours(first: Records, second: Records, adjacency: Adjacency) -> None:
+    rows = [np.column_stack([records.x, records.y]) for records in (first, second)]
+    if rows[0].shape[1] != rows[1].shape[1]:
+        raise ValueError("the two data sets have different numbers of columns")
+    _, places = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
+    counts = [np.bincount(part, minlength=places.max() + 1) for part in np.split(places.ravel(), [len(rows[0])])]
+    difference = counts[0] - counts[1]
+    gone, come = int(np.sum(np.maximum(difference, 0))), int(np.sum(np.maximum(-difference, 0)))
+    allowed = {(1, 1), (0, 0)} if adjacency is Adjacency.REPLACE else {(1, 0), (0, 1)}
+    if (gone, come) not in allowed:
+        raise ValueError(
+            f"the two data sets are no neighbours for {adjacency}: after clipping to the bounds {gone} records are in "
+            f"the first alone and {come} in the second alone"
+        )
+
+
+def _draws(mechanism: AbstractDirectMechanism, records: Records, key: PRNGKeyArray, num_draws: int) -> np.ndarray:
+    data, parts = mechanism.summarise(records), []
+    batch = min(num_draws, LARGEST_BATCH)
+    with float64():
+        for number in range(-(-num_draws // batch)):
+            thetas, succeeded = direct_draws(mechanism, data, jax.random.fold_in(key, number), batch)
+            if not bool(succeeded):
+                raise RuntimeError(mechanism.advice)
+            # A copy: a view would keep the float64 JAX array alive.
+            parts.append(np.array(thetas))
+    return np.concatenate(parts)[:num_draws]

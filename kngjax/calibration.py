@@ -1,0 +1,66 @@
+"""How much noise a budget (ε, δ) asks for: the inverses of the profiles of `kngjax.profiles`, rounded outward.
+
+The functions run under jit and vmap, since some budgets are spent inside of a draw; they want float64.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kngjax.profiles import gaussian_log_delta, posterior_sample_renyi
+
+# Of α - 1: any order is valid, and between two of these none is better by more than a part in 10⁴.
+_ORDERS = np.logspace(-4.0, 8.0, 2401)
+_HALVINGS = 80
+_ROUNDING = 1e-10
+
+
+@jax.jit
+def largest_shift(epsilon: Any, delta: Any) -> Float[Array, "..."]:
+    """The largest s for which N(0, I) against N(m, I) with |m| = s is (ε, δ)-indistinguishable; elementwise."""
+    epsilon, delta = jnp.broadcast_arrays(jnp.asarray(epsilon), jnp.asarray(delta))
+
+    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        middle = jnp.sqrt(ends[0] * ends[1])
+        fits = gaussian_log_delta(epsilon, middle) <= jnp.log(delta)
+        return jnp.where(fits, middle, ends[0]), jnp.where(fits, ends[1], middle)
+
+    # δ(ε) < s for every s; and far beyond s = √(2ε), where it is nearly ½, it is 1.
+    lower, _ = jax.lax.fori_loop(0, _HALVINGS, halve, (delta, jnp.sqrt(2.0 * epsilon) + 1e3))
+    return lower * (1.0 - _ROUNDING)
+
+
+def renyi_budget(epsilon: Any, delta: Any) -> tuple[Array, Array]:
+    """(α, R) such that a Rényi divergence of at most R of this one order α is (ε, δ)-DP, with R/α as large as can be.
+
+    δ = e^{(α-1)(R-ε)} (1-1/α)^α/(α-1) (Canonne, Kamath and Steinke 2020, Proposition 12) holds for every α; R/α, which
+    is s²/2 for a shift s of Gaussian noise, is the largest on a grid of orders.
+
+    **Arguments:** `epsilon`, `delta`: scalars.
+    """
+    excess = jnp.asarray(_ORDERS)
+    order = 1.0 + excess
+    tail = jnp.log(jnp.asarray(delta)) + jnp.log(excess) + order * jnp.log1p(1.0 / excess)
+    divergence = epsilon + tail / excess
+    best = jnp.argmax(divergence / order)
+    return order[best], divergence[best] * (1.0 - _ROUNDING)
+
+
+def posterior_sample_gamma(alpha: Any, divergence: Any, leverage: Any, residual: Any) -> Float[Array, "..."]:
+    """The largest γ with D_α ≤ R for every record of leverage at most μ and residual at most |r|, in both directions.
+
+    Of the two directions of `posterior_sample_renyi` the first is never the smaller one, and it increases with μ and
+    with |r|: of its first term that is plain, and the derivative of its second with respect to μ is half of
+    1/(1-(α-1)μ) - 1/(1+μ). So γ solves D_α(D‖D') = R at the largest μ and |r|, in which it is linear. It is 0 where no
+    γ > 0 will do, as the covariance alone spends R.
+
+    **Arguments:** `alpha`: α > 1. `divergence`: R. `leverage`, `residual`: μ > 0 and r ≠ 0.
+    """
+    alpha, mu, residual = jnp.asarray(alpha), jnp.asarray(leverage), jnp.asarray(residual)
+    room = 1.0 - (alpha - 1.0) * mu
+    left = divergence - posterior_sample_renyi(alpha, mu, jnp.zeros_like(residual), 1.0)
+    gamma = 2.0 * (1.0 + mu) * room * jnp.maximum(left, 0.0) / (alpha * mu * jnp.square(residual))
+    return jnp.where(room > 0, gamma, 0.0)

@@ -1,0 +1,212 @@
+"""AdaOPS: one posterior sample of linear regression whose ridge and scale adapt to the data, privately."""
+
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtri
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kngjax import moments
+from kngjax import sensitivity as room
+from kngjax._arrays import Scalar, Vector, float64, is_traced, parameter
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.calibration import posterior_sample_gamma, renyi_budget
+from kngjax.data import Bounds, Data, QuadraticSummary
+from kngjax.losses import SquaredLoss
+from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, checked_epsilon, required
+from kngjax.profiles import posterior_sample_renyi
+
+# The ridge is such that the bound on residuals exceeds what it bounds by e^½ at most, noise apart, and that a
+# posterior's covariance spends half of the last stage's budget at most.
+_LARGEST_EXCESS, _COVARIANCE_SHARE = 0.5, 0.5
+# Of X²: where λ̃ exceeds λ_min, with probability δ₁, H is invertible all the same.
+_LEAST_RIDGE = 1e-6
+
+
+class Plan(NamedTuple):
+    """What is public before the data are seen. `order`, `budget`: α, and R of the last stage. `tail`: z."""
+
+    order: Array
+    budget: Array
+    eigenvalue_deviation: Array
+    bound_shift: Array
+    tail: Array
+    least_curvature: Array
+
+
+class Tuning(NamedTuple):
+    """What the first two stages have chosen: λ, h ≤ λ + λ_min, L ≥ Y + X‖θ̂_λ‖, and γ. Never released."""
+
+    ridge: Array
+    curvature: Array
+    bound: Array
+    gamma: Array
+
+
+class AdaOPS(AbstractDirectMechanism):
+    """Draws θ ~ N(θ̂_λ, (γH)^{-1}) with H = X'X + λI and θ̂_λ = H^{-1}X'y, where λ and γ are chosen privately.
+
+    1. λ̃ = λ_min(X'X) + σ₁Z₁ - X² - zσ₁; λ is the least that makes h = λ + max(λ̃, 0) a public h₀ at least.
+    2. log L = log(Y + X‖θ̂_λ‖) + σ₂Z₂ + a + zσ₂, with a = log(1 + X²/h) and σ₂ in proportion to a.
+    3. γ is the largest for which the Rényi divergence of order α of two posteriors is at most R for every record with
+       leverage μ ≤ X²/h and residual |r| ≤ L; θ as above. Only θ is released.
+
+    Proof, for add_remove. Let D and D' = D + record be neighbours, P and Q the joint laws of (λ̃, L, θ) for the two, in
+    either order, and λ_min, θ̂_λ and H those of D, the smaller, whichever was run. The event λ̃ ≤ λ_min is one and the
+    same set of outcomes under P and Q. It fails with probability at most δ₁ = Φ(-z) under both: λ_min(D') ≤ λ_min + X².
+    On it λ_min + λ ≥ h, so μ = x'H^{-1}x ≤ X²/h, and log(Y + X‖θ̂_λ‖) of D and of D' differ by at most a
+    (`kngjax.moments.residual_log_change`). So L ≥ Y + X‖θ̂_λ‖ ≥ |r| fails with probability at most δ₁ again. Let each
+    of the two laws stop with a fixed outcome as soon as one of the two events fails. Of what is left the stages are,
+    given those before, Gaussian with shifts of at most X²/σ₁ and a/σ₂ deviations and posteriors of Rényi divergence at
+    most R, so together they have D_α ≤ α(X²/σ₁)²/2 + α(a/σ₂)²/2 + R at the one order α, which is public. That is
+    (ε, δ - 2δ₁)-DP (`kngjax.calibration.renyi_budget`), so P(A) ≤ e^ε Q(A) + δ for every A. An order chosen with λ̃ and L
+    at hand would not do, nor would a profile met at this ε alone: stages compose at fixed orders.
+
+    An exchange of records is a removal and an addition, and (ε', δ') for these is (2ε', (1 + e^{ε'})δ') for that: with
+    `replace` the budget above is ε/2 and δ/(1 + e^{ε/2}).
+
+    Wang (2019) introduced AdaOPS; the pieces here are exact, and none of its constants is used.
+
+    **Arguments:**
+
+    - `bounds`: public bounds of one record, of x and of y.
+    - `epsilon`, `delta`: of the release; ε in nats, positive, at most 100 unless `allow_large_epsilon`; 0 < δ < 1.
+    - `adjacency`: "add_remove" or "replace".
+    - `shares`: of the Rényi budget, for λ̃ and for L; two positive numbers of sum below 1. Their cost vanishes as n
+      grows, when smaller ones are better.
+    - `failure_share`: δ₁/δ for each of the two events, between 0 and ½.
+
+    θ is in all of R^d, and no domain is needed.
+    """
+
+    bounds: Bounds
+    epsilon: Scalar
+    delta: Scalar
+    adjacency: Adjacency = eqx.field(static=True)
+    shares: Float[Array, "2"] | Float[np.ndarray, "2"]
+    failure_share: Scalar
+
+    method: ClassVar[str] = "One draw from a Gaussian posterior, with a ridge and a scale from private bounds."
+
+    def __init__(
+        self,
+        bounds: Bounds | None = None,
+        epsilon: Any = None,
+        delta: Any = None,
+        adjacency: str | Adjacency | None = None,
+        shares: Any = (0.1, 0.1),
+        failure_share: Any = 0.1,
+        *,
+        allow_large_epsilon: bool = False,
+    ):
+        self.bounds = required("bounds", bounds)
+        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
+        self.delta = checked_delta(delta)
+        self.adjacency = Adjacency.parse(adjacency)
+        self.shares, self.failure_share = parameter(shares), parameter(failure_share)
+
+    def __check_init__(self):
+        if is_traced(*jax.tree.leaves(self)):
+            return
+        self._check_parts()
+        shares, failure = np.asarray(self.shares), np.asarray(self.failure_share)
+        if shares.shape != (2,) or not np.all(shares > 0) or not shares.sum() < 1:
+            raise ValueError(f"shares must be two positive numbers of sum below 1, got {shares.tolist()}")
+        if failure.shape != () or not 0 < failure < 0.5:
+            raise ValueError(f"failure_share must be one number strictly between 0 and 1/2, got {failure.tolist()}")
+
+    @property
+    def loss(self) -> SquaredLoss:
+        """½(y - x'θ)², whose sum with ½λ|θ|² has the minimiser θ̂_λ."""
+        return SquaredLoss()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(ε, δ)-DP of one draw."""
+        return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency)
+
+    def plan(self, dimension: int) -> Plan:
+        """α, R, the noise of the first two stages and h₀, from public settings; runs under jit."""
+        epsilon, delta = jnp.asarray(self.epsilon), jnp.asarray(self.delta)
+        if self.adjacency is Adjacency.REPLACE:
+            epsilon = 0.5 * epsilon
+            # δ/(1 + e^ε), rounded down.
+            delta = delta * jax.nn.sigmoid(-epsilon) * (1.0 - 2.0**-50)
+        order, total = renyi_budget(epsilon, (1.0 - 2.0 * self.failure_share) * delta)
+        budget = (1.0 - jnp.sum(jnp.asarray(self.shares))) * total
+        # A Gaussian shift of s deviations spends αs²/2.
+        eigenvalue_shift, bound_shift = (jnp.sqrt(2.0 * share * total / order) for share in self.shares)
+        tail = -ndtri(self.failure_share * delta)
+        change = moments.eigenvalue_change(self.bounds, dimension)
+        # The largest leverages at which a(1 + z/s) ≤ ½, and at which the covariance spends half of R.
+        by_bound = jnp.expm1(_LARGEST_EXCESS / (1.0 + tail / bound_shift))
+        by_covariance = _largest_leverage(order, _COVARIANCE_SHARE * budget)
+        least_curvature = change / jnp.minimum(by_bound, by_covariance)
+        return Plan(order, budget, change / eigenvalue_shift, bound_shift, tail, least_curvature)
+
+    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+        """The sensitivity of λ_min; the derivation says what the other stages rest on."""
+        with float64():
+            x, y = float(room.feature_radius(self.bounds, dimension)), float(room.response_radius(self.bounds))
+            change = float(moments.eigenvalue_change(self.bounds, dimension))
+            plan = jax.tree.map(float, self.plan(dimension))
+        halves = ", at half of epsilon, since an exchange is a removal and an addition"
+        return room.Sensitivity(
+            change,
+            f"|x| <= {x:.6g} and |y| <= {y:.6g}, so one record more or less moves the smallest eigenvalue of X'X by at "
+            f"most {change:.6g} (noise of deviation {plan.eigenvalue_deviation:.6g}). With h the private lower bound of "
+            f"the smallest eigenvalue of X'X + lambda*I, at least {plan.least_curvature:.6g}, it moves "
+            f"log(Y + X|theta|) by at most log(1 + X^2/h) (noise of 1/{plan.bound_shift:.6g} times that), and has a "
+            f"leverage of at most X^2/h and a residual of at most the private upper bound of Y + X|theta|; for these "
+            f"the Renyi divergence of order {plan.order:.6g} between the posteriors is at most {plan.budget:.6g}"
+            f"{halves if self.adjacency is Adjacency.REPLACE else ''}.",
+        )
+
+    def tuning(self, values: Vector, moment: Vector, normals: Any) -> Tuning:
+        """λ, h, L and γ for the draws Z₁, Z₂. Private: for tests and research.
+
+        **Arguments:** `values`: the eigenvalues of X'X in increasing order, shape (d,). `moment`: X'y in the basis of
+        its eigenvectors, shape (d,). `normals`: shape (2, draws).
+        """
+        values, moment, dimension = jnp.asarray(values), jnp.asarray(moment), values.shape[0]
+        plan = self.plan(dimension)
+        x, y = room.feature_radius(self.bounds, dimension), room.response_radius(self.bounds)
+        deviation = plan.eigenvalue_deviation
+        lower = values[0] - moments.eigenvalue_change(self.bounds, dimension) + deviation * (normals[0] - plan.tail)
+        lower = jnp.maximum(lower, 0.0)
+        ridge = jnp.maximum(plan.least_curvature - lower, _LEAST_RIDGE * jnp.square(x))
+        curvature = ridge + lower
+        length = jnp.linalg.norm(moment[:, None] / (values[:, None] + ridge[None]), axis=0)
+        change = moments.residual_log_change(self.bounds, curvature, dimension)
+        bound = (y + x * length) * jnp.exp(change * (1.0 + (normals[1] + plan.tail) / plan.bound_shift))
+        gamma = posterior_sample_gamma(plan.order, plan.budget, jnp.square(x) / curvature, bound)
+        return Tuning(ridge, curvature, bound, gamma)
+
+    def draws(
+        self, data: Data, key: PRNGKeyArray, num_draws: int
+    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        """θ of independent runs of all three stages."""
+        if not isinstance(data, QuadraticSummary):
+            raise TypeError(f"AdaOPS needs data from its own prepare, not {type(data).__name__}")
+        values, vectors = jnp.linalg.eigh(jnp.asarray(data.gram))
+        values, moment = jnp.maximum(values, 0.0), vectors.T @ jnp.asarray(data.moment)
+        tuning_key, sample_key = jax.random.split(key)
+        tuned = self.tuning(values, moment, jax.random.normal(tuning_key, (2, num_draws)))
+        curvatures = values[:, None] + tuned.ridge[None]
+        normals = jax.random.normal(sample_key, (data.dimension, num_draws))
+        thetas = vectors @ (moment[:, None] / curvatures + normals / jnp.sqrt(tuned.gamma[None] * curvatures))
+        return thetas.T, jnp.all(jnp.isfinite(thetas))
+
+
+def _largest_leverage(order: Array, divergence: Array) -> Float[Array, ""]:
+    """μ at which the covariances alone, with r = 0, spend this much, from below."""
+
+    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        middle = 0.5 * (ends[0] + ends[1])
+        fits = posterior_sample_renyi(order, middle, 0.0, 1.0) <= divergence
+        return jnp.where(fits, middle, ends[0]), jnp.where(fits, ends[1], middle)
+
+    return jax.lax.fori_loop(0, 60, halve, (jnp.zeros_like(order), 1.0 / (order - 1.0)))[0]

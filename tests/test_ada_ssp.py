@@ -1,0 +1,168 @@
+"""AdaSSP: its noise against the exact profile and against the paper's, its law, and that it never fails."""
+
+import jax
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import kngjax as kng
+from tests.goodness_of_fit import assert_two_samples_agree
+
+ADJACENCIES = ["add_remove", "replace"]
+BOUNDS = {
+    1: kng.Bounds(x=([-1.5], 1.0), y=(-0.5, 2.0), intercept=False),
+    2: kng.Bounds(x=([-1.0], 2.0), y=(-1.0, 1.0), intercept=True),
+}
+
+
+def corners(dimension):
+    """All extreme records within the bounds, shape (m, d), (m,); any record's moments are among theirs or shorter."""
+    bounds = BOUNDS[dimension]
+    places = np.linspace(float(bounds.x_lower[0]), float(bounds.x_upper), 7)
+    x, y = (part.ravel() for part in np.meshgrid(places, np.linspace(bounds.y_lower, bounds.y_upper, 5)))
+    return (np.column_stack([np.ones_like(x), x]) if bounds.intercept else x[:, None]), y
+
+
+def shifts(dimension, adjacency, deviations):
+    """The distances of the three parts between neighbours, in deviations of the noise: the largest of any pair.
+
+    The eigenvalue's change is bounded by that of the larger data set, |x|², whatever the rest.
+    """
+    x, y = corners(dimension)
+    matrix, moment = x[:, :, None] * x[:, None, :], x * y[:, None]
+    least = np.sum(x**2, axis=1)
+    if adjacency == "replace":
+        matrix, moment = matrix[:, None] - matrix[None], moment[:, None] - moment[None]
+        least = np.maximum(least[:, None], least[None])
+    in_matrix = np.sqrt(np.sum(matrix**2, axis=(-1, -2)))
+    in_moment = np.sqrt(np.sum(moment**2, axis=-1))
+    return np.sqrt(
+        (least / deviations[0]) ** 2 + (in_moment / deviations[1]) ** 2 + (in_matrix / deviations[2]) ** 2
+    ).max()
+
+
+def delta_by_quadrature(epsilon, shift):
+    cross = epsilon / shift - 0.5 * shift
+    above, _ = integrate.quad(
+        lambda z: stats.norm.pdf(z) * -np.expm1(epsilon - shift * z - 0.5 * shift**2), cross, cross + 12.0, epsabs=0.0
+    )
+    return above
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("dimension", [1, 2])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_the_joint_law_of_the_three_parts_spends_delta_and_no_more(epsilon, dimension, adjacency):
+    mechanism = kng.AdaSSP(BOUNDS[dimension], epsilon, 1e-6, adjacency)
+    spent = delta_by_quadrature(epsilon, shifts(dimension, adjacency, np.asarray(mechanism.deviations(dimension))))
+    # With replace no one exchange is worst for all three parts.
+    assert (0.99e-6 if adjacency == "add_remove" else 1e-10) < spent <= 1e-6 * (1.0 + 1e-7)
+
+
+@pytest.mark.parametrize("halved", [0, 1, 2])
+def test_halved_noise_on_any_part_spends_more(halved):
+    mechanism = kng.AdaSSP(BOUNDS[1], 1.0, 1e-6, "add_remove")
+    deviations = np.array(mechanism.deviations(1)) * np.where(np.arange(3) == halved, 0.5, 1.0)
+    assert delta_by_quadrature(1.0, shifts(1, "add_remove", deviations)) > 1e-5
+
+
+@pytest.mark.parametrize(("epsilon", "ratio"), [(0.1, 1.885), (0.5, 1.698), (1.0, 1.620), (2.0, 1.534)])
+def test_the_noise_is_less_than_by_the_constants_of_the_paper(epsilon, ratio):
+    """√log(6/δ)/(ε/3)·Δ_j for each part there, and for every entry of the upper triangle."""
+    mechanism = kng.AdaSSP(BOUNDS[2], epsilon, 1e-6, "add_remove")
+    changes, deviations = np.asarray(mechanism.changes(2)), np.asarray(mechanism.deviations(2))
+    np.testing.assert_allclose(np.sqrt(np.log(6e6)) / (epsilon / 3.0) * changes / deviations, ratio, atol=6e-4)
+
+
+def by_hand(mechanism, summary, num_draws, seed):
+    """The mechanism in NumPy, its matrix noise by coordinates in an orthonormal basis of the symmetric matrices."""
+    random, d = np.random.default_rng(seed), len(summary.moment)
+    on_least, on_moment, on_matrix = np.asarray(mechanism.deviations(d))
+    floor = on_matrix * (np.sqrt(2 * d) + np.sqrt(2 * np.log(20.0)))
+    thetas = np.empty((num_draws, d))
+    for row in thetas:
+        least = np.linalg.eigvalsh(summary.gram)[0] + on_least * (random.normal() + stats.norm.ppf(0.05))
+        matrix = np.array(summary.gram)
+        for i in range(d):
+            matrix[i, i] += on_matrix * random.normal()
+            for j in range(i):
+                matrix[[i, j], [j, i]] += on_matrix * random.normal() / np.sqrt(2.0)
+        values, vectors = np.linalg.eigh(matrix + max(2 * floor - max(least, 0), 0) * np.eye(d))
+        moment = summary.moment + on_moment * random.normal(size=d)
+        row[:] = vectors @ (vectors.T @ moment / np.maximum(values, floor))
+    return thetas
+
+
+@pytest.mark.parametrize("num_records", [20, 400])
+def test_its_draws_are_those_by_hand(num_records):
+    random = np.random.default_rng(1)
+    mechanism = kng.AdaSSP(BOUNDS[2], 2.0, 1e-3, "replace", shares=(0.2, 0.3, 0.5))
+    data = mechanism.prepare(random.uniform(-1.0, 2.0, (num_records, 1)), random.uniform(-1.0, 1.0, num_records))
+    ours = kng.sample(mechanism, data, key=kng.research_key(0), num_draws=4000, num_chains=1).theta[0]
+    theirs = by_hand(mechanism, data, 4000, 2)
+    for direction in ([1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]):
+        assert_two_samples_agree(ours @ direction, theirs @ direction)
+
+
+def test_the_bound_on_the_eigenvalues_of_the_noise_holds():
+    """With ρ = 0.05 the bound √(2d) + √(2 log(1/ρ)) is exceeded by less than that, for every d."""
+    random = np.random.default_rng(3)
+    for d in (1, 2, 5, 12):
+        normals = random.normal(size=(4000, d, d))
+        largest = np.linalg.eigvalsh((normals + np.swapaxes(normals, 1, 2)) / 2.0)[:, -1]
+        exceeded = np.sum(largest > np.sqrt(2 * d) + np.sqrt(2 * np.log(20.0)))
+        assert stats.binom.sf(exceeded - 1, 4000, 0.05) > 1e-6
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_it_never_fails(adjacency):
+    """One record, more columns than records, columns that are equal: θ is a number, and not too large a one."""
+    bounds = kng.Bounds(x=(np.full(5, -1.0), 1.0), y=(-1.0, 1.0))
+    mechanism = kng.AdaSSP(bounds, 0.1, 1e-9, adjacency)
+    for X in (np.zeros((1, 5)), np.ones((3, 5)), np.full((20_000, 5), 0.5)):
+        data = mechanism.prepare(X, np.ones(len(X)))
+        thetas = kng.sample(mechanism, data, key=kng.research_key(4), num_draws=2000, num_chains=1).theta
+        assert np.all(np.isfinite(thetas))
+    assert kng.release(mechanism, X, np.ones(len(X))).certificate.delta == 1e-9
+
+
+def test_one_program_serves_every_epsilon():
+    data = kng.AdaSSP(BOUNDS[2], 1.0, 1e-6, "replace").prepare(np.ones((9, 1)), np.ones(9))
+
+    def first(epsilon, delta):
+        return kng.AdaSSP(BOUNDS[2], epsilon, delta, "replace").draws(data, jax.random.key(0), 1)[0][0]
+
+    epsilons, deltas = np.array([0.1, 1.0, 5.0]), np.array([1e-9, 1e-6, 1e-3])
+    together = jax.jit(jax.vmap(first))(epsilons, deltas)
+    np.testing.assert_allclose(together, [first(*pair) for pair in zip(epsilons, deltas, strict=True)], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "words"),
+    [
+        ({"delta": 0.0}, ValueError, "delta"),
+        ({"delta": 1.0}, ValueError, "delta"),
+        ({"delta": "a"}, TypeError, "delta"),
+        ({"delta": None}, ValueError, "delta"),
+        ({"epsilon": -1.0}, ValueError, "epsilon"),
+        ({"epsilon": 200.0}, ValueError, "allow_large_epsilon"),
+        ({"adjacency": None}, ValueError, "adjacency"),
+        ({"bounds": kng.Bounds(x=(0.0, 1.0))}, ValueError, "response"),
+        ({"shares": (0.5, 0.5)}, ValueError, "shares"),
+        ({"shares": (0.5, 0.5, 0.5)}, ValueError, "shares"),
+        ({"shares": (0.0, 0.5, 0.5)}, ValueError, "shares"),
+    ],
+)
+def test_what_it_refuses(changes, error, words):
+    settings = {"bounds": BOUNDS[1], "epsilon": 1.0, "delta": 1e-6, "adjacency": "replace", **changes}
+    with pytest.raises(error, match=words):
+        kng.AdaSSP(**settings)
+
+
+def test_the_sensitivities_are_told_with_the_noise():
+    bounds = kng.Bounds(x=([-3.0], 4.0), y=(-1.0, 5.0), intercept=False)
+    added, exchanged = (kng.AdaSSP(bounds, 1.0, 1e-6, adjacency).sensitivity for adjacency in ADJACENCIES)
+    assert (added.value, exchanged.value) == (pytest.approx(16.0), pytest.approx(16.0 * np.sqrt(2.0)))
+    assert "one record more or less" in added.derivation
+    assert "X'y in the l2 norm by at most 20" in added.derivation
+    assert "X'y in the l2 norm by at most 40" in exchanged.derivation
