@@ -62,8 +62,8 @@ class AdaOPS(AbstractDirectMechanism):
     of the two laws stop with a fixed outcome as soon as one of the two events fails. Of what is left the stages are,
     given those before, Gaussian with shifts of at most X²/σ₁ and a/σ₂ deviations and posteriors of Rényi divergence at
     most R, so together they have D_α ≤ α(X²/σ₁)²/2 + α(a/σ₂)²/2 + R at the one order α, which is public. That is
-    (ε, δ - 2δ₁)-DP (`kngjax.calibration.renyi_budget`), so P(A) ≤ e^ε Q(A) + δ for every A. An order that is chosen with
-    λ̃ and L at hand would not do, nor would a profile that is met at this ε alone: stages compose at fixed orders.
+    (ε, δ - 2δ₁)-DP (`kngjax.calibration.renyi_budget`), so P(A) ≤ e^ε Q(A) + δ for every A. An order that is chosen
+    with λ̃ and L at hand would not do, nor a profile that is met at this ε alone: stages compose at fixed orders.
 
     An exchange of records is a removal and an addition, and (ε', δ') for these is (2ε', (1 + e^{ε'})δ') for that: with
     `replace` the budget above is ε/2 and δ/(1 + e^{ε/2}).
