@@ -253,9 +253,7 @@ def test_first_order_is_the_influence_function():
     random = np.random.default_rng(8)
     x, y = design(random.uniform(-1.0, 1.0, (30, 2))), responses("logistic", random, 30)
     theta = refit("logistic", x, y, 0.5)
-    found = leave_one_out.moves(
-        kng.LogisticLoss(), Records(x, y), 0.5, theta, Records(x[:3], y[:3]), "first_order"
-    )
+    found = leave_one_out.moves(kng.LogisticLoss(), Records(x, y), 0.5, theta, Records(x[:3], y[:3]), "first_order")
     p = 1.0 / (1.0 + np.exp(-x @ theta))
     hessian = (x * (p * (1.0 - p))[:, None]).T @ x + 0.5 * np.eye(3)
     np.testing.assert_allclose(found.move, -np.linalg.solve(hessian, (x[:3] * (p - y)[:3, None]).T).T, rtol=1e-9)
