@@ -39,7 +39,10 @@ def boxes(reports: dict[str, Any]) -> "Figure":
 
 
 def influence(report: Any, worst: int = 10) -> "Figure":
-    """ε of each person against leverage and against |residual|, the `worst` most exposed in red. **Arguments**: a `PerInstanceReport`."""
+    """ε of each person against leverage and against |residual|, the `worst` most exposed in red.
+
+    **Arguments:** `report`: a `PerInstanceReport`.
+    """
     figure = _figure()
     exposed = report.worst(worst)
     for axes, values, name in zip(
