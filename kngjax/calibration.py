@@ -33,6 +33,7 @@ def largest_shift(epsilon: Any, delta: Any) -> Float[Array, "..."]:
     return lower * (1.0 - _ROUNDING)
 
 
+@jax.jit
 def renyi_budget(epsilon: Any, delta: Any) -> tuple[Array, Array]:
     """(α, R) such that a Rényi divergence of at most R of this one order α is (ε, δ)-DP, with R/α as large as can be.
 

@@ -62,8 +62,8 @@ class AdaOPS(AbstractDirectMechanism):
     of the two laws stop with a fixed outcome as soon as one of the two events fails. Of what is left the stages are,
     given those before, Gaussian with shifts of at most X²/σ₁ and a/σ₂ deviations and posteriors of Rényi divergence at
     most R, so together they have D_α ≤ α(X²/σ₁)²/2 + α(a/σ₂)²/2 + R at the one order α, which is public. That is
-    (ε, δ - 2δ₁)-DP (`kngjax.calibration.renyi_budget`), so P(A) ≤ e^ε Q(A) + δ for every A. An order chosen with λ̃ and L
-    at hand would not do, nor would a profile met at this ε alone: stages compose at fixed orders.
+    (ε, δ - 2δ₁)-DP (`kngjax.calibration.renyi_budget`), so P(A) ≤ e^ε Q(A) + δ for every A. An order that is chosen
+    with λ̃ and L at hand would not do, nor a profile that is met at this ε alone: stages compose at fixed orders.
 
     An exchange of records is a removal and an addition, and (ε', δ') for these is (2ε', (1 + e^{ε'})δ') for that: with
     `replace` the budget above is ε/2 and δ/(1 + e^{ε/2}).
@@ -157,8 +157,8 @@ class AdaOPS(AbstractDirectMechanism):
         return room.Sensitivity(
             change,
             f"|x| <= {x:.6g} and |y| <= {y:.6g}, so one record more or less moves the smallest eigenvalue of X'X by at "
-            f"most {change:.6g} (noise of deviation {plan.eigenvalue_deviation:.6g}). With h the private lower bound of "
-            f"the smallest eigenvalue of X'X + lambda*I, at least {plan.least_curvature:.6g}, it moves "
+            f"most {change:.6g} (noise of deviation {plan.eigenvalue_deviation:.6g}). With h the private lower bound "
+            f"of the smallest eigenvalue of X'X + lambda*I, at least {plan.least_curvature:.6g}, it moves "
             f"log(Y + X|theta|) by at most log(1 + X^2/h) (noise of 1/{plan.bound_shift:.6g} times that), and has a "
             f"leverage of at most X^2/h and a residual of at most the private upper bound of Y + X|theta|; for these "
             f"the Renyi divergence of order {plan.order:.6g} between the posteriors is at most {plan.budget:.6g}"
@@ -201,6 +201,7 @@ class AdaOPS(AbstractDirectMechanism):
         return thetas.T, jnp.all(jnp.isfinite(thetas))
 
 
+@jax.jit
 def _largest_leverage(order: Array, divergence: Array) -> Float[Array, ""]:
     """μ at which the covariances alone, with r = 0, spend this much, from below."""
 

@@ -24,7 +24,7 @@ def per_instance_privacy(
     mechanism: AbstractMechanism,
     X: Any,
     y: Any,
-    targets: tuple[Any, Any] | None = None,
+    targets: Any = None,
     delta: Any = 1e-6,
     *,
     method: str = "exact",

@@ -142,7 +142,7 @@ class PerInstanceReport:
         return np.stack([by_chunks(_renyis, self.pair, order, self.chunk) for order in orders], axis=1)
 
     def summary(
-        self, levels: Sequence[float] = DEFAULT_LEVELS, orders: Sequence[float] = DEFAULT_ORDERS
+        self, levels: Sequence[Any] = DEFAULT_LEVELS, orders: Sequence[Any] = DEFAULT_ORDERS
     ) -> PerInstanceSummary:
         """Mean, variance, quantiles at `levels`, moments E[ε^p] for p in `orders`, maximum; owner-only too."""
         return PerInstanceSummary(
