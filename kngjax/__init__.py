@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from kngjax.mechanisms import ObjectivePerturbation as ObjectivePerturbation
     from kngjax.mechanisms import OutputPerturbation as OutputPerturbation
     from kngjax.mechanisms import PosteriorSample as PosteriorSample
+    from kngjax.mechanisms import PrivateIRLS as PrivateIRLS
     from kngjax.mechanisms import PrivateQuantile as PrivateQuantile
     from kngjax.norms import L1 as L1
     from kngjax.norms import L2 as L2
@@ -95,6 +96,7 @@ _ROOMS = {
         "ExponentialMechanism",
         "KNormMechanism",
         "PrivateQuantile",
+        "PrivateIRLS",
         "ObjectivePerturbation",
         "OutputPerturbation",
         "PosteriorSample",

@@ -23,6 +23,19 @@ def moment_changes(bounds: Bounds, adjacency: Adjacency, dimension: int) -> tupl
     return jnp.square(x), x * y
 
 
+def absolute_moment_changes(bounds: Bounds, adjacency: Adjacency, dimension: int) -> tuple[Array, Array]:
+    """By how much one record changes the upper triangle of X'X, diagonal included, and X'y, both in the l1 norm.
+
+    Σ_{j≤k}|x_j x_k| = (‖x‖_1² + ‖x‖_2²)/2 and |y|‖x‖_1, with ‖x‖_1 and ‖x‖_2 at their largest; twice that for an
+    exchange.
+    """
+    x, y = feature_radius(bounds, dimension), response_radius(bounds)
+    lower, upper = bounds.features(dimension)
+    total = jnp.sum(jnp.maximum(jnp.abs(lower), jnp.abs(upper)))
+    times = 2.0 if adjacency is Adjacency.REPLACE else 1.0
+    return times * 0.5 * (jnp.square(total) + jnp.square(x)), times * y * total
+
+
 def eigenvalue_change(bounds: Bounds, dimension: int) -> Float[Array, ""]:
     """By how much one record changes the smallest eigenvalue of X'X: X², whether it is exchanged or comes or goes.
 

@@ -30,6 +30,7 @@ FLOORS = (
         "features",
         "terms",
         "profiles",
+        "matrix_noise",
         "calibration",
     ),
     ("_balls", "domains", "data", "polytopes"),

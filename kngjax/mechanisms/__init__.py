@@ -6,6 +6,7 @@ from kngjax.mechanisms.base import AbstractDensityMechanism as AbstractDensityMe
 from kngjax.mechanisms.base import AbstractDirectMechanism as AbstractDirectMechanism
 from kngjax.mechanisms.base import AbstractMechanism as AbstractMechanism
 from kngjax.mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
+from kngjax.mechanisms.irls import PrivateIRLS as PrivateIRLS
 from kngjax.mechanisms.k_norm import KNormMechanism as KNormMechanism
 from kngjax.mechanisms.kng import KNG as KNG
 from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation as ObjectivePerturbation

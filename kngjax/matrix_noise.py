@@ -1,0 +1,78 @@
+"""Noise on symmetric matrices, with what is exact about it: isotropic Gaussian, Laplace on a triangle, and Wishart."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import gammainc, gammaincc
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from kngjax._arrays import Scalar
+
+_HALVINGS = 100
+
+
+def symmetric_gaussian(key: PRNGKeyArray, dimension: int, deviation: Scalar) -> Float[Array, "dimension dimension"]:
+    """E with density ∝ exp(-‖E‖_F²/(2σ²)) over symmetric matrices: deviation σ on the diagonal, σ/√2 off it."""
+    normals = jax.random.normal(key, (dimension, dimension))
+    return 0.5 * jnp.asarray(deviation) * (normals + normals.T)
+
+
+def triangle_laplace(key: PRNGKeyArray, dimension: int, scale: Scalar) -> Float[Array, "dimension dimension"]:
+    """Independent Laplace noise of one scale on the diagonal and on what is above it, mirrored below."""
+    rows, columns = np.triu_indices(dimension)
+    noise = jax.random.laplace(key, (rows.size,)) * jnp.asarray(scale)
+    return jnp.zeros((dimension, dimension)).at[rows, columns].set(noise).at[columns, rows].set(noise)
+
+
+def wishart(key: PRNGKeyArray, dimension: int, degrees: int, scale: Scalar) -> Float[Array, "dimension dimension"]:
+    """W = ZZ' with Z of shape (d, k) and independent N(0, scale) entries: mean k·scale·I."""
+    normals = jax.random.normal(key, (dimension, degrees))
+    return jnp.asarray(scale) * (normals @ normals.T)
+
+
+def wishart_log_delta(epsilon: Scalar, change: Scalar, dimension: int, degrees: int, scale: Scalar) -> Float[Array, ""]:
+    """log δ(ε) of M + W against M + τvv' + W with |v| = 1, the larger direction.
+
+    The densities' ratio at S = M + W is (1 - τ·v'W^{-1}v)^{(k-d-1)/2}·e^{τ/(2s)} with s the scale, and 0 where
+    W - τvv' is not positive definite. It depends on W through V = 1/(v'W^{-1}v) alone, which is s times a chi-square
+    variable of m = k - d + 1 degrees of freedom: ((V-τ)/V)^{m/2-1}·e^{τ/(2s)} is the ratio of the densities of V + τ
+    and V. So the privacy loss is that of shifting one gamma variable by τ. Without the record W is anything positive
+    definite, with it the smallest outcomes cannot be: δ is at least P(V ≤ τ), whatever ε. For k = d + 1, the Wishart
+    noise of Imtiaz and Sarwate (2016) with s = Δ/(2ε'), V is exponential and P(V ≤ Δ) = 1 - e^{-ε'}: no privacy.
+
+    With c = m/2 - 1 the loss L(v) = c·log(v/(v-τ)) - τ/(2s) decreases, so δ(M‖M + τvv') = P(V < v*) - e^ε P(V + τ < v*)
+    with L(v*) = ε, and in the other direction P(V + τ > v°) - e^ε P(V > v°) with L(v°) = -ε, if there is such a v°.
+
+    **Arguments:** `change`: τ > 0. `degrees`: k ≥ d + 2, for noise that is log-concave along v: δ increases with τ.
+    """
+    tau, s = jnp.asarray(change), jnp.asarray(scale)
+    half = 0.5 * (degrees - dimension + 1)
+    ratio = tau / s
+
+    def place(level: Array) -> Array:
+        """v/s with L(v) = level."""
+        return ratio / -jnp.expm1(-(level + 0.5 * ratio) / (half - 1.0))
+
+    epsilon = jnp.asarray(epsilon)
+    lowest = place(epsilon)
+    removed = gammainc(half, 0.5 * lowest) - jnp.exp(epsilon) * gammainc(half, 0.5 * (lowest - ratio))
+    exists = 0.5 * ratio > epsilon
+    highest = place(jnp.where(exists, -epsilon, 0.0))
+    added = gammaincc(half, 0.5 * (highest - ratio)) - jnp.exp(epsilon) * gammaincc(half, 0.5 * highest)
+    return jnp.log(jnp.maximum(jnp.maximum(removed, jnp.where(exists, added, 0.0)), 0.0))
+
+
+def wishart_scale(epsilon: Scalar, delta: Scalar, change: Scalar, dimension: int, degrees: int) -> Float[Array, ""]:
+    """The smallest scale at which Wishart noise of k degrees of freedom hides a change τ at (ε, δ); rounded outward.
+
+    δ falls as the scale grows, for larger noise along v is smaller noise plus independent noise.
+    """
+
+    def halve(_, ends):
+        middle = jnp.sqrt(ends[0] * ends[1])
+        hides = wishart_log_delta(epsilon, change, dimension, degrees, middle) <= jnp.log(jnp.asarray(delta))
+        return jnp.where(hides, ends[0], middle), jnp.where(hides, middle, ends[1])
+
+    tau = jnp.asarray(change)
+    _, upper = jax.lax.fori_loop(0, _HALVINGS, halve, (1e-12 * tau, 1e12 * tau))
+    return upper

@@ -1,0 +1,322 @@
+"""Private iteratively reweighted least squares: L1 regression from noisy weighted moments."""
+
+import math
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kngjax import matrix_noise, moments
+from kngjax import sensitivity as room
+from kngjax._arrays import Matrix, Scalar, Vector, float64, is_traced, parameter
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.calibration import largest_shift, renyi_budget
+from kngjax.data import Bounds, Data, Records
+from kngjax.losses import QuantileLoss
+from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, checked_epsilon, positive, required
+
+MomentNoise = Literal["gaussian", "laplace"]
+MatrixNoise = Literal["gaussian", "laplace", "wishart"]
+Accounting = Literal["zcdp", "basic", "advanced"]
+Repair = Literal["floor", "ridge"]
+
+# Of Wishart noise, beyond d + 1: by then it is nearly Gaussian, which is what makes it private.
+EXTRA_DEGREES = 1000
+# Of δ, for advanced composition itself; the rest is the parts'.
+_COMPOSITION_SHARE = 0.5
+_HALVINGS = 100
+# Rows whose weighted products are in memory at a time.
+_ROWS = 1 << 16
+
+
+class Noise(NamedTuple):
+    """Public. **Arguments:** `moment`, `matrix`: deviation of Gaussian noise, or scale of Laplace or Wishart noise."""
+
+    moment: Array
+    matrix: Array
+
+
+class PrivateIRLS(AbstractDirectMechanism):
+    """Iterates θ ← B̃^{-1}Ã with à = Σ s_i y_i x_i + noise and B̃ = Σ s_i x_i x_i' + noise.
+
+    The weights are s_i = 1/max(1/κ, |y_i - x_i'θ|)^{2-p}. Without noise and for a large cap κ their limit
+    minimises Σ|y_i - x_i'θ|^p: least absolute deviations for p = 1 (Chartrand and Yin 2008). The first weights are all
+    κ^{2-p}, so the first iterate is least squares. Each of the 2J moments is a function of public iterates and of the
+    records, whose weights are at most w = κ^{2-p}; one record changes them by at most (`kngjax.moments`, times w)
+
+        Σ s y x:   wXY in the l2 norm, wY sup‖x‖_1 in the l1 norm      (twice that where it is exchanged)
+        Σ s x x':  wX² in the Frobenius norm (√2 wX²), w(sup‖x‖_1² + X²)/2 in the l1 norm of a triangle (twice that)
+
+    All else is post-processing: B̃'s eigenvalues are raised to b ("floor"), or b is added to them ("ridge"), where b is
+    about the largest eigenvalue of its noise, a public number.
+
+    The budget is spent on 2J parts, a share of it on the vectors, in one of three ways:
+
+    - "zcdp": (ε, δ) by the best Rényi order (Canonne, Kamath and Steinke 2020), which is a zCDP budget ρ; Gaussian
+      noise of deviation Δ₂/√(2ρ_k), Laplace noise of scale Δ₁/√(2ρ_k) since ε_k-DP is (ε_k²/2)-zCDP.
+    - "basic": parts of ε_k = their share of ε/J. Gaussian and Wishart parts spend equal parts of δ; if both noises are
+      Laplace the guarantee is pure and δ is left out.
+    - "advanced": all parts spend ε_k with √(2·2J·log(2/δ))ε_k + 2J·ε_k(e^{ε_k} - 1) = ε (Dwork, Rothblum and Vadhan
+      2010), and half of δ is left for Gaussian and Wishart parts.
+
+    Park and Welling (2016), whose letter for κ is δ, have three of these variants, and Wishart noise of d + 1 degrees
+    of freedom that is one-sided, so that with probability 1 - e^{-ε'} a release is one that the neighbour cannot
+    produce. Here Wishart noise has many degrees of freedom, and its scale is that of its exact profile
+    (`kngjax.matrix_noise`); it is no part of a zCDP budget, and an exchange of records is a removal and an addition.
+
+    **Arguments:**
+
+    - `bounds`: public bounds of one record, of x and of y.
+    - `epsilon`, `delta`: of the release; `delta=None` for "basic" with Laplace noise alone.
+    - `adjacency`: "add_remove" or "replace".
+    - `iterations`: J ≥ 1. `cap`: κ > 0, in units of 1/y: noise grows in proportion to κ^{2-p}, bias falls.
+    - `power`: p, at least 1 and below 2.
+    - `moment_noise`: "gaussian" or "laplace". `matrix_noise`: "gaussian", "laplace" or "wishart".
+    - `accounting`: as above. `repair`: "floor" or "ridge". `moment_share`: of the budget for the vectors.
+
+    θ is in all of R^d, and no domain is needed. KNG on the check loss or on the pseudo-Huber loss solves the same
+    problem with less noise, and with pure ε.
+    """
+
+    bounds: Bounds
+    epsilon: Scalar
+    delta: Scalar | None
+    adjacency: Adjacency = eqx.field(static=True)
+    iterations: int = eqx.field(static=True)
+    cap: Scalar
+    power: Scalar
+    moment_noise: str = eqx.field(static=True)
+    matrix_noise: str = eqx.field(static=True)
+    accounting: str = eqx.field(static=True)
+    repair: str = eqx.field(static=True)
+    moment_share: Scalar
+
+    method: ClassVar[str] = "Iterated weighted least squares from moments with exact noise of their own."
+
+    def __init__(
+        self,
+        bounds: Bounds | None = None,
+        epsilon: Any = None,
+        delta: Any = None,
+        adjacency: str | Adjacency | None = None,
+        iterations: int = 5,
+        cap: Any = 10.0,
+        power: Any = 1.0,
+        moment_noise: str = "gaussian",
+        matrix_noise: str = "gaussian",
+        accounting: str = "zcdp",
+        repair: str = "floor",
+        moment_share: Any = 0.5,
+        *,
+        allow_large_epsilon: bool = False,
+    ):
+        self.bounds = required("bounds", bounds)
+        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
+        self.delta = None if delta is None else checked_delta(delta)
+        self.adjacency = Adjacency.parse(adjacency)
+        self.iterations = iterations
+        self.cap = positive("cap", cap, "κ, the largest weight of a record where p = 1, in units of 1/y")
+        self.power = parameter(power)
+        self.moment_noise, self.matrix_noise = moment_noise, matrix_noise
+        self.accounting, self.repair = accounting, repair
+        self.moment_share = parameter(moment_share)
+
+    def __check_init__(self):
+        choices = {
+            "moment_noise": MomentNoise,
+            "matrix_noise": MatrixNoise,
+            "accounting": Accounting,
+            "repair": Repair,
+        }
+        for name, kinds in choices.items():
+            if getattr(self, name) not in get_args(kinds):
+                raise ValueError(f"{name} must be one of {', '.join(get_args(kinds))}, got {getattr(self, name)!r}")
+        if not isinstance(self.iterations, int) or isinstance(self.iterations, bool) or self.iterations < 1:
+            raise ValueError(f"iterations must be a whole number, at least 1, got {self.iterations!r}")
+        if self.accounting == "zcdp" and self.matrix_noise == "wishart":
+            raise ValueError(
+                "Wishart noise cannot be part of a zCDP budget: its smallest outcomes betray a record for certain. "
+                "Take accounting='basic' or 'advanced', or Gaussian noise, which is the better"
+            )
+        if self._is_pure and self.delta is not None:
+            raise ValueError("Laplace noise with basic composition is pure: leave delta out")
+        if not self._is_pure and self.delta is None:
+            raise ValueError("delta is missing: give a probability far below 1/n")
+        if is_traced(*jax.tree.leaves(self)):
+            return
+        self._check_parts()
+        if self.bounds.y_lower is None:
+            raise ValueError("private IRLS needs public bounds of the response, bounds=Bounds(..., y=(lower, upper))")
+        for name, lowest, highest in (("power", 1.0, 2.0), ("moment_share", 0.0, 1.0)):
+            value = np.asarray(getattr(self, name))
+            inside = value.shape == () and lowest <= value < highest and (name == "power" or value > 0)
+            if not inside:
+                raise ValueError(f"{name} must be one number between {lowest:g} and {highest:g}, got {value.tolist()}")
+
+    @property
+    def loss(self) -> QuantileLoss:
+        """½|y - x'θ|, whose minimiser the iterates approach for p = 1."""
+        return QuantileLoss(0.5)
+
+    @property
+    def _is_pure(self) -> bool:
+        return self.accounting == "basic" and self.moment_noise == "laplace" and self.matrix_noise == "laplace"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(ε, δ)-DP of one draw; pure ε-DP of Laplace noise with basic composition."""
+        if self.delta is None:
+            return Guarantee.pure(float(self.epsilon), self.adjacency)
+        return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency)
+
+    @property
+    def _largest_weight(self) -> Float[Array, ""]:
+        return jnp.asarray(self.cap) ** (2.0 - self.power)
+
+    def changes(self, dimension: int) -> tuple[Array, Array]:
+        """The sensitivities of Σ s y x and of Σ s x x', each in the norm of its noise; runs under jit.
+
+        Of Wishart noise: wX² of a removal or an addition, whatever the adjacency.
+        """
+        l2_matrix, l2_moment = moments.moment_changes(self.bounds, self.adjacency, dimension)
+        l1_matrix, l1_moment = moments.absolute_moment_changes(self.bounds, self.adjacency, dimension)
+        one_sided = jnp.square(room.feature_radius(self.bounds, dimension))
+        moment = {"gaussian": l2_moment, "laplace": l1_moment}[self.moment_noise]
+        matrix = {"gaussian": l2_matrix, "laplace": l1_matrix, "wishart": one_sided}[self.matrix_noise]
+        return self._largest_weight * moment, self._largest_weight * matrix
+
+    def noise(self, dimension: int) -> Noise:
+        """How much noise each moment gets in each iteration, from public settings; runs under jit."""
+        shares = jnp.stack([jnp.asarray(self.moment_share), 1.0 - self.moment_share])
+        kinds = (self.moment_noise, self.matrix_noise)
+        moment, matrix = self.changes(dimension)
+        if self.accounting == "zcdp":
+            order, divergence = renyi_budget(self.epsilon, self.delta)
+            # ρ-zCDP is a divergence of αρ at the order α.
+            rhos = shares * divergence / (order * self.iterations)
+            return Noise(moment / jnp.sqrt(2.0 * rhos[0]), matrix / jnp.sqrt(2.0 * rhos[1]))
+        uncertain = self.iterations * sum(kind != "laplace" for kind in kinds)
+        if self.accounting == "basic":
+            epsilons = shares * self.epsilon / self.iterations
+            delta = None if self.delta is None else self.delta / uncertain
+        else:
+            assert self.delta is not None
+            parts = 2 * self.iterations
+            each = _advanced_epsilon(jnp.asarray(self.epsilon), _COMPOSITION_SHARE * self.delta, parts)
+            epsilons = jnp.stack([each, each])
+            delta = (1.0 - _COMPOSITION_SHARE) * self.delta / max(uncertain, 1)
+        return Noise(
+            self._amount(kinds[0], epsilons[0], delta, moment, dimension),
+            self._amount(kinds[1], epsilons[1], delta, matrix, dimension),
+        )
+
+    def _amount(self, kind: str, epsilon: Array, delta: Any, change: Array, dimension: int) -> Array:
+        if kind == "laplace":
+            return change / epsilon
+        if kind == "gaussian":
+            return change / largest_shift(epsilon, delta)
+        if self.adjacency is Adjacency.REPLACE:
+            epsilon, delta = 0.5 * epsilon, delta / (1.0 + jnp.exp(0.5 * epsilon))
+        return matrix_noise.wishart_scale(epsilon, delta, change, dimension, dimension + 1 + EXTRA_DEGREES)
+
+    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+        """The sensitivity of Σ s x x' in the norm of its noise; the derivation has that of Σ s y x, and the noise."""
+        with float64():
+            moment, matrix = (float(change) for change in self.changes(dimension))
+            noise = jax.tree.map(float, _noise(self, dimension))
+            x, y, most = (
+                float(room.feature_radius(self.bounds, dimension)),
+                float(room.response_radius(self.bounds)),
+                float(self._largest_weight),
+            )
+        return room.Sensitivity(
+            matrix,
+            f"weights are at most {most:.6g}, |x| <= {x:.6g} and |y| <= {y:.6g}, so one record moves the weighted X'y "
+            f"by at most {moment:.6g} in the norm of its {self.moment_noise} noise (of size {noise.moment:.6g}) and "
+            f"the weighted X'X by at most {matrix:.6g} in that of its {self.matrix_noise} noise (of size "
+            f"{noise.matrix:.6g}), in each of {self.iterations} iterations.",
+        )
+
+    def draws(
+        self, data: Data, key: PRNGKeyArray, num_draws: int
+    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        """The last iterates of independent runs."""
+        if not isinstance(data, Records):
+            raise TypeError(f"private IRLS needs data from its own prepare, not {type(data).__name__}")
+        noise = self.noise(data.dimension)
+        thetas = jax.lax.map(lambda own: self._run(data, noise, own), jax.random.split(key, num_draws))
+        return thetas, jnp.all(jnp.isfinite(thetas))
+
+    def _run(self, data: Records, noise: Noise, key: PRNGKeyArray) -> Float[Array, " dimension"]:
+        def iterate(theta, number):
+            moment, matrix = self._moments(theta, number == 0, data)
+            return self._solved(moment, matrix, noise, jax.random.fold_in(key, number)), None
+
+        theta, _ = jax.lax.scan(iterate, jnp.zeros(data.dimension), jnp.arange(self.iterations))
+        return theta
+
+    def _moments(self, theta: Vector, is_first: Array, data: Records) -> tuple[Array, Array]:
+        """Σ s_i y_i x_i and Σ s_i x_i x_i'. Private."""
+        x, y = jnp.asarray(data.x), jnp.asarray(data.y)
+
+        def add(sums, x, y):
+            distances = jnp.maximum(1.0 / self.cap, jnp.abs(y - x @ theta))
+            weights = jnp.where(is_first, self._largest_weight, distances ** (self.power - 2.0))
+            weighted = weights[:, None] * x
+            return sums[0] + weighted.T @ y, sums[1] + weighted.T @ x
+
+        def add_block(number, sums):
+            return add(sums, *(jax.lax.dynamic_slice_in_dim(part, number * _ROWS, _ROWS) for part in (x, y)))
+
+        sums = jnp.zeros_like(theta), jnp.zeros((theta.shape[0],) * 2)
+        num_blocks = y.shape[0] // _ROWS
+        if num_blocks:
+            sums = jax.lax.fori_loop(0, num_blocks, add_block, sums)
+        if y.shape[0] % _ROWS:
+            sums = add(sums, x[num_blocks * _ROWS :], y[num_blocks * _ROWS :])
+        return sums
+
+    def _solved(self, moment: Vector, matrix: Matrix, noise: Noise, key: PRNGKeyArray) -> Float[Array, " dimension"]:
+        """B̃^{-1}Ã, with eigenvalues made positive after the noise."""
+        dimension, keys = moment.shape[0], jax.random.split(key)
+        if self.moment_noise == "gaussian":
+            moment = moment + noise.moment * jax.random.normal(keys[0], (dimension,))
+        else:
+            moment = moment + noise.moment * jax.random.laplace(keys[0], (dimension,))
+        if self.matrix_noise == "gaussian":
+            matrix = matrix + matrix_noise.symmetric_gaussian(keys[1], dimension, noise.matrix)
+            spread = noise.matrix
+        elif self.matrix_noise == "laplace":
+            matrix = matrix + matrix_noise.triangle_laplace(keys[1], dimension, noise.matrix)
+            spread = 2.0 * noise.matrix
+        else:
+            degrees = dimension + 1 + EXTRA_DEGREES
+            noisy = matrix + matrix_noise.wishart(keys[1], dimension, degrees, noise.matrix)
+            # Less its mean, which is public.
+            matrix = noisy - degrees * noise.matrix * jnp.eye(dimension)
+            spread = math.sqrt(2.0 * degrees) * noise.matrix
+        # Entries of deviation σ/√2 off the diagonal have eigenvalues up to about σ√(2d).
+        least = spread * math.sqrt(2.0 * dimension)
+        values, vectors = jnp.linalg.eigh(matrix)
+        values = jnp.maximum(values, least) if self.repair == "floor" else jnp.maximum(values + least, 0.1 * least)
+        return vectors @ ((vectors.T @ moment) / values)
+
+
+def _advanced_epsilon(epsilon: Array, delta: Any, parts: int) -> Float[Array, ""]:
+    """The largest ε_k of K parts with √(2K log(1/δ))ε_k + Kε_k(e^{ε_k} - 1) ≤ ε, from below."""
+    slope = jnp.sqrt(2.0 * parts * jnp.log(1.0 / jnp.asarray(delta)))
+
+    def halve(_, ends):
+        middle = 0.5 * (ends[0] + ends[1])
+        fits = slope * middle + parts * middle * jnp.expm1(middle) <= epsilon
+        return jnp.where(fits, middle, ends[0]), jnp.where(fits, ends[1], middle)
+
+    return jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.zeros_like(epsilon), epsilon / slope))[0]
+
+
+@eqx.filter_jit
+def _noise(mechanism: PrivateIRLS, dimension: int) -> Noise:
+    return mechanism.noise(dimension)
