@@ -1,36 +1,36 @@
 """Noise on symmetric matrices, with what is exact about it: isotropic Gaussian, Laplace on a triangle, and Wishart."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammainc, gammaincc
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax._arrays import Scalar
-
 _HALVINGS = 100
 
 
-def symmetric_gaussian(key: PRNGKeyArray, dimension: int, deviation: Scalar) -> Float[Array, "dimension dimension"]:
+def symmetric_gaussian(key: PRNGKeyArray, dimension: int, deviation: Any) -> Float[Array, "dimension dimension"]:
     """E with density ∝ exp(-‖E‖_F²/(2σ²)) over symmetric matrices: deviation σ on the diagonal, σ/√2 off it."""
     normals = jax.random.normal(key, (dimension, dimension))
     return 0.5 * jnp.asarray(deviation) * (normals + normals.T)
 
 
-def triangle_laplace(key: PRNGKeyArray, dimension: int, scale: Scalar) -> Float[Array, "dimension dimension"]:
+def triangle_laplace(key: PRNGKeyArray, dimension: int, scale: Any) -> Float[Array, "dimension dimension"]:
     """Independent Laplace noise of one scale on the diagonal and on what is above it, mirrored below."""
     rows, columns = np.triu_indices(dimension)
     noise = jax.random.laplace(key, (rows.size,)) * jnp.asarray(scale)
     return jnp.zeros((dimension, dimension)).at[rows, columns].set(noise).at[columns, rows].set(noise)
 
 
-def wishart(key: PRNGKeyArray, dimension: int, degrees: int, scale: Scalar) -> Float[Array, "dimension dimension"]:
+def wishart(key: PRNGKeyArray, dimension: int, degrees: int, scale: Any) -> Float[Array, "dimension dimension"]:
     """W = ZZ' with Z of shape (d, k) and independent N(0, scale) entries: mean k·scale·I."""
     normals = jax.random.normal(key, (dimension, degrees))
     return jnp.asarray(scale) * (normals @ normals.T)
 
 
-def wishart_log_delta(epsilon: Scalar, change: Scalar, dimension: int, degrees: int, scale: Scalar) -> Float[Array, ""]:
+def wishart_log_delta(epsilon: Any, change: Any, dimension: int, degrees: int, scale: Any) -> Float[Array, ""]:
     """log δ(ε) of M + W against M + τvv' + W with |v| = 1, the larger direction.
 
     The densities' ratio at S = M + W is (1 - τ·v'W^{-1}v)^{(k-d-1)/2}·e^{τ/(2s)} with s the scale, and 0 where
@@ -62,7 +62,7 @@ def wishart_log_delta(epsilon: Scalar, change: Scalar, dimension: int, degrees: 
     return jnp.log(jnp.maximum(jnp.maximum(removed, jnp.where(exists, added, 0.0)), 0.0))
 
 
-def wishart_scale(epsilon: Scalar, delta: Scalar, change: Scalar, dimension: int, degrees: int) -> Float[Array, ""]:
+def wishart_scale(epsilon: Any, delta: Any, change: Any, dimension: int, degrees: int) -> Float[Array, ""]:
     """The smallest scale at which Wishart noise of k degrees of freedom hides a change τ at (ε, δ); rounded outward.
 
     δ falls as the scale grows, for larger noise along v is smaller noise plus independent noise.
