@@ -74,7 +74,7 @@ def test_scales_are_calibrated():
         delta = np.exp(float(matrix_noise.wishart_log_delta(0.5, 3.0, dimension, degrees, scale)))
         np.testing.assert_allclose(delta, 1e-6, rtol=1e-6)
         half = np.exp(float(matrix_noise.wishart_log_delta(0.5, 3.0, dimension, degrees, 0.5 * scale)))
-        assert half > 100.0 * 1e-6
+        assert half > 10.0 * 1e-6
 
 
 def test_many_degrees_of_freedom_are_nearly_gaussian():
