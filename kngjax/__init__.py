@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kngjax import audit as audit
     from kngjax import nonprivate as nonprivate
+    from kngjax import per_instance as per_instance
     from kngjax import terms as terms
     from kngjax.accounting.guarantees import Adjacency as Adjacency
     from kngjax.accounting.guarantees import Guarantee as Guarantee
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from kngjax.mechanisms import ExponentialMechanism as ExponentialMechanism
     from kngjax.mechanisms import KNormMechanism as KNormMechanism
     from kngjax.mechanisms import ObjectivePerturbation as ObjectivePerturbation
+    from kngjax.mechanisms import OutputPerturbation as OutputPerturbation
     from kngjax.mechanisms import PosteriorSample as PosteriorSample
     from kngjax.mechanisms import PrivateQuantile as PrivateQuantile
     from kngjax.norms import L1 as L1
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
     from kngjax.norms import LInf as LInf
     from kngjax.norms import WeightedLInf as WeightedLInf
     from kngjax.norms import k_norm_noise as k_norm_noise
+    from kngjax.per_instance import PerInstanceReport as PerInstanceReport
+    from kngjax.per_instance import PerInstanceSummary as PerInstanceSummary
+    from kngjax.per_instance import per_instance_privacy as per_instance_privacy
     from kngjax.polytopes import Polytope as Polytope
     from kngjax.randomness import research_key as research_key
     from kngjax.randomness import secure_key as secure_key
@@ -91,6 +96,7 @@ _ROOMS = {
         "KNormMechanism",
         "PrivateQuantile",
         "ObjectivePerturbation",
+        "OutputPerturbation",
         "PosteriorSample",
         "AdaOPS",
         "AdaSSP",
@@ -110,10 +116,11 @@ _ROOMS = {
     "kngjax.samplers.run": ("draw",),
     "kngjax.certificate": ("Certificate",),
     "kngjax.diagnostics": ("Draws",),
+    "kngjax.per_instance": ("per_instance_privacy", "PerInstanceReport", "PerInstanceSummary"),
     "kngjax.randomness": ("research_key", "secure_key"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
-_SUBMODULES = ("audit", "nonprivate", "terms")
+_SUBMODULES = ("audit", "nonprivate", "per_instance", "terms")
 
 __all__ = [*_HOMES, *_SUBMODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 

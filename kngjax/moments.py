@@ -6,9 +6,9 @@ They rest on X = sup ‖x‖_2 and Y = sup |y| of one record alone, whatever the
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Scalar
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data import Bounds
+from kngjax.losses.base import Number
 from kngjax.sensitivity import feature_radius, response_radius
 
 
@@ -32,7 +32,7 @@ def eigenvalue_change(bounds: Bounds, dimension: int) -> Float[Array, ""]:
 
 
 def largest_ridge_residual(
-    bounds: Bounds, regularization: Scalar, num_others: Scalar, leverage: Array, dimension: int
+    bounds: Bounds, regularization: Number, num_others: Number, leverage: Array, dimension: int
 ) -> Float[Array, "*leverages"]:
     """sup |y - x'θ̂| over n ridge regressions θ̂ = H^{-1}X'y and records of leverage μ = x'H^{-1}x, H = X'X + λI.
 
@@ -48,7 +48,7 @@ def largest_ridge_residual(
 
 
 def ridge_changes(
-    bounds: Bounds, regularization: Scalar, num_others: Scalar, dimension: int, resolution: int = 4096
+    bounds: Bounds, regularization: Number, num_others: Number, dimension: int, resolution: int = 4096
 ) -> Float[Array, ""]:
     """sup ‖θ̂' - θ̂‖_2 when a record joins n others in a ridge regression.
 

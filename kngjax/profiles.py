@@ -65,6 +65,11 @@ def posterior_sample_log_delta(epsilon: Any, leverage: Any, residual: Any, gamma
     return jnp.where(present, either, -jnp.inf)
 
 
+def gaussian_renyi(alpha: Any, shift: Any) -> Float[Array, "..."]:
+    """D_α of N(0, I) and N(m, I) with |m| = s: αs²/2, in both directions."""
+    return 0.5 * jnp.asarray(alpha) * jnp.square(jnp.asarray(shift))
+
+
 def _scaled(mu: Array, residual: Array, gamma: Array) -> tuple[Array, Array, Array]:
     """|a1|, and the mean and the standard deviation of Z under D'."""
     slope = jnp.abs(residual) * jnp.sqrt(gamma * mu)
@@ -160,6 +165,39 @@ def objective_log_delta(
     return jnp.where(present, jnp.maximum(added, removed), -jnp.inf)
 
 
+def objective_renyi(
+    alpha: Any, leverage: Any, residual: Any, length: Any, spread: Any, deviation: Any
+) -> Float[Array, "..."]:
+    """The larger Rényi divergence of order α > 1 of the two directions, of the laws of `objective_log_delta`.
+
+    log E[e^{(α-1)L}]/(α-1): given h the exponent (α-1)L has the mean and variance that make it a quadratic ah² + bh + c
+    of its own, and E e^{ah²+bh+c} = (1-2a)^{-½}e^{c + b²/(2(1-2a))}; infinite from 2a = 1 on.
+
+    **Arguments:** `alpha`: α > 1. The others as for `objective_log_delta`.
+    """
+    values = (alpha, leverage, residual, length, spread, deviation)
+    alpha, mu, residual, length, spread, deviation = jnp.broadcast_arrays(*(jnp.asarray(value) for value in values))
+    present = (mu > 0) & (length > 0)
+    kappa = jnp.where(present, length * spread, 1.0)
+    correlation = jnp.where(present, jnp.clip(mu / kappa, 0.0, 1.0), 0.0)
+    start = length * jnp.abs(residual) / deviation
+    volume = jnp.log1p(mu)
+    added = _mixed_renyi(alpha, -volume, start, kappa, -correlation)
+    removed = _mixed_renyi(alpha, volume, start / (1.0 + mu), kappa / (1.0 + mu), correlation)
+    return jnp.where(present, jnp.maximum(added, removed), 0.0)
+
+
+def _mixed_renyi(alpha: Array, constant: Array, start: Array, kappa: Array, correlation: Array) -> Array:
+    """log E[e^{(α-1)L}]/(α-1) for the L of `_mixed_log_delta`."""
+    order = alpha - 1.0
+    growth = 1.0 + order * (1.0 - jnp.square(correlation))
+    room = 1.0 - order * (growth * jnp.square(kappa) - 2.0 * correlation * kappa)
+    linear = order * start * (correlation - growth * kappa)
+    safe = jnp.where(room > 0, room, 1.0)
+    exponent = order * constant + 0.5 * order * growth * jnp.square(start) + 0.5 * jnp.square(linear) / safe
+    return jnp.where(room > 0, (exponent - 0.5 * jnp.log(safe)) / order, jnp.inf)
+
+
 def _mixed_log_delta(epsilon: Array, constant: Array, start: Array, kappa: Array, correlation: Array) -> Array:
     """log E[(1 - e^{ε-L})_+], L = constant + t²/2 + tg, t = start - κh, with (g, h) of this correlation."""
     # c(h) - ε = quadratic·h² + linear·h + rest, from E[g|h] = ρh.
@@ -177,8 +215,9 @@ def _mixed_log_delta(epsilon: Array, constant: Array, start: Array, kappa: Array
     ends = [jnp.full_like(start, place) for place in (-_FAR, -4.0, 0.0, 4.0, _FAR)]
     ends = jnp.sort(jnp.stack([*ends, *inner], axis=-1), axis=-1)
     half = 0.5 * jnp.diff(ends)[..., None]
-    nodes = ends[..., :-1, None] + half * (1.0 + jnp.asarray(_NODES))
-    weights = jnp.asarray(_WEIGHTS)
+    along = (1,) * (half.ndim - 1) + _NODES.shape
+    nodes = ends[..., :-1, None] + half * (1.0 + jnp.reshape(_NODES, along))
+    weights = jnp.reshape(_WEIGHTS, along)
 
     def given(value: Array) -> Array:
         return value[..., None, None]
@@ -234,46 +273,49 @@ def epsilon_at(profile: Profile, log_delta: Any, upper: Array) -> Float[Array, "
     **Arguments:** `profile`: log δ as a decreasing function of ε, elementwise. `upper`: ε where it is at most log δ, or
     a first guess of one, which is doubled until it is.
     """
-    log_delta = jnp.asarray(log_delta)
+    log_delta, upper = jnp.asarray(log_delta), jnp.asarray(upper)
+    upper = jnp.broadcast_to(upper, jnp.broadcast_shapes(upper.shape, log_delta.shape)).astype(log_delta.dtype)
+    zeros, unknown = jnp.zeros_like(upper), jnp.full_like(upper, jnp.nan)
 
-    def value(epsilon: Array) -> Array:
-        return profile(epsilon) - log_delta
-
-    def too_small(state):
-        _, above, steps = state
-        return jnp.any(above > 0) & (steps < _MOST_STEPS)
-
-    def double(state):
-        upper, above, steps = state
-        upper = jnp.where(above > 0, 2.0 * upper + 1e-12, upper)
-        return upper, value(upper), steps + 1
-
-    upper = jnp.broadcast_to(
-        jnp.asarray(upper, dtype=log_delta.dtype), jnp.broadcast_shapes(upper.shape, log_delta.shape)
-    )
-    upper, above, _ = jax.lax.while_loop(too_small, double, (upper, value(upper), 0))
-    lower = jnp.zeros_like(upper)
-    below = value(lower)
-    done = below <= 0
+    def is_open(lower, below, upper, above):
+        # Values that are not known yet count as open.
+        return ~(below <= 0) & ~((above <= 0) & ~jnp.isnan(below) & (upper - lower <= _TOLERANCE * upper))
 
     def unfinished(state):
-        lower, _, upper, *_, steps = state
-        return jnp.any(~done & (upper - lower > _TOLERANCE * upper)) & (steps < _MOST_STEPS)
+        *bracket, _, steps = state
+        return jnp.any(is_open(*bracket)) & (steps < _MOST_STEPS)
 
     def step(state):
         lower, below, upper, above, side, steps = state
         secant = upper - above * (upper - lower) / jnp.where(above == below, 1.0, above - below)
-        # A few units of the last place to the right, so that brackets close from both sides.
+        # A little to one side and to the other, so that brackets close from both.
         secant += 0.4 * _TOLERANCE * upper * (2 * (steps % 2) - 1)
         usable = jnp.isfinite(secant) & (secant > lower) & (secant < upper) & (steps % 4 != 3)
-        trial = jnp.where(usable, secant, 0.5 * (lower + upper))
-        found = value(trial)
-        right = found <= 0
-        new_below = jnp.where(right, jnp.where(side == 1, 0.5 * below, below), found)
-        new_above = jnp.where(right, found, jnp.where(side == -1, 0.5 * above, above))
-        new_side = jnp.where(right, 1, -1)
-        return jnp.where(right, lower, trial), new_below, jnp.where(right, trial, upper), new_above, new_side, steps + 1
+        inside = jnp.where(usable, secant, 0.5 * (lower + upper))
+        first, second = jnp.isnan(below), jnp.isnan(above)
+        grow = above > 0
+        trial = jnp.where(first, 0.0, jnp.where(second, upper, jnp.where(grow, 2.0 * upper + 1e-12, inside)))
+        # √(-2 log δ) is nearly linear in ε, so that secants of it meet the root in a few steps.
+        found = jnp.sqrt(-2.0 * log_delta) - jnp.sqrt(-2.0 * jnp.minimum(profile(trial), 0.0))
+        is_upper = ~first & (second | grow | (found <= 0))
+        narrowed = ~first & ~second & ~grow
+        # Illinois: an end that stays twice counts half.
+        new_below = jnp.where(is_upper, jnp.where(narrowed & (side == 1), 0.5 * below, below), found)
+        new_above = jnp.where(is_upper, found, jnp.where(narrowed & (side == -1), 0.5 * above, above))
+        new_lower = jnp.where(is_upper, lower, trial)
+        new_side = jnp.where(narrowed, jnp.where(is_upper, 1, -1), 0)
+        return new_lower, new_below, jnp.where(is_upper, trial, upper), new_above, new_side, steps + 1
 
-    state = (lower, below, upper, above, jnp.zeros_like(upper, dtype=int), 0)
-    state = jax.lax.while_loop(unfinished, step, state)
-    return jnp.where(done, 0.0, state[2])
+    start = (zeros, unknown, upper, unknown, jnp.zeros_like(upper, dtype=int), 0)
+    _, below, upper, *_ = jax.lax.while_loop(unfinished, step, start)
+    return jnp.where(below <= 0, 0.0, upper)
+
+
+def gaussian_shift_at(epsilon: Any, log_delta: Any) -> Float[Array, ""]:
+    """The largest s whose `gaussian_log_delta` is at most log δ at ε: what noise N(0, I) may hide; rounded inward."""
+    epsilon = jnp.asarray(epsilon)
+
+    def profile(inverse: Array) -> Array:
+        return gaussian_log_delta(epsilon, 1.0 / jnp.maximum(inverse, 1e-150))
+
+    return 1.0 / epsilon_at(profile, log_delta, jnp.ones_like(epsilon))

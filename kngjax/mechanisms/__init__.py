@@ -9,5 +9,6 @@ from kngjax.mechanisms.exponential import ExponentialMechanism as ExponentialMec
 from kngjax.mechanisms.k_norm import KNormMechanism as KNormMechanism
 from kngjax.mechanisms.kng import KNG as KNG
 from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation as ObjectivePerturbation
+from kngjax.mechanisms.output_perturbation import OutputPerturbation as OutputPerturbation
 from kngjax.mechanisms.posterior_sample import PosteriorSample as PosteriorSample
 from kngjax.mechanisms.private_quantile import PrivateQuantile as PrivateQuantile

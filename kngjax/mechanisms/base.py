@@ -151,6 +151,10 @@ class AbstractMechanism(eqx.Module):
 
         See `kngjax.data.prepare` for the arguments and errors.
         """
+        return self.summarise(self.records(X, y))
+
+    def records(self, X: Any = None, y: Any = None) -> Records:
+        """Validated and clipped records, one by one: what `prepare` summarises. Private."""
         records = data_room.prepare(self.bounds, X, y, has_response=self.loss.has_response)
         if self.dimension is not None and records.dimension != self.dimension:
             raise ValueError(
@@ -158,7 +162,7 @@ class AbstractMechanism(eqx.Module):
                 f"{self.dimension}"
             )
         self.loss.check_response(np.asarray(records.y))
-        return self.summarise(records)
+        return records
 
     def summarise(self, records: Records) -> Data:
         """The least that the mechanism needs of validated records. Private."""

@@ -1,6 +1,5 @@
 """One posterior sample (OPS) of ridge regression: a draw from a Gaussian posterior as a private estimate."""
 
-import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -21,10 +20,9 @@ from kngjax.losses import SquaredLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, positive, required
 
 # Leverages at which the worst record is looked for, and how often the search closes in on it.
-_GRID, _ROUNDS = 257, 3
+_GRID, _ROUNDS = 257, 4
 # What the search may miss, of log δ: profiles are smooth, and its last grid has steps of a part in 10⁶.
 _MARGIN = 1e-9
-_HALVINGS = 60
 
 
 class PosteriorSample(AbstractDirectMechanism):
@@ -102,28 +100,13 @@ class PosteriorSample(AbstractDirectMechanism):
         number = float(positive("epsilon", epsilon, "ε, a positive number"))
         with float64():
             first = cls(bounds, regularization, 1.0, adjacency, max_records, delta)
-            d, target = first._known_dimension(dimension), math.log(float(first.delta))
-
-            def log_delta(gamma: float) -> float:
-                mechanism = eqx.tree_at(lambda part: part.gamma, first, np.asarray(gamma))
-                return float(_worst_log_delta(mechanism, jnp.asarray(number), d))
-
-            # δ increases with γ: the means move apart in units of their spread, and the spreads' ratio stays.
-            lower, upper = 0.0, 1.0
-            if log_delta(1e-300) > target:
-                raise ValueError(
-                    f"no gamma makes this ({number:g}, {float(first.delta):g})-differentially private: a record may "
-                    "change the covariance of the posterior too much. Give a larger regularization"
-                )
-            while log_delta(upper) <= target:
-                lower, upper = upper, 4.0 * upper
-            while log_delta(lower or 0.25 * upper) > target:
-                upper = 0.25 * upper
-            lower = lower or 0.25 * upper
-            for _ in range(_HALVINGS):
-                middle = math.sqrt(lower * upper)
-                lower, upper = (middle, upper) if log_delta(middle) <= target else (lower, middle)
-        return cls(bounds, regularization, lower, adjacency, max_records, delta)
+            gamma = float(largest_gamma(first, jnp.asarray(number), first._known_dimension(dimension)))
+        if not gamma > 0.0:
+            raise ValueError(
+                f"no gamma makes this ({number:g}, {float(first.delta):g})-differentially private: a record may change "
+                "the covariance of the posterior too much. Give a larger regularization"
+            )
+        return cls(bounds, regularization, gamma, adjacency, max_records, delta)
 
     @property
     def loss(self) -> SquaredLoss:
@@ -252,20 +235,35 @@ def _worst_log_delta(mechanism: PosteriorSample, epsilon: Array, dimension: int)
         residuals = _residuals(mechanism, leverages, dimension)
         return profiles.posterior_sample_log_delta(step, leverages, residuals, mechanism.gamma)
 
-    leverages = _leverages(mechanism, dimension)
-    values = profile(leverages)
-    for _ in range(_ROUNDS):
+    def close_in(_, search):
+        leverages, worst = search
+        values = profile(leverages)
         place = jnp.argmax(values)
         lower, upper = leverages[jnp.maximum(place - 1, 0)], leverages[jnp.minimum(place + 1, _GRID - 1)]
-        leverages = jnp.linspace(lower, upper, _GRID)
-        values = jnp.maximum(profile(leverages), jnp.max(values))
-    worst = jnp.max(values) + _MARGIN
+        return jnp.linspace(lower, upper, _GRID), jnp.maximum(worst, values[place])
+
+    start = _leverages(mechanism, dimension), jnp.asarray(-jnp.inf)
+    _, worst = jax.lax.fori_loop(0, _ROUNDS, close_in, start)
+    worst += _MARGIN
     return jnp.minimum(worst + jnp.logaddexp(0.0, step) if replace else worst, 0.0)
 
 
 @eqx.filter_jit
 def _worst_epsilon(mechanism: PosteriorSample, log_delta: Array, dimension: int) -> Float[Array, ""]:
-    def profile(epsilon):
-        return _worst_log_delta(mechanism, epsilon, dimension)
+    return profiles.epsilon_at(lambda epsilon: _worst_log_delta(mechanism, epsilon, dimension), log_delta, jnp.ones(()))
 
-    return profiles.epsilon_at(profile, log_delta, jnp.ones(()))
+
+@eqx.filter_jit
+def largest_gamma(mechanism: PosteriorSample, epsilon: Array, dimension: int) -> Float[Array, ""]:
+    """The largest γ at which ε meets δ, 0 if none does.
+
+    δ increases with γ: the means move apart in units of their spread, and the ratio of the spreads stays.
+    """
+
+    def profile(inverse: Array) -> Array:
+        gamma = 1.0 / jnp.maximum(inverse, 1e-200)
+        return _worst_log_delta(eqx.tree_at(lambda part: part.gamma, mechanism, gamma), epsilon, dimension)
+
+    target = jnp.log(jnp.asarray(mechanism.delta))
+    largest = 1.0 / profiles.epsilon_at(profile, target, jnp.ones(()))
+    return jnp.where(profile(1.0 / largest) <= target, largest, 0.0)

@@ -1,0 +1,243 @@
+"""Output perturbation: the minimiser of a regularised loss plus Gaussian noise."""
+
+import math
+from typing import Any, ClassVar, Literal, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kngjax import moments, profiles
+from kngjax import sensitivity as room
+from kngjax._arrays import Scalar, float64, is_traced
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.data import Bounds, Data, QuadraticSummary, Records
+from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredLoss
+from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, checked_epsilon, positive, required
+from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
+from kngjax.minimisers import tilted_minimiser
+from kngjax.norms import L2
+
+Metric = Literal["identity", "hessian", "hessian_squared"]
+
+# Of the gradient where the search for a minimiser stops, in units of the largest change of the gradient.
+TOLERANCE = 1e-8
+
+
+class OutputPerturbation(AbstractDirectMechanism):
+    """Releases θ̂ + N(0, A^{-1}/γ) with θ̂ = argmin ℓ_n(θ; D) + ½λ|θ|² over R^d; γ is the largest that is (ε, δ)-DP.
+
+    With A = I ("identity") it is a Gaussian mechanism: γ = (s/Δ)² with Δ = sup ‖θ̂' - θ̂‖_2 and s the largest shift that
+    meets the exact profile Φ(s/2 - ε/s) - e^ε Φ(-s/2 - ε/s) ≤ δ (Balle and Wang 2018). The objective is λ-strongly
+    convex, so Δ ≤ sup ‖∇ℓ_n(θ; D') - ∇ℓ_n(θ; D)‖_2/λ for a bounded score; for ridge regression, whose score has no
+    bound, `kngjax.moments.ridge_changes` takes the largest change for `max_records` records within the bounds, twice
+    that where a record is exchanged.
+
+    The other two are for the squared loss, where A depends on the data through H = X'X + λI, so that the covariance
+    betrays records too, and Lemma 4 of Wang (2019), which is for a fixed A, does not apply:
+
+    - A = H ("hessian") has the law of `PosteriorSample`, whose exact profile is calibrated.
+    - A = H² ("hessian_squared") is noise b ~ N(0, I/γ) in the objective, θ = H^{-1}(X'y + b). Its privacy loss for one
+      record (`kngjax.profiles.objective_log_delta`) is at most log(1+κ) + w²/2 + wz but for a probability of 4Φ(-z),
+      with w = √γ·XR + κz, κ = X²/λ and R the largest residual: take z = Φ^{-1}(1 - δ/4), solve for w, and γ. This is
+      a bound and not exact, and there is none for κz ≥ w: λ must be many times X²/ε.
+
+    An exchange is a removal and an addition: for `replace` these two are calibrated at ε/2 and δ/(1 + e^{ε/2}).
+
+    **Arguments:** as for `KNG`, and
+
+    - `regularization`: λ > 0. `delta`: δ, strictly between 0 and 1. `metric`: A.
+    - `max_records`: for the squared loss a public number that n does not exceed; data with more are refused.
+
+    Raises ValueError for a loss whose gradients are not bounded, and where no γ will do.
+    """
+
+    loss: AbstractLoss
+    bounds: Bounds
+    regularization: Scalar
+    epsilon: Scalar
+    delta: Scalar
+    adjacency: Adjacency = eqx.field(static=True)
+    metric: str = eqx.field(static=True)
+    max_records: Scalar | None
+
+    advice: ClassVar[str] = (
+        "the search for the minimiser did not reach its tolerance: scale the columns to similar public bounds, or give "
+        "a larger regularization"
+    )
+
+    def __init__(
+        self,
+        loss: AbstractLoss | None = None,
+        bounds: Bounds | None = None,
+        regularization: Any = None,
+        epsilon: Any = None,
+        delta: Any = None,
+        adjacency: str | Adjacency | None = None,
+        metric: str = "identity",
+        max_records: Any = None,
+        *,
+        allow_large_epsilon: bool = False,
+    ):
+        self.loss = required("loss", loss)
+        self.bounds = required("bounds", bounds)
+        self.regularization = positive("regularization", regularization, "λ, a positive number: the ridge")
+        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
+        self.delta = checked_delta(delta)
+        self.adjacency = Adjacency.parse(adjacency)
+        self.metric = metric
+        needed = self.loss.is_quadratic or max_records is not None
+        self.max_records = positive("max_records", max_records, "a public number n does not exceed") if needed else None
+
+    def __check_init__(self):
+        if self.metric not in get_args(Metric):
+            raise ValueError(f"metric must be one of {', '.join(get_args(Metric))}, got {self.metric!r}")
+        name = type(self.loss).__name__
+        if not isinstance(self.loss, AbstractPredictorLoss) or self.loss.score_is_piecewise_constant:
+            raise ValueError(
+                f"output perturbation is for smooth losses of a regression, and {name} is none: take KNG, "
+                "PrivateQuantile or KNormMechanism"
+            )
+        if self.metric != "identity" and not isinstance(self.loss, SquaredLoss):
+            raise ValueError(f"metric={self.metric!r} is for the squared loss, whose Hessian does not depend on theta")
+        if is_traced(*jax.tree.leaves(self)):
+            return
+        self._check_parts()
+        with float64():
+            gamma = float(_gamma(self, self.dimension or 1 + self.bounds.intercept))
+        if not (math.isfinite(gamma) and gamma > 0.0):
+            raise ValueError(
+                f"no amount of noise makes {name} with these settings ({float(self.epsilon):g}, {float(self.delta):g})"
+                "-differentially private: its gradients must be bounded (logistic, Huber and pseudo-Huber losses are; "
+                "the squared loss with bounds of y), and with a metric that depends on the data the regularization "
+                "must be many times the largest |x|^2/epsilon"
+            )
+
+    @property
+    def method(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """How a value is drawn, in words."""
+        how = "in closed form" if self.loss.is_quadratic else "by Newton's method to a public tolerance"
+        return f"The regularised minimiser, found {how}, plus exact Gaussian noise."
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the guarantee needs of the minimiser."""
+        if self.loss.is_quadratic:
+            return ()
+        return (
+            "the gradient of the objective is at most the tolerance where the search stopped, as computed in float64; "
+            "a search that misses it releases nothing, and that it did is not covered",
+        )
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(ε, δ)-DP of one draw."""
+        return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency)
+
+    def _gradient_change(self, dimension: int) -> Float[Array, ""]:
+        reach = room.Everywhere()
+        return room.gradient_sensitivity(self.loss, self.bounds, reach, self.adjacency, L2(), dimension)
+
+    def tolerance(self, dimension: int) -> Float[Array, ""]:
+        """‖∇J‖_2 at which the search for the minimiser stops; public."""
+        return TOLERANCE * self._gradient_change(dimension)
+
+    def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
+        """Δ: sup ‖θ̂' - θ̂‖_2, with what the search for a minimiser may add; runs under jit."""
+        ridge = jnp.asarray(self.regularization)
+        if self.loss.is_quadratic:
+            exchanges = 2.0 if self.adjacency is Adjacency.REPLACE else 1.0
+            return exchanges * moments.ridge_changes(self.bounds, ridge, self._num_others, dimension)
+        # Each of the two is within tolerance/λ of its minimiser.
+        return (self._gradient_change(dimension) + 2.0 * self.tolerance(dimension)) / ridge
+
+    @property
+    def _num_others(self) -> Scalar:
+        assert self.max_records is not None
+        return jnp.asarray(self.max_records) - 1.0
+
+    def gamma_for(self, dimension: int) -> Float[Array, ""]:
+        """γ for d coefficients, 0 or NaN if there is none; runs under jit."""
+        if self.metric == "identity":
+            shift = profiles.gaussian_shift_at(self.epsilon, jnp.log(jnp.asarray(self.delta)))
+            return jnp.square(shift / self.sensitivity_value(dimension))
+        epsilon, delta = self.epsilon, self.delta
+        if self.metric == "hessian":
+            sample = PosteriorSample(
+                self.bounds, self.regularization, 1.0, self.adjacency, self.max_records, self.delta
+            )
+            return largest_gamma(sample, jnp.asarray(epsilon), dimension)
+        if self.adjacency is Adjacency.REPLACE:
+            epsilon, delta = 0.5 * epsilon, delta / (1.0 + jnp.exp(0.5 * epsilon))
+        x = room.feature_radius(self.bounds, dimension)
+        leverage = jnp.square(x) / self.regularization
+        # The largest residual is that at half of the largest leverage.
+        residual = moments.largest_ridge_residual(
+            self.bounds, self.regularization, self._num_others, 0.5 * leverage, dimension
+        )
+        quantile = -jax.scipy.special.ndtri(0.25 * jnp.asarray(delta))
+        room_left = jnp.asarray(epsilon) - jnp.log1p(leverage)
+        width = jnp.sqrt(jnp.square(quantile) + 2.0 * jnp.maximum(room_left, 0.0)) - quantile - leverage * quantile
+        return jnp.square(jnp.maximum(width, 0.0) / (x * residual))
+
+    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+        """Δ of θ̂ in the l2 norm, with its derivation and γ."""
+        with float64():
+            value, gamma = float(self.sensitivity_value(dimension)), float(_gamma(self, dimension))
+            ridge = float(self.regularization)
+        if self.loss.is_quadratic:
+            x, y = float(room.feature_radius(self.bounds, dimension)), float(room.response_radius(self.bounds))
+            why = f"with |x| <= {x:.6g}, |y| <= {y:.6g} and at most {int(self._num_others) + 1} records it moves"
+        else:
+            why = (
+                "the objective is lambda-strongly convex, so the minimiser, found to within the public tolerance, "
+                f"moves by at most the largest change of the gradient over lambda = {ridge:.6g}:"
+            )
+        noise = {
+            "identity": "The noise has covariance I/gamma",
+            "hessian": "The noise has covariance (gamma H)^-1, and epsilon takes in that H changes",
+            "hessian_squared": "The noise has covariance (gamma H^2)^-1, and epsilon takes in that H changes",
+        }[self.metric]
+        return room.Sensitivity(value, f"{why} by at most {value:.6g} in the l2 norm. {noise}; gamma = {gamma:.6g}.")
+
+    def summarise(self, records: Records) -> Data:
+        """The moments for the squared loss, else the records; ValueError for more than `max_records` of them."""
+        if self.max_records is not None and records.y.shape[0] > float(self.max_records):
+            raise ValueError("there are more records than max_records, the public promise that the guarantee rests on")
+        return super().summarise(records)
+
+    def minimiser(self, data: Data) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
+        """θ̂, NaN if it was not found, and whether it was. Private."""
+        ridge, dimension = jnp.asarray(self.regularization), data.dimension
+        if isinstance(data, QuadraticSummary):
+            theta = jnp.linalg.solve(self.precision(data), jnp.asarray(data.moment))
+            return theta, jnp.all(jnp.isfinite(theta))
+        return tilted_minimiser(self.loss, data, ridge, jnp.zeros(dimension), self.tolerance(dimension))
+
+    def precision(self, data: QuadraticSummary) -> Float[Array, "dimension dimension"]:
+        """H = X'X + λI. Private."""
+        return jnp.asarray(data.gram) + self.regularization * jnp.eye(data.dimension)
+
+    def draws(
+        self, data: Data, key: PRNGKeyArray, num_draws: int
+    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        """θ̂ + (γA)^{-1/2}z with z standard normal."""
+        dimension = data.dimension
+        if isinstance(data, QuadraticSummary) is not self.loss.is_quadratic:
+            raise TypeError(f"output perturbation needs data from its own prepare, not {type(data).__name__}")
+        theta, succeeded = self.minimiser(data)
+        noise = jax.random.normal(key, (dimension, num_draws)) / jnp.sqrt(self.gamma_for(dimension))
+        if self.metric != "identity":
+            assert isinstance(data, QuadraticSummary)
+            factor = jnp.linalg.cholesky(self.precision(data))
+            if self.metric == "hessian":
+                noise = jax.scipy.linalg.solve_triangular(factor, noise, lower=True, trans=1)
+            else:
+                noise = jax.scipy.linalg.cho_solve((factor, True), noise)
+        return (theta[:, None] + noise).T, succeeded
+
+
+@eqx.filter_jit
+def _gamma(mechanism: OutputPerturbation, dimension: int) -> Float[Array, ""]:
+    return mechanism.gamma_for(dimension)

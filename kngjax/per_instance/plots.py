@@ -1,0 +1,71 @@
+"""Figures of per-instance privacy for the owner's eyes, made without pyplot; matplotlib is optional."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from kngjax.per_instance.report import PerInstanceReport
+
+OWNER_BANNER = "OWNER ONLY: not private, do not publish"
+
+
+def boxes(reports: "dict[str, PerInstanceReport]") -> "Figure":
+    """Box plots of ε over people, one a report, on a logarithmic axis, with what anybody would have and what DP says.
+
+    A dashed line is ε of the mechanism's guarantee, a dotted one the largest ε found of anybody within the bounds.
+    """
+    figure = _figure()
+    axes = figure.subplots()
+    for place, report in enumerate(reports.values(), start=1):
+        # People of no influence at all have ε = 0, which a logarithm does not show.
+        axes.boxplot(report.epsilon[report.epsilon > 0], positions=[place], widths=0.5, whis=(5.0, 95.0))
+        ends = place - 0.4, place + 0.4
+        if report.worst_case is not None:
+            axes.plot(ends, [report.worst_case] * 2, "k--", label="differential privacy" if place == 1 else None)
+        if report.for_all is not None:
+            axes.plot(
+                ends, [report.for_all.attained] * 2, "k:", label="anybody within the bounds" if place == 1 else None
+            )
+    axes.set_yscale("log")
+    axes.set_xticks(range(1, len(reports) + 1), list(reports))
+    axes.set_ylabel(f"ε of each person at δ = {_deltas(reports)}")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend()
+    axes.set_title(OWNER_BANNER)
+    return figure
+
+
+def influence(report: "PerInstanceReport", worst: int = 10) -> "Figure":
+    """ε of each person against leverage and against |residual|, the `worst` most exposed in red."""
+    figure = _figure()
+    exposed = report.worst(worst)
+    for axes, values, name in zip(
+        figure.subplots(1, 2, sharey=True),
+        (report.leverage, np.abs(report.residual)),
+        ("leverage μ", "|residual|"),
+        strict=True,
+    ):
+        axes.plot(values, report.epsilon, ".", markersize=2, color="0.4", rasterized=True)
+        axes.plot(values[exposed], report.epsilon[exposed], ".", color="tab:red", label="most exposed")
+        axes.set_xlabel(name)
+        axes.set_yscale("symlog", linthresh=max(float(np.max(report.epsilon)) * 1e-4, 1e-12))
+    figure.axes[0].set_xscale("log")
+    figure.axes[0].set_ylabel(f"ε at δ = {report.delta:g}")
+    figure.axes[1].legend()
+    figure.suptitle(OWNER_BANNER)
+    return figure
+
+
+def _deltas(reports: "dict[str, PerInstanceReport]") -> str:
+    return ", ".join(f"{delta:g}" for delta in sorted({report.delta for report in reports.values()}))
+
+
+def _figure() -> "Figure":
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("the figures need matplotlib: pip install 'kngjax[plots]'") from None
+    return Figure(figsize=(8.0, 4.5), layout="constrained")

@@ -1,0 +1,187 @@
+"""Per-instance differential privacy of a mechanism on given data, person by person (Wang 2019)."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from kngjax._arrays import float64
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.data import QuadraticSummary, Records
+from kngjax.losses import AbstractPredictorLoss
+from kngjax.mechanisms import OutputPerturbation, PosteriorSample
+from kngjax.mechanisms.base import AbstractMechanism, checked_delta
+from kngjax.per_instance import everyone, leave_one_out, ridge
+from kngjax.per_instance.chunks import CHUNK, by_chunks
+from kngjax.per_instance.laws import AbstractPair, ShiftPair
+from kngjax.per_instance.report import PerInstanceReport, epsilons_at, spread_out
+
+# Each of these is as costly as a person of a smooth loss.
+_MOST_TRIALS = 256
+
+
+def per_instance_privacy(
+    mechanism: AbstractMechanism,
+    X: Any,
+    y: Any,
+    targets: tuple[Any, Any] | None = None,
+    delta: Any = 1e-6,
+    *,
+    method: str = "exact",
+    chunk: int = CHUNK,
+) -> PerInstanceReport:
+    """(ε, δ)-per-instance privacy of each person: sup over events of the two laws with and without them. Owner-only.
+
+    Definition 2 of Wang (2019), with the exact profiles of `kngjax.profiles` where the paper has tail bounds. A report
+    depends on all of the data: it must not be published, nor shown to the people in it.
+
+    For `adjacency="replace"` the number is of this person's removal from the data, or addition to them, all the same:
+    an exchange of this person for another depends on that other too. By the triangle inequality for (ε, δ) it is at
+    most a removal and an addition.
+
+    **Arguments:**
+
+    - `mechanism`: `PosteriorSample` or `OutputPerturbation`.
+    - `X`, `y`: private records, as for `prepare`.
+    - `targets`: None for everybody in the data, what their removal would tell; or (X, y) of people outside of them, in
+        the same form, clipped to the same bounds, what their addition would tell.
+    - `delta`: δ, strictly between 0 and 1.
+    - `method`: for losses other than the squared: "exact", by a minimiser without each person, O(n) a person; or
+        "first_order", an approximation.
+    - `chunk`: people in work at a time, which bounds the memory.
+
+    Raises ValueError for bad data, targets of another width, singular designs, and mechanisms of which no per-instance
+    profile is known.
+    """
+    delta = checked_delta(delta)
+    if not isinstance(mechanism, PosteriorSample | OutputPerturbation):
+        raise ValueError(
+            f"no per-instance profile is known for {type(mechanism).__name__}: give PosteriorSample or "
+            "OutputPerturbation (metric='hessian_squared' has the law of objective perturbation with Gaussian noise)"
+        )
+    if method not in leave_one_out.METHODS:
+        raise ValueError(f"method must be one of {', '.join(leave_one_out.METHODS)}, got {method!r}")
+    records = mechanism.records(X, y)
+    people = records if targets is None else _targets(mechanism, targets, records.dimension)
+    data = mechanism.summarise(records)
+    gamma = _gamma(mechanism, records.dimension)
+    log_delta = float(np.log(delta))
+    if isinstance(data, QuadraticSummary):
+        found = ridge.design(data.gram, data.moment, mechanism.regularization)
+        influence = ridge.influences(people.x, people.y, found, targets is None, chunk)
+        pair = _ridge_pair(mechanism, influence, gamma)
+        leverage, residual = influence.leverage, influence.residual
+        for_all = _ridge_for_all(mechanism, found, gamma, log_delta)
+    else:
+        loss = _smooth_loss(mechanism)
+        theta = leave_one_out.minimiser(loss, records, mechanism.regularization)
+        outside = None if targets is None else people
+        moved = leave_one_out.moves(loss, records, mechanism.regularization, theta, outside, method, chunk)
+        pair = ShiftPair(np.sqrt(gamma) * np.linalg.norm(moved.move, axis=1))
+        leverage, residual = moved.leverage, moved.residual
+        for_all = _smooth_for_all(mechanism, records, theta, gamma, log_delta, method)
+    pair = spread_out(pair, len(people.y))
+    worst_case = _worst_case(mechanism, delta, records.dimension)
+    promised = mechanism.max_records is None or len(records.y) < float(mechanism.max_records)
+    if worst_case is not None and promised and mechanism.adjacency is Adjacency.ADD_REMOVE:
+        # The guarantee covers whoever might join.
+        for_all = dataclasses.replace(for_all, bound=max(for_all.attained, min(for_all.bound, worst_case)))
+    change = "each person added to the data" if targets is not None else "each person removed from the data"
+    if mechanism.adjacency is Adjacency.REPLACE:
+        change += " (and not exchanged for another)"
+    return PerInstanceReport(
+        delta=float(delta),
+        epsilon=epsilons_at(pair, delta, chunk),
+        leverage=leverage,
+        residual=residual,
+        pair=pair,
+        for_all=for_all,
+        worst_case=worst_case,
+        mechanism=type(mechanism).__name__,
+        change=change,
+        approximate=method != "exact" and not isinstance(data, QuadraticSummary),
+        chunk=chunk,
+    )
+
+
+def _targets(mechanism: AbstractMechanism, targets: Any, dimension: int) -> Records:
+    if not isinstance(targets, tuple | list) or len(targets) != 2:
+        raise ValueError("targets must be a pair (X, y) of people outside of the data, or None for those in them")
+    people = mechanism.records(*targets)
+    if people.dimension != dimension:
+        raise ValueError(
+            f"the targets give {people.dimension} coefficients (intercept included), the data {dimension}: they must "
+            "have the same columns"
+        )
+    return people
+
+
+def _gamma(mechanism: PosteriorSample | OutputPerturbation, dimension: int) -> float:
+    if isinstance(mechanism, PosteriorSample):
+        return float(mechanism.gamma)
+    with float64():
+        gamma = float(mechanism.gamma_for(dimension))
+    if not 0.0 < gamma < np.inf:
+        raise ValueError(
+            f"this mechanism has no noise scale for {dimension} coefficients: give a larger regularization"
+        )
+    return gamma
+
+
+def _ridge_pair(
+    mechanism: PosteriorSample | OutputPerturbation, influence: ridge.Influence, gamma: float
+) -> AbstractPair:
+    if isinstance(mechanism, PosteriorSample):
+        return ridge.posterior_sample(influence, gamma)
+    return ridge.output_perturbation(influence, gamma, mechanism.metric)
+
+
+def _smooth_loss(mechanism: PosteriorSample | OutputPerturbation) -> AbstractPredictorLoss:
+    assert isinstance(mechanism.loss, AbstractPredictorLoss)
+    return mechanism.loss
+
+
+def _worst_case(mechanism: PosteriorSample | OutputPerturbation, delta: Any, dimension: int) -> float | None:
+    """ε of the guarantee at this δ: of any data, for the mechanism's own adjacency."""
+    if isinstance(mechanism, PosteriorSample):
+        return mechanism.epsilon_at(delta, dimension)
+    return float(mechanism.epsilon) if float(delta) >= float(mechanism.delta) else None
+
+
+def _ridge_for_all(
+    mechanism: PosteriorSample | OutputPerturbation, found: ridge.Design, gamma: float, log_delta: float
+) -> everyone.ForAll:
+    bounds, loss = mechanism.bounds, _smooth_loss(mechanism)
+    records, how = everyone.candidates(bounds, loss, everyone.directions(found))
+    complete = how.startswith("all") and bounds.hull is None
+    tried = ridge.influences(records.x, records.y, found, inside=False)
+    pair = _ridge_pair(mechanism, tried, gamma)
+    attained = float(np.max(by_chunks(everyone.epsilons, spread_out(pair, len(records.y)), np.float64(log_delta))))
+    metric = "hessian" if isinstance(mechanism, PosteriorSample) else mechanism.metric
+    bound = np.inf
+    if metric == "hessian":
+        bound = everyone.posterior_bound(bounds, found, gamma, tried, log_delta, complete)
+    elif metric == "identity":
+        bound = everyone.shift_bound(bounds, found, gamma, tried, log_delta, complete)
+    return everyone.ForAll(attained, max(bound, attained), how)
+
+
+def _smooth_for_all(
+    mechanism: PosteriorSample | OutputPerturbation,
+    records: Records,
+    theta: np.ndarray,
+    gamma: float,
+    log_delta: float,
+    method: str,
+) -> everyone.ForAll:
+    loss, ridge_term = _smooth_loss(mechanism), float(mechanism.regularization)
+    with float64():
+        hessian = np.array(loss.hessian(theta, records))
+    towards = np.vstack([np.linalg.eigh(hessian)[1].T, theta])
+    tried, how = everyone.candidates(mechanism.bounds, loss, towards, _MOST_TRIALS)
+    moved = leave_one_out.moves(loss, records, ridge_term, theta, tried, method)
+    shift = np.sqrt(gamma) * float(np.max(np.linalg.norm(moved.move, axis=1)))
+    most = everyone.smooth_shift_bound(mechanism.bounds, loss, theta, ridge_term, gamma)
+    pair = ShiftPair(np.array([shift, max(most, shift)]))
+    attained, bound = by_chunks(everyone.epsilons, pair, np.float64(log_delta))
+    return everyone.ForAll(float(attained), float(bound), how)

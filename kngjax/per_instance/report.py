@@ -1,0 +1,193 @@
+"""What each person's privacy is, for the owner's eyes: ε at δ, δ at ε, Rényi curves, summaries, who is most exposed."""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int
+
+from kngjax.mechanisms.base import checked_delta
+from kngjax.per_instance.chunks import CHUNK, by_chunks
+from kngjax.per_instance.everyone import ForAll, epsilons
+from kngjax.per_instance.laws import AbstractPair
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_NOT_PICKLED = "are computed from private data and are not pickled: if the owner keeps them, call save_for_owner"
+DEFAULT_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+DEFAULT_ORDERS = (1.0, 2.0, 3.0, 4.0)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PerInstanceSummary:
+    """The distribution of ε over people at one δ: OWNER ONLY.
+
+    **Arguments:** `mean`, `variance` (of the people, with divisor n), `maximum`. `quantiles`: by level. `moments`:
+    E[ε^p] by p, Definition 7 of Wang (2019) for the uniform law on these people. `for_all`: the largest ε that anybody
+    within the bounds would have. `worst_case`: ε of the mechanism's guarantee at this δ, None where it has none.
+    """
+
+    mean: float
+    variance: float
+    maximum: float
+    quantiles: dict[float, float]
+    moments: dict[float, float]
+    for_all: ForAll | None
+    worst_case: float | None
+    delta: float
+
+    def __repr__(self) -> str:
+        return "<PerInstanceSummary; OWNER ONLY, computed from private data, not a release; print() shows it>"
+
+    def __str__(self) -> str:
+        lines = [
+            f"OWNER ONLY: not private, do not publish. epsilon of each person at delta = {self.delta:g}",
+            f"mean {self.mean:.4g}, standard deviation {self.variance**0.5:.4g}, maximum {self.maximum:.4g}",
+            "quantiles: " + ", ".join(f"{level:g}: {value:.4g}" for level, value in self.quantiles.items()),
+            "moments E[epsilon^p]: " + ", ".join(f"{order:g}: {value:.4g}" for order, value in self.moments.items()),
+        ]
+        if self.for_all is not None:
+            lines.append(
+                f"anybody within the bounds: at least {self.for_all.attained:.4g}, at most {self.for_all.bound:.4g} "
+                f"({self.for_all.method})"
+            )
+        if self.worst_case is not None:
+            lines.append(f"differential privacy, any data: {self.worst_case:.4g}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"summaries {_NOT_PICKLED} of the report")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class PerInstanceReport:
+    """Per-instance (ε, δ)-DP of each person for these very data: OWNER ONLY, and not even for the people themselves.
+
+    ε and δ are the larger of both directions between the data with the person and without.
+
+    **Arguments:**
+
+    - `delta`: δ at which `epsilon` is stated.
+    - `epsilon`: shape (n,).
+    - `leverage`, `residual`: shape (n,), out of sample: with respect to the data without this person. For a smooth loss
+        the curvature-weighted leverage and the negative score at θ̂.
+    - `pair`: the laws that are compared, by their numbers.
+    - `for_all`: the largest ε that anybody within the bounds would have.
+    - `worst_case`: ε of the mechanism's guarantee at δ, None where it has none there.
+    - `mechanism`: its name. `change`: what happens to a person.
+    - `approximate`: whether the numbers are first-order approximations.
+    """
+
+    delta: float
+    epsilon: Float[np.ndarray, " people"]
+    leverage: Float[np.ndarray, " people"]
+    residual: Float[np.ndarray, " people"]
+    pair: AbstractPair
+    for_all: ForAll | None
+    worst_case: float | None
+    mechanism: str
+    change: str
+    approximate: bool = False
+    chunk: int = CHUNK
+
+    def __repr__(self) -> str:
+        doubt = ", first-order approximations" if self.approximate else ""
+        return (
+            f"<PerInstanceReport of {self.mechanism} at delta={self.delta:g}{doubt}, {self.change}; OWNER ONLY, "
+            "computed from private data, not a release>"
+        )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"per-instance reports {_NOT_PICKLED}")
+
+    def save_for_owner(self, path: str | pathlib.Path) -> None:
+        """Writes ε, leverages and residuals to a NumPy file; whoever reads it sees private information."""
+        np.savez(
+            path,
+            delta=np.float64(self.delta),
+            epsilon=self.epsilon,
+            leverage=self.leverage,
+            residual=self.residual,
+            mechanism=np.asarray(self.mechanism),
+            change=np.asarray(self.change),
+        )
+
+    def delta_at(self, epsilon: Any) -> Float[np.ndarray, " people"]:
+        """δ(ε) of each person, shape (n,). **Arguments**: `epsilon`: ε ≥ 0, one number."""
+        return np.exp(self.log_delta_at(epsilon))
+
+    def log_delta_at(self, epsilon: Any) -> Float[np.ndarray, " people"]:
+        """log δ(ε) of each person, shape (n,), exact where δ itself is below the smallest float."""
+        number = np.asarray(epsilon, dtype=np.float64)
+        if number.ndim or not 0.0 <= float(number) < np.inf:
+            raise ValueError("epsilon must be one number, at least 0 and finite")
+        return by_chunks(_log_deltas, self.pair, number, self.chunk)
+
+    def epsilon_at(self, delta: Any) -> Float[np.ndarray, " people"]:
+        """ε of each person at another δ, shape (n,); raises ValueError unless 0 < δ < 1."""
+        return epsilons_at(self.pair, delta, self.chunk)
+
+    def renyi(self, alphas: Any) -> Float[np.ndarray, "people alphas"]:
+        """The Rényi divergence of each person and order, the larger of the directions; infinite where there is none.
+
+        **Arguments:** `alphas`: orders above 1, a number or shape (alphas,).
+        """
+        orders = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
+        if orders.ndim != 1 or not np.all((orders > 1.0) & (orders < np.inf)):
+            raise ValueError("alphas must be finite numbers above 1: one, or a list of them")
+        return np.stack([by_chunks(_renyis, self.pair, order, self.chunk) for order in orders], axis=1)
+
+    def summary(
+        self, levels: Sequence[float] = DEFAULT_LEVELS, orders: Sequence[float] = DEFAULT_ORDERS
+    ) -> PerInstanceSummary:
+        """Mean, variance, quantiles at `levels`, moments E[ε^p] for p in `orders`, maximum; owner-only too."""
+        return PerInstanceSummary(
+            mean=float(np.mean(self.epsilon)),
+            variance=float(np.var(self.epsilon)),
+            maximum=float(np.max(self.epsilon)),
+            quantiles={float(level): float(np.quantile(self.epsilon, level)) for level in levels},
+            moments={float(order): float(np.mean(self.epsilon**order)) for order in orders},
+            for_all=self.for_all,
+            worst_case=self.worst_case,
+            delta=self.delta,
+        )
+
+    def worst(self, k: int = 10) -> Int[np.ndarray, " worst"]:
+        """The places of the k people with the largest ε, the most exposed first."""
+        if isinstance(k, bool) or int(k) != k or k < 1:
+            raise ValueError(f"k must be a whole number, at least 1, got {k!r}")
+        return np.argsort(-self.epsilon, kind="stable")[: int(k)]
+
+    def plot_boxes(self, others: "dict[str, PerInstanceReport] | None" = None) -> "Figure":
+        """Box plots of ε against the line of differential privacy. See `kngjax.per_instance.plots.boxes`."""
+        from kngjax.per_instance import plots
+
+        return plots.boxes({self.mechanism: self} | (others or {}))
+
+    def plot_influence(self, worst: int = 10) -> "Figure":
+        """ε against leverage and against residual. See `kngjax.per_instance.plots.influence`."""
+        from kngjax.per_instance import plots
+
+        return plots.influence(self, worst)
+
+
+def spread_out(pair: AbstractPair, size: int) -> AbstractPair:
+    """The same pair with every number of shape (n,), as NumPy arrays."""
+    return jax.tree.map(lambda part: np.array(np.broadcast_to(part, (size,)), dtype=np.float64), pair)
+
+
+def epsilons_at(pair: AbstractPair, delta: Any, chunk: int) -> np.ndarray:
+    """ε of each person at δ."""
+    return by_chunks(epsilons, pair, np.log(checked_delta(delta)), chunk)
+
+
+def _log_deltas(pair: AbstractPair, epsilon: jax.Array) -> jax.Array:
+    return pair.log_delta(epsilon)
+
+
+def _renyis(pair: AbstractPair, alpha: jax.Array) -> jax.Array:
+    return pair.renyi(alpha)

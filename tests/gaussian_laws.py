@@ -1,0 +1,24 @@
+"""An oracle for privacy losses between Gaussians: the hockey-stick divergence on a line, by numerical integration."""
+
+import numpy as np
+
+_FAR, _POINTS = 9.0, 8_001
+
+
+def hockey_stick(first: tuple[float, float], second: tuple[float, float], epsilon: float) -> float:
+    """sup_A P(A) - e^ε Q(A) = ∫ (p - e^ε q)_+ of two normal laws on the line, each (mean, standard deviation)."""
+    ends = [mean + side * _FAR * deviation for mean, deviation in (first, second) for side in (-1.0, 1.0)]
+    grid = np.sort(np.concatenate([np.linspace(m - _FAR * s, m + _FAR * s, _POINTS) for m, s in (first, second)]))
+    grid = np.unique(np.concatenate([grid, ends]))
+
+    def density(law: tuple[float, float]) -> np.ndarray:
+        mean, deviation = law
+        return np.exp(-0.5 * ((grid - mean) / deviation) ** 2) / (deviation * np.sqrt(2.0 * np.pi))
+
+    return float(np.trapezoid(np.maximum(density(first) - np.exp(epsilon) * density(second), 0.0), grid))
+
+
+def ridge(x: np.ndarray, y: np.ndarray, regularization: float) -> tuple[np.ndarray, np.ndarray]:
+    """θ̂ and H of a ridge regression, by NumPy."""
+    precision = x.T @ x + regularization * np.eye(x.shape[1])
+    return np.linalg.solve(precision, x.T @ y), precision

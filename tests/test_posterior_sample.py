@@ -1,0 +1,164 @@
+"""One posterior sample: its law, its worst-case guarantee against brute force, calibration, and what it refuses."""
+
+import equinox as eqx
+import jax
+import numpy as np
+import numpyro
+import pytest
+from scipy import stats
+
+import kngjax as kng
+from tests.gaussian_laws import hockey_stick, ridge
+from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
+
+LINE = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0), intercept=False)
+PLANE = kng.Bounds(x=([-1.0], [1.0]), y=(-2.0, 2.0))
+
+
+def problem():
+    generator = np.random.default_rng(3)
+    x = generator.uniform(-1.0, 1.0, (40, 1))
+    y = 0.5 + x[:, 0] + 0.3 * generator.normal(size=40)
+    design = np.column_stack([np.ones(40), x])
+    return x, y, *ridge(design, np.clip(y, -2.0, 2.0), 4.0)
+
+
+def sample(**changes):
+    settings = {"bounds": PLANE, "regularization": 4.0, "gamma": 2.0, "adjacency": "add_remove", "max_records": 100}
+    return kng.PosteriorSample(**{**settings, **changes})
+
+
+def test_draws_follow_the_gaussian():
+    x, y, mean, precision = problem()
+    mechanism = sample()
+    draws = kng.sample(mechanism, mechanism.prepare(x, y), key=kng.research_key(0), num_draws=4000, num_chains=1)
+    whitened = (draws.theta[0] - mean) @ np.linalg.cholesky(2.0 * precision)
+    for coordinate in (*whitened.T, (whitened[:, 0] + whitened[:, 1]) / np.sqrt(2.0)):
+        assert_same_law(coordinate, stats.norm.cdf)
+    with pytest.raises(AssertionError):
+        assert_same_law(whitened[:, 0] / np.sqrt(2.0), stats.norm.cdf)
+
+
+def test_the_density_is_normalised():
+    x, y, mean, precision = problem()
+    mechanism, theta = sample(), np.array([0.2, 0.9])
+    expected = stats.multivariate_normal(mean, np.linalg.inv(2.0 * precision)).logpdf(theta)
+    np.testing.assert_allclose(mechanism.log_density(theta, mechanism.prepare(x, y)), expected, rtol=1e-10)
+
+
+def test_nuts_draws_the_same_law():
+    x, y, *_ = problem()
+    mechanism = sample()
+    data = mechanism.prepare(x, y)
+    kernel = numpyro.infer.NUTS(mechanism.numpyro_model(data))
+    chain = numpyro.infer.MCMC(kernel, num_warmup=300, num_samples=4000, thinning=4, progress_bar=False)
+    chain.run(jax.random.key(4))
+    nuts = np.asarray(chain.get_samples()["theta"])
+    exact = kng.sample(mechanism, data, key=kng.research_key(1), num_draws=4000, num_chains=1).theta[0]
+    for coordinate in range(2):
+        assert_two_samples_agree(nuts[:, coordinate], exact[:, coordinate])
+
+
+def law(x, y, regularization, gamma):
+    theta, precision = ridge(x, y, regularization)
+    return float(theta[0]), float((gamma * precision[0, 0]) ** -0.5)
+
+
+def neighbours(generator, most, adjacency):
+    """Pairs on the line: all others equal or at random, the record at a corner or anywhere."""
+    count = int(generator.integers(1, most))
+    corner = generator.choice([-1.0, 1.0], 4)
+    x = np.full((count, 1), corner[0] * generator.uniform(0.0, 1.0) ** 2)
+    y = np.full(count, corner[1])
+    if generator.random() < 0.3:
+        x, y = generator.uniform(-1.0, 1.0, (count, 1)), generator.choice([-1.0, 1.0], count)
+    with_one, with_other = (
+        (np.append(x, [[first]], axis=0), np.append(y, second)) for first, second in (corner[:2] * [1, -1], corner[2:])
+    )
+    return (with_one, (x, y)) if adjacency == "add_remove" else (with_one, with_other)
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
+@pytest.mark.parametrize(("regularization", "gamma"), [(2.0, 0.1), (20.0, 1.0), (0.5, 0.02)])
+def test_no_neighbours_betray_more_than_is_said(adjacency, regularization, gamma):
+    mechanism = kng.PosteriorSample(LINE, regularization, gamma, adjacency, max_records=12)
+    generator, ratios = np.random.default_rng(5), []
+    claims = {epsilon: mechanism.delta_at(epsilon) for epsilon in (0.1, 0.6)}
+    removal = kng.PosteriorSample(LINE, regularization, gamma, "add_remove", max_records=12)
+    alone, unreduced = {epsilon: removal.delta_at(epsilon) for epsilon in claims}, []
+    for _ in range(300):
+        first, second = (law(*data, regularization, gamma) for data in neighbours(generator, 12, adjacency))
+        for epsilon, claim in claims.items():
+            worst = max(hockey_stick(first, second, epsilon), hockey_stick(second, first, epsilon))
+            ratios.append(worst / claim)
+            unreduced.append(worst / alone[epsilon])
+    assert max(ratios) <= 1.0 + 1e-6
+    # A removal and an addition together are no tight bound of an exchange, but it betrays more than either.
+    if adjacency == "add_remove" or regularization == 20.0:
+        assert max(unreduced) > (0.95 if adjacency == "add_remove" else 1.5)
+
+
+@pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
+def test_calibration_goes_both_ways(adjacency):
+    mechanism = kng.PosteriorSample.calibrated(PLANE, 200.0, 1.0, 1e-5, adjacency, 1000)
+    np.testing.assert_allclose(mechanism.delta_at(1.0), 1e-5, rtol=1e-5)
+    assert mechanism.delta_at(1.0) <= 1e-5 * (1.0 + 1e-9)
+    np.testing.assert_allclose(mechanism.epsilon_at(1e-5), 1.0, rtol=1e-6)
+    assert mechanism.guarantee.delta == 1e-5
+    bolder = eqx.tree_at(lambda part: part.gamma, mechanism, 4.0 * mechanism.gamma)
+    assert bolder.delta_at(1.0) > 100.0 * 1e-5
+
+
+def test_epsilon_grows_with_gamma_and_the_number_of_records_and_falls_with_the_ridge():
+    epsilon = float(sample().epsilon)
+    assert float(sample(gamma=4.0).epsilon) > epsilon
+    assert float(sample(max_records=200).epsilon) > epsilon
+    assert float(sample(regularization=8.0).epsilon) < epsilon
+    assert float(sample(delta=1e-9).epsilon) > epsilon
+
+
+def test_a_release_says_what_was_proved():
+    x, y, *_ = problem()
+    mechanism = sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0)))
+    release = kng.release(mechanism, x, y)
+    assert release.value.shape == (2,)
+    assert kng.Release.from_json(release.to_json()) == release
+    np.testing.assert_allclose(release.certificate.epsilon, float(sample().epsilon), rtol=1e-9)
+    assert release.certificate.delta == 1e-6
+    assert "leverage" in release.certificate.explain()
+
+
+@pytest.mark.parametrize(
+    ("changes", "advice"),
+    [
+        ({"regularization": 0.0}, "regularization must be positive"),
+        ({"gamma": -1.0}, "gamma must be positive"),
+        ({"gamma": None}, "gamma is missing"),
+        ({"max_records": None}, "max_records is missing"),
+        ({"delta": 0.0}, "delta must be positive"),
+        ({"delta": 1.0}, "strictly between 0 and 1"),
+        ({"bounds": kng.Bounds(x=([-1.0], [1.0]))}, "public bounds of the response"),
+        ({"adjacency": None}, "adjacency must be named"),
+    ],
+    ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
+)
+def test_what_is_refused(changes, advice):
+    with pytest.raises(ValueError, match=advice):
+        sample(**changes)
+
+
+def test_more_records_than_promised_are_refused():
+    with pytest.raises(ValueError, match="public promise"):
+        sample(max_records=10).prepare(np.zeros((11, 1)), np.zeros(11))
+
+
+def test_open_dimensions_want_to_be_told():
+    mechanism = sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0)))
+    with pytest.raises(ValueError, match="pass dimension"):
+        mechanism.epsilon_at(1e-6)
+    assert mechanism.epsilon_at(1e-6, dimension=3) > mechanism.epsilon_at(1e-6, dimension=2)
+
+
+def test_a_ridge_that_is_too_small_has_no_gamma():
+    with pytest.raises(ValueError, match="larger regularization"):
+        kng.PosteriorSample.calibrated(PLANE, 1.0, 0.5, 1e-8, "add_remove", 100)
