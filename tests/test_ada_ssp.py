@@ -93,11 +93,12 @@ def by_hand(mechanism, summary, num_draws, seed):
     return thetas
 
 
-@pytest.mark.parametrize("num_records", [20, 400])
-def test_its_draws_are_those_by_hand(num_records):
-    random = np.random.default_rng(1)
-    mechanism = kng.AdaSSP(BOUNDS[2], 2.0, 1e-3, "replace", shares=(0.2, 0.3, 0.5))
-    data = mechanism.prepare(random.uniform(-1.0, 2.0, (num_records, 1)), random.uniform(-1.0, 1.0, num_records))
+@pytest.mark.parametrize(("num_records", "shares"), [(20, (0.2, 0.3, 0.5)), (4000, (0.3, 0.65, 0.05))])
+def test_its_draws_are_those_by_hand(num_records, shares):
+    """Once where the ridge rules, and once where most of the noise of θ is that of the matrix."""
+    x = np.random.default_rng(1).uniform(-1.0, 2.0, num_records)
+    mechanism = kng.AdaSSP(BOUNDS[2], 2.0, 1e-3, "replace", shares=shares)
+    data = mechanism.prepare(x[:, None], 0.5 * x)
     ours = kng.sample(mechanism, data, key=kng.research_key(0), num_draws=4000, num_chains=1).theta[0]
     theirs = by_hand(mechanism, data, 4000, 2)
     for direction in ([1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]):
