@@ -6,7 +6,8 @@ import pytest
 from scipy import integrate, stats
 
 import kngjax as kng
-from tests.goodness_of_fit import assert_two_samples_agree
+from kngjax.mechanisms.ada_ssp import symmetric_noise
+from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
 
 ADJACENCIES = ["add_remove", "replace"]
 BOUNDS = {
@@ -72,6 +73,22 @@ def test_the_noise_is_less_than_by_the_constants_of_the_paper(epsilon, ratio):
     mechanism = kng.AdaSSP(BOUNDS[2], epsilon, 1e-6, "add_remove")
     changes, deviations = np.asarray(mechanism.changes(2)), np.asarray(mechanism.deviations(2))
     np.testing.assert_allclose(np.sqrt(np.log(6e6)) / (epsilon / 3.0) * changes / deviations, ratio, atol=6e-4)
+
+
+def test_the_matrix_noise_is_isotropic_in_the_frobenius_inner_product():
+    """Coordinates in any orthonormal basis of the symmetric matrices are independent N(0, 1)."""
+    noise, basis = np.asarray(symmetric_noise(jax.random.key(0), 20_000, 3)), []
+    np.testing.assert_array_equal(noise, np.swapaxes(noise, 1, 2))
+    for i in range(3):
+        for j in range(i + 1):
+            unit = np.zeros((3, 3))
+            unit[i, j] = unit[j, i] = 1.0
+            basis.append(unit / np.linalg.norm(unit))
+    turned = stats.ortho_group.rvs(6, random_state=1) @ np.array(basis).reshape(6, 9)
+    for coordinates in (noise.reshape(-1, 9) @ np.array(basis).reshape(6, 9).T, noise.reshape(-1, 9) @ turned.T):
+        for coordinate in coordinates.T:
+            assert_same_law(coordinate, stats.norm.cdf)
+        assert np.abs(np.corrcoef(coordinates.T) - np.eye(6)).max() < 0.04
 
 
 def by_hand(mechanism, summary, num_draws, seed):

@@ -133,8 +133,7 @@ class AdaSSP(AbstractDirectMechanism):
         on_least, on_moment, on_matrix = self.deviations(d)
         least = jnp.linalg.eigvalsh(jnp.asarray(data.gram))[0] + on_least * jax.random.normal(keys[0], (num_draws,))
         moment = jnp.asarray(data.moment)[:, None] + on_moment * jax.random.normal(keys[1], (d, num_draws))
-        normals = jax.random.normal(keys[2], (num_draws, d, d))
-        noise = 0.5 * on_matrix * (normals + jnp.swapaxes(normals, 1, 2))
+        noise = on_matrix * symmetric_noise(keys[2], num_draws, d)
         floor = on_matrix * (math.sqrt(2.0 * d) + math.sqrt(-2.0 * math.log(_RISK)))
         ridge = jnp.maximum(2.0 * floor - jnp.maximum(least - _QUANTILE * on_least, 0.0), 0.0)
 
@@ -144,3 +143,12 @@ class AdaSSP(AbstractDirectMechanism):
 
         thetas = jax.vmap(solved, (0, 1, 0))(jnp.asarray(data.gram)[None] + noise, moment, ridge)
         return thetas, jnp.all(jnp.isfinite(thetas))
+
+
+def symmetric_noise(key: PRNGKeyArray, num_draws: int, dimension: int) -> Float[Array, "draws dimension dimension"]:
+    """Standard normal in the space of symmetric matrices: of deviation 1 on the diagonal and 1/√2 off it.
+
+    With an orthonormal basis of the Frobenius inner product its coordinates are independent N(0, 1).
+    """
+    normals = jax.random.normal(key, (num_draws, dimension, dimension))
+    return 0.5 * (normals + jnp.swapaxes(normals, 1, 2))
