@@ -85,7 +85,7 @@ def per_instance_privacy(
     promised = mechanism.max_records is None or len(records.y) < float(mechanism.max_records)
     if worst_case is not None and promised and mechanism.adjacency is Adjacency.ADD_REMOVE:
         # The guarantee covers whoever might join.
-        for_all = dataclasses.replace(for_all, bound=max(for_all.attained, min(for_all.bound, worst_case)))
+        for_all = dataclasses.replace(for_all, bound=min(for_all.bound, worst_case))
     change = "each person added to the data" if targets is not None else "each person removed from the data"
     if mechanism.adjacency is Adjacency.REPLACE:
         change += " (and not exchanged for another)"
@@ -163,7 +163,7 @@ def _ridge_for_all(
         bound = everyone.posterior_bound(bounds, found, gamma, tried, log_delta, complete)
     elif metric == "identity":
         bound = everyone.shift_bound(bounds, found, gamma, tried, log_delta, complete)
-    return everyone.ForAll(attained, max(bound, attained), how)
+    return everyone.ForAll(attained, bound, how)
 
 
 def _smooth_for_all(
@@ -182,6 +182,6 @@ def _smooth_for_all(
     moved = leave_one_out.moves(loss, records, ridge_term, theta, tried, method)
     shift = np.sqrt(gamma) * float(np.max(np.linalg.norm(moved.move, axis=1)))
     most = everyone.smooth_shift_bound(mechanism.bounds, loss, theta, ridge_term, gamma)
-    pair = ShiftPair(np.array([shift, max(most, shift)]))
+    pair = ShiftPair(np.array([shift, most]))
     attained, bound = by_chunks(everyone.epsilons, pair, np.float64(log_delta))
     return everyone.ForAll(float(attained), float(bound), how)
