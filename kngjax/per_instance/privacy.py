@@ -47,7 +47,8 @@ def per_instance_privacy(
         the same form, clipped to the same bounds, what their addition would tell.
     - `delta`: δ, strictly between 0 and 1.
     - `method`: for losses other than the squared: "exact", by a minimiser without each person, O(n) a person; or
-        "first_order", an approximation.
+        "first_order", an approximation. Both are of minimisers to rounding; a mechanism's own search stops at a public
+        tolerance, which is not told apart here.
     - `chunk`: people in work at a time, which bounds the memory.
 
     Raises ValueError for bad data, targets of another width, singular designs, and mechanisms of which no per-instance
@@ -156,7 +157,7 @@ def _ridge_for_all(
     complete = how.startswith("all") and bounds.hull is None
     tried = ridge.influences(records.x, records.y, found, inside=False)
     pair = _ridge_pair(mechanism, tried, gamma)
-    attained = float(np.max(by_chunks(everyone.epsilons, spread_out(pair, len(records.y)), np.float64(log_delta))))
+    attained = float(np.max(epsilons_at(spread_out(pair, len(records.y)), np.exp(log_delta), CHUNK)))
     metric = "hessian" if isinstance(mechanism, PosteriorSample) else mechanism.metric
     bound = np.inf
     if metric == "hessian":
