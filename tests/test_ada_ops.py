@@ -274,4 +274,3 @@ def test_what_it_refuses(changes, error, words):
 def test_it_takes_its_own_data_alone():
     with pytest.raises(TypeError, match="prepare"):
         with_records(1).draws(Records(np.ones((3, 1)), np.ones(3)), jax.random.key(0), 1)
-

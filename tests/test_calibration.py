@@ -59,9 +59,7 @@ def renyi(order, mean, variance):
     """D_α of N(0, 1) and N(mean, variance), the larger of both directions, by quadrature."""
     first, second = stats.norm(0.0, 1.0), stats.norm(mean, np.sqrt(variance))
     line = np.linspace(-60.0, 60.0, 8_001)
-    logs = [
-        order * p.logpdf(line) + (1.0 - order) * q.logpdf(line) for p, q in ((first, second), (second, first))
-    ]
+    logs = [order * p.logpdf(line) + (1.0 - order) * q.logpdf(line) for p, q in ((first, second), (second, first))]
     return max(np.log(integrate.simpson(np.exp(log), x=line)) for log in logs) / (order - 1.0)
 
 

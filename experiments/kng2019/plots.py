@@ -102,8 +102,8 @@ def curves(rows: list[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def plot(path: pathlib.Path, rows: list[Row], title: str) -> None:
-    """log10 of the mean error over log10 n, with bars of one standard error.
+def plot(path: pathlib.Path, rows: list[Row], title: str, top: float | None = None) -> None:
+    """log10 of the mean error over log10 n, with bars of one standard error; what is above `top` is not shown.
 
     One colour a method; its curves, which differ in their constants, stand together in the rows.
     """
@@ -130,20 +130,22 @@ def plot(path: pathlib.Path, rows: list[Row], title: str) -> None:
     axes.set_xlabel("log10 n")
     axes.set_ylabel("log10 of the mean Euclidean error")
     axes.set_title(title, fontsize=10)
+    if top is not None:
+        axes.set_ylim(top=top)
     axes.grid(alpha=0.25)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="best" if top is None else "lower left")
     figure.savefig(path, dpi=150)
 
 
 def show(rows: list[Row]) -> None:
     """Print log10 of the mean errors with their standard errors, a line an n and a column a method."""
-    found = curves(rows)
+    found = {label: {point.n: point for point in points} for label, points in curves(rows).items()}
     sizes = sorted({point.n for point in rows})
     print("log10 of the mean error (standard error)")
     print("  ".join([f"{'n':>8}", *(f"{label:>24}" for label in found)]))
     for n in sizes:
-        cells = [point for points in found.values() for point in points if point.n == n]
-        texts = [f"{point.log10_mean_error:.3f} ({point.standard_error_log10:.3f})" for point in cells]
+        cells = [points.get(n) for points in found.values()]
+        texts = [f"{cell.log10_mean_error:.3f} ({cell.standard_error_log10:.3f})" if cell else "-" for cell in cells]
         print("  ".join([f"{n:>8}", *(f"{text:>24}" for text in texts)]))
     drawing = sum(point.seconds for point in rows)
     making = sum({point.n: point.seconds_of_data for point in rows}.values())

@@ -96,24 +96,22 @@ class GradientSpace(AbstractIndependenceSampler):
         from_base = jax.random.uniform(choice_key, (number,)) < self.mixture
 
         def candidate(proposed):
-            value, theta, from_base = proposed
+            value, anywhere, from_base = proposed
             solution = solve(target, proposal, value)
-            weighted = self._weighted(target, solution.point)
-            solved = weighted._replace(
-                log_weight=jnp.where(solution.found, weighted.log_weight, -jnp.inf),
-                num_evaluations=solution.num_evaluations,
-                diverging=solution.unsettled,
+            # One evaluation, of the point that is proposed: it waits for the search, so that no two of LAPACK's batched
+            # calls run at the same time (see `newton`).
+            weighted = self.weigh(target, proposal, jnp.where(from_base, anywhere, solution.point.theta))
+            return weighted._replace(
+                log_weight=jnp.where(from_base | solution.found, weighted.log_weight, -jnp.inf),
+                num_evaluations=solution.num_evaluations + 1,
+                diverging=solution.unsettled & ~from_base,
             )
-            drawn = self.weigh(target, proposal, theta)
-            return jax.tree.map(lambda drawn, solved: jnp.where(from_base, drawn, solved), drawn, solved)
 
         return jax.lax.map(candidate, (values, anywhere, from_base), batch_size=min(number, _PROPOSALS_A_BATCH))
 
     def weigh(self, target: Target, proposal: Point, theta: Vector) -> Weighted:
-        return self._weighted(target, evaluate(target, theta))
-
-    def _weighted(self, target: Target, point: Point) -> Weighted:
         assert target.norm is not None
+        point = evaluate(target, theta)
         log_base, score = target.domain.log_density(point.theta), target.rate * target.norm(point.gradient)
         log_determinant_here = log_determinant(point)
         # Where the Hessian is singular to working accuracy proposals arrive from the base measure alone.

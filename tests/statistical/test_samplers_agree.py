@@ -1,6 +1,7 @@
 """Samplers that share nothing but the density agree in dimensions where quadrature is out of reach."""
 
 import numpy as np
+import pytest
 
 import kngjax as kng
 from tests.goodness_of_fit import assert_two_samples_agree
@@ -69,6 +70,7 @@ def quantile_regression():
     return mechanism, mechanism.prepare(x, y)
 
 
+@pytest.mark.slow
 def test_line_gibbs_and_walk_agree_on_the_quantile_loss_at_five_coefficients():
     mechanism, data = quantile_regression()
     key = kng.research_key
@@ -87,3 +89,23 @@ def test_line_gibbs_and_walk_agree_on_the_quantile_loss_at_five_coefficients():
     )
     assert_same_joint_law(thinned(gibbs, 1000), thinned(walk, 1000))
     assert_same_joint_law(thinned(gibbs, 1000), thinned(ensemble, 500))
+    independence = kng.sample(
+        mechanism, data, key=key(3), sampler=kng.IndependenceMH(), num_draws=4000, num_chains=4, thinning=5
+    )
+    assert_same_joint_law(thinned(gibbs, 1000), thinned(independence, 500))
+
+
+@pytest.mark.slow
+def test_gradient_space_and_ensemble_agree_on_robust_regression_at_twelve_coefficients():
+    """n = 1500 is little more than 100d/ε, so the determinant in the weights matters."""
+    generator = np.random.default_rng(3)
+    x = generator.uniform(-1.0, 1.0, (1500, 11))
+    y = x.sum(axis=1) + generator.standard_normal(1500)
+    bounds, domain = kng.Bounds(x=(-1.0, 1.0)), kng.L1Ball(20.0)
+    mechanism = kng.KNG(kng.PseudoHuberLoss(0.3), bounds, domain, epsilon=1.0, adjacency="replace")
+    data, key = mechanism.prepare(x, y), kng.research_key
+    exact = kng.sample(mechanism, data, key=key(0), sampler=kng.GradientSpace(), num_draws=1500, num_chains=4)
+    walk = kng.sample(
+        mechanism, data, key=key(1), sampler=kng.EnsembleWalk(), num_draws=2000, num_chains=4, thinning=50
+    )
+    assert_same_joint_law(thinned(exact, 1000), thinned(walk, 1000))
