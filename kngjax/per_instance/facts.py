@@ -34,7 +34,7 @@ def log_odds_bound(epsilon: Any, delta: Any, probability: Any) -> np.ndarray:
         direct = np.logaddexp(epsilon, np.log(np.maximum(delta, 1e-323)) - np.log(p))
     direct = np.where(delta > 0, direct, epsilon)
     complement = np.log(-np.expm1(-epsilon) + np.exp(-epsilon) * (delta + p)) - np.log(p)
-    return np.maximum(np.minimum(np.minimum(direct, complement), -np.log(p)), 0.0)
+    return np.asarray(np.maximum(np.minimum(np.minimum(direct, complement), -np.log(p)), 0.0))
 
 
 def simple_composition(epsilons: Any, deltas: Any) -> PersonGuarantee:
@@ -43,7 +43,7 @@ def simple_composition(epsilons: Any, deltas: Any) -> PersonGuarantee:
     A later mechanism may depend on earlier outcomes; then ε_k must hold for every outcome of them, for these very data.
     """
     epsilon, delta = _pair(epsilons, deltas)
-    return PersonGuarantee(np.sum(epsilon, axis=0), np.minimum(np.sum(delta, axis=0), 1.0))
+    return _guarantee(np.sum(epsilon, axis=0), np.sum(delta, axis=0))
 
 
 def advanced_composition(epsilons: Any, deltas: Any, slack: float) -> PersonGuarantee:
@@ -65,7 +65,7 @@ def advanced_composition(epsilons: Any, deltas: Any, slack: float) -> PersonGuar
     kept = np.sum(np.log1p(-np.minimum(delta, 1.0 - 1e-16)), axis=0)
     better = advanced < simple
     total = -np.expm1(kept + np.where(better, np.log1p(-slack), 0.0))
-    return PersonGuarantee(np.where(better, advanced, simple), total)
+    return _guarantee(np.where(better, advanced, simple), total)
 
 
 def group_privacy(epsilons: Any, deltas: Any) -> PersonGuarantee:
@@ -82,7 +82,7 @@ def group_privacy(epsilons: Any, deltas: Any) -> PersonGuarantee:
     after = np.sum(epsilon, axis=0) - before - epsilon
     with np.errstate(over="ignore"):
         sums = [np.sum(delta * np.exp(others), axis=0) for others in (before, after)]
-    return PersonGuarantee(np.sum(epsilon, axis=0), np.minimum(np.maximum(*sums), 1.0))
+    return _guarantee(np.sum(epsilon, axis=0), np.maximum(*sums))
 
 
 def moments(epsilon: Any, orders: Any, weights: Any | None = None) -> np.ndarray:
@@ -102,7 +102,7 @@ def total_variation_bound(epsilon: Any, delta: Any) -> np.ndarray:
     So the mean of any function with values in [0, 1] changes by at most that when the person comes or goes.
     """
     epsilon, delta = _pair(epsilon, delta)
-    return delta + (1.0 - delta) * np.tanh(0.5 * epsilon)
+    return np.asarray(delta + (1.0 - delta) * np.tanh(0.5 * epsilon))
 
 
 def generalization_bound(epsilon: Any, delta: Any, weights: Any | None = None) -> float:
@@ -146,6 +146,10 @@ def mean_generalization_bound(mean: float, delta: float, target_mean: float | No
     """
     target_mean = mean if target_mean is None else target_mean
     return float(total_variation_bound(mean, delta) + total_variation_bound(target_mean, delta))
+
+
+def _guarantee(epsilon: Any, delta: Any) -> PersonGuarantee:
+    return PersonGuarantee(np.asarray(epsilon), np.asarray(np.minimum(delta, 1.0)))
 
 
 def _pair(epsilon: Any, delta: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -1,21 +1,21 @@
 """Figures of per-instance privacy for the owner's eyes, made without pyplot; matplotlib is optional."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from kngjax.per_instance.report import PerInstanceReport
-
 OWNER_BANNER = "OWNER ONLY: not private, do not publish"
 
 
-def boxes(reports: "dict[str, PerInstanceReport]") -> "Figure":
+def boxes(reports: dict[str, Any]) -> "Figure":
     """Box plots of ε over people, one a report, on a logarithmic axis, with what anybody would have and what DP says.
 
     A dashed line is ε of the mechanism's guarantee, a dotted one the largest ε found of anybody within the bounds.
+
+    **Arguments:** `reports`: `PerInstanceReport`s by the names that the axis shows.
     """
     figure = _figure()
     axes = figure.subplots()
@@ -38,8 +38,11 @@ def boxes(reports: "dict[str, PerInstanceReport]") -> "Figure":
     return figure
 
 
-def influence(report: "PerInstanceReport", worst: int = 10) -> "Figure":
-    """ε of each person against leverage and against |residual|, the `worst` most exposed in red."""
+def influence(report: Any, worst: int = 10) -> "Figure":
+    """ε of each person against leverage and against |residual|, the `worst` most exposed in red.
+
+    **Arguments:** `report`: a `PerInstanceReport`.
+    """
     figure = _figure()
     exposed = report.worst(worst)
     for axes, values, name in zip(
@@ -59,7 +62,7 @@ def influence(report: "PerInstanceReport", worst: int = 10) -> "Figure":
     return figure
 
 
-def _deltas(reports: "dict[str, PerInstanceReport]") -> str:
+def _deltas(reports: dict[str, Any]) -> str:
     return ", ".join(f"{delta:g}" for delta in sorted({report.delta for report in reports.values()}))
 
 
