@@ -1,4 +1,4 @@
-"""How much noise a budget (ε, δ) asks for: the inverses of the profiles of `kngjax.profiles`, rounded outward.
+"""How much noise a budget (ε, δ) asks for where a draw has several stages: Rényi divergences of one public order.
 
 The functions run under jit and vmap, since some budgets are spent inside of a draw; they want float64.
 """
@@ -10,27 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.profiles import gaussian_log_delta, posterior_sample_renyi
+from kngjax.profiles import posterior_sample_renyi
 
 # Of α - 1: any order is valid, and between two of these none is better by more than a part in 10⁴.
 _ORDERS = np.logspace(-4.0, 8.0, 2401)
-_HALVINGS = 80
 _ROUNDING = 1e-10
-
-
-@jax.jit
-def largest_shift(epsilon: Any, delta: Any) -> Float[Array, "..."]:
-    """The largest s for which N(0, I) against N(m, I) with |m| = s is (ε, δ)-indistinguishable; elementwise."""
-    epsilon, delta = jnp.broadcast_arrays(jnp.asarray(epsilon), jnp.asarray(delta))
-
-    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        middle = jnp.sqrt(ends[0] * ends[1])
-        fits = gaussian_log_delta(epsilon, middle) <= jnp.log(delta)
-        return jnp.where(fits, middle, ends[0]), jnp.where(fits, ends[1], middle)
-
-    # δ(ε) < s for every s; and far beyond s = √(2ε), where it is nearly ½, it is 1.
-    lower, _ = jax.lax.fori_loop(0, _HALVINGS, halve, (delta, jnp.sqrt(2.0 * epsilon) + 1e3))
-    return lower * (1.0 - _ROUNDING)
 
 
 @jax.jit

@@ -95,18 +95,23 @@ def test_every_step_of_the_proof_by_brute_force(dimension):
 
 @pytest.mark.parametrize("larger_was_run", [False, True])
 def test_the_bounds_fail_as_seldom_as_they_may(larger_was_run):
-    """λ̃ ≤ λ_min(D) and L ≥ Y + X‖θ̂_D‖ of the smaller data set, whichever was run; at δ₁ = 0.2 where it is worst."""
+    """λ̃ ≤ λ_min(D) and L ≥ Y + X‖θ̂_D‖ of the smaller data set, whichever was run; δ₁ = 0.2, attained where it is worst.
+
+    That is where the larger one was run, whose record raises λ_min by X² and lowers ‖θ̂‖ by as much as a record can.
+    """
     mechanism, num_draws = with_records(1, delta=0.5, failure_share=0.4), 40_000
-    x, y = np.full((3000, 1), 2.0), np.zeros(3000)
-    run = (np.vstack([x, [[2.0]]]), np.append(y, 1.0)) if larger_was_run else (x, y)
+    x, y = np.full((3000, 1), 2.0), np.ones(3000)
+    run = (np.vstack([x, [[2.0]]]), np.append(y, -1.0)) if larger_was_run else (x, y)
     normals = np.random.default_rng(7).normal(size=(2, num_draws))
     tuned = jax.tree.map(np.asarray, mechanism.tuning(*moments_of(*run), normals))
     too_large = np.sum(tuned.curvature > 12_000.0 + tuned.ridge)
-    too_small = np.sum(tuned.bound < 1.0)
+    too_small = np.sum(tuned.bound < 1.0 + 2.0 * 6000.0 / (12_000.0 + tuned.ridge))
     for failures in (too_large, too_small):
         assert stats.binom.sf(failures - 1, num_draws, 0.2) > 1e-6
-    if larger_was_run:
-        assert stats.binom.cdf(too_large, num_draws, 0.2) > 1e-6
+        if larger_was_run:
+            assert stats.binom.cdf(failures, num_draws, 0.199) > 1e-6
+        else:
+            assert failures < 0.15 * num_draws
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])

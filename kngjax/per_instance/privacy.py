@@ -47,7 +47,8 @@ def per_instance_privacy(
         the same form, clipped to the same bounds, what their addition would tell.
     - `delta`: δ, strictly between 0 and 1.
     - `method`: for losses other than the squared: "exact", by a minimiser without each person, O(n) a person; or
-        "first_order", an approximation.
+        "first_order", an approximation. Both are of minimisers to rounding; a mechanism's own search stops at a public
+        tolerance, which is not told apart here.
     - `chunk`: people in work at a time, which bounds the memory.
 
     Raises ValueError for bad data, targets of another width, singular designs, and mechanisms of which no per-instance
@@ -85,7 +86,7 @@ def per_instance_privacy(
     promised = mechanism.max_records is None or len(records.y) < float(mechanism.max_records)
     if worst_case is not None and promised and mechanism.adjacency is Adjacency.ADD_REMOVE:
         # The guarantee covers whoever might join.
-        for_all = dataclasses.replace(for_all, bound=max(for_all.attained, min(for_all.bound, worst_case)))
+        for_all = dataclasses.replace(for_all, bound=min(for_all.bound, worst_case))
     change = "each person added to the data" if targets is not None else "each person removed from the data"
     if mechanism.adjacency is Adjacency.REPLACE:
         change += " (and not exchanged for another)"
@@ -156,14 +157,14 @@ def _ridge_for_all(
     complete = how.startswith("all") and bounds.hull is None
     tried = ridge.influences(records.x, records.y, found, inside=False)
     pair = _ridge_pair(mechanism, tried, gamma)
-    attained = float(np.max(by_chunks(everyone.epsilons, spread_out(pair, len(records.y)), np.float64(log_delta))))
+    attained = float(np.max(epsilons_at(spread_out(pair, len(records.y)), np.exp(log_delta), CHUNK)))
     metric = "hessian" if isinstance(mechanism, PosteriorSample) else mechanism.metric
     bound = np.inf
     if metric == "hessian":
         bound = everyone.posterior_bound(bounds, found, gamma, tried, log_delta, complete)
     elif metric == "identity":
         bound = everyone.shift_bound(bounds, found, gamma, tried, log_delta, complete)
-    return everyone.ForAll(attained, max(bound, attained), how)
+    return everyone.ForAll(attained, bound, how)
 
 
 def _smooth_for_all(
@@ -182,6 +183,6 @@ def _smooth_for_all(
     moved = leave_one_out.moves(loss, records, ridge_term, theta, tried, method)
     shift = np.sqrt(gamma) * float(np.max(np.linalg.norm(moved.move, axis=1)))
     most = everyone.smooth_shift_bound(mechanism.bounds, loss, theta, ridge_term, gamma)
-    pair = ShiftPair(np.array([shift, max(most, shift)]))
+    pair = ShiftPair(np.array([shift, most]))
     attained, bound = by_chunks(everyone.epsilons, pair, np.float64(log_delta))
     return everyone.ForAll(float(attained), float(bound), how)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import jax
@@ -125,7 +125,7 @@ class PerInstanceReport:
         number = np.asarray(epsilon, dtype=np.float64)
         if number.ndim or not 0.0 <= float(number) < np.inf:
             raise ValueError("epsilon must be one number, at least 0 and finite")
-        return by_chunks(_log_deltas, self.pair, number, self.chunk)
+        return _each(_log_deltas, self.pair, number, self.chunk)
 
     def epsilon_at(self, delta: Any) -> Float[np.ndarray, " people"]:
         """ε of each person at another δ, shape (n,); raises ValueError unless 0 < δ < 1."""
@@ -139,7 +139,7 @@ class PerInstanceReport:
         orders = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
         if orders.ndim != 1 or not np.all((orders > 1.0) & (orders < np.inf)):
             raise ValueError("alphas must be finite numbers above 1: one, or a list of them")
-        return np.stack([by_chunks(_renyis, self.pair, order, self.chunk) for order in orders], axis=1)
+        return np.stack([_each(_renyis, self.pair, order, self.chunk) for order in orders], axis=1)
 
     def summary(
         self, levels: Sequence[Any] = DEFAULT_LEVELS, orders: Sequence[Any] = DEFAULT_ORDERS
@@ -182,7 +182,11 @@ def spread_out(pair: AbstractPair, size: int) -> AbstractPair:
 
 def epsilons_at(pair: AbstractPair, delta: Any, chunk: int) -> np.ndarray:
     """ε of each person at δ."""
-    return by_chunks(epsilons, pair, np.log(checked_delta(delta)), chunk)
+    return _each(epsilons, pair, np.log(checked_delta(delta)), chunk)
+
+
+def _each(function: Callable[..., jax.Array], pair: AbstractPair, argument: Any, chunk: int) -> np.ndarray:
+    return by_chunks(function, pair, argument, min(chunk, pair.largest_chunk))
 
 
 def _log_deltas(pair: AbstractPair, epsilon: jax.Array) -> jax.Array:

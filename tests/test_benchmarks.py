@@ -1,0 +1,16 @@
+"""What is timed agrees with what it is timed against."""
+
+import numpy as np
+
+from benchmarks import per_instance
+from kngjax.per_instance import ridge
+
+
+def test_three_ways_to_the_same_epsilons():
+    random = np.random.default_rng(0)
+    x, y = random.uniform(-1.0, 1.0, (200, 3)), random.uniform(-1.0, 1.0, 200)
+    design = ridge.design(x.T @ x, x.T @ y, 1.0)
+    found = per_instance.by_kngjax(x, y, design)
+    np.testing.assert_allclose(found, per_instance.by_scipy(x, y, design.theta, design.factor), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found, per_instance.by_loop(x, y, design.theta, design.factor), rtol=1e-6, atol=1e-9)
+    assert np.min(found) > 0.0
