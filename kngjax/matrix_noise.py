@@ -11,10 +11,15 @@ from jaxtyping import Array, Float, PRNGKeyArray
 _HALVINGS = 100
 
 
-def symmetric_gaussian(key: PRNGKeyArray, dimension: int, deviation: Any) -> Float[Array, "dimension dimension"]:
-    """E with density ∝ exp(-‖E‖_F²/(2σ²)) over symmetric matrices: deviation σ on the diagonal, σ/√2 off it."""
-    normals = jax.random.normal(key, (dimension, dimension))
-    return 0.5 * jnp.asarray(deviation) * (normals + normals.T)
+def symmetric_gaussian(
+    key: PRNGKeyArray, dimension: int, deviation: Any, shape: tuple[int, ...] = ()
+) -> Float[Array, "*shape dimension dimension"]:
+    """E with density ∝ exp(-‖E‖_F²/(2σ²)) over symmetric matrices: deviation σ on the diagonal, σ/√2 off it.
+
+    With an orthonormal basis of the Frobenius inner product its coordinates are independent N(0, σ²).
+    """
+    normals = jax.random.normal(key, (*shape, dimension, dimension))
+    return 0.5 * jnp.asarray(deviation) * (normals + jnp.swapaxes(normals, -1, -2))
 
 
 def triangle_laplace(key: PRNGKeyArray, dimension: int, scale: Any) -> Float[Array, "dimension dimension"]:

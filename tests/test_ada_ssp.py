@@ -6,7 +6,7 @@ import pytest
 from scipy import integrate, stats
 
 import kngjax as kng
-from kngjax.mechanisms.ada_ssp import symmetric_noise
+from kngjax.matrix_noise import symmetric_gaussian
 from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
 
 ADJACENCIES = ["add_remove", "replace"]
@@ -77,7 +77,7 @@ def test_the_noise_is_less_than_by_the_constants_of_the_paper(epsilon, ratio):
 
 def test_the_matrix_noise_is_isotropic_in_the_frobenius_inner_product():
     """Coordinates in any orthonormal basis of the symmetric matrices are independent N(0, 1)."""
-    noise, basis = np.asarray(symmetric_noise(jax.random.key(0), 20_000, 3)), []
+    noise, basis = np.asarray(symmetric_gaussian(jax.random.key(0), 3, 1.0, (20_000,))), []
     np.testing.assert_array_equal(noise, np.swapaxes(noise, 1, 2))
     for i in range(3):
         for j in range(i + 1):

@@ -16,6 +16,7 @@ from kngjax._arrays import Scalar, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.data import Bounds, Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
+from kngjax.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, checked_epsilon, required
 from kngjax.profiles import gaussian_shift_at
 
@@ -133,7 +134,7 @@ class AdaSSP(AbstractDirectMechanism):
         on_least, on_moment, on_matrix = self.deviations(d)
         least = jnp.linalg.eigvalsh(jnp.asarray(data.gram))[0] + on_least * jax.random.normal(keys[0], (num_draws,))
         moment = jnp.asarray(data.moment)[:, None] + on_moment * jax.random.normal(keys[1], (d, num_draws))
-        noise = on_matrix * symmetric_noise(keys[2], num_draws, d)
+        noise = symmetric_gaussian(keys[2], d, on_matrix, (num_draws,))
         floor = on_matrix * (math.sqrt(2.0 * d) + math.sqrt(-2.0 * math.log(_RISK)))
         ridge = jnp.maximum(2.0 * floor - jnp.maximum(least - _QUANTILE * on_least, 0.0), 0.0)
 
@@ -143,12 +144,3 @@ class AdaSSP(AbstractDirectMechanism):
 
         thetas = jax.vmap(solved, (0, 1, 0))(jnp.asarray(data.gram)[None] + noise, moment, ridge)
         return thetas, jnp.all(jnp.isfinite(thetas))
-
-
-def symmetric_noise(key: PRNGKeyArray, num_draws: int, dimension: int) -> Float[Array, "draws dimension dimension"]:
-    """Standard normal in the space of symmetric matrices: of deviation 1 on the diagonal and 1/√2 off it.
-
-    With an orthonormal basis of the Frobenius inner product its coordinates are independent N(0, 1).
-    """
-    normals = jax.random.normal(key, (num_draws, dimension, dimension))
-    return 0.5 * (normals + jnp.swapaxes(normals, 1, 2))
