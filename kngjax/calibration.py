@@ -26,7 +26,8 @@ def renyi_budget(epsilon: Any, delta: Any) -> tuple[Array, Array]:
 
     **Arguments:** `epsilon`, `delta`: scalars.
     """
-    excess = jnp.asarray(_ORDERS)
+    # Of this call's own precision: JAX keeps constants that it has seen, in the precision of their first use.
+    excess = jnp.asarray(_ORDERS, dtype=jnp.result_type(float))
     order = 1.0 + excess
     tail = jnp.log(jnp.asarray(delta)) + jnp.log(excess) + order * jnp.log1p(1.0 / excess)
     divergence = epsilon + tail / excess

@@ -72,7 +72,7 @@ def ridge_changes(
     q, 1 + λp + f by one of at most q² the other way. Below the grid the value increases with √p.
     """
     x, ridge = feature_radius(bounds, dimension), jnp.asarray(regularization)
-    n, y = jnp.asarray(num_others), response_radius(bounds)
+    n, y = jnp.maximum(jnp.asarray(num_others), 1e-9), response_radius(bounds)
     span = jnp.log(1e3) + jnp.maximum(jnp.log(jnp.square(x) / ridge), 0.0)
     step = span / (resolution - 1)
     lengths = x / ridge * jnp.exp(-step * jnp.arange(resolution))

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erfcx, ndtr
 from jaxtyping import Array, Float
+from scipy.special import log_ndtr
 
 Profile = Callable[[Array], Array]
 
@@ -26,6 +27,7 @@ _MOST_STEPS = 100
 _TOLERANCE = 1e-10
 # Of a node's standard normal variable: beyond it lies less than 1e-32.
 _FAR = 12.0
+_LOG_BEYOND = float(log_ndtr(-_FAR)) + math.log(2.0)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
 
 
@@ -38,9 +40,11 @@ def gaussian_log_delta(epsilon: Any, shift: Any) -> Float[Array, "..."]:
     **Arguments:** `epsilon`: ε ≥ 0. `shift`: s ≥ 0, the sensitivity over the noise's standard deviation.
     """
     epsilon, shift = jnp.asarray(epsilon), jnp.asarray(shift)
-    positive = shift > 0
-    safe = jnp.where(positive, shift, 1.0)
-    return jnp.where(positive, _log_tail(epsilon / safe - 0.5 * safe, epsilon / safe + 0.5 * safe, 1.0), -jnp.inf)
+    # Written so that NaN counts as positive.
+    nothing = shift <= 0
+    safe = jnp.where(nothing, 1.0, shift)
+    found = _log_tail(epsilon / safe - 0.5 * safe, epsilon / safe + 0.5 * safe, 1.0)
+    return jnp.where(nothing, -jnp.inf, _at_worst(found))
 
 
 def posterior_sample_log_delta(epsilon: Any, leverage: Any, residual: Any, gamma: Any) -> Float[Array, "..."]:
@@ -56,13 +60,13 @@ def posterior_sample_log_delta(epsilon: Any, leverage: Any, residual: Any, gamma
     data set. `gamma`: γ > 0.
     """
     epsilon, leverage, residual, gamma = (jnp.asarray(value) for value in (epsilon, leverage, residual, gamma))
-    present = leverage > 0
+    nothing = leverage <= 0
     # The smallest leverages would be lost in squares; what they hide is below every δ of interest.
-    mu = jnp.where(present, jnp.maximum(leverage, 1e-200), 1.0)
+    mu = jnp.where(nothing, 1.0, jnp.maximum(leverage, 1e-200))
     either = jnp.maximum(
         _added_log_delta(epsilon, mu, residual, gamma), _removed_log_delta(epsilon, mu, residual, gamma)
     )
-    return jnp.where(present, either, -jnp.inf)
+    return jnp.where(nothing, -jnp.inf, _at_worst(either))
 
 
 def gaussian_renyi(alpha: Any, shift: Any) -> Float[Array, "..."]:
@@ -149,20 +153,22 @@ def objective_log_delta(
     t = |x|r/σ - κh with κ = |x||H^{-1}x| and h another N(0, 1) of correlation ρ = μ/κ with g. Given h, L is normal with
     mean c(h) and variance t²(1-ρ²), and E[(1 - e^{ε-L})_+] is known; the mean over h is taken by Gauss-Legendre rules
     between the places where c(h) = ε. The other direction has -L of the same form with r/(1+μ), κ/(1+μ), and the signs
-    of log(1+μ) and of ρ changed. Relative errors are below 1e-8.
+    of log(1+μ) and of ρ changed. What lies beyond |h| = 12 counts in full, so that δ is never below 2Φ(-12) = 4e-33;
+    above that its relative error is below 1e-8 for μ < 100, and for larger ones it may be too large by a part in 10³.
 
     **Arguments:** `length`: |x|. `spread`: |H^{-1}x|. `deviation`: σ. The others as for `posterior_sample_log_delta`.
     """
     values = (epsilon, leverage, residual, length, spread, deviation)
     epsilon, mu, residual, length, spread, deviation = jnp.broadcast_arrays(*(jnp.asarray(value) for value in values))
-    present = (mu > 0) & (length > 0)
+    present = ~((mu <= 0) | (length <= 0))
     kappa = jnp.where(present, length * spread, 1.0)
     correlation = jnp.where(present, jnp.clip(mu / kappa, 0.0, 1.0), 0.0)
     start = length * jnp.abs(residual) / deviation
     volume = jnp.log1p(mu)
     added = _mixed_log_delta(epsilon, -volume, start, kappa, -correlation)
     removed = _mixed_log_delta(epsilon, volume, start / (1.0 + mu), kappa / (1.0 + mu), correlation)
-    return jnp.where(present, jnp.maximum(added, removed), -jnp.inf)
+    found = jnp.logaddexp(jnp.maximum(added, removed), _LOG_BEYOND)
+    return jnp.where(present, _at_worst(found), -jnp.inf)
 
 
 def objective_renyi(
@@ -216,8 +222,8 @@ def _mixed_log_delta(epsilon: Array, constant: Array, start: Array, kappa: Array
     ends = jnp.sort(jnp.stack([*ends, *inner], axis=-1), axis=-1)
     half = 0.5 * jnp.diff(ends)[..., None]
     along = (1,) * (half.ndim - 1) + _NODES.shape
-    nodes = ends[..., :-1, None] + half * (1.0 + jnp.reshape(_NODES, along))
-    weights = jnp.reshape(_WEIGHTS, along)
+    nodes = ends[..., :-1, None] + half * (1.0 + jnp.reshape(jnp.asarray(_NODES, dtype=half.dtype), along))
+    weights = jnp.reshape(jnp.asarray(_WEIGHTS, dtype=half.dtype), along)
 
     def given(value: Array) -> Array:
         return value[..., None, None]
@@ -261,12 +267,18 @@ def _log_density(at: Array) -> Array:
 
 
 def _log_positive(value: Array) -> Array:
-    positive = value > 0
-    return jnp.where(positive, jnp.log(jnp.where(positive, value, 1.0)), -jnp.inf)
+    """log v, -inf for v ≤ 0, and NaN for NaN."""
+    nothing = value <= 0
+    return jnp.where(nothing, -jnp.inf, jnp.log(jnp.where(nothing, 1.0, value)))
+
+
+def _at_worst(log_delta: Array) -> Array:
+    """At most 0, and 0, which promises nothing, for what is no number: overflow may not pass for privacy."""
+    return jnp.where(jnp.isnan(log_delta), 0.0, jnp.minimum(log_delta, 0.0))
 
 
 def epsilon_at(profile: Profile, log_delta: Any, upper: Array) -> Float[Array, "..."]:
-    """The smallest ε ≥ 0 with profile(ε) ≤ log δ, rounded outward: 0 where that already meets it.
+    """The smallest ε ≥ 0 with profile(ε) ≤ log δ, rounded outward: 0 where that meets it, ∞ where none is found.
 
     The Illinois variant of regula falsi inside of a bracket, elementwise; halving where a value is not finite.
 
@@ -307,8 +319,8 @@ def epsilon_at(profile: Profile, log_delta: Any, upper: Array) -> Float[Array, "
         return new_lower, new_below, jnp.where(is_upper, trial, upper), new_above, new_side, steps + 1
 
     start = (zeros, unknown, upper, unknown, jnp.zeros_like(upper, dtype=int), 0)
-    _, below, upper, *_ = jax.lax.while_loop(unfinished, step, start)
-    return jnp.where(below <= 0, 0.0, upper)
+    _, below, upper, above, *_ = jax.lax.while_loop(unfinished, step, start)
+    return jnp.where(below <= 0, 0.0, jnp.where(above <= 0, upper, jnp.inf))
 
 
 def gaussian_shift_at(epsilon: Any, log_delta: Any) -> Float[Array, ""]:

@@ -16,9 +16,3 @@ def hockey_stick(first: tuple[float, float], second: tuple[float, float], epsilo
         return np.exp(-0.5 * ((grid - mean) / deviation) ** 2) / (deviation * np.sqrt(2.0 * np.pi))
 
     return float(np.trapezoid(np.maximum(density(first) - np.exp(epsilon) * density(second), 0.0), grid))
-
-
-def ridge(x: np.ndarray, y: np.ndarray, regularization: float) -> tuple[np.ndarray, np.ndarray]:
-    """θ̂ and H of a ridge regression, by NumPy."""
-    precision = x.T @ x + regularization * np.eye(x.shape[1])
-    return np.linalg.solve(precision, x.T @ y), precision

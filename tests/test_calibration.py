@@ -84,3 +84,13 @@ def test_where_the_covariance_alone_spends_more_there_is_no_gamma():
     assert float(posterior_sample_gamma(11.0, 1.0, 0.2, 1.0)) == 0.0
     assert float(posterior_sample_gamma(11.0, 1e-6, 0.05, 1.0)) == 0.0
     assert float(posterior_sample_gamma(11.0, 1.0, 0.05, 1.0)) > 0.0
+
+
+def test_what_was_computed_before_in_float32_changes_nothing():
+    """A program that was traced in single precision must not leave its constants to one in double."""
+    with jax.enable_x64(False):
+        jax.jit(renyi_budget)(1.0, 1e-6)
+    order, divergence = renyi_budget(1.0, 1e-6)
+    assert order.dtype == divergence.dtype == jnp.float64
+    excess = np.logspace(-4.0, 8.0, 2401)
+    assert float(np.min(np.abs(excess / (float(order) - 1.0) - 1.0))) < 1e-12

@@ -5,8 +5,9 @@ import pytest
 from scipy import optimize, stats
 
 import kngjax as kng
-from tests.gaussian_laws import hockey_stick, ridge
+from tests.gaussian_laws import hockey_stick
 from tests.goodness_of_fit import assert_same_law
+from tests.perturbed_ridge import ridge
 from tests.test_posterior_sample import LINE, PLANE, neighbours
 
 METRICS = ("identity", "hessian", "hessian_squared")

@@ -8,8 +8,9 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from tests.gaussian_laws import hockey_stick, ridge
+from tests.gaussian_laws import hockey_stick
 from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
+from tests.perturbed_ridge import ridge
 
 LINE = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0), intercept=False)
 PLANE = kng.Bounds(x=([-1.0], [1.0]), y=(-2.0, 2.0))
@@ -162,3 +163,31 @@ def test_open_dimensions_want_to_be_told():
 def test_a_ridge_that_is_too_small_has_no_gamma():
     with pytest.raises(ValueError, match="larger regularization"):
         kng.PosteriorSample.calibrated(PLANE, 1.0, 0.5, 1e-8, "add_remove", 100)
+
+
+@pytest.mark.parametrize("count", [0.5, 2.5, 0])
+def test_max_records_is_a_whole_number(count):
+    with pytest.raises(ValueError, match="max_records must be"):
+        sample(max_records=count)
+
+
+def test_an_epsilon_that_promises_nothing_is_refused():
+    mechanism = sample(gamma=1e6)
+    with pytest.raises(ValueError, match="promises nothing"):
+        kng.release(mechanism, np.zeros((5, 1)), np.zeros(5))
+    assert sample(gamma=1e6, allow_large_epsilon=True).guarantee.epsilon > 100.0
+    with pytest.raises(ValueError, match="promises nothing"):
+        _ = sample(bounds=kng.Bounds(x=([-1.0], [1.0]), y=(-1e160, 1e160))).guarantee
+
+
+def test_data_of_another_mechanism_with_too_many_records_draw_nothing():
+    x, y, *_ = problem()
+    data = sample().prepare(x, y)
+    with pytest.raises(RuntimeError, match="public promise"):
+        kng.sample(sample(max_records=10), data, key=kng.research_key(0), num_draws=1, num_chains=1)
+
+
+@pytest.mark.parametrize("epsilon", [-1.0, np.nan, np.inf])
+def test_delta_is_asked_for_at_an_epsilon(epsilon):
+    with pytest.raises(ValueError, match="epsilon must be one number"):
+        sample().delta_at(epsilon)

@@ -204,3 +204,20 @@ def test_far_tails_keep_their_digits():
     np.testing.assert_allclose(value, -0.5 * (100.0 - 0.05) ** 2, rtol=5e-3)
     close = float(profiles.posterior_sample_log_delta(10.0, 1e-10, 1e4, 1e0))
     np.testing.assert_allclose(close, float(profiles.gaussian_log_delta(10.0, 1e-5 * 1e4)), rtol=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_what_overflows_is_no_privacy(wrong):
+    """log δ = 0 promises nothing; -inf would promise everything."""
+    assert float(profiles.gaussian_log_delta(1.0, wrong)) == 0.0
+    for arguments in ((wrong, 1.0, 1.0), (0.1, wrong, 1.0), (0.1, 1.0, wrong)):
+        assert float(profiles.posterior_sample_log_delta(1.0, *arguments)) == 0.0
+    for place in range(4):
+        arguments = [0.1, 1.0, 1.0, 0.2]
+        arguments[place] = np.nan
+        assert float(profiles.objective_log_delta(1.0, *arguments, 1.0)) == 0.0
+
+
+def test_an_epsilon_that_is_not_found_is_infinite():
+    assert float(profiles.epsilon_at(lambda epsilon: 0.0 * epsilon - 1.0, jnp.asarray(-2.0), jnp.ones(()))) == np.inf
+    assert float(profiles.epsilon_at(lambda epsilon: np.nan * epsilon, jnp.asarray(-2.0), jnp.ones(()))) == np.inf

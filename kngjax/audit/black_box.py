@@ -147,7 +147,7 @@ def epsilon_lower_bound(
 
 def _bounds(named: np.ndarray, other: np.ndarray, thresholds: np.ndarray, delta: float, risk: float) -> np.ndarray:
     """log((P - δ)/Q) for the sets above each threshold, P bounded from below and Q from above."""
-    above, also = (np.sum(scores.size) - np.searchsorted(np.sort(scores), thresholds) for scores in (named, other))
+    above, also = (scores.size - np.searchsorted(np.sort(scores), thresholds) for scores in (named, other))
     lower = np.where(above > 0, stats.beta.ppf(risk, np.maximum(above, 1), named.size - above + 1), 0.0)
     upper = np.where(also < other.size, stats.beta.isf(risk, also + 1, np.maximum(other.size - also, 1)), 1.0)
     with np.errstate(divide="ignore"):

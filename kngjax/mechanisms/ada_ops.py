@@ -117,6 +117,13 @@ class AdaOPS(AbstractDirectMechanism):
             raise ValueError(f"shares must be two positive numbers of sum below 1, got {shares.tolist()}")
         if failure.shape != () or not 0 < failure < 0.5:
             raise ValueError(f"failure_share must be one number strictly between 0 and 1/2, got {failure.tolist()}")
+        with float64():
+            plan = self.plan(self.dimension or 1 + self.bounds.intercept)
+        if not all(np.isfinite(part) and part > 0 for part in plan):
+            raise ValueError(
+                f"epsilon = {float(self.epsilon):g} with delta = {float(self.delta):g} leaves no budget for these "
+                "shares: give a larger delta or epsilon"
+            )
 
     @property
     def loss(self) -> SquaredLoss:

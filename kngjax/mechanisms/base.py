@@ -76,6 +76,22 @@ def positive(name: str, value: Any, meaning: str) -> Any:
     return np.asarray(number)
 
 
+def checked_count(name: str, value: Any, meaning: str) -> Any:
+    """A whole number, at least 1, as a float64 array; raises TypeError or ValueError that tell what it is for."""
+    number = positive(name, value, meaning)
+    if not is_traced(number) and (float(number) < 1.0 or float(number) != math.floor(float(number))):
+        raise ValueError(f"{name} must be a whole number, at least 1, got {float(number)}: give {meaning}")
+    return number
+
+
+MAX_RECORDS = "a public number that n does not exceed"
+MAX_RECORDS_ASSUMPTION = (
+    "that there are at most max_records records was known in public; data with more are refused, and that refusal is "
+    "not covered"
+)
+TOO_MANY_RECORDS = "there are more records than max_records, the public promise that the guarantee rests on"
+
+
 class AbstractMechanism(eqx.Module):
     """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours."""
 

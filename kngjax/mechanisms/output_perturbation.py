@@ -14,7 +14,17 @@ from kngjax._arrays import Scalar, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.data import Bounds, Data, QuadraticSummary, Records
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredLoss
-from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, checked_epsilon, positive, required
+from kngjax.mechanisms.base import (
+    MAX_RECORDS,
+    MAX_RECORDS_ASSUMPTION,
+    TOO_MANY_RECORDS,
+    AbstractDirectMechanism,
+    checked_count,
+    checked_delta,
+    checked_epsilon,
+    positive,
+    required,
+)
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
 from kngjax.minimisers import tilted_minimiser
 from kngjax.norms import L2
@@ -63,8 +73,8 @@ class OutputPerturbation(AbstractDirectMechanism):
     max_records: Scalar | None
 
     advice: ClassVar[str] = (
-        "the search for the minimiser did not reach its tolerance: scale the columns to similar public bounds, or give "
-        "a larger regularization"
+        "no noise hides so many columns with this regularization, or the search for the minimiser did not reach its "
+        f"tolerance, or {TOO_MANY_RECORDS}: scale the columns to similar public bounds, or give a larger regularization"
     )
 
     def __init__(
@@ -88,7 +98,7 @@ class OutputPerturbation(AbstractDirectMechanism):
         self.adjacency = Adjacency.parse(adjacency)
         self.metric = metric
         needed = self.loss.is_quadratic or max_records is not None
-        self.max_records = positive("max_records", max_records, "a public number n does not exceed") if needed else None
+        self.max_records = checked_count("max_records", max_records, MAX_RECORDS) if needed else None
 
     def __check_init__(self):
         if self.metric not in get_args(Metric):
@@ -124,7 +134,7 @@ class OutputPerturbation(AbstractDirectMechanism):
     def assumptions(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """What the guarantee needs of the minimiser."""
         if self.loss.is_quadratic:
-            return ()
+            return (MAX_RECORDS_ASSUMPTION,)
         return (
             "the gradient of the objective is at most the tolerance where the search stopped, as computed in float64; "
             "a search that misses it releases nothing, and that it did is not covered",
@@ -204,7 +214,7 @@ class OutputPerturbation(AbstractDirectMechanism):
     def summarise(self, records: Records) -> Data:
         """The moments for the squared loss, else the records; ValueError for more than `max_records` of them."""
         if self.max_records is not None and records.y.shape[0] > float(self.max_records):
-            raise ValueError("there are more records than max_records, the public promise that the guarantee rests on")
+            raise ValueError(TOO_MANY_RECORDS)
         return super().summarise(records)
 
     def minimiser(self, data: Data) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
@@ -227,7 +237,11 @@ class OutputPerturbation(AbstractDirectMechanism):
         if isinstance(data, QuadraticSummary) is not self.loss.is_quadratic:
             raise TypeError(f"output perturbation needs data from its own prepare, not {type(data).__name__}")
         theta, succeeded = self.minimiser(data)
-        noise = jax.random.normal(key, (dimension, num_draws)) / jnp.sqrt(self.gamma_for(dimension))
+        gamma = self.gamma_for(dimension)
+        succeeded &= jnp.isfinite(gamma) & (gamma > 0.0)
+        if self.max_records is not None:
+            succeeded &= (data.count if isinstance(data, QuadraticSummary) else len(data.y)) <= self.max_records
+        noise = jax.random.normal(key, (dimension, num_draws)) / jnp.sqrt(gamma)
         if self.metric != "identity":
             assert isinstance(data, QuadraticSummary)
             factor = jnp.linalg.cholesky(self.precision(data))

@@ -1,5 +1,6 @@
 """One posterior sample (OPS) of ridge regression: a draw from a Gaussian posterior as a private estimate."""
 
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -17,7 +18,17 @@ from kngjax._arrays import Scalar, Vector, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.data import Bounds, Data, QuadraticSummary, Records
 from kngjax.losses import SquaredLoss
-from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, positive, required
+from kngjax.mechanisms.base import (
+    LARGEST_SENSIBLE_EPSILON,
+    MAX_RECORDS,
+    MAX_RECORDS_ASSUMPTION,
+    TOO_MANY_RECORDS,
+    AbstractDirectMechanism,
+    checked_count,
+    checked_delta,
+    positive,
+    required,
+)
 
 # Leverages at which the worst record is looked for, and how often the search closes in on it.
 _GRID, _ROUNDS = 257, 4
@@ -47,7 +58,7 @@ class PosteriorSample(AbstractDirectMechanism):
     - `adjacency`: "add_remove" or "replace".
     - `max_records`: a public number that n does not exceed; data with more are refused.
     - `delta`: δ at which `guarantee` states ε, strictly between 0 and 1.
-    - `allow_large_epsilon`: whether that ε may exceed 100.
+    - `allow_large_epsilon`: whether that ε may exceed 100, beyond which `guarantee`, and so `release`, refuse.
 
     `PosteriorSample.calibrated` finds the largest γ for given (ε, δ).
     """
@@ -58,7 +69,10 @@ class PosteriorSample(AbstractDirectMechanism):
     adjacency: Adjacency = eqx.field(static=True)
     max_records: Scalar
     delta: Scalar
+    allow_large_epsilon: bool = eqx.field(static=True)
 
+    assumptions: ClassVar[tuple[str, ...]] = (MAX_RECORDS_ASSUMPTION,)
+    advice: ClassVar[str] = f"nothing is released: {TOO_MANY_RECORDS}, or X'X + regularization*I is singular"
     method: ClassVar[str] = "An exact draw from the Gaussian posterior by one Cholesky factor."
 
     def __init__(
@@ -69,12 +83,15 @@ class PosteriorSample(AbstractDirectMechanism):
         adjacency: str | Adjacency | None = None,
         max_records: Any = None,
         delta: Any = 1e-6,
+        *,
+        allow_large_epsilon: bool = False,
     ):
+        self.allow_large_epsilon = bool(allow_large_epsilon)
         self.bounds = required("bounds", bounds)
         self.regularization = positive("regularization", regularization, "λ, a positive number in the units of x²")
         self.gamma = positive("gamma", gamma, "γ, a positive number: the inverse of a variance of y")
         self.adjacency = Adjacency.parse(adjacency)
-        self.max_records = positive("max_records", max_records, "a public number that n does not exceed")
+        self.max_records = checked_count("max_records", max_records, MAX_RECORDS)
         self.delta = checked_delta(delta)
 
     def __check_init__(self):
@@ -125,10 +142,19 @@ class PosteriorSample(AbstractDirectMechanism):
 
     def guarantee_for(self, dimension: int) -> Guarantee:
         """The guarantee for d coefficients: X grows with the columns that scalar bounds leave open."""
-        return Guarantee.approximate(self.epsilon_at(self.delta, dimension), float(self.delta), self.adjacency)
+        epsilon = self.epsilon_at(self.delta, dimension)
+        if not epsilon <= LARGEST_SENSIBLE_EPSILON and not self.allow_large_epsilon:
+            raise ValueError(
+                f"in the worst case epsilon is {epsilon:g}, which promises nothing that anybody would call privacy: "
+                "give a larger regularization or a smaller gamma (PosteriorSample.calibrated finds the largest); if "
+                "this is an experiment, say allow_large_epsilon=True"
+            )
+        return Guarantee.approximate(epsilon, float(self.delta), self.adjacency)
 
     def delta_at(self, epsilon: Any, dimension: int | None = None) -> float:
         """δ for which the mechanism is (ε, δ)-DP in the worst case. **Arguments**: `dimension`: d where it is open."""
+        if not 0.0 <= float(epsilon) < math.inf:
+            raise ValueError(f"epsilon must be one number, at least 0 and finite, got {epsilon}")
         with float64():
             d = self._known_dimension(dimension)
             return float(jnp.exp(_worst_log_delta(self, jnp.asarray(float(epsilon)), d)))
@@ -171,7 +197,7 @@ class PosteriorSample(AbstractDirectMechanism):
     def summarise(self, records: Records) -> Data:
         """(n, X'X, X'y, y'y); ValueError for more than `max_records` records."""
         if records.y.shape[0] > float(self.max_records):
-            raise ValueError("there are more records than max_records, the public promise that the guarantee rests on")
+            raise ValueError(TOO_MANY_RECORDS)
         return super().summarise(records)
 
     def _posterior(self, data: Data) -> tuple[Float[Array, " dimension"], Float[Array, "dimension dimension"]]:
@@ -209,7 +235,8 @@ class PosteriorSample(AbstractDirectMechanism):
         mean, factor = self._posterior(data)
         normals = jax.random.normal(key, (data.dimension, num_draws))
         thetas = mean[:, None] + jax.scipy.linalg.solve_triangular(factor, normals, lower=True, trans=1)
-        return thetas.T, jnp.all(jnp.isfinite(thetas))
+        assert isinstance(data, QuadraticSummary)
+        return thetas.T, jnp.all(jnp.isfinite(thetas)) & (data.count <= self.max_records)
 
 
 def _leverages(mechanism: PosteriorSample, dimension: int) -> Float[Array, " leverages"]:

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterator
+from typing import NoReturn
 
 import numpy as np
 
@@ -34,6 +35,12 @@ class ForAll:
     attained: float
     bound: float
     method: str
+
+    def __repr__(self) -> str:
+        return "<ForAll; OWNER ONLY, computed from private data, not a release; attained and bound have the numbers>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("what a per-instance report says is computed from private data and is not pickled")
 
 
 def candidates(

@@ -5,7 +5,7 @@ directions, log δ(D‖D') and log δ(D'‖D).
 """
 
 import abc
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -23,6 +23,9 @@ class AbstractPair(eqx.Module):
     """
 
     largest_chunk: ClassVar[int] = 2**16
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("what a per-instance report rests on is computed from private data and is not pickled")
 
     @abc.abstractmethod
     def log_delta(self, epsilon: Any) -> Float[Array, "..."]:

@@ -135,10 +135,13 @@ def test_an_exchange_stays_below_epsilon(kind):
 def halved_sensitivities(monkeypatch):
     """X and Y as if they were half of what they are, in moments and in mechanisms; compiled programs forget it."""
     jax.clear_caches()
-    for place in (room, moments):
-        for name in ("feature_radius", "response_radius"):
-            whole = getattr(room, name)
+    originals = {name: getattr(room, name) for name in ("feature_radius", "response_radius")}
+    for name, whole in originals.items():
+        for place in (room, moments):
             monkeypatch.setattr(place, name, lambda *args, whole=whole: jnp.asarray(whole(*args)) / np.sqrt(2.0))
+    np.testing.assert_allclose(
+        moments.eigenvalue_change(BOUNDS[1], 1), 0.5 * originals["feature_radius"](BOUNDS[1], 1) ** 2
+    )
     yield
     jax.clear_caches()
 
