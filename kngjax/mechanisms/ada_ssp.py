@@ -92,8 +92,10 @@ class AdaSSP(AbstractDirectMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """(ε, δ)-DP of one draw."""
-        return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency)
+        """(ε, δ)-DP of one draw, and s-Gaussian DP: the moments are Gaussian, and the rest is post-processing."""
+        with float64():
+            shift = float(largest_shift(self.epsilon, self.delta))
+        return Guarantee.gaussian(shift, self.adjacency, float(self.epsilon), float(self.delta))
 
     def changes(self, dimension: int) -> Float[Array, "3"]:
         """The sensitivities of λ_min, of X'y in the l2 norm and of X'X in the Frobenius norm; runs under jit."""
