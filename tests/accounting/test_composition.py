@@ -10,29 +10,32 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kngjax.accounting import Adjacency, Guarantee, conversions
-from tests.accounting.guarantees_drawn import FAILURES, LOSSES, hockey_stick, product, simple, tables
+from tests.accounting.guarantees_drawn import FAILURES, LOSSES, SIMPLE, hockey_stick, made, product, tables
 
 
 @st.composite
-def grouped(draw):
-    """The same releases in two orders and groupings."""
-    parts = draw(st.lists(simple(), min_size=1, max_size=6))
-
-    def some_way():
-        order = draw(st.permutations(parts))
-        cuts = sorted(draw(st.sets(st.integers(1, max(1, len(order) - 1)), max_size=3)))
-        pieces = [order[a:b] for a, b in zip([0, *cuts], [*cuts, len(order)], strict=True)]
-        groups = [Guarantee.composed(piece) for piece in pieces if piece]
-        if len(groups) > 2:
-            groups = [Guarantee.composed(groups[:2]), *groups[2:]]
-        return Guarantee.composed(groups)
-
-    return parts, some_way(), some_way()
+def groupings(draw, count):
+    """Numbers below `count` in some order, in groups, of which the first two may be one."""
+    order = draw(st.permutations(range(count)))
+    cuts = sorted(draw(st.sets(st.integers(1, max(1, count - 1)), max_size=3)))
+    groups = [order[first:last] for first, last in zip([0, *cuts], [*cuts, count], strict=True)]
+    return [group for group in groups if group]
 
 
-@given(grouped())
+CASES = st.lists(SIMPLE, min_size=1, max_size=6).flatmap(
+    lambda recipes: st.tuples(st.just(recipes), groupings(len(recipes)), groupings(len(recipes)))
+)
+
+
+def together(parts, groups):
+    composed = [Guarantee.composed([parts[place] for place in group]) for group in groups]
+    return Guarantee.composed([Guarantee.composed(composed[:2]), *composed[2:]])
+
+
+@given(CASES)
 def test_order_and_grouping_do_not_matter(case):
-    parts, first, second = case
+    parts = [made(recipe) for recipe in case[0]]
+    first, second = together(parts, case[1]), together(parts, case[2])
     assert first == second == Guarantee.composed(parts)
     assert hash(first) == hash(second)
     assert json.dumps(first.to_dict()) == json.dumps(second.to_dict())
@@ -45,10 +48,11 @@ def test_order_and_grouping_do_not_matter(case):
     assert first.exact_delta == sum(part.exact_delta for part in parts)
 
 
-@given(grouped())
+@given(st.lists(SIMPLE, min_size=1, max_size=6))
 @settings(max_examples=60)
-def test_round_trips_are_exact(case):
-    for guarantee in (*case[0], case[1]):
+def test_round_trips_are_exact(recipes):
+    parts = [made(recipe) for recipe in recipes]
+    for guarantee in (*parts, Guarantee.composed(parts)):
         fields = json.loads(json.dumps(guarantee.to_dict(), allow_nan=False))
         back = Guarantee.from_dict(fields)
         assert back == guarantee
@@ -56,13 +60,12 @@ def test_round_trips_are_exact(case):
         assert back.explain() == guarantee.explain()
 
 
-@given(st.lists(simple(), min_size=1, max_size=4), st.floats(1e-6, 0.5))
-def test_more_releases_cost_more_and_one_costs_what_it_costs(parts, delta):
+@given(st.lists(SIMPLE, min_size=1, max_size=4), st.floats(1e-6, 0.5))
+def test_more_releases_cost_more(recipes, delta):
+    parts = [made(recipe) for recipe in recipes]
     whole = Guarantee.composed(parts)
-    assert whole.at(delta=delta) >= max(part.at(delta=delta) for part in parts) * (1.0 - 1e-9) or (
-        # Bounded range has a better profile than what is used of it in sums, never a worse one.
-        any(part.kind == "bounded_range" for part in parts)
-    )
+    # A table's own ε at δ is not used where it is stated at another δ, nor bounded range's profile.
+    assert whole.at(delta=delta) >= max(part.at(delta=delta) for part in parts) * (1.0 - 1e-9)
     assert whole.epsilon >= max(part.epsilon for part in parts)
 
 
@@ -146,8 +149,12 @@ def test_an_exchange_is_a_removal_and_an_addition(laws, epsilon):
     known = []
     if largest > 1e-6:
         known = [Guarantee.pure(float(largest), "add_remove"), Guarantee.bounded_range(float(widest), "add_remove")]
-    known += [Guarantee.approximate(*row, "add_remove") for row in profile if 1e-12 < row[1] < 0.2]
-    if profile[0][1] > 0.0 and (1.0 + math.exp(profile[0][0])) * profile[0][1] < 1.0:
+    known += [
+        Guarantee.approximate(*row, "add_remove")
+        for row in profile
+        if row[1] > 1e-12 and (1.0 + math.exp(row[0])) * row[1] < 0.999
+    ]
+    if any(low > 0.0 and (1.0 + math.exp(place)) * low < 0.999 for place, low in profile):
         known.append(Guarantee.profile(profile, "add_remove"))
     for guarantee in known:
         exchanged = guarantee.to_replace()
@@ -174,15 +181,14 @@ def test_gaussian_shifts_double(mu, epsilon):
     assert zcdp.exact_rho == 4 * Fraction(repr(mu))
 
 
-@given(st.lists(simple("add_remove"), min_size=1, max_size=4))
-def test_compositions_are_exchanged_part_by_part(parts):
-    try:
+@given(st.lists(SIMPLE, min_size=1, max_size=4))
+def test_compositions_are_exchanged_part_by_part(recipes):
+    parts = [made(recipe, "add_remove") for recipe in recipes if recipe[0] != "profile"]
+    parts = [part for part in parts if part.epsilon < 5.0 or part.kind != "approximate"]
+    if parts:
         exchanged = [part.to_replace() for part in parts]
-    except ValueError as error:
-        assert "nothing is left" in str(error)
-        return
-    assert Guarantee.composed(parts).to_replace() == Guarantee.composed(exchanged)
-    assert all(one.to_replace() is one for one in exchanged)
+        assert Guarantee.composed(parts).to_replace() == Guarantee.composed(exchanged)
+        assert all(one.to_replace() is one for one in exchanged)
 
 
 def test_adjacencies_do_not_mix_and_nothing_leads_back():
