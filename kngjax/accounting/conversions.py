@@ -180,7 +180,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         spread, share = tail / excess, np.log1p(excess) / excess
         return cost - gain + spread - share + _SLACK * 1e-2 * (cost + gain + spread + share)
 
-    return max(0.0, _above(_least(epsilon, math.sqrt(max(tail, 1e-3) / rho))))
+    least = _least(epsilon, math.sqrt(max(tail, 1e-3) / rho))
+    return _above(least) if least > 0.0 else 0.0
 
 
 def zcdp_epsilon_textbook(rho: float, delta: float) -> float:
