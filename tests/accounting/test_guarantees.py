@@ -106,7 +106,7 @@ WORDS = [
     (Guarantee.approximate(1.0, 1e-6, "replace"), "(1, 1e-06)-differential privacy"),
     (
         Guarantee.zcdp("0.125", "replace"),
-        "0.125-zCDP, hence (2.42434, 1e-06)-differential privacy (optimal Renyi conversion)",
+        "0.125-zCDP, hence (2.41909, 1e-06)-differential privacy (optimal Renyi conversion)",
     ),
     (
         Guarantee.gaussian(1, "replace", delta=1e-5),
