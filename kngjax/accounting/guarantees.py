@@ -377,7 +377,7 @@ def _known(number: Any) -> Any:
 
 
 def _twice(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """(1 + e^ε)δ, rounded outward."""
-    return (
-        delta * (1 + exactly(math.nextafter(math.exp(outward(epsilon)) * (1.0 + 1e-14), math.inf))) if delta else delta
-    )
+    """(1 + e^ε)δ, rounded outward; 1 where e^ε is beyond float64."""
+    if delta > 0 and epsilon > 700:
+        return Fraction(1)
+    return delta * (1 + exactly(math.exp(min(outward(epsilon), 701.0)) * (1.0 + 1e-14)))

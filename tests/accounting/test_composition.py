@@ -203,6 +203,8 @@ def test_adjacencies_do_not_mix_and_nothing_leads_back():
         Guarantee.composed([])
     with pytest.raises(ValueError, match="nothing is left"):
         Guarantee.approximate(3.0, 0.1, "add_remove").to_replace()
+    with pytest.raises(ValueError, match="nothing is left"):
+        Guarantee.approximate(710.0, 1e-320, "add_remove").to_replace()
 
 
 @given(tables(), LOSSES, FAILURES)

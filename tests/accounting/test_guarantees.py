@@ -99,6 +99,8 @@ def test_an_earlier_composition_is_exchanged_by_its_sums():
     exchanged = Guarantee.from_dict(fields).to_replace()
     assert exchanged.epsilon == 3.0
     assert exchanged.delta == pytest.approx((1.0 + np.exp(1.5)) * 1e-6)
+    pure = Guarantee.from_dict(json.loads(EARLIER[3]) | {"adjacency": "add_remove"}).to_replace()
+    assert (pure.epsilon, pure.rho) == (3.0, 1.0)
 
 
 WORDS = [
