@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from kngjax import accounting as accounting
     from kngjax import audit as audit
     from kngjax import nonprivate as nonprivate
     from kngjax import per_instance as per_instance
@@ -122,7 +123,7 @@ _ROOMS = {
     "kngjax.randomness": ("research_key", "secure_key"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
-_SUBMODULES = ("audit", "nonprivate", "per_instance", "terms")
+_SUBMODULES = ("accounting", "audit", "nonprivate", "per_instance", "terms")
 
 __all__ = [*_HOMES, *_SUBMODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 

@@ -10,11 +10,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.profiles import posterior_sample_renyi
+from kngjax.profiles import epsilon_at, gaussian_log_delta, posterior_sample_renyi
 
 # Of α - 1: any order is valid, and between two of these none is better by more than a part in 10⁴.
 _ORDERS = np.logspace(-4.0, 8.0, 2401)
 _ROUNDING = 1e-10
+
+
+@jax.jit
+def largest_shift(epsilon: Any, delta: Any) -> Float[Array, ""]:
+    """The largest s whose `kngjax.profiles.gaussian_log_delta` is at most log δ at ε: what N(0, I) hides of it.
+
+    0, which hides nothing, where none is found. **Arguments:** `epsilon`, `delta`: scalars.
+    """
+    epsilon = jnp.asarray(epsilon)
+
+    def profile(inverse: Array) -> Array:
+        return gaussian_log_delta(epsilon, 1.0 / jnp.maximum(inverse, 1e-150))
+
+    # δ falls as 1/s grows.
+    return (1.0 - _ROUNDING) / epsilon_at(profile, jnp.log(jnp.asarray(delta)), jnp.ones_like(epsilon))
 
 
 @jax.jit

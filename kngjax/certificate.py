@@ -3,6 +3,7 @@
 import dataclasses
 import importlib.metadata
 import json
+import math
 from typing import Any
 
 import equinox as eqx
@@ -105,7 +106,10 @@ class Certificate:
 
     @property
     def epsilon(self) -> float | None:
-        """The ε that is proved for this very release; None where a chain leaves it unproved."""
+        """The ε that is proved for this very release; None where a chain leaves it unproved.
+
+        Infinite for a guarantee that states no ε, as ρ-zCDP: `guarantee.at(delta=...)` has one at every δ > 0.
+        """
         return self.guarantee.epsilon if self.exact else None
 
     @property
@@ -152,7 +156,10 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; what is unknown is null."""
         fields = dataclasses.asdict(self)
-        proved = {"epsilon": self.epsilon, "delta": self.guarantee.delta if self.exact else None}
+        proved: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.guarantee.delta if self.exact else None}
+        if self.epsilon == math.inf:
+            # JSON has no infinity, and zCDP no (ε, 0).
+            proved = {"epsilon": None, "delta": None, "rho": self.guarantee.rho}
         return {**fields, "guarantee": self.guarantee.to_dict(), "proved_of_this_release": proved}
 
     @classmethod

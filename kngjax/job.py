@@ -9,7 +9,7 @@ import dataclasses
 import json
 import math
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -35,6 +35,8 @@ LOSSES = {
 DOMAINS = {"box": kng.Box, "l1_ball": kng.L1Ball, "l2_ball": kng.L2Ball}
 MECHANISMS = {"kng": kng.KNG, "exponential": kng.ExponentialMechanism}
 SAMPLERS = ("Exact", "GradientSpace", "IndependenceMH", "LineGibbs", "EnsembleWalk", "CoordinateWalk", "NUTS", "HMC")
+# At which all releases together are stated besides.
+DELTA = 1e-6
 NOTE = (
     "coefficients are the released basis coefficients (release.value) times a public matrix: post-processing, which "
     "costs no privacy. Predict with the basis: high powers in own units lose digits."
@@ -205,15 +207,17 @@ def run(config: Config, frame: Any, progress: bool | None = None) -> list[Result
 def to_dict(config: Config, results: list[Result]) -> dict[str, Any]:
     """The releases of a job, JSON-ready: all that may be published and what is needed to predict with it."""
     basis = design(config)
-    parts = [result.regression.epsilon for result in results]
+    planned = [result.regression for result in results]
+    guarantee = together(planned)
     return {
         "name": config.name,
         "note": NOTE,
         "privacy": {
-            "epsilon": float(sum(parts)),
-            "epsilon_exactly": str(sum(parts)),
+            "epsilon": guarantee.epsilon,
+            "epsilon_exactly": str(guarantee.exact_epsilon),
             "adjacency": config.privacy.adjacency,
-            "composition": composition(parts),
+            "composition": composition(planned),
+            "guarantee": guarantee.to_dict(),
         },
         "response": dataclasses.asdict(config.response),
         "terms": [dataclasses.asdict(term) for term in config.terms],
@@ -232,12 +236,22 @@ def to_dict(config: Config, results: list[Result]) -> dict[str, Any]:
     }
 
 
-def composition(parts: list[Fraction]) -> str:
+def together(planned: Sequence[Regression]) -> kng.Guarantee:
+    """The guarantee of these releases together: mechanisms of a job have bounded range, each with its exact ε."""
+    return kng.Guarantee.composed(
+        [kng.Guarantee.bounded_range(one.epsilon, one.mechanism.adjacency) for one in planned]
+    )
+
+
+def composition(planned: Sequence[Regression]) -> str:
     """How releases of the same records compose, in one sentence, with exact sums."""
-    total, rho = sum(parts), sum(part**2 for part in parts) / 8
+    guarantee = together(planned)
+    converted = guarantee.at(delta=DELTA)
     return (
-        f"all releases of the same records together: pure epsilon = {float(total):g}, the exact sum of "
-        f"{' + '.join(str(part) for part in parts)}; and {float(rho):g}-zCDP, the sum of epsilon^2/8"
+        f"all releases of the same records together: pure epsilon = {guarantee.epsilon:g}, the exact sum of "
+        f"{' + '.join(str(one.epsilon) for one in planned)}; and {guarantee.rho:g}-zCDP, the sum of epsilon^2/8"
+        # Of few releases the conversion says nothing new.
+        + (f", hence ({converted:.4g}, {DELTA:g})-DP" if converted < 0.99 * guarantee.epsilon else "")
     )
 
 

@@ -321,13 +321,3 @@ def epsilon_at(profile: Profile, log_delta: Any, upper: Array) -> Float[Array, "
     start = (zeros, unknown, upper, unknown, jnp.zeros_like(upper, dtype=int), 0)
     _, below, upper, above, *_ = jax.lax.while_loop(unfinished, step, start)
     return jnp.where(below <= 0, 0.0, jnp.where(above <= 0, upper, jnp.inf))
-
-
-def gaussian_shift_at(epsilon: Any, log_delta: Any) -> Float[Array, ""]:
-    """The largest s whose `gaussian_log_delta` is at most log δ at ε: what noise N(0, I) may hide; rounded inward."""
-    epsilon = jnp.asarray(epsilon)
-
-    def profile(inverse: Array) -> Array:
-        return gaussian_log_delta(epsilon, 1.0 / jnp.maximum(inverse, 1e-150))
-
-    return 1.0 / epsilon_at(profile, log_delta, jnp.ones_like(epsilon))

@@ -63,7 +63,7 @@ def certificates(results: list[Result]) -> str:
         for summary, names in labels.items()
     ]
     if len(results) > 1:
-        together = job.composition([result.regression.epsilon for result in results])
+        together = job.composition([result.regression for result in results])
         lines.append(together[0].upper() + together[1:] + ".")
     return "\n".join(lines)
 
@@ -140,7 +140,7 @@ def _caption(config: Config, results: list[Result]) -> str:
     units = {term.column: term.units for term in config.terms}
     at = config.figure.at if config.figure is not None and config.figure.at else {}
     held = "".join(f"; {column} = {value} {units[column] or ''}".rstrip() for column, value in at.items())
-    total = float(sum(result.regression.epsilon for result in results))
+    total = job.together([result.regression for result in results]).epsilon
     exact = all(result.release.certificate.exact for result in results)
     return (
         f"Released with differential privacy: total ε = {total:g}, {ADJACENCIES[config.privacy.adjacency]}{held}."

@@ -80,7 +80,9 @@ def test_epsilon_is_split_exactly(tmp_path):
     spent = [float(regression.mechanism.epsilon) for regression in job.regressions(uneven)]
     np.testing.assert_allclose(spent, [0.1, 0.2], rtol=1e-15)
     assert all(Fraction(part) <= whole for part, whole in zip(spent, uneven.parts, strict=True))
-    assert "pure epsilon = 0.3, the exact sum of 1/10 + 1/5; and 0.00625-zCDP" in job.composition(list(uneven.parts))
+    assert "pure epsilon = 0.3, the exact sum of 1/10 + 1/5; and 0.00625-zCDP" in job.composition(
+        job.regressions(uneven)
+    )
 
 
 def test_terms_and_bounds_become_the_public_parts(tmp_path):

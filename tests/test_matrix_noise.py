@@ -7,7 +7,7 @@ from scipy import stats
 
 import kngjax as kng
 from kngjax import matrix_noise
-from kngjax.profiles import gaussian_shift_at
+from kngjax.calibration import largest_shift
 from tests.goodness_of_fit import assert_mean_within, assert_same_law
 
 NUM_DRAWS = 4000
@@ -81,4 +81,4 @@ def test_scales_are_calibrated():
 def test_many_degrees_of_freedom_are_nearly_gaussian():
     """Of deviation s√(2k) along a vector, which is then that of Gaussian noise for the same (ε, δ)."""
     scale = float(matrix_noise.wishart_scale(0.5, 1e-6, 1.0, 3, 1_000_000))
-    np.testing.assert_allclose(scale * np.sqrt(2e6), 1.0 / float(gaussian_shift_at(0.5, np.log(1e-6))), rtol=0.02)
+    np.testing.assert_allclose(scale * np.sqrt(2e6), 1.0 / float(largest_shift(0.5, 1e-6)), rtol=0.02)

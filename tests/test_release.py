@@ -1,5 +1,6 @@
 """A release is one value and its certificate: what it holds, what it hides, and what it refuses to do."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -72,6 +73,15 @@ def test_exact_draws_are_certified_as_proved(releases, name):
     assert "Proved: this value is one draw from exactly the mechanism's law" in certificate.explain()
     assert "Not proved" not in certificate.explain()
     assert json.loads(releases[name].to_json())["certificate"]["proved_of_this_release"] == {"delta": 0, "epsilon": 1}
+
+
+def test_a_guarantee_without_an_epsilon_is_certified_by_its_rho(releases):
+    certificate = dataclasses.replace(releases["exact"].certificate, guarantee=kng.Guarantee.zcdp("0.1", "replace"))
+    assert certificate.epsilon == np.inf
+    fields = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
+    assert fields["proved_of_this_release"] == {"epsilon": None, "delta": None, "rho": 0.1}
+    assert kng.Certificate.from_dict(fields) == certificate
+    assert "0.1-zCDP, hence (" in certificate.explain()
 
 
 @pytest.mark.parametrize("name", CHAINS)

@@ -1,88 +1,69 @@
-"""Privacy guarantees as plain numbers, each with the adjacency that it is stated for. Imports no JAX."""
+"""Privacy guarantees as exact numbers, each with the adjacency that it is stated for. Imports no JAX."""
 
 import dataclasses
-import enum
+import itertools
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
+from kngjax.accounting import conversions, pld
+from kngjax.accounting.adjacency import Adjacency as Adjacency
+from kngjax.accounting.composition import Sums, total
+from kngjax.accounting.exact import Number, exactly, inward, outward, root_outward
+from kngjax.accounting.kinds import FACTORS
+from kngjax.accounting.kinds import Kind as Kind
+from kngjax.accounting.records import alike, fields_of
+from kngjax.accounting.wording import sentence
 
-class Adjacency(enum.StrEnum):
-    """Which two data sets are neighbours.
-
-    `replace`: one record is exchanged for another, n is public (Hamming distance 1; Reimherr and Awan 2019).
-    `add_remove`: one record more or less, n is private (Wang 2019).
-    """
-
-    REPLACE = "replace"
-    ADD_REMOVE = "add_remove"
-
-    @classmethod
-    def parse(cls, adjacency: "str | Adjacency | None") -> "Adjacency":
-        """The adjacency that a caller named; there is no default, since it changes every sensitivity.
-
-        Raises ValueError if none or an unknown one was named.
-        """
-        if adjacency is None:
-            raise ValueError(
-                "adjacency must be named: 'replace' (one record exchanged, n public) "
-                "or 'add_remove' (one record more or less, n private). It changes every sensitivity."
-            )
-        try:
-            return cls(adjacency)
-        except ValueError:
-            raise ValueError(f"adjacency must be 'replace' or 'add_remove', got {adjacency!r}") from None
-
-
-class Kind(enum.StrEnum):
-    """What is known of a mechanism's log-ratios beyond |log f_D - log f_D'| ≤ ε.
-
-    `bounded_range`: they vary by at most ε over the outputs, so ρ = ε²/8. `pure`: nothing more, so ρ = ε²/2.
-    `approximate`: not even that, but with probability δ; nothing is said of ρ.
-    `composed`: several releases of the same records together; their ε, δ and ρ add up.
-    """
-
-    BOUNDED_RANGE = "bounded_range"
-    PURE = "pure"
-    APPROXIMATE = "approximate"
-    COMPOSED = "composed"
+_UNFIT = "the numbers of a {} guarantee do not fit together"
+_LOST = "(1 + e^epsilon)*delta reaches 1 for an exchanged record: nothing is left of this guarantee under 'replace'"
 
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
-    """(ε, δ)-DP of one draw from exactly a mechanism's law, for one adjacency, and ρ-zCDP where that is known.
+    """What was proved of one draw from exactly a mechanism's law, for one adjacency.
 
-    Made by `bounded_range`, `pure`, `approximate` or `composed`, which compute ρ.
+    Made by `pure`, `bounded_range`, `approximate`, `zcdp`, `gaussian`, `profile` or `composed`. Numbers are exact
+    fractions; floats mean the decimals that they print as (`kngjax.accounting.exact`). The properties `epsilon`,
+    `delta`, `rho`, `mu` are floats, rounded outward.
 
     **Arguments:**
 
-    - `epsilon`: in nats. `delta`: 0 if the guarantee is pure.
-    - `rho`: the zCDP parameter, None where none is known.
-    - `adjacency`: the pairs of data sets that it is stated for.
-    - `kind`: what it rests on.
+    - `exact_epsilon`, `exact_delta`: the (ε, δ) at which it is stated; ε in nats, None if it is infinite there.
+    - `exact_rho`: the zCDP parameter, None where none is known.
+    - `adjacency`: the pairs of data sets that it is stated for. `kind`: what it rests on.
+    - `table`: of a profile. `parts`: of a composition, with how many times each, in a fixed order.
     """
 
-    epsilon: float
-    delta: float
-    rho: float | None
-    adjacency: Adjacency
     kind: Kind
+    adjacency: Adjacency
+    exact_epsilon: Fraction | None
+    exact_delta: Fraction
+    exact_rho: Fraction | None
+    table: conversions.Table = ()
+    parts: tuple[tuple["Guarantee", int], ...] = ()
 
     def __post_init__(self):
-        sound = 0 <= self.epsilon < math.inf and 0 <= self.delta < 1
-        if self.delta > 0:
-            sound = sound and self.rho is None and self.kind in (Kind.APPROXIMATE, Kind.COMPOSED)
-        else:
-            factor = {Kind.BOUNDED_RANGE: 8.0, Kind.PURE: 2.0}.get(self.kind)
-            rho = math.nan if self.rho is None else self.rho
-            sound = sound and self.epsilon > 0 and self.kind is not Kind.APPROXIMATE
-            sound = sound and 0 < rho <= self.epsilon**2 / 2.0 * (1.0 + 1e-12)
-            sound = sound and (factor is None or math.isclose(rho, self.epsilon**2 / factor))
+        epsilon, delta, rho = self.exact_epsilon, self.exact_delta, self.exact_rho
+        sound = 0 <= delta < 1 and (epsilon is None or epsilon >= 0) and (rho is None or rho > 0)
+        if self.kind in FACTORS:
+            sound = sound and bool(epsilon) and delta == 0
+        elif self.kind is Kind.APPROXIMATE:
+            sound = sound and epsilon is not None and delta > 0
+        if delta == 0 and epsilon is not None and self.kind is not Kind.PROFILE:
+            sound = sound and rho is not None and 0 < rho <= epsilon**2 / 2
         if not sound:
-            raise ValueError(f"the numbers of a {self.kind} guarantee do not fit together")
+            raise ValueError(_UNFIT.format(self.kind))
 
     @classmethod
-    def bounded_range(cls, epsilon: float, adjacency: Adjacency) -> "Guarantee":
+    def pure(cls, epsilon: Number, adjacency: str | Adjacency) -> "Guarantee":
+        """ε-DP, hence (ε²/2)-zCDP (Bun and Steinke 2016, Proposition 1.4)."""
+        return cls._of_loss(Kind.PURE, epsilon, adjacency)
+
+    @classmethod
+    def bounded_range(cls, epsilon: Number, adjacency: str | Adjacency) -> "Guarantee":
         """ε-bounded-range, hence ε-DP and (ε²/8)-zCDP.
 
         KNG and the exponential mechanism draw from exp(-c s(θ; D)) with c times the change of s at most ε/2. The
@@ -90,61 +71,313 @@ class Guarantee:
         at most ε. By Hoeffding's lemma that is (ε²/8)-zCDP, four times better than what pure ε-DP gives in general
         (Durfee and Rogers 2019; Cesar and Rogers 2021, Lemma 3.4).
         """
-        return cls(epsilon, 0.0, epsilon**2 / 8.0, adjacency, Kind.BOUNDED_RANGE)
+        return cls._of_loss(Kind.BOUNDED_RANGE, epsilon, adjacency)
 
     @classmethod
-    def pure(cls, epsilon: float, adjacency: Adjacency) -> "Guarantee":
-        """ε-DP, hence (ε²/2)-zCDP (Bun and Steinke 2016, Proposition 1.4)."""
-        return cls(epsilon, 0.0, epsilon**2 / 2.0, adjacency, Kind.PURE)
+    def _of_loss(cls, kind: Kind, epsilon: Number, adjacency: str | Adjacency) -> "Guarantee":
+        exact = exactly(epsilon, "epsilon")
+        return cls(kind, Adjacency.parse(adjacency), exact, Fraction(0), exact**2 / FACTORS[kind])
 
     @classmethod
-    def approximate(cls, epsilon: float, delta: float, adjacency: Adjacency) -> "Guarantee":
+    def approximate(cls, epsilon: Number, delta: Number, adjacency: str | Adjacency) -> "Guarantee":
         """(ε, δ)-DP with 0 < δ < 1: P(D)(A) ≤ e^ε P(D')(A) + δ for every set A of outputs."""
-        return cls(epsilon, delta, None, adjacency, Kind.APPROXIMATE)
+        exact = exactly(epsilon, "epsilon"), exactly(delta, "delta")
+        return cls(Kind.APPROXIMATE, Adjacency.parse(adjacency), *exact, None)
+
+    @classmethod
+    def zcdp(
+        cls, rho: Number, adjacency: str | Adjacency, epsilon: Number | None = None, delta: Number = 0
+    ) -> "Guarantee":
+        """ρ-zCDP (Bun and Steinke 2016): D_α(P‖Q) ≤ αρ for all α > 1.
+
+        **Arguments:** `delta`: at which `.epsilon` is stated; at 0 it is infinite. `epsilon`: None for the ε that
+        follows there, or a larger one. Raises ValueError if a given ε is smaller.
+        """
+        return cls._stated(Kind.ZCDP, exactly(rho, "rho"), (), adjacency, epsilon, delta)
+
+    @classmethod
+    def gaussian(
+        cls, mu: Number, adjacency: str | Adjacency, epsilon: Number | None = None, delta: Number = 0
+    ) -> "Guarantee":
+        """μ-Gaussian DP, hence (μ²/2)-zCDP: no test tells P from Q better than N(0, 1) from N(μ, 1).
+
+        Gaussian noise of deviation σ on a statistic of l2 sensitivity Δ has μ = Δ/σ, and of several such together
+        μ² = Σμ_k² (Dong, Roth and Su 2022, Theorem 2.7, Corollary 3.3).
+
+        **Arguments:** `epsilon`, `delta`: as for `zcdp`.
+        """
+        return cls._stated(Kind.GAUSSIAN, exactly(mu, "mu") ** 2 / 2, (), adjacency, epsilon, delta)
+
+    @classmethod
+    def profile(
+        cls, table: Iterable[tuple[Number, Number]], adjacency: str | Adjacency, delta: Number = 0
+    ) -> "Guarantee":
+        """(ε_i, δ_i)-DP for every row of a table: ε_i ≥ 0 increases and δ_i < 1 decreases.
+
+        **Arguments:** `delta`: at which `.epsilon` is stated.
+        """
+        rows = tuple((outward(exactly(epsilon, "epsilon")), outward(exactly(low, "delta"))) for epsilon, low in table)
+        rising = all(one[0] < two[0] and one[1] > two[1] for one, two in itertools.pairwise(rows))
+        if not (rows and rising and rows[0][0] >= 0.0 and rows[0][1] < 1.0 and rows[-1][1] >= 0.0):
+            raise ValueError(
+                "a profile needs rows (epsilon, delta) with rising epsilon >= 0 and falling delta in [0, 1)"
+            )
+        # Pure where the last δ is 0.
+        rho = Fraction(repr(rows[-1][0])) ** 2 / 2 if rows[-1][1] == 0.0 and rows[-1][0] > 0.0 else None
+        return cls._stated(Kind.PROFILE, rho, rows, adjacency, None, delta)
+
+    @classmethod
+    def _stated(
+        cls,
+        kind: Kind,
+        rho: Fraction | None,
+        table: conversions.Table,
+        adjacency: str | Adjacency,
+        epsilon: Number | None,
+        delta: Number,
+    ) -> "Guarantee":
+        exact = exactly(delta, "delta")
+        bare = cls(kind, Adjacency.parse(adjacency), None, exact, rho, table)
+        found = bare.at(delta=inward(exact))
+        if epsilon is None:
+            stated = exactly(found) if found < math.inf else None
+        elif (stated := exactly(epsilon, "epsilon")) < 0 or (
+            inward(stated) < found and bare.at(epsilon=inward(stated)) > outward(exact)
+        ):
+            raise ValueError(
+                f"this {kind} guarantee is not ({float(stated):g}, {float(exact):g})-differential privacy: epsilon "
+                f"there is {found:.6g}"
+            )
+        return dataclasses.replace(bare, exact_epsilon=stated)
 
     @classmethod
     def composed(cls, parts: Sequence["Guarantee"]) -> "Guarantee":
-        """Several releases of the same records: Σε, Σδ and Σρ. Raises ValueError if their adjacencies differ.
+        """Several releases of the same records: Σε, Σδ and Σρ, exactly, in whatever order and grouping.
 
-        Σδ ≥ 1 promises nothing and is refused too.
+        Later releases may depend on earlier ones, and their numbers too, as long as the sums stay within what was
+        fixed beforehand (Rogers et al. 2016; Whitehouse et al. 2023). Raises ValueError if adjacencies differ, which
+        `to_replace` may mend, and if Σδ ≥ 1, which promises nothing.
         """
-        adjacencies = {part.adjacency for part in parts}
+        return cls._counted((part, 1) for part in parts)
+
+    @classmethod
+    def _counted(cls, parts: Iterable[tuple["Guarantee", int]]) -> "Guarantee":
+        counts: Counter[Guarantee] = Counter()
+        for part, count in parts:
+            counts.update({one: count * number for one, number in part.parts or ((part, 1),)})
+        adjacencies = {part.adjacency for part in counts}
         if len(adjacencies) != 1:
-            raise ValueError("only guarantees for one and the same adjacency compose")
-        rhos = [part.rho for part in parts if part.rho is not None]
-        rho = math.fsum(rhos) if len(rhos) == len(parts) else None
-        epsilon, delta = math.fsum(part.epsilon for part in parts), math.fsum(part.delta for part in parts)
-        return cls(epsilon, delta, rho, adjacencies.pop(), Kind.COMPOSED)
+            raise ValueError(
+                "only guarantees for one and the same adjacency compose"
+                + (": take to_replace() of those for 'add_remove'" if adjacencies else "; there are none here")
+            )
+        ordered = tuple(sorted(counts.items(), key=lambda item: item[0]._order()))
+        sums = Sums.of(ordered)
+        has_rho = all(part.exact_rho is not None for part, _ in ordered)
+        return cls(
+            Kind.COMPOSED, adjacencies.pop(), sums.losses, sums.failures, sums.rho if has_rho else None, (), ordered
+        )
+
+    def _order(self) -> tuple[Any, ...]:
+        numbers = (self.exact_epsilon, self.exact_delta, self.exact_rho)
+        return str(self.kind), *(-1 if number is None else number for number in numbers), self.table
+
+    @property
+    def epsilon(self) -> float:
+        """ε at `delta`, rounded outward; infinite where nothing finite is known there."""
+        return math.inf if self.exact_epsilon is None else outward(self.exact_epsilon)
+
+    @property
+    def delta(self) -> float:
+        """δ at which `epsilon` is stated, rounded outward."""
+        return outward(self.exact_delta)
+
+    @property
+    def rho(self) -> float | None:
+        """ρ of zCDP, rounded outward; None where none is known."""
+        return None if self.exact_rho is None else outward(self.exact_rho)
+
+    @property
+    def mu(self) -> float | None:
+        """μ of Gaussian DP, rounded outward: of Gaussian guarantees and of compositions of such alone."""
+        is_gaussian = all(part.kind is Kind.GAUSSIAN for part, _ in self.parts or ((self, 1),))
+        return root_outward(2 * self.exact_rho) if is_gaussian and self.exact_rho else None
+
+    def at(self, *, delta: float | None = None, epsilon: float | None = None) -> float:
+        """ε at a given δ, or δ at a given ε, rounded outward. Infinite, or 1, where nothing better is known.
+
+        Pure and approximate guarantees by randomised response, the worst mechanism that has them; bounded range,
+        Gaussian DP and tables by their exact profiles; zCDP by the optimal Rényi conversion. A composition takes the
+        better of Σε at Σδ and of Σρ, or √Σμ², for the parts that have it and Σε, Σδ for the others: sums hold though
+        releases depend on earlier ones. Where all numbers were fixed beforehand, `kngjax.accounting.repeated` and
+        `to_pld` may say less.
+
+        **Arguments:** `delta`: in [0, 1). `epsilon`: in nats, at least 0. One of them. Raises ValueError otherwise.
+        """
+        if (delta is None) == (epsilon is None):
+            raise ValueError("name either delta, for epsilon there, or epsilon, for delta there")
+        if epsilon is not None:
+            if not 0.0 <= epsilon < math.inf:
+                raise ValueError(f"epsilon must be at least 0 and finite, got {epsilon}")
+            return self._delta_at(float(epsilon))
+        if delta is None or not 0.0 <= delta < 1.0:
+            raise ValueError(f"delta must be at least 0 and below 1, got {delta}")
+        return self._epsilon_at(float(delta))
 
     def explain(self) -> str:
         """The guarantee in one sentence for a reader who knows differential privacy."""
-        pairs = {
-            Adjacency.REPLACE: "two data sets of the same size that differ in one record",
-            Adjacency.ADD_REMOVE: "two data sets of which one has one record more",
-        }[self.adjacency]
+        return sentence(self)
+
+    def _epsilon_at(self, delta: float) -> float:
+        match self.kind:
+            case Kind.BOUNDED_RANGE:
+                return conversions.bounded_range_epsilon(self.epsilon, delta)
+            case Kind.ZCDP:
+                return conversions.zcdp_epsilon(_known(self.rho), delta)
+            case Kind.GAUSSIAN:
+                return conversions.gaussian_epsilon(_known(self.mu), delta)
+            case Kind.COMPOSED if self.parts:
+                return Sums.of(self.parts).epsilon_at(delta)
+        return conversions.table_epsilon(self._rows(), delta)
+
+    def _delta_at(self, epsilon: float) -> float:
+        match self.kind:
+            case Kind.BOUNDED_RANGE:
+                return conversions.bounded_range_delta(self.epsilon, epsilon)
+            case Kind.ZCDP:
+                return conversions.zcdp_delta(_known(self.rho), epsilon)
+            case Kind.GAUSSIAN:
+                return conversions.gaussian_delta(_known(self.mu), epsilon)
+            case Kind.COMPOSED if self.parts:
+                return Sums.of(self.parts).delta_at(epsilon)
+        return conversions.table_delta(self._rows(), epsilon)
+
+    def _rows(self) -> conversions.Table:
+        return self.table or ((self.epsilon, self.delta),)
+
+    def to_replace(self) -> "Guarantee":
+        """The guarantee when one record is exchanged for another: from that of removing one and of adding the other.
+
+        With P_0, P_1, P_2 the laws before, in between, and after: log-ratios add up, and so do their ranges, hence 2ε
+        for pure ε and ε-bounded range. P_0(A) ≤ e^ε P_1(A) + δ ≤ e^ε(e^ε P_2(A) + δ) + δ, hence (2ε, (1 + e^ε)δ) for
+        (ε, δ) and for every row of a table. 4ρ for ρ-zCDP (Bun and Steinke 2016, Proposition 1.9 for groups of two),
+        2μ for μ-Gaussian DP (Dong, Roth and Su 2022, Theorem 2.14). Of a composition each part by itself.
+
+        Raises ValueError where (1 + e^ε)δ ≥ 1 leaves nothing.
+        """
+        if self.adjacency is Adjacency.REPLACE:
+            return self
+        if self.parts:
+            return Guarantee._counted((part.to_replace(), count) for part, count in self.parts)
+        replace = Adjacency.REPLACE
+        if self.kind in FACTORS:
+            return Guarantee._of_loss(self.kind, 2 * _known(self.exact_epsilon), replace)
+        if self.kind is Kind.ZCDP or self.kind is Kind.GAUSSIAN:
+            return Guarantee._stated(self.kind, 4 * _known(self.exact_rho), (), replace, None, self.exact_delta)
+        if self.kind is Kind.PROFILE:
+            twice = [(2 * exactly(epsilon), _twice(exactly(epsilon), exactly(low))) for epsilon, low in self.table]
+            kept = [row for place, row in enumerate(twice) if row[1] < min([1, *(low for _, low in twice[:place])])]
+            if not kept:
+                raise ValueError(_LOST)
+            return Guarantee.profile(kept, replace, self.exact_delta)
+        epsilon, rho = _known(self.exact_epsilon), self.exact_rho
+        delta = _twice(epsilon, self.exact_delta)
+        if delta >= 1:
+            raise ValueError(_LOST)
+        return Guarantee(self.kind, replace, 2 * epsilon, delta, None if rho is None else 4 * rho)
+
+    def to_add_remove(self) -> "Guarantee":
+        """Itself if it is for 'add_remove'; refused with a ValueError for 'replace', from which nothing follows.
+
+        Under 'replace' all neighbours have the same n: to publish n costs nothing there, and under 'add_remove' no
+        finite ε with δ < 1 covers it.
+        """
+        if self.adjacency is Adjacency.REPLACE:
+            raise ValueError(
+                "a guarantee for 'replace' says nothing of 'add_remove': to publish the number of records is private "
+                "under the one and not under the other. State the mechanism itself for 'add_remove'"
+            )
+        return self
+
+    def to_dp_event(self) -> Any:
+        """An event of dp-accounting (an extra: `pip install 'kngjax[accounting]'`) that costs no less than this.
+
+        Bounded range, for which it has no event, as `ZCDpEvent` of ρ = ε²/8, zCDP as itself, Gaussian DP as
+        `GaussianDpEvent` of 1/μ. Pure ε-DP as `ZCDpEvent` of ρ = ε²/2: Laplace noise is one mechanism, and others are
+        worse. Its RDP accountant takes all of these; numbers are for this guarantee's adjacency, whichever relation
+        the accountant is told. Raises ValueError where there is no ρ: `to_pld` takes (ε, δ) and tables.
+        """
+        if self.parts:
+            return pld.composed_event((part.to_dp_event(), count) for part, count in self.parts)
+        if self.kind is Kind.GAUSSIAN:
+            return pld.gaussian_event(_known(self.mu))
         if self.rho is None:
-            return f"({self.epsilon:g}, {self.delta:g})-differential privacy, for any {pairs}"
-        reason = {
-            Kind.BOUNDED_RANGE: "bounded range, rho = epsilon^2/8",
-            Kind.PURE: "rho = epsilon^2/2",
-        }.get(self.kind, "sums over the parts")
-        return f"pure {self.epsilon:g}-differential privacy, and {self.rho:.6g}-zCDP ({reason}), for any {pairs}"
+            raise ValueError(f"dp-accounting has no event for a guarantee of kind {self.kind}: take to_pld()")
+        return pld.zcdp_event(self.rho)
+
+    def to_pld(self, interval: float = 1e-4) -> Any:
+        """A `PrivacyLossDistribution` of dp-accounting (an extra) that dominates every mechanism with this guarantee.
+
+        Of (ε, δ) that of `from_privacy_parameters`; of bounded range, tables and zCDP one made of their profiles. For a
+        composition it is valid if the parts' numbers were all fixed beforehand; zCDP parts and Gaussian ones add up
+        first. **Arguments:** `interval`: of its grid of losses, in nats, to which each part is rounded outward.
+        """
+        match self.kind:
+            case Kind.BOUNDED_RANGE:
+                return pld.bounded_range(self.epsilon, interval)
+            case Kind.ZCDP:
+                return pld.zcdp(_known(self.rho), interval)
+            case Kind.GAUSSIAN:
+                return pld.gaussian(_known(self.mu), interval)
+            case Kind.COMPOSED if self.parts:
+                return pld.composed(self._distributions(interval))
+            case Kind.PROFILE:
+                return pld.table(self.table, interval)
+        return pld.row(self.epsilon, self.delta, interval)
+
+    def _distributions(self, interval: float) -> Iterable[tuple[Any, int]]:
+        for kind, sum_of in ((Kind.ZCDP, pld.zcdp), (Kind.GAUSSIAN, pld.gaussian)):
+            if rho := total((_known(part.exact_rho), count) for part, count in self.parts if part.kind is kind):
+                yield sum_of(root_outward(2 * rho) if kind is Kind.GAUSSIAN else outward(rho), interval), 1
+        for part, count in self.parts:
+            if part.kind not in (Kind.ZCDP, Kind.GAUSSIAN):
+                yield part.to_pld(interval), count
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready dictionary."""
-        return {
-            "kind": str(self.kind),
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "rho": self.rho,
-            "adjacency": str(self.adjacency),
-        }
+        """A JSON-ready dictionary. What floats cannot say is under "exactly", as fractions; an infinite ε is null."""
+        return fields_of(self)
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Guarantee":
         """The inverse of `to_dict`; refuses a record whose numbers do not fit together."""
         if fields.get("kind") not in list(Kind):
             raise ValueError("this is no guarantee: kind, epsilon and rho do not fit together")
-        rho = None if fields["rho"] is None else float(fields["rho"])
-        epsilon, delta = float(fields["epsilon"]), float(fields["delta"])
-        return cls(epsilon, delta, rho, Adjacency.parse(fields["adjacency"]), Kind(fields["kind"]))
+        kind, adjacency = Kind(fields["kind"]), Adjacency.parse(fields["adjacency"])
+        numbers = {name: fields[name] for name in ("epsilon", "delta", "rho")}
+        exact = {name: None if number is None else exactly(number, name) for name, number in numbers.items()}
+        exact |= {name: Fraction(text) for name, text in fields.get("exactly", {}).items()}
+        if kind in FACTORS and exact["epsilon"] is not None:
+            # Earlier releases wrote ρ as float64 arithmetic gave it.
+            exact["rho"] = exact["epsilon"] ** 2 / FACTORS[kind]
+        if fields.get("parts"):
+            made = cls._counted((cls.from_dict(record), int(record["count"])) for record in fields["parts"])
+        else:
+            table = tuple((float(epsilon), float(delta)) for epsilon, delta in fields.get("table", ()))
+            made = cls(kind, adjacency, exact["epsilon"], _known(exact["delta"]), exact["rho"], table)
+        given = (kind, adjacency, fields["epsilon"], fields["delta"], fields["rho"])
+        told = (made.kind, made.adjacency, *(made.to_dict()[name] for name in ("epsilon", "delta", "rho")))
+        if not all(alike(one, two) for one, two in zip(given, told, strict=True)):
+            raise ValueError(_UNFIT.format(kind))
+        return made
+
+
+def _known(number: Any) -> Any:
+    assert number is not None
+    return number
+
+
+def _twice(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """(1 + e^ε)δ, rounded outward; 1 where e^ε is beyond float64."""
+    if delta > 0 and epsilon > 700:
+        return Fraction(1)
+    return delta * (1 + exactly(math.exp(min(outward(epsilon), 701.0)) * (1.0 + 1e-14)))

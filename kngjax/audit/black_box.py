@@ -5,6 +5,7 @@ the other half bounds P(A) from below and Q(A) from above (Clopper and Pearson).
 """
 
 import dataclasses
+import math
 from typing import Any
 
 import jax
@@ -48,8 +49,8 @@ class BlackBoxAudit:
 
     @property
     def passed(self) -> bool:
-        """Whether the bound does not exceed the claimed ε."""
-        return self.epsilon_lower_bound <= self.claimed.epsilon
+        """Whether the bound does not exceed the claimed ε at this δ."""
+        return self.epsilon_lower_bound <= self.claimed.at(delta=self.delta)
 
     def explain(self) -> str:
         """The result in one paragraph."""
@@ -57,7 +58,7 @@ class BlackBoxAudit:
         found = (
             f"From {self.num_draws} draws for each of two neighbouring data sets of {sizes} records: epsilon at delta "
             f"= {self.delta:g} is at least {self.epsilon_lower_bound:.6g} with confidence {self.confidence:g}, where "
-            f"{self.claimed.epsilon:g} is claimed. "
+            f"{self.claimed.at(delta=self.delta):g} is claimed. "
         )
         if self.passed:
             return found + (
@@ -111,6 +112,8 @@ def black_box(
     delta = claimed.delta if delta is None else float(delta)
     if not claimed.delta <= delta < 1.0:
         raise ValueError(f"delta must be at least {claimed.delta:g}, which is claimed, and below 1; got {delta:g}")
+    if not math.isfinite(claimed.at(delta=delta)):
+        raise ValueError(f"no finite epsilon is claimed at delta = {delta:g}: name a larger delta")
     keys = jax.random.split(key, 2)
     draws = [_draws(mechanism, records, key, num_draws) for records, key in zip(pair, keys, strict=True)]
     bound = epsilon_lower_bound(draws[0], draws[1], delta, confidence)

@@ -14,17 +14,15 @@ from kngjax import moments
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.calibration import largest_shift
 from kngjax.data import Bounds, Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
 from kngjax.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, checked_epsilon, required
-from kngjax.profiles import gaussian_shift_at
 
 # The ridge's bounds on the noise hold but for this probability; utility hangs on it, privacy does not.
 _RISK = 0.05
 _QUANTILE = float(stats.norm.isf(_RISK))
-# Compiled once, also where it is called from outside of a draw.
-_shift_at = jax.jit(gaussian_shift_at)
 
 
 class AdaSSP(AbstractDirectMechanism):
@@ -95,8 +93,10 @@ class AdaSSP(AbstractDirectMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """(ε, δ)-DP of one draw."""
-        return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency)
+        """(ε, δ)-DP of one draw, and s-Gaussian DP: the moments are Gaussian, and the rest is post-processing."""
+        with float64():
+            shift = float(largest_shift(self.epsilon, self.delta))
+        return Guarantee.gaussian(shift, self.adjacency, float(self.epsilon), float(self.delta))
 
     def changes(self, dimension: int) -> Float[Array, "3"]:
         """The sensitivities of λ_min, of X'y in the l2 norm and of X'X in the Frobenius norm; runs under jit."""
@@ -105,7 +105,7 @@ class AdaSSP(AbstractDirectMechanism):
 
     def deviations(self, dimension: int) -> Float[Array, "3"]:
         """Δ_j/(s√w_j) of the noise on λ_min, X'y and X'X; runs under jit."""
-        shift = _shift_at(self.epsilon, jnp.log(jnp.asarray(self.delta)))
+        shift = largest_shift(self.epsilon, self.delta)
         return self.changes(dimension) / (shift * jnp.sqrt(jnp.asarray(self.shares)))
 
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:

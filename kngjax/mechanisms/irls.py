@@ -13,11 +13,10 @@ from kngjax import matrix_noise, moments
 from kngjax import sensitivity as room
 from kngjax._arrays import Matrix, Scalar, Vector, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.calibration import renyi_budget
+from kngjax.calibration import largest_shift, renyi_budget
 from kngjax.data import Bounds, Data, Records
 from kngjax.losses import QuantileLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, checked_epsilon, positive, required
-from kngjax.profiles import gaussian_shift_at
 
 MomentNoise = Literal["gaussian", "laplace"]
 MatrixNoise = Literal["gaussian", "laplace", "wishart"]
@@ -218,7 +217,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         if kind == "laplace":
             return change / epsilon
         if kind == "gaussian":
-            return change / gaussian_shift_at(epsilon, jnp.log(jnp.asarray(delta)))
+            return change / largest_shift(epsilon, delta)
         if self.adjacency is Adjacency.REPLACE:
             epsilon, delta = 0.5 * epsilon, delta / (1.0 + jnp.exp(0.5 * epsilon))
         return matrix_noise.wishart_scale(epsilon, delta, change, dimension, dimension + 1 + EXTRA_DEGREES)

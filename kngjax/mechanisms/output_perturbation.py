@@ -8,10 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import moments, profiles
+from kngjax import moments
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.calibration import largest_shift
 from kngjax.data import Bounds, Data, QuadraticSummary, Records
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredLoss
 from kngjax.mechanisms.base import (
@@ -142,8 +143,13 @@ class OutputPerturbation(AbstractDirectMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """(ε, δ)-DP of one draw."""
-        return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency)
+        """(ε, δ)-DP of one draw; with noise of fixed covariance it is s-Gaussian DP."""
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        if self.metric != "identity":
+            return Guarantee.approximate(epsilon, delta, self.adjacency)
+        with float64():
+            shift = float(largest_shift(self.epsilon, self.delta))
+        return Guarantee.gaussian(shift, self.adjacency, epsilon, delta)
 
     def _gradient_change(self, dimension: int) -> Float[Array, ""]:
         reach = room.Everywhere()
@@ -170,7 +176,7 @@ class OutputPerturbation(AbstractDirectMechanism):
     def gamma_for(self, dimension: int) -> Float[Array, ""]:
         """γ for d coefficients, 0 or NaN if there is none; runs under jit."""
         if self.metric == "identity":
-            shift = profiles.gaussian_shift_at(self.epsilon, jnp.log(jnp.asarray(self.delta)))
+            shift = largest_shift(self.epsilon, self.delta)
             return jnp.square(shift / self.sensitivity_value(dimension))
         epsilon, delta = self.epsilon, self.delta
         if self.metric == "hessian":

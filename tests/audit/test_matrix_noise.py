@@ -13,7 +13,7 @@ import kngjax as kng
 from experiments import irls2016
 from kngjax import matrix_noise
 from kngjax.audit.black_box import epsilon_lower_bound
-from kngjax.profiles import gaussian_shift_at
+from kngjax.calibration import largest_shift
 from tests.goodness_of_fit import assert_cell_frequencies
 
 EPSILON, DELTA, CAP = 0.5, 1e-3, 2.0
@@ -64,7 +64,7 @@ def replacement(kind, factor):
         dimension = len(matrix)
         keys = jax.random.split(kng.research_key(seed), NUM_DRAWS)
         if kind == "gaussian":
-            size = CAP / gaussian_shift_at(EPSILON, np.log(DELTA))
+            size = CAP / largest_shift(EPSILON, DELTA)
             noise = jax.vmap(lambda key: matrix_noise.symmetric_gaussian(key, dimension, factor * size))(keys)
         elif kind == "laplace":
             # Of the triangle of κvv': κ(‖v‖_1² + ‖v‖_2²)/2.

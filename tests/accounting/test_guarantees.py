@@ -66,6 +66,71 @@ def test_a_record_whose_numbers_do_not_fit_together_is_refused(change):
         Guarantee.from_dict(fields)
 
 
+EARLIER = [
+    '{"kind": "bounded_range", "epsilon": 0.3, "delta": 0.0, "rho": 0.01125, "adjacency": "replace"}',
+    '{"kind": "pure", "epsilon": 0.7, "delta": 0.0, "rho": 0.24499999999999997, "adjacency": "add_remove"}',
+    '{"kind": "approximate", "epsilon": 1.0, "delta": 1e-06, "rho": null, "adjacency": "replace"}',
+    '{"kind": "composed", "epsilon": 1.5, "delta": 0.0, "rho": 0.25, "adjacency": "replace"}',
+    '{"kind": "composed", "epsilon": 1.5, "delta": 1e-06, "rho": null, "adjacency": "replace"}',
+]
+
+
+@pytest.mark.parametrize("text", EARLIER)
+def test_certificates_of_earlier_releases_still_load(text):
+    fields = json.loads(text)
+    guarantee = Guarantee.from_dict(fields)
+    assert (guarantee.kind, guarantee.epsilon, guarantee.delta) == tuple(
+        fields[name] for name in ("kind", "epsilon", "delta")
+    )
+    assert guarantee.rho == (None if fields["rho"] is None else pytest.approx(fields["rho"], rel=1e-15))
+    assert Guarantee.from_dict(guarantee.to_dict()) == guarantee
+    assert guarantee.at(delta=fields["delta"]) == fields["epsilon"]
+    assert fields["adjacency"] == "add_remove" or guarantee.explain().endswith("that differ in one record")
+    twice = Guarantee.composed([guarantee, guarantee])
+    assert (twice.epsilon, twice.delta) == (2 * fields["epsilon"], 2 * fields["delta"])
+    if fields["adjacency"] == "replace":
+        assert guarantee.to_replace() is guarantee
+    else:
+        assert guarantee.to_replace().epsilon == 2 * fields["epsilon"]
+
+
+def test_an_earlier_composition_is_exchanged_by_its_sums():
+    fields = json.loads(EARLIER[4]) | {"adjacency": "add_remove"}
+    exchanged = Guarantee.from_dict(fields).to_replace()
+    assert exchanged.epsilon == 3.0
+    assert exchanged.delta == pytest.approx((1.0 + np.exp(1.5)) * 1e-6)
+    pure = Guarantee.from_dict(json.loads(EARLIER[3]) | {"adjacency": "add_remove"}).to_replace()
+    assert (pure.epsilon, pure.rho) == (3.0, 1.0)
+
+
+WORDS = [
+    (Guarantee.pure(0.5, "replace"), "pure 0.5-differential privacy, and 0.125-zCDP (rho = epsilon^2/2)"),
+    (Guarantee.approximate(1.0, 1e-6, "replace"), "(1, 1e-06)-differential privacy"),
+    (
+        Guarantee.zcdp("0.125", "replace"),
+        "0.125-zCDP, hence (2.41909, 1e-06)-differential privacy (optimal Renyi conversion)",
+    ),
+    (
+        Guarantee.gaussian(1, "replace", delta=1e-5),
+        "1-Gaussian differential privacy, hence 0.5-zCDP and (4.37718, 1e-05)-differential privacy",
+    ),
+    (
+        Guarantee.profile([(1, 0.1), (2, 0.01)], "replace"),
+        "a privacy profile with 2 rows from (1, 0.1) to (2, 0.01), hence no finite epsilon at delta = 1e-06",
+    ),
+    (
+        Guarantee.composed([Guarantee.bounded_range("0.1", "replace")] * 50),
+        "pure 5-differential privacy, and 0.0625-zCDP (sums over the 50 parts), hence (1.65998, 1e-06)-differential "
+        "privacy",
+    ),
+]
+
+
+@pytest.mark.parametrize(("guarantee", "law"), WORDS, ids=lambda case: str(getattr(case, "kind", "")))
+def test_every_kind_is_explained_with_its_numbers(guarantee, law):
+    assert guarantee.explain() == f"{law}, for any two data sets of the same size that differ in one record"
+
+
 def test_the_two_adjacencies_are_explained_in_different_words():
     texts = {name: Guarantee.bounded_range(1.0, Adjacency.parse(name)).explain() for name in ("replace", "add_remove")}
     assert "same size that differ in one record" in texts["replace"]

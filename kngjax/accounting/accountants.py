@@ -1,0 +1,100 @@
+"""Accountants for releases whose numbers were all fixed beforehand, and what each says of the same releases.
+
+Adding up ε, δ and ρ, which `Guarantee.composed` does, needs no such plan. Imports no JAX.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import gammaln
+
+from kngjax.accounting.conversions import falling, zcdp_epsilon, zcdp_epsilon_textbook
+from kngjax.accounting.exact import exactly, outward
+from kngjax.accounting.guarantees import Guarantee, Kind
+
+_SLACK = 1e-12
+
+
+def advanced_epsilon(guarantee: Guarantee, delta: float) -> float:
+    """ε at δ by advanced composition: min(Σε_k, Σ ε_k tanh(ε_k/2) + √(2 log(1/δ')Σε_k²)), rounded outward.
+
+    With 1 - δ = (1-δ')Π(1-δ_k). An (ε, δ)-DP release tells all with probability δ and else a biased coin of log-odds
+    ±ε: its privacy loss has a mean of at most ε tanh(ε/2) and a range of 2ε, and the inequality of Azuma and Hoeffding
+    does the rest (Kairouz, Oh and Viswanath 2015, Theorem 3.5; Dwork, Rothblum and Vadhan 2010 have ε(e^ε - 1)).
+
+    **Arguments:** `guarantee`: one or a composition, of finite (ε, δ) each. `delta`: in (0, 1). Infinite where δ is not
+    more than what the δ_k use up and not what `guarantee.delta` is.
+    """
+    parts = [(part.epsilon, part.delta, count) for part, count in guarantee.parts or ((guarantee, 1),)]
+    if not all(math.isfinite(epsilon) for epsilon, _, _ in parts):
+        return math.inf
+    simple = guarantee.epsilon if delta >= guarantee.delta else math.inf
+    kept = sum(count * math.log1p(-low) for _, low, count in parts)
+    slack = -math.expm1(math.log1p(-delta) - kept) * (1.0 - _SLACK)
+    if slack <= 0.0:
+        return simple
+    mean = sum(count * epsilon * math.tanh(0.5 * epsilon) for epsilon, _, count in parts)
+    spread = math.sqrt(-2.0 * math.log(slack) * sum(count * epsilon**2 for epsilon, _, count in parts))
+    return min(simple, (mean + spread) * (1.0 + _SLACK))
+
+
+def repeated(guarantee: Guarantee, count: int) -> Guarantee:
+    """The least that can be said of `count` releases that are (ε, δ)-DP each: their exact profile, as a table.
+
+    δ_i = 1 - (1-δ)^k (1 - Σ_{l<i} C(k,l) p^{k-l}q^l (1 - e^{-2(i-l)ε})) at ε_i = (k-2i)ε, with p = e^ε/(1+e^ε) and
+    q = 1-p (Kairouz, Oh and Viswanath 2015, Theorem 3.3): the profile of k randomised responses, which is linear in e^ε
+    between these ε_i, as a table is.
+
+    **Arguments:** `guarantee`: pure, bounded range, of which no more is used than that it is pure, or approximate; the
+    same for all releases, whose settings may depend on earlier outcomes. Raises ValueError for other kinds.
+    """
+    if guarantee.kind not in (Kind.PURE, Kind.BOUNDED_RANGE, Kind.APPROXIMATE) or count < 1:
+        raise ValueError("repeated takes a pure, bounded-range or approximate guarantee and how many times, at least 1")
+    epsilon = guarantee.epsilon
+    log_p, log_q = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))
+    lies = np.arange(count // 2 + 1, dtype=np.float64)
+    logs = gammaln(count + 1.0) - gammaln(lies + 1.0) - gammaln(count - lies + 1.0)
+    masses = np.exp(logs + (count - lies) * log_p + lies * log_q)
+    # Each of count releases tells all with probability δ.
+    whole = -math.expm1(count * math.log1p(-guarantee.delta))
+    rows = []
+    for place in range(count // 2, -1, -1):
+        share = float(masses[:place] @ -np.expm1(-2.0 * (place - lies[:place]) * epsilon))
+        share = math.nextafter(share * (1.0 + _SLACK * (1 + count)), 1.0) if place else 0.0
+        # Exact multiples of what ε means.
+        loss = outward((count - 2 * place) * exactly(epsilon))
+        rows.append((loss, min(1.0, (whole + (1.0 - whole) * share) * (1.0 + _SLACK * (whole > 0.0)))))
+    return Guarantee.profile(falling(rows), guarantee.adjacency)
+
+
+def compare(guarantee: Guarantee, delta: float, pld: bool = False) -> dict[str, float]:
+    """ε at δ of a composition under each accountant, in nats; those that cannot bound it are infinite.
+
+    `basic`: Σε. `advanced`: see `advanced_epsilon`. `zcdp_of_pure`, `zcdp_of_pure_textbook`: Σρ with ρ = ε²/2 where
+    pure ε is all that is used. `pld`: by dp-accounting, of the same. `zcdp`, `zcdp_textbook`: Σρ with what is known of
+    each, ρ = ε²/8 for bounded range. The textbook converts ρ to ρ + 2√(ρ log(1/δ)), the others optimally.
+
+    **Arguments:** `delta`: in (0, 1). `pld`: whether to run dp-accounting, an extra; ImportError without it.
+    """
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")
+    parts = guarantee.parts or ((guarantee, 1),)
+    generic = Guarantee.composed([part for one, count in parts for part in [_forgetful(one)] * count])
+    found = {
+        "basic": guarantee.epsilon if delta >= guarantee.delta else math.inf,
+        "advanced": advanced_epsilon(guarantee, delta),
+    }
+    for name, which in (("zcdp_of_pure", generic), ("zcdp", guarantee)):
+        rho = math.inf if which.rho is None else which.rho
+        found[f"{name}_textbook"] = zcdp_epsilon_textbook(rho, delta) if rho < math.inf else math.inf
+        found[name] = zcdp_epsilon(rho, delta) if rho < math.inf else math.inf
+    if pld:
+        found["pld"] = float(generic.to_pld().get_epsilon_for_delta(delta))
+    return found
+
+
+def _forgetful(guarantee: Guarantee) -> Guarantee:
+    """Without what bounded range adds to pure ε-DP."""
+    if guarantee.kind is not Kind.BOUNDED_RANGE or guarantee.exact_epsilon is None:
+        return guarantee
+    return Guarantee.pure(guarantee.exact_epsilon, guarantee.adjacency)

@@ -1,0 +1,227 @@
+"""From one form of privacy to another: δ at ε and ε at δ of what is known of a mechanism. Imports no JAX.
+
+δ(ε) = sup P(A) - e^ε Q(A) over sets A of outputs and over both orders of every pair of neighbours: the privacy profile.
+As a supremum of lines in y = e^ε it is convex in y, and since both orders count, δ(1/y) = 1 - 1/y + δ(y)/y. Everything
+is rounded outward: a returned ε or δ is at least the true one, by a part in 10¹².
+"""
+
+import functools
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from scipy.special import erfcx, ndtr
+
+Table = tuple[tuple[float, float], ...]
+
+_SLACK = 1e-12
+_LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
+_GRID, _ROUNDS = 401, 4
+# Beyond so many standard deviations lies less than the other.
+_FAR, _TINY = 38.0, 1e-300
+
+
+def _above(value: float, error: float = 0.0) -> float:
+    """At least the true value, computed as `value` with an absolute error of at most `error` and few units besides."""
+    return math.nextafter(max(value * (1.0 + _SLACK), 0.0) + error, math.inf)
+
+
+def _probability(value: float) -> float:
+    return min(value, 1.0)
+
+
+def table_delta(table: Table, epsilon: float) -> float:
+    """δ at ε of what is (ε_i, δ_i)-DP for every row of a table: the largest profile that meets them all.
+
+    Between rows it is a chord in e^ε, above the convex profile; beyond the last row it is constant; before the first it
+    is δ_1 + (1-δ_1)(e^{ε_1} - e^ε)/(1 + e^{ε_1}), the chord to the mirror image of (ε_1, δ_1): with probability δ_1 all
+    is told, else an answer is randomised (Kairouz, Oh and Viswanath 2015, Theorem 3.4). One row (ε, 0) is pure ε-DP.
+    """
+    hull = corners(table)
+    place = bisect_left([row[0] for row in hull], epsilon)
+    if place == len(hull):
+        return hull[-1][1]
+    upper, low = hull[place]
+    if epsilon == upper:
+        return low
+    if place == 0:
+        share = -math.expm1(epsilon - upper) / (1.0 + math.exp(-upper))
+        return _probability(_above(low + (1.0 - low) * share))
+    lower, high = hull[place - 1]
+    share = math.expm1(epsilon - upper) / math.expm1(lower - upper)
+    return min(high, _above(low + (high - low) * share))
+
+
+def table_epsilon(table: Table, delta: float) -> float:
+    """The smallest ε ≥ 0 with `table_delta` at most δ; infinite below the last row's δ."""
+    hull = corners(table)
+    place = next((number for number, (_, low) in enumerate(hull) if low <= delta), None)
+    if place is None:
+        return math.inf
+    upper, low = hull[place]
+    if delta == low:
+        return upper
+    if place == 0:
+        fall = (delta - low) / (1.0 - low) * (1.0 + math.exp(-upper))
+    else:
+        lower, high = hull[place - 1]
+        fall = (delta - low) / (high - low) * -math.expm1(lower - upper)
+    # e^ε = e^{ε_i}(1 - fall), and the slack covers the digits that 1 - fall loses.
+    kept = 1.0 - fall * (1.0 - _SLACK)
+    return _below_bound(upper, math.log(kept)) if kept > 0.0 else 0.0
+
+
+def _below_bound(bound: float, logarithm: float) -> float:
+    """bound + logarithm, rounded outward, between 0 and the bound."""
+    error = _SLACK * bound
+    return min(bound, _above(bound + logarithm, error)) if bound + logarithm > -error else 0.0
+
+
+@functools.lru_cache(maxsize=256)
+def corners(table: Table) -> Table:
+    """The rows on the lower convex hull, in e^ε, of the table's points and (-1, 1), where mirror chords meet."""
+    kept: list[tuple[float, float]] = []
+    for row in falling(table):
+        while kept and _log_fall(kept[-2] if len(kept) > 1 else None, kept[-1]) <= _log_fall(kept[-1], row):
+            kept.pop()
+        kept.append(row)
+    return tuple(kept)
+
+
+def _log_fall(first: tuple[float, float] | None, second: tuple[float, float]) -> float:
+    """log of the fall of δ by e^ε between two rows; from (-1, 1) for None."""
+    epsilon, delta = second
+    if first is None:
+        return math.log1p(-delta) - epsilon - math.log1p(math.exp(-epsilon))
+    width = -math.expm1(first[0] - epsilon)
+    return math.log(first[1] - delta) - epsilon - math.log(width)
+
+
+def falling(rows: Iterable[tuple[float, float]]) -> Table:
+    """The rows, in the order of ε, that say more than those before them."""
+    kept: list[tuple[float, float]] = []
+    for epsilon, delta in rows:
+        if delta < 1.0 and (not kept or delta < kept[-1][1]):
+            kept.append((epsilon, delta))
+    return tuple(kept)
+
+
+def bounded_range_delta(bound: float, epsilon: float) -> float:
+    """δ at ε of an η-bounded-range mechanism: (1 - e^{(ε-η)/2})²/(1 - e^{-η}), and 0 from η on.
+
+    A set A and its complement are two outcomes whose log-ratios a, b are averages, so that a - b ≤ η. With a = t and
+    b = t - η, P(A) = (1 - e^{t-η})/(1 - e^{-η}) and Q(A) = e^{-t}P(A), so P(A) - e^ε Q(A) is largest at t = (η+ε)/2;
+    the result increases with η. It is attained (Dong, Durfee and Rogers 2020), and at ε = 0 it is tanh(η/4).
+    """
+    if epsilon >= bound:
+        return 0.0
+    return _probability(_above(math.expm1(0.5 * (epsilon - bound)) ** 2 / -math.expm1(-bound)))
+
+
+def bounded_range_epsilon(bound: float, delta: float) -> float:
+    """The smallest ε ≥ 0 with `bounded_range_delta` at most δ: η + 2 log(1 - √(δ(1 - e^{-η})))."""
+    if delta == 0.0:
+        return bound
+    kept = 1.0 - math.sqrt(-delta * math.expm1(-bound)) * (1.0 - _SLACK)
+    return _below_bound(bound, 2.0 * math.log(kept))
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """δ at ε of N(0, 1) against N(μ, 1): Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ) (Balle and Wang 2018, Theorem 8)."""
+    near, far = epsilon / mu - 0.5 * mu, epsilon / mu + 0.5 * mu
+    if near > _FAR:
+        return _TINY
+    # e^ε φ(far) = φ(near), and Mills' ratio Φ(-t)/φ(t) has no tail to lose digits in.
+    density = math.exp(-0.5 * near * near - _LOG_ROOT_TWO_PI)
+    left = float(ndtr(-near))
+    value = density * (_mills(near) - _mills(far)) if near > 0.0 else left - density * _mills(far)
+    return _probability(_above(value, 1e-14 * (1.0 + near * near) * left))
+
+
+def _mills(at: float) -> float:
+    return math.sqrt(0.5 * math.pi) * float(erfcx(at / math.sqrt(2.0)))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """The smallest ε ≥ 0 with `gaussian_delta` at most δ; infinite at δ = 0."""
+    if delta <= _TINY:
+        return math.inf
+    if gaussian_delta(mu, 0.0) <= delta:
+        return 0.0
+    return _smallest(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, 1.0 + mu * mu)
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """δ at ε of ρ-zCDP: the least of e^{(α-1)(αρ-ε)} (1-1/α)^α/(α-1) over α > 1.
+
+    Canonne, Kamath and Steinke (2020), Proposition 12; every α gives a bound, so that the search cannot err inward.
+    """
+
+    def log_delta(excess: np.ndarray) -> np.ndarray:
+        alpha = 1.0 + excess
+        loss, rest = excess * (alpha * rho - epsilon), alpha * np.log1p(1.0 / excess) + np.log(excess)
+        return loss - rest + _SLACK * 1e-2 * (excess * (alpha * rho + epsilon) + np.abs(np.log(excess)) + 1.0)
+
+    return _probability(_above(math.exp(min(0.0, _least(log_delta, 0.5 * max(epsilon / rho, 1e-9))))))
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """ε at δ of ρ-zCDP: the least of αρ + log(1-1/α) - log(δα)/(α-1) over α > 1; infinite at δ = 0.
+
+    The same proposition solved for ε. `zcdp_epsilon_textbook` is more.
+    """
+    if delta == 0.0:
+        return math.inf
+    tail = -math.log(delta)
+
+    def epsilon(excess: np.ndarray) -> np.ndarray:
+        cost, gain = (1.0 + excess) * rho, np.log1p(1.0 / excess)
+        spread, share = tail / excess, np.log1p(excess) / excess
+        return cost - gain + spread - share + _SLACK * 1e-2 * (cost + gain + spread + share)
+
+    least = _least(epsilon, math.sqrt(max(tail, 1e-3) / rho))
+    return _above(least) if least > 0.0 else 0.0
+
+
+def zcdp_epsilon_textbook(rho: float, delta: float) -> float:
+    """ρ + 2√(ρ log(1/δ)): ε at δ of ρ-zCDP as Bun and Steinke (2016, Proposition 1.3) have it."""
+    return _above(rho + 2.0 * math.sqrt(-rho * math.log(delta)))
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The largest ρ whose `zcdp_epsilon` at δ is at most ε, rounded inward: what (ε, δ) buys of zCDP.
+
+    Raises ValueError unless 0 < ε < ∞ and 0 < δ < 1.
+    """
+    if not (0.0 < epsilon < math.inf and 0.0 < delta < 1.0):
+        raise ValueError(f"zCDP meets (epsilon, delta) for epsilon > 0 and 0 < delta < 1, got ({epsilon}, {delta})")
+    inverse = _smallest(lambda inverse: zcdp_epsilon(1.0 / inverse, delta) <= epsilon, 1.0 / epsilon)
+    return 1.0 / inverse
+
+
+def _least(function: Callable[[np.ndarray], np.ndarray], guess: float) -> float:
+    """The least value of a function of α - 1 > 0 on finer and finer grids of its logarithm."""
+    centre = math.log(guess)
+    low, high = min(centre, 0.0) - 14.0, max(centre, 0.0) + 14.0
+    least = math.inf
+    for _ in range(_ROUNDS):
+        grid = np.linspace(low, high, _GRID)
+        with np.errstate(over="ignore"):
+            values = function(np.exp(grid))
+        place, step = int(np.argmin(values)), (high - low) / (_GRID - 1)
+        least = min(least, float(values[place]))
+        low, high = grid[place] - step, grid[place] + step
+    return least
+
+
+def _smallest(fits: Callable[[float], bool], guess: float) -> float:
+    """The smallest number > 0 from which on it fits, from above, to a part in 10¹³."""
+    upper = guess
+    while not fits(upper):
+        upper *= 2.0
+    lower = 0.0
+    while upper - lower > 1e-13 * upper:
+        middle = 0.5 * (lower + upper)
+        lower, upper = (lower, middle) if fits(middle) else (middle, upper)
+    return upper

@@ -1,0 +1,54 @@
+"""Privacy costs as exact fractions, and the floats that bound them from outside. Imports no JAX.
+
+Costs add up, and 0.1 + 0.1 + 0.1 exceeds 0.3 in binary. So a float here means the decimal number that Python prints for
+it, the shortest one that reads back as the same float: 0.1 is 1/10. That is what its writer meant, and it differs from
+the binary value by less than half a unit in the last place, as every number does that a mechanism computes in float64.
+"""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+Number = int | float | str | Decimal | Fraction
+
+
+def exactly(value: Number, name: str = "the number") -> Fraction:
+    """The number that was written: of a str, Decimal, int or Fraction itself, of a float the decimal that it prints as.
+
+    Raises TypeError or ValueError naming it if it is no finite number.
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        if isinstance(value, int | str | Decimal | Fraction):
+            return Fraction(value)
+        return Fraction(repr(float(value)))
+    except TypeError:
+        raise TypeError(f"{name} must be a number or its decimal digits, got {type(value).__name__}") from None
+    except (ValueError, OverflowError, ZeroDivisionError):
+        raise ValueError(f"{name} must be a finite number, got {value!r}") from None
+
+
+def outward(value: Fraction) -> float:
+    """The smallest float that means (see `exactly`) at least this number ≥ 0: a cost that is rounded never shrinks."""
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf
+    return nearest if Fraction(repr(nearest)) >= value else math.nextafter(nearest, math.inf)
+
+
+def inward(value: Fraction) -> float:
+    """The largest float that means at most this number ≥ 0: an allowance that is rounded never grows."""
+    nearest = float(value)
+    return nearest if Fraction(repr(nearest)) <= value else math.nextafter(nearest, 0.0)
+
+
+def root_outward(value: Fraction) -> float:
+    """The smallest float that means at least √value."""
+    root = math.sqrt(outward(value))
+    while Fraction(repr(root)) ** 2 < value:
+        root = math.nextafter(root, math.inf)
+    while root > 0.0 and Fraction(repr(below := math.nextafter(root, 0.0))) ** 2 >= value:
+        root = below
+    return root

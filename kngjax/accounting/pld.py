@@ -1,0 +1,97 @@
+"""Events and privacy loss distributions of Google's dp-accounting, from plain numbers. Imports no JAX.
+
+dp-accounting is an extra, imported where it is used. Its distributions round outward on a grid of losses.
+"""
+
+import importlib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from kngjax.accounting import conversions
+
+# Rows of the tables that stand for smooth profiles: chords in between are outward by (ε/rows)².
+_ROWS = 400
+# Of zCDP: its profile never ends, and the rest counts as a failure.
+_TAIL = 1e-16
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(f"dp_accounting{name}")
+    except ImportError:
+        raise ImportError(
+            "privacy loss distributions and events need Google's dp-accounting: pip install 'kngjax[accounting]'"
+        ) from None
+
+
+def gaussian_event(mu: float) -> Any:
+    """Gaussian noise of deviation 1/μ on a sensitivity of 1."""
+    return _library(".dp_event").GaussianDpEvent(1.0 / mu)
+
+
+def zcdp_event(rho: float) -> Any:
+    """ρ-zCDP."""
+    return _library(".dp_event").ZCDpEvent(rho)
+
+
+def composed_event(events: Iterable[tuple[Any, int]]) -> Any:
+    """Each event so many times."""
+    library = _library(".dp_event")
+    return library.ComposedDpEvent([library.SelfComposedDpEvent(event, count) for event, count in events])
+
+
+def gaussian(mu: float, interval: float) -> Any:
+    """The distribution of N(0, 1) against N(μ, 1)."""
+    return _library(".pld.privacy_loss_distribution").from_gaussian_mechanism(
+        1.0 / mu, value_discretization_interval=interval
+    )
+
+
+def row(epsilon: float, delta: float, interval: float) -> Any:
+    """The distribution that dominates all that is (ε, δ)-DP."""
+    parameters = _library(".pld.common").DifferentialPrivacyParameters(epsilon, delta)
+    return _library(".pld.privacy_loss_distribution").from_privacy_parameters(parameters, interval)
+
+
+def bounded_range(bound: float, interval: float) -> Any:
+    """A distribution that dominates all that is η-bounded-range.
+
+    For no pair of neighbours is the profile of `conversions.bounded_range_delta` attained at every ε; but as it is
+    convex in e^ε it is some pair's, and pairs that dominate compose (Zhu, Dong and Wang 2022, Theorems 10 and 14).
+    """
+    rows = [bound * number / _ROWS for number in range(_ROWS + 1)]
+    return table(tuple((epsilon, conversions.bounded_range_delta(bound, epsilon)) for epsilon in rows), interval)
+
+
+def zcdp(rho: float, interval: float) -> Any:
+    """A distribution that dominates all that is ρ-zCDP, with the profile of the optimal Rényi conversion."""
+    last = conversions.zcdp_epsilon(rho, _TAIL)
+    rows = [last * number / _ROWS for number in range(_ROWS + 1)]
+    return table(conversions.falling((epsilon, conversions.zcdp_delta(rho, epsilon)) for epsilon in rows), interval)
+
+
+def table(rows: conversions.Table, interval: float) -> Any:
+    """A distribution that dominates all that has this table: chords between points of the grid, and their mirrors."""
+    ends = {int(end) for epsilon, _ in rows for end in (epsilon // interval, epsilon // interval + 1)}
+    above = conversions.falling(
+        (place * interval, conversions.table_delta(rows, place * interval)) for place in sorted(ends)
+    )
+    corners = conversions.corners(above)
+    places = [round(epsilon / interval) for epsilon, _ in corners]
+    losses = [*(-place for place in reversed(places) if place > 0), *places]
+    mirrored = [
+        -math.expm1(-epsilon) + math.exp(-epsilon) * delta for epsilon, delta in reversed(corners) if epsilon > 0.0
+    ]
+    library = _library(".pld.pld_pmf")
+    mass = library.create_pmf_pessimistic_connect_dots(interval, losses, [*mirrored, *(low for _, low in corners)])
+    return _library(".pld.privacy_loss_distribution").PrivacyLossDistribution(mass)
+
+
+def composed(parts: Iterable[tuple[Any, int]]) -> Any:
+    """The distribution of each part so many times."""
+    total: Any = None
+    for part, count in parts:
+        many = part if count == 1 else part.self_compose(count)
+        total = many if total is None else total.compose(many)
+    return total
