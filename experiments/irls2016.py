@@ -120,12 +120,12 @@ def published_irls(
 
 def advanced_part(epsilon: float, delta: float, parts: int) -> float:
     """ε' with √(2K log(1/δ))ε' + Kε'(e^{ε'} - 1) = ε, as the note takes it."""
-    from scipy.optimize import brentq
+    from scipy.optimize import root_scalar
 
     def excess(part: float) -> float:
         return np.sqrt(2.0 * parts * np.log(1.0 / delta)) * part + parts * part * np.expm1(part) - epsilon
 
-    return float(brentq(excess, 0.0, epsilon))
+    return float(root_scalar(excess, bracket=(0.0, epsilon)).root)
 
 
 def methods(settings: dict[str, Any], num_records: int) -> list[Method]:

@@ -66,6 +66,7 @@ def test_both_bases_of_wages_span_the_same_regressions(few_workers):
     assert isinstance(wages.DESIGN, terms.Design)
 
 
+@pytest.mark.slow
 def test_norms_runs_and_ranks_them(tmp_path, few_workers, capsys):
     assert command.main([str(CONFIGS / "norms.toml"), "--smoke", "--output", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
@@ -209,6 +210,7 @@ def test_a_figure_that_is_not_there_is_refused(tmp_path):
         command.main([str(tmp_path / "none.toml"), "--output", str(tmp_path)])
 
 
+@pytest.mark.slow
 def test_the_limit_law_runs(tmp_path):
     rows = smoke(CONFIGS / "kng2019" / "limit.toml", tmp_path, "limit.csv")
     assert [row["sampler"] for row in rows] == ["Exact", "GradientSpace", "LineGibbs"]

@@ -240,13 +240,15 @@ class OutputPerturbation(AbstractDirectMechanism):
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """θ̂ + (γA)^{-1/2}z with z standard normal."""
         dimension = data.dimension
-        if isinstance(data, QuadraticSummary) is not self.loss.is_quadratic:
+        if not isinstance(data, QuadraticSummary if self.loss.is_quadratic else Records):
             raise TypeError(f"output perturbation needs data from its own prepare, not {type(data).__name__}")
+        assert isinstance(data, QuadraticSummary | Records)
         theta, succeeded = self.minimiser(data)
         gamma = self.gamma_for(dimension)
         succeeded &= jnp.isfinite(gamma) & (gamma > 0.0)
         if self.max_records is not None:
-            succeeded &= (data.count if isinstance(data, QuadraticSummary) else len(data.y)) <= self.max_records
+            count = data.count if isinstance(data, QuadraticSummary) else data.y.shape[0]
+            succeeded &= jnp.asarray(count <= self.max_records)
         noise = jax.random.normal(key, (dimension, num_draws)) / jnp.sqrt(gamma)
         if self.metric != "identity":
             assert isinstance(data, QuadraticSummary)

@@ -39,6 +39,7 @@ def linear_regression(num_records: int):
     return mechanism, mechanism.prepare(x, y / 10.0)
 
 
+@pytest.mark.slow
 def test_exact_walk_and_nuts_agree_on_the_squared_loss_at_twelve_coefficients():
     mechanism, data = linear_regression(10_000)
     key = kng.research_key
