@@ -14,7 +14,7 @@ from jaxtyping import Float, PRNGKeyArray
 from kngjax import nonprivate
 from kngjax._arrays import float64
 from kngjax.certificate import Certificate
-from kngjax.data import Data
+from kngjax.data import Data, QuadraticSummary, Records, SortedValues
 from kngjax.diagnostics import Draws
 from kngjax.losses import GeometricMedianLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
@@ -206,6 +206,8 @@ def sample(
     **Returns** `Draws`, with `to_arviz()`, R-hat, effective sample sizes and plots.
     """
     require_typed_key(key)
+    if not isinstance(data, Records | QuadraticSummary | SortedValues):
+        raise TypeError("data must come from mechanism.prepare(X, y), which validates and clips the records")
     for name, count in (("num_draws", num_draws), ("num_chains", num_chains), ("thinning", thinning)):
         if count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")

@@ -12,6 +12,7 @@ from numpyro.infer import MCMC, NUTS
 from scipy import stats
 
 import kngjax as kng
+from kngjax.mechanisms.base import required
 from tests.goodness_of_fit import assert_same_law
 
 PARTS = {
@@ -224,3 +225,25 @@ def test_the_numpyro_model_runs_in_numpyros_nuts():
     draws = np.asarray(sampler.get_samples()["theta"])[:, 0]
     assert stats.spearmanr(draws[1:], draws[:-1]).statistic < 0.2
     assert_same_law(draws, lambda theta: np.interp(theta, grid, cumulative / cumulative[-1]))
+
+
+@pytest.mark.parametrize(
+    ("parts", "advice"),
+    [
+        ({"bounds": (0.0, 1.0)}, "bounds must be an object like"),
+        ({"loss": kng.LogisticLoss}, "call it"),
+        ({"domain": (-1.0, 1.0)}, "domain must be an object like"),
+    ],
+    ids=["bounds", "loss", "domain"],
+)
+def test_parts_of_the_wrong_type_are_named(parts, advice):
+    name, value = next(iter(parts.items()))
+    with pytest.raises(TypeError, match=advice):
+        required(name, value)
+
+
+def test_raw_data_are_sent_to_prepare():
+    mechanism = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 1.0, "replace")
+    # The tests check annotations too; users have the message that says what to call.
+    with pytest.raises(TypeError):
+        kng.sample(mechanism, np.ones((3, 1)), key=kng.research_key(0))  # pyright: ignore[reportArgumentType]

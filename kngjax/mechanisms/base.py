@@ -288,7 +288,16 @@ class AbstractDensityMechanism(AbstractMechanism):
 
 
 def required(name: str, value: Any) -> Any:
-    """Raises ValueError if a part without which there is no proof was left out."""
+    """Raises ValueError if a part without which there is no proof was left out, TypeError for what is no such part."""
+    kinds = {"bounds": Bounds, "loss": AbstractLoss, "domain": AbstractDomain}
+    if value is not None and name in kinds and not isinstance(value, kinds[name]):
+        examples = {
+            "bounds": "kng.Bounds(x=(lower, upper))",
+            "loss": "kng.QuantileLoss(tau=0.5)",
+            "domain": "kng.Box(-10, 10)",
+        }
+        given = f"the class {value.__name__}: call it" if isinstance(value, type) else f"a {type(value).__name__}"
+        raise TypeError(f"{name} must be an object like {examples[name]}, not {given}")
     if value is not None:
         return value
     reasons = {

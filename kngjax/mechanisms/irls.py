@@ -167,9 +167,15 @@ class PrivateIRLS(AbstractDirectMechanism):
 
     @property
     def guarantee(self) -> Guarantee:
-        """(ε, δ)-DP of one draw; pure ε-DP of Laplace noise with basic composition."""
+        """(ε, δ)-DP of one draw; ρ-zCDP where that is the budget, pure ε-DP of Laplace noise with basic composition."""
         if self.delta is None:
             return Guarantee.pure(float(self.epsilon), self.adjacency)
+        if self.accounting == "zcdp":
+            with float64():
+                order, divergence = renyi_budget(self.epsilon, self.delta)
+            # Upwards by more than the rounding of what the parts spend.
+            rho = float(divergence) / float(order) * (1.0 + 1e-12)
+            return Guarantee.zcdp(rho, self.adjacency, float(self.epsilon), float(self.delta))
         return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency)
 
     @property
