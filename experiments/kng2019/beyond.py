@@ -102,7 +102,9 @@ def direct(mechanism: Any) -> Callable[[list[Records], Any], Result]:
 
     def fit(data_sets: list[Records], key: Any) -> Result:
         draw = jax.jit(kng.draw)
-        estimates = [draw(mechanism, data, jax.random.fold_in(key, place))[0] for place, data in enumerate(data_sets)]
+        # The intercept's column comes with the records.
+        prepared = [mechanism.prepare(np.asarray(data.x)[:, 1:], np.asarray(data.y)) for data in data_sets]
+        estimates = [draw(mechanism, data, jax.random.fold_in(key, place))[0] for place, data in enumerate(prepared)]
         return Result(errors(np.stack(estimates)))
 
     return fit
@@ -165,6 +167,9 @@ def methods(settings: dict[str, Any], size: int, tuning: list[Records]) -> list[
     if median_draws > 0:
         fit = chains(median, kng.IndependenceMH(), median_draws, lengths["median_replicates"])
         found.append(Method("median regression KNG", pure, "replace", "IndependenceMH", fit))
+    limit = settings["largest_response"]
+    adaptive = kng.AdaSSP(kng.Bounds(x=(-1.0, 1.0), y=(-limit, limit)), epsilon, delta, "replace")
+    found.append(Method(f"AdaSSP, |y| ≤ {limit:g}", approximate, "replace", "", direct(adaptive)))
     python = os.environ.get(DIFFPRIVLIB)
     if python:
         found.append(Method("diffprivlib", f"{pure} (claimed)", "replace", "", diffprivlib(python, settings)))
