@@ -204,6 +204,16 @@ def test_figure_2_runs(tmp_path):
     assert (tmp_path / "figure2.png").stat().st_size < 150_000
 
 
+@pytest.mark.slow
+def test_beyond_runs(tmp_path, monkeypatch):
+    monkeypatch.delenv("DIFFPRIVLIB_PYTHON", raising=False)
+    rows = smoke(CONFIGS / "kng2019" / "beyond.toml", tmp_path, "beyond.csv")
+    assert len({row["method"] for row in rows}) == len(rows) == 7
+    assert all(row["guarantee"] and float(row["mean_error"]) > 0.0 for row in rows)
+    errors = {row["method"]: float(row["mean_error"]) for row in rows}
+    assert errors["least squares"] < errors["robust KNG"] < errors["KNG of the paper, y/max|y|"]
+
+
 def test_a_figure_that_is_not_there_is_refused(tmp_path):
     (tmp_path / "none.toml").write_text('experiment = "kng2019"\nfigure = "figure3"\n')
     with pytest.raises(ValueError, match="figure must be one of figure1, figure2, limit"):
