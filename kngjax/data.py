@@ -84,6 +84,15 @@ class Bounds(eqx.Module):
         """The number of coefficients; None if scalar bounds leave it open."""
         return None if self.columns is None else self.columns + self.intercept
 
+    def for_dimension(self, dimension: int) -> "Bounds":
+        """The same bounds with one value a column, for d coefficients: data with other columns are refused."""
+        if self.x_lower is None or self.x_upper is None or self.columns is not None:
+            return self
+        columns = dimension - self.intercept
+        x = tuple(np.broadcast_to(np.asarray(side), (columns,)).copy() for side in (self.x_lower, self.x_upper))
+        y = None if self.y_lower is None else (self.y_lower, self.y_upper)
+        return Bounds(x, y, self.intercept, self.hull)
+
     def features(self, dimension: int) -> tuple[Any, Any]:
         """Lower and upper bounds of the d features, with the intercept's (1, 1) first."""
         columns = dimension - self.intercept

@@ -70,9 +70,10 @@ def repeated(guarantee: Guarantee, count: int) -> Guarantee:
 def compare(guarantee: Guarantee, delta: float, pld: bool = False) -> dict[str, float]:
     """ε at δ of a composition under each accountant, in nats; those that cannot bound it are infinite.
 
-    `basic`: Σε. `advanced`: see `advanced_epsilon`. `zcdp_of_pure`, `zcdp_of_pure_textbook`: Σρ with ρ = ε²/2 where
-    pure ε is all that is used. `pld`: by dp-accounting, of the same. `zcdp`, `zcdp_textbook`: Σρ with what is known of
-    each, ρ = ε²/8 for bounded range. The textbook converts ρ to ρ + 2√(ρ log(1/δ)), the others optimally.
+    `at`: what `guarantee.at(delta=delta)` says, the best of the sums of all that is known. `basic`: Σε. `advanced`: see
+    `advanced_epsilon`. `zcdp_of_pure`, `zcdp_of_pure_textbook`: Σρ with ρ = ε²/2 if all are pure and no more is used.
+    `pld`: by dp-accounting, of the same. `zcdp`, `zcdp_textbook`: Σρ with what is known of each, ρ = ε²/8 for bounded
+    range. The textbook converts ρ to ρ + 2√(ρ log(1/δ)), the others optimally.
 
     **Arguments:** `delta`: in (0, 1). `pld`: whether to run dp-accounting, an extra; ImportError without it.
     """
@@ -80,12 +81,14 @@ def compare(guarantee: Guarantee, delta: float, pld: bool = False) -> dict[str, 
         raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")
     parts = guarantee.parts or ((guarantee, 1),)
     generic = Guarantee.composed([part for one, count in parts for part in [_forgetful(one)] * count])
+    is_pure = all(one.kind in (Kind.PURE, Kind.BOUNDED_RANGE) for one, _ in parts)
     found = {
+        "at": guarantee.at(delta=delta),
         "basic": guarantee.epsilon if delta >= guarantee.delta else math.inf,
         "advanced": advanced_epsilon(guarantee, delta),
     }
     for name, which in (("zcdp_of_pure", generic), ("zcdp", guarantee)):
-        rho = math.inf if which.rho is None else which.rho
+        rho = math.inf if which.rho is None or (which is generic and not is_pure) else which.rho
         found[f"{name}_textbook"] = zcdp_epsilon_textbook(rho, delta) if rho < math.inf else math.inf
         found[name] = zcdp_epsilon(rho, delta) if rho < math.inf else math.inf
     if pld:

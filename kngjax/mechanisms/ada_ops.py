@@ -1,5 +1,6 @@
 """AdaOPS: one posterior sample of linear regression whose ridge and scale adapt to the data, privately."""
 
+import math
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -118,8 +119,8 @@ class AdaOPS(AbstractDirectMechanism):
         if failure.shape != () or not 0 < failure < 0.5:
             raise ValueError(f"failure_share must be one number strictly between 0 and 1/2, got {failure.tolist()}")
         with float64():
-            plan = self.plan(self.dimension or 1 + self.bounds.intercept)
-        if not all(np.isfinite(part) and part > 0 for part in plan):
+            plan = jax.tree.map(float, self.plan(self.dimension or 1 + self.bounds.intercept))
+        if not all(math.isfinite(part) and part > 0 for part in plan):
             raise ValueError(
                 f"epsilon = {float(self.epsilon):g} with delta = {float(self.delta):g} leaves no budget for these "
                 "shares: give a larger delta or epsilon"

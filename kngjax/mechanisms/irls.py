@@ -28,6 +28,8 @@ EXTRA_DEGREES = 1000
 # Of δ, for advanced composition itself; the rest is the parts'.
 _COMPOSITION_SHARE = 0.5
 _HALVINGS = 100
+# κ times the largest |y|, by default.
+_CAP_OF_RADIUS = 10.0
 # Rows whose weighted products are in memory at a time.
 _ROWS = 1 << 16
 
@@ -72,7 +74,8 @@ class PrivateIRLS(AbstractDirectMechanism):
     - `bounds`: public bounds of one record, of x and of y.
     - `epsilon`, `delta`: of the release; `delta=None` for "basic" with Laplace noise alone.
     - `adjacency`: "add_remove" or "replace".
-    - `iterations`: J ≥ 1. `cap`: κ > 0, in units of 1/y: noise grows in proportion to κ^{2-p}, bias falls.
+    - `iterations`: J ≥ 1. `cap`: κ > 0, in units of 1/y: noise grows in proportion to κ^{2-p}, bias falls. A few
+      times one over the spread of y about the plane is good; by default 10 over the largest |y| of the bounds.
     - `power`: p, at least 1 and below 2.
     - `moment_noise`: "gaussian" or "laplace". `matrix_noise`: "gaussian", "laplace" or "wishart".
     - `accounting`: as above. `repair`: "floor" or "ridge". `moment_share`: of the budget for the vectors.
@@ -103,7 +106,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         delta: Any = None,
         adjacency: str | Adjacency | None = None,
         iterations: int = 5,
-        cap: Any = 10.0,
+        cap: Any = None,
         power: Any = 1.0,
         moment_noise: str = "gaussian",
         matrix_noise: str = "gaussian",
@@ -118,6 +121,11 @@ class PrivateIRLS(AbstractDirectMechanism):
         self.delta = None if delta is None else checked_delta(delta)
         self.adjacency = Adjacency.parse(adjacency)
         self.iterations = iterations
+        if self.bounds.y_lower is None:
+            raise ValueError("private IRLS needs public bounds of the response, bounds=Bounds(..., y=(lower, upper))")
+        if cap is None:
+            with float64():
+                cap = _CAP_OF_RADIUS / float(room.response_radius(self.bounds))
         self.cap = positive("cap", cap, "κ, the largest weight of a record where p = 1, in units of 1/y")
         self.power = parameter(power)
         self.moment_noise, self.matrix_noise = moment_noise, matrix_noise
@@ -144,12 +152,13 @@ class PrivateIRLS(AbstractDirectMechanism):
         if self._is_pure and self.delta is not None:
             raise ValueError("Laplace noise with basic composition is pure: leave delta out")
         if not self._is_pure and self.delta is None:
-            raise ValueError("delta is missing: give a probability far below 1/n")
+            raise ValueError(
+                "delta is missing: give a probability far below 1/n, or for a pure guarantee accounting='basic' with "
+                "moment_noise='laplace' and matrix_noise='laplace'"
+            )
         if is_traced(*jax.tree.leaves(self)):
             return
         self._check_parts()
-        if self.bounds.y_lower is None:
-            raise ValueError("private IRLS needs public bounds of the response, bounds=Bounds(..., y=(lower, upper))")
         for name, lowest, highest in (("power", 1.0, 2.0), ("moment_share", 0.0, 1.0)):
             value = np.asarray(getattr(self, name))
             inside = value.shape == () and lowest <= value < highest and (name == "power" or value > 0)

@@ -211,7 +211,7 @@ class OutputPerturbation(AbstractDirectMechanism):
                 f"moves by at most the largest change of the gradient over lambda = {ridge:.6g}:"
             )
         noise = {
-            "identity": "The noise has covariance I/gamma",
+            "identity": f"The noise of each coefficient has standard deviation {gamma**-0.5:.6g}, covariance I/gamma",
             "hessian": "The noise has covariance (gamma H)^-1, and epsilon takes in that H changes",
             "hessian_squared": "The noise has covariance (gamma H^2)^-1, and epsilon takes in that H changes",
         }[self.metric]

@@ -45,7 +45,8 @@ class PosteriorSample(AbstractDirectMechanism):
     takes the largest of these profiles over μ ≤ X²/λ and the residuals that n records within the bounds allow
     (`kngjax.moments.largest_ridge_residual`, attained); δ increases with |r| by Anderson's theorem, and the largest
     over μ is found on a grid that closes in. Proposition 16 of Wang (2019) bounds the same with other constants. An
-    exchange of records is one removal and one addition, so `replace` has δ(ε) ≤ (1 + e^{ε/2})·δ(ε/2) of `add_remove`.
+    exchange of records is one removal and one addition, so `replace` has δ(ε) ≤ (1 + e^{ε/2})·δ(ε/2) of `add_remove`;
+    that falls below δ for some ε only if λ is well above X².
 
     The guarantee weakens with n, since θ̂ may grow with √n: `max_records` is a public promise. It is worst case and far
     weaker than what most data give: see `kngjax.per_instance_privacy`, or `AdaOPS` for noise that adapts to the data.
@@ -117,13 +118,15 @@ class PosteriorSample(AbstractDirectMechanism):
         number = float(positive("epsilon", epsilon, "ε, a positive number"))
         with float64():
             first = cls(bounds, regularization, 1.0, adjacency, max_records, delta)
-            gamma = float(largest_gamma(first, jnp.asarray(number), first._known_dimension(dimension)))
+            known = first._known_dimension(dimension)
+            gamma = float(largest_gamma(first, jnp.asarray(number), known))
         if not gamma > 0.0:
             raise ValueError(
                 f"no gamma makes this ({number:g}, {float(first.delta):g})-differentially private: a record may change "
                 "the covariance of the posterior too much. Give a larger regularization"
             )
-        return cls(bounds, regularization, gamma, adjacency, max_records, delta)
+        # Data with other columns have another X, for which this γ is not calibrated: they are refused.
+        return cls(bounds.for_dimension(known), regularization, gamma, adjacency, max_records, delta)
 
     @property
     def loss(self) -> SquaredLoss:

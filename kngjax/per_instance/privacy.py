@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from kngjax._arrays import float64
@@ -63,7 +64,7 @@ def per_instance_privacy(
     if method not in leave_one_out.METHODS:
         raise ValueError(f"method must be one of {', '.join(leave_one_out.METHODS)}, got {method!r}")
     records = mechanism.records(X, y)
-    people = records if targets is None else _targets(mechanism, targets, records.dimension)
+    people = records if targets is None else _targets(mechanism, targets, records.dimension, X)
     data = mechanism.summarise(records)
     gamma = _gamma(mechanism, records.dimension)
     log_delta = float(np.log(delta))
@@ -105,9 +106,17 @@ def per_instance_privacy(
     )
 
 
-def _targets(mechanism: AbstractMechanism, targets: Any, dimension: int) -> Records:
+def _names(table: Any) -> list[str] | None:
+    native = nw.from_native(table, eager_only=True, pass_through=True)
+    return list(native.columns) if isinstance(native, nw.DataFrame) else None
+
+
+def _targets(mechanism: AbstractMechanism, targets: Any, dimension: int, X: Any) -> Records:
     if not isinstance(targets, tuple | list) or len(targets) != 2:
         raise ValueError("targets must be a pair (X, y) of people outside of the data, or None for those in them")
+    given, expected = _names(targets[0]), _names(X)
+    if given is not None and expected is not None and given != expected:
+        raise ValueError("the columns of the targets must be those of X, in the same order")
     people = mechanism.records(*targets)
     if people.dimension != dimension:
         raise ValueError(

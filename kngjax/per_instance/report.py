@@ -39,13 +39,14 @@ class PerInstanceSummary:
     for_all: ForAll | None
     worst_case: float | None
     delta: float
+    change: str
 
     def __repr__(self) -> str:
         return "<PerInstanceSummary; OWNER ONLY, computed from private data, not a release; print() shows it>"
 
     def __str__(self) -> str:
         lines = [
-            f"OWNER ONLY: not private, do not publish. epsilon of each person at delta = {self.delta:g}",
+            f"OWNER ONLY: not private, do not publish. epsilon at delta = {self.delta:g} of {self.change}",
             f"mean {self.mean:.4g}, standard deviation {self.variance**0.5:.4g}, maximum {self.maximum:.4g}",
             "quantiles: " + ", ".join(f"{level:g}: {value:.4g}" for level, value in self.quantiles.items()),
             "moments E[epsilon^p]: " + ", ".join(f"{order:g}: {value:.4g}" for order, value in self.moments.items()),
@@ -56,7 +57,8 @@ class PerInstanceSummary:
                 f"({self.for_all.method})"
             )
         if self.worst_case is not None:
-            lines.append(f"differential privacy, any data: {self.worst_case:.4g}")
+            exchanged = ", of one person exchanged for another" if "exchanged" in self.change else ""
+            lines.append(f"differential privacy, any data{exchanged}: {self.worst_case:.4g}")
         return "\n".join(lines)
 
     def __reduce__(self) -> NoReturn:
@@ -154,6 +156,7 @@ class PerInstanceReport:
             for_all=self.for_all,
             worst_case=self.worst_case,
             delta=self.delta,
+            change=self.change,
         )
 
     def worst(self, k: int = 10) -> Int[np.ndarray, " worst"]:

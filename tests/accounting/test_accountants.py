@@ -40,6 +40,7 @@ def test_the_table_of_the_readme():
     found = compare(FIFTY, DELTA)
     exact = optimize.brentq(lambda epsilon: responses(0.1, 50, epsilon) - DELTA, 0.0, 5.0)
     expected = {
+        "at": (converted(50 * 0.1**2 / 8.0), "1.66"),
         "basic": (50 * 0.1, "5.00"),
         "advanced": (50 * 0.1 * math.tanh(0.05) + math.sqrt(2.0 * math.log(1.0 / DELTA) * 50 * 0.1**2), "3.97"),
         "zcdp_of_pure_textbook": (0.25 + 2.0 * math.sqrt(0.25 * math.log(1e6)), "3.97"),
