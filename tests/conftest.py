@@ -1,7 +1,11 @@
 """Every test computes in float64, and an array of the wrong rank is an error and not a silent broadcast."""
 
+import gc
+import pathlib
+
 import hypothesis
 import jax
+import pytest
 
 # Before any array is made: JAX refuses to mix the two precisions in one process.
 jax.config.update("jax_enable_x64", True)
@@ -10,3 +14,24 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 # The same examples in every run, however slow the machine.
 hypothesis.settings.register_profile("fixed", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("fixed")
+
+# Linux allows 65,530 mappings a process, and every compiled program takes several: without a limit of our own the
+# compiler aborts after some thousand programs.
+MOST_MAPPINGS = 25_000
+TESTS_BETWEEN_CHECKS = 10
+_MAPPINGS = pathlib.Path("/proc/self/maps")
+
+
+@pytest.fixture(autouse=True)
+def few_compiled_programs(request):
+    """Forget compiled programs before there are too many for one process."""
+    yield
+    session = request.session
+    session.tests_since_check = getattr(session, "tests_since_check", 0) + 1
+    if session.tests_since_check < TESTS_BETWEEN_CHECKS or not _MAPPINGS.exists():
+        return
+    session.tests_since_check = 0
+    with _MAPPINGS.open("rb") as lines:
+        if sum(1 for _ in lines) > MOST_MAPPINGS:
+            jax.clear_caches()
+            gc.collect()
