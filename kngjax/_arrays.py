@@ -1,9 +1,11 @@
 """Parameters as float64 arrays on the host, and the float64 scope in which releases are computed."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import jax
 import jax.core
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -38,3 +40,24 @@ def is_traced(*values: object) -> bool:
 def float64():
     """A context in which JAX computes in float64; let only NumPy arrays leave it."""
     return jax.enable_x64(True)
+
+
+def block_sums(terms: Callable[..., Any], rows: tuple[Any, ...], block: int) -> Any:
+    """Σ terms(*rows) over blocks of rows, under jit: what a block makes is in memory for that block alone.
+
+    **Arguments:** `terms`: from so many rows of each array to a pytree of their sums. `rows`: arrays of one length.
+    `block`: rows at a time.
+    """
+    arrays = tuple(jnp.asarray(part) for part in rows)
+    num_rows = arrays[0].shape[0]
+
+    def add(sums: Any, start: Any, length: int) -> Any:
+        found = terms(*(jax.lax.dynamic_slice_in_dim(part, start, length) for part in arrays))
+        return jax.tree.map(jnp.add, sums, found)
+
+    shapes = jax.eval_shape(lambda: terms(*arrays))
+    sums = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
+    num_blocks, rest = divmod(num_rows, block)
+    if num_blocks:
+        sums = jax.lax.fori_loop(0, num_blocks, lambda number, sums: add(sums, number * block, block), sums)
+    return add(sums, num_blocks * block, rest) if rest else sums

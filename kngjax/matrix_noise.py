@@ -9,6 +9,8 @@ from jax.scipy.special import gammainc, gammaincc
 from jaxtyping import Array, Float, PRNGKeyArray
 
 _HALVINGS = 100
+# Of the incomplete gamma functions of some hundred degrees, relative: outward.
+_ROUNDING = 1e-11
 
 
 def symmetric_gaussian(
@@ -22,17 +24,22 @@ def symmetric_gaussian(
     return 0.5 * jnp.asarray(deviation) * (normals + jnp.swapaxes(normals, -1, -2))
 
 
-def triangle_laplace(key: PRNGKeyArray, dimension: int, scale: Any) -> Float[Array, "dimension dimension"]:
+def triangle_laplace(
+    key: PRNGKeyArray, dimension: int, scale: Any, shape: tuple[int, ...] = ()
+) -> Float[Array, "*shape dimension dimension"]:
     """Independent Laplace noise of one scale on the diagonal and on what is above it, mirrored below."""
     rows, columns = np.triu_indices(dimension)
-    noise = jax.random.laplace(key, (rows.size,)) * jnp.asarray(scale)
-    return jnp.zeros((dimension, dimension)).at[rows, columns].set(noise).at[columns, rows].set(noise)
+    noise = jax.random.laplace(key, (*shape, rows.size)) * jnp.asarray(scale)
+    matrices = jnp.zeros((*shape, dimension, dimension))
+    return matrices.at[..., rows, columns].set(noise).at[..., columns, rows].set(noise)
 
 
-def wishart(key: PRNGKeyArray, dimension: int, degrees: int, scale: Any) -> Float[Array, "dimension dimension"]:
+def wishart(
+    key: PRNGKeyArray, dimension: int, degrees: int, scale: Any, shape: tuple[int, ...] = ()
+) -> Float[Array, "*shape dimension dimension"]:
     """W = ZZ' with Z of shape (d, k) and independent N(0, scale) entries: mean k·scale·I."""
-    normals = jax.random.normal(key, (dimension, degrees))
-    return jnp.asarray(scale) * (normals @ normals.T)
+    normals = jax.random.normal(key, (*shape, dimension, degrees))
+    return jnp.asarray(scale) * (normals @ jnp.swapaxes(normals, -1, -2))
 
 
 def wishart_log_delta(epsilon: Any, change: Any, dimension: int, degrees: int, scale: Any) -> Float[Array, ""]:
@@ -60,10 +67,12 @@ def wishart_log_delta(epsilon: Any, change: Any, dimension: int, degrees: int, s
 
     epsilon = jnp.asarray(epsilon)
     lowest = place(epsilon)
-    removed = gammainc(half, 0.5 * lowest) - jnp.exp(epsilon) * gammainc(half, 0.5 * (lowest - ratio))
+    least = gammainc(half, 0.5 * lowest)
+    removed = (1.0 + _ROUNDING) * least - jnp.exp(epsilon) * gammainc(half, 0.5 * (lowest - ratio))
     exists = 0.5 * ratio > epsilon
     highest = place(jnp.where(exists, -epsilon, 0.0))
-    added = gammaincc(half, 0.5 * (highest - ratio)) - jnp.exp(epsilon) * gammaincc(half, 0.5 * highest)
+    most = gammaincc(half, 0.5 * (highest - ratio))
+    added = (1.0 + _ROUNDING) * most - jnp.exp(epsilon) * gammaincc(half, 0.5 * highest)
     return jnp.log(jnp.maximum(jnp.maximum(removed, jnp.where(exists, added, 0.0)), 0.0))
 
 

@@ -158,17 +158,8 @@ def objective_log_delta(
 
     **Arguments:** `length`: |x|. `spread`: |H^{-1}x|. `deviation`: σ. The others as for `posterior_sample_log_delta`.
     """
-    values = (epsilon, leverage, residual, length, spread, deviation)
-    epsilon, mu, residual, length, spread, deviation = jnp.broadcast_arrays(*(jnp.asarray(value) for value in values))
-    present = ~((mu <= 0) | (length <= 0))
-    kappa = jnp.where(present, length * spread, 1.0)
-    correlation = jnp.where(present, jnp.clip(mu / kappa, 0.0, 1.0), 0.0)
-    start = length * jnp.abs(residual) / deviation
-    volume = jnp.log1p(mu)
-    added = _mixed_log_delta(epsilon, -volume, start, kappa, -correlation)
-    removed = _mixed_log_delta(epsilon, volume, start / (1.0 + mu), kappa / (1.0 + mu), correlation)
-    found = jnp.logaddexp(jnp.maximum(added, removed), _LOG_BEYOND)
-    return jnp.where(present, _at_worst(found), -jnp.inf)
+    larger, nothing = _objective_larger(_mixed_log_delta, epsilon, leverage, residual, length, spread, deviation)
+    return jnp.where(nothing, -jnp.inf, _at_worst(jnp.logaddexp(larger, _LOG_BEYOND)))
 
 
 def objective_renyi(
@@ -181,16 +172,26 @@ def objective_renyi(
 
     **Arguments:** `alpha`: α > 1. The others as for `objective_log_delta`.
     """
-    values = (alpha, leverage, residual, length, spread, deviation)
-    alpha, mu, residual, length, spread, deviation = jnp.broadcast_arrays(*(jnp.asarray(value) for value in values))
-    present = (mu > 0) & (length > 0)
-    kappa = jnp.where(present, length * spread, 1.0)
-    correlation = jnp.where(present, jnp.clip(mu / kappa, 0.0, 1.0), 0.0)
-    start = length * jnp.abs(residual) / deviation
-    volume = jnp.log1p(mu)
-    added = _mixed_renyi(alpha, -volume, start, kappa, -correlation)
-    removed = _mixed_renyi(alpha, volume, start / (1.0 + mu), kappa / (1.0 + mu), correlation)
-    return jnp.where(present, jnp.maximum(added, removed), 0.0)
+    larger, nothing = _objective_larger(_mixed_renyi, alpha, leverage, residual, length, spread, deviation)
+    # An overflow promises nothing.
+    return jnp.where(nothing, 0.0, jnp.where(jnp.isnan(larger), jnp.inf, larger))
+
+
+def _objective_larger(divergence: Callable[..., Array], order: Any, *people: Any) -> tuple[Array, Array]:
+    """The larger divergence of the two directions of `objective_log_delta`, and where the record is not there at all.
+
+    **Arguments:** `divergence`: of (order, constant, start, kappa, correlation). `order`: ε or α. `people`: μ, r, |x|,
+    |H^{-1}x| and σ.
+    """
+    order, mu, residual, length, spread, deviation = jnp.broadcast_arrays(*map(jnp.asarray, (order, *people)))
+    # Written so that NaN counts as a record.
+    nothing = (mu <= 0) | (length <= 0)
+    kappa = jnp.where(nothing, 1.0, length * spread)
+    correlation = jnp.where(nothing, 0.0, jnp.clip(mu / kappa, 0.0, 1.0))
+    start, volume = length * jnp.abs(residual) / deviation, jnp.log1p(mu)
+    added = divergence(order, -volume, start, kappa, -correlation)
+    removed = divergence(order, volume, start / (1.0 + mu), kappa / (1.0 + mu), correlation)
+    return jnp.maximum(added, removed), nothing
 
 
 def _mixed_renyi(alpha: Array, constant: Array, start: Array, kappa: Array, correlation: Array) -> Array:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import matrix_noise, moments
 from kngjax import sensitivity as room
-from kngjax._arrays import Matrix, Scalar, Vector, float64, is_traced, parameter
+from kngjax._arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.calibration import largest_shift, renyi_budget
 from kngjax.data import Bounds, Data, Records
@@ -163,11 +163,22 @@ class PrivateIRLS(AbstractDirectMechanism):
             value = np.asarray(getattr(self, name))
             inside = value.shape == () and lowest <= value < highest and (name == "power" or value > 0)
             if not inside:
-                raise ValueError(f"{name} must be one number between {lowest:g} and {highest:g}, got {value.tolist()}")
+                end = "above" if name == "moment_share" else "at least"
+                raise ValueError(
+                    f"{name} must be one number, {end} {lowest:g} and below {highest:g}, got {value.tolist()}"
+                )
+        with float64():
+            noise = _noise(self, self.dimension or 1 + self.bounds.intercept)
+            sizes = [float(size) for size in noise]
+        if not all(math.isfinite(size) and size > 0 for size in sizes):
+            raise ValueError(
+                f"epsilon = {float(self.epsilon):g} and this delta leave no budget for {2 * self.iterations} parts: "
+                "give a larger delta or epsilon, or fewer iterations"
+            )
 
     @property
     def loss(self) -> QuantileLoss:
-        """½|y - x'θ|, whose minimiser the iterates approach for p = 1."""
+        """½|y - x'θ|, whose minimiser the iterates approach for p = 1; for other p it stands for its records alone."""
         return QuantileLoss(0.5)
 
     @property
@@ -266,58 +277,53 @@ class PrivateIRLS(AbstractDirectMechanism):
         return thetas, jnp.all(jnp.isfinite(thetas))
 
     def _run(self, data: Records, noise: Noise, key: PRNGKeyArray) -> Float[Array, " dimension"]:
-        def iterate(theta, number):
-            moment, matrix = self._moments(theta, number == 0, data)
-            return self._solved(moment, matrix, noise, jax.random.fold_in(key, number)), None
+        dimension = data.dimension
+        moment_noise, matrix_noises = self._noises(noise, key, dimension)
+        # Entries of deviation σ/√2 off the diagonal have eigenvalues up to about σ√(2d).
+        least = self._spread(noise, dimension) * math.sqrt(2.0 * dimension)
 
-        theta, _ = jax.lax.scan(iterate, jnp.zeros(data.dimension), jnp.arange(self.iterations))
+        def iterate(theta, step):
+            is_first, on_moment, on_matrix = step
+            moment, matrix = self._moments(theta, is_first, data)
+            values, vectors = jnp.linalg.eigh(matrix + on_matrix)
+            floor = self.repair == "floor"
+            values = jnp.maximum(values, least) if floor else jnp.maximum(values + least, 0.1 * least)
+            return vectors @ ((vectors.T @ (moment + on_moment)) / values), None
+
+        is_first = jnp.arange(self.iterations) == 0
+        theta, _ = jax.lax.scan(iterate, jnp.zeros(dimension), (is_first, moment_noise, matrix_noises))
         return theta
 
     def _moments(self, theta: Vector, is_first: Array, data: Records) -> tuple[Array, Array]:
         """Σ s_i y_i x_i and Σ s_i x_i x_i'. Private."""
-        x, y = jnp.asarray(data.x), jnp.asarray(data.y)
 
-        def add(sums, x, y):
+        def terms(x, y):
             distances = jnp.maximum(1.0 / self.cap, jnp.abs(y - x @ theta))
             weights = jnp.where(is_first, self._largest_weight, distances ** (self.power - 2.0))
             weighted = weights[:, None] * x
-            return sums[0] + weighted.T @ y, sums[1] + weighted.T @ x
+            return weighted.T @ y, weighted.T @ x
 
-        def add_block(number, sums):
-            return add(sums, *(jax.lax.dynamic_slice_in_dim(part, number * _ROWS, _ROWS) for part in (x, y)))
+        return block_sums(terms, (data.x, data.y), _ROWS)
 
-        sums = jnp.zeros_like(theta), jnp.zeros((theta.shape[0],) * 2)
-        num_blocks = y.shape[0] // _ROWS
-        if num_blocks:
-            sums = jax.lax.fori_loop(0, num_blocks, add_block, sums)
-        if y.shape[0] % _ROWS:
-            sums = add(sums, x[num_blocks * _ROWS :], y[num_blocks * _ROWS :])
-        return sums
-
-    def _solved(self, moment: Vector, matrix: Matrix, noise: Noise, key: PRNGKeyArray) -> Float[Array, " dimension"]:
-        """B̃^{-1}Ã, with eigenvalues made positive after the noise."""
-        dimension, keys = moment.shape[0], jax.random.split(key)
-        if self.moment_noise == "gaussian":
-            moment = moment + noise.moment * jax.random.normal(keys[0], (dimension,))
-        else:
-            moment = moment + noise.moment * jax.random.laplace(keys[0], (dimension,))
+    def _noises(self, noise: Noise, key: PRNGKeyArray, dimension: int) -> tuple[Array, Array]:
+        """The noise of all iterations, on vectors and on matrices; of Wishart noise less its mean, which is public."""
+        moment_key, matrix_key = jax.random.split(key)
+        draw = {"gaussian": jax.random.normal, "laplace": jax.random.laplace}[self.moment_noise]
+        on_moments = noise.moment * draw(moment_key, (self.iterations, dimension))
+        shape = (self.iterations,)
         if self.matrix_noise == "gaussian":
-            matrix = matrix + matrix_noise.symmetric_gaussian(keys[1], dimension, noise.matrix)
-            spread = noise.matrix
-        elif self.matrix_noise == "laplace":
-            matrix = matrix + matrix_noise.triangle_laplace(keys[1], dimension, noise.matrix)
-            spread = 2.0 * noise.matrix
-        else:
-            degrees = dimension + 1 + EXTRA_DEGREES
-            noisy = matrix + matrix_noise.wishart(keys[1], dimension, degrees, noise.matrix)
-            # Less its mean, which is public.
-            matrix = noisy - degrees * noise.matrix * jnp.eye(dimension)
-            spread = math.sqrt(2.0 * degrees) * noise.matrix
-        # Entries of deviation σ/√2 off the diagonal have eigenvalues up to about σ√(2d).
-        least = spread * math.sqrt(2.0 * dimension)
-        values, vectors = jnp.linalg.eigh(matrix)
-        values = jnp.maximum(values, least) if self.repair == "floor" else jnp.maximum(values + least, 0.1 * least)
-        return vectors @ ((vectors.T @ moment) / values)
+            return on_moments, matrix_noise.symmetric_gaussian(matrix_key, dimension, noise.matrix, shape)
+        if self.matrix_noise == "laplace":
+            return on_moments, matrix_noise.triangle_laplace(matrix_key, dimension, noise.matrix, shape)
+        degrees = dimension + 1 + EXTRA_DEGREES
+        mean = degrees * noise.matrix * jnp.eye(dimension)
+        return on_moments, matrix_noise.wishart(matrix_key, dimension, degrees, noise.matrix, shape) - mean[None]
+
+    def _spread(self, noise: Noise, dimension: int) -> Float[Array, ""]:
+        """About √2 times the deviation of an entry off the diagonal of the matrix's noise."""
+        degrees = dimension + 1 + EXTRA_DEGREES
+        factor = {"gaussian": 1.0, "laplace": 2.0, "wishart": math.sqrt(2.0 * degrees)}[self.matrix_noise]
+        return factor * noise.matrix
 
 
 def _advanced_epsilon(epsilon: Array, delta: Any, parts: int) -> Float[Array, ""]:

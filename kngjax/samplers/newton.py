@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from kngjax._arrays import Vector
+from kngjax._arrays import Vector, block_sums
 from kngjax.data import Records
 from kngjax.losses import LogisticLoss, PoissonLoss, PseudoHuberLoss, SmoothedQuantileLoss, SquaredLoss
 from kngjax.target import Target
@@ -65,25 +65,14 @@ def evaluate(target: Target, theta: Vector) -> Point:
     rows, columns = np.triu_indices(dimension)
     places = np.zeros((dimension, dimension), int)
     places[rows, columns] = places[columns, rows] = np.arange(rows.size)
-    x, y = jnp.asarray(data.x), jnp.asarray(data.y)
 
-    def add(sums, x, y):
+    def terms(x, y):
         predictors = x @ theta
         gradient = jax.vmap(loss.record_score)(predictors, y) @ x
-        packed = jax.vmap(loss.record_curvature)(predictors, y) @ (x[:, rows] * x[:, columns])
-        return sums[0] + gradient, sums[1] + packed
+        return gradient, jax.vmap(loss.record_curvature)(predictors, y) @ (x[:, rows] * x[:, columns])
 
-    def add_block(number, sums):
-        return add(sums, *(jax.lax.dynamic_slice_in_dim(part, number * block, block) for part in (x, y)))
-
-    num_records, block = y.shape[0], _records_a_block(rows.size)
-    sums = (jnp.zeros(dimension), jnp.zeros(rows.size))
-    num_blocks = num_records // block
-    if num_blocks:
-        sums = jax.lax.fori_loop(0, num_blocks, add_block, sums)
-    if num_records % block:
-        sums = add(sums, x[num_blocks * block :], y[num_blocks * block :])
-    return _point(theta, sums[0], sums[1][places])
+    gradient, packed = block_sums(terms, (data.x, data.y), _records_a_block(rows.size))
+    return _point(theta, gradient, packed[places])
 
 
 def _records_a_block(num_products: int) -> int:
