@@ -136,19 +136,8 @@ class Guarantee:
         epsilon: Number | None,
         delta: Number,
     ) -> "Guarantee":
-        exact = exactly(delta, "delta")
-        bare = cls(kind, Adjacency.parse(adjacency), None, exact, rho, table)
-        found = bare.at(delta=inward(exact))
-        if epsilon is None:
-            stated = exactly(found) if found < math.inf else None
-        elif (stated := exactly(epsilon, "epsilon")) < 0 or (
-            inward(stated) < found and bare.at(epsilon=inward(stated)) > outward(exact)
-        ):
-            raise ValueError(
-                f"this {kind} guarantee is not ({float(stated):g}, {float(exact):g})-differential privacy: epsilon "
-                f"there is {found:.6g}"
-            )
-        return dataclasses.replace(bare, exact_epsilon=stated)
+        bare = cls(kind, Adjacency.parse(adjacency), None, exactly(delta, "delta"), rho, table)
+        return bare.stated(delta, epsilon)
 
     @classmethod
     def composed(cls, parts: Sequence["Guarantee"]) -> "Guarantee":
@@ -223,6 +212,27 @@ class Guarantee:
         if delta is None or not 0.0 <= delta < 1.0:
             raise ValueError(f"delta must be at least 0 and below 1, got {delta}")
         return self._epsilon_at(float(delta))
+
+    def stated(self, delta: Number, epsilon: Number | None = None) -> "Guarantee":
+        """The same guarantee, stated at this δ: with the ε that follows there, or with a larger one.
+
+        **Arguments:** `delta`: in [0, 1). `epsilon`: None for `at(delta=delta)`. Raises ValueError for an ε that does
+        not follow, and for pure, bounded-range and approximate guarantees, which are their two numbers.
+        """
+        if self.kind in FACTORS or self.kind is Kind.APPROXIMATE:
+            raise ValueError(f"a guarantee of kind {self.kind} is what it states: ask at(delta=...) or at(epsilon=...)")
+        exact = exactly(delta, "delta")
+        found = self.at(delta=inward(exact))
+        if epsilon is None:
+            given = exactly(found) if found < math.inf else None
+        elif (given := exactly(epsilon, "epsilon")) < 0 or (
+            inward(given) < found and self.at(epsilon=inward(given)) > outward(exact)
+        ):
+            raise ValueError(
+                f"this {self.kind} guarantee is not ({float(given):g}, {float(exact):g})-differential privacy: epsilon "
+                f"there is {found:.6g}"
+            )
+        return dataclasses.replace(self, exact_epsilon=given, exact_delta=exact)
 
     def explain(self) -> str:
         """The guarantee in one sentence for a reader who knows differential privacy."""
@@ -361,6 +371,8 @@ class Guarantee:
             exact["rho"] = exact["epsilon"] ** 2 / FACTORS[kind]
         if fields.get("parts"):
             made = cls._counted((cls.from_dict(record), int(record["count"])) for record in fields["parts"])
+            if not (alike(made.epsilon, _epsilon_of(fields)) and alike(made.delta, fields["delta"])):
+                made = made.stated(_known(exact["delta"]), exact["epsilon"])
         else:
             table = tuple((float(epsilon), float(delta)) for epsilon, delta in fields.get("table", ()))
             made = cls(kind, adjacency, exact["epsilon"], _known(exact["delta"]), exact["rho"], table)
@@ -369,6 +381,10 @@ class Guarantee:
         if not all(alike(one, two) for one, two in zip(given, told, strict=True)):
             raise ValueError(_UNFIT.format(kind))
         return made
+
+
+def _epsilon_of(fields: dict[str, Any]) -> float:
+    return math.inf if fields["epsilon"] is None else float(fields["epsilon"])
 
 
 def _known(number: Any) -> Any:

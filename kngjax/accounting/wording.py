@@ -53,4 +53,4 @@ def _composition(guarantee: Any) -> str:
         converted = guarantee.at(delta=_EXAMPLE)
         better = converted < guarantee.epsilon * (1.0 - 1e-3)
         return law + (f", hence ({converted:.6g}, {_EXAMPLE:g})-differential privacy" if better else "")
-    return ", hence ".join(part for part in (rho, f"{_stated(guarantee)} ({what})") if part)
+    return ", and ".join(part for part in (rho, f"{_stated(guarantee)} ({what})") if part)
