@@ -80,7 +80,8 @@ def compare(guarantee: Guarantee, delta: float, pld: bool = False) -> dict[str, 
     `at`: what `guarantee.at(delta=delta)` says, the best of the sums of all that is known. `basic`: Σε. `advanced`: see
     `advanced_epsilon`. `zcdp_of_pure`, `zcdp_of_pure_textbook`: Σρ with ρ = ε²/2 if all are pure and no more is used.
     `pld_of_pure`, `pld`: by dp-accounting, without and with what bounded range adds to pure ε. `zcdp`,
-    `zcdp_textbook`: Σρ with what is known of each, ρ = ε²/8 for bounded range. The textbook converts ρ to ρ + 2√(ρ log(1/δ)), the others optimally.
+    `zcdp_textbook`: Σρ with what is known of each, ρ = ε²/8 for bounded range. The textbook converts ρ to
+    ρ + 2√(ρ log(1/δ)), the others optimally.
 
     **Arguments:** `delta`: in (0, 1). `pld`: whether to run dp-accounting, an extra; ImportError without it.
     """
