@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from kngjax.sensitivity import Sensitivity as Sensitivity
     from kngjax.sensitivity import sensitivity_set as sensitivity_set
     from kngjax.sensitivity_sets import SensitivitySet as SensitivitySet
+    from kngjax.simulation import Simulation as Simulation
+    from kngjax.simulation import simulate as simulate
 
 # Public names in reading order, by the room they live in. They are imported when first used, so that
 # `kngjax --help` loads no JAX.
@@ -117,6 +119,7 @@ _ROOMS = {
     ),
     "kngjax.releases": ("release", "sample", "Release"),
     "kngjax.samplers.run": ("draw",),
+    "kngjax.simulation": ("simulate", "Simulation"),
     "kngjax.certificate": ("Certificate",),
     "kngjax.diagnostics": ("Draws",),
     "kngjax.per_instance": ("per_instance_privacy", "PerInstanceReport", "PerInstanceSummary"),

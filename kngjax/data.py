@@ -232,6 +232,36 @@ def prepare(bounds: Bounds, X: Any, y: Any, *, has_response: bool = True) -> Rec
     return Records(np.ascontiguousarray(np.concatenate([ones, columns], axis=1)), np.ascontiguousarray(response))
 
 
+def simulated(bounds: Bounds, X: Any, y: Any) -> Records:
+    """Records that were generated under jit, clipped to the bounds as `prepare` clips: for simulations alone.
+
+    Values are not validated, since nothing can be refused inside of compiled code: never for anybody's data.
+
+    **Arguments:** `X`: shape (n, columns), or None. `y`: shape (n,), or None for a mean. Raises ValueError for shapes
+    that do not fit the bounds, and for bounds with a hull, into which only `prepare` pulls records.
+    """
+    if bounds.hull is not None:
+        raise ValueError("simulations clip to the box of the bounds alone: leave out Bounds(..., hull=...)")
+    if X is None and y is None:
+        raise ValueError("the design returned neither X nor y")
+    num_records = (X if X is not None else y).shape[0]
+    columns = jnp.zeros((num_records, 0)) if X is None else jnp.asarray(X)
+    response = jnp.zeros(num_records) if y is None else jnp.asarray(y)
+    if columns.shape != (num_records, columns.shape[-1]) or response.shape != (num_records,):
+        raise ValueError("the design must return X of shape (n, columns) and y of shape (n,)")
+    if columns.shape[1] and bounds.x_lower is None:
+        raise ValueError(f"the design gives {columns.shape[1]} columns but bounds.x is None: give their public bounds")
+    if bounds.columns is not None and columns.shape[1] != bounds.columns:
+        raise ValueError(f"the design gives {columns.shape[1]} columns and bounds.x is for {bounds.columns}")
+    if bounds.x_lower is not None and bounds.x_upper is not None:
+        sides = (jnp.asarray(side) for side in (bounds.x_lower, bounds.x_upper))
+        columns = jnp.clip(columns, *(jnp.broadcast_to(side, columns.shape) for side in sides))
+    if bounds.y_lower is not None and y is not None:
+        response = jnp.clip(response, bounds.y_lower, bounds.y_upper)
+    ones = jnp.ones((num_records, int(bounds.intercept)), columns.dtype)
+    return Records(jnp.concatenate([ones, columns], axis=1), response)
+
+
 def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
     """The fraction of records outside the bounds, for each column of X and for y. Owner-only: not a private release.
 
