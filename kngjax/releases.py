@@ -70,10 +70,15 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
         return Exact(), "Chosen because the squared loss can be drawn exactly by rejection."
     if loss.score_is_piecewise_constant and uniform and dimension == 1:
         return Exact(), "Chosen because with one coefficient the density is known segment by segment."
+    if loss.score_is_piecewise_constant and uniform and Exact().serves_by_boxes(mechanism.score_norm(dimension), dimension):
+        return Exact(), (
+            f"Chosen because with {dimension} coefficients the density can be drawn exactly, by rejection from an "
+            "envelope that is constant on boxes."
+        )
     if loss.score_is_piecewise_constant and uniform:
         return LineGibbs(), (
             "Chosen because the density is known exactly along every line, with nothing to tune; for "
-            f"{dimension} coefficients no exact sampler is built yet."
+            f"{dimension} coefficients, or a norm that is no function of the absolute values, there is no exact sampler."
         )
     if loss.is_quadratic:
         return EnsembleWalk(), (
@@ -139,7 +144,9 @@ def release(
         _check(sampler, mechanism, data)
         key = secure_key()
         if isinstance(sampler, AbstractIndependentSampler):
-            draws, succeeded = independent_draws(mechanism, data, sampler, key, 1)
+            draws, succeeded = independent_draws(
+                mechanism, data, sampler, key, 1, lambda: _centre(mechanism, data)
+            )
             _require_success(bool(succeeded))
             value = np.asarray(draws[0])
         else:
@@ -224,7 +231,9 @@ def sample(
     with float64():
         _check(sampler, mechanism, data)
         if isinstance(sampler, AbstractIndependentSampler):
-            draws, succeeded = independent_draws(mechanism, data, sampler, key, num_draws * num_chains)
+            draws, succeeded = independent_draws(
+                mechanism, data, sampler, key, num_draws * num_chains, lambda: _centre(mechanism, data)
+            )
             _require_success(bool(succeeded))
             # A copy: a NumPy view would keep the float64 JAX array alive.
             thetas, info = np.array(draws).reshape(num_chains, num_draws, -1), None

@@ -49,11 +49,18 @@ class AbstractIndependentSampler(AbstractSampler):
 
     is_exact: ClassVar[bool] = True
 
+    def runs_on_host(self, target: Target) -> bool:
+        """Whether `draws` drives compiled programs from the host for this target, so that it cannot be compiled."""
+        return False
+
     @abc.abstractmethod
     def draws(
-        self, target: Target, key: PRNGKeyArray, num_draws: int
+        self, target: Target, key: PRNGKeyArray, num_draws: int, centre: Vector | None = None
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-        """Independent draws, and whether all of them were found within the sampler's public limits."""
+        """Independent draws, and whether all of them were found within the sampler's public limits.
+
+        `centre`: an estimate of θ, or None, for samplers that run on the host: their speed depends on it, never the law.
+        """
 
 
 class AbstractChainSampler(AbstractSampler):
