@@ -70,7 +70,11 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
         return Exact(), "Chosen because the squared loss can be drawn exactly by rejection."
     if loss.score_is_piecewise_constant and uniform and dimension == 1:
         return Exact(), "Chosen because with one coefficient the density is known segment by segment."
-    if loss.score_is_piecewise_constant and uniform and Exact().serves_by_boxes(mechanism.score_norm(dimension), dimension):
+    if (
+        loss.score_is_piecewise_constant
+        and uniform
+        and Exact().serves_by_boxes(mechanism.score_norm(dimension), dimension)
+    ):
         return Exact(), (
             f"Chosen because with {dimension} coefficients the density can be drawn exactly, by rejection from an "
             "envelope that is constant on boxes."
@@ -144,9 +148,7 @@ def release(
         _check(sampler, mechanism, data)
         key = secure_key()
         if isinstance(sampler, AbstractIndependentSampler):
-            draws, succeeded = independent_draws(
-                mechanism, data, sampler, key, 1, lambda: _centre(mechanism, data)
-            )
+            draws, succeeded = independent_draws(mechanism, data, sampler, key, 1, lambda: _centre(mechanism, data))
             _require_success(bool(succeeded))
             value = np.asarray(draws[0])
         else:

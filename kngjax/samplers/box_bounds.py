@@ -34,11 +34,16 @@ Points = Float[Array, "points dimension"] | Float[np.ndarray, "points dimension"
 
 
 class Coordinates(NamedTuple):
-    """θ = θ₀ + Mu. **Arguments:** `centre`: θ₀; `matrix`: M; `inverse`: M^{-1}. They affect speed alone."""
+    """θ = θ₀ + Mu. They affect speed alone.
+
+    **Arguments:** `centre`: θ₀; `matrix`: M; `inverse`: M^{-1}; `moves`: by how much a step along each axis of u moves
+    the predictors, relative to the others.
+    """
 
     centre: Vector
     matrix: Matrix
     inverse: Matrix
+    moves: Vector
 
 
 class Rows(eqx.Module):
@@ -108,14 +113,14 @@ def score_bounds(target: Target, rows: Rows, place: Coordinates, centres: np.nda
     return Bounds(*_in_batches(_box_bounds, (target.loss, target.norm, rows, place), rows, (centres, halves)))
 
 
-def ray_bounds(target: Target, rows: Rows, place: Coordinates, centres: np.ndarray, halves: np.ndarray) -> np.ndarray:
+def ray_bounds(target: Target, rows: Rows, place: Coordinates, centres: np.ndarray, halves: np.ndarray) -> Bounds:
     """Lower bounds of the score on all rays from θ₀, from where they pass through these cells.
 
     Along a ray ∇ℓ'(θ - θ₀) grows as the distance does at least, so beyond p it is ≥ (ℓ(p) - ℓ(θ₀))·distance, and
     ‖∇ℓ‖_K ≥ (ℓ(p) - ℓ(θ₀))/‖p - θ₀‖_* by the definition of the dual norm. ℓ(p) is bounded by the tangent at the centre
-    of the cell. Where it does not rise nothing is known.
+    of the cell. Where it does not rise nothing is known. `middle` is the same for the centre alone.
     """
-    return _in_batches(_cell_bounds, (target.loss, target.norm, rows, place), rows, (centres, halves))[0]
+    return Bounds(*_in_batches(_cell_bounds, (target.loss, target.norm, rows, place), rows, (centres, halves)))
 
 
 def scores_at(target: Target, rows: Rows, place: Coordinates, theta: np.ndarray) -> np.ndarray:
@@ -190,16 +195,19 @@ def _box_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: Ro
 def _cell_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: Rows, place: Coordinates):
     tangent = _tangents(loss, rows, place)
 
-    def bound(centre, half):
+    def along(value, length):
+        return jnp.where(value > 0.0, value / length * (1.0 - _SCORE_ROUNDING), 0.0)
+
+    def bounds(centre, half):
         value, slope = tangent(centre)
         lower = value - jnp.abs(slope) @ half
-        rises = lower > 0.0
         if norm is None:
-            return (jnp.where(rises, lower, -jnp.inf),)
-        farthest = jnp.abs(place.matrix @ centre) + jnp.abs(place.matrix) @ half
-        return (jnp.where(rises, lower / norm.dual(farthest) * (1.0 - _SCORE_ROUNDING), 0.0),)
+            return jnp.where(lower > 0.0, lower, -jnp.inf), value
+        step = jnp.abs(place.matrix @ centre)
+        farthest = step + jnp.abs(place.matrix) @ half
+        return along(lower, norm.dual(farthest)), along(value, norm.dual(step))
 
-    return bound
+    return bounds
 
 
 @_tabulated

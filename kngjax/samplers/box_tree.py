@@ -21,7 +21,7 @@ from kngjax.losses import AbstractPredictorLoss
 from kngjax.norms import k_norm_log_mass
 from kngjax.samplers import box_bounds
 from kngjax.samplers.box_bounds import Coordinates, Rows
-from kngjax.samplers.boxes import Boxes, cells, halved, slabs
+from kngjax.samplers.boxes import Boxes, faces, halved, slabs
 from kngjax.samplers.limit_law import sound_hessian
 from kngjax.target import Target
 
@@ -29,13 +29,16 @@ from kngjax.target import Target
 _RADII = (8.0, 16.0, 32.0, 64.0, 256.0, 1024.0, 4096.0)
 # The core of the envelope; beyond it rays bound the score as well as boxes do.
 _CORE = 32.0
-# Cells along each dimension of a face, by the number of coefficients.
-_CELLS = {1: 1, 2: 16, 3: 6, 4: 4, 5: 3}
+# So many cells of a region's faces are tried before its rays are given up.
+_MOST_CELLS = 8192
+_SHARE_OF_RAYS = 0.6
 # Refinement stops at about this acceptance, or at so many boxes: more of them would cost more than they save.
 _GOALS = {1: 0.5, 2: 0.4, 3: 0.1, 4: 0.01}
 _MOST_BOXES = 400_000
 # In logarithms: what is not worth another shell.
 _NEGLIGIBLE = 12.0
+# So many proposals cost less than the boxes that would save them.
+_PROPOSALS_AT_LEAST = 2000.0
 _FEWEST_SPLITS, _MOST_SPLITS = 64, 8192
 _MOST_PROPOSALS = 16_384
 
@@ -119,18 +122,20 @@ def require_double_precision() -> None:
         )
 
 
-def build(target: Target, centre: Vector | None, most_boxes: int = _MOST_BOXES) -> BoxTree:
+def build(target: Target, centre: Vector | None, num_draws: int = 1000, most_boxes: int = _MOST_BOXES) -> BoxTree:
     """The tree of a target, refined about an estimate of θ.
 
     **Arguments:** `target`: of a convex loss of x'θ and a uniform domain. `centre`: shape (d,), or None for a point in
-    the middle of Θ: speed alone depends on it. `most_boxes`: at which refinement stops.
+    the middle of Θ: speed alone depends on it. `num_draws`: how many will be asked for; few draws need no fine
+    envelope. `most_boxes`: at which refinement stops.
     """
     assert isinstance(target.loss, AbstractPredictorLoss)
     assert isinstance(target.data, Records)
     place = coordinates(target, target.domain.interior_point(target.dimension) if centre is None else centre)
     regions = _regions(target, place)
     boxes = _first_boxes(target, place, regions)
-    return _refined(target, place, regions, boxes, most_boxes)
+    goal = min(_GOALS.get(target.dimension, 0.001), num_draws / _PROPOSALS_AT_LEAST)
+    return _refined(target, place, regions, boxes, goal, most_boxes)
 
 
 def coordinates(target: Target, centre: Vector) -> Coordinates:
@@ -151,11 +156,13 @@ def _coordinates(target, centre):
     # A last bit outside of Θ, rays from it would not stay within.
     nearest = jnp.where(domain.contains(nearest), nearest, interior + (1.0 - 1e-9) * (nearest - interior))
     hessian = sound_hessian(target, nearest)
-    if target.norm is None:
-        factor = jnp.sqrt(target.rate) * jnp.linalg.cholesky(hessian).T
-    else:
-        factor = target.rate * jax.vmap(target.norm)(jnp.eye(dimension))[:, None] * hessian
-    return nearest, jnp.linalg.inv(factor), factor
+    scales = jnp.ones(dimension) if target.norm is None else jax.vmap(target.norm)(jnp.eye(dimension))
+    values, vectors = jnp.linalg.eigh(scales[:, None] * hessian * scales[None, :])
+    values = jnp.maximum(values, 1e-12 * values[-1:])
+    sizes = jnp.sqrt(target.rate * values) if target.norm is None else target.rate * values
+    matrix = scales[:, None] * vectors / sizes[None, :]
+    inverse = sizes[:, None] * vectors.T / scales[None, :]
+    return nearest, matrix, inverse, jnp.sqrt(values) / sizes
 
 
 def _regions(target: Target, place: Coordinates) -> list[Region]:
@@ -187,11 +194,11 @@ def _first_boxes(target: Target, place: Coordinates, regions: list[Region]) -> B
     """
     rate, dimension = float(target.rate), place.centre.shape[0]
     last = len(regions) - 1
-    first = next((level for level, region in enumerate(regions) if np.max(region.half) >= _CORE), last)
+    first = _core(regions)
     pieces = [Boxes.one(regions[first].centre, regions[first].half, first)]
     if first == last:
         return pieces[0]
-    if dimension not in _CELLS or not _contained(target.domain, place.centre[None])[0]:
+    if not _contained(target.domain, place.centre[None])[0]:
         return Boxes.one(regions[last].centre, regions[last].half, last)
     # The limit law's log mass in u.
     expected = 0.5 * dimension * math.log(2.0 * math.pi)
@@ -200,24 +207,44 @@ def _first_boxes(target: Target, place: Coordinates, regions: list[Region]) -> B
         expected = float(k_norm_log_mass(target.norm, 1.0, dimension)) + float(np.sum(np.log(scales)))
     volume = float(np.sum(np.log(2.0 * regions[last].half)))
     for level in range(first, last):
-        faces, halves = cells(regions[level], regions[last], _CELLS[dimension])
-        reached = box_bounds.meets(target.domain, place, faces, halves)
-        if not reached.any():
-            # No ray within Θ leaves this region, so all of Θ lies in it.
-            break
-        bounds = box_bounds.ray_bounds(target, regions[level].rows, place, faces[reached], halves[reached])
-        lower = float(np.min(bounds))
-        outer = last if volume - rate * lower < expected - _NEGLIGIBLE else level + 1
+        wanted = (volume - expected + _NEGLIGIBLE) / rate
+        lower = _beyond(target, place, regions[level], regions[last], wanted)
+        outer = last if lower >= wanted else level + 1
         pieces.append(slabs(regions[level], regions[outer], outer, lower))
         if outer == last:
             break
     return Boxes.joined(pieces)
 
 
-def _refined(target: Target, place: Coordinates, regions: list[Region], boxes: Boxes, most_boxes: int) -> BoxTree:
+def _core(regions: list[Region]) -> int:
+    return next((level for level, region in enumerate(regions) if np.max(region.half) >= _CORE), len(regions) - 1)
+
+
+def _beyond(target: Target, place: Coordinates, region: Region, whole: Region, wanted: float) -> float:
+    """A lower bound of the score on all rays through a region's faces, as good as wanted or as can be had cheaply.
+
+    Cells of the faces are halved until their bounds are not far below what the rays through their centres say.
+    """
+    waiting, lowest, goal, tried = faces(region, whole), np.inf, wanted, 0
+    scales = np.asarray(place.moves)
+    while waiting.lower.size:
+        waiting = waiting.at(box_bounds.meets(target.domain, place, waiting.centres, waiting.halves))
+        if not waiting.lower.size:
+            break
+        found = box_bounds.ray_bounds(target, region.rows, place, waiting.centres, waiting.halves)
+        tried += found.lower.size
+        goal = min(goal, _SHARE_OF_RAYS * float(np.min(found.middle)))
+        short = found.lower < goal
+        if tried > _MOST_CELLS or goal <= 0.0:
+            short[:] = False
+        lowest = min(lowest, float(np.min(found.lower[~short], initial=np.inf)))
+        waiting = halved(halved(waiting.at(short), scales), scales)
+    return lowest
+
+
+def _refined(target: Target, place: Coordinates, regions: list[Region], boxes: Boxes, goal: float, most_boxes: int) -> BoxTree:
     """Halves the boxes that carry most of the envelope's excess until proposals are accepted often enough."""
-    rate, dimension = float(target.rate), place.centre.shape[0]
-    goal = _GOALS.get(dimension, 0.002)
+    rate = float(target.rate)
     unknown = np.isneginf(boxes.lower)
     boxes = Boxes.joined([boxes.at(~unknown), _bounded(target, place, regions, boxes.at(unknown))])
     while True:
@@ -234,8 +261,10 @@ def _refined(target: Target, place: Coordinates, regions: list[Region], boxes: B
         order = np.argsort(-excess)
         # Half of the excess, in so many boxes at a time that calls are few.
         half = int(np.searchsorted(np.cumsum(excess[order]), 0.5 * excess.sum())) + 1
-        chosen = order[: int(np.clip(half, _FEWEST_SPLITS, _MOST_SPLITS))]
-        children = halved(boxes.at(chosen))
+        chosen = order[: int(np.clip(half, # So many proposals cost less than the boxes that would save them.
+_PROPOSALS_AT_LEAST = 2000.0
+_FEWEST_SPLITS, _MOST_SPLITS))]
+        children = halved(boxes.at(chosen), np.asarray(place.moves))
         children = children.at(box_bounds.meets(target.domain, place, children.centres, children.halves))
         boxes = Boxes.joined([boxes.without(chosen), _bounded(target, place, regions, children)])
 
@@ -247,9 +276,14 @@ def _bounded(target: Target, place: Coordinates, regions: list[Region], boxes: B
         centre, half = regions[level].centre, regions[level].half
         levels[np.all(np.abs(boxes.centres - centre) + boxes.halves <= half, axis=1)] = level
     lower, middle = boxes.lower.copy(), boxes.middle.copy()
+    core = _core(regions)
     for level, region in enumerate(regions):
         some = np.flatnonzero(levels == level)
         if some.size:
             found = box_bounds.score_bounds(target, region.rows, place, boxes.centres[some], boxes.halves[some])
             lower[some], middle[some] = np.maximum(lower[some], found.lower), found.middle
+            if level > core:
+                # Far out rays bound better than intervals.
+                rays = box_bounds.ray_bounds(target, region.rows, place, boxes.centres[some], boxes.halves[some])
+                lower[some] = np.maximum(lower[some], rays.lower)
     return dataclasses.replace(boxes, lower=lower, middle=middle, levels=levels)

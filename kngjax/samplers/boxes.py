@@ -48,9 +48,12 @@ class Boxes:
         return np.sum(np.log(2.0 * self.halves), axis=1)
 
 
-def halved(boxes: Boxes) -> Boxes:
-    """Two halves of each box along its longest side; what was known of the whole is kept as known of the halves."""
-    rows, longest = np.arange(boxes.lower.size), np.argmax(boxes.halves, axis=1)
+def halved(boxes: Boxes, scales: np.ndarray) -> Boxes:
+    """Two halves of each box along its longest side; what was known of the whole is kept as known of the halves.
+
+    **Arguments:** `scales`: shape (d,), in which sides are measured along each axis.
+    """
+    rows, longest = np.arange(boxes.lower.size), np.argmax(boxes.halves * scales, axis=1)
     halves, offsets = boxes.halves.copy(), np.zeros_like(boxes.halves)
     halves[rows, longest] *= 0.5
     offsets[rows, longest] = halves[rows, longest]
@@ -73,19 +76,13 @@ def slabs(inner: Any, outer: Any, level: int, lower: float) -> Boxes:
     return Boxes.joined(found)
 
 
-def cells(inner: Any, outer: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Centres and half-widths of number^(d-1) equal cells on each face of the inner box that lies within the outer."""
-    dimension = inner.centre.size
-    steps = (2.0 * np.arange(number) + 1.0) / number - 1.0
-    centres, halves = [], []
-    for place, side in itertools.product(range(dimension), (-1.0, 1.0)):
+def faces(inner: Any, outer: Any) -> Boxes:
+    """The faces of the inner box that lie within the outer one, as boxes without thickness."""
+    found = []
+    for place, side in itertools.product(range(inner.centre.size), (-1.0, 1.0)):
         end = inner.centre[place] + side * inner.half[place]
-        if abs(end - outer.centre[place]) >= outer.half[place]:
-            continue
-        axes = [np.array([side]) if other == place else steps for other in range(dimension)]
-        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, dimension)
-        centres.append(inner.centre + grid * inner.half)
-        half = inner.half / number
-        half[place] = 0.0
-        halves.append(np.broadcast_to(half, grid.shape))
-    return np.concatenate(centres), np.concatenate(halves)
+        if abs(end - outer.centre[place]) < outer.half[place]:
+            centre, half = inner.centre.copy(), inner.half.copy()
+            centre[place], half[place] = end, 0.0
+            found.append(Boxes.one(centre, half, 0))
+    return Boxes.joined(found)

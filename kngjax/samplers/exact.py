@@ -79,7 +79,7 @@ class Exact(AbstractIndependentSampler):
         if isinstance(target.data, QuadraticSummary):
             return _quadratic_draws(target, target.data, key, num_draws, self.max_proposals)
         if self.runs_on_host(target):
-            tree = box_tree.build(target, centre)
+            tree = box_tree.build(target, centre, num_draws)
             kept, succeeded = tree.draws(key, num_draws, self.max_proposals)
             return jnp.asarray(kept), jnp.asarray(succeeded)
         theta = target.domain.interior_point(1)
