@@ -18,6 +18,7 @@ from kngjax.data import Data, QuadraticSummary, Records, SortedValues
 from kngjax.diagnostics import Draws
 from kngjax.losses import GeometricMedianLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.norms import AbstractNorm
 from kngjax.randomness import require_typed_key, secure_key
 from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs
 from kngjax.samplers.base import AbstractIndependentSampler
@@ -81,8 +82,8 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
         )
     if loss.score_is_piecewise_constant and uniform:
         return LineGibbs(), (
-            "Chosen because the density is known exactly along every line, with nothing to tune; for "
-            f"{dimension} coefficients, or a norm that is no function of the absolute values, there is no exact sampler."
+            f"Chosen because the density is known exactly along every line, with nothing to tune; for {dimension} "
+            "coefficients, or a norm that is no function of absolute values, there is no exact sampler."
         )
     if loss.is_quadratic:
         return EnsembleWalk(), (
@@ -95,6 +96,11 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
         "Chosen because it serves every density, in any basis, with nothing to tune; for this loss no exact sampler is "
         "built yet."
     )
+
+
+def _norm(mechanism: AbstractDensityMechanism) -> AbstractNorm | None:
+    """The norm that the mechanism was given; its own choices, of which the type does not matter here, are absolute."""
+    return getattr(mechanism, "norm", None)
 
 
 def release(

@@ -59,7 +59,7 @@ class AbstractIndependentSampler(AbstractSampler):
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """Independent draws, and whether all of them were found within the sampler's public limits.
 
-        `centre`: an estimate of θ, or None, for samplers that run on the host: their speed depends on it, never the law.
+        `centre`: an estimate of θ, or None, for samplers that run on the host: speed may depend on it, never the law.
         """
 
 

@@ -2,7 +2,7 @@
 
 Θ is covered by boxes with a lower bound L_b of the score on each, so that Σ_b vol(b) exp(-c·L_b) bounds the mass from
 above: a box is chosen by its share, a point in it uniformly, and accepted with probability exp(-c(score - L_b)) if it
-lies in Θ. Draws are exact whenever refinement stops, and whatever the coordinates, since the envelope is one in any case.
+lies in Θ. Draws are exact whenever refinement stops and whatever the coordinates: the envelope is one in any case.
 """
 
 import dataclasses
@@ -242,7 +242,9 @@ def _beyond(target: Target, place: Coordinates, region: Region, whole: Region, w
     return lowest
 
 
-def _refined(target: Target, place: Coordinates, regions: list[Region], boxes: Boxes, goal: float, most_boxes: int) -> BoxTree:
+def _refined(
+    target: Target, place: Coordinates, regions: list[Region], boxes: Boxes, goal: float, most_boxes: int
+) -> BoxTree:
     """Halves the boxes that carry most of the envelope's excess until proposals are accepted often enough."""
     rate = float(target.rate)
     unknown = np.isneginf(boxes.lower)
@@ -261,16 +263,14 @@ def _refined(target: Target, place: Coordinates, regions: list[Region], boxes: B
         order = np.argsort(-excess)
         # Half of the excess, in so many boxes at a time that calls are few.
         half = int(np.searchsorted(np.cumsum(excess[order]), 0.5 * excess.sum())) + 1
-        chosen = order[: int(np.clip(half, # So many proposals cost less than the boxes that would save them.
-_PROPOSALS_AT_LEAST = 2000.0
-_FEWEST_SPLITS, _MOST_SPLITS))]
+        chosen = order[: int(np.clip(half, _FEWEST_SPLITS, _MOST_SPLITS))]
         children = halved(boxes.at(chosen), np.asarray(place.moves))
         children = children.at(box_bounds.meets(target.domain, place, children.centres, children.halves))
         boxes = Boxes.joined([boxes.without(chosen), _bounded(target, place, regions, children)])
 
 
 def _bounded(target: Target, place: Coordinates, regions: list[Region], boxes: Boxes) -> Boxes:
-    """The boxes with bounds from the smallest region that contains each, or with their parents' where those are better."""
+    """The boxes with bounds from the smallest region that contains each, or their parents' where those are better."""
     levels = np.full(boxes.lower.size, len(regions) - 1)
     for level in reversed(range(len(regions) - 1)):
         centre, half = regions[level].centre, regions[level].half
