@@ -38,7 +38,7 @@ _MOST_BOXES = 400_000
 # In logarithms: what is not worth another shell.
 _NEGLIGIBLE = 12.0
 # So many proposals cost less than the boxes that would save them.
-_PROPOSALS_AT_LEAST = 2000.0
+_PROPOSALS_AT_LEAST = 10000.0
 _FEWEST_SPLITS, _MOST_SPLITS = 64, 8192
 _MOST_PROPOSALS = 16_384
 
