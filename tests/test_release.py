@@ -150,12 +150,12 @@ def test_a_release_is_one_draw(count):
     [
         ("line draws", kng.NUTS(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
         ("line draws", kng.HMC(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
-        ("line draws", kng.Exact(), "use LineGibbs for more coefficients"),
+        ("line draws", kng.Exact(most_coefficients=1), "use LineGibbs for the quantile loss"),
         ("walk", kng.NUTS(), r"adapt its step size to the private data.*NUTS\(step_size=...\)"),
         ("walk", kng.HMC(), "adapt its step size to the private data"),
         ("walk", kng.LineGibbs(), r"needs the quantile loss.*CoordinateWalk, or NUTS"),
         ("exact", kng.LineGibbs(), "needs the quantile loss"),
-        ("walk", kng.Exact(), r"Exact serves the squared loss.*NUTS for smooth losses"),
+        ("walk", kng.Exact(most_coefficients=1), r"Exact serves the squared loss.*NUTS for smooth losses"),
     ],
     ids=repr,
 )
@@ -176,10 +176,13 @@ def test_a_sampler_asked_for_is_taken_and_named():
 def test_the_choice_of_sampler_is_a_function_of_public_facts():
     quantile, normal = MECHANISMS["line draws"], kng.BaseMeasure(dist.Normal(0.0, 1.0))
     on_normal = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, normal, 1.0, "replace")
+    in_an_ellipse = kng.KNG(kng.QuantileLoss(0.5), *PARTS, kng.Ellipsoid(np.eye(2)))
     choices = {
         (MECHANISMS["exact"], 5): kng.Exact,
         (quantile, 1): kng.Exact,
-        (quantile, 2): kng.LineGibbs,
+        (quantile, 4): kng.Exact,
+        (quantile, 5): kng.LineGibbs,
+        (in_an_ellipse, 2): kng.LineGibbs,
         (on_normal, 2): kng.EnsembleWalk,
         (MECHANISMS["walk"], 1): kng.EnsembleWalk,
     }

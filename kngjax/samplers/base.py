@@ -95,6 +95,10 @@ class AbstractChainSampler(AbstractSampler):
     def step(self, target: Target, state: Any, noise: Any) -> tuple[Any, Info]:
         """One sweep."""
 
+    def gathered(self, target: Target, centre: Vector) -> "AbstractChainSampler":
+        """The same sampler with what it gathers of the records on the host, for the chains alone: it is private."""
+        return self
+
     def release_sweeps(self, dimension: int) -> int:
         """The number of sweeps of a release, a function of public quantities."""
         assert self.num_sweeps is not None
