@@ -1,4 +1,4 @@
-"""The active rows: the same density near the estimate, the same law by the same chain, and nothing of them published."""
+"""The active rows: the same density near the estimate, the same law by a chain, and nothing of them published."""
 
 import dataclasses
 import json
