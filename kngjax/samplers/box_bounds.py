@@ -229,7 +229,7 @@ def _value(loss: AbstractPredictorLoss, rows: Rows, place: Coordinates, theta: A
     change = theta - place.centre
     rounding = rows.rounding @ jnp.abs(change)
     rounding += (_SCORE_ROUNDING + rows.y.size * jnp.finfo(theta.dtype).eps) * jnp.sum(jnp.abs(there) + jnp.abs(here))
-    return rows.gradient @ change + jnp.sum(there - here), rounding
+    return jnp.asarray(rows.gradient) @ change + jnp.sum(there - here), jnp.asarray(rounding)
 
 
 def _tangents(loss: AbstractPredictorLoss, rows: Rows, place: Coordinates):

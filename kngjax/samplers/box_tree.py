@@ -129,8 +129,6 @@ def build(target: Target, centre: Vector | None, num_draws: int = 1000, most_box
     the middle of Θ: speed alone depends on it. `num_draws`: how many will be asked for; few draws need no fine
     envelope. `most_boxes`: at which refinement stops.
     """
-    assert isinstance(target.loss, AbstractPredictorLoss)
-    assert isinstance(target.data, Records)
     place = coordinates(target, target.domain.interior_point(target.dimension) if centre is None else centre)
     regions = _regions(target, place)
     boxes = _first_boxes(target, place, regions)
@@ -172,6 +170,8 @@ def _regions(target: Target, place: Coordinates) -> list[Region]:
     lower, upper = np.array(ends).T - shift
     width = upper - lower
     lower, upper = lower - 1e-9 * width, upper + 1e-9 * width
+    assert isinstance(target.loss, AbstractPredictorLoss)
+    assert isinstance(target.data, Records)
     whole, regions = box_bounds.all_rows(target.data), []
     rows = whole
     for radius in (np.inf, *reversed(_RADII)):

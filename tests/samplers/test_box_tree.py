@@ -161,6 +161,22 @@ def test_draws_follow_the_density_of_quantile_regression(domain, kind, epsilon):
     assert_cell_frequencies(*pooled)
 
 
+def test_draws_follow_the_density_of_the_exponential_mechanism():
+    built, data = problem(mechanism=kng.ExponentialMechanism, epsilon=60.0, n=60)
+    x, y = np.asarray(data.x), np.asarray(data.y)
+
+    def log_density(grid):
+        residuals = y - grid @ x.T
+        return -float(built.target(data).rate) * np.sum(residuals * (0.3 - (residuals <= 0)), axis=1)
+
+    axes, masses = grid_masses(log_density, CONTAINS["box"], 24, 40)
+    draws = kng.sample(built, data, key=kng.research_key(4), num_draws=10_000, num_chains=2)
+    assert draws.sampler == "Exact"
+    counts, _, _ = np.histogram2d(*draws.theta.reshape(-1, 2).T, bins=axes)
+    known = masses > 2e-4
+    assert_cell_frequencies(*[np.append(part[known], part[~known].sum()) for part in (counts, masses)])
+
+
 def test_draws_do_not_depend_on_the_coordinates():
     """An estimate that is far off changes the envelope and not the law."""
     built, data = problem(epsilon=2.0)
