@@ -26,7 +26,7 @@ from kngjax.target import Target
 _PREDICTOR_ROUNDING, _SCORE_ROUNDING = 1e-13, 64.0 * float(np.finfo(np.float64).eps)
 # A table of boxes by rows of so many entries stays in a processor's cache; a call makes so many tables.
 _ENTRIES_A_TABLE, _TABLES_A_CALL = 2**16, 32
-# Rows are padded to these numbers times a power of four.
+# Rows are padded to this number times a power of two.
 _FEWEST_ROWS = 512
 _BOXES_A_CALL = 2048
 
@@ -80,7 +80,7 @@ def restricted(loss: AbstractPredictorLoss, rows: Rows, place: Coordinates, cent
     count = int(np.count_nonzero(changes))
     size = _FEWEST_ROWS
     while size < count:
-        size *= 4
+        size *= 2
     size = min(size, rows.y.size)
     x, y = np.zeros((size, rows.x.shape[1])), np.zeros(size)
     x[:count], y[:count] = rows.x[changes], rows.y[changes]

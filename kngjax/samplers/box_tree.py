@@ -32,6 +32,8 @@ _CORE = 32.0
 # So many cells of a region's faces are tried before its rays are given up.
 _MOST_CELLS = 8192
 _SHARE_OF_RAYS = 0.6
+# In so many regions beyond the core both kinds of bounds are worth their time.
+_BOTH_BOUNDS = 2
 # Refinement stops at about this acceptance, or at so many boxes: more of them would cost more than they save.
 _GOALS = {1: 0.5, 2: 0.4, 3: 0.1, 4: 0.01}
 _MOST_BOXES = 400_000
@@ -280,10 +282,12 @@ def _bounded(target: Target, place: Coordinates, regions: list[Region], boxes: B
     for level, region in enumerate(regions):
         some = np.flatnonzero(levels == level)
         if some.size:
-            found = box_bounds.score_bounds(target, region.rows, place, boxes.centres[some], boxes.halves[some])
-            lower[some], middle[some] = np.maximum(lower[some], found.lower), found.middle
+            here = (target, region.rows, place, boxes.centres[some], boxes.halves[some])
+            # Far out rays bound better than intervals, and tell about half of the score, as of any quadratic loss.
             if level > core:
-                # Far out rays bound better than intervals.
-                rays = box_bounds.ray_bounds(target, region.rows, place, boxes.centres[some], boxes.halves[some])
-                lower[some] = np.maximum(lower[some], rays.lower)
+                rays = box_bounds.ray_bounds(*here)
+                lower[some], middle[some] = np.maximum(lower[some], rays.lower), 2.0 * rays.middle
+            if level <= core + _BOTH_BOUNDS:
+                found = box_bounds.score_bounds(*here)
+                lower[some], middle[some] = np.maximum(lower[some], found.lower), found.middle
     return dataclasses.replace(boxes, lower=lower, middle=middle, levels=levels)

@@ -89,6 +89,29 @@ def test_bounds_hold_at_every_point_of_every_box(loss, norm, domain, kind, mecha
 
 
 @pytest.mark.parametrize("kind", ["plain", "tied", "one"])
+@pytest.mark.parametrize("mechanism", [kng.KNG, kng.ExponentialMechanism], ids=["kng", "exponential"])
+@pytest.mark.parametrize("domain", [kng.Box(-20.0, 30.0), kng.L2Ball(15.0)], ids=["box", "l2"])
+def test_bounds_far_out_hold_within_the_domain(domain, mechanism):
+    """Where Θ is wide the outer boxes have their bounds from rays, and from their parents."""
+    built = mechanism(kng.QuantileLoss(0.3), kng.Bounds(x=(-1.0, 1.0), y=(-3.0, 3.0)), domain, 4.0, "replace")
+    data = built.prepare(*records(n=2000))
+    target, random = built.target(data), np.random.default_rng(5)
+    tree = box_tree.build(target, centre_of(built, data))
+    boxes = tree.boxes
+    assert np.sum(boxes.levels > 2) >= 4
+    farther = np.argsort(-np.max(np.abs(boxes.centres) + boxes.halves, axis=1))[:60]
+    u = boxes.centres[farther][:, None] + boxes.halves[farther][:, None] * random.uniform(-1.0, 1.0, (60, 8, 2))
+    theta = tree.place.centre + u @ tree.place.matrix.T
+    inside = np.asarray(jax.vmap(jax.vmap(domain.contains))(theta))
+    assert inside.mean() > 0.2
+    scores = np.asarray(jax.jit(jax.vmap(jax.vmap(target.score)))(theta))
+    if target.norm is None:
+        scores = scores - float(target.score(tree.place.centre))
+    lower = np.broadcast_to(boxes.lower[farther][:, None], scores.shape)
+    assert np.all(lower[inside] <= scores[inside] * (1.0 + 1e-9) + 1e-9)
+    assert np.all(lower > 0.05 * np.max(scores, axis=1, keepdims=True))
+
+
 def test_what_rows_that_are_left_out_add_is_what_they_are_worth(kind):
     built, data = problem(kind=kind, n=400)
     target = built.target(data)
