@@ -284,10 +284,10 @@ def _bounded(target: Target, place: Coordinates, regions: list[Region], boxes: B
         if some.size:
             here = (target, region.rows, place, boxes.centres[some], boxes.halves[some])
             # Far out rays bound better than intervals, and tell about half of the score, as of any quadratic loss.
-            if level > core:
+            if level > core and target.norm is not None:
                 rays = box_bounds.ray_bounds(*here)
                 lower[some], middle[some] = np.maximum(lower[some], rays.lower), 2.0 * rays.middle
-            if level <= core + _BOTH_BOUNDS:
+            if level <= core + _BOTH_BOUNDS or target.norm is None:
                 found = box_bounds.score_bounds(*here)
                 lower[some], middle[some] = np.maximum(lower[some], found.lower), found.middle
     return dataclasses.replace(boxes, lower=lower, middle=middle, levels=levels)
