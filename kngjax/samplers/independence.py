@@ -114,8 +114,9 @@ class IndependenceMH(AbstractIndependenceSampler):
     proposals beyond that region are barred, those within cost its rows alone, whatever n, those from ν all rows.
 
     Measured for median regression with d = 12 and ε = 1: acceptance .19, .16, .20 at n = 10³, 10⁴, 10⁵, one independent
-    draw in 25 to 50 proposals, and stays of up to 250 proposals at points of large weight; with d = 10 and n = 10⁵, where
-    2,000 rows are active, 44 times the effective draws per second of `CoordinateWalk`, and one stay of 693 in 20,000.
+    draw in 25 to 50 proposals, and stays of up to 250 proposals at points of large weight. With d = 10 and n = 10⁵,
+    where 2,000 rows are active, 44 times the effective draws per second of `CoordinateWalk`, and one stay of 693 among
+    20,000 proposals.
 
     θ̂ and H are computed from the private data by a public rule. The chain leaves the mechanism's law invariant
     whatever they are, but how they move the law of a finite run is not covered by any proof.
