@@ -11,9 +11,10 @@ import jax
 import numpy as np
 from numpyro.distributions import Distribution
 
-from kngjax.accounting.guarantees import Guarantee
-from kngjax.mechanisms import AbstractDirectMechanism, AbstractMechanism
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.samplers import AbstractSampler
+from kngjax.samplers.promises import EXACT, Promise
 from kngjax.sensitivity import Sensitivity
 
 ASSUMPTIONS = (
@@ -65,7 +66,7 @@ class Certificate:
     - `guarantee`: of one draw from exactly the mechanism's law.
     - `sensitivity`: Δ with its derivation.
     - `sampler`: its type and public settings. `reason`: why it was taken, from public facts alone.
-    - `exact`: whether the sampler draws from exactly that law, in real arithmetic.
+    - `promise`: how near the sampler's law is to that law, in real arithmetic.
     - `assumptions`, `unproved`: what the guarantee rests on, and what nobody has proved of this release.
     - `versions`: of the packages that computed it.
     """
@@ -75,34 +76,53 @@ class Certificate:
     sensitivity: Sensitivity
     sampler: dict[str, Any]
     reason: str
-    exact: bool
+    promise: Promise
     assumptions: tuple[str, ...]
     unproved: tuple[str, ...]
     versions: dict[str, str]
 
     @classmethod
     def of(
-        cls, mechanism: AbstractMechanism, sampler: AbstractSampler | None, reason: str, dimension: int
+        cls,
+        mechanism: AbstractMechanism,
+        sampler: AbstractSampler | None,
+        reason: str,
+        dimension: int,
+        num_records: int | None = None,
     ) -> "Certificate":
         """The certificate of one draw from this mechanism by this sampler. Computed from public settings alone.
 
         **Arguments:** `sampler`: None for a mechanism that draws directly from its own law. `dimension`: d.
+        `num_records`: n, where it is public: under replace. Some promises of chains follow from it.
         """
-        exact = sampler is None or sampler.is_exact
+        promise = EXACT
+        if sampler is not None:
+            assert isinstance(mechanism, AbstractDensityMechanism)
+            known = math.inf
+            if num_records is not None and mechanism.adjacency is Adjacency.REPLACE:
+                known = mechanism.log_range(dimension, num_records)
+            promise = sampler.promise(known)
         assumptions = mechanism.assumptions if isinstance(mechanism, AbstractDirectMechanism) else ()
         assumptions += () if sampler is None else sampler.assumptions
-        unproved = () if sampler is None or exact else (*UNPROVED_OF_CHAINS, *sampler.unproved, *UNPROVED_LAST)
+        unproved = (
+            () if sampler is None or promise.is_proved else (*UNPROVED_OF_CHAINS, *sampler.unproved, *UNPROVED_LAST)
+        )
         return cls(
             mechanism=describe(mechanism),
             guarantee=mechanism.guarantee_for(dimension),
             sensitivity=mechanism.sensitivity_for(dimension),
             sampler={"type": "Direct"} if sampler is None else describe(sampler),
             reason=reason,
-            exact=exact,
+            promise=promise,
             assumptions=(*ASSUMPTIONS, *assumptions),
             unproved=unproved,
             versions={name: importlib.metadata.version(name) for name in ("kngjax", "jax", "numpyro")},
         )
+
+    @property
+    def exact(self) -> bool:
+        """Whether the value is a draw from exactly the mechanism's law, in real arithmetic."""
+        return self.promise.is_exact
 
     @property
     def epsilon(self) -> float | None:
@@ -110,18 +130,22 @@ class Certificate:
 
         Infinite for a guarantee that states no ε, as ρ-zCDP: `guarantee.at(delta=...)` has one at every δ > 0.
         """
-        return self.guarantee.epsilon if self.exact else None
+        if self.exact:
+            return self.guarantee.epsilon
+        return self.promise.cost(self.guarantee.epsilon)[0] if self.promise.is_proved else None
 
     @property
     def delta(self) -> float:
-        """The δ that is proved for this very release; NaN, unknown, for a chain's."""
-        return self.guarantee.delta if self.exact else float("nan")
+        """The δ that is proved for this very release; NaN, unknown, for a chain's of which nothing is proved."""
+        return self.guarantee.delta if self.exact else self.promise.cost(self.guarantee.epsilon)[1]
 
     def summary(self) -> str:
         """One line for a table."""
         sampler = self.sampler["type"]
         if self.exact:
             return f"{sampler}: proved {self.guarantee.explain()}"
+        if self.promise.is_proved:
+            return f"{sampler} (Markov chain): proved {self._proved()}"
         return f"{sampler} (Markov chain): its limit law is {self.guarantee.explain()}; this finite run is not proved"
 
     def explain(self) -> str:
@@ -129,6 +153,11 @@ class Certificate:
         if self.exact:
             proved = (
                 f"Proved: this value is one draw from exactly the mechanism's law, which is {self.guarantee.explain()}."
+            )
+        elif self.promise.is_proved:
+            proved = (
+                f"Proved: the mechanism's law is {self.guarantee.explain()}, and this value, drawn by a Markov chain, "
+                f"is {self._proved()}: {self.promise.reason}."
             )
         else:
             proved = (
@@ -146,6 +175,10 @@ class Certificate:
         ]
         return "\n".join(lines)
 
+    def _proved(self) -> str:
+        """(ε, δ) of this draw where its law is not the mechanism's own."""
+        return f"({self.epsilon:.6g}, {self.delta:.3g})-differentially private under {self.guarantee.adjacency}"
+
     def _parts(self) -> str:
         words = [self.mechanism["type"]]
         for word, name in (("with", "loss"), ("on", "domain")):
@@ -156,7 +189,8 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary; what is unknown is null."""
         fields = dataclasses.asdict(self)
-        proved: dict[str, Any] = {"epsilon": self.epsilon, "delta": self.guarantee.delta if self.exact else None}
+        delta = None if math.isnan(self.delta) else self.delta
+        proved: dict[str, Any] = {"epsilon": self.epsilon, "delta": delta}
         if self.epsilon == math.inf:
             # JSON has no infinity, and zCDP no (ε, 0).
             proved = {"epsilon": None, "delta": None, "rho": self.guarantee.rho}
@@ -171,6 +205,7 @@ class Certificate:
                 **fields,
                 "guarantee": Guarantee.from_dict(fields["guarantee"]),
                 "sensitivity": Sensitivity(**fields["sensitivity"]),
+                "promise": Promise(**fields["promise"]),
                 "assumptions": tuple(fields["assumptions"]),
                 "unproved": tuple(fields["unproved"]),
             }

@@ -155,6 +155,11 @@ class Records(eqx.Module):
     def dimension(self) -> int:
         return self.x.shape[-1]
 
+    @property
+    def num_records(self) -> int:
+        """n; public under replace alone."""
+        return self.x.shape[-2]
+
 
 class QuadraticSummary(eqx.Module):
     """All that the squared loss needs of the records, whatever their number. Private.
@@ -171,6 +176,11 @@ class QuadraticSummary(eqx.Module):
     def dimension(self) -> int:
         return self.moment.shape[-1]
 
+    @property
+    def num_records(self) -> int:
+        """n; public under replace alone."""
+        return int(self.count)
+
 
 class SortedValues(eqx.Module):
     """The responses in increasing order: all that quantiles need of them. Private.
@@ -184,6 +194,11 @@ class SortedValues(eqx.Module):
     def dimension(self) -> int:
         """1: each record is one number, however many quantiles are asked for."""
         return 1
+
+    @property
+    def num_records(self) -> int:
+        """n; public under replace alone."""
+        return self.values.shape[-1]
 
 
 Data = Records | QuadraticSummary | SortedValues

@@ -144,7 +144,7 @@ def release(
             draws, succeeded = direct_draws(mechanism, data, secure_key(), 1)
             _require_success(bool(succeeded), mechanism.advice)
             value = np.array(draws[0])
-        return _finished(value, mechanism, None, mechanism.method)
+        return _finished(value, mechanism, None, mechanism.method, data)
     assert isinstance(mechanism, AbstractDensityMechanism)
     reason = "Asked for by the caller."
     if sampler is None:
@@ -164,13 +164,15 @@ def release(
             sampler = dataclasses.replace(sampler, num_sweeps=num_blocks * block)
             thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
             value = thetas[0, -1]
-    return _finished(value, mechanism, sampler, reason)
+    return _finished(value, mechanism, sampler, reason, data)
 
 
-def _finished(value: np.ndarray, mechanism: AbstractMechanism, sampler: AbstractSampler | None, reason: str) -> Release:
+def _finished(
+    value: np.ndarray, mechanism: AbstractMechanism, sampler: AbstractSampler | None, reason: str, data: Data
+) -> Release:
     if not np.all(np.isfinite(value)):
         raise RuntimeError("the draw is not a number and is not released: give public bounds of y, Bounds(..., y=...)")
-    return Release(_read_only(value), Certificate.of(mechanism, sampler, reason, value.size))
+    return Release(_read_only(value), Certificate.of(mechanism, sampler, reason, value.size, data.num_records))
 
 
 def _check(sampler: AbstractSampler, mechanism: AbstractDensityMechanism, data: Data) -> None:

@@ -25,6 +25,8 @@ def advanced_epsilon(guarantee: Guarantee, delta: float) -> float:
     **Arguments:** `guarantee`: one or a composition, of finite (ε, δ) each. `delta`: in (0, 1). Infinite where δ is not
     more than what the δ_k use up and not what `guarantee.delta` is.
     """
+    if not 0.0 < delta < 1.0:
+        raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")
     parts = [(part.epsilon, part.delta, count) for part, count in guarantee.parts or ((guarantee, 1),)]
     if not all(math.isfinite(epsilon) for epsilon, _, _ in parts):
         return math.inf
@@ -48,8 +50,13 @@ def repeated(guarantee: Guarantee, count: int) -> Guarantee:
     **Arguments:** `guarantee`: pure, bounded range, of which no more is used than that it is pure, or approximate; the
     same for all releases, whose settings may depend on earlier outcomes. Raises ValueError for other kinds.
     """
-    if guarantee.kind not in (Kind.PURE, Kind.BOUNDED_RANGE, Kind.APPROXIMATE) or count < 1:
-        raise ValueError("repeated takes a pure, bounded-range or approximate guarantee and how many times, at least 1")
+    if guarantee.kind not in (Kind.PURE, Kind.BOUNDED_RANGE, Kind.APPROXIMATE):
+        raise ValueError(
+            f"repeated takes a pure, bounded-range or approximate guarantee, not one of kind {guarantee.kind}: compose "
+            "it with itself, Guarantee.composed([guarantee] * count)"
+        )
+    if isinstance(count, bool) or count < 1:
+        raise ValueError(f"count says how many releases there are, at least 1; got {count!r}")
     epsilon = guarantee.epsilon
     log_p, log_q = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))
     lies = np.arange(count // 2 + 1, dtype=np.float64)
@@ -72,8 +79,9 @@ def compare(guarantee: Guarantee, delta: float, pld: bool = False) -> dict[str, 
 
     `at`: what `guarantee.at(delta=delta)` says, the best of the sums of all that is known. `basic`: Σε. `advanced`: see
     `advanced_epsilon`. `zcdp_of_pure`, `zcdp_of_pure_textbook`: Σρ with ρ = ε²/2 if all are pure and no more is used.
-    `pld`: by dp-accounting, of the same. `zcdp`, `zcdp_textbook`: Σρ with what is known of each, ρ = ε²/8 for bounded
-    range. The textbook converts ρ to ρ + 2√(ρ log(1/δ)), the others optimally.
+    `pld_of_pure`, `pld`: by dp-accounting, without and with what bounded range adds to pure ε. `zcdp`,
+    `zcdp_textbook`: Σρ with what is known of each, ρ = ε²/8 for bounded range. The textbook converts ρ to
+    ρ + 2√(ρ log(1/δ)), the others optimally.
 
     **Arguments:** `delta`: in (0, 1). `pld`: whether to run dp-accounting, an extra; ImportError without it.
     """
@@ -92,7 +100,8 @@ def compare(guarantee: Guarantee, delta: float, pld: bool = False) -> dict[str, 
         found[f"{name}_textbook"] = zcdp_epsilon_textbook(rho, delta) if rho < math.inf else math.inf
         found[name] = zcdp_epsilon(rho, delta) if rho < math.inf else math.inf
     if pld:
-        found["pld"] = float(generic.to_pld().get_epsilon_for_delta(delta))
+        found["pld_of_pure"] = float(generic.to_pld().get_epsilon_for_delta(delta))
+        found["pld"] = float(guarantee.to_pld().get_epsilon_for_delta(delta))
     return found
 
 

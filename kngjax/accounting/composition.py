@@ -23,7 +23,8 @@ class Sums:
     **Arguments:**
 
     - `losses`, `failures`: Σε and Σδ over all parts as stated; None where some ε is infinite.
-    - `rho`: Σρ over the parts that have a ρ, None if none has; `is_gaussian`: whether those are all Gaussian.
+    - `rho`: Σρ over the parts that have a ρ, None if none has; `gaussian_rho`: over the Gaussian ones alone.
+    - `sure_losses`, `sure_failures`: Σε and Σδ over the parts that are not Gaussian; None where some ε is infinite.
     - `other_losses`, `other_failures`: Σε and Σδ over the parts without ρ, but for those of `tables`.
     - `tables`: profiles of the parts that state no finite ε and have no ρ.
     """
@@ -31,7 +32,9 @@ class Sums:
     losses: Fraction | None
     failures: Fraction
     rho: Fraction | None
-    is_gaussian: bool
+    gaussian_rho: Fraction | None
+    sure_losses: Fraction | None
+    sure_failures: Fraction
     other_losses: Fraction
     other_failures: Fraction
     tables: tuple[conversions.Table, ...]
@@ -43,33 +46,35 @@ class Sums:
         with_rho = [(part, count) for part, count in every if part.exact_rho is not None]
         without = [(part, count) for part, count in every if part.exact_rho is None]
         others = [(part, count) for part, count in without if part.exact_epsilon is not None]
-        finite = all(part.exact_epsilon is not None for part, _ in every)
+        gaussian = [(part, count) for part, count in every if part.kind is Kind.GAUSSIAN]
+        sure = [(part, count) for part, count in every if part.kind is not Kind.GAUSSIAN]
         return cls(
-            total((part.exact_epsilon, count) for part, count in every) if finite else None,
+            _losses(every),
             total((part.exact_delta, count) for part, count in every),
             total((part.exact_rho, count) for part, count in with_rho) if with_rho else None,
-            all(part.kind is Kind.GAUSSIAN for part, _ in with_rho),
+            total((part.exact_rho, count) for part, count in gaussian) if gaussian else None,
+            _losses(sure),
+            total((part.exact_delta, count) for part, count in sure),
             total((part.exact_epsilon, count) for part, count in others),
             total((part.exact_delta, count) for part, count in others),
             tuple(part.table for part, count in without if part.exact_epsilon is None for _ in range(count)),
         )
 
     def epsilon_at(self, delta: float) -> float:
-        """ε at δ: the better of Σε at Σδ, and of Σρ converted at what the others leave of δ, plus their Σε."""
-        return min(self._stated_epsilon(delta), self._converted_epsilon(delta))
+        """ε at δ: the best of three sums.
+
+        Σε at Σδ; Σρ, as zCDP, of the parts that have it, at what the others leave of δ, plus their Σε; and √Σμ² of the
+        Gaussian parts by their exact profile, at what the others leave of δ, plus their Σε.
+        """
+        return min(self._stated_epsilon(delta), self._converted_epsilon(delta), self._gaussian_epsilon(delta))
 
     def delta_at(self, epsilon: float) -> float:
-        """δ at ε, by the same two ways."""
-        return min(1.0, self._stated_delta(epsilon), self._converted_delta(epsilon))
+        """δ at ε, by the same three sums."""
+        return min(1.0, self._stated_delta(epsilon), self._converted_delta(epsilon), self._gaussian_delta(epsilon))
 
     @property
     def _groups(self) -> int:
         return len(self.tables) + (self.rho is not None)
-
-    @property
-    def _root(self) -> float:
-        # μ² = 2ρ.
-        return root_outward(2 * (self.rho or Fraction(0)))
 
     def _row(self) -> conversions.Table:
         assert self.losses is not None
@@ -89,8 +94,12 @@ class Sums:
         share = inward(left / self._groups)
         losses = [conversions.table_epsilon(table, share) for table in self.tables]
         if self.rho is not None:
-            convert = conversions.gaussian_epsilon if self.is_gaussian else conversions.zcdp_epsilon
-            losses.append(convert(self._root if self.is_gaussian else outward(self.rho), share))
+            # μ² = 2ρ.
+            losses.append(
+                conversions.gaussian_epsilon(root_outward(2 * self.rho), share)
+                if self.rho == self.gaussian_rho
+                else conversions.zcdp_epsilon(outward(self.rho), share)
+            )
         if math.inf in losses:
             return math.inf
         return outward(self.other_losses + total((exactly(loss), 1) for loss in losses))
@@ -102,6 +111,30 @@ class Sums:
         share = inward(room / self._groups)
         failures = [conversions.table_delta(table, share) for table in self.tables]
         if self.rho is not None:
-            convert = conversions.gaussian_delta if self.is_gaussian else conversions.zcdp_delta
-            failures.append(convert(self._root if self.is_gaussian else outward(self.rho), share))
+            failures.append(
+                conversions.gaussian_delta(root_outward(2 * self.rho), share)
+                if self.rho == self.gaussian_rho
+                else conversions.zcdp_delta(outward(self.rho), share)
+            )
         return outward(self.other_failures + total((exactly(failure), 1) for failure in failures))
+
+    def _gaussian_epsilon(self, delta: float) -> float:
+        left = exactly(delta) - self.sure_failures
+        if self.gaussian_rho is None or self.sure_losses is None or left < 0:
+            return math.inf
+        loss = conversions.gaussian_epsilon(root_outward(2 * self.gaussian_rho), inward(left))
+        return outward(self.sure_losses + exactly(loss)) if loss < math.inf else math.inf
+
+    def _gaussian_delta(self, epsilon: float) -> float:
+        left = exactly(epsilon) - (self.sure_losses or 0)
+        if self.gaussian_rho is None or self.sure_losses is None or left < 0:
+            return 1.0
+        failure = conversions.gaussian_delta(root_outward(2 * self.gaussian_rho), inward(left))
+        return outward(self.sure_failures + exactly(failure))
+
+
+def _losses(parts: Iterable[tuple[Any, int]]) -> Fraction | None:
+    """Σε as stated, None where some ε is infinite."""
+    every = tuple(parts)
+    finite = all(part.exact_epsilon is not None for part, _ in every)
+    return total((part.exact_epsilon, count) for part, count in every) if finite else None

@@ -67,9 +67,9 @@ def table_epsilon(table: Table, delta: float) -> float:
     else:
         lower, high = hull[place - 1]
         fall = (delta - low) / (high - low) * -math.expm1(lower - upper)
-    # e^ε = e^{ε_i}(1 - fall), and the slack covers the digits that 1 - fall loses.
-    kept = 1.0 - fall * (1.0 - _SLACK)
-    return _below_bound(upper, math.log(kept)) if kept > 0.0 else 0.0
+    # e^ε = e^{ε_i}(1 - fall).
+    fall *= 1.0 - _SLACK
+    return _below_bound(upper, math.log1p(-fall)) if fall < 1.0 else 0.0
 
 
 def _below_bound(bound: float, logarithm: float) -> float:
@@ -123,8 +123,8 @@ def bounded_range_epsilon(bound: float, delta: float) -> float:
     """The smallest ε ≥ 0 with `bounded_range_delta` at most δ: η + 2 log(1 - √(δ(1 - e^{-η})))."""
     if delta == 0.0:
         return bound
-    kept = 1.0 - math.sqrt(-delta * math.expm1(-bound)) * (1.0 - _SLACK)
-    return _below_bound(bound, 2.0 * math.log(kept))
+    fall = math.sqrt(-delta * math.expm1(-bound)) * (1.0 - _SLACK)
+    return _below_bound(bound, 2.0 * math.log1p(-fall))
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:

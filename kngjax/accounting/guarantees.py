@@ -136,23 +136,15 @@ class Guarantee:
         epsilon: Number | None,
         delta: Number,
     ) -> "Guarantee":
-        exact = exactly(delta, "delta")
-        bare = cls(kind, Adjacency.parse(adjacency), None, exact, rho, table)
-        found = bare.at(delta=inward(exact))
-        if epsilon is None:
-            stated = exactly(found) if found < math.inf else None
-        elif (stated := exactly(epsilon, "epsilon")) < 0 or (
-            inward(stated) < found and bare.at(epsilon=inward(stated)) > outward(exact)
-        ):
-            raise ValueError(
-                f"this {kind} guarantee is not ({float(stated):g}, {float(exact):g})-differential privacy: epsilon "
-                f"there is {found:.6g}"
-            )
-        return dataclasses.replace(bare, exact_epsilon=stated)
+        bare = cls(kind, Adjacency.parse(adjacency), None, exactly(delta, "delta"), rho, table)
+        return bare.stated(delta, epsilon)
 
     @classmethod
     def composed(cls, parts: Sequence["Guarantee"]) -> "Guarantee":
         """Several releases of the same records: Σε, Σδ and Σρ, exactly, in whatever order and grouping.
+
+        Each part is what was proved of a draw from exactly a mechanism's law. Where a certificate says that a chain's
+        draw is not proved to follow it, neither is this of the total.
 
         Later releases may depend on earlier ones, and their numbers too, as long as the sums stay within what was
         fixed beforehand (Rogers et al. 2016; Whitehouse et al. 2023). Raises ValueError if adjacencies differ, which
@@ -223,6 +215,27 @@ class Guarantee:
         if delta is None or not 0.0 <= delta < 1.0:
             raise ValueError(f"delta must be at least 0 and below 1, got {delta}")
         return self._epsilon_at(float(delta))
+
+    def stated(self, delta: Number, epsilon: Number | None = None) -> "Guarantee":
+        """The same guarantee, stated at this δ: with the ε that follows there, or with a larger one.
+
+        **Arguments:** `delta`: in [0, 1). `epsilon`: None for `at(delta=delta)`. Raises ValueError for an ε that does
+        not follow, and for pure, bounded-range and approximate guarantees, which are their two numbers.
+        """
+        if self.kind in FACTORS or self.kind is Kind.APPROXIMATE:
+            raise ValueError(f"a guarantee of kind {self.kind} is what it states: ask at(delta=...) or at(epsilon=...)")
+        exact = exactly(delta, "delta")
+        found = self.at(delta=inward(exact))
+        if epsilon is None:
+            given = exactly(found) if found < math.inf else None
+        elif (given := exactly(epsilon, "epsilon")) < 0 or (
+            inward(given) < found and self.at(epsilon=inward(given)) > outward(exact)
+        ):
+            raise ValueError(
+                f"this {self.kind} guarantee is not ({float(given):g}, {float(exact):g})-differential privacy: epsilon "
+                f"there is {found:.6g}"
+            )
+        return dataclasses.replace(self, exact_epsilon=given, exact_delta=exact)
 
     def explain(self) -> str:
         """The guarantee in one sentence for a reader who knows differential privacy."""
@@ -353,22 +366,50 @@ class Guarantee:
         if fields.get("kind") not in list(Kind):
             raise ValueError("this is no guarantee: kind, epsilon and rho do not fit together")
         kind, adjacency = Kind(fields["kind"]), Adjacency.parse(fields["adjacency"])
-        numbers = {name: fields[name] for name in ("epsilon", "delta", "rho")}
-        exact = {name: None if number is None else exactly(number, name) for name, number in numbers.items()}
-        exact |= {name: Fraction(text) for name, text in fields.get("exactly", {}).items()}
-        if kind in FACTORS and exact["epsilon"] is not None:
-            # Earlier releases wrote ρ as float64 arithmetic gave it.
-            exact["rho"] = exact["epsilon"] ** 2 / FACTORS[kind]
-        if fields.get("parts"):
-            made = cls._counted((cls.from_dict(record), int(record["count"])) for record in fields["parts"])
-        else:
-            table = tuple((float(epsilon), float(delta)) for epsilon, delta in fields.get("table", ()))
-            made = cls(kind, adjacency, exact["epsilon"], _known(exact["delta"]), exact["rho"], table)
-        given = (kind, adjacency, fields["epsilon"], fields["delta"], fields["rho"])
-        told = (made.kind, made.adjacency, *(made.to_dict()[name] for name in ("epsilon", "delta", "rho")))
+        try:
+            made = cls._from_fields(kind, adjacency, fields)
+        except ValueError as error:
+            raise ValueError(f"{_UNFIT.format(kind)}: {error}") from None
+        given = (kind, adjacency, *(fields[name] for name in ("epsilon", "delta", "rho")), fields.get("mu"))
+        mu = made.mu if kind is Kind.GAUSSIAN else None
+        told = (made.kind, made.adjacency, *(made.to_dict()[name] for name in ("epsilon", "delta", "rho")), mu)
         if not all(alike(one, two) for one, two in zip(given, told, strict=True)):
             raise ValueError(_UNFIT.format(kind))
         return made
+
+    @classmethod
+    def _from_fields(cls, kind: Kind, adjacency: Adjacency, fields: dict[str, Any]) -> "Guarantee":
+        """By the constructor of this kind, which checks that the numbers follow from each other."""
+        numbers = {name: fields[name] for name in ("epsilon", "delta", "rho")}
+        exact = {name: None if number is None else exactly(number, name) for name, number in numbers.items()}
+        exact |= {name: Fraction(text) for name, text in fields.get("exactly", {}).items()}
+        epsilon, delta, rho = exact["epsilon"], exact["delta"], exact["rho"]
+        match kind:
+            case Kind.PURE | Kind.BOUNDED_RANGE if epsilon is not None:
+                # Earlier releases wrote ρ as float64 arithmetic gave it.
+                return cls._of_loss(kind, epsilon, adjacency)
+            case Kind.APPROXIMATE if epsilon is not None and delta is not None:
+                return cls.approximate(epsilon, delta, adjacency)
+            case Kind.ZCDP | Kind.GAUSSIAN if delta is not None:
+                return cls._stated(kind, rho, (), adjacency, epsilon, delta)
+            case Kind.PROFILE if delta is not None:
+                return cls.profile(((low, high) for low, high in fields.get("table", ())), adjacency, delta)
+        if not fields.get("parts"):
+            # Earlier releases wrote a composition's sums alone.
+            return cls(kind, adjacency, epsilon, _known(delta), rho)
+        counts = [int(record["count"]) for record in fields["parts"]]
+        if min(counts) < 1:
+            raise ValueError("a composition counts each part at least once")
+        made = cls._counted(
+            (cls.from_dict(record), count) for record, count in zip(fields["parts"], counts, strict=True)
+        )
+        if alike(made.epsilon, _epsilon_of(fields)) and alike(made.delta, fields["delta"]):
+            return made
+        return made.stated(_known(delta), epsilon)
+
+
+def _epsilon_of(fields: dict[str, Any]) -> float:
+    return math.inf if fields["epsilon"] is None else float(fields["epsilon"])
 
 
 def _known(number: Any) -> Any:

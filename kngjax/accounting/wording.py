@@ -1,12 +1,18 @@
 """Guarantees in words. Imports no JAX."""
 
 import math
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from kngjax.accounting.kinds import Kind
 
 # δ at which a sentence says what follows, where the guarantee states none.
 _EXAMPLE = 1e-6
+
+
+def _up(cost: float) -> str:
+    """At most six digits of a cost, of which none is lost: rounded upwards."""
+    return f"{float(Decimal(repr(cost)).normalize(Context(6, ROUND_CEILING))):.6g}" if math.isfinite(cost) else "inf"
 
 
 def sentence(guarantee: Any) -> str:
@@ -18,39 +24,39 @@ def _law(guarantee: Any) -> str:
     epsilon, delta, rho = guarantee.epsilon, guarantee.delta, guarantee.rho
     match guarantee.kind:
         case Kind.PURE:
-            return f"pure {epsilon:g}-differential privacy, and {rho:.6g}-zCDP (rho = epsilon^2/2)"
+            return f"pure {_up(epsilon)}-differential privacy, and {_up(rho)}-zCDP (rho = epsilon^2/2)"
         case Kind.BOUNDED_RANGE:
-            return f"pure {epsilon:g}-differential privacy, and {rho:.6g}-zCDP (bounded range, rho = epsilon^2/8)"
+            return f"pure {_up(epsilon)}-differential privacy, and {_up(rho)}-zCDP (bounded range, rho = epsilon^2/8)"
         case Kind.ZCDP:
-            return f"{rho:.6g}-zCDP, hence {_stated(guarantee)} (optimal Renyi conversion)"
+            return f"{_up(rho)}-zCDP, hence {_stated(guarantee)} (optimal Renyi conversion)"
         case Kind.GAUSSIAN:
-            return f"{guarantee.mu:.6g}-Gaussian differential privacy, hence {rho:.6g}-zCDP and {_stated(guarantee)}"
+            return f"{_up(guarantee.mu)}-Gaussian differential privacy, hence {_up(rho)}-zCDP and {_stated(guarantee)}"
         case Kind.PROFILE:
             first, last = guarantee.table[0], guarantee.table[-1]
             ends = f"({first[0]:g}, {first[1]:g}) to ({last[0]:g}, {last[1]:g})"
             return f"a privacy profile with {len(guarantee.table)} rows from {ends}, hence {_stated(guarantee)}"
         case Kind.COMPOSED:
             return _composition(guarantee)
-    return f"({epsilon:g}, {delta:g})-differential privacy"
+    return f"({_up(epsilon)}, {_up(delta)})-differential privacy"
 
 
 def _stated(guarantee: Any) -> str:
     epsilon, delta = guarantee.epsilon, guarantee.delta
-    if not math.isfinite(epsilon):
+    if not math.isfinite(epsilon) and 2.0 * delta < 1.0:
         delta = max(2.0 * delta, _EXAMPLE)
         epsilon = guarantee.at(delta=delta)
     if not math.isfinite(epsilon):
         return f"no finite epsilon at delta = {delta:g}"
-    return f"({epsilon:.6g}, {delta:g})-differential privacy"
+    return f"({_up(epsilon)}, {_up(delta)})-differential privacy"
 
 
 def _composition(guarantee: Any) -> str:
     count = sum(number for _, number in guarantee.parts)
     what = f"sums over the {count} parts" if count else "sums over the parts"
-    rho = "" if guarantee.rho is None else f"{guarantee.rho:.6g}-zCDP"
+    rho = "" if guarantee.rho is None else f"{_up(guarantee.rho)}-zCDP"
     if guarantee.delta == 0.0 and math.isfinite(guarantee.epsilon):
-        law = f"pure {guarantee.epsilon:g}-differential privacy, and {rho} ({what})"
+        law = f"pure {_up(guarantee.epsilon)}-differential privacy, and {rho} ({what})"
         converted = guarantee.at(delta=_EXAMPLE)
         better = converted < guarantee.epsilon * (1.0 - 1e-3)
-        return law + (f", hence ({converted:.6g}, {_EXAMPLE:g})-differential privacy" if better else "")
-    return ", hence ".join(part for part in (rho, f"{_stated(guarantee)} ({what})") if part)
+        return law + (f", hence ({_up(converted)}, {_EXAMPLE:g})-differential privacy" if better else "")
+    return ", and ".join(part for part in (rho, f"{_stated(guarantee)} ({what})") if part)

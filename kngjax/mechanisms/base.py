@@ -236,6 +236,20 @@ class AbstractDensityMechanism(AbstractMechanism):
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         """Δ for d coefficients; runs under jit."""
 
+    @abc.abstractmethod
+    def record_range(self, dimension: int) -> Float[Array, ""]:
+        """By how much one record's share of the score can vary over Θ and the bounds, in units of the score."""
+
+    def log_range(self, dimension: int, num_records: int) -> float:
+        """R = ε/(2Δ)·n·(range of one record's share): how far log f varies over Θ at most, for any n records.
+
+        Public where n is: under replace.
+        """
+        with float64():
+            share = float(self.record_range(dimension)) / float(self.sensitivity_value(dimension))
+        # Outward, by far more than these few operations round.
+        return 0.5 * float(self.epsilon) * num_records * share * (1.0 + 1e-12)
+
     def _check(self) -> None:
         if is_traced(*jax.tree.leaves(self)):
             return

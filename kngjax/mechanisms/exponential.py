@@ -65,6 +65,10 @@ class ExponentialMechanism(AbstractDensityMechanism):
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         return room.value_sensitivity(self.loss, self.bounds, self.domain, self.adjacency, dimension)
 
+    def record_range(self, dimension: int) -> Float[Array, ""]:
+        """The range of one record's loss."""
+        return room.value_sensitivity(self.loss, self.bounds, self.domain, Adjacency.REPLACE, dimension)
+
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:
         with float64():
             value = float(self.sensitivity_value(dimension))

@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -106,6 +107,13 @@ class KNG(AbstractDensityMechanism):
         return room.gradient_sensitivity(
             self.loss, self.bounds, self._reach(dimension), self.adjacency, self.norm, dimension
         )
+
+    def record_range(self, dimension: int) -> Float[Array, ""]:
+        """sup ‖∇ℓ‖_K of one record, as gradients of all records may cancel; infinite where the norm varies with θ."""
+        if self.pointwise_sensitivity:
+            return jnp.asarray(jnp.inf)
+        norm = self.score_norm(dimension)
+        return room.gradient_sensitivity(self.loss, self.bounds, self.domain, Adjacency.ADD_REMOVE, norm, dimension)
 
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:
         if self.pointwise_sensitivity:

@@ -11,6 +11,7 @@ import equinox as eqx
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax._arrays import Vector
+from kngjax.samplers.promises import EXACT, NONE, Promise
 from kngjax.target import Target
 
 
@@ -31,13 +32,20 @@ class Info(NamedTuple):
 class AbstractSampler(eqx.Module):
     """A way to draw from the density of a `Target`."""
 
-    is_exact: ClassVar[bool]
     assumptions: ClassVar[tuple[str, ...]] = ()
     unproved: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
     def check(self, target: Target) -> None:
         """Raises ValueError, naming what would serve, if this sampler cannot draw from this density."""
+
+    @abc.abstractmethod
+    def promise(self, log_range: float) -> Promise:
+        """How near the law of a released draw is to the mechanism's, whatever the data.
+
+        **Arguments:** `log_range`: a public bound on how far the log-density, with respect to ν, varies over Θ for any
+        data set; infinite where none is known.
+        """
 
     def for_release(self) -> "AbstractSampler":
         """The same sampler with all tuning a function of public quantities; raises ValueError if there is no such."""
@@ -47,7 +55,8 @@ class AbstractSampler(eqx.Module):
 class AbstractIndependentSampler(AbstractSampler):
     """A sampler whose draws are independent and exactly from the density, in real arithmetic."""
 
-    is_exact: ClassVar[bool] = True
+    def promise(self, log_range: float) -> Promise:
+        return EXACT
 
     def runs_on_host(self, target: Target) -> bool:
         """Whether `draws` drives compiled programs from the host for this target, so that it cannot be compiled."""
@@ -73,12 +82,14 @@ class AbstractChainSampler(AbstractSampler):
     num_sweeps: eqx.AbstractVar[int | None]
     num_warmup: eqx.AbstractVar[int]
 
-    is_exact: ClassVar[bool] = False
     unproved: ClassVar[tuple[str, ...]] = (
         "what the steps of the chain do to it: their rule is public, and where an ensemble steps by its own spread "
         "they depend on the data through the chain's state alone",
     )
     sweeps_a_block: ClassVar[int] = 100
+
+    def promise(self, log_range: float) -> Promise:
+        return NONE
 
     @abc.abstractmethod
     def noise(self, key: PRNGKeyArray, target: Target, state: Any, num_sweeps: int) -> Any:

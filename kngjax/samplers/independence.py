@@ -23,6 +23,7 @@ from kngjax.norms import k_norm_log_mass, k_norm_noise
 from kngjax.samplers.active_rows import ActiveRows, LimitLaw, active_rows, limit_law
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.limit_law import limit_law_draws
+from kngjax.samplers.promises import Promise
 from kngjax.target import Target
 
 
@@ -150,6 +151,15 @@ class IndependenceMH(AbstractIndependenceSampler):
 
     def gathered(self, target: Target, centre: Vector) -> "IndependenceMH":
         return dataclasses.replace(self, active=active_rows(target, centre, self.scale))
+
+    def promise(self, log_range: float) -> Promise:
+        """A mixture where n·ε is small: q ≥ m·ν and f ≤ e^R ν, so P(x, ·) ≥ m·e^{-R}·f."""
+        reason = (
+            f"a share {self.mixture:g} of the proposals comes from the base measure, and the log-density varies by at "
+            f"most {log_range:.4g}, so each step draws afresh with probability at least {self.mixture:g}*exp(-"
+            f"{log_range:.4g})"
+        )
+        return Promise.of_minorised_chain(self.mixture * math.exp(-log_range), self.num_sweeps, reason)
 
     def proposal(self, target: Target, centre: Vector) -> LimitLaw:
         return limit_law(target, centre) if self.active is None else jax.tree.map(jnp.asarray, self.active.law)

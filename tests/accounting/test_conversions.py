@@ -13,7 +13,7 @@ from scipy import integrate, optimize, stats
 from kngjax.accounting import Guarantee, conversions, zcdp_rho
 from tests.accounting.guarantees_drawn import SIMPLE, hockey_stick, made, tables
 
-LOSS, FAR = st.floats(1e-3, 12.0), st.floats(0.0, 12.0)
+LOSS, FAR = st.floats(1e-8, 12.0), st.floats(0.0, 12.0)
 FAILURE = st.floats(1e-12, 0.5)
 # What outward rounding may add.
 ROUNDING = 1.0 + 1e-10

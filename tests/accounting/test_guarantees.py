@@ -66,6 +66,52 @@ def test_a_record_whose_numbers_do_not_fit_together_is_refused(change):
         Guarantee.from_dict(fields)
 
 
+CONTRADICTIONS = [
+    {"kind": "zcdp", "epsilon": 0.1, "delta": 1e-6, "rho": 10.0},
+    {"kind": "gaussian", "epsilon": 0.1, "delta": 1e-6, "rho": 10.0, "mu": 0.01},
+    {"kind": "gaussian", "epsilon": 40.0, "delta": 1e-6, "rho": 10.0, "mu": 0.01},
+    {"kind": "profile", "epsilon": 0.1, "delta": 1e-6, "rho": None, "table": [[5.0, 1e-3]]},
+    {"kind": "profile", "epsilon": 2.0, "delta": 1e-3, "rho": None, "table": [[2.0, -0.5]]},
+    {"kind": "approximate", "epsilon": 1.0, "delta": 1e-6, "rho": 1e-5},
+    {"kind": "composed", "epsilon": 2.0, "delta": 0.0, "rho": 1.25, "parts": [
+        {**Guarantee.pure(1.0, "replace").to_dict(), "count": 3},
+        {**Guarantee.pure(0.5, "replace").to_dict(), "count": -2},
+    ]},
+    {"kind": "composed", "epsilon": 0.0, "delta": 0.0, "rho": None, "parts": [
+        {**Guarantee.pure(1.0, "replace").to_dict(), "count": 0},
+    ]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fields", CONTRADICTIONS, ids=range(len(CONTRADICTIONS)))
+def test_a_record_that_contradicts_itself_is_refused(fields):
+    with pytest.raises(ValueError, match="do not fit together"):
+        Guarantee.from_dict({"adjacency": "replace", **fields})
+
+
+@pytest.mark.parametrize("number", [1.0000049, 0.99999949, 123456.7, 1e-9])
+def test_no_digit_of_a_cost_is_lost_in_words(number):
+    words = Guarantee.pure(number, "replace").explain().split("-differential")[0].removeprefix("pure ")
+    assert number <= float(words) <= number * (1.0 + 1e-4)
+
+
+def test_a_guarantee_is_stated_where_it_is_asked_for():
+    total = Guarantee.composed([Guarantee.gaussian("0.2", "replace"), Guarantee.pure("0.1", "replace")])
+    assert total.epsilon == np.inf
+    stated = total.stated(1e-6)
+    assert (stated.epsilon, stated.delta) == (total.at(delta=1e-6), 1e-6)
+    assert stated.at(epsilon=0.7) == total.at(epsilon=0.7)
+    assert Guarantee.from_dict(json.loads(json.dumps(stated.to_dict()))) == stated
+    assert total.stated(1e-6, 2).epsilon == 2.0
+    with pytest.raises(ValueError, match="is not"):
+        total.stated(1e-6, 0.5)
+    with pytest.raises(ValueError, match="is what it states"):
+        Guarantee.pure(1, "replace").stated(1e-6)
+    # Σε of the pure part and the exact profile of the Gaussian one are less than what Σρ gives here.
+    assert stated.epsilon == pytest.approx(0.1 + Guarantee.gaussian("0.2", "replace").at(delta=1e-6), rel=1e-9)
+    assert stated.epsilon < Guarantee.zcdp(total.rho, "replace").at(delta=1e-6)
+
+
 EARLIER = [
     '{"kind": "bounded_range", "epsilon": 0.3, "delta": 0.0, "rho": 0.01125, "adjacency": "replace"}',
     '{"kind": "pure", "epsilon": 0.7, "delta": 0.0, "rho": 0.24499999999999997, "adjacency": "add_remove"}',
@@ -108,7 +154,7 @@ WORDS = [
     (Guarantee.approximate(1.0, 1e-6, "replace"), "(1, 1e-06)-differential privacy"),
     (
         Guarantee.zcdp("0.125", "replace"),
-        "0.125-zCDP, hence (2.41909, 1e-06)-differential privacy (optimal Renyi conversion)",
+        "0.125-zCDP, hence (2.4191, 1e-06)-differential privacy (optimal Renyi conversion)",
     ),
     (
         Guarantee.gaussian(1, "replace", delta=1e-5),
