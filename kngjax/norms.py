@@ -7,7 +7,7 @@ set of possible gradient changes as its ball, which is why `WeightedLInf` is the
 import abc
 import itertools
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -20,7 +20,12 @@ from kngjax._hulls import checked_points, least_ellipsoid
 
 
 class AbstractNorm(eqx.Module):
-    """A norm ‖·‖_K on R^d; its unit ball K is {v : ‖v‖_K ≤ 1}."""
+    """A norm ‖·‖_K on R^d; its unit ball K is {v : ‖v‖_K ≤ 1}.
+
+    `is_absolute`: whether it is a function of the |v_j| that falls with none of them.
+    """
+
+    is_absolute: ClassVar[bool] = False
 
     @abc.abstractmethod
     def __call__(self, vector: Vector) -> Float[Array, ""]:
@@ -56,6 +61,8 @@ class AbstractNorm(eqx.Module):
 
 class L1(AbstractNorm):
     """‖v‖ = Σ_j |v_j|."""
+
+    is_absolute: ClassVar[bool] = True
 
     def __call__(self, vector: Vector) -> Float[Array, ""]:
         return jnp.sum(jnp.abs(vector))
@@ -99,6 +106,8 @@ def _l2_log_volume(dimension: int) -> float:
 class L2(AbstractNorm):
     """‖v‖ = (Σ_j v_j²)^½."""
 
+    is_absolute: ClassVar[bool] = True
+
     def __call__(self, vector: Vector) -> Float[Array, ""]:
         return jnp.linalg.norm(jnp.asarray(vector))
 
@@ -127,6 +136,8 @@ class L2(AbstractNorm):
 
 class LInf(AbstractNorm):
     """‖v‖ = max_j |v_j|."""
+
+    is_absolute: ClassVar[bool] = True
 
     def __call__(self, vector: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(vector))
@@ -163,6 +174,8 @@ class WeightedLInf(AbstractNorm):
     """
 
     weights: Vector = eqx.field(converter=parameter)
+
+    is_absolute: ClassVar[bool] = True
 
     def __check_init__(self):
         if is_traced(self.weights):

@@ -18,6 +18,7 @@ from kngjax.data import Data, QuadraticSummary, Records, SortedValues
 from kngjax.diagnostics import Draws
 from kngjax.losses import GeometricMedianLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.norms import AbstractNorm
 from kngjax.randomness import require_typed_key, secure_key
 from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs
 from kngjax.samplers.base import AbstractIndependentSampler
@@ -70,10 +71,19 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
         return Exact(), "Chosen because the squared loss can be drawn exactly by rejection."
     if loss.score_is_piecewise_constant and uniform and dimension == 1:
         return Exact(), "Chosen because with one coefficient the density is known segment by segment."
+    if (
+        loss.score_is_piecewise_constant
+        and uniform
+        and Exact().serves_by_boxes(mechanism.score_norm(dimension), dimension)
+    ):
+        return Exact(), (
+            f"Chosen because with {dimension} coefficients the density can be drawn exactly, by rejection from an "
+            "envelope that is constant on boxes."
+        )
     if loss.score_is_piecewise_constant and uniform:
         return LineGibbs(), (
-            "Chosen because the density is known exactly along every line, with nothing to tune; for "
-            f"{dimension} coefficients no exact sampler is built yet."
+            f"Chosen because the density is known exactly along every line, with nothing to tune; for {dimension} "
+            "coefficients, or a norm that is no function of absolute values, there is no exact sampler."
         )
     if loss.is_quadratic:
         return EnsembleWalk(), (
@@ -86,6 +96,11 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
         "Chosen because it serves every density, in any basis, with nothing to tune; for this loss no exact sampler is "
         "built yet."
     )
+
+
+def _norm(mechanism: AbstractDensityMechanism) -> AbstractNorm | None:
+    """The norm that the mechanism was given; its own choices, of which the type does not matter here, are absolute."""
+    return getattr(mechanism, "norm", None)
 
 
 def release(
@@ -139,7 +154,7 @@ def release(
         _check(sampler, mechanism, data)
         key = secure_key()
         if isinstance(sampler, AbstractIndependentSampler):
-            draws, succeeded = independent_draws(mechanism, data, sampler, key, 1)
+            draws, succeeded = independent_draws(mechanism, data, sampler, key, 1, lambda: _centre(mechanism, data))
             _require_success(bool(succeeded))
             value = np.asarray(draws[0])
         else:
@@ -226,7 +241,9 @@ def sample(
     with float64():
         _check(sampler, mechanism, data)
         if isinstance(sampler, AbstractIndependentSampler):
-            draws, succeeded = independent_draws(mechanism, data, sampler, key, num_draws * num_chains)
+            draws, succeeded = independent_draws(
+                mechanism, data, sampler, key, num_draws * num_chains, lambda: _centre(mechanism, data)
+            )
             _require_success(bool(succeeded))
             # A copy: a NumPy view would keep the float64 JAX array alive.
             thetas, info = np.array(draws).reshape(num_chains, num_draws, -1), None

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from benchmarks import per_instance
+import kngjax as kng
+from benchmarks import per_instance, quantile_regression
 from kngjax.per_instance import ridge
 
 
@@ -14,3 +15,14 @@ def test_three_ways_to_the_same_epsilons():
     np.testing.assert_allclose(found, per_instance.by_scipy(x, y, design.theta, design.factor), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(found, per_instance.by_loop(x, y, design.theta, design.factor), rtol=1e-6, atol=1e-9)
     assert np.min(found) > 0.0
+
+
+def test_quantile_regressions_are_drawn_and_timed():
+    mechanism, (x, y) = quantile_regression.median_regression(), quantile_regression.records(2, 500)
+    boxes = quantile_regression.by_boxes(mechanism, x, y, 100)
+    assert min(boxes.values()) > 0
+    assert boxes["acceptance"] > 0.005
+    chain = quantile_regression.by_chains(mechanism, x, y, kng.IndependenceMH(), 200, 50)
+    assert chain["effective"] > 0
+    assert 1 <= chain["stay"] <= 200
+    assert quantile_regression.without_privacy(x, y) > 0

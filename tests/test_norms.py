@@ -219,3 +219,14 @@ def test_infinite_weights_are_refused():
     # Such a ball has no volume and its "norm" does not see the coordinate.
     with pytest.raises(ValueError, match="weights of WeightedLInf"):
         kng.WeightedLInf(np.array([1.0, np.inf]))
+
+
+@every_norm
+def test_norms_of_absolute_values_are_declared_so(name):
+    """They do not see signs, and fall with no |v_j|: box_tree's bounds rest on it."""
+    norm, random = build(name, 5), np.random.default_rng(17)
+    vectors, shares = random.normal(size=(200, 5)), random.uniform(size=(200, 5))
+    measured = jax.vmap(norm)
+    same = np.allclose(measured(np.abs(vectors)), measured(vectors), rtol=1e-12)
+    falls = np.all(measured(shares * vectors) <= measured(vectors) * (1.0 + 1e-12))
+    assert norm.is_absolute == (same and falls) == (name not in ("Ellipsoid", "Polytope"))

@@ -17,7 +17,7 @@ def test_the_python_blocks_run(capsys):
     printed = capsys.readouterr().out
     assert printed.startswith("1.0 0.125\n")
     assert "\n5.0 0.0625 1.66\n{'at': 1.6" in printed
-    assert "Not proved: that this value, which a Markov chain approximates, follows that law." in printed
+    assert "Proved: this value is one draw from exactly the mechanism's law, which is pure 1-diff" in printed
 
 
 def test_the_commands_name_what_exists():

@@ -14,7 +14,9 @@ BOUNDS = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0))
 PARTS = (BOUNDS, kng.Box(-2.0, 2.0), 1.0, "replace")
 MECHANISMS = {
     "exact": kng.KNG(kng.SquaredLoss(), *PARTS),
-    "line draws": kng.KNG(kng.QuantileLoss(0.5), *PARTS),
+    # In a norm for which there are no exact draws.
+    "line draws": kng.KNG(kng.QuantileLoss(0.5), *PARTS, kng.Ellipsoid(np.eye(2))),
+    "boxes": kng.KNG(kng.QuantileLoss(0.5), *PARTS),
     "walk": kng.KNG(kng.PseudoHuberLoss(0.5), *PARTS),
     "exact exponential": kng.ExponentialMechanism(kng.SquaredLoss(), *PARTS),
 }
@@ -58,14 +60,14 @@ def test_json_round_trip_is_exact(releases, name):
 
 
 def test_two_releases_of_the_same_data_differ(releases):
-    for name in ("exact", "line draws"):
+    for name in ("exact", "boxes", "line draws"):
         again = kng.release(MECHANISMS[name], *records())
         assert np.all(again.value != releases[name].value)
         assert again != releases[name]
         assert again.certificate == releases[name].certificate
 
 
-@pytest.mark.parametrize("name", ["exact", "exact exponential"])
+@pytest.mark.parametrize("name", ["exact", "boxes", "exact exponential"])
 def test_exact_draws_are_certified_as_proved(releases, name):
     certificate = releases[name].certificate
     assert (certificate.exact, certificate.epsilon, certificate.delta) == (True, 1.0, 0.0)
@@ -117,7 +119,7 @@ def test_the_certificate_states_what_a_reader_needs(releases, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "adjacency"), [("exact", "replace"), ("exact", "add_remove"), ("line draws", "add_remove")]
+    ("name", "adjacency"), [("exact", "replace"), ("exact", "add_remove"), ("boxes", "add_remove")]
 )
 def test_nothing_in_a_certificate_depends_on_the_data(name, adjacency):
     mechanism = MECHANISMS[name]
@@ -150,12 +152,12 @@ def test_a_release_is_one_draw(count):
     [
         ("line draws", kng.NUTS(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
         ("line draws", kng.HMC(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
-        ("line draws", kng.Exact(), "use LineGibbs for more coefficients"),
+        ("line draws", kng.Exact(most_coefficients=1), "use LineGibbs for the quantile loss"),
         ("walk", kng.NUTS(), r"adapt its step size to the private data.*NUTS\(step_size=...\)"),
         ("walk", kng.HMC(), "adapt its step size to the private data"),
         ("walk", kng.LineGibbs(), r"needs the quantile loss.*CoordinateWalk, or NUTS"),
         ("exact", kng.LineGibbs(), "needs the quantile loss"),
-        ("walk", kng.Exact(), r"Exact serves the squared loss.*NUTS for smooth losses"),
+        ("walk", kng.Exact(most_coefficients=1), r"Exact serves the squared loss.*NUTS for smooth losses"),
     ],
     ids=repr,
 )
@@ -174,12 +176,14 @@ def test_a_sampler_asked_for_is_taken_and_named():
 
 
 def test_the_choice_of_sampler_is_a_function_of_public_facts():
-    quantile, normal = MECHANISMS["line draws"], kng.BaseMeasure(dist.Normal(0.0, 1.0))
+    quantile, normal = MECHANISMS["boxes"], kng.BaseMeasure(dist.Normal(0.0, 1.0))
     on_normal = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, normal, 1.0, "replace")
     choices = {
         (MECHANISMS["exact"], 5): kng.Exact,
         (quantile, 1): kng.Exact,
-        (quantile, 2): kng.LineGibbs,
+        (quantile, 4): kng.Exact,
+        (quantile, 5): kng.LineGibbs,
+        (MECHANISMS["line draws"], 2): kng.LineGibbs,
         (on_normal, 2): kng.EnsembleWalk,
         (MECHANISMS["walk"], 1): kng.EnsembleWalk,
     }

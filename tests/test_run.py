@@ -23,7 +23,7 @@ def records(seed, n=24):
 
 def programs():
     """How many compiled programs each jitted function holds."""
-    return [function._cache_size() for function in (run.independent_draws, run.start_chains, run.advance)]
+    return [function._cache_size() for function in (run.compiled_independent_draws, run.start_chains, run.advance)]
 
 
 @pytest.mark.parametrize("name", ["squared", "pseudo-Huber"])

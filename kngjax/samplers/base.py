@@ -58,11 +58,18 @@ class AbstractIndependentSampler(AbstractSampler):
     def promise(self, log_range: float) -> Promise:
         return EXACT
 
+    def runs_on_host(self, target: Target) -> bool:
+        """Whether `draws` drives compiled programs from the host for this target, so that it cannot be compiled."""
+        return False
+
     @abc.abstractmethod
     def draws(
-        self, target: Target, key: PRNGKeyArray, num_draws: int
+        self, target: Target, key: PRNGKeyArray, num_draws: int, centre: Vector | None = None
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-        """Independent draws, and whether all of them were found within the sampler's public limits."""
+        """Independent draws, and whether all of them were found within the sampler's public limits.
+
+        `centre`: an estimate of θ, or None, for samplers that run on the host: speed may depend on it, never the law.
+        """
 
 
 class AbstractChainSampler(AbstractSampler):
@@ -98,6 +105,10 @@ class AbstractChainSampler(AbstractSampler):
     @abc.abstractmethod
     def step(self, target: Target, state: Any, noise: Any) -> tuple[Any, Info]:
         """One sweep."""
+
+    def gathered(self, target: Target, centre: Vector) -> "AbstractChainSampler":
+        """The same sampler with what it gathers of the records on the host, for the chains alone: it is private."""
+        return self
 
     def release_sweeps(self, dimension: int) -> int:
         """The number of sweeps of a release, a function of public quantities."""

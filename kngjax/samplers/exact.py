@@ -8,8 +8,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax.data import QuadraticSummary
-from kngjax.norms import k_norm_log_mass, k_norm_noise
+from kngjax._arrays import Vector
+from kngjax.data import QuadraticSummary, Records
+from kngjax.losses import AbstractPredictorLoss
+from kngjax.norms import AbstractNorm, k_norm_log_mass, k_norm_noise
+from kngjax.samplers import box_tree
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.lines import cumulative_masses, draw_on_line, line_segments
 from kngjax.target import Target
@@ -25,13 +28,18 @@ class Exact(AbstractIndependentSampler):
       data does not change the law of the draw. Where Δ depends on θ the first is accepted with probability
       exp(-c·(score - ‖∇ℓ‖_K)), which is at most 1 because Δ(θ) is at most Δ.
     - One coefficient with the quantile loss: inversion of the piecewise exponential law along the line.
+    - Other convex losses of x'θ with few coefficients, the quantile loss among them: rejection from an envelope that
+      is constant on boxes, refined about an estimate of θ (`box_tree`). Its estimate, coordinates and size are
+      computed from the data and do not change the law. Needs a norm that grows with every |v_j|: l_1, l_2, l_inf.
 
     How many proposals a draw took depends on the data: it must not be published.
 
-    **Arguments:** `max_proposals`: after so many the search is given up and reported as failed. Public.
+    **Arguments:** `max_proposals`: after so many the search is given up and reported as failed. `most_coefficients`:
+    up to which boxes are tried; 5 coefficients take minutes. Public.
     """
 
     max_proposals: int = eqx.field(static=True, default=1_000_000_000)
+    most_coefficients: int = eqx.field(static=True, default=4)
 
     assumptions: ClassVar[tuple[str, ...]] = (
         "the statement is about a search that found its draw: whether one was given up at its public limit of "
@@ -39,17 +47,41 @@ class Exact(AbstractIndependentSampler):
     )
 
     def check(self, target: Target) -> None:
-        if not (isinstance(target.data, QuadraticSummary) or (target.is_piecewise_linear and target.dimension == 1)):
-            raise ValueError(
-                "Exact serves the squared loss, and the quantile loss with one coefficient on a uniform domain; use "
-                "LineGibbs for more coefficients of the quantile loss, CoordinateWalk or NUTS for smooth losses"
-            )
+        if isinstance(target.data, QuadraticSummary) or (target.is_piecewise_linear and target.dimension == 1):
+            return
+        if self.runs_on_host(target):
+            box_tree.require_double_precision()
+            return
+        raise ValueError(
+            f"Exact serves the squared loss, and other convex losses of x'theta with up to {self.most_coefficients} "
+            "coefficients on L1Ball, L2Ball or Box in a norm of absolute values (L1, L2, LInf, WeightedLInf), with one "
+            "sensitivity for every theta. Exact(most_coefficients=5) tries one more; use LineGibbs for the quantile "
+            "loss, EnsembleWalk or NUTS for smooth losses"
+        )
+
+    def serves_by_boxes(self, norm: AbstractNorm | None, dimension: int) -> bool:
+        """Whether boxes are tried for so many coefficients and this norm of the gradient."""
+        return dimension <= self.most_coefficients and (norm is None or norm.is_absolute)
+
+    def runs_on_host(self, target: Target) -> bool:
+        return (
+            isinstance(target.loss, AbstractPredictorLoss)
+            and isinstance(target.data, Records)
+            and not (target.is_piecewise_linear and target.dimension == 1)
+            and target.domain.is_uniform
+            and target.pointwise is None
+            and self.serves_by_boxes(target.norm, target.dimension)
+        )
 
     def draws(
-        self, target: Target, key: PRNGKeyArray, num_draws: int
+        self, target: Target, key: PRNGKeyArray, num_draws: int, centre: Vector | None = None
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         if isinstance(target.data, QuadraticSummary):
             return _quadratic_draws(target, target.data, key, num_draws, self.max_proposals)
+        if self.runs_on_host(target):
+            tree = box_tree.build(target, centre, num_draws)
+            kept, succeeded = tree.draws(key, num_draws, self.max_proposals)
+            return jnp.asarray(kept), jnp.asarray(succeeded)
         theta = target.domain.interior_point(1)
         segments = line_segments(target, theta, jnp.ones(1))
         uniforms = jax.random.uniform(key, (num_draws, 2))

@@ -6,7 +6,10 @@ before the loop over sweeps begins, so a sweep is a comparison. Where w ≤ M·�
 """
 
 import abc
+import dataclasses
+import functools
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -17,8 +20,9 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from kngjax._arrays import Vector
 from kngjax.data import Records
 from kngjax.norms import k_norm_log_mass, k_norm_noise
+from kngjax.samplers.active_rows import ActiveRows, LimitLaw, active_rows, limit_law
 from kngjax.samplers.base import AbstractChainSampler, Info
-from kngjax.samplers.limit_law import limit_law_draws, sound_hessian
+from kngjax.samplers.limit_law import limit_law_draws
 from kngjax.samplers.promises import Promise
 from kngjax.target import Target
 
@@ -98,13 +102,6 @@ class AbstractIndependenceSampler(AbstractChainSampler):
         return state.current.theta
 
 
-class LimitLaw(NamedTuple):
-    """**Arguments:** `centre`: θ̂, shape (d,); `factor`: L with LL' = H, the Hessian at θ̂."""
-
-    centre: Float[Array, " dimension"]
-    factor: Float[Array, "dimension dimension"]
-
-
 class IndependenceMH(AbstractIndependenceSampler):
     """Proposals θ̂ + H^{-1}z from the limit law of Theorem 3.2, widened, mixed with draws from the base measure.
 
@@ -114,8 +111,13 @@ class IndependenceMH(AbstractIndependenceSampler):
     loss, whose gradient moves like H(θ - θ̂) once n is large: a proposal costs O(nd) and is one row of a matrix product,
     where a line draw sorts.
 
+    `kngjax.release` and `kngjax.sample` gather the rows whose residuals can change sign near θ̂ (`active_rows`):
+    proposals beyond that region are barred, those within cost its rows alone, whatever n, those from ν all rows.
+
     Measured for median regression with d = 12 and ε = 1: acceptance .19, .16, .20 at n = 10³, 10⁴, 10⁵, one independent
-    draw in 25 to 50 proposals, and stays of up to 250 proposals at points of large weight.
+    draw in 25 to 50 proposals, and stays of up to 250 proposals at points of large weight. With d = 10 and n = 10⁵,
+    where 2,000 rows are active, 44 times the effective draws per second of `CoordinateWalk`, and one stay of 693 among
+    20,000 proposals.
 
     θ̂ and H are computed from the private data by a public rule. The chain leaves the mechanism's law invariant
     whatever they are, but how they move the law of a finite run is not covered by any proof.
@@ -125,12 +127,14 @@ class IndependenceMH(AbstractIndependenceSampler):
     - `scale`: s, how much wider than the limit law, at least 1; public. Below 1 tails would be missed.
     - `mixture`: m, the share of proposals from ν, strictly between 0 and 1; public. It bounds the weights.
     - `num_sweeps`: proposals before a release. `num_warmup`: proposals that `sample` discards.
+    - `active`: what `gathered` found, private; never to be given.
     """
 
     num_sweeps: int = eqx.field(static=True, default=4000)
     num_warmup: int = eqx.field(static=True, default=500)
     scale: float = eqx.field(static=True, default=1.25)
     mixture: float = eqx.field(static=True, default=0.05)
+    active: ActiveRows | None = eqx.field(default=None, metadata={"derived": True})
 
     sweeps_a_block: ClassVar[int] = 250
 
@@ -145,6 +149,9 @@ class IndependenceMH(AbstractIndependenceSampler):
     def check(self, target: Target) -> None:
         return None
 
+    def gathered(self, target: Target, centre: Vector) -> "IndependenceMH":
+        return dataclasses.replace(self, active=active_rows(target, centre, self.scale))
+
     def promise(self, log_range: float) -> Promise:
         """A mixture where n·ε is small: q ≥ m·ν and f ≤ e^R ν, so P(x, ·) ≥ m·e^{-R}·f."""
         reason = (
@@ -155,17 +162,54 @@ class IndependenceMH(AbstractIndependenceSampler):
         return Promise.of_minorised_chain(self.mixture * math.exp(-log_range), self.num_sweeps, reason)
 
     def proposal(self, target: Target, centre: Vector) -> LimitLaw:
-        return LimitLaw(jnp.asarray(centre), jnp.linalg.cholesky(sound_hessian(target, centre)))
+        return limit_law(target, centre) if self.active is None else jax.tree.map(jnp.asarray, self.active.law)
 
     def candidates(self, target: Target, proposal: LimitLaw, key: PRNGKeyArray, number: int) -> Weighted:
         noise_key, base_key, choice_key = jax.random.split(key, 3)
         steps = self._steps(target, proposal, noise_key, number)
         near = jnp.broadcast_to(proposal.centre, steps.shape) + steps
         anywhere = target.domain.draw(base_key, (number,), target.dimension)
-        from_base = jax.random.uniform(choice_key, (number, 1)) < self.mixture
-        points = jnp.where(from_base, anywhere, near)
+        from_base = jax.random.uniform(choice_key, (number,)) < self.mixture
+        if self.active is None:
+            points = jnp.where(from_base[:, None], anywhere, near)
+            return self._weighed(target, proposal, points, target.log_density, _num_records(target))
+        active = self.active
+        found = self._weighed(target, proposal, near, functools.partial(active.log_density, target), active.y.shape[0])
+        inside = jax.vmap(lambda theta: active.contains(target, theta))(near)
+        found = found._replace(log_weight=jnp.where(inside, found.log_weight, -jnp.inf))
+        return self._with_draws_from_base(target, proposal, found, anywhere, from_base)
+
+    def _with_draws_from_base(
+        self,
+        target: Target,
+        proposal: LimitLaw,
+        found: Weighted,
+        anywhere: Float[Array, "points dimension"],
+        from_base: Bool[Array, " points"],
+    ) -> Weighted:
+        """Those from ν, one after the other on all rows: mapped over chains a loop ends when none has one left."""
+        order, count = jnp.argsort(~from_base), jnp.sum(from_base)
+
+        def replace_next(carry):
+            number, found = carry
+            place = order[number]
+            weighted = self.weigh(target, proposal, anywhere[place])
+            return number + 1, jax.tree.map(lambda old, new: old.at[place].set(new), found, weighted)
+
+        return jax.lax.while_loop(lambda carry: carry[0] < count, replace_next, (jnp.zeros((), int), found))[1]
+
+    def _weighed(
+        self,
+        target: Target,
+        proposal: LimitLaw,
+        points: Float[Array, "points dimension"],
+        log_density: Callable[[Vector], Float[Array, ""]],
+        num_records: int,
+    ) -> Weighted:
         return jax.lax.map(
-            lambda theta: self.weigh(target, proposal, theta), points, batch_size=_points_a_batch(target)
+            lambda theta: self._weigh(target, proposal, theta, log_density(theta)),
+            points,
+            batch_size=_points_a_batch(num_records),
         )
 
     def _steps(
@@ -188,18 +232,26 @@ class IndependenceMH(AbstractIndependenceSampler):
         else:
             rate = target.rate / self.scale
             near = 2.0 * log_root - k_norm_log_mass(target.norm, rate, dimension) - rate * target.norm(factor @ turned)
+            if self.active is not None:
+                # Proposals beyond are barred, so that q is 0 there: a sub-probability serves as well.
+                near = jnp.where(self.active.contains(target, theta), near, -jnp.inf)
         anywhere = math.log(self.mixture) + target.domain.log_density(theta)
         return jnp.logaddexp(math.log1p(-self.mixture) + near, anywhere)
 
     def weigh(self, target: Target, proposal: LimitLaw, theta: Vector) -> Weighted:
-        log_density = target.log_density(theta)
+        return self._weigh(target, proposal, theta, target.log_density(theta))
+
+    def _weigh(self, target: Target, proposal: LimitLaw, theta: Vector, log_density: Float[Array, ""]) -> Weighted:
         log_weight = log_density - self._log_proposal_density(target, proposal, theta)
         # Far points of the widened law may overflow a score: they are never accepted.
         log_weight = jnp.where(jnp.isnan(log_weight), -jnp.inf, log_weight)
         return Weighted(theta, log_weight, log_density, jnp.ones((), int), jnp.zeros((), bool))
 
 
-def _points_a_batch(target: Target) -> int:
+def _num_records(target: Target) -> int:
+    return target.data.y.shape[0] if isinstance(target.data, Records) else 1
+
+
+def _points_a_batch(num_records: int) -> int:
     """So many that a table of records by points has a few million entries."""
-    num_records = target.data.y.shape[0] if isinstance(target.data, Records) else 1
     return max(1, min(256, 2**22 // num_records))

@@ -4,6 +4,7 @@ Private data are never closed over: what a compiled program closes over ends in 
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -12,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from tqdm import tqdm
 
-from kngjax._arrays import Vector
+from kngjax._arrays import Vector, is_traced
 from kngjax.data import Data
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
@@ -31,7 +32,7 @@ def draw(
 
     **Arguments:** `data`: from `mechanism.prepare`. `sampler`: for KNG and the exponential mechanism; the others draw
     directly from their law and take none. `centre`: about which a chain starts: an estimate of θ, or None for
-    the domain's interior point. Exact samplers need none.
+    the domain's interior point. Exact samplers need none, but those that run on the host are faster with one.
 
     **Returns** θ of shape (d,), NaN if an exact search was given up, and whether it succeeded.
     """
@@ -45,7 +46,12 @@ def draw(
     sampler.check(target)
     sampler = sampler.for_release()
     if isinstance(sampler, AbstractIndependentSampler):
-        draws, succeeded = sampler.draws(target, key, 1)
+        if sampler.runs_on_host(target) and is_traced(*jax.tree.leaves((target, key))):
+            raise ValueError(
+                f"{type(sampler).__name__} refines boxes on the host for this density, between compiled calls, and "
+                "cannot be traced: call kngjax.draw outside of jit and vmap, or ask for LineGibbs or IndependenceMH"
+            )
+        draws, succeeded = sampler.draws(target, key, 1, centre)
         return draws[0], succeeded
     assert isinstance(sampler, AbstractChainSampler)
     num_blocks, block = blocks(sampler, target.dimension)
@@ -91,15 +97,32 @@ def _compiled_direct_draws(mechanism, data, key, num_draws):
     return mechanism.draws(data, key, num_draws)
 
 
-@functools.partial(jax.jit, static_argnames="num_draws")
 def independent_draws(
     mechanism: AbstractDensityMechanism,
     data: Data,
     sampler: AbstractIndependentSampler,
     key: PRNGKeyArray,
     num_draws: int,
+    estimate: Callable[[], Vector],
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """Independent exact draws, and whether the search for them succeeded."""
+    """Independent exact draws, and whether the search for them succeeded.
+
+    `estimate`: of θ without privacy, called for samplers that run on the host alone.
+    """
+    if sampler.runs_on_host(jax.eval_shape(mechanism.target, data)):
+        return sampler.draws(mechanism.target(data), key, num_draws, estimate())
+    return compiled_independent_draws(mechanism, data, sampler, key, num_draws)
+
+
+@functools.partial(jax.jit, static_argnames="num_draws")
+def compiled_independent_draws(
+    mechanism: AbstractDensityMechanism,
+    data: Data,
+    sampler: AbstractIndependentSampler,
+    key: PRNGKeyArray,
+    num_draws: int,
+) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+    """The same in one program, for samplers that do not run on the host."""
     return sampler.draws(mechanism.target(data), key, num_draws)
 
 
@@ -165,6 +188,7 @@ def run_chains(
 
     `progress`: None shows the bar on a terminal only.
     """
+    sampler = sampler.gathered(mechanism.target(data), centre)
     states = start_chains(mechanism, data, sampler, centre, jax.random.fold_in(key, 0), num_chains)
     discarded_block = min(sampler.sweeps_a_block, max(num_discarded, 1))
     kept_block = min(num_kept, max(1, sampler.sweeps_a_block // thinning))

@@ -1,0 +1,88 @@
+"""Boxes in a few dimensions as arrays: halves of them, shells between two of them, cells of a face."""
+
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+
+@dataclasses.dataclass(frozen=True)
+class Boxes:
+    """Boxes {|u - centre| ≤ half} that overlap in their faces alone, with what is known of a score on each.
+
+    **Arguments:** `centres`, `halves`: shape (boxes, d). `lower`: below the score. `middle`: about the score at the
+    centre. `levels`: the number of the smallest region that contains the box.
+    """
+
+    centres: Float[np.ndarray, "boxes dimension"]
+    halves: Float[np.ndarray, "boxes dimension"]
+    lower: Float[np.ndarray, " boxes"]
+    middle: Float[np.ndarray, " boxes"]
+    levels: Int[np.ndarray, " boxes"]
+
+    @staticmethod
+    def one(centre: np.ndarray, half: np.ndarray, level: int, lower: float = -np.inf) -> "Boxes":
+        """A single box."""
+        return Boxes(centre[None], half[None], np.array([lower]), np.array([np.inf]), np.array([level]))
+
+    @staticmethod
+    def joined(parts: list["Boxes"]) -> "Boxes":
+        """All boxes of several collections, in order."""
+        names = [field.name for field in dataclasses.fields(Boxes)]
+        return Boxes(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def at(self, places: Any) -> "Boxes":
+        """Some of the boxes, by index or by a mask."""
+        return Boxes(*(getattr(self, field.name)[places] for field in dataclasses.fields(self)))
+
+    def without(self, places: np.ndarray) -> "Boxes":
+        """All but those of these indices."""
+        kept = np.ones(self.lower.size, dtype=bool)
+        kept[places] = False
+        return self.at(kept)
+
+    def log_volumes(self) -> Float[np.ndarray, " boxes"]:
+        """Σ_j log 2h_j."""
+        return np.sum(np.log(2.0 * self.halves), axis=1)
+
+
+def halved(boxes: Boxes, scales: np.ndarray) -> Boxes:
+    """Two halves of each box along its longest side; what was known of the whole is kept as known of the halves.
+
+    **Arguments:** `scales`: shape (d,), in which sides are measured along each axis.
+    """
+    rows, longest = np.arange(boxes.lower.size), np.argmax(boxes.halves * scales, axis=1)
+    halves, offsets = boxes.halves.copy(), np.zeros_like(boxes.halves)
+    halves[rows, longest] *= 0.5
+    offsets[rows, longest] = halves[rows, longest]
+    sides = [dataclasses.replace(boxes, centres=boxes.centres + side * offsets, halves=halves) for side in (-1, 1)]
+    return Boxes.joined(sides)
+
+
+def slabs(inner: Any, outer: Any, level: int, lower: float) -> Boxes:
+    """At most 2d boxes that fill what is in the outer box and not in the inner one, which lies within it."""
+    low, high = outer.centre - outer.half, outer.centre + outer.half
+    ends = inner.centre - inner.half, inner.centre + inner.half
+    found = []
+    for place in range(low.size):
+        for start, stop in ((low[place], ends[0][place]), (ends[1][place], high[place])):
+            if stop > start:
+                side_low, side_high = low.copy(), high.copy()
+                side_low[place], side_high[place] = start, stop
+                found.append(Boxes.one(0.5 * (side_low + side_high), 0.5 * (side_high - side_low), level, lower))
+        low[place], high[place] = ends[0][place], ends[1][place]
+    return Boxes.joined(found)
+
+
+def faces(inner: Any, outer: Any) -> Boxes:
+    """The faces of the inner box that lie within the outer one, as boxes without thickness."""
+    found = []
+    for place, side in itertools.product(range(inner.centre.size), (-1.0, 1.0)):
+        end = inner.centre[place] + side * inner.half[place]
+        if abs(end - outer.centre[place]) < outer.half[place]:
+            centre, half = inner.centre.copy(), inner.half.copy()
+            centre[place], half[place] = end, 0.0
+            found.append(Boxes.one(centre, half, 0))
+    return Boxes.joined(found)
