@@ -212,6 +212,7 @@ def test_there_is_a_floor_or_a_rule_for_every_room():
         "config",
         "estimators",
         "per_instance",
+        "simulation",
         "",
     }
     rooms = {room(name) for name in MODULES}

@@ -14,7 +14,7 @@ from kngjax.accounting.composition import Sums, total
 from kngjax.accounting.exact import Number, exactly, inward, outward, root_outward
 from kngjax.accounting.kinds import FACTORS
 from kngjax.accounting.kinds import Kind as Kind
-from kngjax.accounting.records import alike, fields_of
+from kngjax.accounting.records import fields_of, rebuilt
 from kngjax.accounting.wording import sentence
 
 _UNFIT = "the numbers of a {} guarantee do not fit together"
@@ -150,10 +150,11 @@ class Guarantee:
         fixed beforehand (Rogers et al. 2016; Whitehouse et al. 2023). Raises ValueError if adjacencies differ, which
         `to_replace` may mend, and if Σδ ≥ 1, which promises nothing.
         """
-        return cls._counted((part, 1) for part in parts)
+        return cls.counted((part, 1) for part in parts)
 
     @classmethod
-    def _counted(cls, parts: Iterable[tuple["Guarantee", int]]) -> "Guarantee":
+    def counted(cls, parts: Iterable[tuple["Guarantee", int]]) -> "Guarantee":
+        """As `composed`, of guarantees with how many times each, at least once."""
         counts: Counter[Guarantee] = Counter()
         for part, count in parts:
             counts.update({one: count * number for one, number in part.parts or ((part, 1),)})
@@ -281,7 +282,7 @@ class Guarantee:
         if self.adjacency is Adjacency.REPLACE:
             return self
         if self.parts:
-            return Guarantee._counted((part.to_replace(), count) for part, count in self.parts)
+            return Guarantee.counted((part.to_replace(), count) for part, count in self.parts)
         replace = Adjacency.REPLACE
         if self.kind in FACTORS:
             return Guarantee._of_loss(self.kind, 2 * _known(self.exact_epsilon), replace)
@@ -363,53 +364,7 @@ class Guarantee:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Guarantee":
         """The inverse of `to_dict`; refuses a record whose numbers do not fit together."""
-        if fields.get("kind") not in list(Kind):
-            raise ValueError("this is no guarantee: kind, epsilon and rho do not fit together")
-        kind, adjacency = Kind(fields["kind"]), Adjacency.parse(fields["adjacency"])
-        try:
-            made = cls._from_fields(kind, adjacency, fields)
-        except ValueError as error:
-            raise ValueError(f"{_UNFIT.format(kind)}: {error}") from None
-        given = (kind, adjacency, *(fields[name] for name in ("epsilon", "delta", "rho")), fields.get("mu"))
-        mu = made.mu if kind is Kind.GAUSSIAN else None
-        told = (made.kind, made.adjacency, *(made.to_dict()[name] for name in ("epsilon", "delta", "rho")), mu)
-        if not all(alike(one, two) for one, two in zip(given, told, strict=True)):
-            raise ValueError(_UNFIT.format(kind))
-        return made
-
-    @classmethod
-    def _from_fields(cls, kind: Kind, adjacency: Adjacency, fields: dict[str, Any]) -> "Guarantee":
-        """By the constructor of this kind, which checks that the numbers follow from each other."""
-        numbers = {name: fields[name] for name in ("epsilon", "delta", "rho")}
-        exact = {name: None if number is None else exactly(number, name) for name, number in numbers.items()}
-        exact |= {name: Fraction(text) for name, text in fields.get("exactly", {}).items()}
-        epsilon, delta, rho = exact["epsilon"], exact["delta"], exact["rho"]
-        match kind:
-            case Kind.PURE | Kind.BOUNDED_RANGE if epsilon is not None:
-                # Earlier releases wrote ρ as float64 arithmetic gave it.
-                return cls._of_loss(kind, epsilon, adjacency)
-            case Kind.APPROXIMATE if epsilon is not None and delta is not None:
-                return cls.approximate(epsilon, delta, adjacency)
-            case Kind.ZCDP | Kind.GAUSSIAN if delta is not None:
-                return cls._stated(kind, rho, (), adjacency, epsilon, delta)
-            case Kind.PROFILE if delta is not None:
-                return cls.profile(((low, high) for low, high in fields.get("table", ())), adjacency, delta)
-        if not fields.get("parts"):
-            # Earlier releases wrote a composition's sums alone.
-            return cls(kind, adjacency, epsilon, _known(delta), rho)
-        counts = [int(record["count"]) for record in fields["parts"]]
-        if min(counts) < 1:
-            raise ValueError("a composition counts each part at least once")
-        made = cls._counted(
-            (cls.from_dict(record), count) for record, count in zip(fields["parts"], counts, strict=True)
-        )
-        if alike(made.epsilon, _epsilon_of(fields)) and alike(made.delta, fields["delta"]):
-            return made
-        return made.stated(_known(delta), epsilon)
-
-
-def _epsilon_of(fields: dict[str, Any]) -> float:
-    return math.inf if fields["epsilon"] is None else float(fields["epsilon"])
+        return rebuilt(cls, fields)
 
 
 def _known(number: Any) -> Any:
