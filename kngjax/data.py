@@ -16,11 +16,14 @@ from jaxtyping import Array, Float
 from kngjax._arrays import Scalar, is_traced, parameter
 from kngjax._frames import to_array
 from kngjax.features import FeatureHull
+from kngjax.streams import RECORDS_NEEDED, Stream
 
 NOT_FINITE = (
     "the data contain missing, NaN or infinite values: impute or drop such records before the call, by a rule that "
     "looks at one record at a time"
 )
+
+EMPTY = "the data are empty: there is no record to release an estimate from"
 
 Side = Float[Array, "*columns"] | Float[np.ndarray, "*columns"]
 
@@ -247,6 +250,8 @@ def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
 
 def _validated(bounds: Bounds, X: Any, y: Any, has_response: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """X of shape (n, columns) and y of shape (n,) as finite numbers that fit the bounds' shapes."""
+    if isinstance(X, Stream) or isinstance(y, Stream):
+        raise TypeError(RECORDS_NEEDED)
     if not has_response:
         if y is not None:
             raise ValueError("a mean or a median has no response: pass X alone, one column a coordinate")
@@ -259,7 +264,7 @@ def _validated(bounds: Bounds, X: Any, y: Any, has_response: bool = True) -> tup
     if columns.ndim != 2:
         raise ValueError(f"X must have shape (n, columns), not {columns.ndim} axes: of one column X.reshape(-1, 1)")
     if response.size == 0 or columns.shape[0] == 0:
-        raise ValueError("the data are empty: there is no record to release an estimate from")
+        raise ValueError(EMPTY)
     if columns.shape[0] != response.size:
         # Their numbers are not told: with add_remove even n is private.
         raise ValueError("X and y have different numbers of rows: they must be the same records")
@@ -289,8 +294,8 @@ def _numbers(name: str, values: Any) -> np.ndarray:
                 "levels (kngjax.terms.Categorical) or leave the columns out"
             )
         columns = np.empty((len(native.columns), len(native)))
-        for place, column in enumerate(native.columns):
-            columns[place] = to_array(native[column], NOT_FINITE)
+        for place, column in enumerate(native.iter_columns()):
+            columns[place] = to_array(column, NOT_FINITE)
         return columns.T
     if isinstance(native, nw.Series):
         if not _is_numeric(native.dtype):

@@ -1,6 +1,7 @@
 """What mechanisms share: validation of ε and of the data, and for two of them a density exp(-ε/(2Δ)·score)·ν."""
 
 import abc
+import contextlib
 import math
 import numbers
 from collections.abc import Callable
@@ -16,11 +17,12 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax import data as data_room
 from kngjax._arrays import Scalar, Vector, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.data import Bounds, Data, Records
+from kngjax.data import Bounds, Data, QuadraticSummary, Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.norms import AbstractNorm
 from kngjax.sensitivity import Sensitivity
+from kngjax.streams import RECORDS_NEEDED, Stream
 from kngjax.target import Target
 
 LARGEST_SENSIBLE_EPSILON = 100.0
@@ -165,9 +167,29 @@ class AbstractMechanism(eqx.Module):
     def prepare(self, X: Any = None, y: Any = None) -> Data:
         """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
 
-        See `kngjax.data.prepare` for the arguments and errors.
+        See `kngjax.data.prepare` for the arguments and errors. X may also be a `kngjax.stream` of records, with its
+        own responses, for losses with a sufficient statistic.
         """
+        if isinstance(X, Stream):
+            return self._total(X, y)
         return self.summarise(self.records(X, y))
+
+    def _total(self, stream: Stream, y: Any) -> QuadraticSummary:
+        """The summary of a stream: the sum of those of its chunks, each validated and clipped like any records."""
+        if y is not None:
+            raise ValueError("a stream brings its own responses: kngjax.stream(source, response='wage'), and no y")
+        if not self.loss.is_quadratic:
+            raise TypeError(RECORDS_NEEDED)
+        total = None
+        with contextlib.closing(stream.chunks()) as chunks:
+            for chunk in chunks:
+                summary = self.summarise(self.records(*chunk))
+                assert isinstance(summary, QuadraticSummary)
+                total = summary if total is None else total + summary
+                self.check_count(float(total.count))
+        if total is None:
+            raise ValueError(data_room.EMPTY)
+        return total
 
     def records(self, X: Any = None, y: Any = None) -> Records:
         """Validated and clipped records, one by one: what `prepare` summarises. Private."""
@@ -182,7 +204,14 @@ class AbstractMechanism(eqx.Module):
 
     def summarise(self, records: Records) -> Data:
         """The least that the mechanism needs of validated records. Private."""
+        self.check_count(records.y.shape[0])
         return self.loss.summarise(records)
+
+    def check_count(self, count: int | float) -> None:
+        """Raises ValueError for more records than `max_records`, where the mechanism has such a public promise."""
+        promised = getattr(self, "max_records", None)
+        if promised is not None and count > float(promised):
+            raise ValueError(TOO_MANY_RECORDS)
 
 
 class AbstractDirectMechanism(AbstractMechanism):
