@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from kngjax.sensitivity import Sensitivity as Sensitivity
     from kngjax.sensitivity import sensitivity_set as sensitivity_set
     from kngjax.sensitivity_sets import SensitivitySet as SensitivitySet
+    from kngjax.shards import shard as shard
     from kngjax.streams import stream as stream
 
 # Public names in reading order, by the room they live in. They are imported when first used, so that
@@ -87,6 +88,7 @@ _ROOMS = {
     ),
     "kngjax.data": ("Bounds",),
     "kngjax.streams": ("stream",),
+    "kngjax.shards": ("shard",),
     "kngjax.features": ("FeatureHull",),
     "kngjax.domains": ("Box", "L1Ball", "L2Ball", "BaseMeasure"),
     "kngjax.norms": ("L1", "L2", "LInf", "WeightedLInf", "Ellipsoid", "k_norm_noise"),

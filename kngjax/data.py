@@ -222,7 +222,7 @@ def prepare(bounds: Bounds, X: Any, y: Any, *, has_response: bool = True) -> Rec
     design = np.ones((response.size, bounds.intercept + columns.shape[1]))
     clipped = design[:, int(bounds.intercept) :]
     if bounds.x_lower is not None:
-        sides = [np.broadcast_to(side, columns.shape[1:]) for side in (bounds.x_lower, bounds.x_upper)]
+        sides = [np.broadcast_to(np.asarray(side), columns.shape[1:]) for side in (bounds.x_lower, bounds.x_upper)]
         # A column at a time: NumPy is several times slower where the bounds of a row differ.
         for place, (lower, upper) in enumerate(zip(*sides, strict=True)):
             np.clip(columns[:, place], lower, upper, out=clipped[:, place])

@@ -5,7 +5,7 @@ import contextlib
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -23,7 +23,7 @@ _END = object()
 class Stream:
     """Records in chunks, for `mechanism.prepare` and `kngjax.release`; made by `kngjax.stream`. Private."""
 
-    def __init__(self, source: Any, columns: Sequence[str] | None, response: str | None, chunk: int):
+    def __init__(self, source: Any, columns: list[str] | None, response: str | None, chunk: int):
         self._source, self._columns, self._response, self._chunk = source, columns, response, chunk
         self._once = isinstance(source, Iterator)
         self._spent = False
@@ -31,7 +31,7 @@ class Stream:
     def __repr__(self) -> str:
         return f"<Stream of records from a {type(self._source).__name__}; private>"
 
-    def chunks(self) -> Iterator[tuple[Any, Any]]:
+    def chunks(self) -> Generator[tuple[Any, Any], None, None]:
         """The chunks as pairs (X, y), not yet validated; tables without a row are left out.
 
         Raises ValueError for absent columns, for a source that can be read once only and was, and if reading fails;
@@ -157,7 +157,7 @@ def _table(chunk: Any) -> nw.DataFrame:
     return table
 
 
-def _prefetched(source: Iterator[Any]) -> Iterator[Any]:
+def _prefetched(source: Iterator[Any]) -> Generator[Any, None, None]:
     """The same items, the next one being read by a thread while the caller works on the last."""
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as reader:
         coming = reader.submit(next, source, _END)

@@ -305,16 +305,13 @@ def test_where_the_records_are_needed_nothing_is_read(mechanism):
         mechanism.prepare(kng.stream(source()))
 
 
-def test_a_stream_is_taken_by_prepare_and_release_alone():
+def test_a_stream_is_no_array_of_records():
     stream = kng.stream(cut(table()), **CHOICE)
+    mechanism = kng.PosteriorSample(BOUNDS, 100.0, 0.01, "replace", max_records=ROWS)
     with pytest.raises(TypeError, match="must be in memory all at once"):
-        kng.per_instance_privacy(
-            kng.PosteriorSample(BOUNDS, 100.0, 0.01, "replace", max_records=ROWS), stream, np.zeros(9)
-        )
+        kng.per_instance_privacy(mechanism, stream, np.zeros(9))
     with pytest.raises(ValueError, match="brings its own responses"):
         SQUARED.prepare(stream, np.zeros(2))
-    with pytest.raises(TypeError, match="must come from mechanism"):
-        kng.sample(SQUARED, stream, key=kng.research_key(0))
 
 
 def test_what_is_no_stream(tmp_path):

@@ -20,8 +20,10 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.data import Bounds, Data, QuadraticSummary, Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.norms import AbstractNorm
 from kngjax.sensitivity import Sensitivity
+from kngjax.shards import Shards
 from kngjax.streams import RECORDS_NEEDED, Stream
 from kngjax.target import Target
 
@@ -95,12 +97,16 @@ TOO_MANY_RECORDS = "there are more records than max_records, the public promise 
 
 
 class AbstractMechanism(eqx.Module):
-    """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours."""
+    """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours.
+
+    `takes_shards`: whether rows of zeros among the records change nothing of its law.
+    """
 
     loss: eqx.AbstractVar[AbstractLoss]
     bounds: eqx.AbstractVar[Bounds]
     epsilon: eqx.AbstractVar[Scalar]
     adjacency: eqx.AbstractVar[Adjacency]
+    takes_shards: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
@@ -167,17 +173,42 @@ class AbstractMechanism(eqx.Module):
     def prepare(self, X: Any = None, y: Any = None) -> Data:
         """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
 
-        See `kngjax.data.prepare` for the arguments and errors. X may also be a `kngjax.stream` of records, with its
-        own responses, for losses with a sufficient statistic.
+        See `kngjax.data.prepare` for the arguments and errors. X may also be a `kngjax.stream` of records, for losses
+        with a sufficient statistic, or `kngjax.shard`s of them; both bring their own responses.
         """
+        if isinstance(X, Stream | Shards) and y is not None:
+            raise ValueError(f"a {type(X).__name__.lower()} brings its own responses: leave y out here")
         if isinstance(X, Stream):
-            return self._total(X, y)
+            return self._total(X)
+        if isinstance(X, Shards):
+            return self._of_shards(X)
         return self.summarise(self.records(X, y))
 
-    def _total(self, stream: Stream, y: Any) -> QuadraticSummary:
+    def _of_shards(self, shards: Shards) -> Data:
+        """What `prepare` gives of the rows of all processes, resting on the devices where records are needed."""
+        if self.loss.is_quadratic:
+            total = shards.total(shards.together(lambda: self.prepare(shards.X, shards.y), self))
+            self.check_count(float(total.count))
+            return total
+        records = shards.together(lambda: self._own_rows(shards), self)
+        self.check_count(shards.count(records))
+        return shards.placed(records)
+
+    def _own_rows(self, shards: Shards) -> Records:
+        if not (self.takes_shards and isinstance(self.loss, AbstractPredictorLoss)):
+            raise TypeError(
+                "rows are spread over devices for KNG and the exponential mechanism in regression, and for every "
+                "mechanism of a loss with a sufficient statistic: give X and y as they are"
+            )
+        if shards.spans_processes and self.loss.score_is_piecewise_constant:
+            raise TypeError(
+                f"chains for {type(self.loss).__name__} start from a linear programme, which needs all rows on one "
+                "host: take a smoothed loss, or one process"
+            )
+        return self.records(shards.X, shards.y)
+
+    def _total(self, stream: Stream) -> QuadraticSummary:
         """The summary of a stream: the sum of those of its chunks, each validated and clipped like any records."""
-        if y is not None:
-            raise ValueError("a stream brings its own responses: kngjax.stream(source, response='wage'), and no y")
         if not self.loss.is_quadratic:
             raise TypeError(RECORDS_NEEDED)
         total = None
@@ -256,6 +287,7 @@ class AbstractDensityMechanism(AbstractMechanism):
     """A mechanism that draws θ with density proportional to exp(-ε/(2Δ)·score(θ; D)) with respect to ν."""
 
     domain: eqx.AbstractVar[AbstractDomain]
+    takes_shards: ClassVar[bool] = True
 
     @abc.abstractmethod
     def score_norm(self, dimension: int) -> AbstractNorm | None:
