@@ -219,7 +219,8 @@ def prepare(bounds: Bounds, X: Any, y: Any, *, has_response: bool = True) -> Rec
     the bounds or each other. No message contains a value of the data.
     """
     columns, response = _validated(bounds, X, y, has_response)
-    design = np.ones((response.size, bounds.intercept + columns.shape[1]))
+    design = np.empty((response.size, bounds.intercept + columns.shape[1]))
+    design[:, : int(bounds.intercept)] = 1.0
     clipped = design[:, int(bounds.intercept) :]
     if bounds.x_lower is not None:
         sides = [np.broadcast_to(np.asarray(side), columns.shape[1:]) for side in (bounds.x_lower, bounds.x_upper)]

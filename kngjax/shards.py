@@ -83,7 +83,8 @@ class Shards:
         """The records as float64 arrays whose rows are spread over the mesh.
 
         Every device holds as many rows, the last of them zeros where they do not come out even: with x = 0 the
-        predictor is 0 for every θ, so that such a row adds nothing to a gradient s·x, and a constant to the loss.
+        predictor is 0 for every θ, so that such a row adds nothing to a gradient s·x, and a constant to the loss. The
+        bandwidth by which a chain for quantiles scales its start sees those rows: its law is another, its limit not.
         """
         rows, devices = self._counts(records).T
         each = int(np.max(np.ceil(rows / devices)))

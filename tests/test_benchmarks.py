@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks import per_instance
+from benchmarks import per_instance, streaming
 from kngjax.per_instance import ridge
 
 
@@ -14,3 +14,12 @@ def test_three_ways_to_the_same_epsilons():
     np.testing.assert_allclose(found, per_instance.by_scipy(x, y, design.theta, design.factor), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(found, per_instance.by_loop(x, y, design.theta, design.factor), rtol=1e-6, atol=1e-9)
     assert np.min(found) > 0.0
+
+
+def test_three_ways_through_a_file(tmp_path):
+    path = str(tmp_path / "people.parquet")
+    streaming.write(path, 70_000)
+    streamed, whole = streaming.by_kngjax(path), streaming.in_memory(path)
+    assert float(streamed.count) == streaming.by_scan(path) == 70_000
+    np.testing.assert_allclose(streamed.gram, whole.gram, rtol=1e-12)
+    np.testing.assert_allclose(streamed.moment, whole.moment, rtol=1e-12)
