@@ -85,7 +85,7 @@ class Stream:
 
 
 def stream(
-    source: Any, columns: Sequence[str] | None = None, response: str | None = None, *, chunk: int = 32768
+    source: Any, columns: Sequence[str] | None = None, response: str | None = None, *, chunk: int = 65536
 ) -> Stream:
     """Records for `mechanism.prepare` and `kngjax.release` that are summed chunk by chunk, in constant memory.
 

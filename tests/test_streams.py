@@ -379,7 +379,7 @@ print(json.dumps(grown))
 
 @pytest.mark.skipif(not STATUS.exists(), reason="peak memory is read from Linux")
 def test_memory_is_that_of_a_few_chunks_however_long_the_file(tmp_path):
-    """Peak memory in MiB after a file of 16 chunks, and after one that is ten times longer."""
+    """Peak memory in MiB after a file of 8 chunks, and after one that is ten times longer."""
     random, paths = np.random.default_rng(0), [tmp_path / "short.parquet", tmp_path / "long.parquet"]
     group = pa.table({name: random.uniform(size=2**17).astype(np.float32) for name in "abcdefghijky"})
     for path, groups in zip(paths, (4, 40), strict=True):

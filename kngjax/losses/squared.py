@@ -45,7 +45,8 @@ class SquaredLoss(AbstractResidualLoss):
     def summarise(self, records: Records) -> QuadraticSummary:
         """(n, X'X, X'y, y'y)."""
         x, y = records.x, records.y
-        return QuadraticSummary(parameter(float(y.shape[0])), x.T @ x, x.T @ y, parameter(y @ y))
+        # Not y @ y: threads of the linear algebra would wake for a sum that is done before they are up.
+        return QuadraticSummary(parameter(float(y.shape[0])), x.T @ x, x.T @ y, parameter((y * y).sum()))
 
     def carry(self, theta: Vector, data: Data) -> Array:
         """The gradient X'Xθ - X'y, shape (d,)."""
