@@ -60,19 +60,20 @@ import jax
 import kngjax as kng
 from tests import test_shards as here
 
-found = {"devices": jax.device_count(), "wide": jax.config.jax_enable_x64}
-for name in sys.argv[1:]:
-    mechanism = here.mechanism(name)
+name, found = sys.argv[1], {"devices": jax.device_count(), "wide": jax.config.jax_enable_x64}
+for loss in here.LOSSES:
     for count in here.COUNTS:
-        data = mechanism.prepare(kng.shard(*here.rows(), here.first_devices(count)))
-        found[f"slopes {count}"] = here.slopes(mechanism, data)
-    found["draws"] = here.draws(mechanism, mechanism.prepare(kng.shard(*here.rows(here.EVEN))))
-    found["shapes"] = sorted({part.data.shape for part in data.x.addressable_shards}) if hasattr(data, "x") else []
-    del data
-    value = kng.release(mechanism, kng.shard(*here.rows())).value
-    found["released"] = [str(value.dtype), len(value)]
-    gc.collect()
-    found["alive"] = [str(array.dtype) for array in jax.live_arrays() if array.dtype.itemsize == 8]
+        data = here.mechanism(loss).prepare(kng.shard(*here.rows(), here.first_devices(count)))
+        found[f"{loss} {count}"] = here.slopes(here.mechanism(loss), data)
+    parts = data.x.addressable_shards if hasattr(data, "x") else []
+    found[f"{loss} shapes"] = sorted({part.data.shape for part in parts})
+    del data, parts
+mechanism = here.mechanism(name)
+found["draws"] = here.draws(mechanism, mechanism.prepare(kng.shard(*here.rows(here.EVEN))))
+value = kng.release(mechanism, kng.shard(*here.rows())).value
+found["released"] = [str(value.dtype), len(value)]
+gc.collect()
+found["alive"] = [str(array.dtype) for array in jax.live_arrays() if array.dtype.itemsize == 8]
 print(json.dumps(found))
 """
 
@@ -81,7 +82,10 @@ def environment(**more):
     return {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"} | more
 
 
-@pytest.mark.parametrize("name", ["squared", "pseudo-Huber", pytest.param("quantile", marks=pytest.mark.slow)])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("pseudo-Huber", "quantile")]
+
+
+@pytest.mark.parametrize("name", ["squared", *SLOW])
 def test_one_two_and_eight_devices_give_the_same_up_to_rounding(name):
     """In a process with eight virtual devices and without the flag of 64-bit types."""
     done = subprocess.run(
@@ -93,12 +97,13 @@ def test_one_two_and_eight_devices_give_the_same_up_to_rounding(name):
         env=environment(XLA_FLAGS="--xla_force_host_platform_device_count=8"),
         timeout=300,
     )
-    found, whole = json.loads(done.stdout), mechanism(name).prepare(*rows())
+    found = json.loads(done.stdout)
     assert (found["devices"], found["wide"]) == (8, False)
-    assert found["shapes"] == ([] if name == "squared" else [[126, 3]])
-    expected = slopes(mechanism(name), whole)
-    for count in COUNTS:
-        np.testing.assert_allclose(found[f"slopes {count}"], expected, rtol=1e-12)
+    for loss in LOSSES:
+        assert found[f"{loss} shapes"] == ([] if loss == "squared" else [[126, 3]])
+        expected = slopes(mechanism(loss), mechanism(loss).prepare(*rows()))
+        for count in COUNTS:
+            np.testing.assert_allclose(found[f"{loss} {count}"], expected, rtol=1e-12)
     expected = draws(mechanism(name), mechanism(name).prepare(*rows(EVEN)))
     np.testing.assert_allclose(found["draws"], expected, rtol=1e-12 if name == "squared" else 1e-9)
     assert found["released"] == ["float64", 3]
