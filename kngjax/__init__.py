@@ -69,8 +69,10 @@ if TYPE_CHECKING:
     from kngjax.sensitivity import Sensitivity as Sensitivity
     from kngjax.sensitivity import sensitivity_set as sensitivity_set
     from kngjax.sensitivity_sets import SensitivitySet as SensitivitySet
+    from kngjax.shards import shard as shard
     from kngjax.simulation import Simulation as Simulation
     from kngjax.simulation import simulate as simulate
+    from kngjax.streams import stream as stream
 
 # Public names in reading order, by the room they live in. They are imported when first used, so that
 # `kngjax --help` loads no JAX.
@@ -87,6 +89,8 @@ _ROOMS = {
         "GeometricMedianLoss",
     ),
     "kngjax.data": ("Bounds",),
+    "kngjax.streams": ("stream",),
+    "kngjax.shards": ("shard",),
     "kngjax.features": ("FeatureHull",),
     "kngjax.domains": ("Box", "L1Ball", "L2Ball", "BaseMeasure"),
     "kngjax.norms": ("L1", "L2", "LInf", "WeightedLInf", "Ellipsoid", "k_norm_noise"),

@@ -1,8 +1,10 @@
-"""Private files and public example data as data frames."""
+"""Private files and public example data as data frames, and files in batches."""
 
 import contextlib
+import importlib.util
 import io
 import pathlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 # What the readers of CSV files take for a missing value, the same for each of them.
@@ -73,3 +75,63 @@ def _read_by_pyarrow(path: pathlib.Path, kind: str) -> Any:
 
     options = csv.ConvertOptions(null_values=MISSING, strings_can_be_null=True)
     return csv.read_csv(path, convert_options=options)
+
+
+def file_kind(path: pathlib.Path) -> str:
+    """Which of "Parquet", "CSV" and "Arrow" a file is that can be read in batches; a folder is "Parquet".
+
+    **Raises**: `FileNotFoundError`, `ImportError` without pyarrow, `ValueError` for other suffixes.
+    """
+    kinds = {".parquet": "Parquet", ".csv": "CSV", ".arrow": "Arrow", ".feather": "Arrow"}
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file of data {path}")
+    if (kind := "Parquet" if path.is_dir() else kinds.get(path.suffix.lower())) is None:
+        raise ValueError(f"the file of data {path} must end in .parquet, .csv, .arrow or .feather, or be a folder")
+    if importlib.util.find_spec("pyarrow") is None:
+        raise ImportError("to read a file in batches install pyarrow: pip install 'kngjax[arrow]'")
+    return kind
+
+
+def column_names(path: pathlib.Path) -> list[str]:
+    """The names of a file's columns, or of the first file's of a folder; raises what pyarrow does."""
+    from pyarrow import csv, ipc, parquet
+
+    if (kind := file_kind(path)) == "CSV":
+        with csv.open_csv(path) as reader:
+            return reader.schema.names
+    if kind == "Arrow":
+        with ipc.open_file(path) as reader:
+            return reader.schema.names
+    return parquet.read_schema(_parquet_files(path)[0]).names
+
+
+def batches(path: pathlib.Path, columns: Sequence[str], rows: int) -> Iterator[Any]:
+    """These columns of a file as pyarrow's record batches of so many rows or fewer; raises what pyarrow does.
+
+    Memory is that of a few batches: pyarrow's datasets read further ahead the slower their batches are taken.
+    """
+    from pyarrow import csv, ipc, parquet
+
+    if (kind := file_kind(path)) == "CSV":
+        # Types would be guessed from the first rows: a column may be whole there and have fractions below.
+        options = csv.ConvertOptions(
+            column_types=dict.fromkeys(columns, "float64"),
+            include_columns=list(columns),
+            null_values=MISSING,
+            strings_can_be_null=True,
+        )
+        with csv.open_csv(path, convert_options=options) as reader:
+            yield from reader
+    elif kind == "Arrow":
+        with ipc.open_file(path) as reader:
+            for number in range(reader.num_record_batches):
+                batch = reader.get_batch(number).select(list(columns))
+                yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+    else:
+        for file in _parquet_files(path):
+            with parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**20) as reader:
+                yield from reader.iter_batches(rows, columns=list(columns))
+
+
+def _parquet_files(path: pathlib.Path) -> list[pathlib.Path]:
+    return sorted(path.rglob("*.parquet")) if path.is_dir() else [path]

@@ -11,7 +11,7 @@ def to_array(series: Any, missing: str) -> np.ndarray:
     Decimals and nullable numbers arrive as objects. NumPy converts them: unlike the casts of some data frames it says
     nothing about a value that it rounds.
     """
-    if series.is_null().any():
+    if series.null_count():
         raise ValueError(missing)
     array = series.to_numpy()
     return array.astype(np.float64) if series.dtype.is_numeric() and array.dtype.kind == "O" else array

@@ -5,6 +5,7 @@ import math
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 import scipy.sparse
@@ -62,7 +63,8 @@ def centre(loss: AbstractLoss, data: Data, reach: tuple[Any, Any]) -> Float[np.n
     lower, upper = (float(end) for end in reach)
     if isinstance(data, Records) and np.isfinite(upper - lower):
         margin = upper - lower + 1.0
-        data = Records(data.x, np.clip(np.asarray(data.y), lower - margin, upper + margin))
+        clip = jnp.clip if isinstance(data.y, jax.Array) else np.clip
+        data = Records(data.x, clip(data.y, lower - margin, upper + margin))
     return minimiser(loss, data)
 
 

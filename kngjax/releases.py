@@ -23,6 +23,7 @@ from kngjax.randomness import require_typed_key, secure_key
 from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.run import blocks, direct_draws, independent_draws, require_sampler, run_chains
+from kngjax.shards import Shards
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +122,7 @@ def release(
     **Arguments:**
 
     - `mechanism`: everything public: loss, bounds, domain, ε, adjacency.
-    - `X`, `y`: the private records, as in `kngjax.data.prepare`.
+    - `X`, `y`: the private records, as in `kngjax.data.prepare`; or X alone, a `kngjax.stream` or `kngjax.shard`.
     - `sampler`: None takes the best for this mechanism; mechanisms that draw directly from their law take none.
     - `progress`: True or False shows or hides the progress bar; None shows it on a terminal.
 
@@ -141,9 +142,9 @@ def release(
     if isinstance(mechanism, AbstractDirectMechanism):
         require_sampler(mechanism, sampler)
         with float64():
-            draws, succeeded = direct_draws(mechanism, data, secure_key(), 1)
+            draws, succeeded = direct_draws(mechanism, data, _key(X), 1)
             _require_success(bool(succeeded), mechanism.advice)
-            value = np.array(draws[0])
+            value = _one(X, np.array(draws[0]))
         return _finished(value, mechanism, None, mechanism.method, data)
     assert isinstance(mechanism, AbstractDensityMechanism)
     reason = "Asked for by the caller."
@@ -152,7 +153,7 @@ def release(
     sampler = sampler.for_release()
     with float64():
         _check(sampler, mechanism, data)
-        key = secure_key()
+        key = _key(X)
         if isinstance(sampler, AbstractIndependentSampler):
             draws, succeeded = independent_draws(mechanism, data, sampler, key, 1, lambda: _centre(mechanism, data))
             _require_success(bool(succeeded))
@@ -164,7 +165,16 @@ def release(
             sampler = dataclasses.replace(sampler, num_sweeps=num_blocks * block)
             thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
             value = thetas[0, -1]
+        value = _one(X, value)
     return _finished(value, mechanism, sampler, reason, data)
+
+
+def _key(X: Any) -> PRNGKeyArray:
+    return X.secure_key() if isinstance(X, Shards) else secure_key()
+
+
+def _one(X: Any, value: np.ndarray) -> np.ndarray:
+    return X.first(value) if isinstance(X, Shards) else value
 
 
 def _finished(

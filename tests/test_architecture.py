@@ -33,7 +33,7 @@ FLOORS = (
         "matrix_noise",
         "calibration",
     ),
-    ("_balls", "domains", "data", "polytopes"),
+    ("_balls", "domains", "data", "streams", "shards", "polytopes"),
     ("losses",),
     ("sensitivity_sets", "sensitivity", "moments", "pointwise", "nonprivate", "minimisers"),
     ("target",),

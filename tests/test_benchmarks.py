@@ -3,7 +3,7 @@
 import numpy as np
 
 import kngjax as kng
-from benchmarks import per_instance, quantile_regression
+from benchmarks import per_instance, quantile_regression, streaming
 from kngjax.per_instance import ridge
 
 
@@ -26,3 +26,12 @@ def test_quantile_regressions_are_drawn_and_timed():
     assert chain["effective"] > 0
     assert 1 <= chain["stay"] <= 200
     assert quantile_regression.without_privacy(x, y) > 0
+
+
+def test_three_ways_through_a_file(tmp_path):
+    path = str(tmp_path / "people.parquet")
+    streaming.write(path, 70_000)
+    streamed, whole = streaming.by_kngjax(path), streaming.in_memory(path)
+    assert float(streamed.count) == streaming.by_scan(path) == 70_000
+    np.testing.assert_allclose(streamed.gram, whole.gram, rtol=1e-12)
+    np.testing.assert_allclose(streamed.moment, whole.moment, rtol=1e-12)

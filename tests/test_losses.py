@@ -263,3 +263,14 @@ def test_labels_that_a_loss_does_not_model(loss, labels, message):
     with pytest.raises(ValueError, match=message) as caught:
         mechanism.prepare(None, labels)
     assert "987654" not in str(caught.value)
+
+
+@pytest.mark.parametrize("count", [1, 511, 512, 1023, 1024, 1600])
+def test_moments_in_blocks_are_those_of_all_rows(count):
+    random = np.random.default_rng(count)
+    x, y = random.integers(-9, 10, (count, 3)), random.integers(-9, 10, count)
+    summary = kng.SquaredLoss().summarise(Records(x.astype(float), y.astype(float)))
+    assert float(summary.count) == count
+    np.testing.assert_array_equal(summary.gram, x.T @ x)
+    np.testing.assert_array_equal(summary.moment, x.T @ y)
+    assert float(summary.sum_of_squares) == y @ y

@@ -1,6 +1,7 @@
 """What mechanisms share: validation of ε and of the data, and for two of them a density exp(-ε/(2Δ)·score)·ν."""
 
 import abc
+import contextlib
 import math
 import numbers
 from collections.abc import Callable
@@ -16,11 +17,14 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax import data as data_room
 from kngjax._arrays import Scalar, Vector, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.data import Bounds, Data, Records
+from kngjax.data import Bounds, Data, QuadraticSummary, Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.norms import AbstractNorm
 from kngjax.sensitivity import Sensitivity
+from kngjax.shards import Shards
+from kngjax.streams import RECORDS_NEEDED, Stream
 from kngjax.target import Target
 
 LARGEST_SENSIBLE_EPSILON = 100.0
@@ -93,12 +97,16 @@ TOO_MANY_RECORDS = "there are more records than max_records, the public promise 
 
 
 class AbstractMechanism(eqx.Module):
-    """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours."""
+    """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours.
+
+    `takes_shards`: whether rows of zeros among the records change nothing of its law.
+    """
 
     loss: eqx.AbstractVar[AbstractLoss]
     bounds: eqx.AbstractVar[Bounds]
     epsilon: eqx.AbstractVar[Scalar]
     adjacency: eqx.AbstractVar[Adjacency]
+    takes_shards: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
@@ -165,9 +173,54 @@ class AbstractMechanism(eqx.Module):
     def prepare(self, X: Any = None, y: Any = None) -> Data:
         """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
 
-        See `kngjax.data.prepare` for the arguments and errors.
+        See `kngjax.data.prepare` for the arguments and errors. X may also be a `kngjax.stream` of records, for losses
+        with a sufficient statistic, or `kngjax.shard`s of them; both bring their own responses.
         """
+        if isinstance(X, Stream | Shards) and y is not None:
+            raise ValueError(f"a {type(X).__name__.lower()} brings its own responses: leave y out here")
+        if isinstance(X, Stream):
+            return self._total(X)
+        if isinstance(X, Shards):
+            return self._of_shards(X)
         return self.summarise(self.records(X, y))
+
+    def _of_shards(self, shards: Shards) -> Data:
+        """What `prepare` gives of the rows of all processes, resting on the devices where records are needed."""
+        if self.loss.is_quadratic:
+            total = shards.total(shards.together(lambda: self.prepare(shards.X, shards.y), self))
+            self.check_count(float(total.count))
+            return total
+        records = shards.together(lambda: self._own_rows(shards), self)
+        self.check_count(shards.count(records))
+        return shards.placed(records)
+
+    def _own_rows(self, shards: Shards) -> Records:
+        if not (self.takes_shards and isinstance(self.loss, AbstractPredictorLoss)):
+            raise TypeError(
+                "rows are spread over devices for KNG and the exponential mechanism in regression, and for every "
+                "mechanism of a loss with a sufficient statistic: give X and y as they are"
+            )
+        if shards.spans_processes and self.loss.score_is_piecewise_constant:
+            raise TypeError(
+                f"chains for {type(self.loss).__name__} start from a linear programme, which needs all rows on one "
+                "host: take a smoothed loss, or one process"
+            )
+        return self.records(shards.X, shards.y)
+
+    def _total(self, stream: Stream) -> QuadraticSummary:
+        """The summary of a stream: the sum of those of its chunks, each validated and clipped like any records."""
+        if not self.loss.is_quadratic:
+            raise TypeError(RECORDS_NEEDED)
+        total = None
+        with contextlib.closing(stream.chunks()) as chunks:
+            for chunk in chunks:
+                summary = self.summarise(self.records(*chunk))
+                assert isinstance(summary, QuadraticSummary)
+                total = summary if total is None else total + summary
+                self.check_count(float(total.count))
+        if total is None:
+            raise ValueError(data_room.EMPTY)
+        return total
 
     def records(self, X: Any = None, y: Any = None) -> Records:
         """Validated and clipped records, one by one: what `prepare` summarises. Private."""
@@ -182,7 +235,14 @@ class AbstractMechanism(eqx.Module):
 
     def summarise(self, records: Records) -> Data:
         """The least that the mechanism needs of validated records. Private."""
+        self.check_count(records.y.shape[0])
         return self.loss.summarise(records)
+
+    def check_count(self, count: int | float) -> None:
+        """Raises ValueError for more records than `max_records`, where the mechanism has such a public promise."""
+        promised = getattr(self, "max_records", None)
+        if promised is not None and count > float(promised):
+            raise ValueError(TOO_MANY_RECORDS)
 
 
 class AbstractDirectMechanism(AbstractMechanism):
@@ -227,6 +287,7 @@ class AbstractDensityMechanism(AbstractMechanism):
     """A mechanism that draws θ with density proportional to exp(-ε/(2Δ)·score(θ; D)) with respect to ν."""
 
     domain: eqx.AbstractVar[AbstractDomain]
+    takes_shards: ClassVar[bool] = True
 
     @abc.abstractmethod
     def score_norm(self, dimension: int) -> AbstractNorm | None:

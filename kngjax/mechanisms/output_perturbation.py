@@ -217,12 +217,6 @@ class OutputPerturbation(AbstractDirectMechanism):
         }[self.metric]
         return room.Sensitivity(value, f"{why} by at most {value:.6g} in the l2 norm. {noise}; gamma = {gamma:.6g}.")
 
-    def summarise(self, records: Records) -> Data:
-        """The moments for the squared loss, else the records; ValueError for more than `max_records` of them."""
-        if self.max_records is not None and records.y.shape[0] > float(self.max_records):
-            raise ValueError(TOO_MANY_RECORDS)
-        return super().summarise(records)
-
     def minimiser(self, data: Data) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
         """θ̂, NaN if it was not found, and whether it was. Private."""
         ridge, dimension = jnp.asarray(self.regularization), data.dimension

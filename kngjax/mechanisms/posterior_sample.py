@@ -16,7 +16,7 @@ from kngjax import moments, profiles
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, Vector, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.data import Bounds, Data, QuadraticSummary, Records
+from kngjax.data import Bounds, Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
 from kngjax.mechanisms.base import (
     LARGEST_SENSIBLE_EPSILON,
@@ -196,12 +196,6 @@ class PosteriorSample(AbstractDirectMechanism):
             f"and with at most {n} records its residual at most {residual:.6g}; where it comes or goes the estimate "
             f"moves by at most {value:.6g} in the norm of H. Epsilon takes in that H changes too.",
         )
-
-    def summarise(self, records: Records) -> Data:
-        """(n, X'X, X'y, y'y); ValueError for more than `max_records` records."""
-        if records.y.shape[0] > float(self.max_records):
-            raise ValueError(TOO_MANY_RECORDS)
-        return super().summarise(records)
 
     def _posterior(self, data: Data) -> tuple[Float[Array, " dimension"], Float[Array, "dimension dimension"]]:
         """θ̂ and the Cholesky factor of γH."""

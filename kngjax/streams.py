@@ -1,0 +1,178 @@
+"""Records that need not fit into memory: read chunk by chunk, the next chunk while the last is worked on."""
+
+import concurrent.futures
+import contextlib
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any
+
+import narwhals as nw
+
+from kngjax._files import batches, column_names, file_kind
+
+RECORDS_NEEDED = (
+    "what is computed of these data has no sufficient statistic, so the records must be in memory all at once: read "
+    "them into a data frame, or take SquaredLoss, AdaSSP or another mechanism of the moments"
+)
+SAME_NAME = "the stream has two columns of one name: give each its own"
+_END = object()
+
+
+class Stream:
+    """Records in chunks, for `mechanism.prepare` and `kngjax.release`; made by `kngjax.stream`. Private."""
+
+    def __init__(self, source: Any, columns: list[str] | None, response: str | None, chunk: int):
+        self._source, self._columns, self._response, self._chunk = source, columns, response, chunk
+        self._once = isinstance(source, Iterator)
+        self._spent = False
+
+    def __repr__(self) -> str:
+        return f"<Stream of records from a {type(self._source).__name__}; private>"
+
+    def chunks(self) -> Generator[tuple[Any, Any], None, None]:
+        """The chunks as pairs (X, y), not yet validated; tables without a row are left out.
+
+        Raises ValueError for absent columns, for a source that can be read once only and was, and if reading fails;
+        the reader's own message, which may quote a value, is not repeated.
+        """
+        if self._spent and self._once:
+            raise ValueError("this stream was read before, and its source can be read only once: make a new stream")
+        self._spent = True
+        found = None
+        with contextlib.closing(_prefetched(self._raw())) as chunks:
+            for chunk in chunks:
+                if isinstance(chunk, tuple | list) and len(chunk) == 2:
+                    if self._columns is not None or self._response is not None:
+                        raise TypeError("columns and response are of tables: leave them out for pairs (X, y)")
+                    X, y = chunk
+                else:
+                    table = _table(chunk)
+                    names = self._names(table.columns)
+                    if found is not None and found != names:
+                        raise ValueError("the chunks of the stream have different columns: give columns=[...]")
+                    found = names
+                    if len(table) == 0:
+                        continue
+                    X = table.select(names).to_native() if names else None
+                    y = None if self._response is None else table[self._response].to_native()
+                yield X, y
+
+    def _names(self, given: Sequence[str]) -> list[str]:
+        """The columns of X among those of a table."""
+        if len(set(given)) < len(given):
+            raise ValueError(SAME_NAME)
+        for name in (*(self._columns or ()), self._response):
+            # The names that are there are not listed: in a file without a header line they are somebody's record.
+            if name is not None and name not in given:
+                raise ValueError(f"the stream was asked for the column {name!r}, which is not there")
+        return [name for name in given if name != self._response] if self._columns is None else self._columns
+
+    def _raw(self) -> Iterator[Any]:
+        source, ahead = self._source, {"batch_readahead": 2, "fragment_readahead": 1}
+        if isinstance(source, pathlib.Path):
+            return batches(source, self._wanted(_read(lambda: column_names(source))), self._chunk)
+        if _is_dataset(source):
+            return source.to_batches(columns=self._wanted(source.schema.names), batch_size=self._chunk, **ahead)
+        if _is_lazy(source):
+            names = self._wanted(_read(source.collect_schema).names())
+            return iter(source.select(names).collect_batches(chunk_size=self._chunk, maintain_order=True))
+        return iter(source)
+
+    def _wanted(self, given: Sequence[str]) -> list[str]:
+        return [*self._names(given), *filter(None, [self._response])]
+
+
+def stream(
+    source: Any, columns: Sequence[str] | None = None, response: str | None = None, *, chunk: int = 65536
+) -> Stream:
+    """Records for `mechanism.prepare` and `kngjax.release` that are summed chunk by chunk, in constant memory.
+
+    For losses with a sufficient statistic (squared loss, means): n, X'X, X'y and y'y are sums over the records. Each
+    chunk is validated and clipped like any records, and an error in one leaves nothing. Numbers of any type are summed
+    in float64: for K chunks of m records each entry errs by at most (m + K)·2⁻⁵³·Σ_i |x_ij x_ik| in first order, where
+    a single sum over all n = mK may err by n·2⁻⁵³; whole numbers are exact up to 2⁵³.
+
+    **Arguments:**
+
+    - `source`: a Parquet, CSV, Arrow or Feather file, or a folder of Parquet files; a pyarrow dataset or record batch
+        reader, a polars LazyFrame, which read ahead as they see fit; or any iterable of chunks: data frames, or pairs
+        (X, y) as in `kngjax.data.prepare`. Of dask: `(part.compute() for part in frame.partitions)`. Private.
+    - `columns`: the names of X's columns, in the order of the coefficients; None for all but the response, in the
+        order of the source. For tables only.
+    - `response`: the name of y's column; None where the model has no response, or for pairs.
+    - `chunk`: rows a chunk, for what is not in chunks already.
+
+    Raises FileNotFoundError, ImportError for files without pyarrow, TypeError and ValueError for what cannot be read in
+    chunks; the data themselves are looked at in `prepare`.
+    """
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a list of names, like [{columns!r}]")
+    if isinstance(chunk, bool) or int(chunk) != chunk or chunk < 1:
+        raise ValueError(f"chunk must be a whole number of rows, at least 1, got {chunk!r}")
+    names = None if columns is None else [*columns]
+    if names is not None and (len(set(names)) < len(names) or response in names):
+        raise ValueError("columns must name each column once, and not the response")
+    if isinstance(source, str | os.PathLike):
+        source = pathlib.Path(source)
+        file_kind(source)  # Refuses now what is no such file, before anything is waited for.
+    elif _is_frame(source):
+        source = [source]
+    elif not (_is_dataset(source) or _is_lazy(source) or _is_iterable(source)):
+        raise TypeError(f"a {type(source).__name__} has no chunks: give a file, a pyarrow dataset, or its chunks")
+    return Stream(source, names, response, int(chunk))
+
+
+def _is_from(module: str, name: str, value: Any) -> bool:
+    # Whoever has such an object has imported its package.
+    return module in sys.modules and isinstance(value, getattr(sys.modules[module], name))
+
+
+def _is_dataset(value: Any) -> bool:
+    return _is_from("pyarrow.dataset", "Dataset", value)
+
+
+def _is_lazy(value: Any) -> bool:
+    return _is_from("polars", "LazyFrame", value)
+
+
+def _is_iterable(value: Any) -> bool:
+    # The rows of an array are no chunks.
+    return hasattr(value, "__iter__") and not hasattr(value, "__array__")
+
+
+def _is_frame(value: Any) -> bool:
+    return isinstance(nw.from_native(value, eager_only=True, pass_through=True), nw.DataFrame)
+
+
+def _table(chunk: Any) -> nw.DataFrame:
+    if _is_from("pyarrow", "RecordBatch", chunk):
+        chunk = sys.modules["pyarrow"].Table.from_batches([chunk])
+    if _is_from("pyarrow", "Table", chunk) and len(set(chunk.column_names)) < chunk.num_columns:
+        raise ValueError(SAME_NAME)
+    table = nw.from_native(chunk, eager_only=True, pass_through=True)
+    if not isinstance(table, nw.DataFrame):
+        raise TypeError(f"a chunk of a stream must be a data frame or a pair (X, y), not a {type(chunk).__name__}")
+    return table
+
+
+def _prefetched(source: Iterator[Any]) -> Generator[Any, None, None]:
+    """The same items, the next one being read by a thread while the caller works on the last."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as reader:
+        coming = reader.submit(next, source, _END)
+        while (item := _read(coming.result)) is not _END:
+            coming = reader.submit(next, source, _END)
+            yield item
+
+
+def _read(step: Callable[[], Any]) -> Any:
+    try:
+        return step()
+    except Exception as error:
+        failure = type(error).__name__
+    # Outside of the handler, so that the reader's own message is not chained to this one.
+    raise ValueError(
+        f"reading the stream failed with {failure}, and nothing of it is used: the columns must hold numbers in every "
+        "chunk. The reader's own message may quote a value: iterate over the source yourself to see it"
+    )
