@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from kngjax.samplers.envelopes import AbstractEnvelope
+from kngjax.samplers.envelopes import AbstractEnvelope, num_uniforms
 from kngjax.samplers.quadratic import QuadraticForm
 from kngjax.target import Target
 
@@ -36,24 +36,30 @@ def search_from(
 ) -> Search:
     """The search after batches of proposals from the envelope with the smallest mass, as long as it is unfinished.
 
-    Every envelope has a loop of its own, which all but one leave at once: mapped over data sets that chose alike,
-    the others cost nothing.
+    Proposals are made in a loop of one turn for the chosen envelope and of none for the others: mapped over data sets
+    it costs nothing where nobody chose the envelope, and a conditional would always cost as much as all of them.
     """
     chosen = jnp.argmin(jnp.stack([envelope.log_mass for envelope in envelopes]))
-    for number, envelope in enumerate(envelopes):
+    num_draws, dimension = search.kept.shape
 
-        def propose(search: Search, envelope: AbstractEnvelope = envelope) -> Search:
-            key, proposal_key, accept_key = jax.random.split(search.key, 3)
-            theta, log_acceptance = envelope.propose(target, form, proposal_key, batch)
-            accepted = -jax.random.exponential(accept_key, (batch,)) < log_acceptance
-            # Accepted proposals fill the free places in order; what does not fit is dropped.
-            num_draws = search.kept.shape[0]
-            places = jnp.where(accepted, search.count + jnp.cumsum(accepted) - 1, num_draws)
-            kept = search.kept.at[places].set(theta, mode="drop")
-            return Search(key, kept, search.count + jnp.sum(accepted), search.tried + batch)
+    def propose(search: Search) -> Search:
+        key, uniform_key, proposal_key = jax.random.split(search.key, 3)
+        uniforms = jax.random.uniform(uniform_key, (batch, num_uniforms(dimension) + 1))
+        proposals = jnp.zeros((batch, dimension)), jnp.full(batch, -jnp.inf)
+        for number, envelope in enumerate(envelopes):
+            proposals, _ = jax.lax.while_loop(
+                lambda turn: turn[1],
+                lambda _, envelope=envelope: (
+                    envelope.propose(target, form, proposal_key, uniforms[:, 1:]),
+                    jnp.asarray(False),
+                ),
+                (proposals, chosen == number),
+            )
+        theta, log_acceptance = proposals
+        accepted = jnp.log(uniforms[:, 0]) < log_acceptance
+        # Accepted proposals fill the free places in order; what does not fit is dropped.
+        places = jnp.where(accepted, search.count + jnp.cumsum(accepted) - 1, num_draws)
+        kept = search.kept.at[places].set(theta, mode="drop")
+        return Search(key, kept, search.count + jnp.sum(accepted), search.tried + batch)
 
-        def goes_on(search: Search, number: int = number) -> Bool[Array, ""]:
-            return (chosen == number) & unfinished(search)
-
-        search = jax.lax.while_loop(goes_on, propose, search)
-    return search
+    return jax.lax.while_loop(unfinished, propose, search)

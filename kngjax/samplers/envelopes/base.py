@@ -1,6 +1,7 @@
 """What an envelope is, the base measure as one, and how the free parameters of one are fitted."""
 
 import abc
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,14 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.samplers.quadratic import QuadraticForm
 from kngjax.target import Target
 
+Uniforms = Float[Array, "proposals uniforms"]
 Proposals = tuple[Float[Array, "proposals dimension"], Float[Array, " proposals"]]
+
+
+
+def num_uniforms(dimension: int) -> int:
+    """How many uniform variables a proposal may use."""
+    return 2 * dimension + 2
 
 
 class AbstractEnvelope(eqx.Module):
@@ -29,8 +37,12 @@ class AbstractEnvelope(eqx.Module):
     log_mass: eqx.AbstractVar[Float[Array, ""]]
 
     @abc.abstractmethod
-    def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, number: int) -> Proposals:
-        """Independent draws, shape (number, d), and the log of f over the envelope at each: never above 0."""
+    def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, uniforms: Uniforms) -> Proposals:
+        """Independent draws, shape (number, d), and the log of f over the envelope at each: never above 0.
+
+        They are made from `uniforms`, of which there are `num_uniforms(d)` a proposal, or, where that is not possible,
+        from the key: what several envelopes share is generated, and compiled, once.
+        """
 
 
 class BaseMeasureEnvelope(AbstractEnvelope):
@@ -46,8 +58,8 @@ class BaseMeasureEnvelope(AbstractEnvelope):
         """The envelope of this target."""
         return cls(-target.domain.log_density(target.domain.interior_point(target.dimension)))
 
-    def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, number: int) -> Proposals:
-        theta = target.domain.draw(key, (number,), target.dimension)
+    def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, uniforms: Uniforms) -> Proposals:
+        theta = target.domain.draw(key, uniforms.shape[:1], target.dimension)
         scores = jax.vmap(target.score)(theta)
         return theta, jnp.minimum(-target.rate * (scores - form.smallest_score), 0.0)
 
@@ -60,6 +72,12 @@ def excess(
         return jnp.zeros(theta.shape[0])
     scores = jax.vmap(target.score)(theta)
     return target.rate * jnp.maximum(scores - jax.vmap(form.norm)(form.images(theta)), 0.0)
+
+
+def normals(uniforms: Float[Array, "*draws"]) -> Float[Array, "*draws"]:
+    """Standard normal variables by inversion."""
+    least = jnp.nextafter(-jnp.ones_like(uniforms), jnp.zeros_like(uniforms))
+    return math.sqrt(2.0) * jax.scipy.special.erfinv(jnp.maximum(2.0 * uniforms - 1.0, least))
 
 
 def fitted(

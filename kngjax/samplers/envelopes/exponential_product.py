@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax._arrays import Scalar
 from kngjax.domains import Box
 from kngjax.samplers.envelopes import segments
-from kngjax.samplers.envelopes.base import AbstractEnvelope, Proposals, excess, fitted
+from kngjax.samplers.envelopes.base import AbstractEnvelope, Proposals, Uniforms, excess, fitted
 from kngjax.samplers.quadratic import QuadraticForm, support
 from kngjax.target import Target
 
@@ -54,11 +54,15 @@ def log_factors(form: QuadraticForm, shape: Shape, theta: Float[Array, "*points 
     return -slopes * steps - weights * jnp.abs(steps) - shape.pull * jnp.abs(theta)
 
 
-def pieces(target: Target, form: QuadraticForm, shape: Shape) -> Pieces:
-    """The factors between the sides of the bounding box, θ̂_j and 0."""
+def edges_of(target: Target, form: QuadraticForm) -> Float[Array, "4 dimension"]:
+    """The sides of the bounding box, with θ̂_j and 0 between them."""
     lower, upper = bounding_box(target)
     turns = jnp.clip(form.centre, lower, upper), jnp.clip(jnp.zeros_like(lower), lower, upper)
-    edges = jnp.stack([lower, jnp.minimum(*turns), jnp.maximum(*turns), upper])
+    return jnp.stack([lower, jnp.minimum(*turns), jnp.maximum(*turns), upper])
+
+
+def pieces_of(form: QuadraticForm, edges: Float[Array, "4 dimension"], shape: Shape) -> Pieces:
+    """The factors between the edges."""
     middles = 0.5 * (edges[:-1] + edges[1:])
     sides = jnp.sign(middles - jnp.broadcast_to(form.centre, middles.shape))
     rates = jnp.broadcast_to(shape.slopes, middles.shape) + sides * jnp.broadcast_to(shape.weights, middles.shape)
@@ -72,21 +76,22 @@ def pieces(target: Target, form: QuadraticForm, shape: Shape) -> Pieces:
 class ExponentialProduct(AbstractEnvelope):
     """exp(σ(r·1) - Σ_j (cg_j(θ_j - θ̂_j) + cw_j|θ_j - θ̂_j| + r|θ_j|)) on the bounding box of Θ.
 
-    **Arguments:** `log_mass`: M, a sum of one-dimensional integrals. `shape`: g, w, r.
+    **Arguments:** `log_mass`: M, a sum of one-dimensional integrals. `shape`: g, w, r. `pieces`: of the factors.
     """
 
     log_mass: Float[Array, ""]
     shape: Shape
+    pieces: Pieces
 
     @classmethod
     def of(cls, target: Target, form: QuadraticForm, shape: Shape, wanted: Bool[Array, ""]) -> "ExponentialProduct":
         """The envelope for this shape, scaled to where it is below c‖y‖ in spite of rounding."""
         shape = within_budget(target, form, shape)
-        ones = jnp.ones(target.dimension)
-        log_mass = jax.scipy.special.logsumexp(pieces(target, form, shape).log_masses, axis=0)
-        log_mass = jnp.sum(log_mass) + shape.pull * support(target, ones)
+        pieces = pieces_of(form, edges_of(target, form), shape)
+        log_mass = jnp.sum(jax.scipy.special.logsumexp(pieces.log_masses, axis=0))
+        log_mass += shape.pull * support(target, jnp.ones(target.dimension))
         known = wanted & form.sound & jnp.isfinite(log_mass)
-        return cls(jnp.where(known, log_mass, jnp.inf), shape)
+        return cls(jnp.where(known, log_mass, jnp.inf), shape, pieces)
 
     @classmethod
     def fit(cls, target: Target, form: QuadraticForm, wanted: Bool[Array, ""]) -> "ExponentialProduct":
@@ -95,7 +100,7 @@ class ExponentialProduct(AbstractEnvelope):
         The budget c is shared out among both signs of each (T'^{-1}g)_j and the w_j, by a softmax.
         """
         dimension = target.dimension
-        costs = column_costs(form)
+        costs, edges, extent = column_costs(form), edges_of(target, form), support(target, jnp.ones(dimension))
         pulls = 0.0 if isinstance(target.domain, Box) else 1.0
         axes = jax.vmap(form.norm.dual)(jnp.eye(dimension))
         reach = jnp.asarray(target.domain.widths(dimension))
@@ -109,8 +114,8 @@ class ExponentialProduct(AbstractEnvelope):
 
         def log_mass(parameters):
             found = shape(parameters)
-            sums = jax.scipy.special.logsumexp(pieces(target, form, found).log_masses, axis=0)
-            return jnp.sum(sums) + found.pull * support(target, jnp.ones(dimension))
+            sums = jax.scipy.special.logsumexp(pieces_of(form, edges, found).log_masses, axis=0)
+            return jnp.sum(sums) + found.pull * extent
 
         start = (
             jnp.concatenate([jnp.zeros(2 * dimension), jnp.full(dimension, 2.0)]),
@@ -118,18 +123,18 @@ class ExponentialProduct(AbstractEnvelope):
         )
         return cls.of(target, form, shape(fitted(log_mass, start, wanted, NUM_STEPS, 0.15)), wanted)
 
-    def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, number: int) -> Proposals:
-        dimension = target.dimension
-        found = pieces(target, form, self.shape)
+    def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, uniforms: Uniforms) -> Proposals:
+        number, dimension = uniforms.shape[0], target.dimension
+        found = self.pieces
         weights = jax.nn.softmax(found.log_masses, axis=0)
-        uniforms = jax.random.uniform(key, (2, number, dimension))
-        piece = jnp.sum(uniforms[0][None] > jnp.cumsum(weights, axis=0)[:2, None], axis=0)
+        below = jnp.broadcast_to(jnp.cumsum(weights, axis=0)[:2, None], (2, number, dimension))
+        piece = jnp.sum(uniforms[None, :, :dimension] > below, axis=0)
 
         def of_piece(table):
             return jnp.take_along_axis(table, piece, axis=0)
 
         rates, lengths = of_piece(found.rates), of_piece(found.lengths)
-        steps = segments.distance(uniforms[1], jnp.abs(rates), lengths)
+        steps = segments.distance(uniforms[:, dimension : 2 * dimension], jnp.abs(rates), lengths)
         theta = of_piece(found.ends) + jnp.where(rates > 0, steps, -steps)
         inside = jax.vmap(target.domain.contains)(theta)
         images = form.images(theta)

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax._arrays import Scalar, Vector
 from kngjax.domains import Box
 from kngjax.samplers.envelopes import segments
-from kngjax.samplers.envelopes.base import AbstractEnvelope, Proposals, fitted
+from kngjax.samplers.envelopes.base import AbstractEnvelope, Proposals, Uniforms, fitted
 from kngjax.samplers.envelopes.exponential_product import bounding_box
 from kngjax.samplers.quadratic import QuadraticForm, support
 from kngjax.target import Target
@@ -39,10 +39,28 @@ class Pieces(NamedTuple):
     log_masses: Float[Array, "2 dimension"]
 
 
+def pieces_of(
+    form: QuadraticForm, edges: Float[Array, "3 dimension"], curvatures: Vector, slopes: Vector, pull: Scalar
+) -> Pieces:
+    """The factors between the edges, for q = κD and v = Rm."""
+    shape = (2, edges.shape[1])
+    centre, curvatures = jnp.broadcast_to(form.centre, shape), jnp.broadcast_to(curvatures, shape)
+    slopes = jnp.broadcast_to(slopes, shape) + pull * jnp.sign(edges[:-1] + edges[1:])
+    # -½q(θ - θ̂)² - v(θ - θ̂) = -½q(θ - mean)² + ½v²/q, and r|θ_j| is ±r(θ_j - θ̂_j) ± rθ̂_j.
+    means = centre - slopes / curvatures
+    heights = 0.5 * slopes**2 / curvatures - pull * jnp.sign(edges[:-1] + edges[1:]) * centre
+    scales = jnp.sqrt(curvatures)
+    left, right = (edges[:-1] - means) * scales, (edges[1:] - means) * scales
+    mirrored = left + right < 0
+    near, far = jnp.where(mirrored, -right, left), jnp.where(mirrored, -left, right)
+    log_masses = heights - jnp.log(scales) + _log_mass(near, far - near)
+    return Pieces(means, near, far - near, jnp.where(mirrored, -1.0, 1.0), log_masses)
+
+
 class NormalProduct(AbstractEnvelope):
     """The product of normal pieces for one m and r.
 
-    **Arguments:** `log_mass`: M. `curvatures`: κD. `rest`: R. `tangent`: m. `pull`: r.
+    **Arguments:** `log_mass`: M. `curvatures`: κD. `rest`: R. `tangent`: m. `pull`: r. `pieces`: of the factors.
     """
 
     log_mass: Float[Array, ""]
@@ -50,6 +68,7 @@ class NormalProduct(AbstractEnvelope):
     rest: Float[Array, "dimension dimension"]
     tangent: Float[Array, " dimension"]
     pull: Scalar
+    pieces: Pieces
 
     @classmethod
     def fit(cls, target: Target, form: QuadraticForm, wanted: Bool[Array, ""]) -> "NormalProduct":
@@ -59,54 +78,35 @@ class NormalProduct(AbstractEnvelope):
         roots = jnp.sqrt(jnp.diagonal(precision))
         least = jnp.linalg.eigvalsh(precision / (roots[:, None] * roots[None]))[0]
         # Less what rounding may have added to the eigenvalue.
-        kappa = jnp.maximum(least * (1.0 - 1e-9) - 1e-13 * dimension, 0.0)
-        curvatures = kappa * roots**2
+        kappa = least - 1e-9 - 1e-13 * dimension
+        known = wanted & form.sound & (kappa > 0)
+        curvatures = jnp.where(known, kappa, 1.0) * roots**2
         rest = precision - jnp.diag(curvatures)
+        lower, upper = bounding_box(target)
+        edges = jnp.stack([lower, jnp.clip(jnp.zeros_like(lower), lower, upper), upper])
+        extent, reach = support(target, jnp.ones(dimension)), upper - lower
         pulls = 0.0 if isinstance(target.domain, Box) else 1.0
-        reach = jnp.asarray(target.domain.widths(dimension))
 
         def build(parameters):
             shift, log_pull = parameters
             tangent, pull = shift * reach, pulls * jnp.exp(log_pull)
-            envelope = cls(jnp.zeros(()), curvatures, rest, tangent, pull)
-            sums = jax.scipy.special.logsumexp(envelope.pieces(target, form).log_masses, axis=0)
-            log_mass = 0.5 * tangent @ rest @ tangent + jnp.sum(sums) + pull * support(target, jnp.ones(dimension))
-            return cls(log_mass, curvatures, rest, tangent, pull)
+            pieces = pieces_of(form, edges, curvatures, rest @ tangent, pull)
+            sums = jax.scipy.special.logsumexp(pieces.log_masses, axis=0)
+            log_mass = 0.5 * tangent @ rest @ tangent + jnp.sum(sums) + pull * extent
+            return cls(log_mass, curvatures, rest, tangent, pull, pieces)
 
-        start = ((target.domain.project(form.centre) - form.centre) / reach, jnp.log(dimension / jnp.mean(reach)))
-        parameters = fitted(lambda parameters: build(parameters).log_mass, start, wanted, NUM_STEPS, 0.05)
-        found = build(parameters)
-        known = wanted & form.sound & (kappa > 0) & jnp.isfinite(found.log_mass)
-        log_mass = jnp.where(known, found.log_mass, jnp.inf)
-        return cls(log_mass, curvatures, rest, found.tangent, found.pull)
+        start = ((target.domain.project(form.centre) - form.centre) / reach, jnp.log(2.0 * dimension / jnp.mean(reach)))
+        found = build(fitted(lambda parameters: build(parameters).log_mass, start, known, NUM_STEPS, 0.05))
+        log_mass = jnp.where(known & jnp.isfinite(found.log_mass), found.log_mass, jnp.inf)
+        return cls(log_mass, curvatures, rest, found.tangent, found.pull, found.pieces)
 
-    def pieces(self, target: Target, form: QuadraticForm) -> Pieces:
-        """The factors on both sides of 0 within the bounding box."""
-        lower, upper = bounding_box(target)
-        turn = jnp.clip(jnp.zeros_like(lower), lower, upper)
-        edges = jnp.stack([lower, turn, upper])
-        shape = (2, lower.shape[0])
-        centre, curvatures = jnp.broadcast_to(form.centre, shape), jnp.broadcast_to(self.curvatures, shape)
-        slopes = jnp.broadcast_to(self.rest @ self.tangent, shape)
-        pulls = self.pull * jnp.sign(edges[:-1] + edges[1:])
-        # -½q(θ - θ̂)² - v(θ - θ̂) - pθ = -½q(θ - mean)² + height.
-        means = centre - (slopes + pulls) / curvatures
-        heights = 0.5 * (slopes + pulls) ** 2 / curvatures - pulls * centre
-        scales = jnp.sqrt(curvatures)
-        left, right = (edges[:-1] - means) * scales, (edges[1:] - means) * scales
-        mirrored = left + right < 0
-        near, far = jnp.where(mirrored, -right, left), jnp.where(mirrored, -left, right)
-        log_masses = heights - jnp.log(scales) + _log_mass(near, far - near)
-        return Pieces(means, near, far - near, jnp.where(mirrored, -1.0, 1.0), log_masses)
-
-    def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, number: int) -> Proposals:
-        dimension = target.dimension
-        found = self.pieces(target, form)
-        uniforms = jax.random.uniform(key, (2, number, dimension))
+    def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, uniforms: Uniforms) -> Proposals:
+        number, dimension = uniforms.shape[0], target.dimension
+        found = self.pieces
         weights = jax.nn.softmax(found.log_masses, axis=0)
-        piece = (uniforms[0] > jnp.broadcast_to(weights[0], (number, dimension))).astype(int)
+        piece = (uniforms[:, :dimension] > jnp.broadcast_to(weights[0], (number, dimension))).astype(int)
         means, near, lengths, signs, _ = (jnp.take_along_axis(table, piece, axis=0) for table in found)
-        deviations, log_ratios = _draw(uniforms[1], near, lengths)
+        deviations, log_ratios = _draw(uniforms[:, dimension : 2 * dimension], near, lengths)
         theta = means + signs * deviations / jnp.sqrt(jnp.broadcast_to(self.curvatures, means.shape))
         inside = jax.vmap(target.domain.contains)(theta)
         gaps = theta - jnp.broadcast_to(form.centre + self.tangent, theta.shape)

@@ -14,7 +14,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax._arrays import Scalar, Vector
 from kngjax.norms import L1, L2, AbstractNorm, LInf, k_norm_log_mass, k_norm_noise
 from kngjax.samplers.envelopes import level_law, segments
-from kngjax.samplers.envelopes.base import AbstractEnvelope, Proposals, excess, fitted
+from kngjax.samplers.envelopes.base import AbstractEnvelope, Proposals, Uniforms, excess, fitted, normals
+from kngjax.samplers.envelopes.level_law import LevelLaw
 from kngjax.samplers.quadratic import QuadraticForm, support
 from kngjax.target import Target
 
@@ -48,117 +49,106 @@ def tilted_log_mass(norm: AbstractNorm | None, rate: Scalar, tilt: Vector) -> Fl
 
 
 def tilted_noise(
-    norm: AbstractNorm | None, rate: Scalar, tilt: Vector, key: PRNGKeyArray, number: int
+    norm: AbstractNorm | None, rate: Scalar, tilt: Vector, law: LevelLaw | None, uniforms: Uniforms
 ) -> Proposals:
-    """Draws whose density is above exp(-c‖y‖ - h'y) or in proportion to it, and the log of the one over the other.
+    """Draws of y from exp(-c‖y‖ - h'y) or from a law above it, and the log of the one over the other.
 
     l_inf: a level, then independent exponentials. l1: asymmetric Laplace coordinates. l2: exp(-c|y|) is a mixture of
     N(0, τI) with τ from Gamma((d+1)/2, c²/2), which the tilt turns into N(-τh, τI) with τ from
     Gamma((d+1)/2, (c² - |h|²)/2).
     """
-    dimension = tilt.shape[0]
+    number, dimension = uniforms.shape[0], tilt.shape[0]
     shape, none = (number, dimension), jnp.zeros(number)
+    tilts = jnp.broadcast_to(tilt, shape)
     if norm is None:
-        return jax.random.normal(key, shape) / jnp.sqrt(rate) - jnp.broadcast_to(tilt / rate, shape), none
+        return normals(uniforms[:, :dimension]) / jnp.sqrt(rate) - tilts / rate, none
     if isinstance(norm, L1):
-        uniforms = jax.random.uniform(key, (2, *shape))
-        # The densities of the two sides have rates c + h_j and c - h_j.
-        positive = uniforms[0] * 2.0 * rate < jnp.broadcast_to(rate - tilt, shape)
-        sizes = -jnp.log1p(-uniforms[1])
-        sides = jnp.broadcast_to(rate + tilt, shape), jnp.broadcast_to(rate - tilt, shape)
-        return jnp.where(positive, sizes / sides[0], -sizes / sides[1]), none
+        # The densities fall at the rates c + h_j above 0 and c - h_j below.
+        above = uniforms[:, :dimension] * 2.0 * rate < rate - tilts
+        sizes = -jnp.log1p(-uniforms[:, dimension : 2 * dimension])
+        return jnp.where(above, sizes / (rate + tilts), -sizes / (rate - tilts)), none
     if isinstance(norm, L2):
-        normals = jax.random.normal(key, (number, 2 * dimension + 1))
-        variances = jnp.sum(normals[:, dimension:] ** 2, axis=1, keepdims=True) / (rate**2 - tilt @ tilt)
-        return jnp.sqrt(variances) * normals[:, :dimension] - variances * jnp.broadcast_to(tilt, shape), none
-    assert isinstance(norm, LInf)
-    uniforms = jax.random.uniform(key, (number, dimension + 2))
-    law = level_law.level_law(rate, tilt)
+        directions = normals(uniforms[:, : 2 * dimension + 1])
+        variances = jnp.sum(directions[:, dimension:] ** 2, axis=1, keepdims=True) / (rate**2 - tilt @ tilt)
+        return jnp.sqrt(variances) * directions[:, :dimension] - variances * tilts, none
+    assert law is not None
     levels, log_ratios = level_law.draw_levels(law, rate, tilt, uniforms[:, :2])
-    levels, sizes = jnp.broadcast_to(levels[:, None], shape), jnp.broadcast_to(jnp.abs(tilt), shape)
-    steps = segments.distance(uniforms[:, 2:], sizes, 2.0 * levels) - levels
-    return jnp.where(jnp.broadcast_to(tilt, shape) < 0, -steps, steps), log_ratios
+    levels = jnp.broadcast_to(levels[:, None], shape)
+    steps = segments.distance(uniforms[:, 2 : dimension + 2], jnp.abs(tilts), 2.0 * levels) - levels
+    return jnp.where(tilts < 0, -steps, steps), log_ratios
 
 
 class TiltedInverse(AbstractEnvelope):
     """exp(σ(s) - s'θ̂)·exp(-c‖y‖ - h'y), or the same with ½|y|² for ‖y‖.
 
     **Arguments:** `log_mass`: M = σ(s) - s'θ̂ + log ∫exp(-c‖y‖ - h'y) dy - log |det T|. `direction`: s. `tilt`: h.
+    `law`: of the level, for l_inf.
     """
 
     log_mass: Float[Array, ""]
     direction: Float[Array, " dimension"]
     tilt: Float[Array, " dimension"]
+    law: LevelLaw | None
 
     @classmethod
     def of(cls, target: Target, form: QuadraticForm, direction: Vector | None = None) -> "TiltedInverse":
-        """The envelope for this s, None for 0. A mass that is not known beforehand is infinite: no norm's tilt."""
+        """The envelope for this s, None for 0: the only one for norms whose tilted noise is not known."""
         dimension, norm = target.dimension, _noise_norm(target, form)
-        direction = jnp.zeros(dimension) if direction is None else direction
-        tilt = direction @ form.inverse
-        offset = -form.log_determinant
-        if not can_tilt(norm):
-            tilt, direction = jnp.zeros(dimension), jnp.zeros(dimension)
-            noise = k_norm_log_mass(form.norm, target.rate, dimension)
-        elif isinstance(norm, LInf):
+        if direction is None or not can_tilt(norm):
+            direction = jnp.zeros(dimension)
+        tilt, law = direction @ form.inverse, None
+        if isinstance(norm, LInf):
             law = level_law.level_law(target.rate, tilt)
             noise = jax.scipy.special.logsumexp(law.log_masses)
-        else:
+        elif can_tilt(norm):
             noise = tilted_log_mass(norm, target.rate, tilt)
-        offset += jnp.where(jnp.any(direction != 0), support(target, direction) - direction @ form.centre, 0.0)
-        known = form.sound & jnp.isfinite(noise + offset)
-        return cls(jnp.where(known, noise + offset, jnp.inf), direction, tilt)
+        else:
+            noise = k_norm_log_mass(form.norm, target.rate, dimension)
+        log_mass = noise - form.log_determinant + support(target, direction) - direction @ form.centre
+        return cls(jnp.where(form.sound & jnp.isfinite(log_mass), log_mass, jnp.inf), direction, tilt, law)
 
     @classmethod
     def fit(cls, target: Target, form: QuadraticForm, wanted: Bool[Array, ""]) -> "TiltedInverse":
         """The envelope with about the least mass if it is wanted, else that of s = 0.
 
-        s is λ(p - P(p)) with P the projection onto Θ: a normal of Θ at P(p), so that the corners of σ, where the
-        least mass often is, are easy to reach. The search starts at p = θ̂; for θ̂ in Θ no tilt is better than none.
+        The search starts at a multiple of θ̂ - P(θ̂), with P the projection onto Θ. For θ̂ in Θ s = 0 is the best.
         """
         norm = _noise_norm(target, form)
-        if not (can_tilt(norm) and target.domain.is_uniform):
+        if not can_tilt(norm):
             return cls.of(target, form)
-        outside = ~target.domain.contains(form.centre)
+        wanted = wanted & ~target.domain.contains(form.centre)
         normal = form.centre - target.domain.project(form.centre)
-        width = jnp.linalg.norm(normal)
-        # Normal noise has the covariance (cT'T)^{-1}: with no more curvature than that the best λ would be this.
-        first = target.rate * width**2 / jnp.sum(jnp.square(normal @ form.inverse))
+        normal = jnp.where(wanted, normal, 1.0)
+        # With normal noise of the covariance (cT'T)^{-1} the best multiple of the normal is this.
+        first = target.rate * (normal @ normal) / jnp.sum(jnp.square(normal @ form.inverse)) * normal
         if norm is not None:
-            largest = LARGEST_TILT * target.rate / norm.dual(normal @ form.inverse)
-            first = 0.25 * largest
+            first = 0.25 * target.rate / norm.dual(normal @ form.inverse) * normal
+        scale = jnp.max(jnp.abs(first))
 
         def direction(parameters):
-            log_scale, shift = parameters
-            point = form.centre + shift * width
-            direction = jnp.exp(log_scale) * first * (point - target.domain.project(point))
+            found = first + scale * parameters
             if norm is None:
-                return direction
-            size = norm.dual(direction @ form.inverse) / (LARGEST_TILT * target.rate)
-            return direction / jnp.maximum(size, 1.0)
+                return found
+            size = norm.dual(found @ form.inverse) / (LARGEST_TILT * target.rate)
+            return found / jnp.maximum(size, 1.0)
 
         def log_mass(parameters):
             s = direction(parameters)
             return support(target, s) - s @ form.centre + tilted_log_mass(norm, target.rate, s @ form.inverse)
 
-        start = (jnp.zeros(()), jnp.zeros(target.dimension))
-        parameters = fitted(log_mass, start, wanted & outside, NUM_STEPS, 0.1)
-        plain, leaning = cls.of(target, form), cls.of(target, form, direction(parameters))
-        better = wanted & outside & (leaning.log_mass < plain.log_mass)
-        return jax.tree.map(lambda one, other: jnp.where(better, one, other), leaning, plain)
+        parameters = fitted(log_mass, jnp.zeros(target.dimension), wanted, NUM_STEPS, 0.1)
+        return cls.of(target, form, jnp.where(wanted, direction(parameters), 0.0))
 
-    def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, number: int) -> Proposals:
+    def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, uniforms: Uniforms) -> Proposals:
         norm = _noise_norm(target, form)
         if can_tilt(norm):
-            noise, log_acceptance = tilted_noise(norm, target.rate, self.tilt, key, number)
+            noise, log_acceptance = tilted_noise(norm, target.rate, self.tilt, self.law, uniforms)
         else:
-            noise = k_norm_noise(form.norm, key, target.rate, (number,), target.dimension)
-            log_acceptance = jnp.zeros(number)
+            noise = k_norm_noise(form.norm, key, target.rate, uniforms.shape[:1], target.dimension)
+            log_acceptance = jnp.zeros(uniforms.shape[0])
         theta = form.points(noise)
         inside = jax.vmap(target.domain.contains)(theta)
-        leaning = jnp.any(self.direction != 0)
-        slack = jnp.where(leaning, support(target, self.direction), 0.0) - theta @ self.direction
-        log_acceptance -= jnp.maximum(slack, 0.0)
+        log_acceptance -= jnp.maximum(support(target, self.direction) - theta @ self.direction, 0.0)
         if target.norm is not None:
             log_acceptance -= excess(target, form, theta)
         return theta, jnp.where(inside, log_acceptance, -jnp.inf)
