@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from kngjax.samplers import GradientSpace as GradientSpace
     from kngjax.samplers import IndependenceMH as IndependenceMH
     from kngjax.samplers import LineGibbs as LineGibbs
+    from kngjax.samplers import SliceGibbs as SliceGibbs
     from kngjax.samplers.run import draw as draw
     from kngjax.sensitivity import Sensitivity as Sensitivity
     from kngjax.sensitivity import sensitivity_set as sensitivity_set
@@ -108,6 +109,7 @@ _ROOMS = {
         "Exact",
         "GradientSpace",
         "IndependenceMH",
+        "SliceGibbs",
         "LineGibbs",
         "EnsembleWalk",
         "CoordinateWalk",
