@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from kngjax.accounting.guarantees import Guarantee as Guarantee
     from kngjax.certificate import Certificate as Certificate
     from kngjax.data import Bounds as Bounds
+    from kngjax.diagnostics import CouplingBound as CouplingBound
     from kngjax.diagnostics import Draws as Draws
+    from kngjax.diagnostics import coupling_bound as coupling_bound
     from kngjax.domains import BaseMeasure as BaseMeasure
     from kngjax.domains import Box as Box
     from kngjax.domains import L1Ball as L1Ball
@@ -120,7 +122,7 @@ _ROOMS = {
     "kngjax.releases": ("release", "sample", "Release"),
     "kngjax.samplers.run": ("draw",),
     "kngjax.certificate": ("Certificate",),
-    "kngjax.diagnostics": ("Draws",),
+    "kngjax.diagnostics": ("Draws", "coupling_bound", "CouplingBound"),
     "kngjax.per_instance": ("per_instance_privacy", "PerInstanceReport", "PerInstanceSummary"),
     "kngjax.randomness": ("research_key", "secure_key"),
 }

@@ -56,7 +56,8 @@ class Exact(AbstractIndependentSampler):
         self, target: Target, key: PRNGKeyArray, num_draws: int
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         if isinstance(target.data, QuadraticSummary):
-            return _quadratic_draws(target, key, num_draws, self.max_proposals)
+            search = quadratic_search(target, key, num_draws, self.max_proposals)
+            return search.kept, search.count >= num_draws
         theta = target.domain.interior_point(1)
         segments = line_segments(target, theta, jnp.ones(1))
         uniforms = jax.random.uniform(key, (num_draws, 2))
@@ -64,9 +65,8 @@ class Exact(AbstractIndependentSampler):
         return (theta + steps)[:, None], jnp.asarray(True)
 
 
-def _quadratic_draws(
-    target: Target, key: PRNGKeyArray, num_draws: int, max_proposals: int
-) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+def quadratic_search(target: Target, key: PRNGKeyArray, num_draws: int, max_proposals: int) -> rejection.Search:
+    """Independent draws for a quadratic loss, with the counts of the search for them; owner-only."""
     form, base = quadratic_form(target), BaseMeasureEnvelope.of(target)
     batch = min(max(256, 2 * num_draws), 65536)
 
@@ -88,5 +88,4 @@ def _quadratic_draws(
         return rejection.search_from(target, form, envelopes, search, unfinished, batch)
 
     # What the first round found stays: an accepted proposal has the law f whatever round it is of.
-    search = jax.lax.fori_loop(0, 2, advance, rejection.start(key, num_draws, target.dimension))
-    return search.kept, search.count >= num_draws
+    return jax.lax.fori_loop(0, 2, advance, rejection.start(key, num_draws, target.dimension))

@@ -76,6 +76,11 @@ class SliceGibbs(AbstractChainSampler):
         "which they go are computed from the private data by a public rule",
     )
 
+    @staticmethod
+    def serves(norm: AbstractNorm | None) -> bool:
+        """Whether slices of this norm's score have known intervals along lines; None is the loss itself."""
+        return norm is None or isinstance(norm, LInf | WeightedLInf | L1 | L2 | Ellipsoid)
+
     def check(self, target: Target) -> None:
         if not (isinstance(target.data, QuadraticSummary) and target.domain.is_uniform):
             raise ValueError(
@@ -87,7 +92,7 @@ class SliceGibbs(AbstractChainSampler):
                 "SliceGibbs knows the slices of a norm that is the same for every theta: with pointwise_sensitivity "
                 "use Exact, or EnsembleWalk"
             )
-        if not (target.norm is None or isinstance(target.norm, LInf | WeightedLInf | L1 | L2 | Ellipsoid)):
+        if not self.serves(target.norm):
             raise ValueError(
                 f"SliceGibbs knows the slices of LInf, WeightedLInf, L1, L2 and Ellipsoid, not of "
                 f"{type(target.norm).__name__}: use Exact, or EnsembleWalk"
