@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from benchmarks import per_instance
+import kngjax as kng
+from benchmarks import per_instance, squared_loss
 from kngjax.per_instance import ridge
 
 
@@ -14,3 +15,14 @@ def test_three_ways_to_the_same_epsilons():
     np.testing.assert_allclose(found, per_instance.by_scipy(x, y, design.theta, design.factor), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(found, per_instance.by_loop(x, y, design.theta, design.factor), rtol=1e-6, atol=1e-9)
     assert np.min(found) > 0.0
+
+
+def test_a_table_of_the_squared_loss_is_of_exact_draws():
+    mechanism = squared_loss.mechanisms()["exponential"]
+    acceptance, rate, seconds, found = squared_loss.exact_row(mechanism, 300, 3, 4)
+    assert 0.05 < acceptance <= 1.0
+    assert min(rate, seconds) > 0.0
+    assert found
+    small, large = squared_loss.data_set(200, 3, 0), squared_loss.data_set(400_000, 3, 0)
+    assert isinstance(kng.SquaredLoss().value(np.zeros(3), small).item(), float)
+    np.testing.assert_allclose(large.gram / 400_000, np.diag([1.0, 1 / 3, 1 / 3]), atol=0.02)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import log_ndtr, ndtri
+from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax._arrays import Scalar, Vector
@@ -121,8 +121,7 @@ def _log_mass(near: Array, length: Array) -> Array:
     """log ∫ exp(-½x²) dx over [near, near + length], or of the tangent exponential above it where near is far."""
     occupied = length > 0
     normal_near, some = jnp.minimum(near, FAR), jnp.where(occupied, length, 1.0)
-    upper, lower = log_ndtr(-normal_near), log_ndtr(-normal_near - some)
-    normal = 0.5 * jnp.log(2.0 * jnp.pi) + upper + jnp.log(-jnp.expm1(jnp.minimum(lower - upper, -1e-300)))
+    normal = 0.5 * jnp.log(2.0 * jnp.pi) + jnp.log(ndtr(-normal_near) - ndtr(-normal_near - some))
     tail = -0.5 * jnp.maximum(near, FAR) ** 2 + segments.log_mass(jnp.maximum(near, FAR), some)
     return jnp.where(occupied, jnp.where(near > FAR, tail, normal), -jnp.inf)
 
@@ -130,9 +129,9 @@ def _log_mass(near: Array, length: Array) -> Array:
 def _draw(uniform: Array, near: Array, length: Array) -> tuple[Array, Array]:
     """A draw from what `_log_mass` is the mass of, and the log of exp(-½x²) over it."""
     normal_near = jnp.minimum(near, FAR)
-    upper, lower = log_ndtr(-normal_near), log_ndtr(-normal_near - length)
     # x with Φ(-x) between Φ(-near) and Φ(-far).
-    tails = jnp.exp(upper) + uniform * (jnp.exp(lower) - jnp.exp(upper))
+    upper, lower = ndtr(-normal_near), ndtr(-normal_near - length)
+    tails = upper + uniform * (lower - upper)
     normal = jnp.clip(-ndtri(tails), normal_near, normal_near + length)
     step = segments.distance(uniform, jnp.maximum(near, FAR), length)
     return jnp.where(near > FAR, near + step, normal), jnp.where(near > FAR, -0.5 * step**2, 0.0)
