@@ -34,7 +34,9 @@ def data_set(num_records, dimension, seed, correlation=0.0):
     y = x @ truth + random.standard_normal(rows)
     y /= np.max(np.abs(y))
     weight = num_records / rows
-    return QuadraticSummary(np.asarray(float(num_records)), weight * x.T @ x, weight * x.T @ y, np.asarray(weight * y @ y))
+    return QuadraticSummary(
+        np.asarray(float(num_records)), weight * x.T @ x, weight * x.T @ y, np.asarray(weight * y @ y)
+    )
 
 
 def mechanisms():

@@ -114,7 +114,9 @@ class CouplingBound:
     total_variation: Float[np.ndarray, " sweeps"]
 
     def __repr__(self) -> str:
-        return f"<CouplingBound after 0 to {self.total_variation.size - 1} sweeps; OWNER ONLY, estimated on private data>"
+        return (
+            f"<CouplingBound after 0 to {self.total_variation.size - 1} sweeps; OWNER ONLY, estimated on private data>"
+        )
 
     def sweeps_to(self, distance: float = 1e-3) -> int:
         """The fewest sweeps after which the bound is at most `distance`; raises RuntimeError if it never is."""

@@ -71,12 +71,12 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
     """The sampler that serves this mechanism best, and why: a function of public facts alone."""
     loss, uniform = mechanism.loss, mechanism.domain.is_uniform
     pointwise = isinstance(mechanism, KNG) and mechanism.pointwise_sensitivity
-    if loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION:
-        if SliceGibbs.serves(mechanism.score_norm(dimension)):
-            return SliceGibbs(), (
-                "Chosen because every move is an exact conditional draw, with nothing to tune; for "
-                f"{dimension} coefficients Exact() may need too many proposals."
-            )
+    many = loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION
+    if many and SliceGibbs.serves(mechanism.score_norm(dimension)):
+        return SliceGibbs(), (
+            "Chosen because every move is an exact conditional draw, with nothing to tune; for "
+            f"{dimension} coefficients Exact() may need too many proposals."
+        )
     if loss.is_quadratic and (uniform or not pointwise):
         return Exact(), "Chosen because the squared loss can be drawn exactly by rejection."
     if loss.score_is_piecewise_constant and uniform and dimension == 1:

@@ -13,7 +13,7 @@ from kngjax.target import Target
 
 
 class Search(NamedTuple):
-    """**Arguments:** `kept`: accepted proposals, NaN until found; `count`: how many; `tried`; `key`: of what follows."""
+    """**Arguments:** `key`: of what follows; `kept`: accepted proposals, NaN until found; `count`: how many; `tried`."""
 
     key: PRNGKeyArray
     kept: Float[Array, "draws dimension"]

@@ -212,7 +212,9 @@ def test_tangents_lie_above_the_density_of_the_level():
 @pytest.mark.parametrize(("rate", "length"), [(0.0, 2.0), (1e-14, 1.0), (3.0, 0.5), (2.0, np.inf), (40.0, 7.0)])
 def test_segments_are_truncated_exponentials(rate, length):
     mass = length if rate == 0 else float(-np.expm1(-rate * length) / rate)
-    np.testing.assert_allclose(segments.log_mass(jnp.asarray(rate), jnp.asarray(length)), np.log(mass), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        segments.log_mass(jnp.asarray(rate), jnp.asarray(length)), np.log(mass), rtol=1e-12, atol=1e-12
+    )
     uniforms = jax.random.uniform(kng.research_key(7), (4000,))
     draws = segments.distance(uniforms, jnp.full(4000, rate), jnp.full(4000, length))
     law = stats.uniform(0.0, length) if rate < 1e-12 else stats.truncexpon(rate * length, scale=1.0 / rate)
@@ -222,7 +224,9 @@ def test_segments_are_truncated_exponentials(rate, length):
     assert np.isneginf(segments.log_mass(jnp.asarray(rate), jnp.asarray(0.0)))
 
 
-@pytest.mark.parametrize(("near", "length"), [(-3.0, 7.0), (-0.1, 0.3), (2.0, 1.0), (5.9, 50.0), (9.0, 0.05), (45.0, 3.0)])
+@pytest.mark.parametrize(
+    ("near", "length"), [(-3.0, 7.0), (-0.1, 0.3), (2.0, 1.0), (5.9, 50.0), (9.0, 0.05), (45.0, 3.0)]
+)
 def test_normal_pieces_are_truncated_normals(near, length):
     uniforms = jax.random.uniform(kng.research_key(8), (2, 60_000))
     ends, lengths = jnp.full(60_000, near), jnp.full(60_000, length)

@@ -26,9 +26,7 @@ def slice_draws(mechanism, data, sweeps, seed=2):
     """Ends of as many independent chains."""
     sampler = kng.SliceGibbs(num_warmup=sweeps - 1)
     key = kng.research_key(seed)
-    draws = kng.sample(
-        mechanism, data, key=key, sampler=sampler, num_draws=1, num_chains=NUM_CHAINS, progress=False
-    )
+    draws = kng.sample(mechanism, data, key=key, sampler=sampler, num_draws=1, num_chains=NUM_CHAINS, progress=False)
     return draws.theta[:, 0]
 
 

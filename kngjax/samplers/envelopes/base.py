@@ -18,7 +18,6 @@ Uniforms = Float[Array, "proposals uniforms"]
 Proposals = tuple[Float[Array, "proposals dimension"], Float[Array, " proposals"]]
 
 
-
 def num_uniforms(dimension: int) -> int:
     """How many uniform variables a proposal may use."""
     return 2 * dimension + 2
@@ -64,9 +63,7 @@ class BaseMeasureEnvelope(AbstractEnvelope):
         return theta, jnp.minimum(-target.rate * (scores - form.smallest_score), 0.0)
 
 
-def excess(
-    target: Target, form: QuadraticForm, theta: Float[Array, "points dimension"]
-) -> Float[Array, " points"]:
+def excess(target: Target, form: QuadraticForm, theta: Float[Array, "points dimension"]) -> Float[Array, " points"]:
     """c·(score - ‖y‖) of each point, for KNG: above 0 where Δ depends on θ."""
     if target.pointwise is None:
         return jnp.zeros(theta.shape[0])
