@@ -89,9 +89,9 @@ def coupled_sweep(
             coordinate = number - kind * dimension
             at = [getattr(state, field)[coordinate] for state in states]
             ends = [move_interval(target, state, radius, number) for state, radius in zip(states, radii, strict=True)]
-            intervals = [(place + lower, place + upper) for place, (lower, upper) in zip(at, ends, strict=True)]
-            drawn = coupled_uniforms(*intervals, noise.uniforms[number], noise.common)
-            new = [moved(state, number, x - place) for state, x, place in zip(states, drawn, at, strict=True)]
+            one, other = [(old + lower, old + upper) for old, (lower, upper) in zip(at, ends, strict=True)]
+            drawn = coupled_uniforms(one, other, noise.uniforms[number], noise.common)
+            new = [moved(state, number, x - old) for state, x, old in zip(states, drawn, at, strict=True)]
             # To the bit.
             return tuple(
                 state._replace(**{field: getattr(state, field).at[coordinate].set(x)})

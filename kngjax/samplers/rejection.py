@@ -13,7 +13,7 @@ from kngjax.target import Target
 
 
 class Search(NamedTuple):
-    """**Arguments:** `key`: of what follows; `kept`: accepted proposals, NaN until found; `count`: how many; `tried`."""
+    """**Arguments:** `key`: of what follows; `kept`: accepted proposals, NaN until found; `count`; `tried`."""
 
     key: PRNGKeyArray
     kept: Float[Array, "draws dimension"]
