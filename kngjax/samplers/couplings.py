@@ -20,6 +20,7 @@ from kngjax.samplers.slice_gibbs import (
     SliceGibbsState,
     move_interval,
     moved,
+    num_radial_moves,
     place,
     radial_move,
     slice_geometry,
@@ -48,6 +49,7 @@ def meeting_times(
     """
     geometry = slice_geometry(target, quadratic_form(target))
     sampler, dimension = SliceGibbs(), target.dimension
+    num_radial = num_radial_moves(dimension)
 
     def pair(key):
         first_key, second_key, lag_key, sweep_key = jax.random.split(key, 4)
@@ -61,8 +63,8 @@ def meeting_times(
             keys = jax.random.split(jax.random.fold_in(sweep_key, number), 3)
             noise = _Noise(
                 jax.random.uniform(keys[0]) < COMMON_SHARE,
-                jax.random.exponential(keys[1], (3, 2)),
-                jax.random.uniform(keys[2], (2 * dimension + 1, 3)),
+                jax.random.exponential(keys[1], (2 + num_radial, 2)),
+                jax.random.uniform(keys[2], (2 * dimension + num_radial, 3)),
             )
             first, second = coupled_sweep(target, geometry, first, second, noise)
             met = jnp.all(first == second)
@@ -102,10 +104,13 @@ def coupled_sweep(
         met = jnp.all(getattr(states[0], field) == getattr(states[1], field))
         second = jnp.where(met, states[0].theta, states[1].theta)
         states = place(geometry, states[0].theta), place(geometry, second)
-    radii = _coupled_radii(target, states, noise.levels[2], jnp.asarray(True))
-    states = tuple(
-        radial_move(target, state, radius, noise.uniforms[-1, 0]) for state, radius in zip(states, radii, strict=True)
-    )
+
+    def shrink(number, states):
+        radii = _coupled_radii(target, states, noise.levels[2 + number], jnp.asarray(True))
+        uniform = noise.uniforms[2 * dimension + number, 0]
+        return tuple(radial_move(target, state, radius, uniform) for state, radius in zip(states, radii, strict=True))
+
+    states = jax.lax.fori_loop(0, num_radial_moves(dimension), shrink, states)
     return states[0].theta, states[1].theta
 
 

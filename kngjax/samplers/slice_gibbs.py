@@ -43,9 +43,9 @@ class SliceGibbsState(NamedTuple):
 
 
 class SliceGibbsNoise(NamedTuple):
-    """**Arguments:** `levels`: three exponentials a sweep; `uniforms`: one for each of 2d + 1 moves."""
+    """**Arguments:** `levels`: an exponential for each slice; `uniforms`: one for each move."""
 
-    levels: Float[Array, "*sweeps 3"]
+    levels: Float[Array, "*sweeps slices"]
     uniforms: Float[Array, "*sweeps moves"]
 
 
@@ -57,8 +57,8 @@ class SliceGibbs(AbstractChainSampler):
 
     1. a level u, then every θ_j in turn, uniform on its interval;
     2. a fresh u, then every y_j: a move along a column of T^{-1} changes no other;
-    3. a fresh u, then a radial move about a point m near the constrained minimiser: θ → m + ρ(θ - m) with ρ^d uniform.
-       It is exact about every m.
+    3. d/2 times a fresh u, then a radial move about a point m near the constrained minimiser: θ → m + ρ(θ - m) with
+       ρ^d uniform. It is exact about every m. One u moves the score by about 1/c, and the score spreads over √d/c.
 
     Each kind fails somewhere without the others: moves of θ_j crawl where features are correlated, moves of y_j where Θ
     binds. Measured with all three: 2 to 4 sweeps an independent draw for d from 12 to 50 and correlations to 0.99.
@@ -100,8 +100,10 @@ class SliceGibbs(AbstractChainSampler):
 
     def noise(self, key: PRNGKeyArray, target: Target, state: SliceGibbsState, num_sweeps: int) -> SliceGibbsNoise:
         level_key, uniform_key = jax.random.split(key)
-        levels = jax.random.exponential(level_key, (num_sweeps, 3))
-        return SliceGibbsNoise(levels, jax.random.uniform(uniform_key, (num_sweeps, 2 * target.dimension + 1)))
+        num_radial = num_radial_moves(target.dimension)
+        levels = jax.random.exponential(level_key, (num_sweeps, 2 + num_radial))
+        uniforms = jax.random.uniform(uniform_key, (num_sweeps, 2 * target.dimension + num_radial))
+        return SliceGibbsNoise(levels, uniforms)
 
     def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> SliceGibbsState:
         theta = limit_law_draws(target, centre, key, 1)[0]
@@ -117,14 +119,25 @@ class SliceGibbs(AbstractChainSampler):
                 return moved(state, number, lower + noise.uniforms[number] * (upper - lower))
 
             state = jax.lax.fori_loop(kind * dimension, (kind + 1) * dimension, move, state)
-        state = radial_move(target, state, slice_radius(target, state, noise.levels[2]), noise.uniforms[-1])
+
+        def shrink(number, state):
+            radius = slice_radius(target, state, noise.levels[2 + number])
+            return radial_move(target, state, radius, noise.uniforms[2 * dimension + number])
+
+        num_radial = num_radial_moves(dimension)
+        state = jax.lax.fori_loop(0, num_radial, shrink, state)
         state = place(state.geometry, state.theta)
         log_density = -target.rate * _score(target, state.image)
-        return state, Info(log_density, jnp.ones(()), jnp.asarray(2 * dimension + 1), jnp.asarray(False))
+        return state, Info(log_density, jnp.ones(()), jnp.asarray(2 * dimension + num_radial), jnp.asarray(False))
 
     def position(self, target: Target, state: SliceGibbsState) -> Float[Array, " dimension"]:
         # Rounding may leave the domain by a last bit.
         return target.domain.project(state.theta)
+
+
+def num_radial_moves(dimension: int) -> int:
+    """How many radial moves a sweep makes: each costs what one of its 2d other moves costs."""
+    return 1 + dimension // 2
 
 
 def slice_geometry(target: Target, form: QuadraticForm) -> SliceGeometry:

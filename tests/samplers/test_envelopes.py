@@ -1,5 +1,7 @@
 """Envelopes of quadratic losses: nowhere below the density, with the masses that they say, whichever is drawn from."""
 
+import itertools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -13,6 +15,7 @@ from kngjax.samplers.envelopes import (
     ExponentialProduct,
     NormalProduct,
     TiltedInverse,
+    exponential_product,
     level_law,
     normal_product,
     num_uniforms,
@@ -121,6 +124,23 @@ def test_the_integral_is_that_of_quadrature(kind, norm):
     integral = np.exp(-float(target.rate) * scores).sum() * (edges[1] - edges[0]) ** 2
     for (_, log_acceptance), log_mass in proposals(target, kng.research_key(4)).values():
         assert_mean_within(np.exp(log_acceptance) * np.exp(log_mass), integral)
+
+
+@pytest.mark.parametrize("norm", ["default", "l1", "l2"])
+def test_the_product_is_above_the_density_in_every_direction(norm):
+    """-c‖y‖ ≤ the log-factors without their pull, which both are homogeneous: along rays, and at the ball's corners."""
+    mechanism, data = regression("kng", norm, "l1_ball", d=4, shift=0.45)
+    target = mechanism.target(data)
+    form, envelopes = menu(target)
+    shape = envelopes["product"].shape._replace(pull=jnp.zeros(()))
+    corners = np.array(list(itertools.product((-1.0, 1.0), repeat=4)))
+    rays = np.concatenate([corners, np.eye(4), -np.eye(4), np.random.default_rng(0).standard_normal((2000, 4))])
+    theta = form.points(jnp.asarray(rays))
+    factors = np.sum(exponential_product.log_factors(form, shape, theta), axis=1)
+    scores = float(target.rate) * np.asarray(jax.vmap(form.norm)(jnp.asarray(rays)))
+    assert np.all(factors >= -scores)
+    # And not by much: the budget is spent.
+    assert np.max(-factors / scores) > 0.7
 
 
 def test_fits_gain_and_are_not_made_unless_wanted():

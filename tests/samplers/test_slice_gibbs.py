@@ -67,7 +67,7 @@ def test_one_sweep_leaves_the_density_invariant_whatever_the_middle(middle):
             state = slice_gibbs.place(geometry, theta)
             noise = kng.SliceGibbs().noise(key, target, state, 1)
             # The radial move alone, many times: it is what the middle bears upon.
-            for number in range(3):
+            for number in range(noise.levels.shape[1]):
                 radius = slice_gibbs.slice_radius(target, state, noise.levels[0, number])
                 state = slice_gibbs.radial_move(target, state, radius, noise.uniforms[0, number])
             return state.theta
@@ -146,6 +146,7 @@ def test_uniform_laws_are_coupled_maximally():
 def test_each_chain_of_a_pair_moves_as_one_alone_and_pairs_meet(kind):
     mechanism, data = regression(kind, "default", "l1_ball", shift=0.45)
     first, second = exact_draws(mechanism, data, 7), exact_draws(mechanism, data, 8)
+    num_radial = slice_gibbs.num_radial_moves(3)
 
     @jax.jit
     def sweep(mechanism, data, first, second, keys):
@@ -157,8 +158,8 @@ def test_each_chain_of_a_pair_moves_as_one_alone_and_pairs_meet(kind):
                 keys = jax.random.split(jax.random.fold_in(key, number), 3)
                 noise = couplings._Noise(
                     jax.random.uniform(keys[0]) < 0.7,
-                    jax.random.exponential(keys[1], (3, 2)),
-                    jax.random.uniform(keys[2], (7, 3)),
+                    jax.random.exponential(keys[1], (2 + num_radial, 2)),
+                    jax.random.uniform(keys[2], (6 + num_radial, 3)),
                 )
                 return couplings.coupled_sweep(target, geometry, *pair, noise)
 
