@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from kngjax.accounting.guarantees import Guarantee as Guarantee
     from kngjax.certificate import Certificate as Certificate
     from kngjax.data import Bounds as Bounds
+    from kngjax.diagnostics import CouplingBound as CouplingBound
     from kngjax.diagnostics import Draws as Draws
+    from kngjax.diagnostics import coupling_bound as coupling_bound
     from kngjax.domains import BaseMeasure as BaseMeasure
     from kngjax.domains import Box as Box
     from kngjax.domains import L1Ball as L1Ball
@@ -65,6 +67,7 @@ if TYPE_CHECKING:
     from kngjax.samplers import GradientSpace as GradientSpace
     from kngjax.samplers import IndependenceMH as IndependenceMH
     from kngjax.samplers import LineGibbs as LineGibbs
+    from kngjax.samplers import SliceGibbs as SliceGibbs
     from kngjax.samplers.run import draw as draw
     from kngjax.sensitivity import Sensitivity as Sensitivity
     from kngjax.sensitivity import sensitivity_set as sensitivity_set
@@ -114,6 +117,7 @@ _ROOMS = {
         "Exact",
         "GradientSpace",
         "IndependenceMH",
+        "SliceGibbs",
         "LineGibbs",
         "EnsembleWalk",
         "CoordinateWalk",
@@ -125,7 +129,7 @@ _ROOMS = {
     "kngjax.samplers.run": ("draw",),
     "kngjax.simulation": ("simulate", "Simulation"),
     "kngjax.certificate": ("Certificate",),
-    "kngjax.diagnostics": ("Draws",),
+    "kngjax.diagnostics": ("Draws", "coupling_bound", "CouplingBound"),
     "kngjax.per_instance": ("per_instance_privacy", "PerInstanceReport", "PerInstanceSummary"),
     "kngjax.randomness": ("research_key", "secure_key"),
 }

@@ -125,14 +125,24 @@ class L1Ball(_AbstractBall):
         theta, direction = jnp.asarray(theta), jnp.asarray(direction)
         far = (self.radius + jnp.sum(jnp.abs(theta))) / jnp.sum(jnp.abs(direction))
 
-        def closer(_, t):
+        def moves(t):
             point = theta + t * direction
             excess, slope = jnp.sum(jnp.abs(point)) - self.radius, jnp.sum(jnp.sign(point) * direction)
-            moves = (excess > 0) & (slope * t > 0)
-            return jnp.where(moves, t - excess / jnp.where(moves, slope, 1.0), t)
+            outside = (excess > 0) & (slope * t > 0)
+            return outside, jnp.where(outside, t - excess / jnp.where(outside, slope, 1.0), t)
 
-        ends = [jax.lax.fori_loop(0, theta.shape[0] + 2, closer, side * far) for side in (-1.0, 1.0)]
-        return jnp.minimum(ends[0], 0.0), jnp.maximum(ends[1], 0.0)
+        def closer(search):
+            number, _, t = search
+            outside, t = moves(t)
+            return number + 1, outside, t
+
+        def unfinished(search):
+            return search[1] & (search[0] < theta.shape[0] + 2)
+
+        def end(side):
+            return jax.lax.while_loop(unfinished, closer, (0, jnp.asarray(True), side * far))[2]
+
+        return jnp.minimum(end(-1.0), 0.0), jnp.maximum(end(1.0), 0.0)
 
 
 class L2Ball(_AbstractBall):

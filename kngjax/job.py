@@ -34,7 +34,17 @@ LOSSES = {
 }
 DOMAINS = {"box": kng.Box, "l1_ball": kng.L1Ball, "l2_ball": kng.L2Ball}
 MECHANISMS = {"kng": kng.KNG, "exponential": kng.ExponentialMechanism}
-SAMPLERS = ("Exact", "GradientSpace", "IndependenceMH", "LineGibbs", "EnsembleWalk", "CoordinateWalk", "NUTS", "HMC")
+SAMPLERS = (
+    "Exact",
+    "GradientSpace",
+    "IndependenceMH",
+    "SliceGibbs",
+    "LineGibbs",
+    "EnsembleWalk",
+    "CoordinateWalk",
+    "NUTS",
+    "HMC",
+)
 # At which all releases together are stated besides.
 DELTA = 1e-6
 NOTE = (

@@ -18,9 +18,8 @@ from kngjax.data import Data, QuadraticSummary, Records, SortedValues
 from kngjax.diagnostics import Draws
 from kngjax.losses import GeometricMedianLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
-from kngjax.norms import AbstractNorm
 from kngjax.randomness import require_typed_key, secure_key
-from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs
+from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs, SliceGibbs
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.run import blocks, direct_draws, independent_draws, require_sampler, run_chains
 from kngjax.shards import Shards
@@ -64,10 +63,21 @@ def _read_only(value: np.ndarray) -> np.ndarray:
     return value
 
 
+# Beyond it rejection for the squared loss takes millions of proposals where Θ and noise are of one size and features
+# are correlated.
+LARGEST_EXACT_DIMENSION = 20
+
+
 def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
     """The sampler that serves this mechanism best, and why: a function of public facts alone."""
     loss, uniform = mechanism.loss, mechanism.domain.is_uniform
     pointwise = isinstance(mechanism, KNG) and mechanism.pointwise_sensitivity
+    many = loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION
+    if many and SliceGibbs.serves(mechanism.score_norm(dimension)):
+        return SliceGibbs(), (
+            "Chosen because every move is an exact conditional draw, with nothing to tune; for "
+            f"{dimension} coefficients Exact() may need too many proposals."
+        )
     if loss.is_quadratic and (uniform or not pointwise):
         return Exact(), "Chosen because the squared loss can be drawn exactly by rejection."
     if loss.score_is_piecewise_constant and uniform and dimension == 1:
@@ -97,11 +107,6 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
         "Chosen because it serves every density, in any basis, with nothing to tune; for this loss no exact sampler is "
         "built yet."
     )
-
-
-def _norm(mechanism: AbstractDensityMechanism) -> AbstractNorm | None:
-    """The norm that the mechanism was given; its own choices, of which the type does not matter here, are absolute."""
-    return getattr(mechanism, "norm", None)
 
 
 def release(
@@ -197,7 +202,7 @@ def _centre(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray
 
 SEARCH_GIVEN_UP = (
     "the exact search reached its public limit of proposals: the domain and the data fit each other badly. "
-    "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for EnsembleWalk()"
+    "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for SliceGibbs() or EnsembleWalk()"
 )
 
 

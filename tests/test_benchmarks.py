@@ -1,9 +1,10 @@
 """What is timed agrees with what it is timed against."""
 
 import numpy as np
+import pytest
 
 import kngjax as kng
-from benchmarks import per_instance, quantile_regression, streaming
+from benchmarks import per_instance, quantile_regression, squared_loss, streaming
 from kngjax.per_instance import ridge
 
 
@@ -35,3 +36,20 @@ def test_three_ways_through_a_file(tmp_path):
     assert float(streamed.count) == streaming.by_scan(path) == 70_000
     np.testing.assert_allclose(streamed.gram, whole.gram, rtol=1e-12)
     np.testing.assert_allclose(streamed.moment, whole.moment, rtol=1e-12)
+
+
+def test_scaled_up_statistics_are_those_of_so_many_rows():
+    large = squared_loss.data_set(400_000, 3, 0)
+    assert float(large.count) == 400_000
+    np.testing.assert_allclose(large.gram / 400_000, np.diag([1.0, 1 / 3, 1 / 3]), atol=0.02)
+    correlated = squared_loss.data_set(4000, 4, 0, 0.9).gram
+    assert 0.8 < correlated[1, 2] / np.sqrt(correlated[1, 1] * correlated[2, 2]) < 0.95
+
+
+@pytest.mark.slow
+def test_a_row_of_the_table_is_of_exact_draws():
+    mechanism = squared_loss.mechanisms()["exponential"]
+    acceptance, rate, seconds, found = squared_loss.exact_row(mechanism, 300, 3, 4)
+    assert 0.05 < acceptance <= 1.0
+    assert min(rate, seconds) > 0.0
+    assert found

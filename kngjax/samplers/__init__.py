@@ -12,3 +12,4 @@ from kngjax.samplers.hamiltonian import NUTS as NUTS
 from kngjax.samplers.independence import IndependenceMH as IndependenceMH
 from kngjax.samplers.line_gibbs import LineGibbs as LineGibbs
 from kngjax.samplers.numpyro_kernel import CoordinateWalkKernel as CoordinateWalkKernel
+from kngjax.samplers.slice_gibbs import SliceGibbs as SliceGibbs

@@ -1,7 +1,6 @@
 """Exact independent draws, by the structure of the loss."""
 
-import math
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -11,22 +10,30 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax._arrays import Vector
 from kngjax.data import QuadraticSummary, Records
 from kngjax.losses import AbstractPredictorLoss
-from kngjax.norms import AbstractNorm, k_norm_log_mass, k_norm_noise
-from kngjax.samplers import box_tree
+from kngjax.norms import AbstractNorm
+from kngjax.samplers import box_tree, rejection
 from kngjax.samplers.base import AbstractIndependentSampler
+from kngjax.samplers.envelopes import BaseMeasureEnvelope, ExponentialProduct, NormalProduct, TiltedInverse
 from kngjax.samplers.lines import cumulative_masses, draw_on_line, line_segments
+from kngjax.samplers.quadratic import quadratic_form
 from kngjax.target import Target
+
+# A first round without fits ends after so many proposals, if it does not promise to end within so many.
+FIRST_PROPOSALS = 4096
+PROMISING_PROPOSALS = 100_000
 
 
 class Exact(AbstractIndependentSampler):
     """Independent draws from exactly the mechanism's density, in real arithmetic.
 
-    - Squared loss: rejection from the better of two envelopes. With ∇ℓ = Aθ - b and θ̂ = A^{-1}b, either
-      θ = θ̂ + A^{-1}z with z from the K-norm density (Gaussian for the exponential mechanism), accepted if it lies in
-      Θ; or θ from ν, accepted with probability exp(-c·(score - smallest score)). Both have a known log mass M, and
-      acceptance is Z·e^(-M) with the same unknown Z, so the smaller M is the better envelope. Choosing it from the
-      data does not change the law of the draw. Where Δ depends on θ the first is accepted with probability
-      exp(-c·(score - ‖∇ℓ‖_K)), which is at most 1 because Δ(θ) is at most Δ.
+    - Squared loss: rejection from the best of a menu of envelopes. With ∇ℓ = Aθ - b and θ̂ = A^{-1}b these are noise
+      about θ̂, θ = θ̂ + A^{-1}z with z from the K-norm density (normal for the exponential mechanism), accepted if it
+      lies in Θ; the same noise tilted towards Θ, where θ̂ is outside; the base measure ν; and a product of
+      one-dimensional laws, for the crossover between the two. All have a known log mass M, and acceptance is Z·e^(-M)
+      with the same unknown Z, so the smallest M is the best envelope. Tilt and product are fitted only if the other
+      two find too little. Neither choice nor fit, both made from the data, change the law of the draw. Where Δ depends
+      on θ an envelope of noise is accepted with probability exp(-c·(score - ‖∇ℓ‖_K)) besides, which is at most 1
+      because Δ(θ) is at most Δ. Where ν is not uniform it is the only envelope.
     - One coefficient with the quantile loss: inversion of the piecewise exponential law along the line.
     - Other convex losses of x'θ with few coefficients, the quantile loss among them: rejection from an envelope that
       is constant on boxes, refined about an estimate of θ (`box_tree`). Its estimate, coordinates and size are
@@ -77,7 +84,8 @@ class Exact(AbstractIndependentSampler):
         self, target: Target, key: PRNGKeyArray, num_draws: int, centre: Vector | None = None
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         if isinstance(target.data, QuadraticSummary):
-            return _quadratic_draws(target, target.data, key, num_draws, self.max_proposals)
+            search = quadratic_search(target, key, num_draws, self.max_proposals)
+            return search.kept, search.count >= num_draws
         if self.runs_on_host(target):
             tree = box_tree.build(target, centre, num_draws)
             kept, succeeded = tree.draws(key, num_draws, self.max_proposals)
@@ -89,88 +97,27 @@ class Exact(AbstractIndependentSampler):
         return (theta + steps)[:, None], jnp.asarray(True)
 
 
-class _Quadratic(NamedTuple):
-    centre: Float[Array, " dimension"]
-    factor: Float[Array, "dimension dimension"]
-    smallest_score: Float[Array, ""]
-    inverse_is_better: Bool[Array, ""]
+def quadratic_search(target: Target, key: PRNGKeyArray, num_draws: int, max_proposals: int) -> rejection.Search:
+    """Independent draws for a quadratic loss, with the counts of the search for them; owner-only."""
+    form, base = quadratic_form(target), BaseMeasureEnvelope.of(target)
+    batch = min(max(256, 2 * num_draws), 65536)
 
+    def searching(search):
+        return (search.count < num_draws) & (search.tried < max_proposals)
 
-def _envelopes(target: Target, data: QuadraticSummary) -> _Quadratic:
-    """The unconstrained minimiser, a Cholesky factor of A, a lower bound of the score, and which envelope is better.
+    def advance(number, search):
+        fitting = (number == 1) & searching(search)
 
-    Log masses, relative to exp(-c·(score - smallest score))·ν with ν normalised: the base measure's is 0. The inverse
-    envelope's is sup log ν - log det A + log ∫exp(-c‖z‖)dz for KNG, and sup log ν - ½ log det A + ½d log(2π/c) for
-    the exponential mechanism. It is not used where A is singular to working precision or ν is not uniform.
-    """
-    dimension = target.dimension
-    gram = jnp.asarray(data.gram)
-    factor = jnp.linalg.cholesky(gram)
-    diagonal = jnp.diagonal(factor)
-    sound = jnp.all(jnp.isfinite(factor)) & (jnp.min(diagonal) > 1e-6 * jnp.max(diagonal))
-    factor = jnp.where(sound, factor, jnp.eye(dimension))
-    centre = jnp.where(sound, jax.scipy.linalg.cho_solve((factor, True), jnp.asarray(data.moment)), 0.0)
-    log_determinant = 2.0 * jnp.sum(jnp.log(jnp.diagonal(factor)))
-    if target.norm is None:
-        # Where A is singular θ̂ is not known; then 0 bounds the loss from below.
-        smallest = jnp.where(sound, target.loss.value(centre, data), 0.0)
-        log_mass = 0.5 * dimension * jnp.log(2.0 * math.pi / target.rate) - 0.5 * log_determinant
-    else:
-        smallest = jnp.zeros(())
-        log_mass = k_norm_log_mass(target.norm, target.rate, dimension) - log_determinant
-    log_mass += target.domain.log_density(target.domain.interior_point(dimension))
-    return _Quadratic(centre, factor, smallest, sound & (log_mass < 0.0) & target.domain.is_uniform)
+        def unfinished(search):
+            missing = num_draws - search.count
+            promising = missing * search.tried < PROMISING_PROPOSALS * search.count
+            return searching(search) & ((number == 1) | (search.tried < FIRST_PROPOSALS) | promising)
 
+        envelopes = [base]
+        if target.domain.is_uniform:
+            product = NormalProduct if target.norm is None else ExponentialProduct
+            envelopes += [TiltedInverse.fit(target, form, fitting), product.fit(target, form, fitting)]
+        return rejection.search_from(target, form, envelopes, search, unfinished, batch)
 
-def _quadratic_draws(
-    target: Target, data: QuadraticSummary, key: PRNGKeyArray, num_draws: int, max_proposals: int
-) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    dimension = target.dimension
-    envelopes = _envelopes(target, data)
-    batch = min(max(1024, 2 * num_draws), 65536)
-    gram, moment = jnp.asarray(data.gram), jnp.asarray(data.moment)
-
-    def gradients(theta):
-        return theta @ gram - jnp.broadcast_to(moment, theta.shape)
-
-    def from_inverse(key):
-        if target.norm is None:
-            noise = jax.random.normal(key, (batch, dimension)) / jnp.sqrt(target.rate)
-            # θ̂ + L'^{-1}ξ/√c has covariance (cA)^{-1}.
-            steps = jax.scipy.linalg.solve_triangular(envelopes.factor, noise.T, lower=True, trans="T").T
-        else:
-            noise = k_norm_noise(target.norm, key, target.rate, (batch,), dimension)
-            steps = jax.scipy.linalg.cho_solve((envelopes.factor, True), noise.T).T
-        theta = jnp.broadcast_to(envelopes.centre, steps.shape) + steps
-        inside = jax.vmap(target.domain.contains)(theta)
-        if target.pointwise is None:
-            return theta, jnp.where(inside, 0.0, -jnp.inf)
-        assert target.norm is not None
-        excess = jax.vmap(target.score_of)(gradients(theta), theta) - jax.vmap(target.norm)(gradients(theta))
-        return theta, jnp.where(inside, -target.rate * excess, -jnp.inf)
-
-    def from_base(key):
-        theta = target.domain.draw(key, (batch,), dimension)
-        if target.norm is None:
-            scores = jax.vmap(lambda point: target.loss.value(point, data))(theta)
-        else:
-            scores = jax.vmap(target.score_of)(gradients(theta), theta)
-        return theta, -target.rate * (scores - envelopes.smallest_score)
-
-    def propose(search):
-        key, kept, count, tried = search
-        key, proposal_key, accept_key = jax.random.split(key, 3)
-        theta, log_acceptance = jax.lax.cond(envelopes.inverse_is_better, from_inverse, from_base, proposal_key)
-        accepted = -jax.random.exponential(accept_key, (batch,)) < log_acceptance
-        # Accepted proposals fill the free places in order; what does not fit is dropped.
-        places = jnp.where(accepted, count + jnp.cumsum(accepted) - 1, num_draws)
-        kept = kept.at[places].set(theta, mode="drop")
-        return key, kept, count + jnp.sum(accepted), tried + batch
-
-    def unfinished(search):
-        _, _, count, tried = search
-        return (count < num_draws) & (tried < max_proposals)
-
-    start = (key, jnp.full((num_draws, dimension), jnp.nan), jnp.zeros((), int), jnp.zeros((), int))
-    _, kept, count, _ = jax.lax.while_loop(unfinished, propose, start)
-    return kept, count >= num_draws
+    # What the first round found stays: an accepted proposal has the law f whatever round it is of.
+    return jax.lax.fori_loop(0, 2, advance, rejection.start(key, num_draws, target.dimension))
