@@ -61,7 +61,7 @@ class SliceGibbs(AbstractChainSampler):
        ρ^d uniform. It is exact about every m. One u moves the score by about 1/c, and the score spreads over √d/c.
 
     Each kind fails somewhere without the others: moves of θ_j crawl where features are correlated, moves of y_j where Θ
-    binds. Measured with all three: 2 to 4 sweeps an independent draw for d from 12 to 50 and correlations to 0.99.
+    binds. Measured with all three: 2 to 4 sweeps an independent θ for d from 12 to 50 and correlations to 0.99.
     Serves what `Exact` serves, where d is too large for rejection.
 
     **Arguments:** `num_sweeps`: before a release; the default is over a hundred autocorrelation times.

@@ -102,7 +102,8 @@ def test_an_unconstrained_score_is_gamma(kind):
 @pytest.mark.slow
 def test_few_sweeps_make_an_independent_draw_where_features_are_correlated():
     for mechanism in squared_loss.mechanisms().values():
-        assert squared_loss.sweeps_a_draw(mechanism, squared_loss.data_set(1200, 12, 0, 0.99), num_draws=500) < 4.0
+        sweeps = squared_loss.sweeps_a_draw(mechanism, squared_loss.data_set(1200, 12, 0, 0.99), num_draws=500)
+        assert max(sweeps) < 4.5
 
 
 def test_what_it_cannot_draw_from_is_refused():
