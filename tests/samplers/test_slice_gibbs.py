@@ -183,8 +183,11 @@ def test_a_coupling_bound_falls_and_says_when_it_cannot_tell():
     assert np.all(np.diff(bound.total_variation) <= 0.0)
     assert 5 < bound.sweeps_to(1e-2) < 80
     assert "OWNER ONLY" in repr(bound)
-    short = kng.coupling_bound(mechanism, data, key=kng.research_key(12), num_pairs=50, lag=1, num_sweeps=2)
+    # One pair that never met leaves no bound.
+    never = couplings.convergence_bound(jnp.asarray([6.0, jnp.inf]), 5, 3)
+    assert np.all(np.isinf(never))
+    np.testing.assert_array_equal(couplings.convergence_bound(jnp.asarray([6.0, 16.0]), 5, 2), [2.0, 1.0, 1.0])
     with pytest.raises(RuntimeError, match="more sweeps"):
-        short.sweeps_to()
+        kng.CouplingBound(np.asarray(never)).sweeps_to()
     with pytest.raises(ValueError, match="lag must be at least 1"):
         kng.coupling_bound(mechanism, data, key=kng.research_key(13), lag=0)
