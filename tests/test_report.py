@@ -9,6 +9,7 @@ import pytest
 
 from kngjax import config as configuration
 from kngjax import job, report
+from kngjax.samplers.promises import EXACT
 from tests.small_jobs import workers, write_job
 
 
@@ -33,7 +34,7 @@ def test_equal_certificates_are_one_line(released):
     assert short.startswith("Each release: LineGibbs (Markov chain): its limit law is pure 0.15-differential privacy")
     assert len(short.splitlines()) == 2
     assert "pure epsilon = 0.3, the exact sum of 3/20 + 3/20" in short
-    certificate = dataclasses.replace(results[0].release.certificate, exact=True)
+    certificate = dataclasses.replace(results[0].release.certificate, promise=EXACT)
     other = dataclasses.replace(results[0], release=dataclasses.replace(results[0].release, certificate=certificate))
     lines = report.certificates([other, results[1]]).splitlines()
     assert lines[0].startswith("tau = 0.25: LineGibbs: proved")

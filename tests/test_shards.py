@@ -85,6 +85,7 @@ def environment(**more):
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("pseudo-Huber", "quantile")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["squared", *SLOW])
 def test_one_two_and_eight_devices_give_the_same_up_to_rounding(name):
     """In a process with eight virtual devices and without the flag of 64-bit types."""
@@ -199,6 +200,7 @@ def processes():
     return two_processes("squared", "refusals")
 
 
+@pytest.mark.slow
 def test_two_processes_give_what_one_gives_up_to_rounding(processes):
     check_processes("squared", processes)
 

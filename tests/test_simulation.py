@@ -53,6 +53,7 @@ def test_each_replicate_is_one_draw_from_its_own_data(name):
     np.testing.assert_array_equal(found.truth, np.broadcast_to(THETA, (1, 5, 2)))
 
 
+@pytest.mark.slow
 def test_every_epsilon_sees_the_same_data_and_tables_have_standard_errors():
     measures = {"slope": lambda theta, truth: theta[1] - truth[1], "error": error}
     found = kng.simulate(

@@ -75,6 +75,7 @@ def test_whoever_leaves_may_come_back(report):
             np.testing.assert_allclose(getattr(back, name)[0], getattr(report, name)[place], rtol=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["identity", "hessian", "hessian_squared"])
 def test_output_perturbation_in_full_dimension(metric):
     X, y = records()
@@ -152,6 +153,7 @@ def test_people_are_clipped_as_the_data_are():
     np.testing.assert_array_equal(far.epsilon, near.epsilon)
 
 
+@pytest.mark.slow
 def test_more_columns_than_people():
     X, y = records(6, columns=20)
     report = kng.per_instance_privacy(posterior(), X, y)
@@ -227,6 +229,7 @@ def test_a_person_too_strong_for_few_steps_is_fitted_anew():
         np.testing.assert_allclose(found.move[place], expected, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["logistic", "pseudo_huber"])
 def test_smooth_losses_end_to_end(name):
     random = np.random.default_rng(6)

@@ -82,6 +82,7 @@ CASES = [
 EVERY_CASE = [pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow) for case in CASES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "norm", "domain"), EVERY_CASE)
 def test_envelopes_agree_on_the_integral_of_the_density_and_on_its_law(kind, norm, domain):
     """Acceptance times mass is ∫f whatever the envelope, and what is accepted has one law."""

@@ -86,6 +86,7 @@ def test_what_may_not_be_visited_is_left_at_once_and_never_entered(sampler):
         assert sampler.step(target, IndependenceState(here, state.proposal), noise)[1].acceptance == expected
 
 
+@pytest.mark.slow
 def test_proposals_outside_the_domain_are_barred():
     built, data = problem("pseudo_huber", "kng", 2, domain=kng.L2Ball(0.9))
     for sampler in (kng.GradientSpace(), kng.IndependenceMH()):

@@ -13,8 +13,22 @@ from tests.statistical.problems import problem
 
 # NumPyro donates the collected samples' buffer, which XLA cannot always use.
 @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable:UserWarning")
-@pytest.mark.parametrize("method", ["sequential", "vectorized", jax.vmap], ids=["sequential", "vectorized", "vmap"])
-@pytest.mark.parametrize("start", ["default", "given"])
+@pytest.mark.parametrize(
+    ("method", "start"),
+    [
+        ("sequential", "given"),
+        *[
+            pytest.param(method, start, marks=pytest.mark.slow, id=f"{name}-{start}")
+            for name, method, start in [
+                ("sequential", "sequential", "default"),
+                ("vectorized", "vectorized", "given"),
+                ("vectorized", "vectorized", "default"),
+                ("vmap", jax.vmap, "given"),
+                ("vmap", jax.vmap, "default"),
+            ]
+        ],
+    ],
+)
 def test_numpyro_runs_the_walk(method, start):
     mechanism, data = problem("pseudo_huber", "kng", 2)
     kernel = kng.CoordinateWalkKernel(mechanism.target(data), kng.CoordinateWalk())

@@ -169,6 +169,7 @@ def test_the_minorisation_holds_on_the_chain_itself():
     assert np.max(density) * share <= 0.05 / 16.0
 
 
+@pytest.mark.slow
 def test_nothing_is_promised_where_nothing_is_known():
     """Many records, or their number private: the certificate falls back to what it says of every chain."""
     for built, X, y in (small_problem(200), small_problem(6, "add_remove")):

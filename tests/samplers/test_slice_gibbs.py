@@ -176,6 +176,7 @@ def test_each_chain_of_a_pair_moves_as_one_alone_and_pairs_meet(kind):
     assert np.mean(np.all(ends[0] == ends[1], axis=1)) > 0.3
 
 
+@pytest.mark.slow
 def test_a_coupling_bound_falls_and_says_when_it_cannot_tell():
     mechanism, data = regression("kng", "default", "l1_ball", shift=0.45)
     bound = kng.coupling_bound(mechanism, data, key=kng.research_key(11), num_pairs=200, lag=5, num_sweeps=100)
