@@ -1,0 +1,116 @@
+"""Releases on a public lattice: pure ε-DP with every rounding included."""
+
+import secrets
+
+import equinox as eqx
+import numpy as np
+
+from kngjax import norms
+from kngjax._arrays import float64
+from kngjax.accounting.exact import exactly
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.data import Records
+from kngjax.domains import Box, L1Ball, L2Ball
+from kngjax.lattice.envelope import Envelope
+from kngjax.lattice.finite import Bits
+from kngjax.lattice.plans import plan_for
+from kngjax.lattice.problems import score_of
+from kngjax.lattice.scores import RESOLUTION
+from kngjax.lattice.units import DomainLattice
+from kngjax.losses import QuantileLoss, SquaredDistanceLoss, SquaredLoss
+from kngjax.mechanisms import KNG, AbstractDensityMechanism, ExponentialMechanism
+from kngjax.mechanisms.base import TOO_MANY_RECORDS
+from kngjax.samplers.base import AbstractSampler
+from kngjax.samplers.promises import EXACT, Promise
+from kngjax.target import Target
+
+LARGEST_DIMENSION = 4
+
+
+class Lattice(AbstractSampler):
+    """Draws k with P(k) ∝ exp(-ε/(2R)·s(k)) on the points θ = k·2^e of Θ: pure ε-DP in the arithmetic that is done.
+
+    s is the mechanism's score over its sensitivity, in whole units of 1/R, R = 4096. The proof, with every rounding:
+
+    1. Every record is clipped to the bounds and rounded to a public lattice, for itself: neighbours stay neighbours.
+    2. For every k the score is computed from whole numbers without rounding (Python's, or below 2^53 in float64), then
+       divided by W and rounded down to s(k). W is a whole number, at least what one record can change the score by on
+       the rounded bounds, so |s_D(k) - s_D'(k)| ≤ R for neighbours D, D'.
+    3. The lattice points of Θ are a finite public set, so with c = ε/(2R) and Z = Σ exp(-c s(k)):
+       P_D(k)/P_D'(k) = exp(-c(s_D(k) - s_D'(k)))·Z_D'/Z_D ≤ e^{cR}·e^{cR} = e^ε; in fact ε-bounded-range.
+    4. The draw has exactly these probabilities: by rejection, each try returns k with probability exp(-c s(k))/M, where
+       M depends on the data and on the envelope, and not on k. Choices are made by comparing a uniform number, known
+       to ever more bits of `secrets`, with balls that contain the exponentials: no rounding decides an outcome.
+
+    The law differs from the continuous mechanism's by less than ε/8192 in log-density, by the rounding of the records,
+    and by rounding to a grid that is 2^`theta_digits` times finer than Θ.
+
+    It serves QuantileLoss, SquaredLoss and SquaredDistanceLoss on Box, L1Ball and L2Ball with uniform measure, for KNG
+    with its own norm, LInf, L1 or weights of yours, and for the exponential mechanism; up to 4 coefficients, where 4 may
+    take minutes for the quantile loss.
+
+    **Arguments**, all public:
+
+    - `data_digits`, `theta_digits`: binary digits of the lattices of features and responses, relative to their bounds,
+      and of θ, relative to Θ. None: 20 and 22, or what exact sums of `max_records` records leave of 52.
+    - `max_records`: under add_remove, where n is private: a release of more records fails. Under replace n is used.
+    - `expected_proposals`: the envelope is refined until so many are expected at most. None: 8, or 32 for d = 4.
+    - `most_boxes`: or until it has so many boxes. `max_proposals`: after so many the search is given up.
+    """
+
+    data_digits: int | None = eqx.field(static=True, default=None)
+    theta_digits: int | None = eqx.field(static=True, default=None)
+    max_records: int = eqx.field(static=True, default=2**24)
+    expected_proposals: float | None = eqx.field(static=True, default=None)
+    most_boxes: int = eqx.field(static=True, default=200_000)
+    max_proposals: int = eqx.field(static=True, default=1_000_000)
+
+    def check(self, target: Target) -> None:
+        raise ValueError("Lattice draws for release alone; for research draws ask for Exact(), the law in real numbers")
+
+    def promise(self, log_range: float) -> Promise:
+        return EXACT
+
+    def unserved(self, mechanism: AbstractDensityMechanism, dimension: int) -> str | None:
+        """Why this mechanism cannot be drawn on a lattice, in words that name what would serve; None if it can."""
+        loss, domain = mechanism.loss, mechanism.domain
+        if not isinstance(loss, QuantileLoss | SquaredLoss | SquaredDistanceLoss):
+            return f"Lattice needs whole scores, which {type(loss).__name__} has not: ask for EnsembleWalk()"
+        if not isinstance(domain, Box | L1Ball | L2Ball):
+            return f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}: ask for Exact()"
+        if dimension > LARGEST_DIMENSION:
+            return f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}: ask for Exact() or LineGibbs()"
+        if isinstance(mechanism, ExponentialMechanism):
+            return None
+        if not isinstance(mechanism, KNG) or mechanism.pointwise_sensitivity:
+            return "Lattice serves KNG with one sensitivity for every theta, and the exponential mechanism: ask for Exact()"
+        if not isinstance(mechanism.norm, norms.WeightedLInf | norms.LInf | norms.L1 | None):
+            return f"Lattice serves norm=None, WeightedLInf, LInf and L1, not {type(mechanism.norm).__name__}"
+        return None
+
+    def draw(self, mechanism: AbstractDensityMechanism, records: Records, bits: Bits = secrets.randbits) -> np.ndarray:
+        """One draw of θ, shape (d,); NaN if the search was given up.
+
+        **Arguments:** `records`: from `mechanism.records`. `bits`: fair and independent; those of the operating system
+        for whatever is published.
+        """
+        envelope, domain = self.envelope(mechanism, records)
+        point = envelope.draw(bits, self.max_proposals)
+        return np.full(records.dimension, np.nan) if point is None else domain.values(point)
+
+    def envelope(self, mechanism: AbstractDensityMechanism, records: Records) -> tuple[Envelope, DomainLattice]:
+        """From which the mechanism is drawn, for records that it prepared; with its lattice. Private."""
+        dimension = records.dimension
+        if (reason := self.unserved(mechanism, dimension)) is not None:
+            raise ValueError(reason)
+        num_records = records.num_records
+        if mechanism.adjacency is Adjacency.ADD_REMOVE:
+            if num_records > self.max_records:
+                raise RuntimeError(TOO_MANY_RECORDS)
+            num_records = self.max_records
+        with float64():
+            plan = plan_for(mechanism, dimension, num_records, self.data_digits, self.theta_digits)
+            score = score_of(mechanism, records, plan)
+        rate = exactly(float(mechanism.epsilon)) / (2 * RESOLUTION)
+        target = self.expected_proposals or (32.0 if dimension == LARGEST_DIMENSION else 8.0)
+        return Envelope(score, plan.domain, rate, target, self.most_boxes), plan.domain

@@ -1,0 +1,114 @@
+"""Public lattices of the records and of Θ, and exact integers on them. NumPy alone."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from kngjax.data import Bounds
+from kngjax.domains import AbstractDomain, Box, L1Ball, L2Ball
+
+Integers = Int[np.ndarray, "..."]
+
+
+def exponent_of(value: float) -> int:
+    """The least e with |value| ≤ 2^e; 0 for 0."""
+    fraction, exponent = math.frexp(abs(value))
+    return exponent - (fraction == 0.5) if value else 0
+
+
+def on_lattice(values: Float[np.ndarray, "..."], exponent: int) -> Integers:
+    """The whole numbers nearest to values/2^e, ties to even: each record for itself, and monotone."""
+    return np.rint(np.ldexp(np.asarray(values, np.float64), -exponent)).astype(np.int64)
+
+
+def rounded_bounds(bounds: Bounds, feature_exponents: Sequence[int], response_exponent: int | None) -> Bounds:
+    """What contains every record after rounding, without the hull: rounding is monotone, so its ends are rounded."""
+    x = None
+    if bounds.x_lower is not None and bounds.x_upper is not None:
+        places = feature_exponents[int(bounds.intercept) :]
+        x = tuple(_rounded(side, places) for side in (bounds.x_lower, bounds.x_upper))
+    y = None
+    if bounds.y_lower is not None and bounds.y_upper is not None and response_exponent is not None:
+        y = tuple(float(_rounded(side, [response_exponent])[0]) for side in (bounds.y_lower, bounds.y_upper))
+    elif bounds.y_lower is not None:
+        y = (bounds.y_lower, bounds.y_upper)
+    return Bounds(x, y, bounds.intercept)
+
+
+def _rounded(side, exponents: Sequence[int]) -> np.ndarray:
+    sides = np.broadcast_to(np.asarray(side, np.float64), (len(exponents),))
+    return np.array([math.ldexp(float(on_lattice(value, e)), e) for value, e in zip(sides, exponents, strict=True)])
+
+
+@dataclasses.dataclass(frozen=True)
+class DomainLattice:
+    """The points θ_j = k_j·2^(e_j) of Θ with whole k: which they are is decided in whole numbers.
+
+    **Arguments:** `exponents`: e, one a coefficient. `low`, `high`: the smallest box of k that contains Θ's.
+    `radius`: the largest whole r with Σ|k_j|2^(e_j - min e) ≤ r (power 1) or its squares' sum (power 2); None for a
+    box.
+    """
+
+    exponents: tuple[int, ...]
+    low: Int[np.ndarray, " dimension"]
+    high: Int[np.ndarray, " dimension"]
+    radius: int | None
+    power: int
+
+    @classmethod
+    def of(cls, domain: AbstractDomain, exponents: list[int]) -> "DomainLattice":
+        """Raises ValueError for a domain other than a Box, an L1Ball, an L2Ball, and one without lattice points."""
+        if isinstance(domain, Box):
+            sides = [np.broadcast_to(np.asarray(side), (len(exponents),)) for side in (domain.lower, domain.upper)]
+            low = [math.ceil(_scaled(value, e)) for value, e in zip(sides[0], exponents, strict=True)]
+            high = [math.floor(_scaled(value, e)) for value, e in zip(sides[1], exponents, strict=True)]
+            radius, power = None, 0
+        elif isinstance(domain, L1Ball | L2Ball):
+            high = [math.floor(_scaled(domain.radius, e)) for e in exponents]
+            low, power = [-side for side in high], 1 if isinstance(domain, L1Ball) else 2
+            radius = math.floor(_scaled(domain.radius, min(exponents)) ** power)
+        else:
+            raise ValueError(
+                f"lattices of Box, L1Ball and L2Ball are built, not of {type(domain).__name__}: ask for Exact()"
+            )
+        if any(lower > upper for lower, upper in zip(low, high, strict=True)):
+            raise ValueError("the domain is so thin that no point of the lattice lies in it: widen it")
+        return cls(tuple(exponents), np.array(low, np.int64), np.array(high, np.int64), radius, power)
+
+    @property
+    def sides(self) -> list[int]:
+        """The largest |k_j|, one a coefficient."""
+        return [max(abs(int(low)), abs(int(high))) for low, high in zip(self.low, self.high, strict=True)]
+
+    @property
+    def largest(self) -> int:
+        """The largest |k_j| of all."""
+        return max(self.sides)
+
+    def contains(self, point: Int[np.ndarray, " dimension"]) -> bool:
+        """Whether k lies in Θ."""
+        return self.radius is None or self._size(np.abs(point)) <= self.radius
+
+    def misses(self, low: Int[np.ndarray, "boxes dimension"], high: Int[np.ndarray, "boxes dimension"]) -> np.ndarray:
+        """Which boxes low ≤ k ≤ high have certainly no point in Θ. Rounded, so that some without are not found."""
+        if self.radius is None:
+            return np.zeros(len(low), bool)
+        least = min(self.exponents)
+        sizes = np.ldexp(np.maximum(np.maximum(low, -high), 0).astype(float), np.array(self.exponents) - least)
+        return np.sum(sizes**self.power, axis=1) > float(self.radius) * (1.0 + 1e-12)
+
+    def values(self, point: Int[np.ndarray, " dimension"]) -> Float[np.ndarray, " dimension"]:
+        """θ of k, exact in float64."""
+        return np.array([math.ldexp(float(k), e) for k, e in zip(point, self.exponents, strict=True)])
+
+    def _size(self, sizes: np.ndarray) -> int:
+        least = min(self.exponents)
+        return sum((int(k) << (e - least)) ** self.power for k, e in zip(sizes, self.exponents, strict=True))
+
+
+def _scaled(value, exponent: int) -> Fraction:
+    return Fraction(float(value)) / Fraction(2) ** exponent
