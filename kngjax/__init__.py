@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kngjax.domains import L1Ball as L1Ball
     from kngjax.domains import L2Ball as L2Ball
     from kngjax.features import FeatureHull as FeatureHull
+    from kngjax.lattice import Lattice as Lattice
     from kngjax.losses import GeometricMedianLoss as GeometricMedianLoss
     from kngjax.losses import HuberLoss as HuberLoss
     from kngjax.losses import LogisticLoss as LogisticLoss
@@ -125,6 +126,7 @@ _ROOMS = {
         "HMC",
         "CoordinateWalkKernel",
     ),
+    "kngjax.lattice": ("Lattice",),
     "kngjax.releases": ("release", "sample", "Release"),
     "kngjax.samplers.run": ("draw",),
     "kngjax.simulation": ("simulate", "Simulation"),

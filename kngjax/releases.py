@@ -16,6 +16,7 @@ from kngjax._arrays import float64
 from kngjax.certificate import Certificate
 from kngjax.data import Data, QuadraticSummary, Records, SortedValues
 from kngjax.diagnostics import Draws
+from kngjax.lattice import Lattice
 from kngjax.losses import GeometricMedianLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.randomness import require_typed_key, secure_key
@@ -23,6 +24,7 @@ from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk,
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.run import blocks, direct_draws, independent_draws, require_sampler, run_chains
 from kngjax.shards import Shards
+from kngjax.streams import Stream
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +145,8 @@ def release(
             "whoever knows a seed can subtract the noise. For reproducible research draws use kngjax.sample(..., "
             "key=kngjax.research_key(seed))"
         )
+    if isinstance(sampler, Lattice):
+        return _on_lattice(mechanism, X, y, sampler, "Asked for by the caller.")
     data = mechanism.prepare(X, y)
     if isinstance(mechanism, AbstractDirectMechanism):
         require_sampler(mechanism, sampler)
@@ -172,6 +176,21 @@ def release(
             value = thetas[0, -1]
         value = _one(X, value)
     return _finished(value, mechanism, sampler, reason, data)
+
+
+def _on_lattice(mechanism: AbstractMechanism, X: Any, y: Any, sampler: Lattice, reason: str) -> Release:
+    if isinstance(mechanism, AbstractDirectMechanism):
+        require_sampler(mechanism, sampler)
+    if isinstance(X, Stream | Shards):
+        raise TypeError(
+            "Lattice rounds the records themselves and needs them in memory: give X and y as arrays or frames, or ask "
+            "for Exact()"
+        )
+    assert isinstance(mechanism, AbstractDensityMechanism)
+    records = mechanism.records(X, y)
+    value = sampler.draw(mechanism, records)
+    _require_success(bool(np.all(np.isfinite(value))))
+    return _finished(value, mechanism, sampler, reason, records)
 
 
 def _key(X: Any) -> PRNGKeyArray:

@@ -5,6 +5,9 @@ An audit is evidence, not proof: what it finds is a lower bound on the true ε. 
 
 from kngjax.audit.black_box import BlackBoxAudit as BlackBoxAudit
 from kngjax.audit.black_box import black_box as black_box
+from kngjax.audit.lattices import LatticeLaw as LatticeLaw
+from kngjax.audit.lattices import lattice_law as lattice_law
+from kngjax.audit.lattices import lattice_loss as lattice_loss
 from kngjax.audit.neighbours import worst_neighbours as worst_neighbours
 from kngjax.audit.restriction import restricted as restricted
 from kngjax.audit.search import DensityRatioAudit as DensityRatioAudit

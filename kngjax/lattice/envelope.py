@@ -22,9 +22,7 @@ class Envelope:
     that at most so many proposals are expected a draw. `most_boxes`: or until there are so many.
     """
 
-    def __init__(
-        self, score: AbstractScore, domain: DomainLattice, rate: Fraction, target: float, most_boxes: int
-    ):
+    def __init__(self, score: AbstractScore, domain: DomainLattice, rate: Fraction, target: float, most_boxes: int):
         self._score, self._domain, self._rate = score, domain, rate
         self._boxes = self._refined(target, most_boxes)
         levels, place = np.unique(self._boxes.lower, return_inverse=True)

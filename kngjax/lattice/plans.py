@@ -76,7 +76,12 @@ def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
         unit = min(unit, response)
     domain = DomainLattice.of(mechanism.domain, [unit - place for place in places])
     rounded = rounded_bounds(bounds, places, response)
-    reach = int(sum(side * (1 + math.ceil(math.ldexp(float(size), -place))) for side, size, place in zip(domain.sides, sizes, places, strict=True)))
+    reach = int(
+        sum(
+            side * (1 + math.ceil(math.ldexp(float(size), -place)))
+            for side, size, place in zip(domain.sides, sizes, places, strict=True)
+        )
+    )
     if not isinstance(loss, QuantileLoss):
         return Plan(places, unit, response, domain, rounded, reach, domain.largest)
     parts = denominator(loss)

@@ -54,7 +54,9 @@ def _quantile_score(mechanism, x: np.ndarray, responses: np.ndarray, plan: Plan)
     tau = level(mechanism.loss)
     if isinstance(mechanism, KNG):
         # Beyond what any x'θ reaches a response has one sign, however far it is.
-        y = on_lattice(np.clip(responses, *(math.ldexp(end, plan.unit) for end in (-plan.reach, plan.reach))), plan.unit)
+        y = on_lattice(
+            np.clip(responses, *(math.ldexp(end, plan.unit) for end in (-plan.reach, plan.reach))), plan.unit
+        )
         return QuantileScore(x, y, tau, norm=_norm(mechanism, plan, list(plan.places), tau.denominator))
     weight = _whole(tau.denominator * _value_change(mechanism, plan), plan.unit)
     return QuantileScore(x, on_lattice(responses, plan.unit), tau, weight=weight)
@@ -72,7 +74,9 @@ def _norm(mechanism: KNG, plan: Plan, units: list[int], factor: int) -> Gradient
         least = min(units)
         scales = np.array([2 ** (unit - least) for unit in units], object)
         return GradientNorm(np.array(_whole(factor * change, least), object), scales)
-    weights = np.asarray(mechanism.norm.weights) if isinstance(mechanism.norm, norms.WeightedLInf) else np.ones(dimension)
+    weights = (
+        np.asarray(mechanism.norm.weights) if isinstance(mechanism.norm, norms.WeightedLInf) else np.ones(dimension)
+    )
     return GradientNorm(_wholes(factor * change * weights, units))
 
 

@@ -1,6 +1,7 @@
 """Releases on a public lattice: pure ε-DP with every rounding included."""
 
 import secrets
+from fractions import Fraction
 
 import equinox as eqx
 import numpy as np
@@ -15,7 +16,7 @@ from kngjax.lattice.envelope import Envelope
 from kngjax.lattice.finite import Bits
 from kngjax.lattice.plans import plan_for
 from kngjax.lattice.problems import score_of
-from kngjax.lattice.scores import RESOLUTION
+from kngjax.lattice.scores import RESOLUTION, AbstractScore
 from kngjax.lattice.units import DomainLattice
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss, SquaredLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, ExponentialMechanism
@@ -94,14 +95,16 @@ class Lattice(AbstractSampler):
         **Arguments:** `records`: from `mechanism.records`. `bits`: fair and independent; those of the operating system
         for whatever is published.
         """
-        envelope, domain = self.envelope(mechanism, records)
-        point = envelope.draw(bits, self.max_proposals)
+        score, domain = self.problem(mechanism, records)
+        point = self.envelope(mechanism, score, domain).draw(bits, self.max_proposals)
         return np.full(records.dimension, np.nan) if point is None else domain.values(point)
 
-    def envelope(self, mechanism: AbstractDensityMechanism, records: Records) -> tuple[Envelope, DomainLattice]:
-        """From which the mechanism is drawn, for records that it prepared; with its lattice. Private."""
-        dimension = records.dimension
-        if (reason := self.unserved(mechanism, dimension)) is not None:
+    def problem(self, mechanism: AbstractDensityMechanism, records: Records) -> tuple[AbstractScore, DomainLattice]:
+        """s for records that the mechanism prepared, which is private, and the lattice of Θ, which is public.
+
+        Raises ValueError for what it does not serve, RuntimeError for more than `max_records` under add_remove.
+        """
+        if (reason := self.unserved(mechanism, records.dimension)) is not None:
             raise ValueError(reason)
         num_records = records.num_records
         if mechanism.adjacency is Adjacency.ADD_REMOVE:
@@ -109,8 +112,15 @@ class Lattice(AbstractSampler):
                 raise RuntimeError(TOO_MANY_RECORDS)
             num_records = self.max_records
         with float64():
-            plan = plan_for(mechanism, dimension, num_records, self.data_digits, self.theta_digits)
-            score = score_of(mechanism, records, plan)
-        rate = exactly(float(mechanism.epsilon)) / (2 * RESOLUTION)
-        target = self.expected_proposals or (32.0 if dimension == LARGEST_DIMENSION else 8.0)
-        return Envelope(score, plan.domain, rate, target, self.most_boxes), plan.domain
+            plan = plan_for(mechanism, records.dimension, num_records, self.data_digits, self.theta_digits)
+            return score_of(mechanism, records, plan), plan.domain
+
+    def envelope(self, mechanism: AbstractDensityMechanism, score: AbstractScore, domain: DomainLattice) -> Envelope:
+        """From which k is drawn. Private."""
+        target = self.expected_proposals or (32.0 if domain.low.size == LARGEST_DIMENSION else 8.0)
+        return Envelope(score, domain, rate_of(mechanism), target, self.most_boxes)
+
+
+def rate_of(mechanism: AbstractDensityMechanism) -> Fraction:
+    """c = ε/(2R), of the decimal number that ε prints as."""
+    return exactly(float(mechanism.epsilon)) / (2 * RESOLUTION)

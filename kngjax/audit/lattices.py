@@ -1,0 +1,71 @@
+"""Rigorous audits of lattice mechanisms: the exact loss of a pair of neighbours, enclosed in balls."""
+
+import itertools
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb, ctx, fmpq
+from jaxtyping import Float, Int
+
+from kngjax.data import Records
+from kngjax.lattice import Lattice
+from kngjax.lattice.sampler import rate_of
+from kngjax.mechanisms import AbstractDensityMechanism
+
+_MOST_POINTS = 2**20
+_BITS = 128
+
+
+class LatticeLaw(NamedTuple):
+    """P(k) ∝ exp(-rate·score_k), whole. Private.
+
+    **Arguments:** `theta`: shape (points, d). `scores`: shape (points,). `rate`: c.
+    """
+
+    theta: Float[np.ndarray, "points dimension"]
+    scores: Int[np.ndarray, " points"]
+    rate: Fraction
+
+    @property
+    def probabilities(self) -> Float[np.ndarray, " points"]:
+        """P in float64."""
+        masses = np.exp(-float(self.rate) * (self.scores - np.min(self.scores)).astype(float))
+        return masses / np.sum(masses)
+
+
+def lattice_law(mechanism: AbstractDensityMechanism, records: Records, sampler: Lattice) -> LatticeLaw:
+    """The law that `Lattice` draws from, point by point; by the code that draws.
+
+    **Arguments:** `records`: from `mechanism.records`. `sampler`: with so few theta_digits that Θ has at most 2^20
+    points; else ValueError.
+    """
+    score, domain = sampler.problem(mechanism, records)
+    sides = [range(int(low), int(high) + 1) for low, high in zip(domain.low, domain.high, strict=True)]
+    number = int(np.prod([len(side) for side in sides], dtype=object))
+    if number > _MOST_POINTS:
+        raise ValueError(f"the lattice has {number} points, more than 2^20: give Lattice fewer theta_digits")
+    points = [np.array(point) for point in itertools.product(*sides)]
+    points = [point for point in points if domain.contains(point)]
+    box = score.whole(domain.low, domain.high)
+    scores = np.array([score.at(point, box.rows[0], box.sums[0]) for point in points])
+    return LatticeLaw(np.array([domain.values(point) for point in points]), scores, rate_of(mechanism))
+
+
+def lattice_loss(first: LatticeLaw, second: LatticeLaw) -> tuple[float, float]:
+    """[a, b] that contains max_k |log P_D(k) - log P_D'(k)|, the privacy loss of this pair, whatever float64 does."""
+    with ctx.workprec(_BITS):
+        differences = [int(difference) for difference in second.scores - first.scores]
+        rate = arb(fmpq(first.rate.numerator, first.rate.denominator))
+        log_ratio = _log_normaliser(second) - _log_normaliser(first)
+        up = log_ratio + rate * max(differences)
+        down = -log_ratio - rate * min(differences)
+        losses = [abs(side) for side in (up, down)]
+        return max(float(loss.lower()) for loss in losses), max(float(loss.upper()) for loss in losses)
+
+
+def _log_normaliser(law: LatticeLaw) -> arb:
+    levels, counts = np.unique(law.scores, return_counts=True)
+    rate = arb(fmpq(law.rate.numerator, law.rate.denominator))
+    total = sum(((-rate * int(level)).exp() * int(count) for level, count in zip(levels, counts, strict=True)), arb(0))
+    return total.log()
