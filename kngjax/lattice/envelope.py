@@ -84,11 +84,10 @@ class Envelope:
         parents = np.concatenate([chosen, chosen])
         inside = ~self._domain.misses(lows, highs)
         lows, highs, parents = lows[inside], highs[inside], parents[inside]
-        parts = self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents])
-        kept = np.setdiff1d(np.arange(len(boxes.rows)), chosen)
-        arrays = [np.concatenate([old[kept], new]) for old, new in zip(boxes[:4], parts[:4], strict=True)]
-        rows = [boxes.rows[box] for box in kept] + parts.rows
-        return Boxes(*arrays, rows, np.concatenate([boxes.sums[kept], parts.sums]))
+        others = boxes.of(np.setdiff1d(np.arange(len(boxes.rows)), chosen))
+        if parents.size == 0:
+            return others
+        return others.joined(self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents]))
 
 
 def _sizes(boxes: Boxes) -> list[int]:

@@ -54,9 +54,8 @@ def _quantile_score(mechanism, x: np.ndarray, responses: np.ndarray, plan: Plan)
     tau = level(mechanism.loss)
     if isinstance(mechanism, KNG):
         # Beyond what any x'θ reaches a response has one sign, however far it is.
-        y = on_lattice(
-            np.clip(responses, *(math.ldexp(end, plan.unit) for end in (-plan.reach, plan.reach))), plan.unit
-        )
+        end = math.ldexp(plan.reach, plan.unit)
+        y = on_lattice(np.clip(responses, -end, end), plan.unit)
         return QuantileScore(x, y, tau, norm=_norm(mechanism, plan, list(plan.places), tau.denominator))
     weight = _whole(tau.denominator * _value_change(mechanism, plan), plan.unit)
     return QuantileScore(x, on_lattice(responses, plan.unit), tau, weight=weight)

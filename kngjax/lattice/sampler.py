@@ -80,11 +80,11 @@ class Lattice(AbstractSampler):
         if not isinstance(domain, Box | L1Ball | L2Ball):
             return f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}: ask for Exact()"
         if dimension > LARGEST_DIMENSION:
-            return f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}: ask for Exact() or LineGibbs()"
+            return f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}: ask for Exact()"
         if isinstance(mechanism, ExponentialMechanism):
             return None
         if not isinstance(mechanism, KNG) or mechanism.pointwise_sensitivity:
-            return "Lattice serves KNG with one sensitivity for every theta, and the exponential mechanism: ask for Exact()"
+            return "Lattice serves KNG with one sensitivity for every theta: ask for Exact()"
         if not isinstance(mechanism.norm, norms.WeightedLInf | norms.LInf | norms.L1 | None):
             return f"Lattice serves norm=None, WeightedLInf, LInf and L1, not {type(mechanism.norm).__name__}"
         return None

@@ -33,6 +33,19 @@ class Boxes(NamedTuple):
     rows: list[np.ndarray]
     sums: np.ndarray
 
+    def of(self, places: np.ndarray) -> "Boxes":
+        """Some of them."""
+        low, high, lower, upper, sums = (part[places] for part in (*self[:4], self.sums))
+        return Boxes(low, high, lower, upper, [self.rows[place] for place in places], sums)
+
+    def joined(self, *others: "Boxes") -> "Boxes":
+        """These and others."""
+        all_of_them = (self, *others)
+        low, high, lower, upper, sums = (
+            np.concatenate(parts) for parts in zip(*((*boxes[:4], boxes.sums) for boxes in all_of_them), strict=True)
+        )
+        return Boxes(low, high, lower, upper, [rows for boxes in all_of_them for rows in boxes.rows], sums)
+
 
 class AbstractScore(abc.ABC):
     """A score on lattice points k of Z^d."""
@@ -146,15 +159,14 @@ class QuantileScore(AbstractScore):
 
     def whole(self, low, high):
         num_records, dimension = self._features.shape
-        sums = np.zeros((1, dimension + 1), np.int64)
+        sums = np.zeros((1, dimension + (self._norm is None)), np.int64)
         return self.parts(low[None], high[None], [np.arange(num_records)], sums)
 
     def parts(self, low, high, rows, sums):
         passes = np.cumsum([len(some) for some in rows]) // _ROWS_A_PASS
         edges = [*np.unique(passes, return_index=True)[1], len(rows)]
-        done = [self._pass(low[a:b], high[a:b], rows[a:b], sums[a:b]) for a, b in itertools.pairwise(edges)]
-        arrays = [np.concatenate(parts) for parts in list(zip(*done, strict=True))[:4]]
-        return Boxes(*arrays, [some for part in done for some in part.rows], np.concatenate([p.sums for p in done]))
+        first, *others = [self._pass(low[a:b], high[a:b], rows[a:b], sums[a:b]) for a, b in itertools.pairwise(edges)]
+        return first.joined(*others) if others else first
 
     def _pass(self, low, high, rows, sums):
         entries, counts = np.concatenate(rows), [len(some) for some in rows]
@@ -165,7 +177,8 @@ class QuantileScore(AbstractScore):
         at_most, above = 2 * y <= middle - reach, 2 * y > middle + reach
         is_open = ~(at_most | above)
         slopes = np.where(at_most, self._rise, np.where(above, self._fall, 0.0))
-        sums = sums + _totals(slopes, np.column_stack([x, y]), box, len(rows)).astype(np.int64)
+        columns = x if self._norm is not None else np.column_stack([x, y])
+        sums = sums + _totals(slopes, columns, box, len(rows)).astype(np.int64)
         kept = np.split(entries[is_open], np.cumsum(np.bincount(box[is_open], minlength=len(rows)))[:-1])
         box, x = box[is_open], x[is_open]
         ones = np.ones(len(x))
@@ -173,23 +186,23 @@ class QuantileScore(AbstractScore):
             signed, sizes = _totals(ones, x, box, len(rows)), _totals(ones, np.abs(x), box, len(rows))
             positive, negative = (sizes + signed) / 2, (sizes - signed) / 2
             least, most = self._fall * positive - self._rise * negative, self._rise * positive - self._fall * negative
-            bounds = self._norm.between(*(sums[:, :-1] + side.astype(np.int64) for side in (least, most)))
-            return Boxes(low, high, *bounds, kept, sums)
+            lower, upper = self._norm.between(*(sums + side.astype(np.int64) for side in (least, most)))
+            return Boxes(low, high, lower, upper, kept, sums)
         ends = np.sort(np.stack([sums[:, :-1] * low, sums[:, :-1] * high]), axis=0)
         least, most = (np.sum(side, axis=1) - sums[:, -1] for side in ends)
         # A piece of an open record is at least 0.
         gap, reach = middle[is_open] - 2 * y[is_open], reach[is_open]
         farthest = np.maximum(self._rise * (reach + gap), -self._fall * (reach - gap)) / 2
         most = most + np.ceil(_totals(farthest, np.ones((len(x), 1)), box, len(rows))[:, 0]).astype(np.int64)
-        ends = (np.asarray(_levels(np.maximum(end, 0), self._weight), np.int64) for end in (least, most))
-        return Boxes(low, high, *ends, kept, sums)
+        lower, upper = (np.asarray(_levels(np.maximum(end, 0), self._weight), np.int64) for end in (least, most))
+        return Boxes(low, high, lower, upper, kept, sums)
 
     def at(self, point, rows, sums):
         x = self._features[rows]
         residuals = self._responses[rows] - x @ point
         slopes = np.where(residuals <= 0, self._rise, self._fall)
         if self._norm is not None:
-            return int(self._norm(np.abs(sums[:-1] + (slopes @ x).astype(np.int64))))
+            return int(self._norm(np.abs(sums + (slopes @ x).astype(np.int64))))
         value = int(np.sum(sums[:-1] * point) - sums[-1]) - int(slopes @ residuals)
         return int(_levels(value, self._weight))
 
