@@ -47,7 +47,7 @@ class Lattice(AbstractSampler):
     and by rounding to a grid that is 2^`theta_digits` times finer than Θ.
 
     It serves QuantileLoss, SquaredLoss and SquaredDistanceLoss on Box, L1Ball and L2Ball with uniform measure, for KNG
-    with its own norm, LInf, L1 or weights of yours, and for the exponential mechanism; up to 4 coefficients, where 4 may
+    with its own norm, LInf, L1 or weights of yours, and for the exponential mechanism; up to 4 coefficients, which may
     take minutes for the quantile loss.
 
     **Arguments**, all public:
