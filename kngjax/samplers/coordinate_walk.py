@@ -1,7 +1,9 @@
 """The papers' one-at-a-time random walk, for every density."""
 
 import dataclasses
-from typing import ClassVar, Literal, NamedTuple
+import functools
+from collections.abc import Callable
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -23,11 +25,10 @@ class WalkState(NamedTuple):
 
 
 class WalkNoise(NamedTuple):
-    """**Arguments:** `normals`, `scales` uniform on (0, 1), `thresholds` exponential. Each of shape (sweeps, d)."""
+    """**Arguments:** `steps`: normal, times the step scales; `uniforms` on [0, 1). Each of shape (sweeps, d)."""
 
-    normals: Float[Array, "*sweeps dimension"]
-    scales: Float[Array, "*sweeps dimension"]
-    thresholds: Float[Array, "*sweeps dimension"]
+    steps: Float[Array, "*sweeps dimension"]
+    uniforms: Float[Array, "*sweeps dimension"]
 
 
 class CoordinateWalk(AbstractChainSampler):
@@ -67,12 +68,15 @@ class CoordinateWalk(AbstractChainSampler):
         return dataclasses.replace(self, tuning="public")
 
     def noise(self, key: PRNGKeyArray, target: Target, state: WalkState, num_sweeps: int) -> WalkNoise:
-        keys, shape = jax.random.split(key, 3), (num_sweeps, target.dimension)
-        return WalkNoise(
-            jax.random.normal(keys[0], shape),
-            jax.random.uniform(keys[1], shape),
-            jax.random.exponential(keys[2], shape),
-        )
+        return self._noise(key, num_sweeps, state.log_smallest, state.log_largest)
+
+    def _noise(self, key: PRNGKeyArray, num_sweeps: int, log_smallest: Array, log_largest: Array) -> WalkNoise:
+        keys, shape = jax.random.split(key, 3), (num_sweeps, *log_smallest.shape)
+        steps = jax.random.normal(keys[0], shape) * jnp.broadcast_to(jnp.exp(log_smallest), shape)
+        if self.tuning == "public":
+            spread = jnp.broadcast_to(log_largest - log_smallest, shape)
+            steps *= jnp.exp(jax.random.uniform(keys[1], shape) * spread)
+        return WalkNoise(steps, jax.random.uniform(keys[2], shape))
 
     def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> WalkState:
         return self.init_at(target, limit_law_draws(target, centre, key, 1)[0], centre)
@@ -87,29 +91,52 @@ class CoordinateWalk(AbstractChainSampler):
         return WalkState(theta, scales, scales)
 
     def step(self, target: Target, state: WalkState, noise: WalkNoise) -> tuple[WalkState, Info]:
-        spread = state.log_largest - state.log_smallest
-        steps = noise.normals * jnp.exp(state.log_smallest + noise.scales * spread)
-
-        def move(coordinate, walk):
-            theta, carry, log_density, accepted = walk
-            step = steps[coordinate]
-            moved = theta.at[coordinate].add(step)
-            moved_carry = target.loss.moved(carry, target.data, coordinate, step)
-            proposed = -target.rate * target.score_from(moved_carry, moved) + target.domain.log_density(moved)
-            accept = log_density - proposed < noise.thresholds[coordinate]
-            return (
-                jnp.where(accept, moved, theta),
-                jnp.where(accept, moved_carry, carry),
-                jnp.where(accept, proposed, log_density),
-                accepted + accept,
-            )
-
-        carry = target.loss.carry(state.theta, target.data)
-        log_density = -target.rate * target.score_from(carry, state.theta) + target.domain.log_density(state.theta)
-        start = (state.theta, carry, log_density, jnp.zeros((), jnp.int32))
-        theta, _, log_density, accepted = jax.lax.fori_loop(0, target.dimension, move, start)
-        info = Info(log_density, accepted / target.dimension, jnp.asarray(target.dimension), jnp.asarray(False))
+        theta, info = _sweep(target, state.theta, noise, lambda function, in_axes: function)
         return state._replace(theta=theta), info
+
+    def noises(self, key: PRNGKeyArray, target: Target, states: WalkState, num_sweeps: int) -> WalkNoise:
+        # Chains come last: what a move does is then a loop over adjacent numbers, whatever the dimension.
+        return self._noise(key, num_sweeps, states.log_smallest.T, states.log_largest.T)
+
+    def steps(self, target: Target, states: WalkState, noises: WalkNoise) -> tuple[WalkState, Info]:
+        thetas, info = _sweep(target, states.theta.T, noises, functools.partial(jax.vmap, out_axes=-1))
+        return states._replace(theta=thetas.T), info
 
     def position(self, target: Target, state: WalkState) -> Float[Array, " dimension"]:
         return state.theta
+
+
+def _sweep(target: Target, theta: Array, noise: WalkNoise, over: Callable[..., Callable[..., Any]]) -> tuple[Array, Info]:
+    """d moves of one chain, or of many in the last axis.
+
+    **Arguments:** `theta`: shape (d,) or (d, chains), like the noise. `over`: maps a function of one chain over chains,
+    given the axes of its arguments.
+    """
+    loss, data = target.loss, target.data
+    carried = over(lambda theta: loss.carry(theta, data), in_axes=-1)
+    moved_carry = over(lambda carry, coordinate, step: loss.moved(carry, data, coordinate, step), in_axes=(-1, None, -1))
+    log_density = over(
+        lambda theta, carry: target.domain.log_density(theta) - target.rate * target.score_from(carry, theta),
+        in_axes=-1,
+    )
+
+    def move(walk, inputs):
+        coordinate, step, uniform = inputs
+        theta, carry, density = walk
+        # The maps are around each part, and not around a move, so that no part has its chains elsewhere.
+        moved, carry_there = theta.at[coordinate].add(step), moved_carry(carry, coordinate, step)
+        proposed = log_density(moved, carry_there)
+        # log(f/f') < -log(1 - u), an exponential number.
+        accept = uniform > 1.0 - jnp.exp(proposed - density)
+
+        def chosen(new, old):
+            return jnp.where(jnp.broadcast_to(accept, new.shape), new, old)
+
+        return jax.tree.map(chosen, (moved, carry_there, proposed), walk), accept
+
+    carry = carried(theta)
+    start = (theta, carry, log_density(theta, carry))
+    inputs = (jnp.arange(target.dimension), noise.steps, noise.uniforms)
+    (theta, _, density), accepted = jax.lax.scan(move, start, inputs)
+    num_steps = jnp.full(density.shape, target.dimension)
+    return theta, Info(density, jnp.mean(accepted, axis=0), num_steps, jnp.zeros(density.shape, bool))
