@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from kngjax._arrays import Vector, block_sums
 from kngjax.data import Records
 from kngjax.norms import k_norm_noise
-from kngjax.samplers.newton import SMOOTH_LOSSES, Point, evaluate, gradient, point_of, records_a_block, solve
+from kngjax.samplers.newton import SMOOTH_LOSSES, Point, gradient, point_of, records_a_block, solve
 from kngjax.target import Target
 
 # How many points are tried, and how far log f may be from the quadratic's at any: beyond it proposals are refused too
@@ -37,9 +37,7 @@ class Expansion(NamedTuple):
         """G at θ and the inverse factor of its Jacobian, NaN where that is not positive definite."""
         step = jnp.asarray(theta) - self.centre
         bend = self.third @ step
-        return point_of(
-            jnp.asarray(theta), self.gradient + (self.hessian + 0.5 * bend) @ step, self.hessian + bend
-        )
+        return point_of(jnp.asarray(theta), self.gradient + (self.hessian + 0.5 * bend) @ step, self.hessian + bend)
 
 
 def expansion(target: Target, centre: Vector) -> Expansion | None:
@@ -58,9 +56,8 @@ def expansion(target: Target, centre: Vector) -> Expansion | None:
 def _expanded(target: Target, centre: Array) -> tuple[Expansion, Array]:
     assert target.norm is not None
     norm = target.norm
-    start = evaluate(target, centre)
-    hessian, third = _derivatives(target, centre)
-    found = Expansion(centre, start.gradient, hessian, third)
+    found = Expansion(centre, *_derivatives(target, centre))
+    start = found.point(centre)
     values = k_norm_noise(norm, jax.random.key(0), target.rate, (_NUM_TRIALS,), target.dimension)
     solutions = jax.vmap(lambda value: solve(target, start, value, found.point))(values)
     thetas = solutions.point.theta
@@ -71,8 +68,8 @@ def _expanded(target: Target, centre: Array) -> tuple[Expansion, Array]:
     return found, jnp.where(usable, jnp.max(errors), jnp.inf)
 
 
-def _derivatives(target: Target, centre: Array) -> tuple[Array, Array]:
-    """H and T at the centre, in one pass over the rows."""
+def _derivatives(target: Target, centre: Array) -> tuple[Array, Array, Array]:
+    """∇ℓ, H and T at the centre, in one pass over the rows."""
     loss, data, dimension = target.loss, target.data, target.dimension
     assert isinstance(data, Records)
     assert isinstance(loss, SMOOTH_LOSSES)
@@ -83,8 +80,9 @@ def _derivatives(target: Target, centre: Array) -> tuple[Array, Array]:
     def terms(x, y):
         predictors = x @ centre
         products = x[:, rows] * x[:, columns]
-        change = jax.vmap(jax.grad(loss.record_curvature))(predictors, y)
-        return jax.vmap(loss.record_curvature)(predictors, y) @ products, (x * change[:, None]).T @ products
+        scores, curvatures = jax.vmap(loss.record_score)(predictors, y), jax.vmap(loss.record_curvature)(predictors, y)
+        changes = jax.vmap(jax.grad(loss.record_curvature))(predictors, y)
+        return scores @ x, curvatures @ products, (x * changes[:, None]).T @ products
 
-    second, third = block_sums(terms, (data.x, data.y), records_a_block(rows.size))
-    return second[places], third[:, places]
+    first, second, third = block_sums(terms, (data.x, data.y), records_a_block(rows.size))
+    return first, second[places], third[:, places]

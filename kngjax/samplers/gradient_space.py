@@ -100,7 +100,7 @@ class GradientSpace(AbstractIndependenceSampler):
         return dataclasses.replace(self, expansion=expansion(target, centre))
 
     def proposal(self, target: Target, centre: Vector) -> Proposal:
-        """What is inverted, and where Newton's method starts: θ̂ if it lies in Θ, else the interior point. Speed alone depends on it."""
+        """What is inverted, and where Newton's method starts: θ̂ if it lies in Θ, else the interior point."""
         if self.expansion is not None:
             gathered = jax.tree.map(jnp.asarray, self.expansion)
             return Proposal(gathered.point(gathered.centre), gathered)

@@ -119,8 +119,8 @@ def solve(target: Target, start: Point, value: Vector, at: Callable[[Vector], Po
 
     There is no solution in Θ if (∇ℓ(θ_k) - value)'(θ - θ_k) > 0 for all θ ∈ Θ at some θ_k, since ∇ℓ is monotone.
 
-    **Arguments:** `start`: whose inverse factor must be finite. `value`: shape (d,). `at`: G and its Hessian at a point,
-    if it is not ∇ℓ: the gradient of a function that is strictly convex on a convex set, NaN beyond.
+    **Arguments:** `start`: whose inverse factor must be finite. `value`: shape (d,). `at`: G and its Hessian at a
+    point, if it is not ∇ℓ: the gradient of a function that is strictly convex on a convex set, NaN beyond.
     """
     assert target.norm is not None
     if at is None:
