@@ -46,21 +46,28 @@ class GradientSpace(AbstractIndependenceSampler):
     base measure instead, so that a chain whose equations have no solutions moves all the same:
     q = (1 - m)·exp(-c‖∇ℓ(θ)‖_K)·det ∇²ℓ(θ)·c^d/(d! vol K) + m·ν(θ), evaluated in full for every candidate.
 
-    What is exact: the weight is that of the point itself, so f is invariant if proposals follow q. What is rounding:
-    Newton's method stops where c‖∇ℓ(θ) - z‖_K is at most 1e-6, in practice often far below, so log q is off by as
-    little. A proposal for which it finds, within its public limit, neither a solution nor a proof that there is none in
-    Θ is rejected too, and marked `diverging` in Info.
+    Once n is large ∇ℓ is a quadratic G about the estimate θ̂ as far as the law reaches (see `Expansion`):
+    `kngjax.release` and `kngjax.sample` then solve G(θ) = z, which no row enters, and take G and its determinant in
+    q. A proposal is left with one gradient, of f itself, some hundred of them together in matrix products. Whether
+    G is near enough is judged by a public rule on a few fixed z; elsewhere, and in `kngjax.draw`, ∇ℓ itself is
+    inverted.
 
-    Acceptance, measured for pseudo-Huber regression with d = 12 and ε = 1: .04 at n = 300, .12 at 500, .59 at 700, .75
-    at 1,000, .93 at 3,000, .99 at 10⁴, 1.00 at 10⁵; at ε = .3 and 3 about the same for the same nε/d. Give it n of at
-    least 100d/ε. Below 80d/ε a few points far out have so large a weight that the chain stays with them, and below
-    30d/ε proposals lie outside of the image of ∇ℓ: use `EnsembleWalk` there, and where columns are collinear, so that
-    the loss is not strictly convex and only draws from the base measure are ever accepted.
+    What is exact: the weight is that of the point itself, so f is invariant if proposals follow q, whatever G is.
+    What is rounding: Newton's method stops where c‖∇ℓ(θ) - z‖_K is at most 1e-6, in practice often far below, so
+    log q is off by as little. A proposal for which it finds, within its public limit, neither a solution nor a
+    proof that there is none in Θ is rejected too, and marked `diverging` in Info.
+
+    Acceptance of ∇ℓ's own solutions, measured for pseudo-Huber regression with d = 12 and ε = 1: .04 at n = 300,
+    .12 at 500, .59 at 700, .75 at 1,000, .93 at 3,000, .99 at 10⁴, 1.00 at 10⁵; at ε = .3 and 3 about the same for
+    the same nε/d. Give it n of at least 100d/ε. Below 80d/ε a few points far out have so large a weight that the
+    chain stays with them, and below 30d/ε proposals lie outside of the image of ∇ℓ: use `EnsembleWalk` there, and
+    where columns are collinear, so that the loss is not strictly convex and only draws from the base measure are
+    ever accepted.
 
     Where Θ cuts the law hard, most solutions lie outside and are rejected: 100 proposals are then few, take more.
 
     **Arguments:** `num_sweeps`: proposals before a release. `num_warmup`: proposals that `sample` discards. `mixture`:
-    m, strictly between 0 and 1; public.
+    m, strictly between 0 and 1; public. `expansion`: what `gathered` found, private; never to be given.
     """
 
     num_sweeps: int = eqx.field(static=True, default=100)
