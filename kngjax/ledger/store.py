@@ -3,7 +3,8 @@
 A rollback journal (`journal_mode=DELETE`) and no write-ahead log: between transactions the one file is the whole
 ledger, so that a copy of it never lacks the last debits, and no shared memory is needed. `synchronous=EXTRA` also syncs
 the folder when the journal is removed, which is the moment of the commit; with FULL a power cut right after it could
-undo the last debit. Every operation opens and closes a connection of its own: nothing is carried over a fork or a pickle.
+undo the last debit. Every operation opens and closes a connection of its own: nothing is carried over a fork or into a
+pickle.
 """
 
 import contextlib
