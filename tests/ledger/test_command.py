@@ -68,17 +68,25 @@ def one_median(folder, *changes):
     return write_job(folder, ("tau = [0.25, 0.5]", "tau = 0.5"), *changes)
 
 
-def test_a_job_is_debited_from_the_ledger_that_it_names(tmp_path, capfd):
-    ledger = Ledger.create(tmp_path / "budget.ledger", Budget.pure("0.5"), adjacency="replace", dataset="workers")
-    config = one_median(tmp_path, ("epsilon = 0.3", 'epsilon = 0.3\nledger = "budget.ledger"'))
-    words = ["release", str(config), "--output", str(tmp_path / "output"), "--no-figure"]
+def paying_job(folder):
+    ledger = Ledger.create(folder / "budget.ledger", Budget.pure("0.5"), adjacency="replace", dataset="workers")
+    config = one_median(folder, ("epsilon = 0.3", 'epsilon = 0.3\nledger = "budget.ledger"'))
+    return ledger, ["release", str(config), "--output", str(folder / "output"), "--no-figure"]
+
+
+@pytest.mark.slow
+def test_a_job_is_debited_from_the_ledger_that_it_names(tmp_path):
+    ledger, words = paying_job(tmp_path)
     assert cli.main(words) == 0
     book = ledger.verify()
     assert (book.left, len(book.released)) == ("0.2 of epsilon = 0.5", 1)
     assert book.what[2]["what"]["job"] == "small"
-    # Refused before the data are read: there are none.
+
+
+def test_a_job_that_the_budget_does_not_allow_reads_no_data(tmp_path, capfd):
+    ledger, words = paying_job(tmp_path)
+    ledger.reserve(Guarantee.pure("0.3", "replace"))
     (tmp_path / "workers.csv").unlink()
-    capfd.readouterr()
     assert cli.main(words) == 2
     assert "0.2 of epsilon = 0.5 is left, and epsilon = 0.3 was asked" in capfd.readouterr().err
     other = tmp_path / "other.ledger"
