@@ -1,6 +1,7 @@
 """The file of a ledger: what it refuses, what it finds out, what is shared, and what stays spent."""
 
 import copy
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -17,7 +18,7 @@ from hypothesis import given, settings
 
 from kngjax.accounting import Guarantee
 from kngjax.ledger import Budget, BudgetExceeded, Ledger, LedgerError, store
-from kngjax.ledger.book import Row
+from kngjax.ledger.book import Row, canonical
 from tests.accounting.guarantees_drawn import SIMPLE, made
 
 TENTH = Guarantee.bounded_range("0.1", "replace")
@@ -211,6 +212,27 @@ def test_a_change_of_any_field_of_any_row_is_found(copied, row, column):
     for operation in (ledger.verify, ledger.read, lambda: Ledger(copied), lambda: ledger.reserve(TENTH)):
         with pytest.raises(LedgerError, match="was changed"):
             operation()
+
+
+def test_the_digest_is_of_every_field():
+    row = Row.following(3, "released", 2, "{}", {}, DIGEST)
+    others = {"number": 4, "phase": "reserved", "reservation": None, "guarantee": None, "content": "[]", "previous": ""}
+    assert set(others) == set(COLUMNS) - {"digest"}
+    digests = {dataclasses.replace(row, **{name: value}).computed() for name, value in others.items()}
+    assert len(digests | {row.digest}) == len(others) + 1
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_a_row_with_its_own_digest_computed_again_is_found_by_the_next(copied, number):
+    with sqlite3.connect(copied) as connection:
+        (fields,) = connection.execute("SELECT * FROM entry WHERE number = ?", (number,)).fetchall()
+    connection.close()
+    row = Row(*fields)
+    content = json.loads(row.content) | {"more": 1}
+    digest = Row.following(number, row.phase, row.reservation, row.guarantee, content, row.previous).digest
+    changed(copied, "UPDATE entry SET content = ?, digest = ? WHERE number = ?", canonical(content), digest, number)
+    with pytest.raises(LedgerError, match=f"breaks at row {number + 1}"):
+        Ledger(copied)
 
 
 @pytest.mark.parametrize("row", range(1, 7))
