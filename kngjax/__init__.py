@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from kngjax.domains import L2Ball as L2Ball
     from kngjax.features import FeatureHull as FeatureHull
     from kngjax.lattice import Lattice as Lattice
+    from kngjax.ledger import Budget as Budget
+    from kngjax.ledger import BudgetExceeded as BudgetExceeded
+    from kngjax.ledger import Ledger as Ledger
+    from kngjax.ledger import LedgerError as LedgerError
+    from kngjax.ledger import Reservation as Reservation
     from kngjax.losses import GeometricMedianLoss as GeometricMedianLoss
     from kngjax.losses import HuberLoss as HuberLoss
     from kngjax.losses import LogisticLoss as LogisticLoss
@@ -128,6 +133,7 @@ _ROOMS = {
     ),
     "kngjax.lattice": ("Lattice",),
     "kngjax.releases": ("release", "sample", "Release"),
+    "kngjax.ledger": ("Ledger", "Budget", "Reservation", "BudgetExceeded", "LedgerError"),
     "kngjax.samplers.run": ("draw",),
     "kngjax.simulation": ("simulate", "Simulation"),
     "kngjax.certificate": ("Certificate",),

@@ -1,4 +1,4 @@
-"""The command `kngjax`: releases and audits of a job that a TOML file declares.
+"""The command `kngjax`: releases and audits of a job that a TOML file declares, and ledgers of privacy budgets.
 
 Nothing heavy is imported before a subcommand runs, so that `kngjax --help` answers at once.
 """
@@ -7,6 +7,7 @@ import argparse
 import pathlib
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 FAILED, USER_ERROR = 1, 2
 
@@ -39,6 +40,9 @@ def _parser() -> argparse.ArgumentParser:
     release.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
     release.add_argument("--data", metavar="FILE", type=pathlib.Path, help="a CSV or Parquet file in place of [data]")
     release.add_argument(
+        "--ledger", metavar="FILE", type=pathlib.Path, help="the budget that pays, in place of its own"
+    )
+    release.add_argument(
         "--output",
         metavar="DIRECTORY",
         type=pathlib.Path,
@@ -59,7 +63,38 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
     audit.add_argument("--steps", metavar="N", type=int, help="steps of the search (default: the audit's own)")
     audit.set_defaults(run=_audit)
+    _add_ledger(commands)
     return parser
+
+
+def _add_ledger(commands: Any) -> None:
+    ledger = commands.add_parser(
+        "ledger",
+        help="make, show or verify the ledger of a privacy budget",
+        description="A ledger is a file that releases of one data set are debited from before they are made.",
+    )
+    actions = ledger.add_subparsers(title="actions", metavar="ACTION", required=True)
+    create = actions.add_parser("create", help="a new ledger, never over another file")
+    create.add_argument("file", metavar="FILE", type=pathlib.Path)
+    create.add_argument("--epsilon", metavar="E", help="the budget in epsilon: pure, or at --delta")
+    create.add_argument("--delta", metavar="D", help="with --epsilon: the sums of both are held")
+    create.add_argument("--rho", metavar="R", help="the budget in rho of zCDP, in place of epsilon")
+    create.add_argument(
+        "--by-zcdp", action="store_true", help="with --epsilon and --delta: hold the rho that they allow instead"
+    )
+    create.add_argument(
+        "--adjacency", required=True, choices=("replace", "add_remove"), help="of every release of this ledger"
+    )
+    create.add_argument("--dataset", metavar="NAME", required=True, help="a public label of the data")
+    create.add_argument("--unit", metavar="NAME", default="record", help="what one record stands for (default: record)")
+    create.set_defaults(run=_ledger_create)
+    show = actions.add_parser("show", help="what is spent and what is left, for the owner")
+    show.add_argument("file", metavar="FILE", type=pathlib.Path)
+    show.set_defaults(run=_ledger_show)
+    verify = actions.add_parser("verify", help="follow the chain of digests and add up again")
+    verify.add_argument("file", metavar="FILE", type=pathlib.Path)
+    verify.add_argument("--head", metavar="DIGEST", help="a head noted earlier, which the ledger must contain")
+    verify.set_defaults(run=_ledger_verify)
 
 
 def _release(options: argparse.Namespace) -> int:
@@ -71,6 +106,9 @@ def _release(options: argparse.Namespace) -> int:
     # Whatever can fail without the data fails before they are read, and before epsilon is spent.
     job.regressions(config)
     job.sampler(config)
+    ledger = job.ledger(config, options.ledger)
+    if ledger is not None:
+        ledger.require([regression.mechanism.guarantee for regression in job.regressions(config)])
     with_figure = config.figure is not None and not options.no_figure
     if with_figure:
         _require_matplotlib()
@@ -82,7 +120,7 @@ def _release(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     frame = job.load(config, options.data)
-    results = job.run(config, frame)
+    results = job.run(config, frame, ledger=ledger)
     written = [job.write(config, results, directory)]
     print(report.table(config, results), report.certificates(results), sep="\n\n", end="\n\n", flush=True)
     if with_figure:
@@ -125,3 +163,43 @@ def _audit(options: argparse.Namespace) -> int:
         )
     print("\nThe worst of them: " + max(audits, key=lambda found: found.ratio).explain())
     return 0 if all(found.passed for found in audits) else FAILED
+
+
+def _ledger_create(options: argparse.Namespace) -> int:
+    from kngjax.ledger import Budget, Ledger
+
+    epsilon, delta, rho = options.epsilon, options.delta, options.rho
+    if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
+        raise ValueError("name the budget: --epsilon, --epsilon with --delta, or --rho")
+    if options.by_zcdp and delta is None:
+        raise ValueError("--by-zcdp needs --epsilon and --delta, of which rho follows")
+    if rho is not None:
+        budget = Budget.zcdp(rho)
+    elif delta is None:
+        budget = Budget.pure(epsilon)
+    else:
+        budget = (Budget.converted if options.by_zcdp else Budget.approximate)(epsilon, delta)
+    ledger = Ledger.create(
+        options.file, budget, adjacency=options.adjacency, dataset=options.dataset, unit=options.unit
+    )
+    print(ledger.read().explain())
+    return 0
+
+
+def _ledger_show(options: argparse.Namespace) -> int:
+    from kngjax.ledger import Ledger
+
+    print(Ledger(options.file).read().explain())
+    return 0
+
+
+def _ledger_verify(options: argparse.Namespace) -> int:
+    from kngjax.ledger import Ledger
+
+    book = Ledger(options.file).verify(options.head)
+    print(
+        f"The ledger holds: {book.num_rows} rows, each with the digest of the one before; {book.left} is left.\n"
+        f"Head: {book.head}\n"
+        "A file set back to an earlier copy is found only by a head noted elsewhere: --head DIGEST."
+    )
+    return 0

@@ -123,7 +123,10 @@ class Mechanism:
 
 @dataclass(frozen=True, kw_only=True)
 class Privacy:
-    """[privacy]: the total `epsilon`, the `adjacency`, and the `shares` of the regressions, equal if left out."""
+    """[privacy]: the total `epsilon`, the `adjacency`, and the `shares` of the regressions, equal if left out.
+
+    `ledger`: the path of the budget that all runs on these records are debited from.
+    """
 
     epsilon: Fraction = field(metadata=key(positive, advice=": the total, in nats, of all regressions together"))
     adjacency: str = field(
@@ -133,6 +136,7 @@ class Privacy:
         )
     )
     shares: tuple[Fraction, ...] | None = field(default=None, metadata=key(one_or_more(positive)))
+    ledger: str | None = field(default=None, metadata=key(text))
 
     def parts(self, count: int) -> tuple[Fraction, ...]:
         """The epsilon of each of `count` regressions; their exact sum is the total."""

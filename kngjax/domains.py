@@ -68,7 +68,8 @@ class AbstractDomain(eqx.Module):
         dimension = theta.shape[-1]
         inside = self.contains(theta)
         # Evaluated where it is defined: outside their support NumPyro's densities may be NaN, and so may gradients.
-        supported = jnp.where(inside, theta, self.interior_point(dimension))
+        interior = self.interior_point(dimension)
+        supported = interior if self.is_uniform else jnp.where(inside, theta, interior)
         return jnp.where(inside, self.distribution(dimension).log_prob(supported), -jnp.inf)
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:

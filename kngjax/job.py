@@ -20,8 +20,10 @@ from tqdm import tqdm
 import kngjax as kng
 from kngjax import terms
 from kngjax._files import read, read_rdatasets
+from kngjax.accounting.exact import inward
 from kngjax.config import Config, Response, Term
 from kngjax.data import prepare
+from kngjax.debits import cost, settings
 
 LOSSES = {
     "quantile": kng.QuantileLoss,
@@ -128,7 +130,8 @@ def regressions(config: Config) -> list[Regression]:
 
 def _rounded_down(exact: Fraction) -> float:
     """The largest float64 that is at most this number, so that parts never add up to more than the whole."""
-    nearest = float(exact)
+    # In binary and as the decimal that it prints as, which is what sums are made of.
+    nearest = inward(exact)
     return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
 
 
@@ -194,22 +197,37 @@ def records(config: Config, frame: Any) -> tuple[np.ndarray, np.ndarray]:
     return x, np.log(y) if response.transform == "log" else np.asarray(y)
 
 
-def run(config: Config, frame: Any, progress: bool | None = None) -> list[Result]:
+def ledger(config: Config, file: str | pathlib.Path | None = None) -> kng.Ledger | None:
+    """The ledger of `file` if it is given, else the job's own, relative to the folder of the configuration; or None.
+
+    **Raises** as `kngjax.Ledger` does.
+    """
+    if file is not None:
+        return kng.Ledger(file)
+    named = config.privacy.ledger
+    return None if named is None else kng.Ledger(config.path.parent / named)
+
+
+def run(config: Config, frame: Any, progress: bool | None = None, ledger: kng.Ledger | None = None) -> list[Result]:
     """Release every regression of the job once, each from its own secure random key.
 
     **Arguments**: `frame`, private: pandas, polars or pyarrow. `progress`: whether to show a bar over the
-    regressions; None shows it on a terminal.
+    regressions; None shows it on a terminal. `ledger`: the whole job is debited from it before the frame is touched.
 
     **Returns** one `Result` a regression, in the order of the configuration. **Raises** as `records`,
-    `regressions` and `kngjax.release` do.
+    `regressions`, `kngjax.Ledger.reserve_all` and `kngjax.release` do.
     """
     planned, asked, basis = regressions(config), sampler(config), design(config)
+    debits: list[kng.Reservation | None] = [None] * len(planned)
+    if ledger is not None:
+        about = [{"job": config.name, "label": one.label, "mechanism": settings(one.mechanism)} for one in planned]
+        debits[:] = ledger.reserve_all([cost(one.mechanism) for one in planned], about)
     x, y = records(config, frame)
     results = []
     with tqdm(planned, unit="release", disable=None if progress is None else not progress) as bar:
-        for regression in bar:
+        for regression, debit in zip(bar, debits, strict=True):
             bar.set_description(regression.label)
-            released = kng.release(regression.mechanism, x, y, sampler=asked, progress=False)
+            released = kng.release(regression.mechanism, x, y, sampler=asked, ledger=debit, progress=False)
             results.append(Result(regression, released, basis.in_own_units(released.value)))
     return results
 

@@ -11,12 +11,14 @@ import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from kngjax import nonprivate
+from kngjax import debits, nonprivate
 from kngjax._arrays import float64
+from kngjax.accounting.guarantees import Adjacency
 from kngjax.certificate import Certificate
 from kngjax.data import Data, QuadraticSummary, Records, SortedValues
 from kngjax.diagnostics import Draws
 from kngjax.lattice import Lattice
+from kngjax.ledger import Ledger, Reservation
 from kngjax.losses import GeometricMedianLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.randomness import require_typed_key, secure_key
@@ -111,12 +113,28 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
     )
 
 
+def lattice_sampler(
+    mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None
+) -> tuple[Lattice | None, str]:
+    """`Lattice` with why it is taken, where it serves and takes seconds; None elsewhere. Of public facts alone.
+
+    **Arguments:** `num_records`: n, where it is public.
+    """
+    sampler = Lattice()
+    if sampler.unserved(mechanism, dimension) is not None or not sampler.takes_seconds(
+        mechanism, dimension, num_records
+    ):
+        return None, ""
+    return sampler, "Chosen because no rounding is left out of its proof, and it takes seconds here."
+
+
 def release(
     mechanism: AbstractMechanism,
     X: Any = None,
     y: Any = None,
     *,
     sampler: AbstractSampler | None = None,
+    ledger: Ledger | Reservation | None = None,
     progress: bool | None = None,
     **refused: Any,
 ) -> Release:
@@ -131,35 +149,62 @@ def release(
     - `mechanism`: everything public: loss, bounds, domain, ε, adjacency.
     - `X`, `y`: the private records, as in `kngjax.data.prepare`; or X alone, a `kngjax.stream` or `kngjax.shard`.
     - `sampler`: None takes the best for this mechanism; mechanisms that draw directly from their law take none.
+    - `ledger`: a budget, `kngjax.Ledger(path)`, which this release is debited from before the data are touched and
+      anything is drawn; what fails afterwards stays spent. Or a reservation made there beforehand. Of processes that
+      share rows, the first one's counts.
     - `progress`: True or False shows or hides the progress bar; None shows it on a terminal.
 
-    Raises as `kngjax.data.prepare` does; TypeError for a key or seed; ValueError for a sampler that cannot draw from
+    Raises as `kngjax.data.prepare` does; `kngjax.BudgetExceeded` before the data are touched, as `Ledger.reserve` does
+    for the rest; TypeError for a key or seed; ValueError for a sampler that cannot draw from
     this density or cannot be tuned publicly; RuntimeError if an exact search was given up or a minimiser not found.
     """
     unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})
     if unknown:
-        raise TypeError(f"release has no argument {', '.join(unknown)}; it takes mechanism, X, y, sampler and progress")
+        raise TypeError(
+            f"release has no argument {', '.join(unknown)}; it takes mechanism, X, y, sampler, ledger and progress"
+        )
     if refused:
         raise TypeError(
             f"release takes no {' or '.join(sorted(refused))}: its randomness comes from the operating system, since "
             "whoever knows a seed can subtract the noise. For reproducible research draws use kngjax.sample(..., "
             "key=kngjax.research_key(seed))"
         )
-    if isinstance(sampler, Lattice):
-        return _on_lattice(mechanism, X, y, sampler, "Asked for by the caller.")
-    data = mechanism.prepare(X, y)
+    # What is refused for its settings alone is refused before anything is spent.
     if isinstance(mechanism, AbstractDirectMechanism):
         require_sampler(mechanism, sampler)
+    else:
+        assert isinstance(mechanism, AbstractDensityMechanism)
+        if sampler is not None:
+            sampler = sampler.for_release()
+        if isinstance(sampler, Lattice) and isinstance(X, Stream | Shards):
+            raise TypeError(
+                "Lattice rounds the records themselves and needs them in memory: give X and y as arrays or frames, or "
+                "ask for Exact()"
+            )
+    reservation = debits.reserve(ledger, mechanism, X)
+    if isinstance(mechanism, AbstractDirectMechanism):
+        data = mechanism.prepare(X, y)
         with float64():
             draws, succeeded = direct_draws(mechanism, data, _key(X), 1)
             _require_success(bool(succeeded), mechanism.advice)
             value = _one(X, np.array(draws[0]))
-        return _finished(value, mechanism, None, mechanism.method, data)
+        return _finished(value, mechanism, None, mechanism.method, data, reservation, X)
     assert isinstance(mechanism, AbstractDensityMechanism)
     reason = "Asked for by the caller."
+    if isinstance(X, Stream | Shards):
+        data = mechanism.prepare(X, y)
+    else:
+        records = mechanism.records(X, y)
+        if sampler is None:
+            sampler, reason = lattice_sampler(mechanism, records.dimension, _public_count(mechanism, records))
+        if isinstance(sampler, Lattice):
+            value = sampler.draw(mechanism, records)
+            _require_success(bool(np.all(np.isfinite(value))))
+            return _finished(value, mechanism, sampler, reason, records, reservation, X)
+        data = mechanism.summarise(records)
     if sampler is None:
         sampler, reason = default_sampler(mechanism, data.dimension)
-    sampler = sampler.for_release()
+        sampler = sampler.for_release()
     with float64():
         _check(sampler, mechanism, data)
         key = _key(X)
@@ -175,22 +220,11 @@ def release(
             thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
             value = thetas[0, -1]
         value = _one(X, value)
-    return _finished(value, mechanism, sampler, reason, data)
+    return _finished(value, mechanism, sampler, reason, data, reservation, X)
 
 
-def _on_lattice(mechanism: AbstractMechanism, X: Any, y: Any, sampler: Lattice, reason: str) -> Release:
-    if isinstance(mechanism, AbstractDirectMechanism):
-        require_sampler(mechanism, sampler)
-    if isinstance(X, Stream | Shards):
-        raise TypeError(
-            "Lattice rounds the records themselves and needs them in memory: give X and y as arrays or frames, or ask "
-            "for Exact()"
-        )
-    assert isinstance(mechanism, AbstractDensityMechanism)
-    records = mechanism.records(X, y)
-    value = sampler.draw(mechanism, records)
-    _require_success(bool(np.all(np.isfinite(value))))
-    return _finished(value, mechanism, sampler, reason, records)
+def _public_count(mechanism: AbstractMechanism, records: Records) -> int | None:
+    return records.num_records if mechanism.adjacency is Adjacency.REPLACE else None
 
 
 def _key(X: Any) -> PRNGKeyArray:
@@ -202,11 +236,20 @@ def _one(X: Any, value: np.ndarray) -> np.ndarray:
 
 
 def _finished(
-    value: np.ndarray, mechanism: AbstractMechanism, sampler: AbstractSampler | None, reason: str, data: Data
+    value: np.ndarray,
+    mechanism: AbstractMechanism,
+    sampler: AbstractSampler | None,
+    reason: str,
+    data: Data,
+    reservation: Reservation | None,
+    X: Any,
 ) -> Release:
     if not np.all(np.isfinite(value)):
         raise RuntimeError("the draw is not a number and is not released: give public bounds of y, Bounds(..., y=...)")
-    return Release(_read_only(value), Certificate.of(mechanism, sampler, reason, value.size, data.num_records))
+    certificate = Certificate.of(mechanism, sampler, reason, value.size, data.num_records)
+    released = Release(_read_only(value), certificate)
+    debits.commit(reservation, certificate, released.to_json() if reservation else "", X)
+    return released
 
 
 def _check(sampler: AbstractSampler, mechanism: AbstractDensityMechanism, data: Data) -> None:

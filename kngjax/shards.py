@@ -20,6 +20,7 @@ from kngjax._arrays import float64
 from kngjax.data import QuadraticSummary, Records
 
 ELSEWHERE = "another process refused its rows, and nothing is computed: its own message says why"
+FIRST_REFUSED = "the first process was refused by its ledger, and nothing is released: its own message says why"
 
 
 class Shards:
@@ -108,6 +109,23 @@ class Shards:
             return key
         words = multihost_utils.broadcast_one_to_all(np.asarray(jax.random.key_data(key)))
         return randomness.from_words(np.asarray(words))
+
+    def on_first(self, work: Callable[[], Any]) -> Any:
+        """work() on the first process alone, once; None on the others. If it raises, all of them do."""
+        if not self.spans_processes:
+            return work()
+        part, failure = None, None
+        if jax.process_index() == 0:
+            try:
+                part = work()
+            except Exception as error:
+                failure = error
+        refused = multihost_utils.broadcast_one_to_all(np.array(failure is not None))
+        if failure is not None:
+            raise failure
+        if refused:
+            raise RuntimeError(FIRST_REFUSED)
+        return part
 
     def first(self, value: Float[np.ndarray, " dimension"]) -> Float[np.ndarray, " dimension"]:
         """The first process's value, to the same bits on all."""

@@ -32,6 +32,7 @@ FLOORS = (
         "profiles",
         "matrix_noise",
         "calibration",
+        "ledger",
     ),
     ("_balls", "domains", "data", "streams", "shards", "polytopes"),
     ("losses",),
@@ -110,8 +111,8 @@ def test_no_import_goes_in_a_circle():
             del waiting[name]
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if room(name) == "accounting"])
-def test_accounting_is_plain_python(name):
+@pytest.mark.parametrize("name", [name for name in MODULES if room(name) in ("accounting", "ledger")])
+def test_accounting_and_ledgers_are_plain_python(name):
     roots = {other.split(".")[0] for other in imports(syntax(MODULES[name]))}
     assert not roots & {"jax", "jaxlib", "jaxtyping", "equinox", "numpyro", "optax"}
 
@@ -208,6 +209,7 @@ def test_there_is_a_floor_or_a_rule_for_every_room():
         "certificate",
         "diagnostics",
         "releases",
+        "debits",
         "audit",
         "config",
         "estimators",

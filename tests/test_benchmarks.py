@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from benchmarks import per_instance, quantile_regression, squared_loss, streaming
+from benchmarks import per_instance, quantile_regression, smooth_losses, squared_loss, streaming, walk
 from kngjax.per_instance import ridge
 
 
@@ -53,3 +53,26 @@ def test_a_row_of_the_table_is_of_exact_draws():
     assert 0.05 < acceptance <= 1.0
     assert min(rate, seconds) > 0.0
     assert found
+
+
+def test_a_numpy_loop_and_numpyro_walk_about_the_same_place():
+    """Means of all methods, of the same moves, within what chains of their length may differ by."""
+    given = walk.problem(2000, 3, 6)
+    methods = [walk.by_kngjax, walk.by_numpyro_compiled, walk.by_numpy]
+    draws = [method(given, 1500)(1) for method in methods]
+    assert [part.shape[0] for part in draws] == [6, 6, walk.NUMPY_CHAINS]
+    spread = draws[1].reshape(-1, 3).std(axis=0)
+    for part in draws:
+        assert np.all(np.abs(part[:, part.shape[1] // 10 :].mean(axis=(0, 1)) - draws[1].mean(axis=(0, 1))) < spread)
+        assert np.all(part.reshape(-1, 3).std(axis=0) < 2.0 * spread)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable:UserWarning")
+def test_tables_of_walks_and_of_smooth_losses_have_a_row_a_method():
+    table = walk.rows(num_chains=3, num_moves=60, num_records=500, dimension=3, rounds=1)
+    assert [row["method"] for row in table] == list(walk.METHODS)
+    table += smooth_losses.rows(num_records=3000, dimension=3, num_draws=50, nuts_draws=10, walk_sweeps=20)
+    for row in table:
+        assert row.get("note") == "not installed" or 0.0 < row["warm"] < np.inf
+        assert row.get("effective", 1.0) >= 0.0

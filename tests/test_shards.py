@@ -112,7 +112,7 @@ def test_one_two_and_eight_devices_give_the_same_up_to_rounding(name):
 
 
 PROCESS = """
-import json, sys
+import json, sys, tempfile
 import jax, numpy as np
 number, address, name, refusals = int(sys.argv[1]), *sys.argv[2:]
 jax.distributed.initialize(address, 2, number)
@@ -125,10 +125,16 @@ X, y = X[own], y[own]
 squared, mechanism = here.mechanism("squared"), here.mechanism(name)
 data = mechanism.prepare(kng.shard(X, y))
 key = kng.shard(X, y).secure_key()
+# The first process's ledger pays for all.
+ledger = None
+if number == 0:
+    path = tempfile.mkdtemp() + "/budget.ledger"
+    ledger = kng.Ledger.create(path, kng.Budget.pure(1), adjacency="replace", dataset="invented")
 found = {
     "slopes": here.slopes(mechanism, data),
     "draws": here.draws(mechanism, data),
-    "released": kng.release(mechanism, kng.shard(X, y)).to_json(),
+    "released": kng.release(mechanism, kng.shard(X, y), ledger=ledger).to_json(),
+    "rows of the ledger": None if ledger is None else ledger.verify().num_rows,
     "key": [kng.randomness.is_secure(key), jax.random.key_data(key).tolist()],
 }
 stream = kng.stream([(X[:100], y[:100]), (X[100:], y[100:])])
@@ -148,6 +154,7 @@ attempts = {
     "other columns": lambda: kng.release(squared, kng.shard(X[:, : 1 + number], y)),
     "too many": lambda: kng.release(few, kng.shard(X, y)),
     "quantile": lambda: kng.release(here.mechanism("quantile"), kng.shard(X, y)),
+    "spent": lambda: kng.release(squared, kng.shard(X, y), ledger=ledger),
 }
 for attempt in attempts if refusals == "refusals" else ():
     try:
@@ -243,6 +250,12 @@ def test_what_all_processes_refuse(processes, name, message):
 def test_a_refusal_of_one_process_is_one_of_all(processes, name):
     assert processes[1][name].startswith("ValueError: the data contain missing, NaN or infinite values")
     assert processes[0][name].startswith("RuntimeError: another process refused its rows")
+
+
+def test_one_release_of_several_processes_is_debited_once(processes):
+    assert [found["rows of the ledger"] for found in processes] == [3, None]
+    assert processes[0]["spent"].startswith("BudgetExceeded: the budget does not allow this")
+    assert processes[1]["spent"].startswith("RuntimeError: the first process was refused by its ledger")
 
 
 def test_what_is_refused():

@@ -89,6 +89,18 @@ class Lattice(AbstractSampler):
             return f"Lattice serves norm=None, WeightedLInf, LInf and L1, not {type(mechanism.norm).__name__}"
         return None
 
+    def takes_seconds(
+        self, mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None = None
+    ) -> bool:
+        """Whether one draw takes seconds: always for quadratic losses, else up to 3 coefficients and not too many rows.
+
+        **Arguments:** `num_records`: n where it is public, else None.
+        """
+        if mechanism.loss.is_quadratic:
+            return True
+        # Records are looked at some 10·4^d times; beyond this the box tree in float64 is faster.
+        return dimension <= 3 and (num_records is None or num_records * 4**dimension <= 2**24)
+
     def draw(self, mechanism: AbstractDensityMechanism, records: Records, bits: Bits = secrets.randbits) -> np.ndarray:
         """One draw of θ, shape (d,); NaN if the search was given up.
 

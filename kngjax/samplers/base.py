@@ -8,6 +8,7 @@ import abc
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
+import jax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax._arrays import Vector
@@ -105,6 +106,15 @@ class AbstractChainSampler(AbstractSampler):
     @abc.abstractmethod
     def step(self, target: Target, state: Any, noise: Any) -> tuple[Any, Info]:
         """One sweep."""
+
+    def noises(self, key: PRNGKeyArray, target: Target, states: Any, num_sweeps: int) -> Any:
+        """The randomness of many chains: arrays with a leading axis of sweeps, as `steps` takes them."""
+        keys = jax.random.split(key, jax.tree.leaves(states)[0].shape[0])
+        return jax.vmap(lambda key, state: self.noise(key, target, state, num_sweeps), out_axes=1)(keys, states)
+
+    def steps(self, target: Target, states: Any, noises: Any) -> tuple[Any, Info]:
+        """One sweep of every chain: of states and infos with a leading axis of chains, and what `noises` made."""
+        return jax.vmap(lambda state, noise: self.step(target, state, noise))(states, noises)
 
     def gathered(self, target: Target, centre: Vector) -> "AbstractChainSampler":
         """The same sampler with what it gathers of the records on the host, for the chains alone: it is private."""

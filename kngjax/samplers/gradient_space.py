@@ -1,7 +1,10 @@
 """Independence Metropolis-Hastings in gradient space, for smooth strictly convex losses."""
 
+import dataclasses
+import functools
 import math
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,11 +14,26 @@ from jaxtyping import PRNGKeyArray
 from kngjax._arrays import Vector
 from kngjax.data import QuadraticSummary
 from kngjax.norms import k_norm_log_mass, k_norm_noise
+from kngjax.samplers.expansion import Expansion, expansion
 from kngjax.samplers.independence import AbstractIndependenceSampler, Weighted
-from kngjax.samplers.newton import SMOOTH_LOSSES, Point, evaluate, log_determinant, solve
+from kngjax.samplers.newton import SMOOTH_LOSSES, Point, evaluate, gradient, log_determinant, solve
 from kngjax.target import Target
 
 _PROPOSALS_A_BATCH = 50
+
+
+class Proposal(NamedTuple):
+    """What candidates are made with.
+
+    **Arguments:** `start`: where the search for a solution begins. `expansion`: G, if it is inverted in place of ∇ℓ.
+    """
+
+    start: Point
+    expansion: Expansion | None
+
+    def inverted(self, target: Target) -> Callable[[Vector], Point]:
+        """The map whose equation proposals solve."""
+        return functools.partial(evaluate, target) if self.expansion is None else self.expansion.point
 
 
 class GradientSpace(AbstractIndependenceSampler):
@@ -28,26 +46,34 @@ class GradientSpace(AbstractIndependenceSampler):
     base measure instead, so that a chain whose equations have no solutions moves all the same:
     q = (1 - m)·exp(-c‖∇ℓ(θ)‖_K)·det ∇²ℓ(θ)·c^d/(d! vol K) + m·ν(θ), evaluated in full for every candidate.
 
-    What is exact: the weight is that of the point itself, so f is invariant if proposals follow q. What is rounding:
-    Newton's method stops where c‖∇ℓ(θ) - z‖_K is at most 1e-6, in practice often far below, so log q is off by as
-    little. A proposal for which it finds, within its public limit, neither a solution nor a proof that there is none in
-    Θ is rejected too, and marked `diverging` in Info.
+    Once n is large ∇ℓ is a quadratic G about the estimate θ̂ as far as the law reaches (see `Expansion`):
+    `kngjax.release` and `kngjax.sample` then solve G(θ) = z, which no row enters, and take G and its determinant in
+    q. A proposal is left with one gradient, of f itself, some hundred of them together in matrix products. Whether
+    G is near enough is judged by a public rule on a few fixed z; elsewhere, and in `kngjax.draw`, ∇ℓ itself is
+    inverted.
 
-    Acceptance, measured for pseudo-Huber regression with d = 12 and ε = 1: .04 at n = 300, .12 at 500, .59 at 700, .75
-    at 1,000, .93 at 3,000, .99 at 10⁴, 1.00 at 10⁵; at ε = .3 and 3 about the same for the same nε/d. Give it n of at
-    least 100d/ε. Below 80d/ε a few points far out have so large a weight that the chain stays with them, and below
-    30d/ε proposals lie outside of the image of ∇ℓ: use `EnsembleWalk` there, and where columns are collinear, so that
-    the loss is not strictly convex and only draws from the base measure are ever accepted.
+    What is exact: the weight is that of the point itself, so f is invariant if proposals follow q, whatever G is.
+    What is rounding: Newton's method stops where c‖∇ℓ(θ) - z‖_K is at most 1e-6, in practice often far below, so
+    log q is off by as little. A proposal for which it finds, within its public limit, neither a solution nor a
+    proof that there is none in Θ is rejected too, and marked `diverging` in Info.
+
+    Acceptance of ∇ℓ's own solutions, measured for pseudo-Huber regression with d = 12 and ε = 1: .04 at n = 300,
+    .12 at 500, .59 at 700, .75 at 1,000, .93 at 3,000, .99 at 10⁴, 1.00 at 10⁵; at ε = .3 and 3 about the same for
+    the same nε/d. Give it n of at least 100d/ε. Below 80d/ε a few points far out have so large a weight that the
+    chain stays with them, and below 30d/ε proposals lie outside of the image of ∇ℓ: use `EnsembleWalk` there, and
+    where columns are collinear, so that the loss is not strictly convex and only draws from the base measure are
+    ever accepted.
 
     Where Θ cuts the law hard, most solutions lie outside and are rejected: 100 proposals are then few, take more.
 
     **Arguments:** `num_sweeps`: proposals before a release. `num_warmup`: proposals that `sample` discards. `mixture`:
-    m, strictly between 0 and 1; public.
+    m, strictly between 0 and 1; public. `expansion`: what `gathered` found, private; never to be given.
     """
 
     num_sweeps: int = eqx.field(static=True, default=100)
     num_warmup: int = eqx.field(static=True, default=100)
     mixture: float = eqx.field(static=True, default=0.05)
+    expansion: Expansion | None = eqx.field(default=None, metadata={"derived": True})
 
     sweeps_a_block: ClassVar[int] = 100
 
@@ -77,8 +103,14 @@ class GradientSpace(AbstractIndependenceSampler):
                 "'jax_enable_x64', True), or call kngjax.release or kngjax.sample, which compute in float64"
             )
 
-    def proposal(self, target: Target, centre: Vector) -> Point:
-        """Where Newton's method starts: θ̂ if it lies in Θ, else the interior point. Speed alone depends on it."""
+    def gathered(self, target: Target, centre: Vector) -> "GradientSpace":
+        return dataclasses.replace(self, expansion=expansion(target, centre))
+
+    def proposal(self, target: Target, centre: Vector) -> Proposal:
+        """What is inverted, and where Newton's method starts: θ̂ if it lies in Θ, else the interior point."""
+        if self.expansion is not None:
+            gathered = jax.tree.map(jnp.asarray, self.expansion)
+            return Proposal(gathered.point(gathered.centre), gathered)
         domain, centre = target.domain, jnp.asarray(centre)
         inside = jnp.all(jnp.isfinite(centre)) & domain.contains(centre)
         interior = evaluate(target, domain.interior_point(target.dimension))
@@ -86,9 +118,10 @@ class GradientSpace(AbstractIndependenceSampler):
         sound = jnp.all(jnp.isfinite(first.inverse_factor))
         first = jax.tree.map(lambda given, safe: jnp.where(sound, given, safe), first, interior)
         estimate = solve(target, first, jnp.zeros(target.dimension))
-        return jax.tree.map(lambda best, safe: jnp.where(estimate.found, best, safe), estimate.point, interior)
+        best = jax.tree.map(lambda found, safe: jnp.where(estimate.found, found, safe), estimate.point, interior)
+        return Proposal(best, None)
 
-    def candidates(self, target: Target, proposal: Point, key: PRNGKeyArray, number: int) -> Weighted:
+    def candidates(self, target: Target, proposal: Proposal, key: PRNGKeyArray, number: int) -> Weighted:
         assert target.norm is not None
         noise_key, base_key, choice_key = jax.random.split(key, 3)
         values = k_norm_noise(target.norm, noise_key, target.rate, (number,), target.dimension)
@@ -97,28 +130,31 @@ class GradientSpace(AbstractIndependenceSampler):
 
         def candidate(proposed):
             value, anywhere, from_base = proposed
-            solution = solve(target, proposal, value)
+            solution = solve(target, proposal.start, value, proposal.inverted(target))
             # One evaluation, of the point that is proposed: it waits for the search, so that no two of LAPACK's batched
             # calls run at the same time (see `newton`).
             weighted = self.weigh(target, proposal, jnp.where(from_base, anywhere, solution.point.theta))
+            num_rounds = 0 if proposal.expansion is not None else solution.num_evaluations
             return weighted._replace(
                 log_weight=jnp.where(from_base | solution.found, weighted.log_weight, -jnp.inf),
-                num_evaluations=solution.num_evaluations + 1,
+                num_evaluations=num_rounds + 1,
                 diverging=solution.unsettled & ~from_base,
             )
 
         return jax.lax.map(candidate, (values, anywhere, from_base), batch_size=min(number, _PROPOSALS_A_BATCH))
 
-    def weigh(self, target: Target, proposal: Point, theta: Vector) -> Weighted:
+    def weigh(self, target: Target, proposal: Proposal, theta: Vector) -> Weighted:
         assert target.norm is not None
-        point = evaluate(target, theta)
-        log_base, score = target.domain.log_density(point.theta), target.rate * target.norm(point.gradient)
+        point = proposal.inverted(target)(theta)
+        here = point.gradient if proposal.expansion is None else gradient(target, theta)
+        log_base = target.domain.log_density(point.theta)
+        log_density = log_base - target.rate * target.norm(here)
         log_determinant_here = log_determinant(point)
         # Where the Hessian is singular to working accuracy proposals arrive from the base measure alone.
         sound = jnp.isfinite(log_determinant_here)
         log_mass = k_norm_log_mass(target.norm, target.rate, target.dimension)
-        solved = jnp.where(sound, math.log1p(-self.mixture) - score + log_determinant_here - log_mass, -jnp.inf)
-        log_proposal = jnp.logaddexp(solved, math.log(self.mixture) + log_base)
-        log_density = log_base - score
+        log_solved = log_determinant_here - log_mass - target.rate * target.norm(point.gradient)
+        log_solved = jnp.where(sound, math.log1p(-self.mixture) + log_solved, -jnp.inf)
+        log_proposal = jnp.logaddexp(log_solved, math.log(self.mixture) + log_base)
         log_weight = jnp.where(jnp.isfinite(log_density), log_density - log_proposal, -jnp.inf)
         return Weighted(point.theta, log_weight, log_density, jnp.ones((), int), jnp.zeros((), bool))

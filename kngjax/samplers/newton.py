@@ -1,5 +1,7 @@
 """The point at which the gradient of the loss has a given value, by damped Newton steps from a common start."""
 
+import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -20,6 +22,7 @@ SMOOTH_LOSSES = (SquaredLoss, PseudoHuberLoss, LogisticLoss, PoissonLoss, Smooth
 _GOAL, _TOLERANCE = 1e-8, 1e-6
 _MAX_EVALUATIONS = 80
 _SMALLEST_DAMPING = 1e-10
+_RECORDS_OF_A_GRADIENT = 1024
 
 
 class Point(NamedTuple):
@@ -59,7 +62,7 @@ def evaluate(target: Target, theta: Vector) -> Point:
     """
     loss, data, theta = target.loss, target.data, jnp.asarray(theta)
     if not isinstance(data, Records):
-        return _point(theta, loss.gradient(theta, data), loss.hessian(theta, data))
+        return point_of(theta, loss.gradient(theta, data), loss.hessian(theta, data))
     assert isinstance(loss, SMOOTH_LOSSES)
     dimension = data.dimension
     rows, columns = np.triu_indices(dimension)
@@ -71,16 +74,30 @@ def evaluate(target: Target, theta: Vector) -> Point:
         gradient = jax.vmap(loss.record_score)(predictors, y) @ x
         return gradient, jax.vmap(loss.record_curvature)(predictors, y) @ (x[:, rows] * x[:, columns])
 
-    gradient, packed = block_sums(terms, (data.x, data.y), _records_a_block(rows.size))
-    return _point(theta, gradient, packed[places])
+    found, packed = block_sums(terms, (data.x, data.y), records_a_block(rows.size))
+    return point_of(theta, found, packed[places])
 
 
-def _records_a_block(num_products: int) -> int:
+def gradient(target: Target, theta: Vector) -> Float[Array, " dimension"]:
+    """∇ℓ at θ alone, over blocks of records few enough that what a batch of θ makes of one stays in a cache."""
+    loss, data, theta = target.loss, target.data, jnp.asarray(theta)
+    if not isinstance(data, Records):
+        return loss.gradient(theta, data)
+    assert isinstance(loss, SMOOTH_LOSSES)
+
+    def terms(x, y):
+        return jax.vmap(loss.record_score)(x @ theta, y) @ x
+
+    return block_sums(terms, (data.x, data.y), _RECORDS_OF_A_GRADIENT)
+
+
+def records_a_block(num_products: int) -> int:
     """So many that the table of products has about a million entries."""
     return int(np.clip(2**20 // num_products, 2**8, 2**14))
 
 
-def _point(theta, gradient, hessian) -> Point:
+def point_of(theta: Array, gradient: Array, hessian: Array) -> Point:
+    """A point from its gradient and its Hessian."""
     # The inverse, and not a solve where one is needed: two LAPACK calls on large batches that XLA may run at the same
     # time have deadlocked on CPUs (jax 0.10.2); here each waits for the one before.
     factor = jnp.linalg.cholesky(hessian)
@@ -92,8 +109,8 @@ def log_determinant(point: Point) -> Float[Array, ""]:
     return -2.0 * jnp.sum(jnp.log(jnp.diagonal(point.inverse_factor)))
 
 
-def solve(target: Target, start: Point, value: Vector) -> Solution:
-    """The θ ∈ Θ with ∇ℓ(θ) = value, if there is one.
+def solve(target: Target, start: Point, value: Vector, at: Callable[[Vector], Point] | None = None) -> Solution:
+    """The θ ∈ Θ with ∇ℓ(θ) = value, if there is one; or with G(θ) = value for another gradient.
 
     Newton steps, halved until |L^{-1}(∇ℓ - value)| falls, with LL' the Hessian at the step's foot: a test that no
     linear change of basis alters (Deuflhard 2011, chapter 3). Gradients alone decide, since sums of losses lose their
@@ -102,9 +119,12 @@ def solve(target: Target, start: Point, value: Vector) -> Solution:
 
     There is no solution in Θ if (∇ℓ(θ_k) - value)'(θ - θ_k) > 0 for all θ ∈ Θ at some θ_k, since ∇ℓ is monotone.
 
-    **Arguments:** `start`: whose inverse factor must be finite. `value`: shape (d,).
+    **Arguments:** `start`: whose inverse factor must be finite. `value`: shape (d,). `at`: G and its Hessian at a
+    point, if it is not ∇ℓ: the gradient of a function that is strictly convex on a convex set, NaN beyond.
     """
     assert target.norm is not None
+    if at is None:
+        at = functools.partial(evaluate, target)
     norm, domain = target.norm, target.domain
 
     def error(gradient):
@@ -115,7 +135,7 @@ def solve(target: Target, start: Point, value: Vector) -> Solution:
         residual = foot.gradient - value
         scaled = foot.inverse_factor @ residual
         step = -scaled @ foot.inverse_factor
-        trial = evaluate(target, foot.theta + damping * step)
+        trial = at(foot.theta + damping * step)
         rest = trial.gradient - value
         progress = jnp.linalg.norm(foot.inverse_factor @ rest)
         accept = progress <= (1.0 - 0.25 * damping) * jnp.linalg.norm(scaled)

@@ -156,19 +156,15 @@ def advance(
     `key` and the block's number give the block's randomness.
     """
     target = mechanism.target(data)
-    num_chains = jax.tree.leaves(states)[0].shape[0]
-    keys = jax.random.split(jax.random.fold_in(key, block), num_chains)
-    noise = jax.vmap(lambda key, state: sampler.noise(key, target, state, num_kept * thinning))(keys, states)
-    noise = jax.tree.map(lambda part: jnp.swapaxes(part, 0, 1), noise)
-    noise = jax.tree.map(lambda part: part.reshape(num_kept, thinning, *part.shape[1:]), noise)
-    step = jax.vmap(lambda state, noise: sampler.step(target, state, noise))
+    noises = sampler.noises(jax.random.fold_in(key, block), target, states, num_kept * thinning)
+    noises = jax.tree.map(lambda part: part.reshape(num_kept, thinning, *part.shape[1:]), noises)
 
-    def keep(states, noise):
-        states, infos = jax.lax.scan(step, states, noise)
+    def keep(states, noises):
+        states, infos = jax.lax.scan(lambda states, noises: sampler.steps(target, states, noises), states, noises)
         positions = jax.vmap(lambda state: sampler.position(target, state))(states)
         return states, (positions, jax.tree.map(lambda part: part[-1], infos))
 
-    states, (positions, infos) = jax.lax.scan(keep, states, noise)
+    states, (positions, infos) = jax.lax.scan(keep, states, noises)
     return states, positions, infos
 
 

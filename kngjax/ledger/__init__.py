@@ -1,0 +1,30 @@
+"""A budget of privacy in an SQLite file: every release is debited before it is made, whoever makes it. Imports no JAX.
+
+    reserve (on the disk) -> touch the data -> draw -> commit (on the disk) -> return the release
+
+A reservation that is never committed stays spent: a refund for what failed would be an answer about the data that
+nobody paid for. Debits are exact fractions, kept in rows of which each holds the SHA-256 of the one before; triggers
+refuse to change or delete them, `verify` follows the chain and adds up again. Any number of processes may share the
+file, and any of them may be killed at any moment.
+
+It holds public labels, guarantees, settings of mechanisms and digests of releases, and nothing of the data. Which
+reservations led to no release may depend on the data: the file is for their owner.
+
+**What it cannot find out.** It guards against accidents, races and crashes, not against its owner:
+
+- a file that was set back to an earlier copy, or deleted and made anew, as by restoring a backup. Note `head()`
+  elsewhere, where the file's writer cannot change it: `verify(head=...)` refuses what does not contain it.
+- an edited file whose digests were all computed again: the same note helps.
+- a second ledger for the same data, or releases without one: their costs add up outside of its sight.
+- one person with several records, or in several data sets: the guarantee is of one record of this one.
+- whether a debit's guarantee is true: a sampler that is not proved stays so, and `explain` counts such releases.
+- disks that say that they have written and have not, and network file systems whose locks do not work.
+- when a release was made and how long it took: the file's own times and its rows tell whoever can read it.
+"""
+
+from kngjax.ledger.book import Book as Book
+from kngjax.ledger.book import LedgerError as LedgerError
+from kngjax.ledger.budgets import Budget as Budget
+from kngjax.ledger.ledgers import BudgetExceeded as BudgetExceeded
+from kngjax.ledger.ledgers import Ledger as Ledger
+from kngjax.ledger.ledgers import Reservation as Reservation

@@ -1,0 +1,180 @@
+"""The rows of a ledger: how each follows from the one before, and what they say together. Imports no JAX.
+
+    digest_k = SHA-256(number, phase, reservation, guarantee, content, digest_{k-1})
+
+The first row is the budget; later ones reserve a part of it, or say that a reservation led to a release.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.ledger.budgets import Budget
+
+FORMAT = 1
+BEFORE_ALL = "0" * 64
+OPENED, RESERVED, RELEASED = "opened", "reserved", "released"
+# At which a total is put in words besides.
+DELTA = 1e-6
+
+
+class LedgerError(RuntimeError):
+    """The ledger cannot be used: it is no ledger, it was changed, or cannot be written. Nothing is released."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One row of the file; `guarantee` and `content` are canonical JSON."""
+
+    number: int
+    phase: str
+    reservation: int | None
+    guarantee: str | None
+    content: str
+    previous: str
+    digest: str
+
+    @classmethod
+    def following(
+        cls, number: int, phase: str, reservation: int | None, guarantee: str | None, content: Any, previous: str
+    ) -> "Row":
+        """The row with its digest."""
+        bare = cls(number, phase, reservation, guarantee, canonical(content), previous, "")
+        return dataclasses.replace(bare, digest=bare.computed())
+
+    def computed(self) -> str:
+        """SHA-256 of everything in the row but its digest."""
+        fields = [self.number, self.phase, self.reservation, self.guarantee, self.content, self.previous]
+        return hashlib.sha256(canonical(fields).encode()).hexdigest()
+
+
+def canonical(content: Any) -> str:
+    """JSON with sorted keys; what it cannot say, infinities and NaN included, is refused."""
+    return json.dumps(content, sort_keys=True, allow_nan=False, separators=(",", ":"))
+
+
+@functools.lru_cache(maxsize=1024)
+def guarantee_of(text: str) -> Guarantee:
+    """The guarantee of a row."""
+    return Guarantee.from_dict(json.loads(text))
+
+
+@dataclasses.dataclass(frozen=True)
+class Book:
+    """What the rows of a ledger say, its chain of digests checked.
+
+    For the owner: which reservations led to no release may depend on the data.
+
+    **Arguments:**
+
+    - `identity`: random, made with the ledger. `dataset`, `unit`: public labels of the data and of what one record is.
+    - `adjacency`, `budget`: of every release.
+    - `reserved`: the guarantee of each reservation as canonical JSON, by its number. `what`: its public description.
+    - `released`: what was committed of each reservation that led to a release, by the reservation's number.
+    - `num_rows`, `head`: how many rows there are, and the digest of the last.
+    """
+
+    identity: str
+    dataset: str
+    unit: str
+    adjacency: Adjacency
+    budget: Budget
+    reserved: dict[int, str]
+    what: dict[int, Any]
+    released: dict[int, Any]
+    digests: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rows: Iterable[Row]) -> "Book":
+        """Follow the chain from the first row; raises LedgerError, naming the row, where it does not hold."""
+        opened: dict[str, Any] = {}
+        reserved, what, released, digests = {}, {}, {}, []
+        previous = BEFORE_ALL
+        for number, row in enumerate(rows, start=1):
+            if row.number != number or row.previous != previous or row.digest != row.computed():
+                raise LedgerError(f"the chain of this ledger breaks at row {number}: the file was changed")
+            previous = row.digest
+            digests.append(previous)
+            content = json.loads(row.content)
+            match row.phase:
+                case "opened" if number == 1:
+                    opened = content
+                case "reserved" if opened and row.guarantee is not None:
+                    reserved[number], what[number] = row.guarantee, content
+                case "released" if row.reservation in reserved and row.reservation not in released:
+                    released[row.reservation] = content
+                case _:
+                    raise LedgerError(f"row {number} of this ledger cannot stand where it does: the file was changed")
+        if not opened or opened.get("format") != FORMAT:
+            raise LedgerError("this file is no ledger of this version of kngjax: make one with Ledger.create")
+        book = cls(
+            opened["id"],
+            opened["dataset"],
+            opened["unit"],
+            Adjacency.parse(opened["adjacency"]),
+            Budget.from_dict(opened["budget"]),
+            reserved,
+            what,
+            released,
+            tuple(digests),
+        )
+        if any(guarantee_of(text).adjacency != book.adjacency for text in set(reserved.values())):
+            raise LedgerError("this ledger holds guarantees for another adjacency than its own: the file was changed")
+        if not book.budget.admits(book.parts):
+            raise LedgerError("more was spent than this ledger's budget: the file was changed")
+        return book
+
+    @property
+    def parts(self) -> tuple[tuple[Guarantee, int], ...]:
+        """The guarantees of all reservations, with how many times each: committed or not, they are spent."""
+        return tuple((guarantee_of(text), count) for text, count in Counter(self.reserved.values()).items())
+
+    @property
+    def spent(self) -> Guarantee | None:
+        """The composition of all reservations; None before the first."""
+        return Guarantee.counted(self.parts) if self.reserved else None
+
+    @property
+    def left(self) -> str:
+        """What is left of the budget, in words, exactly."""
+        return self.budget.left(self.parts)
+
+    @property
+    def unfinished(self) -> list[int]:
+        """Reservations that led to no release, or to none yet; spent all the same. They may depend on the data."""
+        return sorted(self.reserved.keys() - self.released.keys())
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.digests)
+
+    @property
+    def head(self) -> str:
+        """The digest of the last row: note it elsewhere, and `verify(head=...)` finds a file that was set back."""
+        return self.digests[-1]
+
+    def explain(self) -> str:
+        """The ledger in words, for the owner."""
+        inexact = sum(not content.get("exact", False) for content in self.released.values())
+        lines = [
+            f"Ledger of {self.dataset!r}: one {self.unit} is protected, adjacency {self.adjacency!s}.",
+            f"Budget: {self.budget.explain()}.",
+            f"Left: {self.left}.",
+            f"Reservations: {len(self.reserved)}, of which {len(self.released)} led to a release and "
+            f"{len(self.unfinished)} did not; all are spent.",
+        ]
+        if self.spent is not None:
+            lines.append(f"Spent: {self.spent.explain()}.")
+        if inexact:
+            lines.append(
+                f"Of the releases {inexact} came from a Markov chain: the sums are of the laws that these approximate, "
+                "and their certificates say what is not proved."
+            )
+        return "\n".join([*lines, f"Head: row {self.num_rows}, {self.head}."])

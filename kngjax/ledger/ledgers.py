@@ -1,0 +1,232 @@
+"""A ledger as its users see it: a path, a reservation before every release, a commit after it. Imports no JAX."""
+
+import dataclasses
+import datetime
+import os
+import pathlib
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.ledger import store
+from kngjax.ledger.book import (
+    BEFORE_ALL,
+    FORMAT,
+    OPENED,
+    RELEASED,
+    RESERVED,
+    Book,
+    LedgerError,
+    Row,
+    canonical,
+    guarantee_of,
+)
+from kngjax.ledger.budgets import Budget
+
+_USED = "reservation {} led to a release already: reserve again for another one"
+
+
+class BudgetExceeded(ValueError):
+    """The budget does not allow this release: nothing was spent, drawn, or read of the data."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Reservation:
+    """A part of a ledger's budget that is spent, for one release: `kngjax.release(..., ledger=reservation)`.
+
+    **Arguments:** `ledger`; `number`: of its row; `guarantee`: what it covers.
+    """
+
+    ledger: "Ledger"
+    number: int
+    guarantee: Guarantee
+
+    def covers(self, guarantee: Guarantee) -> bool:
+        """Whether it was made for this guarantee, or for what `to_replace` makes of it."""
+        own, asked = canonical(self.guarantee.to_dict()), [guarantee]
+        if guarantee.adjacency is Adjacency.ADD_REMOVE and self.guarantee.adjacency is Adjacency.REPLACE:
+            asked.append(guarantee.to_replace())
+        return any(own == canonical(guarantee_of(canonical(one.to_dict())).to_dict()) for one in asked)
+
+    def check_unused(self) -> None:
+        """Raises LedgerError if it led to a release already."""
+        if self.number in self.ledger.read().released:
+            raise LedgerError(_USED.format(self.number))
+
+    def commit(self, certificate: str, *, exact: bool) -> None:
+        """As `Ledger.commit`."""
+        self.ledger.commit(self, certificate, exact=exact)
+
+
+class Ledger:
+    """The budget of one data set, in a file that every process and every copy of this object share.
+
+    A release is debited before the data are touched and before any randomness is drawn, and the debit is on the disk by
+    then; what fails or is killed later stays spent. The object is the file's path and the random identity that was made
+    with it: to copy, pickle or clone it resets nothing, and another file under the same name is refused.
+
+    **Arguments:** `path`: of a file made by `Ledger.create`.
+
+    Raises FileNotFoundError; LedgerError for what is no ledger, or was changed.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]):
+        self.path = pathlib.Path(path).resolve()
+        self.identity = store.read(self.path).identity
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        budget: Budget,
+        *,
+        adjacency: str | Adjacency,
+        dataset: str,
+        unit: str = "record",
+    ) -> "Ledger":
+        """A new file with this budget, which nothing changes afterwards.
+
+        **Arguments:**
+
+        - `budget`: `Budget.pure`, `zcdp`, `approximate` or `converted`.
+        - `adjacency`: the one that every release of this ledger is for; required.
+        - `dataset`: a public label; no digest of the data, which would confirm a guess of them.
+        - `unit`: what one record stands for, in public words.
+
+        Raises FileExistsError rather than to reset a ledger.
+        """
+        if not isinstance(budget, Budget):
+            raise TypeError(f"budget must be a Budget, like Budget.pure(3), not a {type(budget).__name__}")
+        for name, label in (("dataset", dataset), ("unit", unit)):
+            if not isinstance(label, str) or not label.strip():
+                raise ValueError(f"{name} must be a public label in words, got {label!r}")
+        content = {
+            "format": FORMAT,
+            "id": secrets.token_hex(16),
+            "dataset": dataset,
+            "unit": unit,
+            "adjacency": str(Adjacency.parse(adjacency)),
+            "budget": budget.to_dict(),
+            "time": _now(),
+        }
+        store.create(pathlib.Path(path).resolve(), Row.following(1, OPENED, None, None, content, BEFORE_ALL))
+        return cls(path)
+
+    def __repr__(self) -> str:
+        return f"<Ledger {str(self.path)!r}>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ledger) and (self.path, self.identity) == (other.path, other.identity)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.identity))
+
+    def read(self) -> Book:
+        """What the ledger says now, for the owner; raises LedgerError if its chain does not hold."""
+        return self._own(store.read(self.path))
+
+    def head(self) -> str:
+        """The digest of the last row, for a note elsewhere: see `verify`."""
+        return self.read().head
+
+    def verify(self, head: str | None = None) -> Book:
+        """Check everything that the file can be checked for, and return what it says.
+
+        SQLite's pages, the table and its triggers, every digest of the chain, and the sum of all debits against the
+        budget. **Arguments:** `head`: a digest that `head()` gave earlier; the chain must contain it, so a file that
+        was set back to a time before it is found out. Raises LedgerError.
+        """
+        book = self._own(store.read(self.path, thorough=True))
+        if head is not None and head not in book.digests:
+            raise LedgerError("the ledger does not contain this head: it was set back, or changed from some row on")
+        return book
+
+    def require(self, guarantees: Sequence[Guarantee]) -> None:
+        """Raises BudgetExceeded if these could not be reserved together now. Spends nothing, and promises nothing."""
+        self._debits(self.read(), [self._text(guarantee) for guarantee in guarantees])
+
+    def reserve(self, guarantee: Guarantee, what: Any = None) -> Reservation:
+        """Spend what one release costs: durable when this returns. See `reserve_all`."""
+        return self.reserve_all([guarantee], [what])[0]
+
+    def reserve_all(self, guarantees: Sequence[Guarantee], what: Sequence[Any] | None = None) -> list[Reservation]:
+        """Spend what several releases cost, all of them or none.
+
+        **Arguments:** `guarantees`: for the ledger's adjacency. `what`: public JSON-ready descriptions of them.
+
+        Raises BudgetExceeded, which says what is left; ValueError for another adjacency, where `to_replace()` may help;
+        LedgerError where nothing can be written. Then nothing is spent.
+        """
+        texts = [self._text(guarantee) for guarantee in guarantees]
+        about = [None] * len(texts) if what is None else list(what)
+
+        def following(book: Book) -> tuple[list[Row], list[Reservation]]:
+            self._debits(self._own(book), texts)
+            rows, time, previous = [], _now(), book.head
+            for text, words in zip(texts, about, strict=True):
+                content = {"time": time, "what": words}
+                rows.append(Row.following(book.num_rows + len(rows) + 1, RESERVED, None, text, content, previous))
+                previous = rows[-1].digest
+            return rows, [Reservation(self, row.number, guarantee_of(str(row.guarantee))) for row in rows]
+
+        return store.append(self.path, following)
+
+    def commit(self, reservation: Reservation, certificate: str, *, exact: bool) -> None:
+        """Say that a reservation led to a release, once: before the release is shown to anybody.
+
+        No time is written: how long a draw took depends on the data.
+
+        **Arguments:** `certificate`: the SHA-256 of the released value with its certificate, in hexadecimal digits.
+        `exact`: whether the draw is from exactly the law that the guarantee is of.
+
+        Raises LedgerError for what was not reserved here, or was committed before.
+        """
+        if not (len(certificate) == 64 and set(certificate) <= set("0123456789abcdef")):
+            raise ValueError("certificate must be a SHA-256 in 64 hexadecimal digits")
+
+        def following(book: Book) -> tuple[list[Row], None]:
+            number = reservation.number
+            if reservation.ledger != self or number not in self._own(book).reserved:
+                raise LedgerError(f"there is no reservation {number} in {self.path}")
+            if number in book.released:
+                raise LedgerError(_USED.format(number))
+            content = {"certificate": certificate, "exact": exact}
+            return [Row.following(book.num_rows + 1, RELEASED, number, None, content, book.head)], None
+
+        store.append(self.path, following)
+
+    def _own(self, book: Book) -> Book:
+        if book.identity != self.identity:
+            raise LedgerError(f"{self.path} is another ledger than the one that was opened here: it was replaced")
+        return book
+
+    def _debits(self, book: Book, texts: list[str]) -> None:
+        asked = [(guarantee_of(text), 1) for text in texts]
+        for guarantee, _ in asked:
+            if guarantee.adjacency != book.adjacency:
+                raise ValueError(
+                    f"this ledger is for the adjacency '{book.adjacency}', and the guarantee for "
+                    f"'{guarantee.adjacency}': "
+                    + (
+                        "reserve its to_replace(), which costs about twice as much, and give the reservation to release"
+                        if book.adjacency is Adjacency.REPLACE
+                        else "nothing follows from it; state the mechanism for 'add_remove'"
+                    )
+                )
+        if not book.budget.admits([*book.parts, *asked]):
+            raise BudgetExceeded(
+                f"the budget does not allow this: {book.left} is left, and {book.budget.price(asked)} was asked. "
+                "Nothing was spent, drawn, or read of the data"
+            )
+
+    @staticmethod
+    def _text(guarantee: Guarantee) -> str:
+        if not isinstance(guarantee, Guarantee):
+            raise TypeError(f"a ledger reserves guarantees, like mechanism.guarantee, not a {type(guarantee).__name__}")
+        return canonical(guarantee.to_dict())
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,117 @@
+"""Lattice releases: scores by brute force, exact laws, the audit, and what a release says."""
+
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.audit import lattice_law, lattice_loss
+from tests.goodness_of_fit import assert_cell_frequencies
+from tests.lattice import problems
+
+BOUNDS, BALL = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(1.0)
+# Spacings 2^-4 of the records, and of θ 2^(1 - 4) in the ball of width 2.
+COARSE = kng.Lattice(data_digits=4, theta_digits=4)
+SPACING = Fraction(1, 16)
+
+
+def some_records(seed, num_records=7):
+    generator = np.random.default_rng(seed)
+    return generator.uniform(-1, 1, (num_records, 1)), generator.uniform(-1, 1, num_records)
+
+
+def exact_records(x, y, response_spacing):
+    rows = [[Fraction(1), problems.to_lattice(value, SPACING)] for value in x[:, 0]]
+    return rows, [problems.to_lattice(value, response_spacing) for value in y]
+
+
+def mechanism(loss, kind=kng.KNG, epsilon=1.0, adjacency="replace", **parts):
+    return kind(loss, BOUNDS, BALL, epsilon, adjacency, **parts)
+
+
+def brute_force(case, x, y):
+    """The scores over their sensitivities, by fractions, and the points."""
+    thetas = list(problems.points_of_l1_ball(Fraction(1), Fraction(1, 8), 2))
+    # Responses of the quantile loss lie on the lattice of predictors, 2^-3·2^-4, others on that of features.
+    rows, responses = exact_records(x, y, Fraction(1, 128) if "quantile" in case else SPACING)
+    tau = Fraction(3, 10)
+    score = {
+        # |x_j| ≤ 1 and scores in [-.3, .7]: the intercept moves by 1, the slope by 1.4.
+        "quantile": lambda theta: max(
+            abs(g) / w
+            for g, w in zip(problems.quantile_gradient(rows, responses, tau, theta), (1, Fraction(7, 5)), strict=True)
+        ),
+        # One record's loss lies in [0, .7·2].
+        "quantile value": lambda theta: problems.quantile_value(rows, responses, tau, theta) / Fraction(7, 5),
+        # x'θ - y lies in [-2, 2].
+        "squared": lambda theta: max(abs(g) for g in problems.squared_gradient(rows, responses, theta)) / 4,
+        "squared value": lambda theta: problems.squared_value(rows, responses, theta) / 2,
+        # The l1 norm of a change: both entries move by at most 4 together.
+        "squared l1": lambda theta: sum(abs(g) for g in problems.squared_gradient(rows, responses, theta)) / 8,
+    }[case]
+    return [[float(coordinate) for coordinate in theta] for theta in thetas], [score(theta) for theta in thetas]
+
+
+CASES = {
+    "quantile": mechanism(kng.QuantileLoss(0.3)),
+    "quantile value": mechanism(kng.QuantileLoss(0.3), kng.ExponentialMechanism),
+    "squared": mechanism(kng.SquaredLoss()),
+    "squared value": mechanism(kng.SquaredLoss(), kng.ExponentialMechanism),
+    "squared l1": mechanism(kng.SquaredLoss(), norm=kng.L1()),
+}
+
+
+@pytest.mark.parametrize("case", list(CASES))
+def test_scores_are_those_of_fractions_rounded_down(case):
+    for seed in range(4):
+        x, y = some_records(seed)
+        law = lattice_law(CASES[case], CASES[case].records(x, y), COARSE)
+        thetas, scores = brute_force(case, x, y)
+        np.testing.assert_array_equal(law.theta, thetas)
+        # Sensitivities are enlarged by 2^-40, which moves a level only where it was about to fall.
+        levels = np.array([math.floor(4096 * score) for score in scores])
+        assert np.all(np.isin(levels - law.scores, [0, 1]))
+        assert np.mean(levels == law.scores) > 0.5
+
+
+@pytest.mark.parametrize("case", list(CASES))
+def test_draws_have_the_probabilities_of_brute_force(case):
+    x, y = some_records(11)
+    score, domain = COARSE.problem(CASES[case], CASES[case].records(x, y))
+    envelope = COARSE.envelope(CASES[case], score, domain)
+    bits = random.Random(3).getrandbits
+    thetas, scores = brute_force(case, x, y)
+    place = {tuple(theta): number for number, theta in enumerate(thetas)}
+    counts = np.zeros(len(thetas))
+    for _ in range(6000):
+        counts[place[tuple(domain.values(envelope.draw(bits, 10_000)))]] += 1
+    assert_cell_frequencies(counts, problems.probabilities(scores, Fraction(1, 2)))
+
+
+def worst(mechanism, pairs, sampler):
+    """The largest loss of these pairs of neighbours, enclosed."""
+    losses = []
+    for first, second in pairs:
+        laws = [lattice_law(mechanism, mechanism.records(*records), sampler) for records in (first, second)]
+        losses.append(lattice_loss(*laws))
+    return max(low for low, _ in losses), max(high for _, high in losses)
+
+
+def quantile_pairs(tau):
+    """One number more or fewer on the right; all others in two heaps, with a wide gap where the quantile lies."""
+    for left in range(1, 12):
+        for right in range(1, 12):
+            y = np.concatenate([np.full(left, -0.96875), np.full(right, 0.90625), [-1.0]])
+            moved = y.copy()
+            moved[-1] = 1.0
+            yield (None, y), (None, moved)
+
+
+@pytest.mark.parametrize("tau", [0.5, 0.9])
+def test_the_loss_of_quantiles_is_nearly_epsilon_and_never_more(tau):
+    median = kng.KNG(kng.QuantileLoss(tau), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, 1.0), 1.0, "replace")
+    low, high = worst(median, quantile_pairs(tau), kng.Lattice(data_digits=5, theta_digits=5))
+    assert 0.9 < low <= high <= 1.0

@@ -1,0 +1,120 @@
+"""`kngjax ledger` and `kngjax release --ledger`: what is printed, and that a refusal comes before the data are read."""
+
+import json
+from fractions import Fraction
+
+import pytest
+
+from kngjax import Budget, Guarantee, Ledger, cli, job
+from kngjax.accounting.exact import exactly
+from kngjax.config import read
+from tests.small_jobs import workers, write_job
+
+TENTH = Guarantee.bounded_range("0.1", "replace")
+WORDS = ("--adjacency", "replace", "--dataset", "workers")
+BUDGETS = {
+    ("--epsilon", "0.3"): Budget.pure("0.3"),
+    ("--rho", "1/8"): Budget.zcdp(Fraction(1, 8)),
+    ("--epsilon", "1", "--delta", "1e-6"): Budget.approximate(1, "1e-6"),
+    ("--epsilon", "1", "--delta", "1e-6", "--by-zcdp"): Budget.converted(1, "1e-6"),
+}
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_create_show_verify(tmp_path, capfd, budget):
+    path = str(tmp_path / "budget.ledger")
+    assert cli.main(["ledger", "create", path, *budget, *WORDS, "--unit", "worker"]) == 0
+    ledger = Ledger(path)
+    assert ledger.read().budget == BUDGETS[budget]
+    assert "Ledger of 'workers': one worker is protected" in capfd.readouterr().out
+    ledger.reserve(TENTH)
+    assert cli.main(["ledger", "show", path]) == 0
+    said = capfd.readouterr().out
+    assert "Reservations: 1, of which 0 led to a release and 1 did not" in said
+    assert f"Left: {ledger.read().left}." in said
+    head = ledger.head()
+    assert cli.main(["ledger", "verify", path, "--head", head]) == 0
+    assert f"Head: {head}" in capfd.readouterr().out
+    assert cli.main(["ledger", "verify", path, "--head", "0" * 64]) == 1
+    assert "was set back" in capfd.readouterr().err
+
+
+USER_ERRORS = {
+    "no budget": ([], "name the budget"),
+    "two budgets": (["--epsilon", "1", "--rho", "1"], "name the budget"),
+    "rho and delta": (["--rho", "1", "--delta", "1e-6"], "name the budget"),
+    "no delta": (["--epsilon", "1", "--by-zcdp"], "needs --epsilon and --delta"),
+    "no number": (["--epsilon", "much"], "epsilon must be a finite number"),
+    "zero": (["--epsilon", "0"], "must be positive"),
+}
+
+
+@pytest.mark.parametrize("wrong", USER_ERRORS)
+def test_errors_of_the_user_are_one_line(tmp_path, capfd, wrong):
+    words, message = USER_ERRORS[wrong]
+    path = tmp_path / "budget.ledger"
+    assert cli.main(["ledger", "create", str(path), *words, *WORDS]) == 2
+    said = capfd.readouterr().err
+    assert said.startswith("kngjax: error: ")
+    assert message in said
+    assert said.count("\n") == 1
+    assert not path.exists()
+    assert cli.main(["ledger", "show", str(path)]) == 2
+    path.write_text("no ledger")
+    assert cli.main(["ledger", "verify", str(path)]) == 1
+
+
+def one_median(folder, *changes):
+    return write_job(folder, ("tau = [0.25, 0.5]", "tau = 0.5"), *changes)
+
+
+def paying_job(folder):
+    ledger = Ledger.create(folder / "budget.ledger", Budget.pure("0.5"), adjacency="replace", dataset="workers")
+    config = one_median(folder, ("epsilon = 0.3", 'epsilon = 0.3\nledger = "budget.ledger"'))
+    return ledger, ["release", str(config), "--output", str(folder / "output"), "--no-figure"]
+
+
+@pytest.mark.slow
+def test_a_job_is_debited_from_the_ledger_that_it_names(tmp_path):
+    ledger, words = paying_job(tmp_path)
+    assert cli.main(words) == 0
+    book = ledger.verify()
+    assert (book.left, len(book.released)) == ("0.2 of epsilon = 0.5", 1)
+    assert book.what[2]["what"]["job"] == "small"
+
+
+def test_a_job_that_the_budget_does_not_allow_reads_no_data(tmp_path, capfd):
+    ledger, words = paying_job(tmp_path)
+    ledger.reserve(Guarantee.pure("0.3", "replace"))
+    (tmp_path / "workers.csv").unlink()
+    assert cli.main(words) == 2
+    assert "0.2 of epsilon = 0.5 is left, and epsilon = 0.3 was asked" in capfd.readouterr().err
+    other = tmp_path / "other.ledger"
+    Ledger.create(other, Budget.pure(1), adjacency="replace", dataset="workers")
+    assert cli.main([*words, "--ledger", str(other)]) == 2
+    assert "there is no file of data" in capfd.readouterr().err
+    assert Ledger(other).verify().num_rows == 1
+
+
+def test_a_job_is_debited_as_a_whole_before_its_records_are_read(tmp_path):
+    ledger = Ledger.create(tmp_path / "budget.ledger", Budget.pure("0.5"), adjacency="replace", dataset="workers")
+    config = read(write_job(tmp_path))
+    private = workers().with_columns(wage=None)
+    with pytest.raises((TypeError, ValueError), match="the response, column 'wage'"):
+        job.run(config, private, ledger=ledger)
+    book = ledger.verify()
+    assert (book.spent.exact_epsilon, book.unfinished) == (Fraction(3, 10), [2, 3])
+    with pytest.raises(ValueError, match=r"0\.2 of epsilon = 0\.5 is left, and epsilon = 0\.3 was asked"):
+        job.run(config, private, ledger=ledger)
+    assert ledger.verify().num_rows == 3
+    assert json.dumps([about["what"]["label"] for about in book.what.values()]) == '["tau = 0.25", "tau = 0.5"]'
+
+
+def test_parts_of_a_job_never_add_up_to_more_than_the_whole():
+    for whole in (1, 3, 5, Fraction(1, 10), Fraction(7, 3)):
+        for count in range(1, 60):
+            rounded = job._rounded_down(Fraction(whole) / count)
+            # In binary, and as decimals.
+            assert Fraction(rounded) * count <= whole
+            assert exactly(rounded) * count <= whole
+            assert rounded * (1.0 + 1e-15) * count >= whole * (1.0 - 1e-15)
