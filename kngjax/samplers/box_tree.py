@@ -175,7 +175,7 @@ def _regions(target: Target, place: Coordinates) -> list[Region]:
     assert isinstance(target.loss, AbstractPredictorLoss)
     assert isinstance(target.data, Records)
     whole, regions = box_bounds.all_rows(target.data), []
-    rows = whole
+    rows, all_of_them = whole, whole.count
     for radius in (np.inf, *reversed(_RADII)):
         low, high = np.maximum(lower, -radius), np.minimum(upper, radius)
         if radius < np.inf and (np.any(low >= high) or not np.any((low > lower) | (high < upper))):
@@ -184,7 +184,7 @@ def _regions(target: Target, place: Coordinates) -> list[Region]:
         region = box_bounds.restricted(target.loss, rows, place, centre, half)
         regions.append(Region(centre, half, region))
         # The rows of the other regions are found among all rows, or once for all among an eighth of them.
-        if radius == np.inf or (rows.y.size == whole.y.size and 8 * region.y.size <= whole.y.size):
+        if radius == np.inf or (rows.count == all_of_them and 8 * region.count <= all_of_them):
             rows = region
     return regions[::-1]
 
