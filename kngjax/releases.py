@@ -4,6 +4,7 @@ The file is not called release.py: importing it would then hide the function `kn
 """
 
 import dataclasses
+import functools
 import json
 from typing import Any
 
@@ -196,8 +197,12 @@ def _check(sampler: AbstractSampler, mechanism: AbstractDensityMechanism, data: 
 
 
 def _centre(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray, " dimension"]:
-    reach = mechanism.domain.linear_interval(*mechanism.bounds.features(data.dimension))
-    return nonprivate.centre(mechanism.loss, data, reach)
+    return nonprivate.centre(mechanism.loss, data, _reach(mechanism.domain, mechanism.bounds, data.dimension))
+
+
+@functools.partial(jax.jit, static_argnames="dimension")
+def _reach(domain, bounds, dimension):
+    return domain.linear_interval(*bounds.features(dimension))
 
 
 SEARCH_GIVEN_UP = (

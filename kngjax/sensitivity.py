@@ -317,8 +317,10 @@ def explain_gradient_sensitivity(
 def _by_points(
     loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency, norm: norms.AbstractNorm, dimension: int
 ) -> str:
+    if isinstance(norm, norms.WeightedLInf):
+        return ""
     number = number_of_points(bounds.feature_blocks(dimension), adjacency)
-    if isinstance(norm, norms.WeightedLInf) or number > LARGEST_NUMBER:
+    if number > LARGEST_NUMBER:
         return ""
     return f" It is the longest of the {number} points whose hull is that of all changes."
 
