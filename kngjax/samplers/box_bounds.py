@@ -81,9 +81,10 @@ def _padded(x: np.ndarray, y: np.ndarray, most: int, *others: np.ndarray) -> Row
     while size < count:
         size *= _GROWTH
     size = min(size, most)
-    parts = np.zeros((size, x.shape[1])), np.zeros(size), np.zeros(size)
-    parts[0][:count], parts[1][:count], parts[2][:count] = x, y, 1.0
-    return Rows(*(jnp.asarray(part) for part in parts), np.asarray(-(-count // _ROWS_A_TABLE)), *others)
+    design, response, weights = np.zeros((size, x.shape[1])), np.zeros(size), np.zeros(size)
+    design[:count], response[:count], weights[:count] = x, y, 1.0
+    tables = np.asarray(-(-count // _ROWS_A_TABLE))
+    return Rows(jnp.asarray(design), jnp.asarray(response), jnp.asarray(weights), tables, *others)
 
 
 def restricted(loss: AbstractPredictorLoss, rows: Rows, place: Coordinates, centre: Vector, half: Vector) -> Rows:
@@ -282,7 +283,7 @@ def _value(sums: tuple[Array, Array], rows: Rows, place: Coordinates, theta: Arr
 
 
 def _tangents(loss: AbstractPredictorLoss, rows: Rows, place: Coordinates):
-    """From u to a value that the loss is not below there, relative to θ₀, and its slope in u: sums, and what follows."""
+    """Sums, and from them and u a value that the loss is not below there, relative to θ₀, with its slope in u."""
     values, score = _values(loss), jax.vmap(loss.record_score)
 
     def sums_of(x, y, weights, u):
