@@ -1,7 +1,7 @@
-"""One table for every room: each way runs in a process of its own, so that its first result counts imports and compiling.
+"""One table for several rooms: each way runs in a process of its own, whose first result counts imports and compiling.
 
-A way is a function of a room; called with the room's sizes it returns what makes one result, and what makes many draws
-or None. It is named as `WAYS[name]` of the room, and imports what it needs itself.
+A way is `WAYS[name]` of a room; called with the room's sizes it returns what makes one result, and what tells effective
+draws a second, or None. It imports what it needs itself.
 """
 
 import dataclasses
@@ -56,15 +56,12 @@ def high_water() -> float:
 
 def measured(way: Callable[..., Any], start: float, sizes: Sequence[Any]) -> dict[str, Any]:
     """What a process reports of one way. **Arguments:** `start`: when it was started, by `time.time`."""
-    begun = time.time()
     one, many = way(*sizes)
-    making = one.making if isinstance(one, Timed) else 0.0
     one()
-    first = time.time() - start - making
+    first = time.time() - start - one.making
     second = time.perf_counter()
     one()
     warm = time.perf_counter() - second
-    assert time.time() >= begun
     return {"first": first, "warm": warm, "draws": None if many is None else many(), "peak": high_water()}
 
 
