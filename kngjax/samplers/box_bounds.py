@@ -26,7 +26,7 @@ _PREDICTOR_ROUNDING, _SCORE_ROUNDING = 1e-13, 64.0 * float(np.finfo(np.float64).
 # A table of so many boxes by so many rows stays in a processor's cache.
 _BOXES_A_TABLE, _ROWS_A_TABLE = 64, 256
 # Rows are padded to this number times a power of that one, so that few sizes are compiled; padding is not computed on.
-_FEWEST_ROWS, _GROWTH = 2**15, 32
+_FEWEST_ROWS, _GROWTH = 2**15, 8
 _BOXES_A_CALL = 2048
 
 Points = Float[Array, "points dimension"] | Float[np.ndarray, "points dimension"]
