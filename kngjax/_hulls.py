@@ -4,7 +4,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 # Facets of a hull grow so fast with the dimension that the next one takes minutes and gigabytes.
 LARGEST_DIMENSION = 6
@@ -75,6 +74,9 @@ def hull_about_zero(name: str, points: np.ndarray) -> Hull:
             f"{LARGEST_DIMENSION} dimensions at most. Take norm=None (the box around the possible gradient changes) or "
             "Ellipsoid.of(points)"
         )
+    # Imported where it is needed: most mechanisms have no hull.
+    from scipy.spatial import ConvexHull, QhullError
+
     try:
         hull = ConvexHull(round_points, qhull_options="Qt")
     except QhullError as error:

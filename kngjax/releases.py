@@ -4,6 +4,7 @@ The file is not called release.py: importing it would then hide the function `kn
 """
 
 import dataclasses
+import functools
 import json
 from typing import Any
 
@@ -77,7 +78,7 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
     loss, uniform = mechanism.loss, mechanism.domain.is_uniform
     pointwise = isinstance(mechanism, KNG) and mechanism.pointwise_sensitivity
     many = loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION
-    if many and SliceGibbs.serves(mechanism.score_norm(dimension)):
+    if many and SliceGibbs.serves(jax.eval_shape(lambda: mechanism.score_norm(dimension))):
         return SliceGibbs(), (
             "Chosen because every move is an exact conditional draw, with nothing to tune; for "
             f"{dimension} coefficients Exact() may need too many proposals."
@@ -89,7 +90,7 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
     if (
         loss.score_is_piecewise_constant
         and uniform
-        and Exact().serves_by_boxes(mechanism.score_norm(dimension), dimension)
+        and Exact().serves_by_boxes(jax.eval_shape(lambda: mechanism.score_norm(dimension)), dimension)
     ):
         return Exact(), (
             f"Chosen because with {dimension} coefficients the density can be drawn exactly, by rejection from an "
@@ -211,7 +212,7 @@ def release(
         if isinstance(sampler, AbstractIndependentSampler):
             draws, succeeded = independent_draws(mechanism, data, sampler, key, 1, lambda: _centre(mechanism, data))
             _require_success(bool(succeeded))
-            value = np.asarray(draws[0])
+            value = np.asarray(draws)[0]
         else:
             assert isinstance(sampler, AbstractChainSampler)
             centre = _centre(mechanism, data)
@@ -258,8 +259,12 @@ def _check(sampler: AbstractSampler, mechanism: AbstractDensityMechanism, data: 
 
 
 def _centre(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray, " dimension"]:
-    reach = mechanism.domain.linear_interval(*mechanism.bounds.features(data.dimension))
-    return nonprivate.centre(mechanism.loss, data, reach)
+    return nonprivate.centre(mechanism.loss, data, _reach(mechanism.domain, mechanism.bounds, data.dimension))
+
+
+@functools.partial(jax.jit, static_argnames="dimension")
+def _reach(domain, bounds, dimension):
+    return domain.linear_interval(*bounds.features(dimension))
 
 
 SEARCH_GIVEN_UP = (

@@ -24,6 +24,7 @@ The functions here run on arrays and tracers alike; `Sensitivity` is their resul
 """
 
 import dataclasses
+import functools
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
@@ -74,12 +75,18 @@ def response_interval(bounds: Bounds) -> Any:
     return None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
 
 
+# Compiled: each function is one small program in the place of dozens for its single operations.
+_compiled = functools.partial(jax.jit, static_argnames=("adjacency", "dimension"))
+
+
+@functools.partial(jax.jit, static_argnames="dimension")
 def score_interval(loss: AbstractPredictorLoss, bounds: Bounds, domain: Reach, dimension: int) -> Any:
     """[a, b], which contains the score of every record within the bounds for every θ ∈ Θ."""
     lower, upper = bounds.features(dimension)
     return loss.score_interval(domain.linear_interval(lower, upper), response_interval(bounds))
 
 
+@_compiled
 def gradient_changes(
     loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
 ) -> Float[Array, " dimension"]:
@@ -143,6 +150,7 @@ def sensitivity_points(
     return change_points(blocks, score, adjacency)
 
 
+@_compiled
 def gradient_sensitivity(
     loss: AbstractLoss,
     bounds: Bounds,
@@ -309,8 +317,10 @@ def explain_gradient_sensitivity(
 def _by_points(
     loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency, norm: norms.AbstractNorm, dimension: int
 ) -> str:
+    if isinstance(norm, norms.WeightedLInf):
+        return ""
     number = number_of_points(bounds.feature_blocks(dimension), adjacency)
-    if isinstance(norm, norms.WeightedLInf) or number > LARGEST_NUMBER:
+    if number > LARGEST_NUMBER:
         return ""
     return f" It is the longest of the {number} points whose hull is that of all changes."
 

@@ -1,10 +1,27 @@
 """What is timed agrees with what it is timed against."""
 
+import pathlib
+import time
+
+import jax
 import numpy as np
 import pytest
 
+import benchmarks
 import kngjax as kng
-from benchmarks import per_instance, quantile_regression, smooth_losses, squared_loss, streaming, walk
+from benchmarks import (
+    _table,
+    cold_start,
+    gpu,
+    peers,
+    per_instance,
+    quantile_regression,
+    smooth_losses,
+    squared_loss,
+    streaming,
+    walk,
+)
+from benchmarks.__main__ import ROOMS, main
 from kngjax.per_instance import ridge
 
 
@@ -76,3 +93,55 @@ def test_tables_of_walks_and_of_smooth_losses_have_a_row_a_method():
     for row in table:
         assert row.get("note") == "not installed" or 0.0 < row["warm"] < np.inf
         assert row.get("effective", 1.0) >= 0.0
+
+
+def test_the_one_command_knows_every_room():
+    folder = pathlib.Path(benchmarks.__file__).parent
+    built = {path.stem for path in folder.glob("*.py") if not path.name.startswith("_")}
+    assert built <= set(ROOMS)
+
+
+def test_the_one_command_refuses_rooms_that_it_does_not_know(capsys):
+    with pytest.raises(SystemExit):
+        main(["no_such_room"])
+    assert "there is no room 'no_such_room'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("way", ["statsmodels OLS, no privacy", "KNG, squared loss"])
+def test_peers_are_timed(way):
+    found = _table.measured(peers.WAYS[way], time.time() - 5.0, (300, 2, 10))
+    # The process is said to have started five seconds ago.
+    assert found["first"] > 5.0
+    assert 0.0 < found["warm"] < found["first"]
+    assert found["peak"] > 10.0
+    assert (found["draws"] is None) == ("no privacy" in way)
+    assert way in str(_table.Row(way, **found))
+
+
+def test_what_is_not_installed_is_said_to_be_skipped():
+    (row,) = peers.rows((300, 2, 10), None, [peers.DIFFPRIVLIB])
+    assert row.first is None
+    assert "skipped: not installed" in str(row)
+
+
+def test_a_way_that_fails_says_why():
+    with pytest.raises(RuntimeError, match="KeyError: 'no such way'"):
+        _table.fresh("benchmarks.peers", "no such way", (1,))
+
+
+def test_the_table_of_devices(tmp_path):
+    device = jax.devices()[0]
+    (found,) = gpu.measured(device, True, ("CoordinateWalk, 4 ",))
+    assert found.device == device.device_kind
+    assert 0.0 < found.warm < found.first
+    assert found.rate == pytest.approx(80 / found.warm)
+    header, line = gpu.write([found], tmp_path / "results").read_text().splitlines()
+    assert header == "device,case,first,warm,rate"
+    assert line.startswith(f'{device.device_kind},"CoordinateWalk, 4 chains, d = 3",')
+
+
+@pytest.mark.slow
+def test_a_release_from_a_fresh_process_compiles_few_programs():
+    run = cold_start.release(cold_start.CONFIG)
+    assert 3 <= run.compilations <= 30
+    assert 0.0 < run.compiling < run.wall

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
-from scipy import stats
+from scipy.special import ndtri
 
 from kngjax import moments
 from kngjax import sensitivity as room
@@ -22,7 +22,7 @@ from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, check
 
 # The ridge's bounds on the noise hold but for this probability; utility hangs on it, privacy does not.
 _RISK = 0.05
-_QUANTILE = float(stats.norm.isf(_RISK))
+_QUANTILE = -float(ndtri(_RISK))
 
 
 class AdaSSP(AbstractDirectMechanism):

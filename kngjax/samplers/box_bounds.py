@@ -6,14 +6,13 @@ constant to the gradient: they are summed once for a region and never touched ag
 rounded outward.
 """
 
-import functools
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from kngjax._arrays import Matrix, Vector
 from kngjax.data import Records
@@ -24,10 +23,10 @@ from kngjax.target import Target
 
 # Relative errors of a predictor and of a score are far below these.
 _PREDICTOR_ROUNDING, _SCORE_ROUNDING = 1e-13, 64.0 * float(np.finfo(np.float64).eps)
-# A table of boxes by rows of so many entries stays in a processor's cache; a call makes so many tables.
-_ENTRIES_A_TABLE, _TABLES_A_CALL = 2**16, 32
-# Rows are padded to this number times a power of two.
-_FEWEST_ROWS = 512
+# A table of so many boxes by so many rows stays in a processor's cache.
+_BOXES_A_TABLE, _ROWS_A_TABLE = 64, 256
+# Rows are padded to this number times a power of that one, so that few sizes are compiled; padding is not computed on.
+_FEWEST_ROWS, _GROWTH = 2**15, 8
 _BOXES_A_CALL = 2048
 
 Points = Float[Array, "points dimension"] | Float[np.ndarray, "points dimension"]
@@ -49,52 +48,69 @@ class Coordinates(NamedTuple):
 class Rows(eqx.Module):
     """The records whose score is not constant over a region, and what all others contribute there. Private.
 
-    **Arguments:** `x`, `y`: those records, padded with zeros. `gradient`: Σ s_i x_i over the others. `rounding`: a
-    bound on the rounding error of a whole gradient. `extent`: the largest |θ₀|_j + Σ_k |M_jk u_k| in the region.
+    **Arguments:** `x`, `y`: those records, padded with zeros. `weights`: 1 for them and 0 for the padding. `tables`:
+    how many tables have a row of them. `here`: Σ ℓ(θ₀) and Σ |ℓ(θ₀)| over them. `gradient`: Σ s_i x_i over the others.
+    `rounding`: a bound on the rounding error of a whole gradient. `extent`: the largest |θ₀|_j + Σ_k |M_jk u_k| in the
+    region.
     """
 
-    x: Float[np.ndarray, "records dimension"]
-    y: Float[np.ndarray, " records"]
+    x: Float[Array, "records dimension"]
+    y: Float[Array, " records"]
+    weights: Float[Array, " records"]
+    tables: Int[np.ndarray, ""]
+    here: Float[np.ndarray, " 2"]
     gradient: Float[np.ndarray, " dimension"]
     rounding: Float[np.ndarray, " dimension"]
     extent: Float[np.ndarray, " dimension"]
 
+    @property
+    def count(self) -> int:
+        """How many records these are."""
+        return int(np.count_nonzero(np.asarray(self.weights)))
+
 
 def all_rows(data: Records) -> Rows:
     """Every record, before any region is known: only to be restricted."""
-    nothing = np.zeros(data.dimension)
-    return Rows(np.asarray(data.x), np.asarray(data.y), nothing, nothing, nothing)
+    nothing, size = np.zeros(data.dimension), -(-data.num_records // _ROWS_A_TABLE) * _ROWS_A_TABLE
+    return _padded(np.asarray(data.x), np.asarray(data.y), size, np.zeros(2), nothing, nothing, nothing)
+
+
+def _padded(x: np.ndarray, y: np.ndarray, most: int, *others: np.ndarray) -> Rows:
+    """Rows on the device, of the least size above their number that is compiled and at most `most`."""
+    count, size = y.size, _FEWEST_ROWS
+    while size < count:
+        size *= _GROWTH
+    size = min(size, most)
+    design, response, weights = np.zeros((size, x.shape[1])), np.zeros(size), np.zeros(size)
+    design[:count], response[:count], weights[:count] = x, y, 1.0
+    tables = np.asarray(-(-count // _ROWS_A_TABLE))
+    return Rows(jnp.asarray(design), jnp.asarray(response), jnp.asarray(weights), tables, *others)
 
 
 def restricted(loss: AbstractPredictorLoss, rows: Rows, place: Coordinates, centre: Vector, half: Vector) -> Rows:
     """The rows of a smaller region, the box {|u - centre| ≤ half}."""
     extent = np.abs(place.centre) + np.abs(place.matrix) @ (np.abs(centre) + half)
-    low, high = (np.asarray(end) for end in _score_ends(loss, rows.x, rows.y, place, centre, half, extent))
+    ends = _score_ends(loss, rows.x, rows.y, place, centre, half, extent)
+    count = rows.count
+    x, y, low, high, values = (np.asarray(part)[:count] for part in (rows.x, rows.y, *ends))
     # Written so that NaN counts as a change.
     changes = ~(low == high)
     rounding = rows.rounding
     if not rows.rounding.any():
         largest = np.max(np.maximum(np.abs(low), np.abs(high)))
-        rounding = (_SCORE_ROUNDING + low.size * np.finfo(np.float64).eps) * largest * np.sum(np.abs(rows.x), axis=0)
-    gradient = rows.gradient + low[~changes] @ rows.x[~changes]
-    count = int(np.count_nonzero(changes))
-    size = _FEWEST_ROWS
-    while size < count:
-        size *= 2
-    size = min(size, rows.y.size)
-    x, y = np.zeros((size, rows.x.shape[1])), np.zeros(size)
-    x[:count], y[:count] = rows.x[changes], rows.y[changes]
-    return Rows(x, y, gradient, rounding, extent)
+        rounding = (_SCORE_ROUNDING + count * np.finfo(np.float64).eps) * largest * np.sum(np.abs(x), axis=0)
+    gradient = rows.gradient + low[~changes] @ x[~changes]
+    here = np.array([np.sum(values[changes]), np.sum(np.abs(values[changes]))])
+    return _padded(x[changes], y[changes], rows.y.shape[0], here, gradient, rounding, extent)
 
 
 @jax.jit
 def _score_ends(loss, x, y, place, centre, half, extent):
-    """Every row's score at the two ends of its predictor over a box."""
-    x, y = jnp.asarray(x), jnp.asarray(y)
+    """Every row's score at the two ends of its predictor over a box, and its loss at θ₀."""
     middle = x @ (jnp.asarray(place.centre) + jnp.asarray(place.matrix) @ centre)
     reach = jnp.abs(x @ place.matrix) @ half + _PREDICTOR_ROUNDING * (jnp.abs(x) @ extent)
     score = jax.vmap(loss.record_score)
-    return score(middle - reach, y), score(middle + reach, y)
+    return score(middle - reach, y), score(middle + reach, y), jax.vmap(loss.record_value)(x @ place.centre, y)
 
 
 class Bounds(NamedTuple):
@@ -110,7 +126,7 @@ def score_bounds(target: Target, rows: Rows, place: Coordinates, centres: np.nda
     KNG: with scores in [m_i - q_i, m_i + q_i] each |∇_j| is at least |Σ m_i x_ij| - Σ q_i |x_ij|, and a norm that grows
     with every |∇_j| at least what it is there. Exponential mechanism: the tangent at the box's centre.
     """
-    found = Bounds(*_in_batches(_box_bounds, (target.loss, target.norm, rows, place), rows, (centres, halves)))
+    found = Bounds(*_in_batches(_box_bounds, (target.loss, target.norm, rows, place), (centres, halves)))
     if target.norm is not None:
         return found
     # A standard Gaussian's exponent is on average so much above that of the centre.
@@ -124,86 +140,106 @@ def ray_bounds(target: Target, rows: Rows, place: Coordinates, centres: np.ndarr
     ‖∇ℓ‖_K ≥ (ℓ(p) - ℓ(θ₀))/‖p - θ₀‖_* by the definition of the dual norm. ℓ(p) is bounded by the tangent at the centre
     of the cell. Where it does not rise nothing is known. `middle` is the same for the centre alone.
     """
-    return Bounds(*_in_batches(_cell_bounds, (target.loss, target.norm, rows, place), rows, (centres, halves)))
+    return Bounds(*_in_batches(_cell_bounds, (target.loss, target.norm, rows, place), (centres, halves)))
 
 
 def scores_at(target: Target, rows: Rows, place: Coordinates, theta: np.ndarray) -> np.ndarray:
     """The score at points within the rows' region, the same as is bounded."""
-    return _in_batches(_scores, (target.loss, target.norm, rows, place), rows, (theta,))[0]
+    return _in_batches(_scores, (target.loss, target.norm, rows, place), (theta,))[0]
 
 
-def _in_batches(function: Any, shared: tuple[Any, ...], rows: Rows, boxes: tuple[np.ndarray, ...]) -> list[np.ndarray]:
-    """A compiled function of boxes, in calls of one size for each number of rows, so that few programs are compiled."""
-    table = int(np.clip(_ENTRIES_A_TABLE // rows.y.size, 1, 128))
-    call = table * _TABLES_A_CALL
+def _in_batches(function: Any, shared: tuple[Any, ...], boxes: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    """A compiled function of boxes, in calls of one size."""
     parts = []
-    for start in range(0, boxes[0].shape[0], call):
-        some = [part[start : start + call] for part in boxes]
+    for start in range(0, boxes[0].shape[0], _BOXES_A_CALL):
+        some = [part[start : start + _BOXES_A_CALL] for part in boxes]
         count = some[0].shape[0]
-        padded = [np.concatenate([part, np.zeros((call - count, part.shape[1]))]) for part in some]
-        found = function(*shared, -(-count // table), *padded, table=table)
+        padded = [np.concatenate([part, np.zeros((_BOXES_A_CALL - count, part.shape[1]))]) for part in some]
+        found = function(*shared, np.asarray(-(-count // _BOXES_A_TABLE)), *padded)
         parts.append([np.asarray(values)[:count] for values in found])
     return [np.concatenate(values) for values in zip(*parts, strict=True)]
 
 
 def _tabulated(function):
-    """Compiled, and mapped over so many tables of boxes as are wanted, each of a static size."""
+    """Compiled, for as many tables of boxes as are wanted and as many of rows as there are, each of a static size.
 
-    @functools.partial(jax.jit, static_argnames="table")
-    def whole(loss, norm, rows, place, num_tables, *boxes, table):
+    `function(loss, norm, rows, place)` returns two functions of one box: its sums over rows from some of them, x, y and
+    weights, and what follows from the sums over all of them.
+    """
+
+    @jax.jit
+    def whole(loss, norm, rows, place, num_tables, *boxes):
         rows, place, boxes = jax.tree.map(jnp.asarray, (rows, place, boxes))
-        each = jax.vmap(function(loss, norm, rows, place))
+        sums_of, finish = function(loss, norm, rows, place)
 
         def one_table(number, found):
-            start = number * table
-            values = each(*(jax.lax.dynamic_slice_in_dim(part, start, table) for part in boxes))
+            some = tuple(jax.lax.dynamic_slice_in_dim(part, number * _BOXES_A_TABLE, _BOXES_A_TABLE) for part in boxes)
+
+            def add(block, sums):
+                start = block * _ROWS_A_TABLE
+                parts = (rows.x, rows.y, rows.weights)
+                x, y, weights = (jax.lax.dynamic_slice_in_dim(part, start, _ROWS_A_TABLE) for part in parts)
+                return jax.tree.map(jnp.add, sums, jax.vmap(lambda *box: sums_of(x, y, weights, *box))(*some))
+
+            sums = jax.lax.fori_loop(0, rows.tables, add, _nothing(over_all, some))
+            values = jax.vmap(finish)(sums, *some)
             return tuple(
-                jax.lax.dynamic_update_slice_in_dim(old, new, start, 0) for old, new in zip(found, values, strict=True)
+                jax.lax.dynamic_update_slice_in_dim(old, new, number * _BOXES_A_TABLE, 0)
+                for old, new in zip(found, values, strict=True)
             )
 
-        shapes = jax.eval_shape(each, *boxes)
-        empty = tuple(jnp.zeros(shape.shape, shape.dtype) for shape in shapes)
+        def over_all(*box):
+            return sums_of(rows.x, rows.y, rows.weights, *box)
+
+        empty = _nothing(lambda *box: finish(over_all(*box), *box), boxes)
         return jax.lax.fori_loop(0, num_tables, one_table, empty)
 
     return whole
 
 
+def _nothing(function: Any, boxes: tuple[Array, ...]) -> Any:
+    """Zeros in the place of what a function of one box would return for all of these."""
+    shapes = jax.eval_shape(jax.vmap(function), *boxes)
+    return jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
+
+
 @_tabulated
 def _box_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: Rows, place: Coordinates):
+    score = jax.vmap(loss.record_score)
     if norm is None:
-        tangent = _tangents(loss, rows, place)
+        sums_of, tangent = _tangents(loss, rows, place)
 
-        def tangent_bounds(centre, half):
-            value, slope = tangent(centre)
+        def tangent_bounds(sums, centre, half):
+            value, slope = tangent(sums, centre)
             return _known(value - jnp.abs(slope) @ half, -jnp.inf), _known(value, jnp.inf)
 
-        return tangent_bounds
-    turned, sizes = jnp.abs(rows.x @ place.matrix), jnp.abs(rows.x)
-    slack = _PREDICTOR_ROUNDING * (sizes @ rows.extent)
-    score = jax.vmap(loss.record_score)
+        return lambda x, y, weights, centre, half: sums_of(x, y, weights, centre), tangent_bounds
 
-    def bounds(centre, half):
-        predictor, reach = rows.x @ (place.centre + place.matrix @ centre), turned @ half + slack
-        low, high = score(predictor - reach, rows.y), score(predictor + reach, rows.y)
-        gradient = rows.gradient + (0.5 * (low + high)) @ rows.x
-        width = (0.5 * (high - low)) @ sizes + rows.rounding
+    def gradients(x, y, weights, centre, half):
+        predictor = (place.centre + place.matrix @ centre) @ x.T
+        reach = half @ jnp.abs(x @ place.matrix).T + _PREDICTOR_ROUNDING * (rows.extent @ jnp.abs(x).T)
+        low, high = score(predictor - reach, y), score(predictor + reach, y)
+        return (0.5 * (low + high)) @ x, (0.5 * (high - low)) @ jnp.abs(x)
+
+    def bounds(sums, centre, half):
+        gradient, width = sums[0] + rows.gradient, sums[1] + rows.rounding
         lower = norm(jnp.maximum(jnp.abs(gradient) - width, 0.0))
         # A gradient that moves as in the limit law moves by a d-th part of the sum of its rows' moves.
         typical = jnp.abs(gradient) + 0.5 / centre.shape[0] * width
         return _known(lower, 0.0), _known(norm(typical), jnp.inf)
 
-    return bounds
+    return gradients, bounds
 
 
 @_tabulated
 def _cell_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: Rows, place: Coordinates):
-    tangent = _tangents(loss, rows, place)
+    sums_of, tangent = _tangents(loss, rows, place)
 
     def along(value, length):
         return jnp.where(value > 0.0, value / length * (1.0 - _SCORE_ROUNDING), 0.0)
 
-    def bounds(centre, half):
-        value, slope = tangent(centre)
+    def bounds(sums, centre, half):
+        value, slope = tangent(sums, centre)
         lower = value - jnp.abs(slope) @ half
         if norm is None:
             return jnp.where(lower > 0.0, lower, -jnp.inf), value
@@ -211,42 +247,54 @@ def _cell_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: R
         farthest = step + jnp.abs(place.matrix) @ half
         return along(lower, norm.dual(farthest)), along(value, norm.dual(step))
 
-    return bounds
+    return lambda x, y, weights, centre, half: sums_of(x, y, weights, centre), bounds
 
 
 @_tabulated
 def _scores(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: Rows, place: Coordinates):
+    if norm is None:
+        return _values(loss), lambda sums, theta: (_value(sums, rows, place, theta)[0],)
     score = jax.vmap(loss.record_score)
 
-    def at(theta):
-        if norm is None:
-            return (_value(loss, rows, place, theta)[0],)
-        return (norm(rows.gradient + score(rows.x @ theta, rows.y) @ rows.x),)
+    def gradients(x, y, weights, theta):
+        return score(theta @ x.T, y) @ x
 
-    return at
+    return gradients, lambda gradient, theta: (norm(gradient + rows.gradient),)
 
 
-def _value(loss: AbstractPredictorLoss, rows: Rows, place: Coordinates, theta: Array) -> tuple[Array, Array]:
-    """ℓ_n(θ) - ℓ_n(θ₀), where the rows that are left out are linear, and a bound on its rounding error."""
+def _values(loss: AbstractPredictorLoss):
+    """Of some rows Σ ℓ(θ) and Σ |ℓ(θ)|."""
     value = jax.vmap(loss.record_value)
-    there, here = value(rows.x @ theta, rows.y), value(rows.x @ place.centre, rows.y)
+
+    def values(x, y, weights, theta):
+        there = value(theta @ x.T, y)
+        return there @ weights, jnp.abs(there) @ weights
+
+    return values
+
+
+def _value(sums: tuple[Array, Array], rows: Rows, place: Coordinates, theta: Array) -> tuple[Array, Array]:
+    """ℓ_n(θ) - ℓ_n(θ₀), where the rows that are left out are linear, and a bound on its rounding error."""
     change = theta - place.centre
     rounding = rows.rounding @ jnp.abs(change)
-    rounding += (_SCORE_ROUNDING + rows.y.size * jnp.finfo(theta.dtype).eps) * jnp.sum(jnp.abs(there) + jnp.abs(here))
-    return jnp.asarray(rows.gradient) @ change + jnp.sum(there - here), jnp.asarray(rounding)
+    number = rows.tables * _ROWS_A_TABLE
+    rounding += (_SCORE_ROUNDING + number * jnp.finfo(theta.dtype).eps) * (sums[1] + rows.here[1])
+    return jnp.asarray(rows.gradient) @ change + (sums[0] - rows.here[0]), jnp.asarray(rounding)
 
 
 def _tangents(loss: AbstractPredictorLoss, rows: Rows, place: Coordinates):
-    """From u to a value that the loss is not below there, relative to θ₀, and its slope in u."""
-    score = jax.vmap(loss.record_score)
+    """Sums, and from them and u a value that the loss is not below there, relative to θ₀, with its slope in u."""
+    values, score = _values(loss), jax.vmap(loss.record_score)
 
-    def tangent(u):
+    def sums_of(x, y, weights, u):
         theta = place.centre + place.matrix @ u
-        value, rounding = _value(loss, rows, place, theta)
-        slope = (rows.gradient + score(rows.x @ theta, rows.y) @ rows.x) @ place.matrix
-        return value - rounding, slope
+        return values(x, y, weights, theta), score(theta @ x.T, y) @ x
 
-    return tangent
+    def tangent(sums, u):
+        value, rounding = _value(sums[0], rows, place, place.centre + place.matrix @ u)
+        return value - rounding, (sums[1] + rows.gradient) @ place.matrix
+
+    return sums_of, tangent
 
 
 def _known(value: Array, otherwise: float) -> Array:

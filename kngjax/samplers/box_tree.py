@@ -42,7 +42,8 @@ _NEGLIGIBLE = 12.0
 # So many proposals cost less than the boxes that would save them.
 _PROPOSALS_AT_LEAST = 10000.0
 _FEWEST_SPLITS, _MOST_SPLITS = 64, 8192
-_MOST_PROPOSALS = 16_384
+# Proposals a call: few sizes, each of which is compiled once.
+_BATCHES = (1024, 4096, 16_384)
 
 
 class Region(NamedTuple):
@@ -76,7 +77,7 @@ class BoxTree:
         cumulative = np.cumsum(np.exp(log_masses - log_masses.max()))
         kept, count, tried = np.full((num_draws, dimension), np.nan), 0, 0
         expected = 1.2 * num_draws / max(self.acceptance, 1e-6)
-        batch = int(np.clip(1 << math.ceil(math.log2(expected)), 512, _MOST_PROPOSALS))
+        batch = next((size for size in _BATCHES if size >= expected), _BATCHES[-1])
         while count < num_draws and tried < max_proposals:
             uniforms = np.asarray(_uniforms(key, tried // batch, batch, dimension + 2))
             chosen = np.searchsorted(cumulative, uniforms[:, 0] * cumulative[-1], side="right")
@@ -131,20 +132,34 @@ def build(target: Target, centre: Vector | None, num_draws: int = 1000, most_box
     the middle of Θ: speed alone depends on it. `num_draws`: how many will be asked for; few draws need no fine
     envelope. `most_boxes`: at which refinement stops.
     """
-    place = coordinates(target, target.domain.interior_point(target.dimension) if centre is None else centre)
-    regions = _regions(target, place)
-    boxes = _first_boxes(target, place, regions)
+    about = coordinates(target, target.domain.interior_point(target.dimension) if centre is None else centre)
+    regions = _regions(target, about)
+    boxes = _first_boxes(target, about, regions)
     goal = min(_GOALS.get(target.dimension, 0.001), num_draws / _PROPOSALS_AT_LEAST)
-    return _refined(target, place, regions, boxes, goal, most_boxes)
+    return _refined(target, about.place, regions, boxes, goal, most_boxes)
 
 
-def coordinates(target: Target, centre: Vector) -> Coordinates:
+class Surroundings(NamedTuple):
+    """What is known of Θ and of the limit law before any box is.
+
+    **Arguments:** `place`: the coordinates. `lower`, `upper`: of u over Θ, shape (d,). `within`: whether θ₀ lies in Θ.
+    `log_mass`: the limit law's in u.
+    """
+
+    place: Coordinates
+    lower: Float[np.ndarray, " dimension"]
+    upper: Float[np.ndarray, " dimension"]
+    within: bool
+    log_mass: float
+
+
+def coordinates(target: Target, centre: Vector) -> Surroundings:
     """In which the limit law has unit scale: θ₀ is the point of Θ nearest to the estimate, M is H^{-1} diag(1/‖e_j‖)/c.
 
     For the exponential mechanism M is (cH)^{-½}.
     """
-    place = [np.array(part) for part in _coordinates(target, centre)]
-    return Coordinates(*place)
+    place, lower, upper, within, log_mass = jax.tree.map(np.array, _coordinates(target, centre))
+    return Surroundings(Coordinates(*place), lower, upper, bool(within), float(log_mass))
 
 
 @jax.jit
@@ -162,20 +177,23 @@ def _coordinates(target, centre):
     sizes = jnp.sqrt(target.rate * values) if target.norm is None else target.rate * values
     matrix = scales[:, None] * vectors / sizes[None, :]
     inverse = sizes[:, None] * vectors.T / scales[None, :]
-    return nearest, matrix, inverse, jnp.sqrt(values) / sizes
+    lower, upper = jax.vmap(domain.linear_interval)(inverse, inverse)
+    log_mass = 0.5 * dimension * math.log(2.0 * math.pi)
+    if target.norm is not None:
+        log_mass = k_norm_log_mass(target.norm, 1.0, dimension) + jnp.sum(jnp.log(scales))
+    place, shift = (nearest, matrix, inverse, jnp.sqrt(values) / sizes), inverse @ nearest
+    return place, lower - shift, upper - shift, domain.contains(nearest), log_mass
 
 
-def _regions(target: Target, place: Coordinates) -> list[Region]:
+def _regions(target: Target, about: Surroundings) -> list[Region]:
     """Nested boxes about θ₀; the last is the box in u around all of Θ."""
-    ends = [target.domain.linear_interval(jnp.asarray(row), jnp.asarray(row)) for row in place.inverse]
-    shift = place.inverse @ place.centre
-    lower, upper = np.array(ends).T - shift
+    place, lower, upper = about.place, about.lower, about.upper
     width = upper - lower
     lower, upper = lower - 1e-9 * width, upper + 1e-9 * width
     assert isinstance(target.loss, AbstractPredictorLoss)
     assert isinstance(target.data, Records)
     whole, regions = box_bounds.all_rows(target.data), []
-    rows = whole
+    rows, all_of_them = whole, whole.count
     for radius in (np.inf, *reversed(_RADII)):
         low, high = np.maximum(lower, -radius), np.minimum(upper, radius)
         if radius < np.inf and (np.any(low >= high) or not np.any((low > lower) | (high < upper))):
@@ -184,33 +202,27 @@ def _regions(target: Target, place: Coordinates) -> list[Region]:
         region = box_bounds.restricted(target.loss, rows, place, centre, half)
         regions.append(Region(centre, half, region))
         # The rows of the other regions are found among all rows, or once for all among an eighth of them.
-        if radius == np.inf or (rows.y.size == whole.y.size and 8 * region.y.size <= whole.y.size):
+        if radius == np.inf or (rows.count == all_of_them and 8 * region.count <= all_of_them):
             rows = region
     return regions[::-1]
 
 
-def _first_boxes(target: Target, place: Coordinates, regions: list[Region]) -> Boxes:
+def _first_boxes(target: Target, about: Surroundings, regions: list[Region]) -> Boxes:
     """A core about θ₀, and slabs around it whose bounds are those of the rays through the core's faces.
 
     Shells are added outward until all that is farther out can hardly matter.
     """
-    rate, dimension = float(target.rate), place.centre.shape[0]
-    last = len(regions) - 1
+    rate, last = float(target.rate), len(regions) - 1
     first = _core(regions)
     pieces = [Boxes.one(regions[first].centre, regions[first].half, first)]
     if first == last:
         return pieces[0]
-    if not _contained(target.domain, place.centre[None])[0]:
+    if not about.within:
         return Boxes.one(regions[last].centre, regions[last].half, last)
-    # The limit law's log mass in u.
-    expected = 0.5 * dimension * math.log(2.0 * math.pi)
-    if target.norm is not None:
-        scales = np.asarray(jax.vmap(target.norm)(jnp.eye(dimension)))
-        expected = float(k_norm_log_mass(target.norm, 1.0, dimension)) + float(np.sum(np.log(scales)))
     volume = float(np.sum(np.log(2.0 * regions[last].half)))
     for level in range(first, last):
-        wanted = (volume - expected + _NEGLIGIBLE) / rate
-        lower = _beyond(target, place, regions[level], regions[last], wanted)
+        wanted = (volume - about.log_mass + _NEGLIGIBLE) / rate
+        lower = _beyond(target, about.place, regions[level], regions[last], wanted)
         outer = last if lower >= wanted else level + 1
         pieces.append(slabs(regions[level], regions[outer], outer, lower))
         if outer == last:

@@ -128,6 +128,31 @@ def test_what_rows_that_are_left_out_add_is_what_they_are_worth(kind):
         )
 
 
+@pytest.mark.parametrize("num_records", [255, 256, 257, 700])
+def test_tables_of_rows_and_their_padding_add_nothing(num_records):
+    """The loss of a padded row, log 2 here, is not 0."""
+    built, data = problem("logistic", mechanism=kng.ExponentialMechanism, n=num_records)
+    target = built.target(data)
+    about = box_tree.coordinates(target, np.zeros(2))
+    region = box_tree._regions(target, about)[-1]
+    assert region.rows.count == num_records
+    theta = np.random.default_rng(3).uniform(-1.0, 1.0, (70, 2))
+    expected = np.asarray(jax.vmap(target.score)(theta)) - float(target.score(about.place.centre))
+    found = box_bounds.scores_at(target, region.rows, about.place, theta)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+def test_one_program_serves_every_number_of_rows_and_boxes():
+    built, data = problem("quantile", n=3000)
+    target = built.target(data)
+    tree = box_tree.build(target, centre_of(built, data))
+    assert len({region.rows.count for region in tree.regions}) > 1
+    before = box_bounds._scores._cache_size()
+    for number, region in enumerate(tree.regions):
+        box_bounds.scores_at(target, region.rows, tree.place, np.zeros((1 + 100 * number, 2)))
+    assert box_bounds._scores._cache_size() - before <= 1
+
+
 def test_boxes_cover_the_domain_once():
     built, data = problem("quantile", domain="l2", n=300)
     tree = box_tree.build(built.target(data), centre_of(built, data))

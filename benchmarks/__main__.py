@@ -1,0 +1,60 @@
+"""All benchmarks by one command: each room prints ours beside what a user would pick instead, in the same run.
+
+`python -m benchmarks [ROOM ...] [--quick]`; a room's own settings are those of `python -m benchmarks.ROOM --help`.
+
+Rooms run one after the other, each in a process of its own. `--quick` takes small sizes, to see that all of them work:
+its figures say little.
+"""
+
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from benchmarks import _table
+
+# In the order of a reader's questions, with the settings of a quick run.
+ROOMS = {
+    "cold_start": ("--runs", "1"),
+    "peers": ("--records", "2000", "--dimension", "3", "--draws", "100"),
+    "quantile_regression": ("--sizes", "2:2000", "--walk-sweeps", "100"),
+    "squared_loss": (
+        *("--replicates", "4", "--sizes", "100", "10000"),
+        *("--dimensions", "12", "--correlations", "0"),
+    ),
+    "smooth_losses": ("--records", "2000", "--dimension", "3", "--draws", "100"),
+    "walk": ("--chains", "4", "--moves", "1200", "--records", "1000"),
+    "streaming": ("--rows", "200000"),
+    "per_instance": ("--people", "5000"),
+    "gpu": ("--quick",),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the rooms that are asked for, all by default, and returns 1 if one of them failed."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help=f"of {', '.join(ROOMS)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="small sizes")
+    options = parser.parse_args(arguments)
+    unknown = [room for room in options.rooms if room not in ROOMS]
+    if unknown:
+        parser.error(f"there is no room {unknown[0]!r}: take some of {', '.join(ROOMS)}")
+    failed = []
+    path = os.pathsep.join([str(_table.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    for room in options.rooms or ROOMS:
+        print(f"\n== {room} ==", flush=True)
+        if importlib.util.find_spec(f"benchmarks.{room}") is None:
+            print("skipped: this room is not built")
+            continue
+        command = [sys.executable, "-m", f"benchmarks.{room}", *(ROOMS[room] if options.quick else ())]
+        if subprocess.run(command, cwd=_table.ROOT, env=os.environ | {"PYTHONPATH": path}).returncode:
+            failed.append(room)
+    if failed:
+        print(f"\nfailed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
