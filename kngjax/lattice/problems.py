@@ -10,7 +10,7 @@ from kngjax import norms
 from kngjax import sensitivity as room
 from kngjax.data import Records
 from kngjax.lattice.plans import Plan, level
-from kngjax.lattice.scores import AbstractScore, GradientNorm, QuadraticScore, QuantileScore
+from kngjax.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore, QuantileScore
 from kngjax.lattice.units import on_lattice
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism
@@ -89,8 +89,8 @@ def _wholes(changes: Any, units: list[int]) -> np.ndarray:
 
 
 def _whole(change: Any, unit: int) -> int:
-    """The least whole number of units of 2^unit that is certainly at least this."""
-    return math.ceil(Fraction(float(change)) / Fraction(2) ** unit * _ENLARGED)
+    """A whole number of units of 2^unit/WEIGHT_UNITS that is certainly at least this."""
+    return math.ceil(Fraction(float(change)) / Fraction(2) ** unit * _ENLARGED * WEIGHT_UNITS)
 
 
 def _products(left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Scores of the lattice mechanism: whole numbers that one record changes by at most `RESOLUTION`, with bounds on boxes.
 
 A score is a sum over the records in whole numbers, divided by how much one record can change it and rounded down to a
-multiple of 1/RESOLUTION: if |a - b| ≤ W then |⌊R·a/W⌋ - ⌊R·b/W⌋| ≤ R for whole a, b, W, R. Nothing else is rounded.
+multiple of 1/RESOLUTION: if |a - b| ≤ W then |⌊R·a/W⌋ - ⌊R·b/W⌋| ≤ R for a whole R. Nothing else is rounded.
 """
 
 import abc
@@ -14,6 +14,9 @@ from jaxtyping import Int
 
 # Levels a unit of sensitivity: a finer one changes log-probabilities by less than ε/8192.
 RESOLUTION = 2**12
+
+# Weights are whole multiples of a part of the score's unit, so that rounding them up costs nothing to speak of.
+WEIGHT_UNITS = 2**30
 
 # Rows times boxes that are looked at in one pass.
 _ROWS_A_PASS = 2**15
@@ -70,7 +73,8 @@ class AbstractScore(abc.ABC):
 class GradientNorm:
     """⌊R·‖G‖⌋ of a gradient in whole numbers: of max_j |G_j|/W_j, or with `scales` of Σ_j m_j|G_j|/W.
 
-    **Arguments:** `weights`: W_j, or W: whole numbers, at least the change by one record. `scales`: m_j, whole numbers.
+    **Arguments:** `weights`: W_j, or W, in whole units of 1/WEIGHT_UNITS: at least the change by one record. `scales`:
+    m_j, whole numbers.
     """
 
     def __init__(self, weights, scales=None):
@@ -88,16 +92,16 @@ class GradientNorm:
         return self(np.maximum(np.maximum(low, -high), 0)), self(np.maximum(high, -low))
 
 
-def _levels(total, weight) -> np.ndarray:
-    # In Python's whole numbers, since RESOLUTION·total may not fit into 64 bits.
-    return np.asarray(total, object) * RESOLUTION // weight
+def _levels(total, weight):
+    # In Python's whole numbers, since they do not fit into 64 bits.
+    return np.asarray(total, object) * (RESOLUTION * WEIGHT_UNITS) // weight
 
 
 class QuadraticScore(AbstractScore):
     """Scores of G = A k - b, or of k'A k - 2b'k + s, in Python's whole numbers of any size.
 
     **Arguments:** `gram`: A, shape (d, d). `moment`: b. `squares`: s. `norm`: of G, for KNG; None for the exponential
-    mechanism. `weight`: by how much one record changes the quadratic form.
+    mechanism. `weight`: at least what one record changes the quadratic form by, in whole units of 1/WEIGHT_UNITS.
     """
 
     def __init__(self, gram, moment, squares=0, norm: GradientNorm | None = None, weight: int = 1):
@@ -149,7 +153,8 @@ class QuantileScore(AbstractScore):
     exact below 2^53 in any order of summation.
 
     **Arguments:** `features`: X, shape (n, d). `responses`: Y, shape (n,), in the units of X'k. `tau`: N/D. `norm`: of
-    G, for KNG; None for the exponential mechanism. `weight`: by how much one record changes the loss.
+    G, for KNG; None for the exponential mechanism. `weight`: at least what one record changes the loss by, in whole
+    units of 1/WEIGHT_UNITS.
     """
 
     def __init__(self, features, responses, tau: Fraction, norm: GradientNorm | None = None, weight: int = 1):

@@ -4,6 +4,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -20,9 +21,9 @@ def exponent_of(value: float) -> int:
     return exponent - (fraction == 0.5) if value else 0
 
 
-def on_lattice(values: Float[np.ndarray, "..."], exponent: int) -> Integers:
+def on_lattice(values: Any, exponent: int) -> Integers:
     """The whole numbers nearest to values/2^e, ties to even: each record for itself, and monotone."""
-    return np.rint(np.ldexp(np.asarray(values, np.float64), -exponent)).astype(np.int64)
+    return np.asarray(np.rint(np.ldexp(np.asarray(values, np.float64), -exponent)).astype(np.int64))
 
 
 def rounded_bounds(bounds: Bounds, feature_exponents: Sequence[int], response_exponent: int | None) -> Bounds:
