@@ -13,6 +13,7 @@ from numpyro.distributions import Distribution
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.rounding import KEPT_DIGITS, Rounding
 from kngjax.samplers import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
 from kngjax.sensitivity import Sensitivity
@@ -21,9 +22,17 @@ ASSUMPTIONS = (
     "the bounds, the domain, epsilon and every other setting were fixed without looking at these data",
     "the records were clipped to the bounds: the value estimates what it does from clipped records",
     "whatever was done to the data before the call treated each record by itself",
-    "computation in real numbers: the effect of rounding in float64 is not covered",
-    "the operating system's random bytes are unpredictable and ChaCha20 is indistinguishable from random",
     "only this value and this certificate are published: not run time, memory, logs, or owner-only diagnostics",
+)
+
+OF_FLOAT64 = (
+    "float64 computes every coordinate of the value to within 2^-44 of its public unit, which nobody has proved: then "
+    "what its rounding errors do is hidden by the coarse public rounding of the output, but for rounding_delta",
+    "the operating system's random bytes are unpredictable and ChaCha20 is indistinguishable from random",
+)
+OF_LATTICES = (
+    "CPython, NumPy and FLINT compute whole numbers and balls as they say, and the operating system's random bytes are "
+    "unpredictable",
 )
 
 UNPROVED_OF_CHAINS = (
@@ -32,6 +41,8 @@ UNPROVED_OF_CHAINS = (
     "what the start of the chain does to it: a draw from an inflated limit law about the non-private estimate, which "
     "is computed from the private data. The number of sweeps is public",
 )
+WITH_ROUNDING, IN_REALS = "exact_with_rounding", "exact_in_reals"
+
 UNPROVED_LAST = (
     "that the chain has converged: diagnostics of such chains are evidence, not proof, and are not part of a release",
 )
@@ -67,6 +78,9 @@ class Certificate:
     - `sensitivity`: Δ with its derivation.
     - `sampler`: its type and public settings. `reason`: why it was taken, from public facts alone.
     - `promise`: how near the sampler's law is to that law, in real arithmetic.
+    - `assurance`: "exact_with_rounding" if the proof includes every rounding; "exact_in_reals" if the law is exact in
+        real arithmetic, and the output was rounded; else the kind of the promise.
+    - `rounding`: of the output; None with "exact_with_rounding".
     - `assumptions`, `unproved`: what the guarantee rests on, and what nobody has proved of this release.
     - `versions`: of the packages that computed it.
     """
@@ -77,6 +91,8 @@ class Certificate:
     sampler: dict[str, Any]
     reason: str
     promise: Promise
+    assurance: str
+    rounding: Rounding | None
     assumptions: tuple[str, ...]
     unproved: tuple[str, ...]
     versions: dict[str, str]
@@ -96,13 +112,14 @@ class Certificate:
         `num_records`: n, where it is public: under replace. Some promises of chains follow from it.
         """
         promise = EXACT
-        if sampler is not None:
-            assert isinstance(mechanism, AbstractDensityMechanism)
+        if sampler is not None and isinstance(mechanism, AbstractDensityMechanism):
             known = math.inf
             if num_records is not None and mechanism.adjacency is Adjacency.REPLACE:
                 known = mechanism.log_range(dimension, num_records)
             promise = sampler.promise(known)
-        assumptions = mechanism.assumptions if isinstance(mechanism, AbstractDirectMechanism) else ()
+        with_rounding = sampler is not None and sampler.includes_rounding
+        assumptions = OF_LATTICES if with_rounding else OF_FLOAT64
+        assumptions += mechanism.assumptions if isinstance(mechanism, AbstractDirectMechanism) else ()
         assumptions += () if sampler is None else sampler.assumptions
         unproved = (
             () if sampler is None or promise.is_proved else (*UNPROVED_OF_CHAINS, *sampler.unproved, *UNPROVED_LAST)
@@ -114,6 +131,8 @@ class Certificate:
             sampler={"type": "Direct"} if sampler is None else describe(sampler),
             reason=reason,
             promise=promise,
+            assurance=_assurance(promise, with_rounding),
+            rounding=None if with_rounding else Rounding.of(mechanism, dimension),
             assumptions=(*ASSUMPTIONS, *assumptions),
             unproved=unproved,
             versions={name: importlib.metadata.version(name) for name in ("kngjax", "jax", "numpyro")},
@@ -138,6 +157,11 @@ class Certificate:
     def delta(self) -> float:
         """The δ that is proved for this very release; NaN, unknown, for a chain's of which nothing is proved."""
         return self.guarantee.delta if self.exact else self.promise.cost(self.guarantee.epsilon)[1]
+
+    @property
+    def rounding_delta(self) -> float:
+        """What rounding adds to δ: 0 if the proof includes it; else by the assumption about float64 in `rounding`."""
+        return 0.0 if self.rounding is None else self.rounding.delta(self.guarantee.epsilon)
 
     def summary(self) -> str:
         """One line for a table."""
@@ -167,6 +191,7 @@ class Certificate:
         lines = [
             f"Mechanism: {self._parts()}.",
             proved,
+            f"Assurance: {self.assurance}, {self._assured()}.",
             f"Sensitivity: {self.sensitivity.value:.6g}, since {self.sensitivity.derivation}",
             f"Sampler: {json.dumps(self.sampler, sort_keys=True)}. {self.reason}",
             *(f"Assumed: {assumption}." for assumption in self.assumptions),
@@ -174,6 +199,17 @@ class Certificate:
             "Computed by " + ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items())) + ".",
         ]
         return "\n".join(lines)
+
+    def _assured(self) -> str:
+        if self.assurance == WITH_ROUNDING:
+            return "every rounding is part of the proof"
+        rounded = (
+            f"output rounded to public multiples of 2^-{KEPT_DIGITS} of its unit, and delta for rounding in float64 "
+            f"{self.rounding_delta:.2g}, see the assumption"
+        )
+        if self.assurance == IN_REALS:
+            return f"the law is exact in real arithmetic; {rounded}"
+        return f"which is less than exact, and was asked for by name; {rounded}"
 
     def _proved(self) -> str:
         """(ε, δ) of this draw where its law is not the mechanism's own."""
@@ -206,7 +242,18 @@ class Certificate:
                 "guarantee": Guarantee.from_dict(fields["guarantee"]),
                 "sensitivity": Sensitivity(**fields["sensitivity"]),
                 "promise": Promise(**fields["promise"]),
+                "rounding": _rounding(fields["rounding"]),
                 "assumptions": tuple(fields["assumptions"]),
                 "unproved": tuple(fields["unproved"]),
             }
         )
+
+
+def _assurance(promise: Promise, with_rounding: bool) -> str:
+    if promise.is_exact:
+        return WITH_ROUNDING if with_rounding else IN_REALS
+    return promise.kind
+
+
+def _rounding(fields: dict[str, Any] | None) -> Rounding | None:
+    return None if fields is None else Rounding(**{name: tuple(values) for name, values in fields.items()})

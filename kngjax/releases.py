@@ -114,8 +114,19 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
     )
 
 
+def exact_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
+    """`default_sampler` if its draws are exact in real arithmetic; else ValueError, naming what to ask for."""
+    sampler, reason = default_sampler(mechanism, dimension)
+    if not isinstance(sampler, AbstractIndependentSampler):
+        raise ValueError(
+            f"no exact sampler serves this density, and what a Markov chain releases is not proved to be private: if "
+            f"that will do, ask for it by name, sampler=kngjax.{type(sampler).__name__}(). {reason}"
+        )
+    return sampler, reason
+
+
 def lattice_sampler(
-    mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None
+    mechanism: AbstractMechanism, dimension: int, num_records: int | None
 ) -> tuple[Lattice | None, str]:
     """`Lattice` with why it is taken, where it serves and takes seconds; None elsewhere. Of public facts alone.
 
@@ -171,48 +182,49 @@ def release(
             "key=kngjax.research_key(seed))"
         )
     # What is refused for its settings alone is refused before anything is spent.
-    if isinstance(mechanism, AbstractDirectMechanism):
-        require_sampler(mechanism, sampler)
-    else:
-        assert isinstance(mechanism, AbstractDensityMechanism)
-        if sampler is not None:
-            sampler = sampler.for_release()
-        if isinstance(sampler, Lattice) and isinstance(X, Stream | Shards):
-            raise TypeError(
-                "Lattice rounds the records themselves and needs them in memory: give X and y as arrays or frames, or "
-                "ask for Exact()"
-            )
+    in_memory = not isinstance(X, Stream | Shards)
+    if isinstance(sampler, Lattice) and not in_memory:
+        raise TypeError(
+            "Lattice rounds the records themselves and needs them in memory: give X and y as arrays or frames, or "
+            "ask for Exact()"
+        )
+    if not isinstance(sampler, Lattice):
+        require_sampler(mechanism, sampler, optional=True)
+    elif mechanism.dimension is not None and (advice := sampler.unserved(mechanism, mechanism.dimension)) is not None:
+        raise ValueError(advice)
+    sampler = None if sampler is None else sampler.for_release()
+    if sampler is None and mechanism.dimension is not None:
+        _require_exact(mechanism, mechanism.dimension, in_memory)
     reservation = debits.reserve(ledger, mechanism, X)
-    if isinstance(mechanism, AbstractDirectMechanism):
+    reason = "Asked for by the caller."
+    if in_memory:
+        records = mechanism.records(X, y)
+        if sampler is None:
+            dimension = mechanism.dimension or records.dimension
+            sampler, reason = lattice_sampler(mechanism, dimension, _public_count(mechanism, records))
+        if isinstance(sampler, Lattice):
+            value = sampler.draw(mechanism, records)
+            _require_success(bool(np.all(np.isfinite(value))))
+            return _finished(value, mechanism, sampler, reason, records, reservation, X)
+        data = mechanism.summarise(records)
+    else:
         data = mechanism.prepare(X, y)
+    if isinstance(mechanism, AbstractDirectMechanism):
         with float64():
             draws, succeeded = direct_draws(mechanism, data, _key(X), 1)
             _require_success(bool(succeeded), mechanism.advice)
             value = _one(X, np.array(draws[0]))
         return _finished(value, mechanism, None, mechanism.method, data, reservation, X)
     assert isinstance(mechanism, AbstractDensityMechanism)
-    reason = "Asked for by the caller."
-    if isinstance(X, Stream | Shards):
-        data = mechanism.prepare(X, y)
-    else:
-        records = mechanism.records(X, y)
-        if sampler is None:
-            sampler, reason = lattice_sampler(mechanism, records.dimension, _public_count(mechanism, records))
-        if isinstance(sampler, Lattice):
-            value = sampler.draw(mechanism, records)
-            _require_success(bool(np.all(np.isfinite(value))))
-            return _finished(value, mechanism, sampler, reason, records, reservation, X)
-        data = mechanism.summarise(records)
     if sampler is None:
-        sampler, reason = default_sampler(mechanism, data.dimension)
-        sampler = sampler.for_release()
+        sampler, reason = exact_sampler(mechanism, data.dimension)
     with float64():
         _check(sampler, mechanism, data)
         key = _key(X)
         if isinstance(sampler, AbstractIndependentSampler):
             draws, succeeded = independent_draws(mechanism, data, sampler, key, 1, lambda: _centre(mechanism, data))
             _require_success(bool(succeeded))
-            value = np.asarray(draws)[0]
+            value = np.asarray(draws[0])
         else:
             assert isinstance(sampler, AbstractChainSampler)
             centre = _centre(mechanism, data)
@@ -222,6 +234,12 @@ def release(
             value = thetas[0, -1]
         value = _one(X, value)
     return _finished(value, mechanism, sampler, reason, data, reservation, X)
+
+
+def _require_exact(mechanism: AbstractMechanism, dimension: int, in_memory: bool) -> None:
+    served = in_memory and Lattice().unserved(mechanism, dimension) is None
+    if isinstance(mechanism, AbstractDensityMechanism) and not served:
+        exact_sampler(mechanism, dimension)
 
 
 def _public_count(mechanism: AbstractMechanism, records: Records) -> int | None:
@@ -248,6 +266,7 @@ def _finished(
     if not np.all(np.isfinite(value)):
         raise RuntimeError("the draw is not a number and is not released: give public bounds of y, Bounds(..., y=...)")
     certificate = Certificate.of(mechanism, sampler, reason, value.size, data.num_records)
+    value = value if certificate.rounding is None else certificate.rounding(value)
     released = Release(_read_only(value), certificate)
     debits.commit(reservation, certificate, released.to_json() if reservation else "", X)
     return released

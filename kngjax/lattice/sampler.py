@@ -2,13 +2,14 @@
 
 import secrets
 from fractions import Fraction
+from typing import ClassVar
 
 import equinox as eqx
 import numpy as np
 
 from kngjax import norms
 from kngjax._arrays import float64
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact import exactly, inward
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data import Records
 from kngjax.domains import Box, L1Ball, L2Ball
@@ -19,7 +20,7 @@ from kngjax.lattice.problems import score_of
 from kngjax.lattice.scores import RESOLUTION, AbstractScore
 from kngjax.lattice.units import DomainLattice
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss, SquaredLoss
-from kngjax.mechanisms import KNG, AbstractDensityMechanism, ExponentialMechanism
+from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractMechanism, ExponentialMechanism, PrivateQuantile
 from kngjax.mechanisms.base import TOO_MANY_RECORDS
 from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
@@ -46,9 +47,9 @@ class Lattice(AbstractSampler):
     The law differs from the continuous mechanism's by less than ε/8192 in log-density, by the rounding of the records,
     and by rounding to a grid that is 2^`theta_digits` times finer than Θ.
 
-    It serves QuantileLoss, SquaredLoss and SquaredDistanceLoss on Box, L1Ball and L2Ball with uniform measure, for KNG
-    with its own norm, LInf, L1 or weights of yours, and for the exponential mechanism; up to 4 coefficients, which may
-    take minutes for the quantile loss.
+    It serves QuantileLoss, SquaredLoss and SquaredDistanceLoss on Box, L1Ball and L2Ball with uniform measure: KNG with
+    its own norm, WeightedLInf, LInf and L1, and the exponential mechanism, up to 4 coefficients, of which 4 may take
+    minutes for QuantileLoss; and PrivateQuantile, of one level or with budget="split".
 
     **Arguments**, all public:
 
@@ -66,14 +67,22 @@ class Lattice(AbstractSampler):
     most_boxes: int = eqx.field(static=True, default=200_000)
     max_proposals: int = eqx.field(static=True, default=1_000_000)
 
+    includes_rounding: ClassVar[bool] = True
+
     def check(self, target: Target) -> None:
         raise ValueError("Lattice draws for release alone; for research draws ask for Exact(), the law in real numbers")
 
     def promise(self, log_range: float) -> Promise:
         return EXACT
 
-    def unserved(self, mechanism: AbstractDensityMechanism, dimension: int) -> str | None:
+    def unserved(self, mechanism: AbstractMechanism, dimension: int) -> str | None:
         """Why this mechanism cannot be drawn on a lattice, in words that name what would serve; None if it can."""
+        if isinstance(mechanism, PrivateQuantile):
+            if mechanism.dimension > 1 and mechanism.budget == "joint":
+                return "Lattice draws one quantile, or several with budget='split': leave the sampler out"
+            return None
+        if not isinstance(mechanism, AbstractDensityMechanism):
+            return f"{type(mechanism).__name__} draws from its own law directly: leave the sampler out"
         loss, domain = mechanism.loss, mechanism.domain
         if not isinstance(loss, QuantileLoss | SquaredLoss | SquaredDistanceLoss):
             return f"Lattice needs whole scores, which {type(loss).__name__} has not: ask for EnsembleWalk()"
@@ -89,24 +98,29 @@ class Lattice(AbstractSampler):
             return f"Lattice serves norm=None, WeightedLInf, LInf and L1, not {type(mechanism.norm).__name__}"
         return None
 
-    def takes_seconds(
-        self, mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None = None
-    ) -> bool:
+    def takes_seconds(self, mechanism: AbstractMechanism, dimension: int, num_records: int | None = None) -> bool:
         """Whether one draw takes seconds: always for quadratic losses, else up to 3 coefficients and not too many rows.
 
         **Arguments:** `num_records`: n where it is public, else None.
         """
         if mechanism.loss.is_quadratic:
             return True
+        if isinstance(mechanism, PrivateQuantile):
+            dimension = 1
         # Records are looked at some 10·4^d times; beyond this the box tree in float64 is faster.
         return dimension <= 3 and (num_records is None or num_records * 4**dimension <= 2**24)
 
-    def draw(self, mechanism: AbstractDensityMechanism, records: Records, bits: Bits = secrets.randbits) -> np.ndarray:
-        """One draw of θ, shape (d,); NaN if the search was given up.
+    def draw(self, mechanism: AbstractMechanism, records: Records, bits: Bits = secrets.randbits) -> np.ndarray:
+        """One draw of θ, shape (d,); NaN if the search was given up. Quantiles one by one, in increasing order.
 
         **Arguments:** `records`: from `mechanism.records`. `bits`: fair and independent; those of the operating system
         for whatever is published.
         """
+        if isinstance(mechanism, PrivateQuantile):
+            if (reason := self.unserved(mechanism, mechanism.dimension)) is not None:
+                raise ValueError(reason)
+            return np.sort(np.concatenate([self.draw(part, records, bits) for part in _levels(mechanism)]))
+        assert isinstance(mechanism, AbstractDensityMechanism)
         score, domain = self.problem(mechanism, records)
         point = self.envelope(mechanism, score, domain).draw(bits, self.max_proposals)
         return np.full(records.dimension, np.nan) if point is None else domain.values(point)
@@ -136,3 +150,15 @@ class Lattice(AbstractSampler):
 def rate_of(mechanism: AbstractDensityMechanism) -> Fraction:
     """c = ε/(2R), of the decimal number that ε prints as."""
     return exactly(float(mechanism.epsilon)) / (2 * RESOLUTION)
+
+
+def _levels(mechanism: PrivateQuantile) -> list[KNG]:
+    """Each level's mechanism, which is KNG of an intercept alone, at ε/m rounded down."""
+    bounds, number = mechanism.bounds, mechanism.dimension
+    with float64():
+        epsilon = inward(exactly(float(mechanism.epsilon)) / number)
+        domain = Box(bounds.y_lower, bounds.y_upper)
+        return [
+            KNG(QuantileLoss(float(tau)), bounds, domain, epsilon, mechanism.adjacency, allow_large_epsilon=True)
+            for tau in mechanism.tau
+        ]

@@ -31,10 +31,14 @@ class Info(NamedTuple):
 
 
 class AbstractSampler(eqx.Module):
-    """A way to draw from the density of a `Target`."""
+    """A way to draw from the density of a `Target`.
+
+    `includes_rounding`: whether its promise holds of the program, with every rounding, and not of real numbers alone.
+    """
 
     assumptions: ClassVar[tuple[str, ...]] = ()
     unproved: ClassVar[tuple[str, ...]] = ()
+    includes_rounding: ClassVar[bool] = False
 
     @abc.abstractmethod
     def check(self, target: Target) -> None:

@@ -67,12 +67,12 @@ def draw(
     return sampler.position(target, state), jnp.asarray(True)
 
 
-def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | None) -> None:
-    """Raises ValueError unless a density has a sampler and a mechanism that draws directly has none."""
+def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | None, optional: bool = False) -> None:
+    """Raises ValueError unless a density has a sampler, or it is optional, and what draws directly has none."""
     name = type(mechanism).__name__
     if isinstance(mechanism, AbstractDirectMechanism) and sampler is not None:
         raise ValueError(f"{name} draws from its own law directly: leave the sampler out")
-    if not isinstance(mechanism, AbstractDirectMechanism) and sampler is None:
+    if not isinstance(mechanism, AbstractDirectMechanism) and sampler is None and not optional:
         raise ValueError(f"{name} is a density: say which sampler draws from it, for instance kngjax.EnsembleWalk()")
 
 
