@@ -203,10 +203,13 @@ class Certificate:
     def _assured(self) -> str:
         if self.assurance == WITH_ROUNDING:
             return "every rounding is part of the proof"
+        assert self.rounding is not None
         rounded = (
-            f"output rounded to public multiples of 2^-{KEPT_DIGITS} of its unit, and delta for rounding in float64 "
-            f"{self.rounding_delta:.2g}, see the assumption"
+            f"output rounded to public multiples of 2^-{KEPT_DIGITS} of its unit; by the assumption about float64 other "
+            f"rounding changes the law by at most {self.rounding.share:.2g} in total variation"
         )
+        if math.isfinite(self.guarantee.epsilon):
+            rounded += f", which adds {self.rounding_delta:.2g} to delta"
         if self.assurance == IN_REALS:
             return f"the law is exact in real arithmetic; {rounded}"
         return f"which is less than exact, and was asked for by name; {rounded}"

@@ -193,8 +193,9 @@ def release(
     elif mechanism.dimension is not None and (advice := sampler.unserved(mechanism, mechanism.dimension)) is not None:
         raise ValueError(advice)
     sampler = None if sampler is None else sampler.for_release()
-    if sampler is None and mechanism.dimension is not None:
-        _require_exact(mechanism, mechanism.dimension, in_memory)
+    if sampler is None:
+        # Scalar bounds leave d open: what cannot be drawn with the fewest coefficients cannot with more.
+        _require_exact(mechanism, mechanism.dimension or 1 + mechanism.bounds.intercept, in_memory)
     reservation = debits.reserve(ledger, mechanism, X)
     reason = "Asked for by the caller."
     if in_memory:

@@ -44,10 +44,14 @@ class Rounding:
         spacing, centre = np.ldexp(1.0, np.array(self.exponents)), np.array(self.centre)
         return centre + np.trunc((value - centre) / spacing) * spacing
 
+    @property
+    def share(self) -> float:
+        """η = 2d·r/h."""
+        return 2 * len(self.exponents) * 2.0 ** (KEPT_DIGITS - RIGHT_DIGITS)
+
     def delta(self, epsilon: float) -> float:
-        """(1 + e^ε)·2d·r/h, at most 1."""
-        share = 2 * len(self.exponents) * 2.0 ** (KEPT_DIGITS - RIGHT_DIGITS)
-        return min(1.0, (1.0 + math.exp(min(epsilon, 700.0))) * share)
+        """(1 + e^ε)η, at most 1: of a guarantee that states an ε."""
+        return min(1.0, (1.0 + math.exp(min(epsilon, 700.0))) * self.share)
 
 
 def _centre_and_units(mechanism: AbstractMechanism, dimension: int) -> tuple[np.ndarray, np.ndarray]:

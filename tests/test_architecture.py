@@ -209,6 +209,8 @@ def test_there_is_a_floor_or_a_rule_for_every_room():
         "certificate",
         "diagnostics",
         "releases",
+        "lattice",
+        "rounding",
         "debits",
         "audit",
         "config",

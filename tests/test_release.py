@@ -20,7 +20,8 @@ MECHANISMS = {
     "walk": kng.KNG(kng.PseudoHuberLoss(0.5), *PARTS),
     "exact exponential": kng.ExponentialMechanism(kng.SquaredLoss(), *PARTS),
 }
-CHAINS = ("line draws", "walk")
+# What is not proved is asked for by name.
+CHAINS = {"line draws": kng.LineGibbs(), "walk": kng.EnsembleWalk()}
 
 every_mechanism = pytest.mark.parametrize("name", MECHANISMS)
 
@@ -30,9 +31,13 @@ def records(seed=0, n=40):
     return random.uniform(size=(n, 1)), random.uniform(-1.0, 1.0, n)
 
 
+def released(name):
+    return kng.release(MECHANISMS[name], *records(), sampler=CHAINS.get(name))
+
+
 @pytest.fixture(scope="module")
 def releases():
-    return {name: kng.release(mechanism, *records()) for name, mechanism in MECHANISMS.items()}
+    return {name: released(name) for name in MECHANISMS}
 
 
 @every_mechanism
@@ -61,7 +66,7 @@ def test_json_round_trip_is_exact(releases, name):
 
 def test_two_releases_of_the_same_data_differ(releases):
     for name in ("exact", "boxes", "line draws"):
-        again = kng.release(MECHANISMS[name], *records())
+        again = released(name)
         assert np.all(again.value != releases[name].value)
         assert again != releases[name]
         assert again.certificate == releases[name].certificate
@@ -138,6 +143,35 @@ def test_nothing_in_a_certificate_depends_on_the_data(name, adjacency):
     for certificate in certificates[1:]:
         assert certificate == certificates[0]
         assert certificate.explain() == certificates[0].explain()
+
+
+@pytest.mark.parametrize("name", list(CHAINS))
+def test_a_chain_is_never_taken_unasked(name):
+    """Before the data are touched: these are none."""
+    with pytest.raises(ValueError, match=r"not proved to be private: if that will do, ask for it by name, sampler="):
+        kng.release(MECHANISMS[name], object())
+
+
+@pytest.mark.parametrize(
+    ("name", "sampler", "assurance"),
+    [
+        ("boxes", None, "exact_with_rounding"),
+        ("exact exponential", None, "exact_with_rounding"),
+        ("exact", kng.Exact(), "exact_in_reals"),
+        ("walk", kng.EnsembleWalk(num_sweeps=3), "none"),
+    ],
+)
+def test_certificates_name_their_assurance(name, sampler, assurance):
+    release = kng.release(MECHANISMS[name], *records(), sampler=sampler)
+    certificate = release.certificate
+    assert certificate.assurance == assurance
+    assert f"Assurance: {assurance}, " in certificate.explain()
+    if assurance == "exact_with_rounding":
+        assert (certificate.rounding, certificate.rounding_delta) == (None, 0.0)
+        return
+    # Θ is 4 wide: 2^2·2^-20 is the unit's part, from the centre 0; and 2d·2^-24 cells' borders are as near as 2^-44.
+    np.testing.assert_array_equal(release.value, np.round(release.value * 2**17) / 2**17)
+    assert certificate.rounding_delta == pytest.approx((1 + np.e) * 4 * 2.0**-24, rel=1e-12)
 
 
 @pytest.mark.parametrize("argument", ["key", "seed", "rng_key"])

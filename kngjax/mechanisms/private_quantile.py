@@ -143,18 +143,18 @@ class PrivateQuantile(AbstractDirectMechanism):
             changes = np.array(room.quantile_changes(tau, self.bounds, self.adjacency))
         return room.Sensitivity(float(changes.max()), room.explain_quantile_changes(tau, self.adjacency, changes))
 
-    def prepare(self, X: Any = None, y: Any = None) -> SortedValues:
-        """Validated, clipped and sorted values. Private. O(n log n).
+    def records(self, X: Any = None, y: Any = None) -> Records:
+        """Validated and clipped values, as responses. Private.
 
         **Arguments:** the values, shape (n,), as `X` or as `y`: an array or a series as in `kngjax.data.prepare`, which
         also says what is raised.
         """
         if X is not None and y is not None:
             raise ValueError("a quantile is of one column of numbers: pass the values alone")
-        return self.summarise(data_room.prepare(self.bounds, None, X if y is None else y))
+        return data_room.prepare(self.bounds, None, X if y is None else y)
 
     def summarise(self, records: Records) -> SortedValues:
-        """The responses in increasing order."""
+        """The responses in increasing order. O(n log n)."""
         values = records.y
         return SortedValues(np.sort(values) if isinstance(values, np.ndarray) else jnp.sort(values))
 
