@@ -205,7 +205,7 @@ class Certificate:
             return "every rounding is part of the proof"
         assert self.rounding is not None
         rounded = (
-            f"output rounded to public multiples of 2^-{KEPT_DIGITS} of its unit; by the assumption about float64 other "
+            f"output rounded to public multiples of 2^-{KEPT_DIGITS} of its unit; by the assumption on float64 other "
             f"rounding changes the law by at most {self.rounding.share:.2g} in total variation"
         )
         if math.isfinite(self.guarantee.epsilon):

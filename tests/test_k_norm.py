@@ -170,7 +170,7 @@ def test_a_release_is_one_exact_draw_with_a_certificate_that_says_so():
         "1.5-differential privacy, and 1.125-zCDP (rho = epsilon^2/2)",
         "w = (2, 3)",
         "K-norm noise",
-        "Assumed: computation in real numbers",
+        "Assumed: float64 computes every coordinate",
     ):
         assert part in text
     assert "Not proved" not in text
