@@ -46,7 +46,7 @@ def seconds(function):
 
 def by_boxes(mechanism, x, y, num_draws):
     """Seconds of a release and of a build for many draws, its boxes, the acceptance, and draws per second after it."""
-    _, release = seconds(lambda: kng.release(mechanism, x, y))
+    _, release = seconds(lambda: kng.release(mechanism, x, y, sampler=kng.Exact()))
     data = mechanism.prepare(x, y)
     with float64():
         target = mechanism.target(data)

@@ -211,7 +211,7 @@ class Certificate:
         if math.isfinite(self.guarantee.epsilon):
             rounded += f", which adds {self.rounding_delta:.2g} to delta"
         if self.assurance == IN_REALS:
-            return f"the law is exact in real arithmetic; {rounded}"
+            return f"proved for real numbers; {rounded}"
         return f"which is less than exact, and was asked for by name; {rounded}"
 
     def _proved(self) -> str:

@@ -10,7 +10,6 @@ from jaxtyping import Float, Int
 
 from kngjax.data import Records
 from kngjax.lattice import Lattice
-from kngjax.lattice.sampler import rate_of
 from kngjax.mechanisms import AbstractDensityMechanism
 
 _MOST_POINTS = 2**20
@@ -40,7 +39,7 @@ def lattice_law(mechanism: AbstractDensityMechanism, records: Records, sampler: 
     **Arguments:** `records`: from `mechanism.records`. `sampler`: with so few theta_digits that Θ has at most 2^20
     points; else ValueError.
     """
-    score, domain = sampler.problem(mechanism, records)
+    score, domain, rate = sampler.problem(mechanism, records)
     sides = [range(int(low), int(high) + 1) for low, high in zip(domain.low, domain.high, strict=True)]
     number = int(np.prod([len(side) for side in sides], dtype=object))
     if number > _MOST_POINTS:
@@ -49,18 +48,21 @@ def lattice_law(mechanism: AbstractDensityMechanism, records: Records, sampler: 
     points = [point for point in points if domain.contains(point)]
     box = score.whole(domain.low, domain.high)
     scores = np.array([score.at(point, box.rows[0], box.sums[0]) for point in points])
-    return LatticeLaw(np.array([domain.values(point) for point in points]), scores, rate_of(mechanism))
+    return LatticeLaw(np.array([domain.values(point) for point in points]), scores, rate)
 
 
 def lattice_loss(first: LatticeLaw, second: LatticeLaw) -> tuple[float, float]:
-    """[a, b] that contains max_k |log P_D(k) - log P_D'(k)|, the privacy loss of this pair, whatever float64 does."""
+    """[a, b] that contains max_k |log P_D(k) - log P_D'(k)|, the privacy loss of this pair, whatever float64 does.
+
+    Infinite if not both have the same points, since one then has what the other cannot have.
+    """
+    if not np.array_equal(first.theta, second.theta):
+        return float("inf"), float("inf")
     with ctx.workprec(_BITS):
         differences = [int(difference) for difference in second.scores - first.scores]
         rate = arb(fmpq(first.rate.numerator, first.rate.denominator))
         log_ratio = _log_normaliser(second) - _log_normaliser(first)
-        up = log_ratio + rate * max(differences)
-        down = -log_ratio - rate * min(differences)
-        losses = [abs(side) for side in (up, down)]
+        losses = [abs(log_ratio + rate * end) for end in (max(differences), min(differences))]
         return max(float(loss.lower()) for loss in losses), max(float(loss.upper()) for loss in losses)
 
 

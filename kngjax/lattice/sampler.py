@@ -2,7 +2,7 @@
 
 import secrets
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -108,7 +108,7 @@ class Lattice(AbstractSampler):
         if isinstance(mechanism, PrivateQuantile):
             dimension = 1
         # Records are looked at some 10·4^d times; beyond this the box tree in float64 is faster.
-        return dimension <= 3 and (num_records is None or num_records * 4**dimension <= 2**24)
+        return dimension <= 3 and (num_records is None or num_records * 4**dimension <= 2**22)
 
     def draw(self, mechanism: AbstractMechanism, records: Records, bits: Bits = secrets.randbits) -> np.ndarray:
         """One draw of θ, shape (d,); NaN if the search was given up. Quantiles one by one, in increasing order.
@@ -121,12 +121,12 @@ class Lattice(AbstractSampler):
                 raise ValueError(reason)
             return np.sort(np.concatenate([self.draw(part, records, bits) for part in _levels(mechanism)]))
         assert isinstance(mechanism, AbstractDensityMechanism)
-        score, domain = self.problem(mechanism, records)
-        point = self.envelope(mechanism, score, domain).draw(bits, self.max_proposals)
-        return np.full(records.dimension, np.nan) if point is None else domain.values(point)
+        problem = self.problem(mechanism, records)
+        point = self.envelope(problem).draw(bits, self.max_proposals)
+        return np.full(records.dimension, np.nan) if point is None else problem.domain.values(point)
 
-    def problem(self, mechanism: AbstractDensityMechanism, records: Records) -> tuple[AbstractScore, DomainLattice]:
-        """s for records that the mechanism prepared, which is private, and the lattice of Θ, which is public.
+    def problem(self, mechanism: AbstractDensityMechanism, records: Records) -> "Problem":
+        """What is drawn, for records that the mechanism prepared. Private.
 
         Raises ValueError for what it does not serve, RuntimeError for more than `max_records` under add_remove.
         """
@@ -139,12 +139,23 @@ class Lattice(AbstractSampler):
             num_records = self.max_records
         with float64():
             plan = plan_for(mechanism, records.dimension, num_records, self.data_digits, self.theta_digits)
-            return score_of(mechanism, records, plan), plan.domain
+            return Problem(score_of(mechanism, records, plan), plan.domain, rate_of(mechanism))
 
-    def envelope(self, mechanism: AbstractDensityMechanism, score: AbstractScore, domain: DomainLattice) -> Envelope:
+    def envelope(self, problem: "Problem") -> Envelope:
         """From which k is drawn. Private."""
-        target = self.expected_proposals or (32.0 if domain.low.size == LARGEST_DIMENSION else 8.0)
-        return Envelope(score, domain, rate_of(mechanism), target, self.most_boxes)
+        target = self.expected_proposals or (32.0 if problem.domain.low.size == LARGEST_DIMENSION else 8.0)
+        return Envelope(*problem, target, self.most_boxes)
+
+
+class Problem(NamedTuple):
+    """P(k) ∝ exp(-rate·score(k)) on the points of Θ.
+
+    **Arguments:** `score`: s, private. `domain`: the lattice of Θ. `rate`: c.
+    """
+
+    score: AbstractScore
+    domain: DomainLattice
+    rate: Fraction
 
 
 def rate_of(mechanism: AbstractDensityMechanism) -> Fraction:

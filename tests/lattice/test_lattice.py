@@ -79,14 +79,14 @@ def test_scores_are_those_of_fractions_rounded_down(case):
 @pytest.mark.parametrize("case", list(CASES))
 def test_draws_have_the_probabilities_of_brute_force(case):
     x, y = some_records(11)
-    score, domain = COARSE.problem(CASES[case], CASES[case].records(x, y))
-    envelope = COARSE.envelope(CASES[case], score, domain)
+    problem = COARSE.problem(CASES[case], CASES[case].records(x, y))
+    envelope = COARSE.envelope(problem)
     bits = random.Random(3).getrandbits
     thetas, scores = brute_force(case, x, y)
     place = {tuple(theta): number for number, theta in enumerate(thetas)}
     counts = np.zeros(len(thetas))
     for _ in range(3000):
-        counts[place[tuple(domain.values(envelope.draw(bits, 10_000)))]] += 1
+        counts[place[tuple(problem.domain.values(envelope.draw(bits, 10_000)))]] += 1
     assert_cell_frequencies(counts, problems.probabilities(scores, Fraction(1, 2)))
 
 
