@@ -18,15 +18,19 @@ BUDGETS = ("split", "joint")
 def build(name):
     if name in BUDGETS:
         return kng.PrivateQuantile([0.25, 0.5], kng.Bounds(y=(-1.0, 1.0)), 1.0, "replace", budget=name)
-    loss = {"squared": kng.SquaredLoss(), "pseudo-Huber": kng.PseudoHuberLoss(0.7)}
-    bounds = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0))
+    loss = {"median": kng.QuantileLoss(0.5), "squared": kng.SquaredLoss(), "pseudo-Huber": kng.PseudoHuberLoss(0.7)}
+    bounds = kng.Bounds(x=None if name == "median" else (0.0, 1.0), y=(-1.0, 1.0))
     return kng.KNG(loss[name], bounds, kng.Box(-3.0, 3.0), 1.0, "replace")
 
 
 def records(name):
     random = np.random.default_rng(5)
     X, y = random.uniform(size=(50, 1)), random.uniform(-1.0, 1.0, 50)
-    return (None if name in BUDGETS else X), y
+    return (None if name in (*BUDGETS, "median") else X), y
+
+
+def origin(name):
+    return np.zeros(1 if name == "median" else 2)
 
 
 def research_draws(name):
@@ -46,7 +50,7 @@ for name in sys.argv[1:]:
     mechanism = here.build(name)
     released = kng.release(mechanism, *here.records(name))
     draws = here.research_draws(name)
-    own = mechanism.log_density(np.zeros(2), mechanism.prepare(*here.records(name)))
+    own = mechanism.log_density(here.origin(name), mechanism.prepare(*here.records(name)))
     found[name] = {
         "value": released.value.tolist(),
         "types": [type(part).__name__ + " " + str(part.dtype) for part in (released.value, draws)],
@@ -61,7 +65,7 @@ print(json.dumps(found))
 """
 
 
-QUICK, LONG = ("squared", "split"), ("pseudo-Huber", "joint")
+QUICK, LONG = ("median", "split"), ("squared", "pseudo-Huber", "joint")
 every_mechanism = pytest.mark.parametrize("name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in LONG)])
 
 
@@ -98,4 +102,4 @@ def test_no_array_of_64_bits_stays_alive(name):
 @every_mechanism
 def test_what_the_caller_computes_follows_her_own_setting(name):
     assert elsewhere(name)[name]["own"] == "float32"
-    assert build(name).log_density(np.zeros(2), build(name).prepare(*records(name))).dtype == np.float64
+    assert build(name).log_density(origin(name), build(name).prepare(*records(name))).dtype == np.float64

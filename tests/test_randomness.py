@@ -122,9 +122,7 @@ def test_no_random_numbers_and_too_many():
         (jax.random.uniform, stats.uniform()),
         (jax.random.normal, stats.norm()),
         (jax.random.exponential, stats.expon()),
-        pytest.param(
-            lambda key, shape: jax.random.gamma(key, 0.7, shape), stats.gamma(0.7), marks=pytest.mark.slow
-        ),
+        pytest.param(lambda key, shape: jax.random.gamma(key, 0.7, shape), stats.gamma(0.7), marks=pytest.mark.slow),
     ],
     ids=["uniform", "normal", "exponential", "gamma"],
 )

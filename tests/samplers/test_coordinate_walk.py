@@ -42,7 +42,17 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("case", "tuning"), [*[(case, "limit_law") for case in CASES], ("residuals", "public")])
+QUICK, LONG = ("sufficient statistic", "their loss"), ("its loss", "residuals")
+
+
+@pytest.mark.parametrize(
+    ("case", "tuning"),
+    [
+        *((case, "limit_law") for case in QUICK),
+        ("residuals", "public"),
+        *(pytest.param(case, "limit_law", marks=pytest.mark.slow) for case in LONG),
+    ],
+)
 def test_sweeps_of_many_chains_are_those_of_a_loop_over_moves(case, tuning):
     loss, mechanism, domain = CASES[case]
     built, data = problem(loss, mechanism, 3, domain=domain)
