@@ -1,7 +1,6 @@
 """A release is one value and its certificate: what it holds, what it hides, and what it refuses to do."""
 
 import dataclasses
-import functools
 import json
 
 import numpy as np
@@ -32,12 +31,12 @@ def records(seed=0, n=40):
     return random.uniform(size=(n, 1)), random.uniform(-1.0, 1.0, n)
 
 
-class Releases:
+class Releases(dict):
     """One of each mechanism, made when it is first asked for."""
 
-    @functools.cache  # noqa: B019
-    def __getitem__(self, name):
-        return kng.release(MECHANISMS[name], *records())
+    def __missing__(self, name):
+        self[name] = kng.release(MECHANISMS[name], *records())
+        return self[name]
 
 
 @pytest.fixture(scope="module")

@@ -129,7 +129,7 @@ def test_draws_follow_the_density_where_the_domain_binds(sampler, loss, domain):
     [
         ("quantile", kng.LineGibbs()),
         pytest.param("logistic", kng.EnsembleWalk(num_sweeps=300), marks=pytest.mark.slow),
-        ("pseudo_huber", kng.NUTS(step_size=0.25, num_sweeps=40, max_tree_depth=4)),
+        ("pseudo_huber", kng.NUTS(step_size=0.1, num_sweeps=120, max_tree_depth=4)),
     ],
     ids=["LineGibbs", "EnsembleWalk", "NUTS"],
 )
