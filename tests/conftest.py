@@ -17,7 +17,7 @@ hypothesis.settings.load_profile("fixed")
 
 # Linux allows 65,530 mappings a process, and every compiled program takes several: without a limit of our own the
 # compiler aborts after some thousand programs.
-MOST_MAPPINGS = 45_000
+MOST_MAPPINGS = 25_000
 TESTS_BETWEEN_CHECKS = 10
 _MAPPINGS = pathlib.Path("/proc/self/maps")
 
