@@ -37,14 +37,14 @@ def excesses(random, first, second, epsilon, count):
     return np.maximum(-np.expm1(epsilon - log_density(points, first) + log_density(points, second)), 0.0)
 
 
-def scalar_delta(first, second, epsilon, size=400_001):
+def scalar_delta(first, second, epsilon, size=100_001):
     """δ(ε) of one normal law against another on a line, each (mean, variance), by the trapezoidal rule."""
     grid, logs = _on_a_line(first, second, size)
     gap = logs[0] + np.log(np.maximum(-np.expm1(np.minimum(epsilon + logs[1] - logs[0], 0.0)), 1e-300))
     return np.trapezoid(np.exp(gap), grid)
 
 
-def scalar_renyi(first, second, alpha, size=400_001):
+def scalar_renyi(first, second, alpha, size=100_001):
     grid, logs = _on_a_line(first, second, size, reach=60.0)
     return np.log(np.trapezoid(np.exp(alpha * logs[0] - (alpha - 1.0) * logs[1]), grid)) / (alpha - 1.0)
 

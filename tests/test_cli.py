@@ -54,6 +54,7 @@ def test_a_release_is_printed_and_written_and_nothing_private_is(tmp_path, capfd
     assert "300 records" not in everything
 
 
+@pytest.mark.slow
 def test_the_owner_view_is_printed_and_never_written(tmp_path, capfd):
     pytest.importorskip("arviz")
     config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"))

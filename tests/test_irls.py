@@ -1,5 +1,7 @@
 """Private IRLS: its limit without noise, its noise by hand, what one record can do to a moment, and what it refuses."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,9 +12,11 @@ import kngjax as kng
 from kngjax import matrix_noise, moments
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.mechanisms.irls import EXTRA_DEGREES
+from kngjax.samplers import run
 from tests.goodness_of_fit import assert_same_law
 
 SIDE = np.ones(2)
+QUICK_NOISES = [("laplace", "laplace", 4), ("gaussian", "laplace", 60)]
 BOUNDS = kng.Bounds(x=(-SIDE, SIDE), y=(-2.0, 2.0))
 X_RADIUS, ABSOLUTE, RESPONSE = np.sqrt(3.0), 3.0, 2.0
 EPSILON, DELTA = 0.8, 1e-6
@@ -74,7 +78,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     x, y = table(1000)
     whole = value(without_noise(), x, y)
     monkeypatch.setattr("kngjax.mechanisms.irls._ROWS", 64)
-    jax.clear_caches()
+    run._compiled_direct_draws.clear_cache()
     np.testing.assert_allclose(value(without_noise(), x, y), whole, rtol=1e-12)
 
 
@@ -167,8 +171,15 @@ def test_the_noise_of_basic_composition_by_hand():
     np.testing.assert_allclose(shifts, shift_of(EPSILON / 8.0, DELTA / 8.0), rtol=1e-7)
 
 
-@pytest.mark.parametrize("accounting", ["basic", "advanced"])
-@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize(
+    ("adjacency", "accounting"),
+    [
+        (Adjacency.REPLACE, "basic"),
+        (Adjacency.ADD_REMOVE, "advanced"),
+        pytest.param(Adjacency.REPLACE, "advanced", marks=pytest.mark.slow),
+        pytest.param(Adjacency.ADD_REMOVE, "basic", marks=pytest.mark.slow),
+    ],
+)
 def test_the_scale_of_wishart_noise_by_hand(adjacency, accounting):
     """Each part's δ at its ε by the profile of a removal; an exchange is a removal and an addition of half the ε."""
     iterations = {"basic": 4, "advanced": 50}[accounting]
@@ -248,20 +259,21 @@ def test_every_iteration_uses_its_noise(vector, kind):
     data = mechanism.prepare(np.zeros((4, 2)), np.ones(4))
     found = kng.sample(mechanism, data, key=kng.research_key(6), num_draws=4000, num_chains=1).theta[0]
     noise, generator, degrees = mechanism.noise(2), np.random.default_rng(7), 3 + EXTRA_DEGREES
-    size, expected = float(noise.matrix), []
-    for _ in range(20_000):
-        if kind == "gaussian":
-            upper = generator.normal(size=3) * np.array([1.0, np.sqrt(0.5), 1.0]) * size
-        elif kind == "laplace":
-            upper = generator.laplace(size=3) * size
-        else:
-            normals = generator.normal(size=(2, degrees))
-            upper = ((normals @ normals.T - degrees * np.eye(2)) * size)[[0, 0, 1], [0, 1, 1]]
-        values, directions = np.linalg.eigh(np.array([[upper[0], upper[1]], [upper[1], upper[2]]]))
-        floor = size * {"gaussian": 1.0, "laplace": 2.0, "wishart": np.sqrt(2.0 * degrees)}[kind] * np.sqrt(4.0)
-        draw = generator.normal(size=2) if vector == "gaussian" else generator.laplace(size=2)
-        expected.append(directions @ ((directions.T @ draw) * float(noise.moment) / np.maximum(values, floor)))
-    for one, other in zip(found.T, np.array(expected).T, strict=True):
+    size, count = float(noise.matrix), 20_000
+    if kind == "gaussian":
+        upper = generator.normal(size=(count, 3)) * np.array([1.0, np.sqrt(0.5), 1.0]) * size
+    elif kind == "laplace":
+        upper = generator.laplace(size=(count, 3)) * size
+    else:
+        normals = generator.normal(size=(count, 2, degrees))
+        products = (normals @ normals.transpose(0, 2, 1) - degrees * np.eye(2)) * size
+        upper = products[:, [0, 0, 1], [0, 1, 1]]
+    values, directions = np.linalg.eigh(upper[:, [[0, 1], [1, 2]]])
+    floor = size * {"gaussian": 1.0, "laplace": 2.0, "wishart": np.sqrt(2.0 * degrees)}[kind] * np.sqrt(4.0)
+    draws = generator.normal(size=(count, 2)) if vector == "gaussian" else generator.laplace(size=(count, 2))
+    along = np.einsum("nij,ni->nj", directions, draws) * float(noise.moment) / np.maximum(values, floor)
+    expected = np.einsum("nij,nj->ni", directions, along)
+    for one, other in zip(found.T, expected.T, strict=True):
         assert stats.ks_2samp(one, other).pvalue > 1e-6
 
 
@@ -284,10 +296,15 @@ def test_the_noise_of_advanced_composition_by_hand(share):
     np.testing.assert_array_equal(few, irls(accounting="basic", moment_noise="laplace").noise(3))
 
 
-@pytest.mark.parametrize("iterations", [4, 60])
-@pytest.mark.parametrize("matrix_noise", ["gaussian", "laplace"])
-@pytest.mark.parametrize("moment_noise", ["gaussian", "laplace"])
-@pytest.mark.parametrize("accounting", ["zcdp", "basic", "advanced"])
+@pytest.mark.parametrize(
+    ("accounting", "moment_noise", "matrix_noise", "iterations"),
+    [
+        pytest.param(*case, marks=[] if case[0] == "zcdp" or case[1:] in QUICK_NOISES else pytest.mark.slow)
+        for case in itertools.product(
+            ["zcdp", "basic", "advanced"], ["gaussian", "laplace"], ["gaussian", "laplace"], [4, 60]
+        )
+    ],
+)
 def test_the_guarantee_is_that_of_the_noise(accounting, moment_noise, matrix_noise, iterations):
     """From the noise itself, composed by SciPy's formulas: never above what is claimed, and near it under "zcdp"."""
     is_pure = (accounting, moment_noise, matrix_noise) == ("basic", "laplace", "laplace")
@@ -336,8 +353,18 @@ def test_the_noise_of_a_vector_is_drawn_as_planned(kind):
         assert_same_law(2.0 * found[:, 0], law.cdf)
 
 
-@pytest.mark.parametrize("matrix_noise", ["gaussian", "laplace", "wishart"])
-@pytest.mark.parametrize("repair", ["floor", "ridge"])
+@pytest.mark.parametrize(
+    ("repair", "matrix_noise"),
+    [
+        ("floor", "gaussian"),
+        ("floor", "wishart"),
+        ("ridge", "laplace"),
+        *(
+            pytest.param(*c, marks=pytest.mark.slow)
+            for c in (("floor", "laplace"), ("ridge", "gaussian"), ("ridge", "wishart"))
+        ),
+    ],
+)
 def test_it_finds_the_median_regression_of_many(matrix_noise, repair):
     x, y = table(60_000)
     accounting = "basic" if matrix_noise == "wishart" else "zcdp"

@@ -23,7 +23,7 @@ def power(precision, metric):
     return np.linalg.matrix_power(precision, METRICS.index(metric))
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("metric", ["identity", "hessian_squared", pytest.param("hessian", marks=pytest.mark.slow)])
 def test_draws_follow_the_gaussian(metric):
     generator = np.random.default_rng(0)
     x, y = generator.uniform(-1.0, 1.0, (40, 1)), generator.uniform(-1.0, 1.0, 40)
@@ -36,8 +36,14 @@ def test_draws_follow_the_gaussian(metric):
         assert_same_law(coordinate, stats.norm.cdf)
 
 
-@pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
-@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize(
+    ("metric", "adjacency"),
+    [
+        *((metric, "add_remove") for metric in METRICS),
+        ("identity", "replace"),
+        *(pytest.param(metric, "replace", marks=pytest.mark.slow) for metric in METRICS[1:]),
+    ],
+)
 def test_no_neighbours_betray_more_than_is_said(metric, adjacency):
     mechanism = squared(metric, LINE, adjacency, regularization=60.0, max_records=12)
     gamma, generator = float(mechanism.gamma_for(1)), np.random.default_rng(1)

@@ -47,6 +47,7 @@ def test_the_density_is_normalised():
     np.testing.assert_allclose(mechanism.log_density(theta, mechanism.prepare(x, y)), expected, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_nuts_draws_the_same_law():
     x, y, *_ = problem()
     mechanism = sample()
@@ -99,7 +100,7 @@ def test_no_neighbours_betray_more_than_is_said(adjacency, regularization, gamma
         assert max(unreduced) > (0.95 if adjacency == "add_remove" else 1.5)
 
 
-@pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
+@pytest.mark.parametrize("adjacency", ["add_remove", pytest.param("replace", marks=pytest.mark.slow)])
 def test_calibration_goes_both_ways(adjacency):
     mechanism = kng.PosteriorSample.calibrated(PLANE, 200.0, 1.0, 1e-5, adjacency, 1000)
     np.testing.assert_allclose(mechanism.delta_at(1.0), 1e-5, rtol=1e-5)

@@ -122,7 +122,7 @@ def test_no_random_numbers_and_too_many():
         (jax.random.uniform, stats.uniform()),
         (jax.random.normal, stats.norm()),
         (jax.random.exponential, stats.expon()),
-        (lambda key, shape: jax.random.gamma(key, 0.7, shape), stats.gamma(0.7)),
+        pytest.param(lambda key, shape: jax.random.gamma(key, 0.7, shape), stats.gamma(0.7), marks=pytest.mark.slow),
     ],
     ids=["uniform", "normal", "exponential", "gamma"],
 )
@@ -148,8 +148,8 @@ def test_discrete_draws():
     "draw",
     [
         lambda key: jax.random.normal(key, (5,)),
-        lambda key: jax.random.gamma(key, 0.7, (3,)),
-        lambda key: jax.random.permutation(key, 9),
+        pytest.param(lambda key: jax.random.gamma(key, 0.7, (3,)), marks=pytest.mark.slow),
+        pytest.param(lambda key: jax.random.permutation(key, 9), marks=pytest.mark.slow),
         lambda key: jax.random.bits(key, (3,), "uint8"),
         lambda key: jax.random.key_data(jax.random.fold_in(key, 3)),
         lambda key: jax.random.key_data(jax.random.split(key, (2, 2))),
@@ -233,11 +233,12 @@ def test_only_typed_keys_are_keys(key):
 
 
 def test_typed_keys_are_accepted():
-    require_typed_key(research_key(1))
-    require_typed_key(jax.random.split(secure_key(), 2))
-    jax.jit(require_typed_key)(secure_key())
+    for key in (research_key(1), jax.random.split(secure_key(), 2)):
+        assert require_typed_key(key) is None
+    assert jax.jit(require_typed_key)(secure_key()) is None
 
 
+@pytest.mark.slow
 def test_numpyro_nuts_runs_on_a_secure_key():
     def potential(theta):
         return -dist.MultivariateNormal(jnp.array([1.0, -2.0]), jnp.eye(2)).log_prob(theta)
@@ -255,4 +256,4 @@ def test_the_import_makes_no_arrays_and_no_key_type():
         "assert (len(jax.live_arrays()), jax.config.jax_enable_x64) == before\n"
         "assert randomness._chacha20.cache_info().currsize == 0\n"
     )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

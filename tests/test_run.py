@@ -63,9 +63,9 @@ def replicate_inputs(name, number=5):
 @pytest.mark.parametrize(
     ("name", "sampler"),
     [
-        ("squared", kng.Exact()),
-        ("pseudo-Huber", kng.EnsembleWalk(num_sweeps=7)),
-        ("pseudo-Huber", kng.GradientSpace(num_sweeps=7)),
+        pytest.param("squared", kng.Exact(), marks=pytest.mark.slow),
+        pytest.param("pseudo-Huber", kng.EnsembleWalk(num_sweeps=7), marks=pytest.mark.slow),
+        pytest.param("pseudo-Huber", kng.GradientSpace(num_sweeps=7), marks=pytest.mark.slow),
         ("quantile", kng.IndependenceMH(num_sweeps=7)),
     ],
     ids=["Exact", "EnsembleWalk", "GradientSpace", "IndependenceMH"],
@@ -85,14 +85,18 @@ def test_mapping_a_draw_over_replicates_is_a_loop(name, sampler):
     assert len(np.unique(np.asarray(thetas)[:, 0])) == 5
 
 
-def test_mapping_a_draw_over_epsilon_is_a_loop():
-    _, data, keys, _ = replicate_inputs("squared", 1)
+@pytest.mark.parametrize(
+    ("name", "sampler"),
+    [("quantile", kng.LineGibbs(7)), pytest.param("squared", kng.Exact(), marks=pytest.mark.slow)],
+    ids=["LineGibbs", "Exact"],
+)
+def test_mapping_a_draw_over_epsilon_is_a_loop(name, sampler):
+    _, data, keys, _ = replicate_inputs(name, 1)
     epsilons = np.array([0.2, 1.0, 5.0])
 
     @jax.jit
     def one(epsilon):
-        mechanism = kng.KNG(LOSSES["squared"], BOUNDS, kng.Box(-2.0, 2.0), epsilon, "replace")
-        return kng.draw(mechanism, data[0], keys[0], kng.Exact())[0]
+        return kng.draw(build(name, epsilon), data[0], keys[0], sampler)[0]
 
     loop = [one(epsilon) for epsilon in epsilons]
     assert len(np.unique(np.asarray(loop)[:, 0])) > 1
@@ -102,7 +106,7 @@ def test_mapping_a_draw_over_epsilon_is_a_loop():
 def test_a_draw_that_was_given_up_is_nan_and_says_so():
     mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 50.0, "replace")
     data = mechanism.prepare(None, np.ones(4000))
-    theta, succeeded = kng.draw(mechanism, data, jax.random.key(3), kng.Exact(max_proposals=2000))
+    theta, succeeded = jax.jit(kng.draw)(mechanism, data, jax.random.key(3), kng.Exact(max_proposals=2000))
     assert np.isnan(theta).all()
     assert not succeeded
 

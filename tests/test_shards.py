@@ -217,6 +217,7 @@ def test_two_processes_add_up_gradients():
     check_processes("pseudo-Huber", two_processes("pseudo-Huber", "none"))
 
 
+@pytest.mark.slow
 def test_two_processes_stream_into_one_summary(processes):
     assert processes[0]["summary"] == processes[1]["summary"]
     whole = jax.tree.leaves(mechanism("squared").prepare(*rows()))
@@ -224,6 +225,7 @@ def test_two_processes_stream_into_one_summary(processes):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 * ROWS)
 
 
+@pytest.mark.slow
 def test_two_processes_share_one_secure_key(processes):
     (secure, first), (_, second) = (found["key"] for found in processes)
     assert secure
@@ -240,18 +242,21 @@ EVERYWHERE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "message"), EVERYWHERE.items())
 def test_what_all_processes_refuse(processes, name, message):
     for found in processes:
         assert found[name].startswith(message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["NaN", "NaN in rows"])
 def test_a_refusal_of_one_process_is_one_of_all(processes, name):
     assert processes[1][name].startswith("ValueError: the data contain missing, NaN or infinite values")
     assert processes[0][name].startswith("RuntimeError: another process refused its rows")
 
 
+@pytest.mark.slow
 def test_one_release_of_several_processes_is_debited_once(processes):
     assert [found["rows of the ledger"] for found in processes] == [3, None]
     assert processes[0]["spent"].startswith("BudgetExceeded: the budget does not allow this")

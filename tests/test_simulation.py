@@ -37,7 +37,9 @@ CASES: dict[str, tuple[kng.KNG | kng.ObjectivePerturbation, AbstractSampler | No
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", ["walk", *(pytest.param(name, marks=pytest.mark.slow) for name in ("exact", "direct"))]
+)
 def test_each_replicate_is_one_draw_from_its_own_data(name):
     built, sampler = CASES[name]
     found = kng.simulate(design, built, 5, KEY, num_records=40, sampler=sampler, batch_size=2, progress=False)

@@ -23,6 +23,10 @@ SECRET = 987654.321
 BOUNDS = kng.Bounds(x=(np.array([0.0, -1.0]), np.array([1.0, 2.0])), y=(0.0, 10.0))
 WIDE = kng.Box(-20.0, 20.0)
 SQUARED = kng.KNG(kng.SquaredLoss(), BOUNDS, WIDE, 1.0, "replace")
+ADA_SSP = kng.AdaSSP(BOUNDS, 1.0, 1e-6, "replace")
+released_and_drawn = pytest.mark.parametrize(
+    "mechanism", [ADA_SSP, pytest.param(SQUARED, marks=pytest.mark.slow)], ids=["AdaSSP", "KNG"]
+)
 MEAN = kng.KNormMechanism(kng.Bounds(x=(0.0, 5.0), intercept=False), 1.0, "replace")
 ROWS, CHUNK = 1000, 64
 
@@ -127,23 +131,28 @@ def test_the_columns_are_those_asked_for_in_that_order_or_all_but_the_response()
     np.testing.assert_array_equal(mean.moment, only.prepare(None, frame["wage"]).moment)
 
 
-def test_a_stream_is_released_like_records_and_in_every_mechanism_of_the_moments():
-    stream = kng.stream(cut(table()), **CHOICE)
-    assert kng.release(SQUARED, stream).certificate.exact
-    released = kng.release(kng.AdaSSP(BOUNDS, 1.0, 1e-6, "replace"), stream)
+@released_and_drawn
+def test_a_stream_is_released_like_records(mechanism):
+    released = kng.release(mechanism, kng.stream(cut(table()), **CHOICE))
+    assert released.certificate.exact
     assert released.value.shape == (3,)
     assert "stream" not in released.to_json().lower()
+
+
+def test_a_stream_serves_every_mechanism_of_the_moments():
+    stream = kng.stream(cut(table()), **CHOICE)
     exponential = kng.ExponentialMechanism(kng.SquaredLoss(), BOUNDS, WIDE, 1.0, "replace")
     perturbation = kng.ObjectivePerturbation(kng.SquaredLoss(), BOUNDS, WIDE, 1.0, "replace")
     for mechanism in (exponential, perturbation):
         np.testing.assert_array_equal(mechanism.prepare(stream).gram, SQUARED.prepare(stream).gram)
 
 
-def test_the_same_key_gives_the_same_draw_streamed_and_in_memory():
+@released_and_drawn
+def test_the_same_key_gives_the_same_draw_streamed_and_in_memory(mechanism):
     def draws(data):
-        return kng.sample(SQUARED, data, key=kng.research_key(0), num_draws=5).theta
+        return kng.sample(mechanism, data, key=kng.research_key(0), num_draws=5).theta
 
-    streamed, memory = SQUARED.prepare(kng.stream(cut(table()), **CHOICE)), SQUARED.prepare(*arrays(table()))
+    streamed, memory = mechanism.prepare(kng.stream(cut(table()), **CHOICE)), mechanism.prepare(*arrays(table()))
     np.testing.assert_allclose(draws(streamed), draws(memory), rtol=1e-12, atol=1e-12)
 
 
@@ -378,6 +387,7 @@ print(json.dumps(grown))
 
 
 @pytest.mark.skipif(not STATUS.exists(), reason="peak memory is read from Linux")
+@pytest.mark.slow
 def test_memory_is_that_of_a_few_chunks_however_long_the_file(tmp_path):
     """Peak memory in MiB after a file of 8 chunks, and after one that is ten times longer."""
     random, paths = np.random.default_rng(0), [tmp_path / "short.parquet", tmp_path / "long.parquet"]

@@ -102,8 +102,8 @@ def _two_alike() -> bool:
     """Whether two releases of the same data are the same, on the lattice or in real numbers."""
     values = np.linspace(-1.0, 1.0, 9)
     for sampler in (Lattice(), Exact()):
-        pair = [releases.release(_quantile(0.5), None, values, sampler=sampler).value for _ in range(2)]
-        if np.array_equal(*pair):
+        one, other = (releases.release(_quantile(0.5), None, values, sampler=sampler).value for _ in range(2))
+        if np.array_equal(one, other):
             return True
     return False
 

@@ -12,6 +12,7 @@ from kngjax.audit.laws import worst_log_ratios
 from kngjax.data import QuadraticSummary, Records
 from kngjax.mechanisms import AbstractDirectMechanism
 
+NOT_ASKED = "an audit of densities asks for no sensitivity and draws nothing"
 ADJACENCIES = ("replace", "add_remove")
 BOUNDS = kng.Bounds(x=(-1.0, 1.0), intercept=False)
 NORMS = {1: (None, kng.L1(), kng.Ellipsoid(np.array([[2.0]]))), 2: (None, kng.L1(), kng.L2(), kng.LInf())}
@@ -89,10 +90,10 @@ class ClampedLaplace(AbstractDirectMechanism):
         return Guarantee.pure(float(self.epsilon), self.adjacency)
 
     def sensitivity_for(self, dimension):
-        raise NotImplementedError
+        raise AssertionError(NOT_ASKED)
 
     def draws(self, data, key, num_draws):
-        raise NotImplementedError
+        raise AssertionError(NOT_ASKED)
 
     def log_density(self, theta, data):
         rate = data.count * self.epsilon
@@ -139,10 +140,10 @@ class OneQuantile(AbstractDirectMechanism):
         return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
 
     def sensitivity_for(self, dimension):
-        raise NotImplementedError
+        raise AssertionError(NOT_ASKED)
 
     def draws(self, data, key, num_draws):
-        raise NotImplementedError
+        raise AssertionError(NOT_ASKED)
 
     def log_density(self, theta, data):
         edges = jnp.sort(self.jumps(data))
@@ -194,13 +195,13 @@ def test_a_mechanism_without_a_formula_for_its_density_is_refused():
 
         @property
         def guarantee(self):
-            raise NotImplementedError
+            return Guarantee.pure("1", "replace")
 
         def sensitivity_for(self, dimension):
-            raise NotImplementedError
+            raise AssertionError(NOT_ASKED)
 
         def draws(self, data, key, num_draws):
-            raise NotImplementedError
+            raise AssertionError(NOT_ASKED)
 
     silent = Silent(BOUNDS, np.asarray(1.0), kng.Adjacency.REPLACE)
     assert silent.boundary_log_masses(silent.prepare(np.zeros((2, 1)))).shape == (0,)

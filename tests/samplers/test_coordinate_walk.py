@@ -42,7 +42,17 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("case", "tuning"), [*[(case, "limit_law") for case in CASES], ("residuals", "public")])
+QUICK, LONG = ("sufficient statistic", "their loss"), ("its loss", "residuals")
+
+
+@pytest.mark.parametrize(
+    ("case", "tuning"),
+    [
+        *((case, "limit_law") for case in QUICK),
+        ("residuals", "public"),
+        *(pytest.param(case, "limit_law", marks=pytest.mark.slow) for case in LONG),
+    ],
+)
 def test_sweeps_of_many_chains_are_those_of_a_loop_over_moves(case, tuning):
     loss, mechanism, domain = CASES[case]
     built, data = problem(loss, mechanism, 3, domain=domain)
@@ -127,14 +137,14 @@ def test_single_precision_is_refused_where_it_has_no_place():
         kng.release(built, x, y, sampler=sampler)
 
 
-def test_a_block_of_sweeps_keeps_every_chain_in_the_domain_and_moving():
+@pytest.mark.parametrize("precision", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
+def test_a_block_of_sweeps_keeps_every_chain_in_the_domain_and_moving(precision):
     built, data = problem("squared", "kng", 3, domain=kng.L1Ball(1.2))
-    for precision in ("float64", "float32"):
-        sampler = kng.CoordinateWalk(precision=precision)
-        states = chains(sampler, built, data)[1]
-        states, thetas, info = advance(built, data, sampler, states, kng.research_key(3), 1, 40, 2)
-        assert thetas.shape == (40, NUM_CHAINS, 3)
-        assert np.max(np.abs(thetas).sum(axis=-1)) <= 1.2 * (1.0 + (1e-6 if precision == "float32" else 0.0))
-        assert np.all(np.asarray(thetas).std(axis=0) > 0.0)
-        assert info.log_density.shape == info.acceptance.shape == info.num_steps.shape == (40, NUM_CHAINS)
-        np.testing.assert_array_equal(thetas[-1], states.theta)
+    sampler = kng.CoordinateWalk(precision=precision)
+    states = chains(sampler, built, data)[1]
+    states, thetas, info = advance(built, data, sampler, states, kng.research_key(3), 1, 40, 2)
+    assert thetas.shape == (40, NUM_CHAINS, 3)
+    assert np.max(np.abs(thetas).sum(axis=-1)) <= 1.2 * (1.0 + (1e-6 if precision == "float32" else 0.0))
+    assert np.all(np.asarray(thetas).std(axis=0) > 0.0)
+    assert info.log_density.shape == info.acceptance.shape == info.num_steps.shape == (40, NUM_CHAINS)
+    np.testing.assert_array_equal(thetas[-1], states.theta)

@@ -26,7 +26,14 @@ def expanded(loss, dimension=3, num_records=1500, **settings):
     return built, data, target, centre, expansion(target, centre)
 
 
-@pytest.mark.parametrize("loss", SMOOTH)
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "pseudo_huber",
+        "poisson",
+        *(pytest.param(one, marks=pytest.mark.slow) for one in ("logistic", "smoothed_quantile")),
+    ],
+)
 def test_it_is_taylors_polynomial_of_the_gradient(loss):
     _, data, target, centre, found = expanded(loss, num_records=1500 if loss != "poisson" else 20_000)
     assert found is not None

@@ -21,12 +21,25 @@ def started(sampler, built, data):
     return target, jax.jit(sampler.init)(target, nonprivate.minimiser(built.loss, data), kng.research_key(0))
 
 
+both_samplers = pytest.mark.parametrize(
+    "sampler",
+    [kng.IndependenceMH(), pytest.param(kng.GradientSpace(), marks=pytest.mark.slow)],
+    ids=lambda part: type(part).__name__,
+)
+
+
 def noise_of(sampler, target, state, seed, num_sweeps):
     return jax.jit(sampler.noise, static_argnums=3)(kng.research_key(seed), target, state, num_sweeps)
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "domain"), [("kng", BOX), ("kng", NORMAL), ("exponential", BOX)], ids=["kng", "normal", "exponential"]
+    ("mechanism", "domain"),
+    [
+        ("kng", BOX),
+        pytest.param("kng", NORMAL, marks=pytest.mark.slow),
+        pytest.param("exponential", BOX, marks=pytest.mark.slow),
+    ],
+    ids=["kng", "normal", "exponential"],
 )
 def test_the_proposal_density_integrates_to_one_and_is_that_of_the_proposals(mechanism, domain):
     """log q = log f - log weight, by quadrature: an importance-weighted mean needs both of its components right."""
@@ -45,7 +58,7 @@ def test_the_proposal_density_integrates_to_one_and_is_that_of_the_proposals(mec
     assert_mean_within(np.column_stack([uniform, (uniform - 0.5) ** 2]), [0.5, 1.0 / 12.0])
 
 
-@pytest.mark.parametrize("sampler", [kng.GradientSpace(), kng.IndependenceMH()], ids=lambda part: type(part).__name__)
+@both_samplers
 def test_a_step_goes_to_the_candidate_or_stays_and_says_so(sampler):
     built, data = problem("logistic", "kng", 2)
     target, state = started(sampler, built, data)
@@ -71,7 +84,7 @@ def test_a_step_goes_to_the_candidate_or_stays_and_says_so(sampler):
     assert len(np.unique(visited, axis=0)) in (sum(accepted), sum(accepted) + 1)
 
 
-@pytest.mark.parametrize("sampler", [kng.GradientSpace(), kng.IndependenceMH()], ids=lambda part: type(part).__name__)
+@both_samplers
 def test_what_may_not_be_visited_is_left_at_once_and_never_entered(sampler):
     built, data = problem("logistic", "kng", 2)
     target, state = started(sampler, built, data)

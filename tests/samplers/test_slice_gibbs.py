@@ -11,7 +11,7 @@ from benchmarks import squared_loss
 from kngjax.samplers import couplings, slice_gibbs
 from kngjax.samplers.quadratic import quadratic_form
 from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
-from tests.samplers.test_envelopes import EVERY_CASE, regression
+from tests.samplers.test_envelopes import CASES, regression
 
 NUM_CHAINS = 3000
 
@@ -37,7 +37,10 @@ def assert_same_joint_law(first, second):
     assert_two_samples_agree(first[:, 0] - first[:, 1], second[:, 0] - second[:, 1])
 
 
-@pytest.mark.parametrize(("kind", "norm", "domain"), EVERY_CASE)
+@pytest.mark.parametrize(
+    ("kind", "norm", "domain"),
+    [pytest.param(*case, marks=[] if case == ("kng", "default", "l1_ball") else pytest.mark.slow) for case in CASES],
+)
 def test_chains_end_in_the_law_of_exact_draws(kind, norm, domain):
     mechanism, data = regression(kind, norm, domain, shift=0.45)
     assert_same_joint_law(exact_draws(mechanism, data), slice_draws(mechanism, data, 30))
@@ -143,7 +146,7 @@ def test_uniform_laws_are_coupled_maximally():
         assert abs(equal - shared) <= 5.0 * np.sqrt(shared * (1.0 - shared) / 20_000) + 1e-12
 
 
-@pytest.mark.parametrize("kind", ["kng", "exponential"])
+@pytest.mark.parametrize("kind", ["kng", pytest.param("exponential", marks=pytest.mark.slow)])
 def test_each_chain_of_a_pair_moves_as_one_alone_and_pairs_meet(kind):
     mechanism, data = regression(kind, "default", "l1_ball", shift=0.45)
     first, second = exact_draws(mechanism, data, 7), exact_draws(mechanism, data, 8)

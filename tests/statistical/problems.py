@@ -43,6 +43,11 @@ def problem(loss: str, mechanism: str, dimension: int, epsilon: float = 3.0, dom
     return built, built.prepare(x if dimension > 1 else None, y)
 
 
+@jax.jit
+def _log_densities(mechanism, thetas, data):
+    return jax.lax.map(lambda theta: mechanism.log_density(theta, data), thetas, batch_size=4096)
+
+
 class Quadrature:
     """The law of a density on a box by midpoint quadrature; `uniforms` maps its draws to uniform variables.
 
@@ -53,10 +58,7 @@ class Quadrature:
         self.dimension, self.edges = data.dimension, np.linspace(lower, upper, points + 1)
         middles = 0.5 * (self.edges[1:] + self.edges[:-1])
         grid = np.stack(np.meshgrid(*[middles] * self.dimension, indexing="ij"), axis=-1).reshape(-1, self.dimension)
-        evaluate = jax.jit(
-            lambda theta, data: jax.lax.map(lambda t: mechanism.log_density(t, data), theta, batch_size=4096)
-        )
-        values = np.asarray(evaluate(jnp.asarray(grid), data)).reshape([points] * self.dimension)
+        values = np.asarray(_log_densities(mechanism, jnp.asarray(grid), data)).reshape([points] * self.dimension)
         self.masses = np.exp(values - values.max())
         self.masses /= self.masses.sum()
 
