@@ -201,8 +201,12 @@ def test_the_choice_of_sampler_is_a_function_of_public_facts():
 def test_an_exact_search_that_is_given_up_releases_nothing():
     # θ̂ = 1 is far outside Θ, and n and ε are so large that neither envelope is ever accepted.
     mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 50.0, "replace")
+    data, sampler = (None, np.ones(4000)), kng.Exact(max_proposals=2000)
+    with pytest.raises(kng.ReleaseFailed):
+        kng.release(mechanism, *data, sampler=sampler)
+    # Its owner is told why.
     with pytest.raises(RuntimeError, match=r"public limit of proposals.*Enlarge the domain"):
-        kng.release(mechanism, None, np.ones(4000), sampler=kng.Exact(max_proposals=2000))
+        kng.sample(mechanism, mechanism.prepare(*data), key=kng.research_key(0), sampler=sampler, num_draws=1)
 
 
 SETTINGS = {
