@@ -38,6 +38,8 @@ from kngjax.samplers import (
 
 BOUNDS = Bounds(x=([0.0, 0.0], [1.0, 1.0]), y=(0.0, 1.0))
 BOX = Box(-2.0, 2.0)
+# Where the loss needs none.
+_OPEN = Bounds(x=([0.0, 0.0], [1.0, 1.0]))
 _PARTS = (BOUNDS, BOX, 1.0, "replace")
 
 
@@ -80,6 +82,10 @@ CASES: dict[str, Callable[[], Case]] = {
     "median": lambda: Case(KNG(QuantileLoss(0.5), *_PARTS), Exact()),
     "median, lines": lambda: Case(KNG(QuantileLoss(0.5), *_PARTS), LineGibbs(num_sweeps=8)),
     "median, independence": lambda: Case(KNG(QuantileLoss(0.5), *_PARTS), IndependenceMH(num_sweeps=8)),
+    "median, no bounds of y": lambda: Case(KNG(QuantileLoss(0.5), _OPEN, BOX, 1.0, "replace"), Exact()),
+    "pseudo-Huber, no bounds of y": lambda: Case(
+        KNG(PseudoHuberLoss(0.5), _OPEN, BOX, 1.0, "replace"), EnsembleWalk(num_sweeps=8)
+    ),
     "pseudo-Huber": lambda: Case(KNG(PseudoHuberLoss(0.5), *_PARTS), EnsembleWalk(num_sweeps=8)),
     "pseudo-Huber, gradients": lambda: Case(KNG(PseudoHuberLoss(0.5), *_PARTS), GradientSpace(num_sweeps=8)),
     "objective": lambda: Case(ObjectivePerturbation(PseudoHuberLoss(0.5), BOUNDS, L2Ball(2.0), 1.0, "replace")),

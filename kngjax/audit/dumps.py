@@ -60,8 +60,8 @@ def data_in_dumps(
     neighbours in float32, all of these in hexadecimal, and their decimals; in the files and in what zlib or zstandard
     make of them.
 
-    **Arguments:** `mechanisms`: names among `kngjax.audit.cases.CASES`, None for all. `folder`: where to write, None for
-    one that is removed afterwards. `seed`: of the invented records.
+    **Arguments:** `mechanisms`: names among `kngjax.audit.cases.CASES`, None for all. `folder`: where to write, None
+    for one that is removed afterwards. `seed`: of the invented records.
 
     Raises RuntimeError where the child fails.
     """
