@@ -164,6 +164,12 @@ def _read_only(values: np.ndarray) -> np.ndarray:
     return values
 
 
+def _with_none(values: np.ndarray) -> np.ndarray:
+    found = values.astype(object)
+    found[values > 0.5] = None
+    return found
+
+
 def _ragged(values: np.ndarray) -> list[Any]:
     return [[1.0] * (place % 3) for place in range(len(values) + 2)]
 
@@ -230,7 +236,7 @@ BOXES: Mapping[str, Callable[[np.ndarray], Any]] = {
     "int8": lambda values: _whole(values).astype(np.int8),
     "beyond 2^63": _big,
     "objects": lambda values: values.astype(object),
-    "objects with None": lambda values: np.where(values > 0.5, None, values),
+    "objects with None": _with_none,
     "objects that are whole": lambda values: np.full(values.shape, 10**400, dtype=object),
     "strings": lambda values: values.astype(str),
     "bytes": lambda values: values.astype("S8"),
@@ -256,7 +262,7 @@ BOXES: Mapping[str, Callable[[np.ndarray], Any]] = {
     "a set": lambda values: {float(value) for value in values.ravel()},
     "a dictionary": lambda values: {"x": values},
     "a string": str,
-    "bytes of memory": lambda values: memoryview(np.ascontiguousarray(values)),
+    "bytes of memory": lambda values: np.ascontiguousarray(values).data,
     "nothing": lambda values: None,
     "a function": lambda values: np.sum,
     "a class": lambda values: np.ndarray,
