@@ -147,7 +147,7 @@ def _contents(raw: bytes) -> Iterator[bytes]:
     yield raw
     decompressors: list[Any] = [zlib.decompress]
     try:
-        import zstandard
+        import zstandard  # pyright: ignore[reportMissingImports]
 
         decompressors.append(lambda content: zstandard.ZstdDecompressor().decompress(content, max_output_size=2**30))
     except ImportError:
