@@ -7,6 +7,7 @@ import warnings
 
 import jax
 import numpy as np
+import polars as pl
 import pytest
 
 import kngjax as kng
@@ -123,10 +124,8 @@ def test_what_types_and_shapes_decide_is_told(name):
 def test_shapes_are_looked_at_before_values():
     """Else which of two texts it is would tell whether there is a NaN."""
     texts = set()
-    for y in (Y, np.full(6, np.nan), [None] * 6):
+    for y in (Y, np.full(6, np.nan), pl.Series([0.5] * 6), pl.Series([0.5] * 5 + [None])):
         for x in (np.zeros((6, 2)), np.full((6, 2), np.nan)):
-            if isinstance(y, list):
-                y = np.array(y, dtype=float)
             with pytest.raises(ValueError, match="X has 2 columns") as caught:
                 kng.release(LOGISTIC, x, y)
             texts.add(str(caught.value))

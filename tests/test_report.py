@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import kngjax as kng
 from kngjax import config as configuration
 from kngjax import job, report
 from kngjax.samplers.promises import EXACT

@@ -241,7 +241,8 @@ def chain_of(error):
 
 @pytest.mark.parametrize(("source", "choice", "error", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_is_refused_and_that_no_message_tells_a_value(source, choice, error, message):
-    released = (lambda stream: kng.release(SQUARED, stream), (error, kng.ReleaseFailed))
+    own = error if isinstance(error, tuple) else (error,)
+    released = (lambda stream: kng.release(SQUARED, stream), (*own, kng.ReleaseFailed))
     for use, kind in ((SQUARED.prepare, error), released):
         with pytest.raises(kind) as caught:
             use(kng.stream(source, **(CHOICE | choice)))
