@@ -349,6 +349,8 @@ def _numbers(name: str, values: Any) -> np.ndarray:
         raise UnfitType(f"{name} is a masked array: fill or drop the masked entries before the call")
     if is_traced(values):
         raise UnfitType(f"{name} is traced by JAX: prepare and release outside of jit, vmap and grad")
+    if isinstance(values, OwnerOnly):
+        raise UnfitType(f"{name} must hold real numbers, and a {type(values).__name__} does not stand for them here")
     native = _converted(name, lambda: nw.from_native(values, eager_only=True, allow_series=True, pass_through=True))
     if isinstance(native, nw.DataFrame):
         # By position: in a file without a header line the names are somebody's record.
