@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kngjax import audit as audit
     from kngjax import nonprivate as nonprivate
     from kngjax import per_instance as per_instance
+    from kngjax import side_doors as side_doors
     from kngjax import terms as terms
     from kngjax.accounting.guarantees import Adjacency as Adjacency
     from kngjax.accounting.guarantees import Guarantee as Guarantee
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from kngjax.polytopes import Polytope as Polytope
     from kngjax.randomness import research_key as research_key
     from kngjax.randomness import secure_key as secure_key
+    from kngjax.refusals import ReleaseFailed as ReleaseFailed
     from kngjax.releases import Release as Release
     from kngjax.releases import release as release
     from kngjax.releases import sample as sample
@@ -133,6 +135,7 @@ _ROOMS = {
     ),
     "kngjax.lattice": ("Lattice",),
     "kngjax.releases": ("release", "sample", "Release"),
+    "kngjax.refusals": ("ReleaseFailed",),
     "kngjax.ledger": ("Ledger", "Budget", "Reservation", "BudgetExceeded", "LedgerError"),
     "kngjax.samplers.run": ("draw",),
     "kngjax.simulation": ("simulate", "Simulation"),
@@ -142,7 +145,7 @@ _ROOMS = {
     "kngjax.randomness": ("research_key", "secure_key"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
-_SUBMODULES = ("accounting", "audit", "nonprivate", "per_instance", "terms")
+_SUBMODULES = ("accounting", "audit", "nonprivate", "per_instance", "side_doors", "terms")
 
 __all__ = [*_HOMES, *_SUBMODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 

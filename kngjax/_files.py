@@ -44,10 +44,12 @@ def read(path: pathlib.Path) -> Any:
             return reader(path, kind)
         except ImportError:
             continue
-        except Exception as error:
-            # The readers quote what they could not read, which is private.
-            raise ValueError(f"the file of data {path} cannot be read as {kind}: {type(error).__name__}") from None
-    raise ImportError(f"to read {kind} install polars, or pandas with pyarrow, like: pip install polars")
+        except Exception:
+            break
+    else:
+        raise ImportError(f"to read {kind} install polars, or pandas with pyarrow, like: pip install polars")
+    # Outside of the handler: the readers quote what they could not read, which is private.
+    raise ValueError(f"the file of data {path} cannot be read as {kind}")
 
 
 def _read_by_polars(path: pathlib.Path, kind: str) -> Any:

@@ -13,7 +13,7 @@ FAILED, USER_ERROR = 1, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, 1 for an audit or search that failed, 2 for an error of the user.
+    """Run the command and return its exit status: 0, 1 for a release or audit that failed, 2 for an error of the user.
 
     **Arguments**: `arguments`, the words after `kngjax`; None takes those of the process.
 
@@ -99,11 +99,12 @@ def _add_ledger(commands: Any) -> None:
 
 def _release(options: argparse.Namespace) -> int:
     from kngjax import config as configuration
-    from kngjax import job, report
+    from kngjax import job, report, side_doors
 
     config = configuration.read(options.config)
     directory = options.output if options.output is not None else pathlib.Path("output") / config.name
     # Whatever can fail without the data fails before they are read, and before epsilon is spent.
+    side_doors.refuse()
     job.regressions(config)
     job.sampler(config)
     ledger = job.ledger(config, options.ledger)

@@ -4,6 +4,8 @@ Every data path of the package goes through `prepare`: what the sensitivity proo
 file enforces, once. Bounds are promises made in public before the data were seen.
 """
 
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -15,7 +17,9 @@ from jaxtyping import Array, Float
 
 from kngjax._arrays import Scalar, is_traced, parameter
 from kngjax._frames import to_array
+from kngjax._owner_only import OwnerOnly, without_fields
 from kngjax.features import FeatureHull
+from kngjax.refusals import UnfitShape, UnfitType
 from kngjax.streams import RECORDS_NEEDED, Stream
 
 NOT_FINITE = (
@@ -146,7 +150,8 @@ def _pair(name: str, pair: Any) -> tuple[Any, Any]:
     return lower, upper
 
 
-class Records(eqx.Module):
+@without_fields
+class Records(OwnerOnly, eqx.Module):
     """Validated, clipped records: the design (intercept first) and the response. Private.
 
     **Arguments:** `x`: shape (n, d); `y`: shape (n,), zeros where the model has no response.
@@ -165,7 +170,8 @@ class Records(eqx.Module):
         return self.x.shape[-2]
 
 
-class QuadraticSummary(eqx.Module):
+@without_fields
+class QuadraticSummary(OwnerOnly, eqx.Module):
     """All that the squared loss needs of the records, whatever their number. Private.
 
     **Arguments:** `count`: n; `gram`: X'X, shape (d, d); `moment`: X'y, shape (d,); `sum_of_squares`: y'y.
@@ -194,7 +200,8 @@ class QuadraticSummary(eqx.Module):
         return jax.tree.map(lambda one, two: parameter(one + two), self, other)
 
 
-class SortedValues(eqx.Module):
+@without_fields
+class SortedValues(OwnerOnly, eqx.Module):
     """The responses in increasing order: all that quantiles need of them. Private.
 
     **Arguments:** `values`: shape (n,).
@@ -216,7 +223,7 @@ class SortedValues(eqx.Module):
 Data = Records | QuadraticSummary | SortedValues
 
 
-def prepare(bounds: Bounds, X: Any, y: Any, *, has_response: bool = True) -> Records:
+def prepare(bounds: Bounds, X: Any, y: Any, *, has_response: bool = True, dimension: int | None = None) -> Records:
     """Validated records, clipped to the bounds, with the intercept's column in front.
 
     **Arguments:**
@@ -227,13 +234,15 @@ def prepare(bounds: Bounds, X: Any, y: Any, *, has_response: bool = True) -> Rec
         `bounds.intercept`.
     - `y`: shape (n,): an array or a series of one of these. Private.
     - `has_response`: whether the model has one; y must be None otherwise.
+    - `dimension`: d, which the columns must give with the intercept; None for any.
 
     Clipping to the box, and then moving what is outside of the hull towards its centre until it is inside, act on each
     record alone, so they cannot raise the sensitivity; they are silent, since how many records they touched is private.
     Raises TypeError for what is not numbers, ValueError for empty data, NaN or infinities, and shapes that do not fit
-    the bounds or each other. No message contains a value of the data.
+    the bounds or each other; of arrays, frames and tables all that types and shapes decide comes before any value is
+    looked at. No message contains a value of the data.
     """
-    columns, response = _validated(bounds, X, y, has_response)
+    columns, response = _validated(bounds, X, y, has_response, dimension)
     design = np.empty((response.size, bounds.intercept + columns.shape[1]))
     design[:, : int(bounds.intercept)] = 1.0
     clipped = design[:, int(bounds.intercept) :]
@@ -294,63 +303,94 @@ def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
     return {"x": x, "y": outside, **beyond}
 
 
-def _validated(bounds: Bounds, X: Any, y: Any, has_response: bool = True) -> tuple[np.ndarray, np.ndarray]:
+def _validated(
+    bounds: Bounds, X: Any, y: Any, has_response: bool = True, dimension: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """X of shape (n, columns) and y of shape (n,) as finite numbers that fit the bounds' shapes."""
     if isinstance(X, Stream) or isinstance(y, Stream):
-        raise TypeError(RECORDS_NEEDED)
+        raise UnfitType(RECORDS_NEEDED)
     if not has_response:
         if y is not None:
-            raise ValueError("a mean or a median has no response: pass X alone, one column a coordinate")
+            raise UnfitShape("a mean or a median has no response: pass X alone, one column a coordinate")
         X = _numbers("X", X)
         y = np.zeros(X.shape[:1])
     response = _numbers("y", y)
     if response.ndim != 1:
-        raise ValueError(f"y must have shape (n,), not {response.ndim} axes: pass one column, as a series or 1-d array")
+        raise UnfitShape(f"y must have shape (n,), not {response.ndim} axes: pass one column, as a series or 1-d array")
     columns = _numbers("X", X) if X is not None else np.empty((response.size, 0))
     if columns.ndim != 2:
-        raise ValueError(f"X must have shape (n, columns), not {columns.ndim} axes: of one column X.reshape(-1, 1)")
+        raise UnfitShape(f"X must have shape (n, columns), not {columns.ndim} axes: of one column X.reshape(-1, 1)")
     if response.size == 0 or columns.shape[0] == 0:
-        raise ValueError(EMPTY)
+        raise UnfitShape(EMPTY)
     if columns.shape[0] != response.size:
         # Their numbers are not told: with add_remove even n is private.
-        raise ValueError("X and y have different numbers of rows: they must be the same records")
+        raise UnfitShape("X and y have different numbers of rows: they must be the same records")
     if bounds.x_lower is None and columns.shape[1] != 0:
-        raise ValueError(f"X has {columns.shape[1]} columns but bounds.x is None: give their public bounds")
+        raise UnfitShape(f"X has {columns.shape[1]} columns but bounds.x is None: give their public bounds")
     if bounds.columns is not None and columns.shape[1] != bounds.columns:
-        raise ValueError(f"X has {columns.shape[1]} columns and bounds.x is for {bounds.columns}")
+        raise UnfitShape(f"X has {columns.shape[1]} columns and bounds.x is for {bounds.columns}")
     if bounds.columns is None and columns.shape[1] == 0:
-        raise ValueError("X has no columns but bounds.x is given: pass the columns, or bounds.x=None")
+        raise UnfitShape("X has no columns but bounds.x is given: pass the columns, or bounds.x=None")
+    if dimension is not None and bounds.intercept + columns.shape[1] != dimension:
+        raise UnfitShape(
+            f"the data give {bounds.intercept + columns.shape[1]} coefficients (intercept included), the mechanism is "
+            f"for {dimension}"
+        )
     if not (np.all(np.isfinite(columns)) and np.all(np.isfinite(response))):
         raise ValueError(NOT_FINITE)
     return columns, response
 
 
 def _numbers(name: str, values: Any) -> np.ndarray:
+    """Values as float64, NaN where one is missing."""
     if values is None:
-        raise ValueError(f"{name} is missing")
+        raise UnfitShape(f"{name} is missing")
     if isinstance(values, np.ma.MaskedArray):
-        raise TypeError(f"{name} is a masked array: fill or drop the masked entries before the call")
-    native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+        raise UnfitType(f"{name} is a masked array: fill or drop the masked entries before the call")
+    if is_traced(values):
+        raise UnfitType(f"{name} is traced by JAX: prepare and release outside of jit, vmap and grad")
+    if isinstance(values, OwnerOnly):
+        raise UnfitType(f"{name} must hold real numbers, and a {type(values).__name__} does not stand for them here")
+    native = _converted(name, lambda: nw.from_native(values, eager_only=True, allow_series=True, pass_through=True))
     if isinstance(native, nw.DataFrame):
         # By position: in a file without a header line the names are somebody's record.
-        unfit = [place for place, dtype in enumerate(native.schema.values()) if not _is_numeric(dtype)]
+        dtypes = _converted(name, lambda: list(native.schema.values()))
+        unfit = [place for place, dtype in enumerate(dtypes) if not _is_numeric(dtype)]
         if unfit:
-            raise TypeError(
+            raise UnfitType(
                 f"the columns of {name} at positions {unfit} (from 0) are not numbers: encode categories with public "
                 "levels (kngjax.terms.Categorical) or leave the columns out"
             )
         columns = np.empty((len(native.columns), len(native)))
         for place, column in enumerate(native.iter_columns()):
-            columns[place] = to_array(column, NOT_FINITE)
+            columns[place] = _of_series(name, column)
         return columns.T
     if isinstance(native, nw.Series):
         if not _is_numeric(native.dtype):
-            raise TypeError(f"{name} is not a series of numbers but of {native.dtype}")
-        return to_array(native, NOT_FINITE).astype(np.float64)
-    array = np.asarray(values)
+            raise UnfitType(f"{name} is not a series of numbers: encode categories by a public rule before the call")
+        return _of_series(name, native)
+    array = _converted(name, lambda: np.asarray(values))
     if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold real numbers, got an array of dtype {array.dtype}")
-    return array.astype(np.float64)
+        # What NumPy makes of a list depends on what is in it; an array has had its type before.
+        kind = UnfitType if hasattr(values, "dtype") else TypeError
+        raise kind(f"{name} must hold real numbers, got an array of dtype {array.dtype}")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float64)
+
+
+def _of_series(name: str, series: nw.Series) -> np.ndarray:
+    if series.null_count():
+        return np.full(len(series), np.nan)
+    return _converted(name, lambda: to_array(series, NOT_FINITE).astype(np.float64))
+
+
+def _converted(name: str, step: Callable[[], Any]) -> Any:
+    """What NumPy or a data frame makes of values; its own error, which may quote one, is not repeated."""
+    with contextlib.suppress(Exception):
+        return step()
+    raise ValueError(
+        f"{name} cannot be read as numbers: pass a NumPy array with a row a record, or a data frame of numbers"
+    )
 
 
 def _is_numeric(dtype: Any) -> bool:

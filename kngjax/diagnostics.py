@@ -3,10 +3,9 @@
 Everything here is computed from private data and nothing of it is a private release.
 """
 
-import dataclasses
 import functools
 import pathlib
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -14,6 +13,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from kngjax import nonprivate
 from kngjax._arrays import float64
+from kngjax._owner_only import OwnerOnly, owner_only
 from kngjax.data import Data
 from kngjax.mechanisms import AbstractDensityMechanism
 from kngjax.randomness import require_typed_key
@@ -21,8 +21,8 @@ from kngjax.samplers import SliceGibbs, couplings
 from kngjax.samplers.base import Info
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Draws:
+@owner_only
+class Draws(OwnerOnly):
     """Research draws: OWNER ONLY. Publish a `Release` instead.
 
     **Arguments:** `theta`: shape (chains, draws, d). `sampler`: its name. `info`: per kept sweep, of shape
@@ -32,17 +32,13 @@ class Draws:
     theta: Float[np.ndarray, "chains draws dimension"]
     sampler: str
     info: Info | None = None
+    instead: ClassVar[str] = "if the owner keeps it, call save_for_owner; to publish, call kngjax.release"
 
     def __repr__(self) -> str:
         chains, draws, dimension = self.theta.shape
         return (
             f"<Draws by {self.sampler}: {chains} chains x {draws} draws x {dimension} coefficients; OWNER ONLY, "
             "computed from private data, not a release>"
-        )
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "Draws are computed from private data and are not pickled: if the owner keeps them, call save_for_owner"
         )
 
     def save_for_owner(self, path: str | pathlib.Path) -> None:
@@ -101,8 +97,8 @@ class Draws:
         return arviz.plot_rank(self.to_arviz(), **options)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class CouplingBound:
+@owner_only
+class CouplingBound(OwnerOnly):
     """How far the law of `SliceGibbs` is from the density after each number of sweeps: OWNER ONLY.
 
     An average over pairs of chains on the observed data: evidence, and no proof.
@@ -112,6 +108,7 @@ class CouplingBound:
     """
 
     total_variation: Float[np.ndarray, " sweeps"]
+    instead: ClassVar[str] = "its numbers, for the owner, are total_variation and sweeps_to"
 
     def __repr__(self) -> str:
         return (

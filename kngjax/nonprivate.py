@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ import scipy.sparse
 from jaxtyping import Float
 
 from kngjax._arrays import float64
+from kngjax._owner_only import OwnerOnly, owner_only
 from kngjax.data import Data, QuadraticSummary, Records
 from kngjax.losses import AbstractLoss, GeometricMedianLoss, QuantileLoss
 
@@ -19,11 +20,13 @@ from kngjax.losses import AbstractLoss, GeometricMedianLoss, QuantileLoss
 MOST_WHOLE_ROWS = 3000
 
 
-class NonprivateFit(NamedTuple):
+@owner_only
+class NonprivateFit(OwnerOnly):
     """Owner-only. **Arguments:** `theta`: the minimiser of ℓ_n, shape (d,); `standard_errors`: shape (d,)."""
 
     theta: Float[np.ndarray, " dimension"]
     standard_errors: Float[np.ndarray, " dimension"]
+    instead: ClassVar[str] = "its numbers, for the owner, are theta and standard_errors"
 
 
 def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]:

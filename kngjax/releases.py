@@ -9,10 +9,11 @@ import json
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from kngjax import debits, nonprivate
+from kngjax import debits, nonprivate, side_doors
 from kngjax._arrays import float64
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.certificate import Certificate
@@ -23,6 +24,7 @@ from kngjax.ledger import Ledger, Reservation
 from kngjax.losses import GeometricMedianLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.randomness import require_typed_key, secure_key
+from kngjax.refusals import in_words, sealed
 from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs, SliceGibbs
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.run import blocks, direct_draws, independent_draws, require_sampler, run_chains
@@ -30,15 +32,34 @@ from kngjax.shards import Shards
 from kngjax.streams import Stream
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, init=False, eq=False)
 class Release:
     """One privately released value with its certificate, and nothing else.
+
+    Only `kngjax.release` makes one, and `Release.from_json` reads one: research draws with a certificate beside them
+    are no release, so the constructor refuses. That stops accidents; whoever writes the JSON by hand is not stopped.
 
     **Arguments:** `value`: θ, shape (d,), intercept first; read-only. `certificate`: what was proved of it.
     """
 
     value: Float[np.ndarray, " dimension"]
     certificate: Certificate
+
+    def __init__(self, *arguments: Any, **fields: Any):
+        raise TypeError(
+            "a Release is made by kngjax.release(mechanism, X, y), and read by Release.from_json(text): nothing else "
+            "becomes one, research draws least of all"
+        )
+
+    @classmethod
+    def _of(cls, value: np.ndarray, certificate: Certificate) -> "Release":
+        made = object.__new__(cls)
+        object.__setattr__(made, "value", _read_only(value))
+        object.__setattr__(made, "certificate", certificate)
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Release.from_json, (self.to_json(),)
 
     def __repr__(self) -> str:
         mechanism, sampler = self.certificate.mechanism["type"], self.certificate.sampler["type"]
@@ -53,7 +74,7 @@ class Release:
     def from_json(cls, text: str) -> "Release":
         """The inverse of `to_json`."""
         fields = json.loads(text)
-        return cls(_read_only(np.asarray(fields["value"])), Certificate.from_dict(fields["certificate"]))
+        return cls._of(np.asarray(fields["value"]), Certificate.from_dict(fields["certificate"]))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self.to_json() == other.to_json()
@@ -166,9 +187,12 @@ def release(
       share rows, the first one's counts.
     - `progress`: True or False shows or hides the progress bar; None shows it on a terminal.
 
-    Raises as `kngjax.data.prepare` does; `kngjax.BudgetExceeded` before the data are touched, as `Ledger.reserve` does
-    for the rest; TypeError for a key or seed; ValueError for a sampler that cannot draw from
-    this density or cannot be tuned publicly; RuntimeError if an exact search was given up or a minimiser not found.
+    Raises `kngjax.BudgetExceeded` before the data are touched, as `Ledger.reserve` does for the rest; RuntimeError
+    while a side door is open, see `kngjax.side_doors`; TypeError for a key, a seed or a generator; ValueError for a
+    sampler that cannot draw from this density or cannot be tuned publicly; TypeError and ValueError for types and
+    shapes of X and y, as `kngjax.data.prepare`. Everything else that goes wrong, and may depend on values, is
+    `kngjax.ReleaseFailed`: one text without a cause. What is interrupted from outside (Ctrl-C, a kill) ends as Python
+    ends it. What was debited stays spent.
     """
     unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})
     if unknown:
@@ -181,6 +205,8 @@ def release(
             "whoever knows a seed can subtract the noise. For reproducible research draws use kngjax.sample(..., "
             "key=kngjax.research_key(seed))"
         )
+    _check_arguments(mechanism, X, y, sampler, ledger, progress)
+    side_doors.refuse()
     # What is refused for its settings alone is refused before anything is spent.
     in_memory = not isinstance(X, Stream | Shards)
     if isinstance(sampler, Lattice) and not in_memory:
@@ -197,30 +223,72 @@ def release(
         # Scalar bounds leave d open: what cannot be drawn with the fewest coefficients cannot with more.
         _require_exact(mechanism, mechanism.dimension or 1 + mechanism.bounds.intercept, in_memory)
     reservation = debits.reserve(ledger, mechanism, X)
+    made, refusal = sealed(functools.partial(_made, mechanism, X, y, sampler, progress))
+    shards = X if isinstance(X, Shards) else None
+    # Frames of a traceback hold their local variables.
+    del X, y
+    if refusal is not None:
+        del shards
+        raise refusal
+    value, sampler, reason, num_records = made
+    certificate = Certificate.of(mechanism, sampler, reason, value.size, num_records)
+    value = value if certificate.rounding is None else certificate.rounding(value)
+    released = Release._of(_read_only(value), certificate)
+    debits.commit(reservation, certificate, released.to_json() if reservation else "", shards)
+    return released
+
+
+def _check_arguments(mechanism: Any, X: Any, y: Any, sampler: Any, ledger: Any, progress: Any) -> None:
+    """Raises TypeError for arguments of the wrong kind, and for a key or generator wherever it hides."""
+    generators = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence)
+    for part in (*jax.tree.leaves((mechanism, sampler)), X, y, ledger, progress):
+        is_key = isinstance(part, jax.Array) and jnp.issubdtype(part.dtype, jax.dtypes.prng_key)
+        if is_key or isinstance(part, generators):
+            raise TypeError(
+                "a key or generator was given, and release takes none: its randomness comes from the operating system. "
+                "For reproducible research draws use kngjax.sample(..., key=kngjax.research_key(seed))"
+            )
+    if not isinstance(mechanism, AbstractMechanism):
+        raise TypeError(f"mechanism must be an object like kngjax.KNG(...), not a {type(mechanism).__name__}")
+    if not isinstance(sampler, AbstractSampler | None):
+        raise TypeError(f"sampler must be an object like kngjax.Exact(), or None, not a {type(sampler).__name__}")
+    if not isinstance(progress, bool | None):
+        raise TypeError(f"progress must be True, False or None, not a {type(progress).__name__}")
+
+
+def _made(
+    mechanism: AbstractMechanism, X: Any, y: Any, sampler: AbstractSampler | None, progress: bool | None
+) -> tuple[np.ndarray, AbstractSampler | None, str, int]:
+    """The value, the sampler that drew it, why that one, and n."""
     reason = "Asked for by the caller."
-    if in_memory:
+    if isinstance(X, Stream | Shards):
+        data = mechanism.prepare(X, y)
+    else:
         records = mechanism.records(X, y)
         if sampler is None:
             dimension = mechanism.dimension or records.dimension
             sampler, reason = lattice_sampler(mechanism, dimension, _public_count(mechanism, records))
         if isinstance(sampler, Lattice):
+            with in_words():
+                sampler.require_served(mechanism, records.dimension, _public_count(mechanism, records))
             value = sampler.draw(mechanism, records)
             _require_success(bool(np.all(np.isfinite(value))))
-            return _finished(value, mechanism, sampler, reason, records, reservation, X)
+            return _finite(value), sampler, reason, records.num_records
         data = mechanism.summarise(records)
-    else:
-        data = mechanism.prepare(X, y)
     if isinstance(mechanism, AbstractDirectMechanism):
         with float64():
             draws, succeeded = direct_draws(mechanism, data, _key(X), 1)
             _require_success(bool(succeeded), mechanism.advice)
             value = _one(X, np.array(draws[0]))
-        return _finished(value, mechanism, None, mechanism.method, data, reservation, X)
+        return _finite(value), None, mechanism.method, data.num_records
     assert isinstance(mechanism, AbstractDensityMechanism)
     if sampler is None:
-        sampler, reason = exact_sampler(mechanism, data.dimension)
+        with in_words():
+            sampler, reason = exact_sampler(mechanism, data.dimension)
     with float64():
-        _check(sampler, mechanism, data)
+        with in_words():
+            sampler = sampler.for_release()
+            _check(sampler, mechanism, data)
         key = _key(X)
         if isinstance(sampler, AbstractIndependentSampler):
             draws, succeeded = independent_draws(mechanism, data, sampler, key, 1, lambda: _centre(mechanism, data))
@@ -234,7 +302,7 @@ def release(
             thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
             value = thetas[0, -1]
         value = _one(X, value)
-    return _finished(value, mechanism, sampler, reason, data, reservation, X)
+    return _finite(value), sampler, reason, data.num_records
 
 
 def _require_exact(mechanism: AbstractMechanism, dimension: int, in_memory: bool) -> None:
@@ -255,22 +323,10 @@ def _one(X: Any, value: np.ndarray) -> np.ndarray:
     return X.first(value) if isinstance(X, Shards) else value
 
 
-def _finished(
-    value: np.ndarray,
-    mechanism: AbstractMechanism,
-    sampler: AbstractSampler | None,
-    reason: str,
-    data: Data,
-    reservation: Reservation | None,
-    X: Any,
-) -> Release:
+def _finite(value: np.ndarray) -> np.ndarray:
     if not np.all(np.isfinite(value)):
         raise RuntimeError("the draw is not a number and is not released: give public bounds of y, Bounds(..., y=...)")
-    certificate = Certificate.of(mechanism, sampler, reason, value.size, data.num_records)
-    value = value if certificate.rounding is None else certificate.rounding(value)
-    released = Release(_read_only(value), certificate)
-    debits.commit(reservation, certificate, released.to_json() if reservation else "", X)
-    return released
+    return _read_only(value)
 
 
 def _check(sampler: AbstractSampler, mechanism: AbstractDensityMechanism, data: Data) -> None:

@@ -17,13 +17,15 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax import randomness
 from kngjax._arrays import float64
+from kngjax._owner_only import OwnerOnly
 from kngjax.data import QuadraticSummary, Records
+from kngjax.refusals import UnfitShape
 
 ELSEWHERE = "another process refused its rows, and nothing is computed: its own message says why"
 FIRST_REFUSED = "the first process was refused by its ledger, and nothing is released: its own message says why"
 
 
-class Shards:
+class Shards(OwnerOnly):
     """Rows for the devices of a mesh, for `mechanism.prepare` and `kngjax.release`; made by `kngjax.shard`. Private."""
 
     def __init__(self, X: Any, y: Any, mesh: Mesh):
@@ -51,9 +53,9 @@ class Shards:
             if failure is None and np.any(refused):
                 raise RuntimeError(ELSEWHERE)
             if failure is None and np.any(digests != np.transpose([words[2:]])):
-                raise ValueError("the processes have different mechanisms: the proof is of one, so give all the same")
+                raise UnfitShape("the processes have different mechanisms: the proof is of one, so give all the same")
             if failure is None and np.any(dimensions != dimensions[0]):
-                raise ValueError("the rows of the processes have different numbers of columns")
+                raise UnfitShape("the rows of the processes have different numbers of columns")
         if failure is not None:
             raise failure
         return part

@@ -11,6 +11,8 @@ from typing import Any
 import narwhals as nw
 
 from kngjax._files import batches, column_names, file_kind
+from kngjax._owner_only import OwnerOnly
+from kngjax.refusals import UnfitShape, UnfitType
 
 RECORDS_NEEDED = (
     "what is computed of these data has no sufficient statistic, so the records must be in memory all at once: read "
@@ -20,7 +22,7 @@ SAME_NAME = "the stream has two columns of one name: give each its own"
 _END = object()
 
 
-class Stream:
+class Stream(OwnerOnly):
     """Records in chunks, for `mechanism.prepare` and `kngjax.release`; made by `kngjax.stream`. Private."""
 
     def __init__(self, source: Any, columns: list[str] | None, response: str | None, chunk: int):
@@ -38,14 +40,14 @@ class Stream:
         the reader's own message, which may quote a value, is not repeated.
         """
         if self._spent and self._once:
-            raise ValueError("this stream was read before, and its source can be read only once: make a new stream")
+            raise UnfitShape("this stream was read before, and its source can be read only once: make a new stream")
         self._spent = True
         found = None
         with contextlib.closing(_prefetched(self._raw())) as chunks:
             for chunk in chunks:
                 if isinstance(chunk, tuple | list) and len(chunk) == 2:
                     if self._columns is not None or self._response is not None:
-                        raise TypeError("columns and response are of tables: leave them out for pairs (X, y)")
+                        raise UnfitType("columns and response are of tables: leave them out for pairs (X, y)")
                     X, y = chunk
                 else:
                     table = _table(chunk)
@@ -62,11 +64,11 @@ class Stream:
     def _names(self, given: Sequence[str]) -> list[str]:
         """The columns of X among those of a table."""
         if len(set(given)) < len(given):
-            raise ValueError(SAME_NAME)
+            raise UnfitShape(SAME_NAME)
         for name in (*(self._columns or ()), self._response):
             # The names that are there are not listed: in a file without a header line they are somebody's record.
             if name is not None and name not in given:
-                raise ValueError(f"the stream was asked for the column {name!r}, which is not there")
+                raise UnfitShape(f"the stream was asked for the column {name!r}, which is not there")
         return [name for name in given if name != self._response] if self._columns is None else self._columns
 
     def _raw(self) -> Iterator[Any]:
@@ -153,7 +155,7 @@ def _table(chunk: Any) -> nw.DataFrame:
         raise ValueError(SAME_NAME)
     table = nw.from_native(chunk, eager_only=True, pass_through=True)
     if not isinstance(table, nw.DataFrame):
-        raise TypeError(f"a chunk of a stream must be a data frame or a pair (X, y), not a {type(chunk).__name__}")
+        raise UnfitType(f"a chunk of a stream must be a data frame or a pair (X, y), not a {type(chunk).__name__}")
     return table
 
 

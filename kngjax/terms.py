@@ -22,6 +22,7 @@ from numpy.polynomial import Legendre, legendre
 from numpy.polynomial import Polynomial as PowerSeries
 
 from kngjax._frames import to_array
+from kngjax.refusals import UnfitShape, UnfitType
 
 if TYPE_CHECKING:
     from kngjax.features import FeatureHull
@@ -158,7 +159,7 @@ class Categorical:
     def _equal(self, values: np.ndarray) -> np.ndarray:
         declared, kinds = ("text", "UTO") if isinstance(self.levels[0], str) else ("numbers", "biufO")
         if values.dtype.kind not in kinds:
-            raise TypeError(
+            raise UnfitType(
                 f"the levels of column {self.column!r} are {declared}, and the column holds {values.dtype}; "
                 "declare the levels as the data have them."
             )
@@ -295,11 +296,9 @@ class Design:
         return {column: float(flags.sum() / max(flags.size, 1)) for column, flags in outside.items()}
 
     def _columns(self, frame: Any) -> dict[str, np.ndarray]:
-        try:
-            table = nw.from_native(frame, eager_only=True)
-        except TypeError:
-            message = f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}."
-            raise TypeError(message) from None
+        table = nw.from_native(frame, eager_only=True, pass_through=True)
+        if not isinstance(table, nw.DataFrame):
+            raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}.")
         self._check_present(table.columns)
         return {term.column: to_array(table[term.column], _missing(term.column)) for term in self.terms}
 
@@ -307,7 +306,7 @@ class Design:
         for term in self.terms:
             if term.column not in present:
                 # What the data have is not listed: in a file without a header line it is somebody's record.
-                raise ValueError(f"a term names column {term.column!r}, which the data do not have.")
+                raise UnfitShape(f"a term names column {term.column!r}, which the data do not have.")
 
 
 def _check_column(column: Any) -> None:
@@ -321,7 +320,7 @@ def _repeated(names: Sequence[str]) -> str | None:
 
 def _numbers(column: str, values: np.ndarray) -> np.ndarray:
     if values.dtype.kind not in "biuf":
-        raise TypeError(f"column {column!r} must hold numbers; convert it, or declare it as Categorical.")
+        raise UnfitType(f"column {column!r} must hold numbers; convert it, or declare it as Categorical.")
     numbers = values.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise ValueError(_missing(column))

@@ -195,8 +195,11 @@ def test_a_search_that_misses_its_tolerance_releases_nothing(monkeypatch):
     monkeypatch.setattr(minimisers, "MAX_NEWTON_STEPS", 1)
     x, y = table(5, n=41)  # a shape of its own, for which no program is compiled yet
     mechanism = kng.ObjectivePerturbation(kng.LogisticLoss(), UNBOUNDED, None, 1.0, "replace")
+    y = (y > 0).astype(float)
+    with pytest.raises(kng.ReleaseFailed):
+        kng.release(mechanism, x, y)
     with pytest.raises(RuntimeError, match="did not reach its tolerance: give ObjectivePerturbation a larger"):
-        kng.release(mechanism, x, (y > 0).astype(float))
+        kng.sample(mechanism, mechanism.prepare(x, y), key=kng.research_key(0), num_draws=1, num_chains=1)
 
 
 def test_one_program_serves_data_mechanisms_and_epsilons():

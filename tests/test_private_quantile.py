@@ -302,6 +302,8 @@ def test_the_values_are_the_one_argument():
     with pytest.raises(ValueError, match="the data are empty"):
         kng.release(mechanism, [])
     with pytest.raises(ValueError, match="missing, NaN or infinite") as error:
+        mechanism.prepare([0.25, np.nan])
+    with pytest.raises(kng.ReleaseFailed):
         kng.release(mechanism, [0.25, np.nan])
     assert "0.25" not in str(error.value)
     with pytest.raises(ValueError, match="leave the sampler out"):

@@ -8,6 +8,7 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
+from kngjax import randomness
 from kngjax.releases import default_sampler
 
 BOUNDS = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0))
@@ -78,6 +79,24 @@ def test_two_releases_of_the_same_data_differ(releases):
         assert np.all(again.value != releases[name].value)
         assert again != releases[name]
         assert again.certificate == releases[name].certificate
+
+
+@pytest.mark.parametrize("name", ["exact", "boxes", "walk"])
+def test_a_release_takes_32_bytes_of_the_operating_system_once_and_no_other_randomness(releases, monkeypatch, name):
+    asked = []
+
+    def known(size):
+        asked.append(size)
+        return bytes(range(size))
+
+    monkeypatch.setattr(randomness.os, "urandom", known)
+    first, second = (kng.release(MECHANISMS[name], *records()) for _ in range(2))
+    assert asked == [32, 32]
+    # The bytes are all the randomness there is: equal ones give equal releases, and fresh ones others.
+    assert np.array_equal(first.value, second.value)
+    assert not np.array_equal(first.value, releases[name].value)
+    monkeypatch.undo()
+    assert not np.array_equal(first.value, kng.release(MECHANISMS[name], *records()).value)
 
 
 @pytest.mark.parametrize("name", ["exact", "boxes", "exact exponential"])
@@ -251,8 +270,12 @@ def test_the_choice_of_sampler_is_a_function_of_public_facts():
 def test_an_exact_search_that_is_given_up_releases_nothing():
     # θ̂ = 1 is far outside Θ, and n and ε are so large that neither envelope is ever accepted.
     mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 50.0, "replace")
+    data, sampler = (None, np.ones(4000)), kng.Exact(max_proposals=2000)
+    with pytest.raises(kng.ReleaseFailed):
+        kng.release(mechanism, *data, sampler=sampler)
+    # Its owner is told why.
     with pytest.raises(RuntimeError, match=r"public limit of proposals.*Enlarge the domain"):
-        kng.release(mechanism, None, np.ones(4000), sampler=kng.Exact(max_proposals=2000))
+        kng.sample(mechanism, mechanism.prepare(*data), key=kng.research_key(0), sampler=sampler, num_draws=1)
 
 
 SETTINGS = {

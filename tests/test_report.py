@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 
+import kngjax as kng
 from kngjax import config as configuration
 from kngjax import job, report
 from kngjax.samplers.promises import EXACT
@@ -35,7 +36,7 @@ def test_equal_certificates_are_one_line(released):
     assert len(short.splitlines()) == 2
     assert "pure epsilon = 0.3, the exact sum of 3/20 + 3/20" in short
     certificate = dataclasses.replace(results[0].release.certificate, promise=EXACT)
-    other = dataclasses.replace(results[0], release=dataclasses.replace(results[0].release, certificate=certificate))
+    other = dataclasses.replace(results[0], release=kng.Release._of(results[0].release.value, certificate))
     lines = report.certificates([other, results[1]]).splitlines()
     assert lines[0].startswith("tau = 0.25: LineGibbs: proved")
     assert lines[1].startswith("tau = 0.5: LineGibbs (Markov chain)")

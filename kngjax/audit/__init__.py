@@ -5,6 +5,10 @@ An audit is evidence, not proof: what it finds is a lower bound on the true ε. 
 
 from kngjax.audit.black_box import BlackBoxAudit as BlackBoxAudit
 from kngjax.audit.black_box import black_box as black_box
+from kngjax.audit.dumps import DumpSearch as DumpSearch
+from kngjax.audit.dumps import data_in_dumps as data_in_dumps
+from kngjax.audit.hostile import HostileInputs as HostileInputs
+from kngjax.audit.hostile import hostile_inputs as hostile_inputs
 from kngjax.audit.lattices import LatticeLaw as LatticeLaw
 from kngjax.audit.lattices import lattice_law as lattice_law
 from kngjax.audit.lattices import lattice_loss as lattice_loss

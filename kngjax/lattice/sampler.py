@@ -15,7 +15,7 @@ from kngjax.data import Records
 from kngjax.domains import Box, L1Ball, L2Ball
 from kngjax.lattice.envelope import Envelope
 from kngjax.lattice.finite import Bits
-from kngjax.lattice.plans import plan_for
+from kngjax.lattice.plans import Plan, plan_for
 from kngjax.lattice.problems import score_of
 from kngjax.lattice.scores import RESOLUTION, AbstractScore
 from kngjax.lattice.units import DomainLattice
@@ -130,16 +130,30 @@ class Lattice(AbstractSampler):
 
         Raises ValueError for what it does not serve, RuntimeError for more than `max_records` under add_remove.
         """
-        if (reason := self.unserved(mechanism, records.dimension)) is not None:
-            raise ValueError(reason)
-        num_records = records.num_records
-        if mechanism.adjacency is Adjacency.ADD_REMOVE:
-            if num_records > self.max_records:
-                raise RuntimeError(TOO_MANY_RECORDS)
-            num_records = self.max_records
+        is_public = mechanism.adjacency is Adjacency.REPLACE
+        if not is_public and records.num_records > self.max_records:
+            raise RuntimeError(TOO_MANY_RECORDS)
+        plan = self._plan(mechanism, records.dimension, records.num_records if is_public else None)
         with float64():
-            plan = plan_for(mechanism, records.dimension, num_records, self.data_digits, self.theta_digits)
             return Problem(score_of(mechanism, records, plan), plan.domain, rate_of(mechanism))
+
+    def require_served(self, mechanism: AbstractMechanism, dimension: int, num_records: int | None) -> None:
+        """Raises ValueError, of public facts alone, for what it does not serve.
+
+        **Arguments:** `num_records`: n where it is public, else None.
+        """
+        parts = _levels(mechanism) if isinstance(mechanism, PrivateQuantile) else [mechanism]
+        if (reason := self.unserved(mechanism, dimension)) is not None:
+            raise ValueError(reason)
+        for part in parts:
+            assert isinstance(part, AbstractDensityMechanism)
+            self._plan(part, dimension, num_records)
+
+    def _plan(self, mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> Plan:
+        if (reason := self.unserved(mechanism, dimension)) is not None:
+            raise ValueError(reason)
+        with float64():
+            return plan_for(mechanism, dimension, num_records or self.max_records, self.data_digits, self.theta_digits)
 
     def envelope(self, problem: "Problem") -> Envelope:
         """From which k is drawn. Private."""

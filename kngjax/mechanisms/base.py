@@ -22,6 +22,7 @@ from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.norms import AbstractNorm
+from kngjax.refusals import UnfitShape, UnfitType
 from kngjax.sensitivity import Sensitivity
 from kngjax.shards import Shards
 from kngjax.streams import RECORDS_NEEDED, Stream
@@ -177,7 +178,7 @@ class AbstractMechanism(eqx.Module):
         with a sufficient statistic, or `kngjax.shard`s of them; both bring their own responses.
         """
         if isinstance(X, Stream | Shards) and y is not None:
-            raise ValueError(f"a {type(X).__name__.lower()} brings its own responses: leave y out here")
+            raise UnfitShape(f"a {type(X).__name__.lower()} brings its own responses: leave y out here")
         if isinstance(X, Stream):
             return self._total(X)
         if isinstance(X, Shards):
@@ -196,12 +197,12 @@ class AbstractMechanism(eqx.Module):
 
     def _own_rows(self, shards: Shards) -> Records:
         if not (self.takes_shards and isinstance(self.loss, AbstractPredictorLoss)):
-            raise TypeError(
+            raise UnfitType(
                 "rows are spread over devices for KNG and the exponential mechanism in regression, and for every "
                 "mechanism of a loss with a sufficient statistic: give X and y as they are"
             )
         if shards.spans_processes and self.loss.score_is_piecewise_constant:
-            raise TypeError(
+            raise UnfitType(
                 f"chains for {type(self.loss).__name__} start from a linear programme, which needs all rows on one "
                 "host: take a smoothed loss, or one process"
             )
@@ -210,7 +211,7 @@ class AbstractMechanism(eqx.Module):
     def _total(self, stream: Stream) -> QuadraticSummary:
         """The summary of a stream: the sum of those of its chunks, each validated and clipped like any records."""
         if not self.loss.is_quadratic:
-            raise TypeError(RECORDS_NEEDED)
+            raise UnfitType(RECORDS_NEEDED)
         total = None
         with contextlib.closing(stream.chunks()) as chunks:
             for chunk in chunks:
@@ -224,13 +225,9 @@ class AbstractMechanism(eqx.Module):
 
     def records(self, X: Any = None, y: Any = None) -> Records:
         """Validated and clipped records, one by one: what `prepare` summarises. Private."""
-        records = data_room.prepare(self.bounds, X, y, has_response=self.loss.has_response)
-        if self.dimension is not None and records.dimension != self.dimension:
-            raise ValueError(
-                f"the data give {records.dimension} coefficients (intercept included), the mechanism is for "
-                f"{self.dimension}"
-            )
-        self.loss.check_response(np.asarray(records.y))
+        loss = self.loss
+        records = data_room.prepare(self.bounds, X, y, has_response=loss.has_response, dimension=self.dimension)
+        loss.check_response(np.asarray(records.y))
         return records
 
     def summarise(self, records: Records) -> Data:

@@ -18,6 +18,7 @@ from kngjax.data import Bounds, Data, Records, SortedValues
 from kngjax.losses import QuantileLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism, checked_epsilon, required
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
+from kngjax.refusals import UnfitShape
 
 BUDGETS = ("joint", "split")
 MOST_ORDERED = 7  # 5040 orders
@@ -150,7 +151,7 @@ class PrivateQuantile(AbstractDirectMechanism):
         also says what is raised.
         """
         if X is not None and y is not None:
-            raise ValueError("a quantile is of one column of numbers: pass the values alone")
+            raise UnfitShape("a quantile is of one column of numbers: pass the values alone")
         return data_room.prepare(self.bounds, None, X if y is None else y)
 
     def summarise(self, records: Records) -> SortedValues:

@@ -1,14 +1,14 @@
 """Privacy of everyone: the largest ε over all records that the bounds admit, were one to join the data."""
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterator
-from typing import NoReturn
+from typing import ClassVar
 
 import numpy as np
 
 from kngjax._arrays import float64
+from kngjax._owner_only import OwnerOnly, owner_only
 from kngjax.data import Bounds, Records, prepare
 from kngjax.losses import AbstractPredictorLoss, LogisticLoss
 from kngjax.per_instance.chunks import by_chunks
@@ -24,8 +24,8 @@ _OUTWARD = 1.0 + 1e-9
 _FAR = 1e12
 
 
-@dataclasses.dataclass(frozen=True)
-class ForAll:
+@owner_only
+class ForAll(OwnerOnly):
     """sup ε over the records (x, y) within the bounds that might join these data. Owner-only.
 
     **Arguments:** `attained`: the largest ε found, of a record that the bounds admit: the supremum is at least that.
@@ -35,12 +35,7 @@ class ForAll:
     attained: float
     bound: float
     method: str
-
-    def __repr__(self) -> str:
-        return "<ForAll; OWNER ONLY, computed from private data, not a release; attained and bound have the numbers>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("what a per-instance report says is computed from private data and is not pickled")
+    instead: ClassVar[str] = "its numbers, for the owner, are attained and bound"
 
 
 def candidates(

@@ -5,27 +5,26 @@ directions, log δ(D‖D') and log δ(D'‖D).
 """
 
 import abc
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax import profiles
+from kngjax._owner_only import OwnerOnly, without_fields
 
 Numbers = Any
 
 
-class AbstractPair(eqx.Module):
+class AbstractPair(OwnerOnly, eqx.Module):
     """Two laws that differ by one person.
 
     `largest_chunk`: how many people may be in work at a time, by the numbers that a profile holds of each.
     """
 
     largest_chunk: ClassVar[int] = 2**16
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("what a per-instance report rests on is computed from private data and is not pickled")
+    instead: ClassVar[str] = "the owner keeps the report by its save_for_owner"
 
     @abc.abstractmethod
     def log_delta(self, epsilon: Any) -> Float[Array, "..."]:
@@ -44,6 +43,7 @@ class AbstractPair(eqx.Module):
         return profiles.epsilon_at(self.log_delta, log_delta, self._first_guess(log_delta))
 
 
+@without_fields
 class PosteriorPair(AbstractPair):
     """N(θ̂, (γH)^{-1}) and N(θ̂', (γH')^{-1}): OPS, and output perturbation in the metric of the Hessian.
 
@@ -64,6 +64,7 @@ class PosteriorPair(AbstractPair):
         return profiles.posterior_sample_epsilon_bound(jnp.exp(log_delta), self.leverage, self.residual, self.gamma)
 
 
+@without_fields
 class ShiftPair(AbstractPair):
     """N(θ̂, I/γ) and N(θ̂', I/γ): one fixed covariance, a Gaussian mechanism.
 
@@ -84,6 +85,7 @@ class ShiftPair(AbstractPair):
         return 0.5 * jnp.square(shift) + shift * jnp.sqrt(-2.0 * log_delta)
 
 
+@without_fields
 class ObjectivePair(AbstractPair):
     """N(θ̂, σ²H^{-2}) and N(θ̂', σ²H'^{-2}): ridge regression with N(0, σ²I) noise in its objective.
 

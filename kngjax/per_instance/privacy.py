@@ -1,6 +1,5 @@
 """Per-instance differential privacy of a mechanism on given data, person by person (Wang 2019)."""
 
-import dataclasses
 from typing import Any
 
 import narwhals as nw
@@ -14,6 +13,7 @@ from kngjax.mechanisms import OutputPerturbation, PosteriorSample
 from kngjax.mechanisms.base import AbstractMechanism, checked_delta
 from kngjax.per_instance import everyone, leave_one_out, ridge
 from kngjax.per_instance.chunks import CHUNK, by_chunks
+from kngjax.per_instance.everyone import ForAll
 from kngjax.per_instance.laws import AbstractPair, ShiftPair
 from kngjax.per_instance.report import PerInstanceReport, epsilons_at, spread_out
 
@@ -87,7 +87,7 @@ def per_instance_privacy(
     promised = mechanism.max_records is None or len(records.y) < float(mechanism.max_records)
     if worst_case is not None and promised and mechanism.adjacency is Adjacency.ADD_REMOVE:
         # The guarantee covers whoever might join.
-        for_all = dataclasses.replace(for_all, bound=min(for_all.bound, worst_case))
+        for_all = ForAll(for_all.attained, min(for_all.bound, worst_case), for_all.method)
     change = "each person added to the data" if targets is not None else "each person removed from the data"
     if mechanism.adjacency is Adjacency.REPLACE:
         change += " (and not exchanged for another)"

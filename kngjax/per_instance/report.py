@@ -1,14 +1,14 @@
 """What each person's privacy is, for the owner's eyes: ε at δ, δ at ε, Rényi curves, summaries, who is most exposed."""
 
-import dataclasses
 import pathlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
+from kngjax._owner_only import OwnerOnly, owner_only
 from kngjax.mechanisms.base import checked_delta
 from kngjax.per_instance.chunks import CHUNK, by_chunks
 from kngjax.per_instance.everyone import ForAll, epsilons
@@ -17,13 +17,12 @@ from kngjax.per_instance.laws import AbstractPair
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_NOT_PICKLED = "are computed from private data and are not pickled: if the owner keeps them, call save_for_owner"
 DEFAULT_LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 DEFAULT_ORDERS = (1.0, 2.0, 3.0, 4.0)
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class PerInstanceSummary:
+@owner_only
+class PerInstanceSummary(OwnerOnly):
     """The distribution of ε over people at one δ: OWNER ONLY.
 
     **Arguments:** `mean`, `variance` (of the people, with divisor n), `maximum`. `quantiles`: by level. `moments`:
@@ -40,11 +39,10 @@ class PerInstanceSummary:
     worst_case: float | None
     delta: float
     change: str
+    instead: ClassVar[str] = "the owner reads it by explain(), and keeps the report by its save_for_owner"
 
-    def __repr__(self) -> str:
-        return "<PerInstanceSummary; OWNER ONLY, computed from private data, not a release; print() shows it>"
-
-    def __str__(self) -> str:
+    def explain(self) -> str:
+        """All its numbers in a few lines, for the owner to print."""
         lines = [
             f"OWNER ONLY: not private, do not publish. epsilon at delta = {self.delta:g} of {self.change}",
             f"mean {self.mean:.4g}, standard deviation {self.variance**0.5:.4g}, maximum {self.maximum:.4g}",
@@ -61,12 +59,9 @@ class PerInstanceSummary:
             lines.append(f"differential privacy, any data{exchanged}: {self.worst_case:.4g}")
         return "\n".join(lines)
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"summaries {_NOT_PICKLED} of the report")
 
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class PerInstanceReport:
+@owner_only
+class PerInstanceReport(OwnerOnly):
     """Per-instance (ε, δ)-DP of each person for these very data: OWNER ONLY, and not even for the people themselves.
 
     ε and δ are the larger of both directions between the data with the person and without.
@@ -95,6 +90,7 @@ class PerInstanceReport:
     change: str
     approximate: bool = False
     chunk: int = CHUNK
+    instead: ClassVar[str] = "if the owner keeps it, call save_for_owner"
 
     def __repr__(self) -> str:
         doubt = ", first-order approximations" if self.approximate else ""
@@ -102,9 +98,6 @@ class PerInstanceReport:
             f"<PerInstanceReport of {self.mechanism} at delta={self.delta:g}{doubt}, {self.change}; OWNER ONLY, "
             "computed from private data, not a release>"
         )
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"per-instance reports {_NOT_PICKLED}")
 
     def save_for_owner(self, path: str | pathlib.Path) -> None:
         """Writes ε, leverages and residuals to a NumPy file; whoever reads it sees private information."""

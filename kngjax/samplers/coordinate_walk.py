@@ -142,7 +142,7 @@ def _about(target: Target, centre: Array) -> Target:
     """The density of δ = θ - θ̂ in single precision, up to a constant, but for the domain."""
     assert isinstance(target.data, QuadraticSummary)
     slope = target.loss.gradient(centre, target.data)
-    data = dataclasses.replace(target.data, moment=-slope, sum_of_squares=jnp.zeros_like(slope[0]))
+    data = QuadraticSummary(target.data.count, target.data.gram, -slope, jnp.zeros_like(slope[0]))
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.float32), dataclasses.replace(target, data=data))
 
 

@@ -1,0 +1,72 @@
+"""What is computed from private data and was not released: it says so, and becomes no number, list, file or JSON."""
+
+import dataclasses
+from typing import Any, ClassVar, NoReturn, TypeVar, dataclass_transform
+
+_Kind = TypeVar("_Kind", bound=type)
+
+
+class _Dictionary:
+    """In place of `__dict__`, which an object with slots does not have: `vars` fails with the sentence."""
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return {} if instance is None else instance._refuse()
+
+
+class OwnerOnly:
+    """Base of what only the data owner may see: it shows a label, and every way out but its named attributes refuses.
+
+    Attributes and methods that a subclass names are the owner's own and stay open. This stops accidents: a log line, a
+    crash report, a cache, an array made of the wrong thing. It stops nobody who wants the numbers.
+    """
+
+    __slots__ = ()
+    __dict__ = _Dictionary()  # pyright: ignore[reportAssignmentType]
+
+    # What to call instead, for the sentence of a refusal.
+    instead: ClassVar[str] = "publish what kngjax.release returns"
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}; OWNER ONLY, computed from private data, not a release>"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __format__(self, specification: str) -> str:
+        return repr(self)
+
+    def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__} is computed from private data: it is not pickled, copied, converted to numbers, "
+            f"or taken apart; {self.instead}"
+        )
+
+    __reduce__ = __reduce_ex__ = __copy__ = __deepcopy__ = __replace__ = _refuse
+    __array__ = __float__ = __int__ = __complex__ = __index__ = __bool__ = _refuse
+    __iter__ = __len__ = __getitem__ = __contains__ = __reversed__ = _refuse
+
+
+class _Fields:
+    """The fields of a dataclass, for the class alone: `dataclasses.asdict` and `replace` ask the object and fail."""
+
+    def __init__(self, fields: Any):
+        self._fields = fields
+
+    def __get__(self, instance: OwnerOnly | None, owner: type | None = None) -> Any:
+        return self._fields if instance is None else instance._refuse()
+
+
+def without_fields(kind: _Kind) -> _Kind:
+    """The same dataclass or Equinox module, an `OwnerOnly`, whose objects `dataclasses.asdict` cannot take apart."""
+    kind.__dataclass_fields__ = _Fields(kind.__dataclass_fields__)
+    return kind
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def owner_only(kind: _Kind) -> _Kind:
+    """A frozen dataclass of an `OwnerOnly`, equal to nothing but itself, that neither `vars` nor `asdict` takes apart.
+
+    Equinox modules rest in a dictionary, as JAX needs them: for those `without_fields` is all there is.
+    """
+    made = dataclasses.dataclass(frozen=True, eq=False, repr=False, slots=True)(kind)
+    return without_fields(made)

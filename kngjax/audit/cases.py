@@ -1,0 +1,97 @@
+"""One mechanism of every kind with the sampler that draws from it: what the audits of releases release.
+
+All are for two columns in [0, 1] and responses in [0, 1], or for as much of these as they take.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kngjax.data import Bounds
+from kngjax.domains import Box, L2Ball
+from kngjax.losses import PseudoHuberLoss, QuantileLoss, SquaredLoss
+from kngjax.mechanisms import (
+    KNG,
+    AbstractMechanism,
+    AdaOPS,
+    AdaSSP,
+    ExponentialMechanism,
+    KNormMechanism,
+    ObjectivePerturbation,
+    OutputPerturbation,
+    PosteriorSample,
+    PrivateIRLS,
+    PrivateQuantile,
+)
+from kngjax.releases import Release, release
+from kngjax.samplers import (
+    AbstractSampler,
+    EnsembleWalk,
+    Exact,
+    GradientSpace,
+    IndependenceMH,
+    LineGibbs,
+    SliceGibbs,
+)
+
+BOUNDS = Bounds(x=([0.0, 0.0], [1.0, 1.0]), y=(0.0, 1.0))
+BOX = Box(-2.0, 2.0)
+# Where the loss needs none.
+_OPEN = Bounds(x=([0.0, 0.0], [1.0, 1.0]))
+_PARTS = (BOUNDS, BOX, 1.0, "replace")
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """**Arguments:** `mechanism`. `sampler`: or None. `takes`: "x", "y" or "xy", what it has for data."""
+
+    mechanism: AbstractMechanism
+    sampler: AbstractSampler | None = None
+    takes: str = "xy"
+
+    def given(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """X and y, None for what it does not take."""
+        return X if "x" in self.takes else None, y if "y" in self.takes else None
+
+    def release(self, X: Any, y: Any) -> Release:
+        """What `kngjax.release` makes of these records."""
+        return release(self.mechanism, *self.given(X, y), sampler=self.sampler, progress=False)
+
+    def admits(self, theta: np.ndarray) -> bool:
+        """Whether a released value is finite, of the right shape, and in the mechanism's range."""
+        if theta.shape != (self.mechanism.dimension,) or not np.all(np.isfinite(theta)):
+            return False
+        if isinstance(self.mechanism, PrivateQuantile):
+            return bool(np.all((theta >= 0.0) & (theta <= 1.0)))
+        domain = getattr(self.mechanism, "domain", None)
+        return domain is None or bool(np.asarray(domain.contains(theta)))
+
+
+# By name, made when called: some are calibrated first.
+CASES: dict[str, Callable[[], Case]] = {
+    "means": lambda: Case(
+        KNormMechanism(Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False), 1.0, "replace"), takes="x"
+    ),
+    "quantile": lambda: Case(PrivateQuantile(0.5, Bounds(y=(0.0, 1.0)), 1.0, "replace"), takes="y"),
+    "two quantiles": lambda: Case(PrivateQuantile([0.25, 0.5], Bounds(y=(0.0, 1.0)), 1.0, "replace"), takes="y"),
+    "squared": lambda: Case(KNG(SquaredLoss(), *_PARTS), Exact()),
+    "squared, exponential": lambda: Case(ExponentialMechanism(SquaredLoss(), *_PARTS), Exact()),
+    "squared, slices": lambda: Case(KNG(SquaredLoss(), *_PARTS), SliceGibbs(num_sweeps=8)),
+    "median": lambda: Case(KNG(QuantileLoss(0.5), *_PARTS), Exact()),
+    "median, lines": lambda: Case(KNG(QuantileLoss(0.5), *_PARTS), LineGibbs(num_sweeps=8)),
+    "median, independence": lambda: Case(KNG(QuantileLoss(0.5), *_PARTS), IndependenceMH(num_sweeps=8)),
+    "median, no bounds of y": lambda: Case(KNG(QuantileLoss(0.5), _OPEN, BOX, 1.0, "replace"), Exact()),
+    "pseudo-Huber, no bounds of y": lambda: Case(
+        KNG(PseudoHuberLoss(0.5), _OPEN, BOX, 1.0, "replace"), EnsembleWalk(num_sweeps=8)
+    ),
+    "pseudo-Huber": lambda: Case(KNG(PseudoHuberLoss(0.5), *_PARTS), EnsembleWalk(num_sweeps=8)),
+    "pseudo-Huber, gradients": lambda: Case(KNG(PseudoHuberLoss(0.5), *_PARTS), GradientSpace(num_sweeps=8)),
+    "objective": lambda: Case(ObjectivePerturbation(PseudoHuberLoss(0.5), BOUNDS, L2Ball(2.0), 1.0, "replace")),
+    "output": lambda: Case(OutputPerturbation(SquaredLoss(), BOUNDS, 1000.0, 1.0, 1e-6, "replace", max_records=9999)),
+    "posterior": lambda: Case(PosteriorSample.calibrated(BOUNDS, 1000.0, 1.0, 1e-6, "replace", max_records=9999)),
+    "AdaOPS": lambda: Case(AdaOPS(BOUNDS, 1.0, 1e-6, "replace")),
+    "AdaSSP": lambda: Case(AdaSSP(BOUNDS, 1.0, 1e-6, "replace")),
+    "reweighted": lambda: Case(PrivateIRLS(BOUNDS, 1.0, 1e-6, "replace")),
+}

@@ -1,0 +1,78 @@
+"""What a release says when it fails: words about types, shapes and public settings, or one constant text.
+
+    settings refused, before the data are touched   in words, nothing is spent
+    types and shapes of X and y                     in words: no value was looked at
+    all else, after the data were touched           `ReleaseFailed`, one text whatever happened
+
+An error that depends on values is a question to the data that nobody counts, and a traceback holds the records in its
+frames; so neither leaves a release. What is not known to be about types and shapes counts as about values.
+"""
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+FAILED = (
+    "the release did not complete, and nothing is released; what it was debited from a ledger stays spent. Why is not "
+    "told, since it may depend on the data: the documentation of kngjax.ReleaseFailed lists what it can be, and the "
+    "data owner finds out by mechanism.prepare(X, y) and kngjax.sample"
+)
+
+
+class ReleaseFailed(RuntimeError):
+    """A release failed after the data were touched: always this text, without a cause or a context.
+
+    That it failed is one bit that nothing hides, and its budget is spent. It can be, and the owner alone may find out:
+
+    - missing, NaN or infinite values, or a list of rows that do not make a table: `mechanism.prepare(X, y)` says so;
+    - responses that the loss has no meaning for: not 0 or 1 (logistic), negative (Poisson); `prepare` says so;
+    - more records than the mechanism's public `max_records`; `prepare` says so;
+    - an exact search that reached its public limit of proposals: enlarge the domain, give
+      `Exact(max_proposals=...)` a higher limit, or ask for `SliceGibbs()` or `EnsembleWalk()`;
+    - a minimiser that was not found, or a draw that is not a number: give public bounds of y, `Bounds(..., y=...)`;
+    - a stream whose reading failed, a process that refused its own shards, too little memory.
+    """
+
+    def __init__(self, text: str = FAILED):
+        super().__init__(text)
+
+
+class UnfitShape(ValueError):
+    """Refused for shapes, names or public settings, before a value was looked at: a release may say it in words."""
+
+
+class UnfitType(TypeError):
+    """Refused for a type or a dtype, before a value was looked at: a release may say it in words."""
+
+
+@contextlib.contextmanager
+def in_words() -> Iterator[None]:
+    """For a step that looks at types, shapes and public settings alone: a release may repeat what it raises."""
+    try:
+        yield
+    except TypeError as error:
+        raise UnfitType(str(error)) from None
+    except ValueError as error:
+        raise UnfitShape(str(error)) from None
+
+
+def sealed(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """work() and None; or None and the exception that a release raises in place of work's own.
+
+    It is new, so that neither traceback nor context holds what work computed; raise it outside of any handler. Warnings
+    are silenced: what NumPy and SciPy warn of depends on the values.
+    """
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return work(), None
+    except UnfitType as error:
+        refusal: Exception = TypeError(str(error))
+    except UnfitShape as error:
+        refusal = ValueError(str(error))
+    except Exception:
+        refusal = ReleaseFailed()
+    return None, refusal

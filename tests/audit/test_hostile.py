@@ -1,0 +1,81 @@
+"""Hostile inputs end in our own words, in the constant text, or in a valid release."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.audit import cases, hostile, hostile_inputs
+
+
+def test_hostile_inputs():
+    found = hostile_inputs(240, seed=7, mechanisms=["means", "quantile", "AdaSSP"], progress=False)
+    assert found.passed, "\n".join(found.broken)
+    assert found.tried == found.released + found.told + found.failed == 240
+    assert min(found.released, found.told, found.failed) > 20
+    assert found.failed_in_draw == 0
+
+
+@pytest.mark.slow
+def test_ten_thousand_hostile_inputs():
+    found = hostile_inputs(10_000, progress=False)
+    assert found.passed, "\n".join(found.broken)
+    assert found.failed_in_draw == 0
+
+
+@pytest.mark.parametrize("box", hostile.BOXES)
+def test_every_box_is_made(box):
+    kinds = {"pandas": "pandas", "polars": "polars", "pyarrow": "pyarrow"}
+    if (package := kinds.get(box.partition(" ")[0])) is not None:
+        pytest.importorskip(package)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for values in (np.full((3, 2), 0.5), np.full(3, 0.5)):
+            hostile.BOXES[box](values)
+
+
+@pytest.mark.parametrize("kind", hostile.VALUES)
+def test_every_kind_of_values_is_made(kind):
+    random = np.random.default_rng(0)
+    assert hostile.VALUES[kind](random, (9, 2)).shape == (9, 2)
+
+
+def test_what_is_broken_is_seen(monkeypatch):
+    def crashing(*_, **__):
+        raise KeyError("of another package")
+
+    case = cases.CASES["means"]()
+    monkeypatch.setattr("kngjax.data._numbers", crashing)
+    ends = [hostile._try(case, (0, place)) for place in range(20)]
+    assert any("KeyError is no class of a refusal" in trouble for _, trouble, _ in ends)
+
+
+def test_errors_of_others_are_seen():
+    def error_of(work):
+        with pytest.raises((TypeError, ValueError, IndexError)) as caught:
+            work()
+        return hostile._trouble_with(caught.value)
+
+    def chained():
+        try:
+            np.zeros(3).reshape(2)
+        except ValueError as error:
+            raise ValueError("a text that is long enough") from error
+
+    assert "raised in" in error_of(lambda: int("x"))
+    assert "behind it" in error_of(chained)
+    assert "no class" in error_of(lambda: [][0])
+    assert error_of(lambda: kng.Bounds(x=(1.0, 0.0))) == ""
+
+
+def test_a_value_out_of_range_is_seen():
+    case = cases.CASES["quantile"]()
+    assert case.admits(np.array([0.5]))
+    for theta in (np.array([1.5]), np.array([np.nan]), np.array([0.5, 0.5])):
+        assert not case.admits(theta)
+    found = hostile.HostileInputs(3, 1, 1, 1, 0, ())
+    assert found.passed
+    assert not dataclasses.replace(found, broken=("one",)).passed
+    assert not dataclasses.replace(found, released=0).passed

@@ -1,0 +1,154 @@
+"""What is the owner's alone shows a label, and no accident makes a file, a number, a list or a log line of it."""
+
+import copy
+import dataclasses
+import json
+import logging
+import operator
+import pickle
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax._owner_only import OwnerOnly
+from kngjax.data import QuadraticSummary, Records, SortedValues
+from kngjax.per_instance.everyone import ForAll
+from kngjax.per_instance.laws import PosteriorPair
+
+# As many digits as nothing else shows.
+SECRET = 1.2345678
+VALUES = np.full(3, SECRET)
+FOR_ALL = ForAll(SECRET, SECRET, "none")
+PAIR = PosteriorPair(VALUES, VALUES, np.asarray(SECRET))
+OBJECTS = {
+    "draws": kng.Draws(np.full((1, 2, 3), SECRET), "Exact"),
+    "coupling bound": kng.CouplingBound(VALUES),
+    "report": kng.PerInstanceReport(0.1, VALUES, VALUES, VALUES, PAIR, FOR_ALL, SECRET, "OPS", "removed"),
+    "summary": kng.PerInstanceSummary(SECRET, SECRET, SECRET, {0.5: SECRET}, {1.0: SECRET}, FOR_ALL, SECRET, 0.1, ""),
+    "for all": FOR_ALL,
+    "pair": PAIR,
+    "fit": kng.nonprivate.NonprivateFit(VALUES, VALUES),
+    "records": Records(np.full((3, 2), SECRET), VALUES),
+    "sums": QuadraticSummary(np.asarray(SECRET), np.full((3, 3), SECRET), VALUES, np.asarray(SECRET)),
+    "sorted values": SortedValues(VALUES),
+    "stream": kng.stream([(np.full((3, 1), SECRET), VALUES)]),
+    "shards": kng.shard(np.full((3, 1), SECRET), VALUES),
+}
+# JAX and streams need their dictionaries.
+WITH_DICTIONARY = ("pair", "records", "sums", "sorted values", "stream", "shards")
+
+every_object = pytest.mark.parametrize("name", OBJECTS)
+
+
+def saved(thing, tmp_path):
+    np.savez(tmp_path / "file.npz", thing=thing)
+
+
+def logged(thing):
+    record = logging.LogRecord("name", logging.INFO, "path", 1, "found %s and %r", (thing, thing), None)
+    return record.getMessage()
+
+
+@every_object
+@pytest.mark.parametrize("show", [repr, str, format, "{:.3f}".format, "{0!s:>3}".format, logged])
+def test_only_a_label_is_shown(name, show):
+    shown = show(OBJECTS[name])
+    assert type(OBJECTS[name]).__name__ in shown
+    assert not any(part in shown for part in ("1.23", "23456", "1.2"))
+    assert "private" in shown
+
+
+WAYS = {
+    "pickle": pickle.dumps,
+    "old pickle": lambda thing: pickle.dumps(thing, protocol=0),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "in a list": lambda thing: copy.deepcopy([thing]),
+    "float": float,
+    "int": int,
+    "complex": complex,
+    "index": operator.index,
+    "bool": bool,
+    "list": list,
+    "length": len,
+    "first": lambda thing: thing[0],
+    "membership": lambda thing: SECRET in thing,
+    "array": np.asarray,
+    "array of a list": lambda thing: np.asarray([thing], dtype=float),
+    "sum": np.sum,
+    "JAX": jnp.asarray,
+    "replace": lambda thing: getattr(copy, "replace", type(thing).__replace__)(thing),
+}
+
+
+@every_object
+@pytest.mark.parametrize("way", WAYS)
+def test_no_way_out_is_taken_by_accident(name, way):
+    with pytest.raises(TypeError) as caught:
+        WAYS[way](OBJECTS[name])
+    assert way == "JAX" or f"a {type(OBJECTS[name]).__name__} is computed from private data" in str(caught.value)
+    assert "1.23" not in str(caught.value)
+
+
+@every_object
+def test_files_are_refused(name, tmp_path):
+    with pytest.raises(TypeError, match="computed from private data"):
+        saved(OBJECTS[name], tmp_path)
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        json.dumps({"found": OBJECTS[name]})
+    assert "1.23" not in json.dumps({"found": OBJECTS[name]}, default=str)
+
+
+@every_object
+def test_an_object_is_not_taken_apart(name):
+    thing = OBJECTS[name]
+    if name not in ("stream", "shards"):
+        for take in (dataclasses.asdict, dataclasses.astuple, dataclasses.fields, dataclasses.replace):
+            with pytest.raises(TypeError, match="computed from private data"):
+                take(thing)
+        assert dataclasses.is_dataclass(thing)
+    if name not in WITH_DICTIONARY:
+        with pytest.raises(TypeError, match="computed from private data"):
+            vars(thing)
+
+    @dataclasses.dataclass
+    class Outer:
+        found: object
+
+    with pytest.raises(TypeError, match="computed from private data"):
+        dataclasses.asdict(Outer(thing))
+
+
+def test_the_owner_reads_her_attributes_and_jax_its_leaves():
+    np.testing.assert_array_equal(OBJECTS["draws"].theta, SECRET)
+    assert "1.235" in OBJECTS["summary"].explain()
+    doubled = jax.jit(lambda data: jax.tree.map(lambda leaf: 2 * leaf, data))(OBJECTS["records"])
+    np.testing.assert_allclose(doubled.y, 2 * VALUES)
+
+
+def test_every_class_of_the_owner_is_tried():
+    kinds, waiting = set(), [OwnerOnly]
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if kind.__module__.startswith("kngjax") and kind is not OwnerOnly and not kind.__name__.startswith("Abstract"):
+            kinds.add(kind.__qualname__)
+    tried = {type(thing).__qualname__ for thing in OBJECTS.values()}
+    assert kinds <= tried | {"ShiftPair", "ObjectivePair"}
+
+
+def test_no_draws_become_a_release():
+    released = kng.release(kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"), np.full(9, 0.5))
+    for arguments in ((OBJECTS["draws"].theta[0, 0], released.certificate), (released.value, released.certificate)):
+        with pytest.raises(TypeError, match=r"made by kngjax\.release"):
+            kng.Release(*arguments)
+    with pytest.raises(TypeError, match=r"made by kngjax\.release"):
+        dataclasses.replace(released, value=OBJECTS["draws"].theta[0, 0])
+    assert not isinstance(OBJECTS["draws"], kng.Release)
+    assert not hasattr(OBJECTS["draws"], "to_json")
+    for again in (pickle.loads(pickle.dumps(released)), copy.deepcopy(released)):
+        assert again == released
+        assert not again.value.flags.writeable

@@ -1,0 +1,129 @@
+"""While XLA or JAX write down what they compile or compute, nothing is released and nothing is spent."""
+
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax import cli, job, side_doors
+from kngjax.config import read
+from tests.small_jobs import workers, write_job
+
+MEAN = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 0.25, "replace")
+X = np.full((5, 1), 0.5)
+SETTINGS = {
+    "jax_debug_nans": True,
+    "jax_debug_infs": True,
+    "jax_log_compiles": True,
+    "jax_explain_cache_misses": True,
+    "jax_log_checkpoint_residuals": True,
+    "jax_dump_ir_to": "somewhere",
+    "jax_compilation_cache_dir": "somewhere",
+}
+
+
+class Untouchable:
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("the data were touched")
+
+
+@pytest.fixture
+def setting():
+    before = {name: side_doors._setting(name) for name in SETTINGS}
+    yield jax.config.update
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+def refused(match, tmp_path):
+    ledger = kng.Ledger.create(tmp_path / "it", kng.Budget.pure(1), adjacency="replace", dataset="invented")
+    with pytest.raises(RuntimeError, match=match) as caught:
+        kng.release(MEAN, Untouchable(), ledger=ledger)
+    assert type(caught.value) is RuntimeError
+    assert ledger.verify().num_rows == 1
+
+
+def test_nothing_is_open_in_these_tests():
+    assert side_doors.found_open() == []
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_of_jax(setting, tmp_path, name):
+    setting(name, SETTINGS[name])
+    words = "persistent compilation cache" if name == "jax_compilation_cache_dir" else name
+    refused(words, tmp_path)
+
+
+def test_a_cache_that_is_switched_off_is_no_door(setting):
+    setting("jax_compilation_cache_dir", "somewhere")
+    before = jax.config.jax_enable_compilation_cache
+    try:
+        setting("jax_enable_compilation_cache", False)
+        assert side_doors.found_open() == []
+    finally:
+        setting("jax_enable_compilation_cache", before)
+
+
+FLAGS = {
+    "--xla_dump_to=/somewhere": True,
+    "--xla_dump_hlo_as_text": True,
+    "--xla_force_host_platform_device_count=1 --xla_dump_hlo_snapshots=true": True,
+    "--xla_hlo_profile": True,
+    "--xla_dump_hlo_as_text=false": False,
+    "--xla_force_host_platform_device_count=8": False,
+    "": False,
+}
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_flags_of_xla(monkeypatch, tmp_path, flags):
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    assert bool(side_doors.found_open()) == FLAGS[flags]
+    if FLAGS[flags]:
+        refused("in XLA_FLAGS: remove it", tmp_path)
+    file = tmp_path / "flags"
+    file.write_text(flags, encoding="utf-8")
+    monkeypatch.setenv("XLA_FLAGS", str(file))
+    assert bool(side_doors.found_open()) == FLAGS[flags]
+
+
+def test_a_profiler(tmp_path):
+    jax.profiler.start_trace(str(tmp_path / "trace"))
+    try:
+        refused("a running profiler", tmp_path)
+    finally:
+        jax.profiler.stop_trace()
+    assert side_doors.found_open() == []
+
+
+def test_the_override_is_a_context_and_ends_with_it(setting):
+    setting("jax_debug_infs", True)
+    with side_doors.allowed():
+        assert np.isfinite(kng.release(MEAN, X).value).all()
+        with side_doors.allowed():
+            pass
+        side_doors.refuse()
+    with pytest.raises(RuntimeError, match=r"side_doors\.allowed\(\)"):
+        kng.release(MEAN, X)
+
+
+def test_a_job_refuses_before_it_is_debited(monkeypatch, tmp_path, capfd):
+    config = read(write_job(tmp_path))
+    ledger = kng.Ledger.create(tmp_path / "it", kng.Budget.pure(1), adjacency="replace", dataset="workers")
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=/somewhere")
+    with pytest.raises(RuntimeError, match="nothing is released, and nothing is spent"):
+        job.run(config, workers(), ledger=ledger)
+    (tmp_path / "workers.csv").unlink()
+    assert cli.main(["release", str(tmp_path / "small.toml"), "--output", str(tmp_path / "output")]) == 1
+    assert "xla_dump_to=/somewhere in XLA_FLAGS" in capfd.readouterr().err
+    assert ledger.verify().num_rows == 1
+
+
+def test_the_environment_of_a_process_is_seen():
+    program = "import kngjax; print(len(kngjax.side_doors.found_open()))"
+    settings = {"JAX_COMPILATION_CACHE_DIR": "/somewhere", "JAX_DEBUG_NANS": "1", "XLA_FLAGS": "--xla_dump_to=/x"}
+    done = subprocess.run([sys.executable, "-c", program], env=settings, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["3"]
