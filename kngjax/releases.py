@@ -17,15 +17,15 @@ from kngjax import debits, nonprivate, side_doors
 from kngjax._arrays import float64
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.certificate import Certificate
+from kngjax.choices import default_sampler, exact_sampler, lattice_sampler, require_exact
 from kngjax.data import Data, QuadraticSummary, Records, SortedValues
 from kngjax.diagnostics import Draws
 from kngjax.lattice import Lattice
 from kngjax.ledger import Ledger, Reservation
-from kngjax.losses import GeometricMedianLoss
-from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.randomness import require_typed_key, secure_key
 from kngjax.refusals import in_words, sealed
-from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs, SliceGibbs
+from kngjax.samplers import AbstractChainSampler, AbstractSampler
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.run import blocks, direct_draws, independent_draws, require_sampler, run_chains
 from kngjax.shards import Shards
@@ -89,78 +89,6 @@ def _read_only(value: np.ndarray) -> np.ndarray:
     return value
 
 
-# Beyond it rejection for the squared loss takes millions of proposals where Θ and noise are of one size and features
-# are correlated.
-LARGEST_EXACT_DIMENSION = 20
-
-
-def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
-    """The sampler that serves this mechanism best, and why: a function of public facts alone."""
-    loss, uniform = mechanism.loss, mechanism.domain.is_uniform
-    pointwise = isinstance(mechanism, KNG) and mechanism.pointwise_sensitivity
-    many = loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION
-    if many and SliceGibbs.serves(jax.eval_shape(lambda: mechanism.score_norm(dimension))):
-        return SliceGibbs(), (
-            "Chosen because every move is an exact conditional draw, with nothing to tune; for "
-            f"{dimension} coefficients Exact() may need too many proposals."
-        )
-    if loss.is_quadratic and (uniform or not pointwise):
-        return Exact(), "Chosen because the squared loss can be drawn exactly by rejection."
-    if loss.score_is_piecewise_constant and uniform and dimension == 1:
-        return Exact(), "Chosen because with one coefficient the density is known segment by segment."
-    if (
-        loss.score_is_piecewise_constant
-        and uniform
-        and Exact().serves_by_boxes(jax.eval_shape(lambda: mechanism.score_norm(dimension)), dimension)
-    ):
-        return Exact(), (
-            f"Chosen because with {dimension} coefficients the density can be drawn exactly, by rejection from an "
-            "envelope that is constant on boxes."
-        )
-    if loss.score_is_piecewise_constant and uniform:
-        return LineGibbs(), (
-            f"Chosen because the density is known exactly along every line, with nothing to tune; for {dimension} "
-            "coefficients, or a norm that is no function of absolute values, there is no exact sampler."
-        )
-    if loss.is_quadratic:
-        return EnsembleWalk(), (
-            "Chosen because rejection from a base measure that is not uniform takes ever more proposals as n grows; "
-            "Exact() serves where n*epsilon is small."
-        )
-    if isinstance(loss, GeometricMedianLoss) and dimension == 1:
-        return EnsembleWalk(), "Chosen because it serves every density; PrivateQuantile(0.5) draws this one exactly."
-    return EnsembleWalk(), (
-        "Chosen because it serves every density, in any basis, with nothing to tune; for this loss no exact sampler is "
-        "built yet."
-    )
-
-
-def exact_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
-    """`default_sampler` if its draws are exact in real arithmetic; else ValueError, naming what to ask for."""
-    sampler, reason = default_sampler(mechanism, dimension)
-    if not isinstance(sampler, AbstractIndependentSampler):
-        raise ValueError(
-            f"no exact sampler serves this density, and what a Markov chain releases is not proved to be private: if "
-            f"that will do, ask for it by name, sampler=kngjax.{type(sampler).__name__}(). {reason}"
-        )
-    return sampler, reason
-
-
-def lattice_sampler(
-    mechanism: AbstractMechanism, dimension: int, num_records: int | None
-) -> tuple[Lattice | None, str]:
-    """`Lattice` with why it is taken, where it serves and takes seconds; None elsewhere. Of public facts alone.
-
-    **Arguments:** `num_records`: n, where it is public.
-    """
-    sampler = Lattice()
-    if sampler.unserved(mechanism, dimension) is not None or not sampler.takes_seconds(
-        mechanism, dimension, num_records
-    ):
-        return None, ""
-    return sampler, "Chosen because no rounding is left out of its proof, and it takes seconds here."
-
-
 def release(
     mechanism: AbstractMechanism,
     X: Any = None,
@@ -221,7 +149,7 @@ def release(
     sampler = None if sampler is None else sampler.for_release()
     if sampler is None:
         # Scalar bounds leave d open: what cannot be drawn with the fewest coefficients cannot with more.
-        _require_exact(mechanism, mechanism.dimension or 1 + mechanism.bounds.intercept, in_memory)
+        require_exact(mechanism, mechanism.dimension or 1 + mechanism.bounds.intercept, in_memory)
     reservation = debits.reserve(ledger, mechanism, X)
     made, refusal = sealed(functools.partial(_made, mechanism, X, y, sampler, progress))
     shards = X if isinstance(X, Shards) else None
@@ -303,12 +231,6 @@ def _made(
             value = thetas[0, -1]
         value = _one(X, value)
     return _finite(value), sampler, reason, data.num_records
-
-
-def _require_exact(mechanism: AbstractMechanism, dimension: int, in_memory: bool) -> None:
-    served = in_memory and Lattice().unserved(mechanism, dimension) is None
-    if isinstance(mechanism, AbstractDensityMechanism) and not served:
-        exact_sampler(mechanism, dimension)
 
 
 def _public_count(mechanism: AbstractMechanism, records: Records) -> int | None:

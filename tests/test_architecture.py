@@ -214,6 +214,7 @@ def test_there_is_a_floor_or_a_rule_for_every_room():
         "releases",
         "lattice",
         "rounding",
+        "choices",
         "debits",
         "audit",
         "config",

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from kngjax.releases import default_sampler
+from kngjax.choices import default_sampler
 from tests.goodness_of_fit import assert_same_law
 from tests.statistical.problems import Quadrature
 

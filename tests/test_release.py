@@ -9,7 +9,7 @@ import pytest
 
 import kngjax as kng
 from kngjax import randomness
-from kngjax.releases import default_sampler
+from kngjax.choices import default_sampler
 
 BOUNDS = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0))
 PARTS = (BOUNDS, kng.Box(-2.0, 2.0), 1.0, "replace")

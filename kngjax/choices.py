@@ -1,0 +1,90 @@
+"""Which sampler is taken where none is asked for: functions of public facts alone."""
+
+import jax
+
+from kngjax.lattice import Lattice
+from kngjax.losses import GeometricMedianLoss
+from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractMechanism
+from kngjax.samplers import AbstractSampler, EnsembleWalk, Exact, LineGibbs, SliceGibbs
+from kngjax.samplers.base import AbstractIndependentSampler
+
+# Beyond it rejection for the squared loss takes millions of proposals where Θ and noise are of one size and features
+# are correlated.
+LARGEST_EXACT_DIMENSION = 20
+
+
+def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
+    """The sampler that serves this mechanism best, and why: a function of public facts alone."""
+    loss, uniform = mechanism.loss, mechanism.domain.is_uniform
+    pointwise = isinstance(mechanism, KNG) and mechanism.pointwise_sensitivity
+    many = loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION
+    if many and SliceGibbs.serves(jax.eval_shape(lambda: mechanism.score_norm(dimension))):
+        return SliceGibbs(), (
+            "Chosen because every move is an exact conditional draw, with nothing to tune; for "
+            f"{dimension} coefficients Exact() may need too many proposals."
+        )
+    if loss.is_quadratic and (uniform or not pointwise):
+        return Exact(), "Chosen because the squared loss can be drawn exactly by rejection."
+    if loss.score_is_piecewise_constant and uniform and dimension == 1:
+        return Exact(), "Chosen because with one coefficient the density is known segment by segment."
+    if (
+        loss.score_is_piecewise_constant
+        and uniform
+        and Exact().serves_by_boxes(jax.eval_shape(lambda: mechanism.score_norm(dimension)), dimension)
+    ):
+        return Exact(), (
+            f"Chosen because with {dimension} coefficients the density can be drawn exactly, by rejection from an "
+            "envelope that is constant on boxes."
+        )
+    if loss.score_is_piecewise_constant and uniform:
+        return LineGibbs(), (
+            f"Chosen because the density is known exactly along every line, with nothing to tune; for {dimension} "
+            "coefficients, or a norm that is no function of absolute values, there is no exact sampler."
+        )
+    if loss.is_quadratic:
+        return EnsembleWalk(), (
+            "Chosen because rejection from a base measure that is not uniform takes ever more proposals as n grows; "
+            "Exact() serves where n*epsilon is small."
+        )
+    if isinstance(loss, GeometricMedianLoss) and dimension == 1:
+        return EnsembleWalk(), "Chosen because it serves every density; PrivateQuantile(0.5) draws this one exactly."
+    return EnsembleWalk(), (
+        "Chosen because it serves every density, in any basis, with nothing to tune; for this loss no exact sampler is "
+        "built yet."
+    )
+
+
+def exact_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
+    """`default_sampler` if its draws are exact in real arithmetic; else ValueError, naming what to ask for."""
+    sampler, reason = default_sampler(mechanism, dimension)
+    if not isinstance(sampler, AbstractIndependentSampler):
+        raise ValueError(
+            f"no exact sampler serves this density, and what a Markov chain releases is not proved to be private: if "
+            f"that will do, ask for it by name, sampler=kngjax.{type(sampler).__name__}(). {reason}"
+        )
+    return sampler, reason
+
+
+def lattice_sampler(
+    mechanism: AbstractMechanism, dimension: int, num_records: int | None
+) -> tuple[Lattice | None, str]:
+    """`Lattice` with why it is taken, where it serves and takes seconds; None elsewhere. Of public facts alone.
+
+    **Arguments:** `num_records`: n, where it is public.
+    """
+    sampler = Lattice()
+    if sampler.unserved(mechanism, dimension) is not None or not sampler.takes_seconds(
+        mechanism, dimension, num_records
+    ):
+        return None, ""
+    return sampler, "Chosen because no rounding is left out of its proof, and it takes seconds here."
+
+
+def require_exact(mechanism: AbstractMechanism, dimension: int, in_memory: bool) -> None:
+    """Raises ValueError, as `exact_sampler` does, unless some exact sampler serves d coefficients.
+
+    **Arguments:** `in_memory`: whether the records are, as `Lattice` needs them.
+    """
+    served = in_memory and Lattice().unserved(mechanism, dimension) is None
+    if isinstance(mechanism, AbstractDensityMechanism) and not served:
+        exact_sampler(mechanism, dimension)
