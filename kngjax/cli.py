@@ -64,6 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--steps", metavar="N", type=int, help="steps of the search (default: the audit's own)")
     audit.set_defaults(run=_audit)
     _add_ledger(commands)
+    trust = commands.add_parser(
+        "trust",
+        help="measure the figures of PROMISES.md anew; reads no data",
+        description="Audit, plant bugs, try hostile inputs, search dumps, race and kill: what the library withstands.",
+    )
+    trust.add_argument("--quick", action="store_true", help="small numbers, in minutes; the whole takes half an hour")
+    trust.set_defaults(run=_trust)
     return parser
 
 
@@ -164,6 +171,16 @@ def _audit(options: argparse.Namespace) -> int:
         )
     print("\nThe worst of them: " + max(audits, key=lambda found: found.ratio).explain())
     return 0 if all(found.passed for found in audits) else FAILED
+
+
+def _trust(options: argparse.Namespace) -> int:
+    from kngjax import trust
+
+    passed = True
+    for figure in trust.figures(quick=options.quick):
+        print(figure, flush=True)
+        passed &= figure.passed
+    return 0 if passed else FAILED
 
 
 def _ledger_create(options: argparse.Namespace) -> int:

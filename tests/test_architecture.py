@@ -45,7 +45,7 @@ FLOORS = (
 )
 # Samplers draw from a density, and may not know what promises rest on it.
 ROOMS_OF_SAMPLERS = {"_arrays", "_frames", "_balls", "norms", "randomness", "domains", "data", "losses", "target"}
-COMMAND_LINE = ("cli", "job", "report")
+COMMAND_LINE = ("cli", "job", "report", "trust")
 
 
 def module_name(path):

@@ -55,11 +55,11 @@ class Mutation:
 
 def _loses(mechanism: Any, pairs: Callable[[], Iterator[Any]]) -> bool:
     """Whether the loss of one of these pairs of neighbours is certainly above ε."""
-    for first, second in pairs():
-        laws = [lattice_law(mechanism, mechanism.records(*records), _COARSE) for records in (first, second)]
-        if lattice_loss(*laws)[0] > float(mechanism.epsilon):
-            return True
-    return False
+    return any(_loss(mechanism, pair)[0] > float(mechanism.epsilon) for pair in pairs())
+
+
+def _loss(mechanism: Any, pair: Any, sampler: Lattice = _COARSE) -> tuple[float, float]:
+    return lattice_loss(*(lattice_law(mechanism, mechanism.records(*some), sampler) for some in pair))
 
 
 def _heaps() -> Iterator[Any]:
@@ -73,6 +73,12 @@ def _heaps_at_one() -> Iterator[Any]:
     """The same with a feature that is 1 for everybody."""
     for pair in _heaps():
         yield tuple((np.ones((y.size, 1)), y) for _, y in pair)
+
+
+def _zeros() -> Iterator[Any]:
+    """Zeros, and one response that changes its sign."""
+    for number in (10_000, 20_000):
+        yield (None, np.append(np.zeros(number), -1.0)), (None, np.append(np.zeros(number), 1.0))
 
 
 def _outliers() -> Iterator[Any]:
@@ -171,11 +177,26 @@ def _scaled_by_the_data(original: Any, bounds: Any, X: Any, y: Any, **others: An
 
 
 def _unclipped(original: Any, bounds: Any, X: Any, y: Any, **others: Any) -> Any:
-    return dataclasses.replace(original(bounds, X, y, **others), y=np.asarray(y, np.float64))
+    return data.Records(original(bounds, X, y, **others).x, np.asarray(y, np.float64))
 
 
 def _seeded(original: Any, self: Any, mechanism: Any, records: Any) -> Any:
     return original(self, mechanism, records, random.Random(1).getrandbits)
+
+
+def worst_losses() -> Iterator[tuple[str, float, float]]:
+    """Of lattice mechanisms: the name, and an interval that contains the worst loss of the pairs tried, over ε."""
+    # Noise that is wide beside one record, and Θ hardly any on the left: one record moves nearly all of the mass.
+    mean = KNG(SquaredLoss(), _LINE, Box(-0.0002, 0.04), 0.1, "replace")
+    for name, mechanism, pairs, sampler in (
+        ("median", _quantile(0.5), _heaps, _COARSE),
+        ("9th decile", _quantile(0.9), _heaps, _COARSE),
+        ("median regression", _median_regression(), _heaps_at_one, _COARSE),
+        ("least squares", mean, _zeros, Lattice(data_digits=4, theta_digits=9)),
+    ):
+        epsilon = float(mechanism.epsilon)
+        losses = [_loss(mechanism, pair, sampler) for pair in pairs()]
+        yield name, max(low for low, _ in losses) / epsilon, max(high for _, high in losses) / epsilon
 
 
 def mutations() -> tuple[Mutation, ...]:

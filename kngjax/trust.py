@@ -1,0 +1,74 @@
+"""The figures of PROMISES.md, measured anew: what the command `kngjax trust` prints."""
+
+import dataclasses
+import tempfile
+from collections.abc import Iterator
+
+from kngjax import audit
+from kngjax.audit import mutations
+from kngjax.ledger import strain
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """One line of the table.
+
+    **Arguments:** `what`: was measured. `found`: in words with its number. `passed`: whether it is as promised.
+    """
+
+    what: str
+    found: str
+    passed: bool
+
+    def __str__(self) -> str:
+        return f"{'ok    ' if self.passed else 'FAILED'}  {self.what:48} {self.found}"
+
+
+def figures(quick: bool = False) -> Iterator[Figure]:
+    """All of them, one by one, as they are done.
+
+    **Arguments:** `quick`: a few inputs, kills and mechanisms, in a minute or two, instead of some twenty minutes.
+    """
+    yield from _worst_losses()
+    planted = mutations.mutations()
+    missed = [mutation.name for mutation in planted if not mutation.caught()]
+    yield Figure(
+        "planted bugs caught",
+        f"{len(planted) - len(missed)} of {len(planted)}" + (f"; missed: {', '.join(missed)}" if missed else ""),
+        not missed,
+    )
+    alarms = sum(mutation.alarm() for mutation in planted for _ in range(1 if quick else 36))
+    yield Figure("false alarms of these audits", f"{alarms} of {len(planted) * (1 if quick else 36)}", alarms == 0)
+    hostile = audit.hostile_inputs(200 if quick else 10_000, progress=False)
+    yield Figure(
+        "hostile inputs",
+        f"{hostile.tried} tried: {hostile.released} released, {hostile.told} refused in words, {hostile.failed} failed "
+        f"with the constant text, {len(hostile.broken)} broken",
+        hostile.passed,
+    )
+    dumps = audit.data_in_dumps(("median",) if quick else None)
+    yield Figure(
+        "bytes of records in XLA dumps and caches",
+        f"{dumps.bytes_found} in {dumps.files} files; {dumps.bytes_planted} of a closure over the data, as a control",
+        dumps.passed,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        race = strain.race(folder, writers=8, allowed=20 if quick else 400)
+        yield Figure(
+            "processes that race for one budget",
+            f"{race.writers} processes, {race.releases} releases of {race.allowed} allowed",
+            race.passed,
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        storm = strain.kill_storm(folder, kills=4 if quick else 80, writers=4, allowed=40 if quick else 600)
+        yield Figure(
+            "kills by SIGKILL amid releases",
+            f"{storm.kills} kills, {storm.kills_between} between debit and commit, {storm.rows_reserved} of "
+            f"{storm.allowed} debits",
+            storm.passed,
+        )
+
+
+def _worst_losses() -> Iterator[Figure]:
+    for name, low, high in mutations.worst_losses():
+        yield Figure(f"worst loss over epsilon, {name}", f"{high:.4f}, enclosed by balls", 0.9 <= low <= high <= 1.0)
