@@ -37,7 +37,8 @@ class Lattice(AbstractSampler):
     1. Every record is clipped to the bounds and rounded to a public lattice, for itself: neighbours stay neighbours.
     2. For every k the score is computed from whole numbers without rounding (Python's, or below 2^53 in float64), then
        divided by W and rounded down to s(k). W is a whole number, at least what one record can change the score by on
-       the rounded bounds, so |s_D(k) - s_D'(k)| ≤ R for neighbours D, D'.
+       the rounded bounds, so |s_D(k) - s_D'(k)| ≤ R for neighbours D, D'. (The exponential mechanism under add_remove:
+       see `rate_of`.)
     3. The lattice points of Θ are a finite public set, so with c = ε/(2R) and Z = Σ exp(-c s(k)):
        P_D(k)/P_D'(k) = exp(-c(s_D(k) - s_D'(k)))·Z_D'/Z_D ≤ e^{cR}·e^{cR} = e^ε; in fact ε-bounded-range.
     4. The draw has exactly these probabilities: by rejection, each try returns k with probability exp(-c s(k))/M, where
@@ -173,8 +174,13 @@ class Problem(NamedTuple):
 
 
 def rate_of(mechanism: AbstractDensityMechanism) -> Fraction:
-    """c = ε/(2R), of the decimal number that ε prints as."""
-    return exactly(float(mechanism.epsilon)) / (2 * RESOLUTION)
+    """c = ε/(2R), of the decimal number that ε prints as; ε/(2R + 1) for the exponential mechanism under add_remove.
+
+    There W is half the range of one record's loss, as a constant added to all scores cancels: s_D - s_D' lies in an
+    interval of length 2R before it is rounded, and of at most 2R + 1 after.
+    """
+    cancels = isinstance(mechanism, ExponentialMechanism) and mechanism.adjacency is Adjacency.ADD_REMOVE
+    return exactly(float(mechanism.epsilon)) / (2 * RESOLUTION + cancels)
 
 
 def _levels(mechanism: PrivateQuantile) -> list[KNG]:

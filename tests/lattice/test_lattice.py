@@ -114,3 +114,19 @@ def test_the_loss_of_quantiles_is_nearly_epsilon_and_never_more(tau):
     median = kng.KNG(kng.QuantileLoss(tau), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, 1.0), 1.0, "replace")
     low, high = worst(median, quantile_pairs(tau), kng.Lattice(data_digits=5, theta_digits=5))
     assert 0.9 < low <= high <= 1.0
+
+
+def test_one_record_more_moves_a_value_by_what_its_rate_allows():
+    """Half the range is its sensitivity, since constants cancel; but rounded down they cancel only to a level."""
+    value = mechanism(kng.SquaredLoss(), kng.ExponentialMechanism, adjacency="add_remove")
+    sampler, worst_range = kng.Lattice(data_digits=4, theta_digits=4, max_records=64), 0
+    for seed in range(6):
+        x, y = np.sign(some_records(seed)[0]), np.sign(some_records(seed)[1])
+        for extra_x, extra_y in ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0)):
+            more = value.records(np.append(x, [[extra_x]], axis=0), np.append(y, extra_y))
+            laws = lattice_law(value, value.records(x, y), sampler), lattice_law(value, more, sampler)
+            change = laws[1].scores - laws[0].scores
+            worst_range = max(worst_range, int(change.max() - change.min()))
+            assert lattice_loss(*laws)[1] <= 1.0
+    assert worst_range * value.epsilon / (2 * 4096 + 1) <= 1.0
+    assert 2 * 4096 - 1 <= worst_range <= 2 * 4096 + 1
