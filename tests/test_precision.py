@@ -90,9 +90,9 @@ def test_the_flag_stays_as_it_was(name):
 
 
 @every_mechanism
-def test_releases_have_all_53_bits_and_are_numpy(name):
-    value = np.array(elsewhere(name)[name]["value"])
-    assert np.all(value != value.astype(np.float32))
+def test_draws_have_all_53_bits_and_are_numpy(name):
+    draws = np.array(elsewhere(name)[name]["draws"])
+    assert np.all(draws != draws.astype(np.float32))
     assert elsewhere(name)[name]["types"] == ["ndarray float64"] * 2
 
 

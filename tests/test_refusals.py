@@ -53,10 +53,13 @@ OF_VALUES = {
 }
 
 
+SAMPLERS = {"negative counts": kng.EnsembleWalk(num_sweeps=4)}
+
+
 def failure(name, **options):
     mechanism, data = OF_VALUES[name]
     with pytest.raises(kng.ReleaseFailed) as caught:
-        kng.release(mechanism, *data, **options)
+        kng.release(mechanism, *data, sampler=SAMPLERS.get(name), **options)
     return caught.value
 
 

@@ -269,7 +269,7 @@ def test_what_is_refused():
     explicit = jax.make_mesh((1,), ("rows",))
     with pytest.raises(ValueError, match="must have Auto axes"):
         kng.shard(*rows(), explicit)
-    with pytest.raises(TypeError, match="must hold real numbers"):
+    with pytest.raises(TypeError, match="give X and y as they are"):
         kng.PrivateQuantile(0.5, kng.Bounds(y=(-2.0, 2.0)), 1.0, "replace").prepare(kng.shard(rows()[1]))
     perturbation = kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.7), BOUNDS, BOX, 1.0, "replace")
     with pytest.raises(TypeError, match="give X and y as they are"):

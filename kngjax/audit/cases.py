@@ -11,6 +11,7 @@ import numpy as np
 
 from kngjax.data import Bounds
 from kngjax.domains import Box, L2Ball
+from kngjax.lattice import Lattice
 from kngjax.losses import PseudoHuberLoss, QuantileLoss, SquaredLoss
 from kngjax.mechanisms import (
     KNG,
@@ -76,6 +77,8 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "quantile": lambda: Case(PrivateQuantile(0.5, Bounds(y=(0.0, 1.0)), 1.0, "replace"), takes="y"),
     "two quantiles": lambda: Case(PrivateQuantile([0.25, 0.5], Bounds(y=(0.0, 1.0)), 1.0, "replace"), takes="y"),
+    "squared, lattice": lambda: Case(KNG(SquaredLoss(), *_PARTS), Lattice()),
+    "median, lattice": lambda: Case(KNG(QuantileLoss(0.5), _OPEN, BOX, 1.0, "replace"), Lattice()),
     "squared": lambda: Case(KNG(SquaredLoss(), *_PARTS), Exact()),
     "squared, exponential": lambda: Case(ExponentialMechanism(SquaredLoss(), *_PARTS), Exact()),
     "squared, slices": lambda: Case(KNG(SquaredLoss(), *_PARTS), SliceGibbs(num_sweeps=8)),

@@ -8,6 +8,7 @@ from scipy import stats
 
 import kngjax as kng
 from benchmarks import squared_loss
+from kngjax.choices import default_sampler
 from kngjax.samplers import couplings, slice_gibbs
 from kngjax.samplers.quadratic import quadratic_form
 from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
@@ -126,7 +127,9 @@ def test_what_it_cannot_draw_from_is_refused():
 def test_a_release_of_many_coefficients_is_of_this_chain():
     mechanism, _ = regression("kng", "default", "l1_ball")
     random = np.random.default_rng(0)
-    release = kng.release(mechanism, random.uniform(-1.0, 1.0, (60, 20)), random.uniform(-1.0, 1.0, 60), progress=False)
+    records = random.uniform(-1.0, 1.0, (60, 20)), random.uniform(-1.0, 1.0, 60)
+    assert isinstance(default_sampler(mechanism, 21)[0], kng.SliceGibbs)
+    release = kng.release(mechanism, *records, sampler=kng.SliceGibbs(), progress=False)
     assert release.certificate.sampler["type"] == "SliceGibbs"
     assert not release.certificate.exact
     assert np.abs(release.value).sum() <= 1.0
