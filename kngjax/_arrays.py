@@ -61,3 +61,16 @@ def block_sums(terms: Callable[..., Any], rows: tuple[Any, ...], block: int) -> 
     if num_blocks:
         sums = jax.lax.fori_loop(0, num_blocks, lambda number, sums: add(sums, number * block, block), sums)
     return add(sums, num_blocks * block, rest) if rest else sums
+
+
+_LARGEST = 1e60
+
+
+def require_moderate(name: str, *values: Any) -> None:
+    """Raises ValueError for a public size beyond 1e60, or below 1e-60 but not 0: float64 cannot square their products.
+
+    Sensitivities are such squares: one that underflows to 0 would take all noise away.
+    """
+    sizes = np.abs(np.concatenate([np.ravel(np.asarray(value, np.float64)) for value in values]))
+    if np.any((sizes > _LARGEST) | ((sizes > 0.0) & (sizes < 1.0 / _LARGEST))):
+        raise ValueError(f"{name} must be 0 or between 1e-60 and 1e60 in size: rescale the columns of X, y and theta")

@@ -77,6 +77,10 @@ def lattice_sampler(
         mechanism, dimension, num_records
     ):
         return None, ""
+    try:
+        sampler.require_served(mechanism, dimension, num_records)
+    except (ValueError, OverflowError):
+        return None, ""
     return sampler, "Chosen because no rounding is left out of its proof, and it takes seconds here."
 
 

@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Scalar, is_traced, parameter
+from kngjax._arrays import Scalar, is_traced, parameter, require_moderate
 from kngjax._frames import to_array
 from kngjax._owner_only import OwnerOnly, without_fields
 from kngjax.features import FeatureHull
@@ -143,6 +143,7 @@ def _pair(name: str, pair: Any) -> tuple[Any, Any]:
         raise ValueError(f"the bounds of {name} must be finite, got {pair!r}")
     if np.any(lower_values > upper_values):
         raise ValueError(f"the bounds of {name} are reversed: lower {lower_values} is above upper {upper_values}")
+    require_moderate(f"the bounds of {name}", lower_values, upper_values)
     if name == "x" and np.any((lower_values == 0) & (upper_values == 0)):
         raise ValueError("a column of x with bounds (0, 0) carries no information: leave it out")
     if name == "y" and np.any(lower_values == upper_values):

@@ -19,7 +19,7 @@ from numpyro.distributions import constraints
 from numpyro.distributions.transforms import Transform, biject_to
 
 from kngjax import norms
-from kngjax._arrays import Scalar, Vector, is_traced, parameter
+from kngjax._arrays import Scalar, Vector, is_traced, parameter, require_moderate
 from kngjax._balls import UniformBall
 
 Interval = tuple[Float[Array, "..."], Float[Array, "..."]]
@@ -94,6 +94,8 @@ class _AbstractBall(AbstractDomain):
                 f"the radius must be positive and finite, got {float(self.radius)}: an unbounded domain makes "
                 "the density improper"
             )
+        if not is_traced(self.radius):
+            require_moderate("the radius", self.radius)
 
     def widths(self, dimension: int) -> Float[Array, " dimension"]:
         return jnp.full(dimension, 2.0 * self.radius)
@@ -165,7 +167,11 @@ class L2Ball(_AbstractBall):
 
     def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
         """± radius · ‖x‖_2, by the Cauchy-Schwarz inequality."""
-        reach = self.radius * jnp.linalg.norm(jnp.maximum(jnp.abs(lower), jnp.abs(upper)))
+        sides = jnp.maximum(jnp.abs(lower), jnp.abs(upper))
+        # Squares of what is far from 1 would leave the range of float64.
+        largest = jnp.max(sides)
+        scale = jnp.where(largest > 0, largest, 1.0)
+        reach = self.radius * (scale * jnp.linalg.norm(sides / scale))
         return -reach, reach
 
     def chord(self, theta: Vector, direction: Vector) -> Interval:
@@ -197,6 +203,7 @@ class Box(AbstractDomain):
             raise ValueError(f"lower has {lower.size} values and upper {upper.size}: a Box needs one of each")
         if not (np.all(np.isfinite(lower)) and np.all(np.isfinite(upper))):
             raise ValueError("lower and upper of a Box must be finite: an unbounded domain makes the density improper")
+        require_moderate("the sides of a Box", lower, upper)
         if not np.all(lower < upper):
             raise ValueError(f"lower must be below upper in a Box, got lower={lower} and upper={upper}")
 

@@ -200,7 +200,6 @@ def _made(
             with in_words():
                 sampler.require_served(mechanism, records.dimension, _public_count(mechanism, records))
             value = sampler.draw(mechanism, records)
-            _require_success(bool(np.all(np.isfinite(value))))
             return _finite(value), sampler, reason, records.num_records
         data = mechanism.summarise(records)
     if isinstance(mechanism, AbstractDirectMechanism):

@@ -32,9 +32,9 @@ class Envelope:
         counts = [sum(self._sizes[box] for box in members) for members in self._members]
         self._law = LevelLaw([int(level) for level in levels], counts, rate)
 
-    def draw(self, bits: Bits, most_proposals: int) -> np.ndarray | None:
-        """k, shape (d,); None if so many proposals were rejected."""
-        for _ in range(most_proposals):
+    def draw(self, bits: Bits) -> np.ndarray:
+        """k, shape (d,). It tries until it succeeds: a limit would make failure an output that depends on the data."""
+        while True:
             members = self._members[self._law.draw(bits)]
             place = below(sum(self._sizes[box] for box in members), bits)
             for box in members:
@@ -47,9 +47,10 @@ class Envelope:
             if not self._domain.contains(point):
                 continue
             excess = self._score.at(point, boxes.rows[box], boxes.sums[box]) - int(boxes.lower[box])
+            if excess < 0:
+                raise AssertionError("a bound of the score does not hold")
             if happens(self._rate * excess, bits):
                 return point
-        return None
 
     def _refined(self, target: float, most_boxes: int) -> Boxes:
         boxes, importance = self._score.whole(self._domain.low, self._domain.high), self._score.importance()

@@ -22,7 +22,14 @@ _ENLARGED = 1 + Fraction(1, 2**40)
 def score_of(mechanism: AbstractDensityMechanism, records: Records, plan: Plan) -> AbstractScore:
     """The whole score of these records, which the mechanism prepared. Private. Call it in float64."""
     features, responses = np.asarray(records.x, np.float64), np.asarray(records.y, np.float64)
-    x = np.column_stack([on_lattice(column, place) for column, place in zip(features.T, plan.places, strict=True)])
+    sides = zip(features.T, plan.places, *plan.bounds.features(features.shape[1]), strict=True)
+    # Rounding is monotone and stays within the rounded bounds; whole numbers are held to them all the same.
+    x = np.column_stack(
+        [
+            np.clip(on_lattice(column, place), on_lattice(lower, place), on_lattice(upper, place))
+            for column, place, lower, upper in sides
+        ]
+    )
     if isinstance(mechanism.loss, QuantileLoss):
         return _quantile_score(mechanism, x, responses, plan)
     if isinstance(mechanism.loss, SquaredDistanceLoss):
@@ -90,6 +97,8 @@ def _wholes(changes: Any, units: list[int]) -> np.ndarray:
 
 def _whole(change: Any, unit: int) -> int:
     """A whole number of units of 2^unit/WEIGHT_UNITS that is certainly at least this."""
+    if not (change > 0 and math.isfinite(change)):
+        raise ValueError("one record can change nothing, or without limit: check the bounds and the domain")
     return math.ceil(Fraction(float(change)) / Fraction(2) ** unit * _ENLARGED * WEIGHT_UNITS)
 
 

@@ -36,11 +36,12 @@ class Lattice(AbstractSampler):
 
     1. Every record is clipped to the bounds and rounded to a public lattice, for itself: neighbours stay neighbours.
     2. For every k the score is computed from whole numbers without rounding (Python's, or below 2^53 in float64), then
-       divided by W and rounded down to s(k). W is a whole number, at least what one record can change the score by on
-       the rounded bounds, so |s_D(k) - s_D'(k)| ≤ R for neighbours D, D'. (The exponential mechanism under add_remove:
-       see `rate_of`.)
-    3. The lattice points of Θ are a finite public set, so with c = ε/(2R) and Z = Σ exp(-c s(k)):
-       P_D(k)/P_D'(k) = exp(-c(s_D(k) - s_D'(k)))·Z_D'/Z_D ≤ e^{cR}·e^{cR} = e^ε; in fact ε-bounded-range.
+       divided by W and rounded down to s(k). W is at least what one record can change the score by on the rounded
+       bounds, so s_D - s_D' lies in [-R, R] for neighbours D, D'. For the exponential mechanism under add_remove W is
+       half the range of a record's loss: there s_D - s_D' lies in an interval of length 2R + 1.
+    3. The lattice points of Θ are a finite public set. Let c be ε over the length of that interval, 2R or 2R + 1, and
+       Z = Σ exp(-c s(k)). In log P_D(k)/P_D'(k) = c(s_D'(k) - s_D(k)) - log Z_D/Z_D' the first term lies in an interval
+       of length ε for all k, and log Z_D/Z_D' in the same one: the ratio is within ±ε, and it is ε-bounded-range.
     4. The draw has exactly these probabilities: by rejection, each try returns k with probability exp(-c s(k))/M, where
        M depends on the data and on the envelope, and not on k. Choices are made by comparing a uniform number, known
        to ever more bits of `secrets`, with balls that contain the exponentials: no rounding decides an outcome.
@@ -58,7 +59,7 @@ class Lattice(AbstractSampler):
       and of θ, relative to Θ. None: 20 and 22, or what exact sums of `max_records` records leave of 52.
     - `max_records`: under add_remove, where n is private: a release of more records fails. Under replace n is used.
     - `expected_proposals`: the envelope is refined until so many are expected at most. None: 8, or 32 for d = 4.
-    - `most_boxes`: or until it has so many boxes. `max_proposals`: after so many the search is given up.
+    - `most_boxes`: or until it has so many boxes. There is no limit of proposals: a draw is never given up.
     """
 
     data_digits: int | None = eqx.field(static=True, default=None)
@@ -66,9 +67,12 @@ class Lattice(AbstractSampler):
     max_records: int = eqx.field(static=True, default=2**24)
     expected_proposals: float | None = eqx.field(static=True, default=None)
     most_boxes: int = eqx.field(static=True, default=200_000)
-    max_proposals: int = eqx.field(static=True, default=1_000_000)
 
     includes_rounding: ClassVar[bool] = True
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "under add_remove there are at most max_records records: a release of more fails, and that it failed is not "
+        "covered",
+    )
 
     def check(self, target: Target) -> None:
         raise ValueError("Lattice draws for release alone; for research draws ask for Exact(), the law in real numbers")
@@ -112,7 +116,7 @@ class Lattice(AbstractSampler):
         return dimension <= 3 and (num_records is None or num_records * 4**dimension <= 2**22)
 
     def draw(self, mechanism: AbstractMechanism, records: Records, bits: Bits = secrets.randbits) -> np.ndarray:
-        """One draw of θ, shape (d,); NaN if the search was given up. Quantiles one by one, in increasing order.
+        """One draw of θ, shape (d,). Quantiles one by one, in increasing order.
 
         **Arguments:** `records`: from `mechanism.records`. `bits`: fair and independent; those of the operating system
         for whatever is published.
@@ -123,8 +127,7 @@ class Lattice(AbstractSampler):
             return np.sort(np.concatenate([self.draw(part, records, bits) for part in _levels(mechanism)]))
         assert isinstance(mechanism, AbstractDensityMechanism)
         problem = self.problem(mechanism, records)
-        point = self.envelope(problem).draw(bits, self.max_proposals)
-        return np.full(records.dimension, np.nan) if point is None else problem.domain.values(point)
+        return problem.domain.values(self.envelope(problem).draw(bits))
 
     def problem(self, mechanism: AbstractDensityMechanism, records: Records) -> "Problem":
         """What is drawn, for records that the mechanism prepared. Private.

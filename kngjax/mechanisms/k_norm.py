@@ -68,8 +68,6 @@ class KNormMechanism(AbstractDirectMechanism):
         with float64():
             changes = np.array(self._changes(self.dimension or 1))
         moves = changes > 0
-        if not np.all(np.isfinite(changes)):
-            raise ValueError("the bounds of x are too far apart for float64: their difference is not finite")
         if not (np.any(moves) if self.norm is not None else np.all(moves)):
             raise ValueError(
                 "a column of x has the same lower and upper bound, so its mean is public and the box of possible "

@@ -1,7 +1,6 @@
 """Quantiles of numbers by KNG, drawn exactly: one (PrivateQuantile), or several by parts of ε or jointly."""
 
 import itertools
-import math
 from typing import Any
 
 import equinox as eqx
@@ -85,9 +84,6 @@ class PrivateQuantile(AbstractDirectMechanism):
             raise ValueError(f"budget must be one of {', '.join(map(repr, BUDGETS))}, got {self.budget!r}")
         if self.bounds.x_lower is not None or self.bounds.y_lower is None:
             raise ValueError("a quantile needs public bounds of the values alone: give bounds=Bounds(y=(lower, upper))")
-        lower, upper = room.response_interval(self.bounds)
-        if not is_traced(lower, upper) and not math.isfinite(float(upper) - float(lower)):
-            raise ValueError("the bounds of y are too far apart for float64: their difference is not finite")
 
     @property
     def loss(self) -> QuantileLoss:

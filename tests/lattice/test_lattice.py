@@ -86,7 +86,7 @@ def test_draws_have_the_probabilities_of_brute_force(case):
     place = {tuple(theta): number for number, theta in enumerate(thetas)}
     counts = np.zeros(len(thetas))
     for _ in range(3000):
-        counts[place[tuple(problem.domain.values(envelope.draw(bits, 10_000)))]] += 1
+        counts[place[tuple(problem.domain.values(envelope.draw(bits)))]] += 1
     assert_cell_frequencies(counts, problems.probabilities(scores, Fraction(1, 2)))
 
 
@@ -130,3 +130,42 @@ def test_one_record_more_moves_a_value_by_what_its_rate_allows():
             assert lattice_loss(*laws)[1] <= 1.0
     assert worst_range * value.epsilon / (2 * 4096 + 1) <= 1.0
     assert 2 * 4096 - 1 <= worst_range <= 2 * 4096 + 1
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-61, 1e61, 1e200])
+def test_sizes_that_float64_cannot_square_are_refused(size):
+    """A sensitivity that underflows would take all noise away."""
+    with pytest.raises(ValueError, match="rescale the columns"):
+        kng.Bounds(x=(-size, size), y=(-1.0, 1.0))
+    for domain in (kng.L1Ball, kng.L2Ball, lambda radius: kng.Box(-radius, radius)):
+        with pytest.raises(ValueError, match="rescale the columns"):
+            domain(size)
+
+
+def test_the_reach_of_a_ball_neither_under_nor_overflows():
+    for size in (1e-200, 1.0, 1e200):
+        _, reach = kng.L2Ball(2.0).linear_interval(np.full(2, -size), np.full(2, size))
+        np.testing.assert_allclose(reach / size, 2 * np.sqrt(2.0), rtol=1e-12)
+
+
+def test_a_level_with_too_many_decimals_is_left_to_real_numbers():
+    values = np.random.default_rng(0).uniform(size=50)
+    third = kng.PrivateQuantile(1 / 3, kng.Bounds(y=(0.0, 1.0)), 1.0, "replace")
+    assert kng.release(third, None, values).certificate.assurance == "exact_in_reals"
+
+
+def test_a_bound_that_does_not_hold_stops_the_draw(monkeypatch):
+    x, y = some_records(0)
+    problem = COARSE.problem(CASES["squared"], CASES["squared"].records(x, y))
+    envelope = COARSE.envelope(problem)
+    monkeypatch.setattr(type(problem.score), "at", lambda *arguments: -1)
+    with pytest.raises(AssertionError, match="does not hold"):
+        envelope.draw(random.Random(0).getrandbits)
+
+
+def test_more_records_than_promised_fail_under_add_remove_alone():
+    x, y = some_records(0)
+    few = kng.Lattice(max_records=5)
+    with pytest.raises(RuntimeError, match="more records than max_records"):
+        few.draw(mechanism(kng.SquaredLoss(), adjacency="add_remove"), CASES["squared"].records(x, y))
+    assert np.all(np.isfinite(few.draw(CASES["squared"], CASES["squared"].records(x, y))))
