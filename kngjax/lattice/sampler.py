@@ -146,9 +146,11 @@ class Lattice(AbstractSampler):
 
         **Arguments:** `num_records`: n where it is public, else None.
         """
-        parts = _levels(mechanism) if isinstance(mechanism, PrivateQuantile) else [mechanism]
         if (reason := self.unserved(mechanism, dimension)) is not None:
             raise ValueError(reason)
+        parts = [mechanism]
+        if isinstance(mechanism, PrivateQuantile):
+            parts, dimension = _levels(mechanism), 1
         for part in parts:
             assert isinstance(part, AbstractDensityMechanism)
             self._plan(part, dimension, num_records)
