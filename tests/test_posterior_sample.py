@@ -174,10 +174,10 @@ def test_max_records_is_a_whole_number(count):
 
 def test_an_epsilon_that_promises_nothing_is_refused():
     mechanism = sample(gamma=1e6)
-    with pytest.raises(ValueError, match="promises nothing|rescale the columns"):
+    with pytest.raises(ValueError, match="promises nothing"):
         kng.release(mechanism, np.zeros((5, 1)), np.zeros(5))
     assert sample(gamma=1e6, allow_large_epsilon=True).guarantee.epsilon > 100.0
-    with pytest.raises(ValueError, match="promises nothing|rescale the columns"):
+    with pytest.raises(ValueError, match="rescale the columns"):
         _ = sample(bounds=kng.Bounds(x=([-1.0], [1.0]), y=(-1e160, 1e160))).guarantee
 
 
