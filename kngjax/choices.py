@@ -84,11 +84,11 @@ def lattice_sampler(
     return sampler, "Chosen because no rounding is left out of its proof, and it takes seconds here."
 
 
-def require_exact(mechanism: AbstractMechanism, dimension: int, in_memory: bool) -> None:
+def require_exact(mechanism: AbstractMechanism, dimension: int, fits_lattice: bool) -> None:
     """Raises ValueError, as `exact_sampler` does, unless some exact sampler serves d coefficients.
 
-    **Arguments:** `in_memory`: whether the records are, as `Lattice` needs them.
+    **Arguments:** `fits_lattice`: whether the records come in a form that `Lattice` can take.
     """
-    served = in_memory and Lattice().unserved(mechanism, dimension) is None
+    served = fits_lattice and Lattice().unserved(mechanism, dimension) is None
     if isinstance(mechanism, AbstractDensityMechanism) and not served:
         exact_sampler(mechanism, dimension)

@@ -21,6 +21,7 @@ from kngjax.choices import default_sampler, exact_sampler, lattice_sampler, requ
 from kngjax.data import Data, QuadraticSummary, Records, SortedValues
 from kngjax.diagnostics import Draws
 from kngjax.lattice import Lattice
+from kngjax.lattice.sums import WholeSums
 from kngjax.ledger import Ledger, Reservation
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.randomness import require_typed_key, secure_key
@@ -136,11 +137,10 @@ def release(
     _check_arguments(mechanism, X, y, sampler, ledger, progress)
     side_doors.refuse()
     # What is refused for its settings alone is refused before anything is spent.
-    in_memory = not isinstance(X, Stream | Shards)
-    if isinstance(sampler, Lattice) and not in_memory:
+    if isinstance(sampler, Lattice) and not _lattice_takes(mechanism, X):
         raise TypeError(
-            "Lattice rounds the records themselves and needs them in memory: give X and y as arrays or frames, or "
-            "ask for Exact()"
+            "of a stream or shards Lattice draws quadratic losses alone: give X and y as arrays or frames, or ask for "
+            "Exact()"
         )
     if not isinstance(sampler, Lattice):
         require_sampler(mechanism, sampler, optional=True)
@@ -149,7 +149,7 @@ def release(
     sampler = None if sampler is None else sampler.for_release()
     if sampler is None:
         # Scalar bounds leave d open: what cannot be drawn with the fewest coefficients cannot with more.
-        require_exact(mechanism, mechanism.dimension or 1 + mechanism.bounds.intercept, in_memory)
+        require_exact(mechanism, mechanism.dimension or 1 + mechanism.bounds.intercept, _lattice_takes(mechanism, X))
     reservation = debits.reserve(ledger, mechanism, X)
     made, refusal = sealed(functools.partial(_made, mechanism, X, y, sampler, progress))
     shards = X if isinstance(X, Shards) else None
@@ -189,19 +189,16 @@ def _made(
 ) -> tuple[np.ndarray, AbstractSampler | None, str, int]:
     """The value, the sampler that drew it, why that one, and n."""
     reason = "Asked for by the caller."
-    if isinstance(X, Stream | Shards):
-        data = mechanism.prepare(X, y)
-    else:
-        records = mechanism.records(X, y)
-        if sampler is None:
-            dimension = mechanism.dimension or records.dimension
-            sampler, reason = lattice_sampler(mechanism, dimension, _public_count(mechanism, records))
-        if isinstance(sampler, Lattice):
-            with in_words():
-                sampler.require_served(mechanism, records.dimension, _public_count(mechanism, records))
-            value = sampler.draw(mechanism, records)
-            return _finite(value), sampler, reason, records.num_records
-        data = mechanism.summarise(records)
+    in_parts = isinstance(X, Stream | Shards)
+    records = None if in_parts else mechanism.records(X, y)
+    dimension = mechanism.dimension or (None if records is None else records.dimension)
+    # A stream is read but once, so that scalar bounds, which leave d open, leave the sampler that serves every d.
+    if sampler is None and dimension is not None and _lattice_takes(mechanism, X):
+        count = None if records is None else _public_count(mechanism, records)
+        sampler, reason = lattice_sampler(mechanism, dimension, count)
+    if isinstance(sampler, Lattice):
+        return _on_lattice(mechanism, X, y, records, sampler, reason)
+    data = mechanism.prepare(X, y) if records is None else mechanism.summarise(records)
     if isinstance(mechanism, AbstractDirectMechanism):
         with float64():
             draws, succeeded = direct_draws(mechanism, data, _key(X), 1)
@@ -232,7 +229,26 @@ def _made(
     return _finite(value), sampler, reason, data.num_records
 
 
-def _public_count(mechanism: AbstractMechanism, records: Records) -> int | None:
+def _on_lattice(
+    mechanism: AbstractMechanism, X: Any, y: Any, records: Records | None, sampler: Lattice, reason: str
+) -> tuple[np.ndarray, AbstractSampler, str, int]:
+    """What `_made` returns of a draw on a lattice; of processes that share rows, the first one draws."""
+    data = sampler.prepared(mechanism, X, y) if records is None else records
+    with in_words():
+        sampler.require_served(mechanism, data.dimension, _public_count(mechanism, data))
+    value = (
+        X.on_first(lambda: sampler.draw(mechanism, data)) if isinstance(X, Shards) else sampler.draw(mechanism, data)
+    )
+    value = _one(X, np.zeros(data.dimension) if value is None else value)
+    return _finite(value), sampler, reason, data.num_records
+
+
+def _lattice_takes(mechanism: AbstractMechanism, X: Any) -> bool:
+    """Whether these records come in a form that a lattice can take."""
+    return mechanism.loss.is_quadratic or not isinstance(X, Stream | Shards)
+
+
+def _public_count(mechanism: AbstractMechanism, records: Records | WholeSums) -> int | None:
     return records.num_records if mechanism.adjacency is Adjacency.REPLACE else None
 
 

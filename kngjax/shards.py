@@ -74,6 +74,15 @@ class Shards(OwnerOnly):
             found = part if found is None else found + part
         return found
 
+    def texts(self, own: str) -> list[str]:
+        """Every process's text, in the order of the processes."""
+        if not self.spans_processes:
+            return [own]
+        word = np.frombuffer(own.encode(), np.uint8)
+        sizes = _gathered(np.array([word.size], np.float64))[:, 0].astype(int)
+        words = np.array(multihost_utils.process_allgather(np.pad(word, (0, sizes.max() - word.size))))
+        return [bytes(row[:size]).decode() for row, size in zip(words, sizes, strict=True)]
+
     def count(self, records: Records) -> int:
         """How many records all processes have."""
         return int(np.sum(self._counts(records)[:, 0]))

@@ -6,6 +6,7 @@ import json
 import logging
 import operator
 import pickle
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +15,9 @@ import pytest
 
 import kngjax as kng
 from kngjax._owner_only import OwnerOnly
+from kngjax.audit.lattices import LatticeLaw
 from kngjax.data import QuadraticSummary, Records, SortedValues
+from kngjax.lattice.sums import WholeSums
 from kngjax.per_instance.everyone import ForAll
 from kngjax.per_instance.laws import PosteriorPair
 
@@ -33,6 +36,8 @@ OBJECTS = {
     "fit": kng.nonprivate.NonprivateFit(VALUES, VALUES),
     "records": Records(np.full((3, 2), SECRET), VALUES),
     "sums": QuadraticSummary(np.asarray(SECRET), np.full((3, 3), SECRET), VALUES, np.asarray(SECRET)),
+    "whole sums": WholeSums(3, np.full((3, 3), 1234567), np.full(3, 1234567), 1234567),
+    "law on a lattice": LatticeLaw(np.full((2, 3), SECRET), np.full(2, 1234567), Fraction(1, 2)),
     "sorted values": SortedValues(VALUES),
     "stream": kng.stream([(np.full((3, 1), SECRET), VALUES)]),
     "shards": kng.shard(np.full((3, 1), SECRET), VALUES),

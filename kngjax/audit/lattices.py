@@ -2,12 +2,12 @@
 
 import itertools
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 from flint import arb, ctx, fmpq
 from jaxtyping import Float, Int
 
+from kngjax._owner_only import OwnerOnly, owner_only
 from kngjax.data import Records
 from kngjax.lattice import Lattice
 from kngjax.mechanisms import AbstractDensityMechanism
@@ -16,7 +16,8 @@ _MOST_POINTS = 2**20
 _BITS = 128
 
 
-class LatticeLaw(NamedTuple):
+@owner_only
+class LatticeLaw(OwnerOnly):
     """P(k) ∝ exp(-rate·score_k), whole. Private.
 
     **Arguments:** `theta`: shape (points, d). `scores`: shape (points,). `rate`: c.

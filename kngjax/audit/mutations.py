@@ -21,7 +21,7 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.lattices import lattice_law, lattice_loss
 from kngjax.data import Bounds
 from kngjax.domains import Box, L1Ball
-from kngjax.lattice import Lattice, problems
+from kngjax.lattice import Lattice, sums
 from kngjax.lattice import sampler as lattices
 from kngjax.lattice.scores import GradientNorm, QuantileScore
 from kngjax.lattice.units import DomainLattice
@@ -215,7 +215,7 @@ def mutations() -> tuple[Mutation, ...]:
             _patched(GradientNorm, "__call__", _summed),
             lambda: _loses(_median_regression(), _heaps_at_one),
         ),
-        Mutation("sums in float32", _patched(problems, "_products", _in_float32), _order_matters),
+        Mutation("sums in float32", _patched(sums, "products", _in_float32), _order_matters),
         Mutation("one record too many", _patched(QuantileScore, "at", _one_record_more), _wrong_law),
         Mutation(
             "responses scaled by their largest",

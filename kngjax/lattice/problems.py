@@ -11,6 +11,7 @@ from kngjax import sensitivity as room
 from kngjax.data import Records
 from kngjax.lattice.plans import Plan, level
 from kngjax.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore, QuantileScore
+from kngjax.lattice.sums import WholeSums, sums_of, whole_features
 from kngjax.lattice.units import on_lattice
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism
@@ -19,35 +20,29 @@ from kngjax.mechanisms import KNG, AbstractDensityMechanism
 _ENLARGED = 1 + Fraction(1, 2**40)
 
 
-def score_of(mechanism: AbstractDensityMechanism, records: Records, plan: Plan) -> AbstractScore:
-    """The whole score of these records, which the mechanism prepared. Private. Call it in float64."""
-    features, responses = np.asarray(records.x, np.float64), np.asarray(records.y, np.float64)
-    sides = zip(features.T, plan.places, *plan.bounds.features(features.shape[1]), strict=True)
-    # Rounding is monotone and stays within the rounded bounds; whole numbers are held to them all the same.
-    x = np.column_stack(
-        [
-            np.clip(on_lattice(column, place), on_lattice(lower, place), on_lattice(upper, place))
-            for column, place, lower, upper in sides
-        ]
-    )
+def score_of(mechanism: AbstractDensityMechanism, data: Records | WholeSums, plan: Plan) -> AbstractScore:
+    """The whole score of these records, which the mechanism prepared, or of their sums on the plan's lattice. Private.
+
+    Call it in float64.
+    """
     if isinstance(mechanism.loss, QuantileLoss):
-        return _quantile_score(mechanism, x, responses, plan)
+        assert isinstance(data, Records)
+        return _quantile_score(mechanism, whole_features(data, plan), np.asarray(data.y, np.float64), plan)
+    sums = data if isinstance(data, WholeSums) else sums_of(data, plan, mechanism.loss.has_response)
     if isinstance(mechanism.loss, SquaredDistanceLoss):
-        return _mean_score(mechanism, x, plan)
-    y = on_lattice(responses, plan.response)[:, None]
+        return _mean_score(mechanism, sums, plan)
     shift = 2 ** (plan.response - plan.unit)
-    moment, squares = _products(x, y)[:, 0] * shift, int(_products(y, y)[0, 0]) * shift**2
-    return _quadratic_score(mechanism, plan, _products(x, x), moment, squares, [a + plan.unit for a in plan.places])
+    moment, squares = sums.moment * shift, sums.squares * shift**2
+    return _quadratic_score(mechanism, plan, sums.gram, moment, squares, [a + plan.unit for a in plan.places])
 
 
-def _mean_score(mechanism, x: np.ndarray, plan: Plan) -> QuadraticScore:
+def _mean_score(mechanism, sums: WholeSums, plan: Plan) -> QuadraticScore:
     """∇ℓ = nθ - Σx, and 2ℓ = n|θ|² - 2θ'Σx + Σ|x|²."""
-    dimension = x.shape[1]
+    dimension = sums.dimension
     shifts = np.array([2 ** (place - plan.unit) for place in plan.places], object)
-    moment = _products(x, np.ones((len(x), 1), np.int64))[:, 0] * shifts
-    squares = sum(int(size) * shift**2 for size, shift in zip(_products(x, x).diagonal(), shifts, strict=True))
-    gram = np.array([[len(x) * (row == column) for column in range(dimension)] for row in range(dimension)], object)
-    return _quadratic_score(mechanism, plan, gram, moment, squares, [plan.unit] * dimension)
+    squares = sum(int(size) * shift**2 for size, shift in zip(sums.gram.diagonal(), shifts, strict=True))
+    gram = np.array([[sums.count * (row == column) for column in range(dimension)] for row in range(dimension)], object)
+    return _quadratic_score(mechanism, plan, gram, sums.moment * shifts, squares, [plan.unit] * dimension)
 
 
 def _quadratic_score(mechanism, plan: Plan, gram, moment, squares: int, units: list[int]) -> QuadraticScore:
@@ -100,15 +95,3 @@ def _whole(change: Any, unit: int) -> int:
     if not (change > 0 and math.isfinite(change)):
         raise ValueError("one record can change nothing, or without limit: check the bounds and the domain")
     return math.ceil(Fraction(float(change)) / Fraction(2) ** unit * _ENLARGED * WEIGHT_UNITS)
-
-
-def _products(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """left'right of whole numbers, exactly, as Python's: blocks of rows in float64, summed as whole numbers."""
-    sizes = [max(int(np.max(np.abs(side), initial=1)), 1) for side in (left, right)]
-    block = max(1, 2**53 // (sizes[0] * sizes[1]))
-    total = np.zeros((left.shape[1], right.shape[1]), object)
-    for start in range(0, len(left), block):
-        rows = slice(start, start + block)
-        part = left[rows].T.astype(np.float64) @ right[rows].astype(np.float64)
-        total = total + np.array(part.astype(np.int64).tolist(), object)
-    return total

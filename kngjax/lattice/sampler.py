@@ -1,8 +1,11 @@
 """Releases on a public lattice: pure ε-DP with every rounding included."""
 
+import contextlib
+import functools
+import operator
 import secrets
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -11,19 +14,23 @@ from kngjax import norms
 from kngjax._arrays import float64
 from kngjax.accounting.exact import exactly, inward
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.data import Records
+from kngjax.data import EMPTY, Records
 from kngjax.domains import Box, L1Ball, L2Ball
 from kngjax.lattice.envelope import Envelope
 from kngjax.lattice.finite import Bits
 from kngjax.lattice.plans import Plan, plan_for
 from kngjax.lattice.problems import score_of
 from kngjax.lattice.scores import RESOLUTION, AbstractScore
+from kngjax.lattice.sums import WholeSums, sums_of
 from kngjax.lattice.units import DomainLattice
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss, SquaredLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractMechanism, ExponentialMechanism, PrivateQuantile
-from kngjax.mechanisms.base import TOO_MANY_RECORDS
+from kngjax.mechanisms.base import TOO_MANY_RECORDS, require_own_responses
+from kngjax.refusals import UnfitType
 from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
+from kngjax.shards import Shards
+from kngjax.streams import RECORDS_NEEDED, Stream
 from kngjax.target import Target
 
 LARGEST_DIMENSION = 4
@@ -115,11 +122,47 @@ class Lattice(AbstractSampler):
         # Records are looked at some 10·4^d times; beyond this the box tree in float64 is faster.
         return dimension <= 3 and (num_records is None or num_records * 4**dimension <= 2**22)
 
-    def draw(self, mechanism: AbstractMechanism, records: Records, bits: Bits = secrets.randbits) -> np.ndarray:
+    def prepared(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | WholeSums:
+        """What it draws from: records; of a stream or shards, for quadratic losses, their sums on the lattice. Private.
+
+        The sums are whole numbers, the same to the bit whatever the chunks, the shards and their order. Arguments and
+        errors are those of `mechanism.prepare`.
+        """
+        require_own_responses(X, y)
+        if isinstance(X, Stream | Shards) and not mechanism.loss.is_quadratic:
+            raise UnfitType(RECORDS_NEEDED)
+        if isinstance(X, Stream):
+            total = None
+            with contextlib.closing(X.chunks()) as chunks:
+                for chunk in chunks:
+                    part = self._sums(mechanism, mechanism.records(*chunk))
+                    total = part if total is None else total + part
+            if total is None:
+                raise ValueError(EMPTY)
+        elif isinstance(X, Shards):
+            own = X.together(lambda: self._sums(mechanism, self.prepared(mechanism, X.X, X.y)), (mechanism, self))
+            total = functools.reduce(operator.add, map(WholeSums.from_text, X.texts(own.to_text())))
+        else:
+            total = mechanism.records(X, y)
+        mechanism.check_count(total.num_records)
+        return total
+
+    def _sums(self, mechanism: AbstractMechanism, data: Records | WholeSums) -> WholeSums:
+        if isinstance(data, WholeSums):
+            return data
+        assert isinstance(mechanism, AbstractDensityMechanism)
+        # The plan of a quadratic loss is the same for every number of records.
+        plan = self._plan(mechanism, data.dimension, None)
+        with float64():
+            return sums_of(data, plan, mechanism.loss.has_response)
+
+    def draw(
+        self, mechanism: AbstractMechanism, records: Records | WholeSums, bits: Bits = secrets.randbits
+    ) -> np.ndarray:
         """One draw of θ, shape (d,). Quantiles one by one, in increasing order.
 
-        **Arguments:** `records`: from `mechanism.records`. `bits`: fair and independent; those of the operating system
-        for whatever is published.
+        **Arguments:** `records`: from `prepared`. `bits`: fair and independent; those of the operating system for
+        whatever is published.
         """
         if isinstance(mechanism, PrivateQuantile):
             if (reason := self.unserved(mechanism, mechanism.dimension)) is not None:
@@ -129,8 +172,8 @@ class Lattice(AbstractSampler):
         problem = self.problem(mechanism, records)
         return problem.domain.values(self.envelope(problem).draw(bits))
 
-    def problem(self, mechanism: AbstractDensityMechanism, records: Records) -> "Problem":
-        """What is drawn, for records that the mechanism prepared. Private.
+    def problem(self, mechanism: AbstractDensityMechanism, records: Records | WholeSums) -> "Problem":
+        """What is drawn, for records or sums that were `prepared`. Private.
 
         Raises ValueError for what it does not serve, RuntimeError for more than `max_records` under add_remove.
         """

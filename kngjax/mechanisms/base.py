@@ -177,8 +177,7 @@ class AbstractMechanism(eqx.Module):
         See `kngjax.data.prepare` for the arguments and errors. X may also be a `kngjax.stream` of records, for losses
         with a sufficient statistic, or `kngjax.shard`s of them; both bring their own responses.
         """
-        if isinstance(X, Stream | Shards) and y is not None:
-            raise UnfitShape(f"a {type(X).__name__.lower()} brings its own responses: leave y out here")
+        require_own_responses(X, y)
         if isinstance(X, Stream):
             return self._total(X)
         if isinstance(X, Shards):
@@ -357,6 +356,12 @@ class AbstractDensityMechanism(AbstractMechanism):
             numpyro.factor("score", -target.rate * target.score(theta))
 
         return model
+
+
+def require_own_responses(X: Any, y: Any) -> None:
+    """Raises UnfitShape for responses beside a stream or shards."""
+    if isinstance(X, Stream | Shards) and y is not None:
+        raise UnfitShape(f"a {type(X).__name__.lower()} brings its own responses: leave y out here")
 
 
 def required(name: str, value: Any) -> Any:
