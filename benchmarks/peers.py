@@ -3,10 +3,11 @@
 `python -m benchmarks.peers [--records 100000] [--dimension 12] [--draws 1000] [--diffprivlib PYTHON]`.
 
 The design is uniform on [-1, 1] with normal noise, ε = 1, |y| ≤ 8 where a bound is needed. Guarantees differ: AdaSSP
-and posterior samples are (1, 10⁻⁶), the latter for one record more or less; the others claim pure ε = 1. Every row is
-of a process of its own: its first result counts imports and compiling. Draws a second are independent ones, or ArviZ's
-effective ones of the worst coefficient; fits without privacy are the floor. diffprivlib needs an older scikit-learn
-than some, so its interpreter may be another.
+and posterior samples are (1, 10⁻⁶), the latter for one record more or less; the others claim pure ε = 1, KNG by
+`GradientSpace` of its density alone: of its chains nothing is proved. Every row is of a process of its own: its first
+result counts imports and compiling. Draws a second are independent ones, or ArviZ's effective ones of the worst
+coefficient; fits without privacy are the floor. diffprivlib needs an older scikit-learn than some, so its interpreter
+may be another.
 """
 
 import argparse

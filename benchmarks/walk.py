@@ -100,7 +100,7 @@ def by_kngjax(given: Problem, num_moves: int, precision="float64"):
 
 
 def by_numpyro(given: Problem, num_moves: int):
-    """NumPyro's `MCMC` with `PlainKernel`; it compiles anew for every run."""
+    """NumPyro's `MCMC` with `PlainKernel`, a draw kept every sweep; it compiles anew for every run."""
 
     def run(seed):
         target = given.mechanism.target(given.data)
@@ -108,6 +108,7 @@ def by_numpyro(given: Problem, num_moves: int):
             PlainKernel(target.log_density, jnp.asarray(given.scales)),
             num_warmup=0,
             num_samples=num_moves,
+            thinning=given.starts.shape[1],
             num_chains=given.starts.shape[0],
             chain_method="vectorized",
             progress_bar=False,
@@ -119,7 +120,8 @@ def by_numpyro(given: Problem, num_moves: int):
 
 
 def by_numpyro_compiled(given: Problem, num_moves: int):
-    """The same kernel in a loop that is compiled once, which NumPyro leaves to its user."""
+    """The same kernel in a loop that is compiled once, which NumPyro leaves to its user; a draw kept every sweep."""
+    num_sweeps, dimension = -(-num_moves // given.starts.shape[1]), given.starts.shape[1]
 
     @jax.jit
     def loop(mechanism, data, starts, scales, key):
@@ -127,10 +129,10 @@ def by_numpyro_compiled(given: Problem, num_moves: int):
         state = kernel.init(jax.random.split(key, starts.shape[0]), 0, starts, (), {})
 
         def keep(state, _):
-            state = kernel.sample(state, (), {})
+            state = jax.lax.fori_loop(0, dimension, lambda _, state: kernel.sample(state, (), {}), state)
             return state, state.theta
 
-        return jax.lax.scan(keep, state, None, length=num_moves)[1]
+        return jax.lax.scan(keep, state, None, length=num_sweeps)[1]
 
     def run(seed):
         thetas = loop(given.mechanism, given.data, given.starts, given.scales, jax.random.PRNGKey(seed))
@@ -140,7 +142,7 @@ def by_numpyro_compiled(given: Problem, num_moves: int):
 
 
 def by_blackjax(given: Problem, num_moves: int):
-    """BlackJAX's additive step, or None if it is not installed."""
+    """BlackJAX's additive step, a draw kept every sweep, or None if it is not installed."""
     try:
         import blackjax
     except ImportError:
@@ -156,11 +158,15 @@ def by_blackjax(given: Problem, num_moves: int):
 
         walk = blackjax.additive_step_random_walk(mechanism.target(data).log_density, one_coordinate)
 
-        def keep(states, key):
-            states, _ = jax.vmap(walk.step)(jax.random.split(key, starts.shape[0]), states)
+        def move(states, key):
+            return jax.vmap(walk.step)(jax.random.split(key, starts.shape[0]), states)[0], None
+
+        def keep(states, keys):
+            states, _ = jax.lax.scan(move, states, keys)
             return states, states.position
 
-        return jax.lax.scan(keep, jax.vmap(walk.init)(starts), jax.random.split(key, num_moves))[1]
+        keys = jax.random.split(key, (-(-num_moves // dimension), dimension))
+        return jax.lax.scan(keep, jax.vmap(walk.init)(starts), keys)[1]
 
     def run(seed):
         thetas = loop(given.mechanism, given.data, given.starts, given.scales, jax.random.key(seed))

@@ -226,7 +226,9 @@ def _made(
             thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
             value = thetas[0, -1]
         value = _one(X, value)
-    return _finite(value), sampler, reason, data.num_records
+    # Rows of shards rest on the devices with others that are zeros.
+    num_records = X.num_records if isinstance(X, Shards) else None
+    return _finite(value), sampler, reason, num_records or data.num_records
 
 
 def _on_lattice(

@@ -30,6 +30,8 @@ class Shards(OwnerOnly):
 
     def __init__(self, X: Any, y: Any, mesh: Mesh):
         self.X, self.y, self.mesh = X, y, mesh
+        # n of all processes, once they have told each other: rows on devices are more, by those that are zeros.
+        self.num_records: int | None = None
 
     def __repr__(self) -> str:
         return f"<Shards of records over {self.mesh.size} devices; private>"
@@ -85,7 +87,8 @@ class Shards(OwnerOnly):
 
     def count(self, records: Records) -> int:
         """How many records all processes have."""
-        return int(np.sum(self._counts(records)[:, 0]))
+        self.num_records = int(np.sum(self._counts(records)[:, 0]))
+        return self.num_records
 
     def _counts(self, records: Records) -> np.ndarray:
         own = np.array([records.y.shape[0], len(self.mesh.local_devices)], dtype=np.float64)

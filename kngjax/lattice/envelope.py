@@ -1,5 +1,7 @@
 """Envelopes of lattice mechanisms: boxes with lower bounds of the score, refined until rejection is cheap."""
 
+import bisect
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -28,20 +30,17 @@ class Envelope:
         levels, place = np.unique(self._boxes.lower, return_inverse=True)
         order = np.argsort(place, kind="stable")
         self._members = np.split(order, np.cumsum(np.bincount(place))[:-1])
-        self._sizes = _sizes(self._boxes)
-        counts = [sum(self._sizes[box] for box in members) for members in self._members]
-        self._law = LevelLaw([int(level) for level in levels], counts, rate)
+        sizes = _sizes(self._boxes)
+        # Of each level the numbers of points in its first boxes.
+        self._points = [list(itertools.accumulate(sizes[box] for box in members)) for members in self._members]
+        self._law = LevelLaw([int(level) for level in levels], [points[-1] for points in self._points], rate)
 
     def draw(self, bits: Bits) -> np.ndarray:
         """k, shape (d,). It tries until it succeeds: a limit would make failure an output that depends on the data."""
         while True:
-            members = self._members[self._law.draw(bits)]
-            place = below(sum(self._sizes[box] for box in members), bits)
-            for box in members:
-                if place < self._sizes[box]:
-                    break
-                place -= self._sizes[box]
-            boxes = self._boxes
+            level, boxes = self._law.draw(bits), self._boxes
+            points = self._points[level]
+            box = self._members[level][bisect.bisect_right(points, below(points[-1], bits))]
             low, high = boxes.low[box], boxes.high[box]
             point = np.array([int(a) + below(int(b - a) + 1, bits) for a, b in zip(low, high, strict=True)], np.int64)
             if not self._domain.contains(point):

@@ -64,21 +64,22 @@ class Lattice(AbstractSampler):
 
     - `data_digits`, `theta_digits`: binary digits of the lattices of features and responses, relative to their bounds,
       and of θ, relative to Θ. None: 20 and 22, or what exact sums of `max_records` records leave of 52.
-    - `max_records`: under add_remove, where n is private: a release of more records fails. Under replace n is used.
+    - `max_records`: for QuantileLoss under add_remove, where n is private: a release of more records fails. Under
+        replace n is used, and sums of quadratic losses have no limit. None: 2^27, 2^24 for the exponential mechanism.
     - `expected_proposals`: the envelope is refined until so many are expected at most. None: 8, or 32 for d = 4.
     - `most_boxes`: or until it has so many boxes. There is no limit of proposals: a draw is never given up.
     """
 
     data_digits: int | None = eqx.field(static=True, default=None)
     theta_digits: int | None = eqx.field(static=True, default=None)
-    max_records: int = eqx.field(static=True, default=2**24)
+    max_records: int | None = eqx.field(static=True, default=None)
     expected_proposals: float | None = eqx.field(static=True, default=None)
     most_boxes: int = eqx.field(static=True, default=200_000)
 
     includes_rounding: ClassVar[bool] = True
     assumptions: ClassVar[tuple[str, ...]] = (
-        "under add_remove there are at most max_records records: a release of more fails, and that it failed is not "
-        "covered",
+        "of a quantile loss under add_remove there are at most max_records records: a release of more fails, and that "
+        "it failed is not covered",
     )
 
     def check(self, target: Target) -> None:
@@ -113,7 +114,7 @@ class Lattice(AbstractSampler):
     def takes_seconds(self, mechanism: AbstractMechanism, dimension: int, num_records: int | None = None) -> bool:
         """Whether one draw takes seconds: always for quadratic losses, else up to 3 coefficients and not too many rows.
 
-        **Arguments:** `num_records`: n where it is public, else None.
+        **Arguments:** `num_records`: n where it is public, else None, which counts as some 10^5.
         """
         if mechanism.loss.is_quadratic:
             return True
@@ -175,10 +176,11 @@ class Lattice(AbstractSampler):
     def problem(self, mechanism: AbstractDensityMechanism, records: Records | WholeSums) -> "Problem":
         """What is drawn, for records or sums that were `prepared`. Private.
 
-        Raises ValueError for what it does not serve, RuntimeError for more than `max_records` under add_remove.
+        Raises ValueError for what it does not serve, RuntimeError for more than `max_records` where they count.
         """
         is_public = mechanism.adjacency is Adjacency.REPLACE
-        if not is_public and records.num_records > self.max_records:
+        is_limited = not is_public and not mechanism.loss.is_quadratic
+        if is_limited and records.num_records > self._most_records(mechanism):
             raise RuntimeError(TOO_MANY_RECORDS)
         plan = self._plan(mechanism, records.dimension, records.num_records if is_public else None)
         with float64():
@@ -201,8 +203,13 @@ class Lattice(AbstractSampler):
     def _plan(self, mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> Plan:
         if (reason := self.unserved(mechanism, dimension)) is not None:
             raise ValueError(reason)
+        most = num_records or self._most_records(mechanism)
         with float64():
-            return plan_for(mechanism, dimension, num_records or self.max_records, self.data_digits, self.theta_digits)
+            return plan_for(mechanism, dimension, most, self.data_digits, self.theta_digits)
+
+    def _most_records(self, mechanism: AbstractDensityMechanism) -> int:
+        # Sums of losses are larger than sums of gradients, by the predictors.
+        return self.max_records or (2**24 if isinstance(mechanism, ExponentialMechanism) else 2**27)
 
     def envelope(self, problem: "Problem") -> Envelope:
         """From which k is drawn. Private."""

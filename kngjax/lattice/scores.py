@@ -21,6 +21,9 @@ WEIGHT_UNITS = 2**30
 # Rows times boxes that are looked at in one pass.
 _ROWS_A_PASS = 2**15
 
+# Up to so many open records every pattern of their signs is tried.
+_MOST_PATTERNS = 3
+
 
 class Boxes(NamedTuple):
     """Boxes low ≤ k ≤ high of lattice points with whole bounds of the score on them, and what scores keep of each.
@@ -150,7 +153,8 @@ class QuantileScore(AbstractScore):
 
     On a box a record whose residual keeps its sign there adds a constant to G and a linear function to the loss: such
     records are kept as sums, and only the others are looked at again. Whole numbers ride in float64, where they are
-    exact below 2^53 in any order of summation.
+    exact below 2^53 in any order of summation. Equal records are one, counted: on a box where few are open every
+    pattern of their signs is tried, since bounds for each by itself would let ties cancel that cannot.
 
     **Arguments:** `features`: X, shape (n, d). `responses`: Y, shape (n,), in the units of X'k. `tau`: N/D. `norm`: of
     G, for KNG; None for the exponential mechanism. `weight`: at least what one record changes the loss by, in whole
@@ -158,12 +162,14 @@ class QuantileScore(AbstractScore):
     """
 
     def __init__(self, features, responses, tau: Fraction, norm: GradientNorm | None = None, weight: int = 1):
-        self._features, self._responses = np.asarray(features, np.float64), np.asarray(responses, np.float64)
+        records, counts = np.unique(np.column_stack([features, responses]), axis=0, return_counts=True)
+        self._features, self._responses = records[:, :-1].astype(np.float64), records[:, -1].astype(np.float64)
+        self._counts = counts.astype(np.float64)
         self._rise, self._fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
         self._norm, self._weight = norm, weight
 
     def whole(self, low, high):
-        num_records, dimension = self._features.shape
+        num_records, dimension = self._features.shape  # of those that differ
         sums = np.zeros((1, dimension + (self._norm is None)), np.int64)
         return self.parts(low[None], high[None], [np.arange(num_records)], sums)
 
@@ -176,36 +182,51 @@ class QuantileScore(AbstractScore):
     def _pass(self, low, high, rows, sums):
         entries, counts = np.concatenate(rows), [len(some) for some in rows]
         box = np.repeat(np.arange(len(rows)), counts)
-        x, y = self._features[entries], self._responses[entries]
+        x, y, copies = self._features[entries], self._responses[entries], self._counts[entries]
         # Twice the middle of the predictors on the box, and their range.
         middle, reach = _products(x, low + high, box), _products(np.abs(x), high - low, box)
         at_most, above = 2 * y <= middle - reach, 2 * y > middle + reach
         is_open = ~(at_most | above)
-        slopes = np.where(at_most, self._rise, np.where(above, self._fall, 0.0))
+        slopes = copies * np.where(at_most, self._rise, np.where(above, self._fall, 0.0))
         columns = x if self._norm is not None else np.column_stack([x, y])
         sums = sums + _totals(slopes, columns, box, len(rows)).astype(np.int64)
         kept = np.split(entries[is_open], np.cumsum(np.bincount(box[is_open], minlength=len(rows)))[:-1])
-        box, x = box[is_open], x[is_open]
-        ones = np.ones(len(x))
+        box, x, copies = box[is_open], x[is_open], copies[is_open]
         if self._norm is not None:
-            signed, sizes = _totals(ones, x, box, len(rows)), _totals(ones, np.abs(x), box, len(rows))
-            positive, negative = (sizes + signed) / 2, (sizes - signed) / 2
-            least, most = self._fall * positive - self._rise * negative, self._rise * positive - self._fall * negative
-            lower, upper = self._norm.between(*(sums + side.astype(np.int64) for side in (least, most)))
+            lower, upper = self._of_gradients(sums, x * copies[:, None], box)
             return Boxes(low, high, lower, upper, kept, sums)
         ends = np.sort(np.stack([sums[:, :-1] * low, sums[:, :-1] * high]), axis=0)
         least, most = (np.sum(side, axis=1) - sums[:, -1] for side in ends)
         # A piece of an open record is at least 0.
         gap, reach = middle[is_open] - 2 * y[is_open], reach[is_open]
-        farthest = np.maximum(self._rise * (reach + gap), -self._fall * (reach - gap)) / 2
+        farthest = copies * np.maximum(self._rise * (reach + gap), -self._fall * (reach - gap)) / 2
         most = most + np.ceil(_totals(farthest, np.ones((len(x), 1)), box, len(rows))[:, 0]).astype(np.int64)
         lower, upper = (np.asarray(_levels(np.maximum(end, 0), self._weight), np.int64) for end in (least, most))
         return Boxes(low, high, lower, upper, kept, sums)
 
+    def _of_gradients(self, sums, x, box):
+        """Bounds of the norm on each box, of the sums of closed records and the features of open ones, all counted."""
+        assert self._norm is not None
+        ones, numbers = np.ones(len(x)), np.bincount(box, minlength=len(sums))
+        signed, sizes = _totals(ones, x, box, len(sums)), _totals(ones, np.abs(x), box, len(sums))
+        positive, negative = (sizes + signed) / 2, (sizes - signed) / 2
+        least, most = self._fall * positive - self._rise * negative, self._rise * positive - self._fall * negative
+        lower, upper = self._norm.between(*(sums + side.astype(np.int64) for side in (least, most)))
+        starts = np.cumsum(numbers) - numbers
+        for number in range(1, _MOST_PATTERNS + 1):
+            few = np.flatnonzero(numbers == number)
+            if few.size == 0:
+                continue
+            patterns = np.array(list(itertools.product((self._rise, self._fall), repeat=number)))
+            steps = np.einsum("pr,brd->pbd", patterns, x[starts[few][:, None] + np.arange(number)])
+            levels = self._norm(np.abs(sums[few] + steps.astype(np.int64)))
+            lower[few], upper[few] = np.min(levels, axis=0), np.max(levels, axis=0)
+        return lower, upper
+
     def at(self, point, rows, sums):
         x = self._features[rows]
         residuals = self._responses[rows] - x @ point
-        slopes = np.where(residuals <= 0, self._rise, self._fall)
+        slopes = self._counts[rows] * np.where(residuals <= 0, self._rise, self._fall)
         if self._norm is not None:
             return int(self._norm(np.abs(sums + (slopes @ x).astype(np.int64))))
         value = int(np.sum(sums[:-1] * point) - sums[-1]) - int(slopes @ residuals)

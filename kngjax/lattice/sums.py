@@ -82,7 +82,10 @@ def whole_features(records: Records, plan: Plan) -> Int[np.ndarray, "records dim
 def products(left: Int[np.ndarray, "records left"], right: Int[np.ndarray, "records right"]) -> Wholes:
     """left'right, exactly, as Python's whole numbers: blocks of rows in float64, summed as whole numbers."""
     sizes = [max(int(np.max(np.abs(side), initial=1)), 1) for side in (left, right)]
-    block = max(1, 2**53 // (sizes[0] * sizes[1]))
+    block = 2**53 // (sizes[0] * sizes[1])
+    if block == 0:
+        # Not even one product is exact in float64.
+        return left.T.astype(object) @ right.astype(object)
     total = np.zeros((left.shape[1], right.shape[1]), object)
     for start in range(0, len(left), block):
         rows = slice(start, start + block)

@@ -166,6 +166,24 @@ def test_a_bound_that_does_not_hold_stops_the_draw(monkeypatch):
 def test_more_records_than_promised_fail_under_add_remove_alone():
     x, y = some_records(0)
     few = kng.Lattice(max_records=5)
+    median = mechanism(kng.QuantileLoss(0.5), adjacency="add_remove")
     with pytest.raises(RuntimeError, match="more records than max_records"):
-        few.draw(mechanism(kng.SquaredLoss(), adjacency="add_remove"), CASES["squared"].records(x, y))
-    assert np.all(np.isfinite(few.draw(CASES["squared"], CASES["squared"].records(x, y))))
+        few.draw(median, median.records(x, y))
+    for served in (CASES["quantile"], mechanism(kng.SquaredLoss(), adjacency="add_remove")):
+        assert np.all(np.isfinite(few.draw(served, served.records(x, y))))
+
+
+@pytest.mark.parametrize("num_kinds", [1, 2, 5])
+def test_ties_are_counted_and_need_no_more_boxes_than_records_that_differ(num_kinds):
+    """Bounds for each record by itself would let ties cancel on every line that they jump at together."""
+    kinds, times = some_records(3, num_kinds), 400 // num_kinds
+    x, y = np.tile(kinds[0], (times, 1)), np.tile(kinds[1], times)
+    for case in ("quantile", "quantile value"):
+        law = lattice_law(CASES[case], CASES[case].records(x, y), COARSE)
+        _, scores = brute_force(case, x, y)
+        assert np.all(np.isin([math.floor(4096 * score) for score in scores] - law.scores, [0, 1]))
+    sampler = kng.Lattice()
+    for tied in (CASES["quantile"], mechanism(kng.QuantileLoss(0.3), epsilon=20.0)):
+        envelope = sampler.envelope(sampler.problem(tied, tied.records(x, y)))
+        assert sum(len(members) for members in envelope._members) < 2000
+        assert envelope.draw(random.Random(0).getrandbits).shape == (2,)
