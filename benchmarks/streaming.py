@@ -77,9 +77,12 @@ WAYS = {"kngjax.stream": by_kngjax, "pyarrow, scan alone": by_scan, "kngjax, who
 
 
 def peak(name, path):
-    """MiB by which a fresh process grows."""
-    run = subprocess.run([sys.executable, "-c", PEAK, name, path], check=True, capture_output=True, text=True)
-    return float(json.loads(run.stdout))
+    """MiB by which a fresh process grows, in words if it was killed."""
+    run = subprocess.run([sys.executable, "-c", PEAK, name, path], capture_output=True, text=True)
+    if run.returncode < 0:
+        return "too much"
+    run.check_returncode()
+    return f"{float(json.loads(run.stdout)):.0f}"
 
 
 def main():
@@ -104,7 +107,7 @@ def main():
         print(f"{'':32}{'rows/s':>10}{'of work':>10}{'peak MiB':>10}{'of 1/4':>10}")
         for name in WAYS:
             speeds = "".join(f"{options.rows / seconds:10.3g}" for seconds in best[name]) if name in best else " " * 20
-            print(f"{name:32}{speeds}" + "".join(f"{peak(name, path):10.0f}" for path in sizes.values()))
+            print(f"{name:32}{speeds}" + "".join(f"{peak(name, path):>10}" for path in sizes.values()))
         wall, work = best["kngjax.stream"] / best["pyarrow, scan alone"]
         print(f"kngjax.stream takes {wall:.2f} times as long as the scan, with {work:.2f} times its work")
 

@@ -35,6 +35,9 @@ class OwnerOnly:
     def __format__(self, specification: str) -> str:
         return repr(self)
 
+    def __dir__(self) -> list[str]:
+        return sorted({name for kind in type(self).__mro__ for name in vars(kind)})
+
     def _refuse(self, *arguments: Any, **options: Any) -> NoReturn:
         raise TypeError(
             f"a {type(self).__name__} is computed from private data: it is not pickled, copied, converted to numbers, "

@@ -120,7 +120,7 @@ class Certificate:
         with_rounding = sampler is not None and sampler.includes_rounding
         assumptions = OF_LATTICES if with_rounding else OF_FLOAT64
         assumptions += mechanism.assumptions if isinstance(mechanism, AbstractDirectMechanism) else ()
-        assumptions += () if sampler is None else sampler.assumptions
+        assumptions += () if sampler is None else sampler.assumed(mechanism)
         unproved = (
             () if sampler is None or promise.is_proved else (*UNPROVED_OF_CHAINS, *sampler.unproved, *UNPROVED_LAST)
         )

@@ -60,7 +60,8 @@ def exact_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[
     if not isinstance(sampler, AbstractIndependentSampler):
         raise ValueError(
             f"no exact sampler serves this density, and what a Markov chain releases is not proved to be private: if "
-            f"that will do, ask for it by name, sampler=kngjax.{type(sampler).__name__}(). {reason}"
+            f"that will do, ask for it by name, sampler=kngjax.{type(sampler).__name__}(). {reason} Exact() may serve "
+            "where n*epsilon is small, up to some hundred records and 3 coefficients."
         )
     return sampler, reason
 

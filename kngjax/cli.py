@@ -221,3 +221,7 @@ def _ledger_verify(options: argparse.Namespace) -> int:
         "A file set back to an earlier copy is found only by a head noted elsewhere: --head DIGEST."
     )
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

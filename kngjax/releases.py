@@ -178,6 +178,8 @@ def _check_arguments(mechanism: Any, X: Any, y: Any, sampler: Any, ledger: Any, 
             )
     if not isinstance(mechanism, AbstractMechanism):
         raise TypeError(f"mechanism must be an object like kngjax.KNG(...), not a {type(mechanism).__name__}")
+    if isinstance(sampler, type) and issubclass(sampler, AbstractSampler):
+        raise TypeError(f"sampler is the class {sampler.__name__}: call it, kngjax.{sampler.__name__}()")
     if not isinstance(sampler, AbstractSampler | None):
         raise TypeError(f"sampler must be an object like kngjax.Exact(), or None, not a {type(sampler).__name__}")
     if not isinstance(progress, bool | None):
@@ -236,13 +238,14 @@ def _on_lattice(
 ) -> tuple[np.ndarray, AbstractSampler, str, int]:
     """What `_made` returns of a draw on a lattice; of processes that share rows, the first one draws."""
     data = sampler.prepared(mechanism, X, y) if records is None else records
+    count = _public_count(mechanism, data)
     with in_words():
-        sampler.require_served(mechanism, data.dimension, _public_count(mechanism, data))
+        sampler.require_served(mechanism, data.dimension, count)
     value = (
         X.on_first(lambda: sampler.draw(mechanism, data)) if isinstance(X, Shards) else sampler.draw(mechanism, data)
     )
     value = _one(X, np.zeros(data.dimension) if value is None else value)
-    return _finite(value), sampler, reason, data.num_records
+    return _finite(value), sampler.resolved(mechanism, data.dimension, count), reason, data.num_records
 
 
 def _lattice_takes(mechanism: AbstractMechanism, X: Any) -> bool:

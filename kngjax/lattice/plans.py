@@ -26,7 +26,7 @@ class Plan(NamedTuple):
 
     **Arguments:** `places`: a, one a feature. `unit`: e. `response`: the exponent of the lattice of y. `domain`: of θ.
     `bounds`: of the records after rounding. `reach`: at least |X'k| of every record and every k, in units of 2^e.
-    `largest_sum`: at least every sum over the records that rides in float64.
+    `largest_sum`: at least every sum over the records that rides in float64. `digits`: of the records and of θ.
     """
 
     places: tuple[int, ...]
@@ -36,6 +36,7 @@ class Plan(NamedTuple):
     bounds: Bounds
     reach: int
     largest_sum: int
+    digits: tuple[int, int]
 
 
 def plan_for(
@@ -68,7 +69,7 @@ def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
         # One unit for every coefficient, no coarser than any lattice.
         unit = min(*widths, *places)
         domain = DomainLattice.of(mechanism.domain, [unit] * dimension)
-        return Plan(places, unit, unit, domain, rounded_bounds(bounds, places, None), 0, domain.largest)
+        return Plan(places, unit, unit, domain, rounded_bounds(bounds, places, None), 0, domain.largest, (data, theta))
     unit = response = min(width + place for width, place in zip(widths, places, strict=True))
     ends = room.response_interval(bounds)
     if not isinstance(loss, QuantileLoss):
@@ -83,12 +84,12 @@ def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
         )
     )
     if not isinstance(loss, QuantileLoss):
-        return Plan(places, unit, response, domain, rounded, reach, domain.largest)
+        return Plan(places, unit, response, domain, rounded, reach, domain.largest, (data, theta))
     parts = denominator(loss)
     sums = num_records * parts * (2**data + 1)
     if not isinstance(mechanism, KNG):
         sums = num_records * parts * (reach + max(abs(int(on_lattice(end, unit))) for end in ends) + 1)
-    return Plan(places, unit, response, domain, rounded, reach, max(sums, 2 * reach))
+    return Plan(places, unit, response, domain, rounded, reach, max(sums, 2 * reach), (data, theta))
 
 
 def denominator(loss: QuantileLoss) -> int:

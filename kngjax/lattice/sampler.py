@@ -1,9 +1,11 @@
 """Releases on a public lattice: pure ε-DP with every rounding included."""
 
 import contextlib
+import dataclasses
 import functools
 import operator
 import secrets
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
@@ -77,10 +79,25 @@ class Lattice(AbstractSampler):
     most_boxes: int = eqx.field(static=True, default=200_000)
 
     includes_rounding: ClassVar[bool] = True
-    assumptions: ClassVar[tuple[str, ...]] = (
+    _LIMIT: ClassVar[tuple[str, ...]] = (
         "of a quantile loss under add_remove there are at most max_records records: a release of more fails, and that "
         "it failed is not covered",
     )
+
+    def assumed(self, mechanism: AbstractMechanism) -> tuple[str, ...]:
+        return self._LIMIT if _is_limited(mechanism) else ()
+
+    def resolved(self, mechanism: AbstractMechanism, dimension: int, num_records: int | None) -> "Lattice":
+        """The same with the digits and the limit of records that it takes for this mechanism, for a certificate.
+
+        **Arguments:** `num_records`: n where it is public, else None.
+        """
+        parts, dimension = _parts(mechanism, dimension)
+        plans = [self._plan(part, dimension, num_records) for part in parts]
+        # Levels of several quantiles may differ in digits: of the coarsest.
+        data, theta = (min(digits) for digits in zip(*(plan.digits for plan in plans), strict=True))
+        most = self._most_records(parts[0]) if _is_limited(mechanism) else None
+        return dataclasses.replace(self, data_digits=data, theta_digits=theta, max_records=most)
 
     def check(self, target: Target) -> None:
         raise ValueError("Lattice draws for release alone; for research draws ask for Exact(), the law in real numbers")
@@ -98,11 +115,11 @@ class Lattice(AbstractSampler):
             return f"{type(mechanism).__name__} draws from its own law directly: leave the sampler out"
         loss, domain = mechanism.loss, mechanism.domain
         if not isinstance(loss, QuantileLoss | SquaredLoss | SquaredDistanceLoss):
-            return f"Lattice needs whole scores, which {type(loss).__name__} has not: ask for EnsembleWalk()"
+            return f"Lattice needs whole scores, which {type(loss).__name__} has not: leave the sampler out"
         if not isinstance(domain, Box | L1Ball | L2Ball):
             return f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}: ask for Exact()"
         if dimension > LARGEST_DIMENSION:
-            return f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}: ask for Exact()"
+            return f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}: leave the sampler out"
         if isinstance(mechanism, ExponentialMechanism):
             return None
         if not isinstance(mechanism, KNG) or mechanism.pointwise_sensitivity:
@@ -179,8 +196,7 @@ class Lattice(AbstractSampler):
         Raises ValueError for what it does not serve, RuntimeError for more than `max_records` where they count.
         """
         is_public = mechanism.adjacency is Adjacency.REPLACE
-        is_limited = not is_public and not mechanism.loss.is_quadratic
-        if is_limited and records.num_records > self._most_records(mechanism):
+        if _is_limited(mechanism) and records.num_records > self._most_records(mechanism):
             raise RuntimeError(TOO_MANY_RECORDS)
         plan = self._plan(mechanism, records.dimension, records.num_records if is_public else None)
         with float64():
@@ -193,11 +209,8 @@ class Lattice(AbstractSampler):
         """
         if (reason := self.unserved(mechanism, dimension)) is not None:
             raise ValueError(reason)
-        parts = [mechanism]
-        if isinstance(mechanism, PrivateQuantile):
-            parts, dimension = _levels(mechanism), 1
+        parts, dimension = _parts(mechanism, dimension)
         for part in parts:
-            assert isinstance(part, AbstractDensityMechanism)
             self._plan(part, dimension, num_records)
 
     def _plan(self, mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> Plan:
@@ -236,6 +249,19 @@ def rate_of(mechanism: AbstractDensityMechanism) -> Fraction:
     """
     cancels = isinstance(mechanism, ExponentialMechanism) and mechanism.adjacency is Adjacency.ADD_REMOVE
     return exactly(float(mechanism.epsilon)) / (2 * RESOLUTION + cancels)
+
+
+def _is_limited(mechanism: AbstractMechanism) -> bool:
+    """Whether its sums need a public limit of records: sums of quadratic losses have any size."""
+    return mechanism.adjacency is not Adjacency.REPLACE and not mechanism.loss.is_quadratic
+
+
+def _parts(mechanism: AbstractMechanism, dimension: int) -> tuple[Sequence[AbstractDensityMechanism], int]:
+    """What is drawn one by one, and how many coefficients each has."""
+    if isinstance(mechanism, PrivateQuantile):
+        return _levels(mechanism), 1
+    assert isinstance(mechanism, AbstractDensityMechanism)
+    return [mechanism], dimension
 
 
 def _levels(mechanism: PrivateQuantile) -> list[KNG]:

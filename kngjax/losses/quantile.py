@@ -14,6 +14,10 @@ from kngjax.losses.base import AbstractResidualLoss, Interval, Number, _records
 
 
 def _check_tau(tau: Scalar) -> None:
+    if np.ndim(tau):
+        raise ValueError(
+            "a quantile loss is of one level tau: make a mechanism for each, or PrivateQuantile([...]) of numbers alone"
+        )
     if not is_traced(tau) and not 0 < float(tau) < 1:
         raise ValueError(f"tau must lie strictly between 0 and 1, got {float(tau)}")
 

@@ -52,6 +52,10 @@ class AbstractSampler(eqx.Module):
         data set; infinite where none is known.
         """
 
+    def assumed(self, mechanism: Any) -> tuple[str, ...]:
+        """What the guarantee of a release by it needs, besides those of every release."""
+        return self.assumptions
+
     def for_release(self) -> "AbstractSampler":
         """The same sampler with all tuning a function of public quantities; raises ValueError if there is no such."""
         return self
