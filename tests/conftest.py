@@ -1,6 +1,7 @@
 """Every test computes in float64, and an array of the wrong rank is an error and not a silent broadcast."""
 
 import gc
+import os
 import pathlib
 
 import hypothesis
@@ -20,6 +21,12 @@ hypothesis.settings.load_profile("fixed")
 MOST_MAPPINGS = 25_000
 TESTS_BETWEEN_CHECKS = 10
 _MAPPINGS = pathlib.Path("/proc/self/maps")
+
+
+def pytest_configure(config):
+    """Most of the default tests' time is compiling; the slow ones compute, and compile as users do."""
+    if config.option.markexpr == "not slow" and "XLA_FLAGS" not in os.environ:
+        os.environ["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
 
 
 @pytest.fixture(autouse=True)

@@ -19,8 +19,9 @@ def test_hostile_inputs():
 
 
 @pytest.mark.slow
-def test_ten_thousand_hostile_inputs():
-    found = hostile_inputs(10_000, progress=False)
+def test_thousands_of_hostile_inputs():
+    """`kngjax trust` tries ten thousand."""
+    found = hostile_inputs(3_000, progress=False)
     assert found.passed, "\n".join(found.broken)
     assert found.failed_in_draw == 0
 
