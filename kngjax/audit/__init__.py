@@ -13,6 +13,8 @@ from kngjax.audit.lattices import LatticeLaw as LatticeLaw
 from kngjax.audit.lattices import lattice_law as lattice_law
 from kngjax.audit.lattices import lattice_loss as lattice_loss
 from kngjax.audit.neighbours import worst_neighbours as worst_neighbours
+from kngjax.audit.replay import Replay as Replay
+from kngjax.audit.replay import replayed_sensitivity as replayed_sensitivity
 from kngjax.audit.restriction import restricted as restricted
 from kngjax.audit.search import DensityRatioAudit as DensityRatioAudit
 from kngjax.audit.search import density_ratio as density_ratio
