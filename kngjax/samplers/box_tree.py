@@ -196,7 +196,9 @@ def _regions(target: Target, about: Surroundings) -> list[Region]:
     rows, all_of_them = whole, whole.count
     for radius in (np.inf, *reversed(_RADII)):
         low, high = np.maximum(lower, -radius), np.minimum(upper, radius)
-        if radius < np.inf and (np.any(low >= high) or not np.any((low > lower) | (high < upper))):
+        # Smaller than Θ, and by more than rounding.
+        is_smaller = np.any((low - lower > 1e-9 * width) | (upper - high > 1e-9 * width))
+        if radius < np.inf and (np.any(low >= high) or not is_smaller):
             continue
         centre, half = 0.5 * (low + high), 0.5 * (high - low)
         region = box_bounds.restricted(target.loss, rows, place, centre, half)

@@ -62,13 +62,17 @@ def halved(boxes: Boxes, scales: np.ndarray) -> Boxes:
 
 
 def slabs(inner: Any, outer: Any, level: int, lower: float) -> Boxes:
-    """At most 2d boxes that fill what is in the outer box and not in the inner one, which lies within it."""
+    """At most 2d boxes that fill what is in the outer box and not in the inner one, which lies within it.
+
+    One for each of the inner box's `faces`, whose bounds they have: what rounding alone leaves between two ends that
+    are the same has no face, and gets no box.
+    """
     low, high = outer.centre - outer.half, outer.centre + outer.half
     ends = inner.centre - inner.half, inner.centre + inner.half
     found = []
     for place in range(low.size):
-        for start, stop in ((low[place], ends[0][place]), (ends[1][place], high[place])):
-            if stop > start:
+        for side, start, stop in ((-1.0, low[place], ends[0][place]), (1.0, ends[1][place], high[place])):
+            if _is_face(inner, outer, place, side):
                 side_low, side_high = low.copy(), high.copy()
                 side_low[place], side_high[place] = start, stop
                 found.append(Boxes.one(0.5 * (side_low + side_high), 0.5 * (side_high - side_low), level, lower))
@@ -80,9 +84,14 @@ def faces(inner: Any, outer: Any) -> Boxes:
     """The faces of the inner box that lie within the outer one, as boxes without thickness."""
     found = []
     for place, side in itertools.product(range(inner.centre.size), (-1.0, 1.0)):
-        end = inner.centre[place] + side * inner.half[place]
-        if abs(end - outer.centre[place]) < outer.half[place]:
+        if _is_face(inner, outer, place, side):
             centre, half = inner.centre.copy(), inner.half.copy()
-            centre[place], half[place] = end, 0.0
+            centre[place], half[place] = inner.centre[place] + side * inner.half[place], 0.0
             found.append(Boxes.one(centre, half, 0))
     return Boxes.joined(found)
+
+
+def _is_face(inner: Any, outer: Any, place: int, side: float) -> bool:
+    """Whether this side of the inner box lies within the outer one, by more than rounding."""
+    end, other = (box.centre[place] + side * box.half[place] for box in (inner, outer))
+    return bool(side * (other - end) > 1e-12 * outer.half[place])

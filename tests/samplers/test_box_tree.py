@@ -1,12 +1,14 @@
 """The box tree: bounds that hold, draws that follow the density, and what is refused."""
 
+from typing import NamedTuple
+
 import jax
 import numpy as np
 import pytest
 
 import kngjax as kng
 from kngjax import nonprivate
-from kngjax.samplers import box_bounds, box_tree
+from kngjax.samplers import box_bounds, box_tree, boxes
 from tests import minikng
 from tests.goodness_of_fit import assert_cell_frequencies
 
@@ -289,3 +291,17 @@ def test_single_precision_is_refused():
     target = built.target(data)
     with jax.enable_x64(False), pytest.raises(ValueError, match="jax_enable_x64"):
         kng.Exact().check(target)
+
+
+def test_what_rounding_leaves_between_two_ends_has_neither_face_nor_slab():
+    """A slab has the bound of the rays through its face: without one it would have that of other rays."""
+
+    class Region(NamedTuple):
+        centre: np.ndarray
+        half: np.ndarray
+
+    outer = Region(np.array([0.3, -0.2]), np.array([3.0, 2.0]))
+    # The ends of the second axis are the same but for the last bits.
+    inner = Region(np.array([0.1, -0.2]), np.array([1.0, 2.0 * (1.0 - 2e-16)]))
+    assert boxes.faces(inner, outer).lower.size == 2
+    assert boxes.slabs(inner, outer, 1, 0.0).lower.size == 2
