@@ -18,3 +18,5 @@ from kngjax.audit.replay import replayed_sensitivity as replayed_sensitivity
 from kngjax.audit.restriction import restricted as restricted
 from kngjax.audit.search import DensityRatioAudit as DensityRatioAudit
 from kngjax.audit.search import density_ratio as density_ratio
+from kngjax.audit.support import impossible_outputs as impossible_outputs
+from kngjax.audit.support import laplace_values as laplace_values
