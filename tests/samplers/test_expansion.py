@@ -106,9 +106,8 @@ def test_the_proposal_density_integrates_to_one_and_is_that_of_the_proposals():
     assert_mean_within(np.column_stack([uniform, (uniform - 0.5) ** 2]), [0.5, 1.0 / 12.0])
 
 
-@pytest.mark.parametrize(
-    "loss", ["logistic", *[pytest.param(loss, marks=pytest.mark.slow) for loss in SMOOTH if loss != "logistic"]]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", SMOOTH)
 def test_draws_follow_the_density_with_and_without(loss):
     """Ends of many chains against quadrature: at ε·n where the quadratic is refused a few times in a hundred."""
     num_records, num_chains = (20_000, 400) if loss == "poisson" else (600, 1000)

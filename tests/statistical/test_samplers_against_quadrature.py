@@ -45,9 +45,9 @@ def serves(sampler: str, loss: str, mechanism: str, dimension: int) -> bool:
 
 
 def is_quick(sampler: str, loss: str, mechanism: str, dimension: int) -> bool:
-    """The cases of every run: each chain at d = 2 on one loss, and at d = 1 all that is drawn exactly.
+    """The cases of every run: most chains at d = 2 on one loss, and at d = 1 all that is drawn exactly.
 
-    NUTS, LineGibbs and exact draws at d = 2 are in the tests below; the rest is slow.
+    LineGibbs and exact draws at d = 2 are in the tests below; the rest is slow.
     """
     if sampler in ("nuts", "hmc", "coordinate_walk_public"):
         return False
@@ -56,7 +56,6 @@ def is_quick(sampler: str, loss: str, mechanism: str, dimension: int) -> bool:
         "independence": "quantile",
         "ensemble_walk": "pseudo_huber",
         "coordinate_walk": "quantile",
-        "line_gibbs_ensemble": "quantile",
     }
     if sampler == "exact":
         return dimension == 1
@@ -130,7 +129,7 @@ def test_draws_follow_the_density_where_the_domain_binds(sampler, loss, domain):
     [
         ("quantile", kng.LineGibbs()),
         pytest.param("logistic", kng.EnsembleWalk(num_sweeps=300), marks=pytest.mark.slow),
-        ("pseudo_huber", kng.NUTS(step_size=0.1, num_sweeps=120, max_tree_depth=4)),
+        pytest.param("pseudo_huber", kng.NUTS(step_size=0.1, num_sweeps=120, max_tree_depth=4), marks=pytest.mark.slow),
     ],
     ids=["LineGibbs", "EnsembleWalk", "NUTS"],
 )
