@@ -1,5 +1,6 @@
 """Which lattices: a function of the mechanism and of how many records there may be, all of it public."""
 
+import contextlib
 import math
 from fractions import Fraction
 from typing import NamedTuple
@@ -48,9 +49,11 @@ def plan_for(
     stay below 2^52.
     """
     for most in _DIGITS:
-        plan = _plan(mechanism, dimension, num_records, data or most, theta or most + 2)
-        if plan.largest_sum < _LARGEST:
-            return plan
+        # Beyond 2^62 units there is no plan.
+        with contextlib.suppress(OverflowError):
+            plan = _plan(mechanism, dimension, num_records, data or most, theta or most + 2)
+            if plan.largest_sum < _LARGEST:
+                return plan
         if data and theta:
             break
     raise ValueError(

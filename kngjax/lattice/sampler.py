@@ -28,7 +28,7 @@ from kngjax.lattice.units import DomainLattice
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss, SquaredLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractMechanism, ExponentialMechanism, PrivateQuantile
 from kngjax.mechanisms.base import TOO_MANY_RECORDS, require_own_responses
-from kngjax.refusals import UnfitType
+from kngjax.refusals import UnfitType, in_words
 from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
 from kngjax.shards import Shards
@@ -36,6 +36,7 @@ from kngjax.streams import RECORDS_NEEDED, Stream
 from kngjax.target import Target
 
 LARGEST_DIMENSION = 4
+MOST_DIGITS = 50  # of the 53 of a float64
 
 
 class Lattice(AbstractSampler):
@@ -65,7 +66,7 @@ class Lattice(AbstractSampler):
     **Arguments**, all public:
 
     - `data_digits`, `theta_digits`: binary digits of the lattices of features and responses, relative to their bounds,
-      and of θ, relative to Θ. None: 20 and 22, or what exact sums of `max_records` records leave of 52.
+      and of θ, relative to Θ, from 1 to 50. None: 20 and 22, or what exact sums of `max_records` records leave of 52.
     - `max_records`: for QuantileLoss under add_remove, where n is private: a release of more records fails. Under
         replace n is used, and sums of quadratic losses have no limit. None: 2^27, 2^24 for the exponential mechanism.
     - `expected_proposals`: the envelope is refined until so many are expected at most. None: 8, or 32 for d = 4.
@@ -83,6 +84,12 @@ class Lattice(AbstractSampler):
         "of a quantile loss under add_remove there are at most max_records records: a release of more fails, and that "
         "it failed is not covered",
     )
+
+    def __check_init__(self):
+        for name in ("data_digits", "theta_digits"):
+            digits = getattr(self, name)
+            if digits is not None and not (isinstance(digits, int) and 1 <= digits <= MOST_DIGITS):
+                raise ValueError(f"{name} must be a whole number from 1 to {MOST_DIGITS}, or None, got {digits!r}")
 
     def assumed(self, mechanism: AbstractMechanism) -> tuple[str, ...]:
         return self._LIMIT if _is_limited(mechanism) else ()
@@ -170,7 +177,8 @@ class Lattice(AbstractSampler):
             return data
         assert isinstance(mechanism, AbstractDensityMechanism)
         # The plan of a quadratic loss is the same for every number of records.
-        plan = self._plan(mechanism, data.dimension, None)
+        with in_words():
+            plan = self._plan(mechanism, data.dimension, None)
         with float64():
             return sums_of(data, plan, mechanism.loss.has_response)
 

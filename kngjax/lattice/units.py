@@ -22,8 +22,14 @@ def exponent_of(value: float) -> int:
 
 
 def on_lattice(values: Any, exponent: int) -> Integers:
-    """The whole numbers nearest to values/2^e, ties to even: each record for itself, and monotone."""
-    return np.asarray(np.rint(np.ldexp(np.asarray(values, np.float64), -exponent)).astype(np.int64))
+    """The whole numbers nearest to values/2^e, ties to even: each record for itself, and monotone.
+
+    Raises OverflowError beyond 2^62.
+    """
+    units = np.rint(np.ldexp(np.asarray(values, np.float64), -exponent))
+    if np.any(np.abs(units) > 2.0**62):
+        raise OverflowError("beyond 2^62 units of its lattice: take fewer data_digits and theta_digits")
+    return np.asarray(units.astype(np.int64))
 
 
 def rounded_bounds(bounds: Bounds, feature_exponents: Sequence[int], response_exponent: int | None) -> Bounds:

@@ -102,3 +102,17 @@ def test_what_has_no_score_is_audited_elsewhere():
     median = kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 1.0)), 1.0, "replace")
     with pytest.raises(TypeError, match=r"audit it by kngjax.audit.black_box"):
         replayed_sensitivity(median, (None, None), (None, None), key=kng.research_key(0))
+
+
+def test_large_terms_that_cancel_are_no_false_alarm():
+    """Means of a million numbers about 36: sums lose seven digits of what one record changes."""
+    bounds = kng.Bounds(x=([36.1], 37.3), intercept=False)
+    claimed = kng.KNG(kng.SquaredDistanceLoss(), bounds, kng.Box(36.1, 37.3), 1.0, "replace")
+    x = np.full((10**6, 1), 36.1)
+    other = x.copy()
+    other[0] = 37.3
+    for points in (12, 40):
+        found = replayed_sensitivity(claimed, (x, None), (other, None), key=kng.research_key(0), num_points=points)
+        assert found.passed
+        assert found.rounding < 1e-3
+        assert found.ratio > 0.999

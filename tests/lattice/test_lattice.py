@@ -9,6 +9,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.audit import lattice_law, lattice_loss
+from kngjax.lattice import units
 from tests.goodness_of_fit import assert_cell_frequencies
 from tests.lattice import problems
 
@@ -187,3 +188,20 @@ def test_ties_are_counted_and_need_no_more_boxes_than_records_that_differ(num_ki
         envelope = sampler.envelope(sampler.problem(tied, tied.records(x, y)))
         assert sum(len(members) for members in envelope._members) < 2000
         assert envelope.draw(random.Random(0).getrandbits).shape == (2,)
+
+
+def test_digits_that_float64_has_not_are_refused():
+    for digits in (0, 51, 63, 2.5):
+        for name in ("data_digits", "theta_digits"):
+            with pytest.raises((ValueError, TypeError)):
+                kng.Lattice(**{name: digits})
+    with pytest.raises(OverflowError, match="fewer data_digits"):
+        units.on_lattice([1.0], -63)
+    # As many as there are: a record changes the score by at most one sensitivity.
+    least_squares = mechanism(kng.SquaredLoss())
+    x, y = some_records(2, 50)
+    most = kng.Lattice(data_digits=50, theta_digits=5)
+    other = x.copy()
+    other[0] = -np.sign(other[0])
+    scores = [lattice_law(least_squares, least_squares.records(rows, y), most).scores for rows in (x, other)]
+    assert 0 < np.max(np.abs(scores[0] - scores[1])) <= 4096
