@@ -15,13 +15,11 @@ from jaxtyping import Float, PRNGKeyArray
 
 from kngjax import debits, nonprivate, side_doors
 from kngjax._arrays import float64
-from kngjax.accounting.guarantees import Adjacency
 from kngjax.certificate import Certificate
 from kngjax.choices import default_sampler, exact_sampler, lattice_sampler, require_exact
 from kngjax.data import Data, QuadraticSummary, Records, SortedValues
 from kngjax.diagnostics import Draws
 from kngjax.lattice import Lattice
-from kngjax.lattice.sums import WholeSums
 from kngjax.ledger import Ledger, Reservation
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.randomness import require_typed_key, secure_key
@@ -196,7 +194,7 @@ def _made(
     dimension = mechanism.dimension or (None if records is None else records.dimension)
     # A stream is read but once, so that scalar bounds, which leave d open, leave the sampler that serves every d.
     if sampler is None and dimension is not None and _lattice_takes(mechanism, X):
-        count = None if records is None else _public_count(mechanism, records)
+        count = None if records is None else mechanism.public_count(records)
         sampler, reason = lattice_sampler(mechanism, dimension, count)
     if isinstance(sampler, Lattice):
         return _on_lattice(mechanism, X, y, records, sampler, reason)
@@ -238,7 +236,7 @@ def _on_lattice(
 ) -> tuple[np.ndarray, AbstractSampler, str, int]:
     """What `_made` returns of a draw on a lattice; of processes that share rows, the first one draws."""
     data = sampler.prepared(mechanism, X, y) if records is None else records
-    count = _public_count(mechanism, data)
+    count = mechanism.public_count(data)
     with in_words():
         sampler.require_served(mechanism, data.dimension, count)
     value = (
@@ -251,10 +249,6 @@ def _on_lattice(
 def _lattice_takes(mechanism: AbstractMechanism, X: Any) -> bool:
     """Whether these records come in a form that a lattice can take."""
     return mechanism.loss.is_quadratic or not isinstance(X, Stream | Shards)
-
-
-def _public_count(mechanism: AbstractMechanism, records: Records | WholeSums) -> int | None:
-    return records.num_records if mechanism.adjacency is Adjacency.REPLACE else None
 
 
 def _key(X: Any) -> PRNGKeyArray:

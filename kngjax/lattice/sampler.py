@@ -1,6 +1,5 @@
 """Releases on a public lattice: pure ε-DP with every rounding included."""
 
-import contextlib
 import dataclasses
 import functools
 import operator
@@ -16,7 +15,7 @@ from kngjax import norms
 from kngjax._arrays import float64
 from kngjax.accounting.exact import exactly, inward
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.data import EMPTY, Records
+from kngjax.data import Records
 from kngjax.domains import Box, L1Ball, L2Ball
 from kngjax.lattice.envelope import Envelope
 from kngjax.lattice.finite import Bits
@@ -154,33 +153,29 @@ class Lattice(AbstractSampler):
         errors are those of `mechanism.prepare`.
         """
         require_own_responses(X, y)
-        if isinstance(X, Stream | Shards) and not mechanism.loss.is_quadratic:
+        if not isinstance(X, Stream | Shards):
+            return mechanism.records(X, y)
+        if not mechanism.loss.is_quadratic:
             raise UnfitType(RECORDS_NEEDED)
-        if isinstance(X, Stream):
-            total = None
-            with contextlib.closing(X.chunks()) as chunks:
-                for chunk in chunks:
-                    part = self._sums(mechanism, mechanism.records(*chunk))
-                    total = part if total is None else total + part
-            if total is None:
-                raise ValueError(EMPTY)
-        elif isinstance(X, Shards):
-            own = X.together(lambda: self._sums(mechanism, self.prepared(mechanism, X.X, X.y)), (mechanism, self))
-            total = functools.reduce(operator.add, map(WholeSums.from_text, X.texts(own.to_text())))
-        else:
-            total = mechanism.records(X, y)
-        mechanism.check_count(total.num_records)
-        return total
-
-    def _sums(self, mechanism: AbstractMechanism, data: Records | WholeSums) -> WholeSums:
-        if isinstance(data, WholeSums):
-            return data
         assert isinstance(mechanism, AbstractDensityMechanism)
+
         # The plan of a quadratic loss is the same for every number of records.
-        with in_words():
-            plan = self._plan(mechanism, data.dimension, None)
-        with float64():
-            return sums_of(data, plan, mechanism.loss.has_response)
+        @functools.cache
+        def plan(dimension: int) -> Plan:
+            with in_words():
+                return self._plan(mechanism, dimension, None)
+
+        def summary_of(records: Records) -> WholeSums:
+            with float64():
+                return sums_of(records, plan(records.dimension), mechanism.loss.has_response)
+
+        def own(X: Any, y: Any) -> WholeSums:
+            return mechanism.total(X, summary_of) if isinstance(X, Stream) else summary_of(mechanism.records(X, y))
+
+        if isinstance(X, Stream):
+            return own(X, None)
+        part = X.together(lambda: own(X.X, X.y), (mechanism, self))
+        return functools.reduce(operator.add, map(WholeSums.from_text, X.texts(part.to_text())))
 
     def draw(
         self, mechanism: AbstractMechanism, records: Records | WholeSums, bits: Bits = secrets.randbits
@@ -203,10 +198,9 @@ class Lattice(AbstractSampler):
 
         Raises ValueError for what it does not serve, RuntimeError for more than `max_records` where they count.
         """
-        is_public = mechanism.adjacency is Adjacency.REPLACE
         if _is_limited(mechanism) and records.num_records > self._most_records(mechanism):
             raise RuntimeError(TOO_MANY_RECORDS)
-        plan = self._plan(mechanism, records.dimension, records.num_records if is_public else None)
+        plan = self._plan(mechanism, records.dimension, mechanism.public_count(records))
         with float64():
             return Problem(score_of(mechanism, records, plan), plan.domain, rate_of(mechanism))
 

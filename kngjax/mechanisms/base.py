@@ -17,7 +17,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax import data as data_room
 from kngjax._arrays import Scalar, Vector, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.data import Bounds, Data, QuadraticSummary, Records
+from kngjax.data import Bounds, Data, Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.losses.base import AbstractPredictorLoss
@@ -179,7 +179,7 @@ class AbstractMechanism(eqx.Module):
         """
         require_own_responses(X, y)
         if isinstance(X, Stream):
-            return self._total(X)
+            return self.total(X, self.summarise)
         if isinstance(X, Shards):
             return self._of_shards(X)
         return self.summarise(self.records(X, y))
@@ -207,17 +207,19 @@ class AbstractMechanism(eqx.Module):
             )
         return self.records(shards.X, shards.y)
 
-    def _total(self, stream: Stream) -> QuadraticSummary:
-        """The summary of a stream: the sum of those of its chunks, each validated and clipped like any records."""
+    def total(self, stream: Stream, summary_of: Callable[[Records], Any]) -> Any:
+        """The sum over a stream's chunks, each validated and clipped like any records, of their summaries. Private.
+
+        **Arguments:** `summary_of`: what is summed, with `num_records`.
+        """
         if not self.loss.is_quadratic:
             raise UnfitType(RECORDS_NEEDED)
         total = None
         with contextlib.closing(stream.chunks()) as chunks:
             for chunk in chunks:
-                summary = self.summarise(self.records(*chunk))
-                assert isinstance(summary, QuadraticSummary)
+                summary = summary_of(self.records(*chunk))
                 total = summary if total is None else total + summary
-                self.check_count(float(total.count))
+                self.check_count(total.num_records)
         if total is None:
             raise ValueError(data_room.EMPTY)
         return total
@@ -233,6 +235,10 @@ class AbstractMechanism(eqx.Module):
         """The least that the mechanism needs of validated records. Private."""
         self.check_count(records.y.shape[0])
         return self.loss.summarise(records)
+
+    def public_count(self, data: Any) -> int | None:
+        """n of these data under replace, where it is public; None under add_remove."""
+        return data.num_records if self.adjacency is Adjacency.REPLACE else None
 
     def check_count(self, count: int | float) -> None:
         """Raises ValueError for more records than `max_records`, where the mechanism has such a public promise."""
