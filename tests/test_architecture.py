@@ -22,6 +22,7 @@ FLOORS = (
         "_arrays",
         "_frames",
         "_files",
+        "cells",
         "_hulls",
         "_toml",
         "_owner_only",

@@ -1,0 +1,171 @@
+"""From a cell of a table to a number or to a level: one public rule, for every kind of table.
+
+    text, without ASCII white space at its ends:
+        [+-]?(digits[.digits] | digits. | .digits)([eE][+-]?digits)?    its nearest float64, ties to even
+        true, false in any case                                         1, 0
+    an integer, a float, a decimal, a bool                              the same: the nearest float64
+    all else: other text, nothing, NaN, infinities (1e999 is one), dates, complex numbers, lists    no number
+
+A cell has a level if both are numbers with the same float64, or both are the same text. What a cell becomes depends on
+that cell and on the public levels alone, never on what else its column holds: integers, floats, text and categories of
+the same numbers agree bit for bit, so nobody's record can change another's by the type that a reader gives a column.
+Nothing here raises for a value.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from jaxtyping import Float, Int
+
+from kngjax.refusals import UnfitType
+
+# Digits of ASCII alone: Python's own float() would also take those of other scripts, "1_000", "inf" and "nan".
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_WHITE_SPACE = " \t\n\r\v\f"
+_TRUTH = {"true": 1.0, "false": 0.0}
+# Of other types no cell is a number or a level, so their cells, which may not exist in Python, are never made.
+_MADE_IN_PYTHON = (
+    nw.String,
+    nw.Categorical,
+    nw.Enum,
+    nw.Decimal,
+    nw.Int128,
+    nw.UInt128,
+    nw.Binary,
+    nw.Object,
+    nw.Unknown,
+)
+
+
+def numbers(column: Any) -> Float[np.ndarray, "..."]:
+    """The number of each cell, shape (n,), NaN where a cell is none: missing, infinite, or no number.
+
+    **Arguments**: `column`, private: a NumPy or JAX array, whose shape is kept, a list, or a series of pandas, polars
+    or pyarrow, of any type.
+
+    **Raises**: `TypeError` for what is no column.
+    """
+    values = _values(column)
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        return np.where(np.isfinite(values), values, np.nan)
+    return _each(values, number, np.float64)
+
+
+def levels(column: Any, declared: Sequence[str | float | int | bool]) -> Int[np.ndarray, "..."]:
+    """The place among the declared levels of each cell, shape (n,), -1 where it has none of them.
+
+    **Arguments**: `column`, private, as for `numbers`; `declared`, public, of which no two may be one level
+    (`same_level`): the first would be taken.
+
+    **Raises**: `TypeError` for what is no column.
+    """
+    places = {key: place for place, key in reversed(list(enumerate(map(_key, declared))))}
+    values = _values(column)
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        found = np.full(values.shape, -1)
+        for key, place in places.items():
+            if isinstance(key, float):
+                found[values == key] = place
+        return found
+    return _each(values, lambda cell: places.get(_key(cell), -1), np.int64)
+
+
+def same_level(one: Any, other: Any) -> bool:
+    """Whether two declared levels are one by the rule, like 1, True, 1.0 and "01"."""
+    return _key(one) == _key(other)
+
+
+def number(cell: Any) -> float:
+    """The number of one cell, NaN where it is none."""
+    if isinstance(cell, bytes):
+        cell = cell.decode("utf-8", "replace")
+    if isinstance(cell, str):
+        text = cell.strip(_WHITE_SPACE)
+        if _NUMBER.fullmatch(text) is None:
+            return _TRUTH.get(text.lower(), math.nan) if text.isascii() else math.nan
+        cell = text
+    elif not isinstance(cell, (bool, int, float, Decimal, np.bool_, np.integer, np.floating)):
+        return math.nan
+    try:
+        nearest = float(cell)
+    except (ValueError, OverflowError):  # a signaling NaN, an integer beyond all floats
+        return math.nan
+    return nearest if math.isfinite(nearest) else math.nan
+
+
+def _key(cell: Any) -> float | str | None:
+    """What two cells of one level have in common: the number, or else the text; None without either."""
+    value = number(cell)
+    if not math.isnan(value):
+        return value
+    if isinstance(cell, bytes):
+        cell = cell.decode("utf-8", "replace")
+    return str(cell).strip(_WHITE_SPACE) if isinstance(cell, str) else None
+
+
+def _each(values: np.ndarray | list[Any], rule: Callable[[Any], Any], dtype: Any) -> np.ndarray:
+    """The rule of every cell of an array of objects or a list; the same text is looked at once."""
+    known: dict[str, Any] = {}
+
+    def remembered(cell: Any) -> Any:
+        if type(cell) is not str:
+            return rule(cell)
+        if (result := known.get(cell)) is None:
+            result = known[cell] = rule(cell)
+        return result
+
+    if isinstance(values, np.ndarray):
+        return np.fromiter(map(remembered, values.ravel()), dtype, count=values.size).reshape(values.shape)
+    return np.fromiter(map(remembered, values), dtype, count=len(values))
+
+
+def _values(column: Any) -> np.ndarray | list[Any]:
+    """The cells as an array of float64, infinities and NaN among them; or as objects of Python."""
+    if isinstance(column, list | tuple):
+        return list(column)
+    series = nw.from_native(_chunked(column), series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return _of_series(series)
+    if not hasattr(column, "__array__"):
+        raise UnfitType(f"a column must be an array or a series, not a {type(column).__name__}")
+    return _of_array(column if isinstance(column, np.ndarray) else np.asarray(column))
+
+
+def _of_array(array: np.ndarray) -> np.ndarray:
+    if array.dtype.kind in "biuf":
+        with np.errstate(over="ignore"):
+            values = array.astype(np.float64)
+        if isinstance(values, np.ma.MaskedArray):
+            return np.where(np.ma.getmaskarray(array), np.nan, values.data)
+        return values
+    if array.dtype.kind not in "OUST":
+        return np.full(array.shape, np.nan)
+    objects = array.astype(object)
+    return objects.filled(None) if isinstance(objects, np.ma.MaskedArray) else objects
+
+
+def _of_series(series: nw.Series) -> np.ndarray | list[Any]:
+    dtype = series.dtype
+    if isinstance(dtype, _MADE_IN_PYTHON):
+        return series.to_list()
+    if not (dtype.is_numeric() or dtype == nw.Boolean):
+        return np.full(len(series), np.nan)
+    # Filled before it is converted: what converts nulls may take another way for the whole column.
+    missing = series.is_null().to_numpy().astype(bool)
+    filled = series.fill_null(False if dtype == nw.Boolean else 0).to_numpy()
+    values = _of_array(np.asarray(filled))
+    return series.to_list() if values.dtype == object else np.where(missing, np.nan, values)
+
+
+def _chunked(column: Any) -> Any:
+    """Arrow's arrays as the chunked arrays that narwhals knows."""
+    if type(column).__module__.split(".")[0] == "pyarrow" and hasattr(column, "to_pylist"):
+        import pyarrow
+
+        return pyarrow.chunked_array([column]) if isinstance(column, pyarrow.Array) else column
+    return column

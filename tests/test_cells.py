@@ -1,0 +1,179 @@
+"""What a cell becomes is decided by that cell alone, whatever the table and whatever else is in its column."""
+
+import datetime
+import decimal
+import fractions
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kngjax import cells
+
+TEXTS = ("1", "2.5", " -7\t", "1.", ".5", "+3e-2", "TRUE", "false", "9007199254740993", "18446744073709551617")
+NUMBERS = (1.0, 2.5, -7.0, 1.0, 0.5, 0.03, 1.0, 0.0, 9007199254740992.0, 18446744073709551616.0)
+# Each would be a number to one reader or another.
+NONE = ("", "NA", "1e999", "-1e999", "inf", "nan", "1_000", "1,000", "0x10", "١", "1 2", "--1", "1e", ".", "e5", "１",
+        "2020-01-01", "1;", '"1"', "unknown", "1" * 400, "tru", "\x001", "1\x00", "\u00a01")  # fmt: skip
+OBJECTS = (None, math.nan, math.inf, 10**400, decimal.Decimal("sNaN"), decimal.Decimal("1e999"), pd.NA, pd.NaT,
+           datetime.date(2020, 1, 1), [1], {"a": 1}, 1j, b"\xff")  # fmt: skip
+
+# A column of texts, None among them, in every type that holds text.
+OF_TEXT = {
+    "list": list,
+    "array of objects": lambda values: np.array(values, dtype=object),
+    "pandas": pd.Series,
+    "pandas of objects": lambda values: pd.Series(values, dtype=object),
+    "pandas string": lambda values: pd.Series(values, dtype="string"),
+    "pandas category": lambda values: pd.Series(values, dtype="category"),
+    "pandas arrow": lambda values: pd.Series(values, dtype=pd.ArrowDtype(pa.string())),
+    "polars": pl.Series,
+    "polars categorical": lambda values: pl.Series(values, dtype=pl.Categorical),
+    "polars enum": lambda values: pl.Series(values, dtype=pl.Enum(sorted({one for one in values if one is not None}))),
+    "arrow": pa.array,
+    "arrow chunks": lambda values: pa.chunked_array([values[:3], values[3:]]),
+    "arrow large": lambda values: pa.array(values, pa.large_string()),
+    "arrow view": lambda values: pa.array(values, pa.string_view()),
+    "arrow dictionary": lambda values: pa.array(values).dictionary_encode(),
+    "arrow bytes": lambda values: pa.array([None if one is None else one.encode() for one in values], pa.binary()),
+}
+
+
+def in_decimals(values):
+    return [None if value is None else decimal.Decimal(value) for value in values]
+
+
+# A column of integers, None among them, in every type that holds such.
+OF_INTEGERS = {
+    "pandas Int64": lambda values: pd.Series(values, dtype="Int64"),
+    "pandas of objects": lambda values: pd.Series(values, dtype=object),
+    "pandas float": lambda values: pd.Series(values, dtype=float),
+    "pandas category": lambda values: pd.Series(values, dtype="category"),
+    "pandas arrow": lambda values: pd.Series(values, dtype=pd.ArrowDtype(pa.int64())),
+    "pandas arrow decimal": lambda values: pd.Series(in_decimals(values), dtype=pd.ArrowDtype(pa.decimal128(30, 2))),
+    "polars": pl.Series,
+    "polars Int128": lambda values: pl.Series(values, dtype=pl.Int128),
+    "polars decimal": lambda values: pl.Series(in_decimals(values)),
+    "polars float": lambda values: pl.Series(values, dtype=pl.Float64, strict=False),
+    "arrow": pa.array,
+    "arrow decimal": lambda values: pa.array(in_decimals(values), pa.decimal256(40, 3)),
+    "arrow dictionary": lambda values: pa.array(values).dictionary_encode(),
+    "text": lambda values: pl.Series([None if value is None else str(value) for value in values]),
+}
+
+
+@pytest.mark.parametrize(("text", "value"), list(zip(TEXTS, NUMBERS, strict=True)))
+def test_text_is_the_number_that_it_writes(text, value):
+    assert cells.number(text) == value
+
+
+@pytest.mark.parametrize("cell", [*NONE, *OBJECTS], ids=lambda cell: repr(cell)[:20])
+def test_all_else_is_no_number(cell):
+    assert math.isnan(cells.number(cell))
+    assert np.isnan(cells.numbers([cell, 1])).tolist() == [True, False]
+
+
+@pytest.mark.parametrize("kind", OF_TEXT)
+@pytest.mark.parametrize("odd", [None, "unknown", "1e999"])
+def test_every_type_of_text_gives_the_same_numbers_and_levels(kind, odd):
+    column = OF_TEXT[kind]([*TEXTS, odd, " north"])
+    np.testing.assert_array_equal(cells.numbers(column), [*NUMBERS, math.nan, math.nan])
+    found = cells.levels(column, ["north", 1, "1e999"])
+    np.testing.assert_array_equal(found, [1, -1, -1, 1, -1, -1, 1, -1, -1, -1, 2 if odd == "1e999" else -1, 0])
+
+
+@pytest.mark.parametrize("kind", OF_INTEGERS)
+@pytest.mark.parametrize("odd", [None, 2**62 + 1])
+def test_every_type_of_integers_gives_the_same_numbers_and_levels(kind, odd):
+    values = [1, 2**53 + 1, odd, -7, 0]
+    column = OF_INTEGERS[kind](values)
+    np.testing.assert_array_equal(
+        cells.numbers(column), [math.nan if value is None else float(value) for value in values]
+    )
+    np.testing.assert_array_equal(cells.levels(column, ["-7", 1.0, 2**53]), [1, 2, -1, 0, -1])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([True, False, None]),
+        pd.Series([True, False, None], dtype="boolean"),
+        pl.Series([True, False, None]),
+        pa.array([True, False, None]),
+        np.ma.masked_array([True, False, True], [False, False, True]),
+        np.array([1.0, 0.0, -np.inf], dtype=np.longdouble),
+        pa.array([1.0, 0.0, None], pa.float16()),
+        jnp.array([1.0, 0.0, jnp.inf]),
+    ],
+    ids=lambda column: f"{type(column).__module__}.{column.dtype if hasattr(column, 'dtype') else column.type}",
+)
+def test_bools_are_one_and_zero_like_numbers(column):
+    np.testing.assert_array_equal(cells.numbers(column), [1.0, 0.0, math.nan])
+    np.testing.assert_array_equal(cells.levels(column, [False, "1"]), [1, 0, -1])
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pl.Series([datetime.date(2020, 1, 1)] * 2),
+        pd.Series(pd.to_datetime(["2020-01-01"] * 2)),
+        pa.array([2**62, 1], pa.timestamp("us")),  # one is in no calendar of Python's
+        np.array(["2020-01-01", "NaT"], dtype="datetime64[D]"),
+        np.array([1 + 0j, 2]),
+        pa.nulls(2),
+        pl.Series([[1], [2]]),
+    ],
+    ids=lambda column: type(column).__module__,
+)
+def test_what_is_neither_number_nor_text_has_no_number_and_no_level(column):
+    np.testing.assert_array_equal(cells.numbers(column), [math.nan] * 2)
+    np.testing.assert_array_equal(cells.levels(column, [1, "2020-01-01"]), [-1, -1])
+
+
+def test_arrays_keep_their_shape():
+    np.testing.assert_array_equal(cells.numbers(np.array([["1", "x"], ["2", "3"]])), [[1.0, math.nan], [2.0, 3.0]])
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), ("01", 1.0), (" a ", "a"), (2**53, 2**53 + 1), (0.0, "-0")])
+def test_levels_that_are_one_by_the_rule(one, other):
+    assert cells.same_level(one, other)
+
+
+@pytest.mark.parametrize(("one", "other"), [("a", "A"), ("a", "b"), (1, "one"), (0, "no")])
+def test_levels_that_are_two(one, other):
+    assert not cells.same_level(one, other)
+
+
+@pytest.mark.parametrize("column", [7, "text", {"a": 1}])
+def test_what_is_no_column_is_refused_by_its_type(column):
+    with pytest.raises(TypeError, match=f"not a {type(column).__name__}"):
+        cells.numbers(column)
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.decimals(allow_nan=False, allow_infinity=False), st.integers(-(2**300), 2**300))
+def test_numbers_are_the_nearest_floats(written, whole):
+    for cell, exact in ((str(written), fractions.Fraction(written)), (written, fractions.Fraction(written)),
+                        (str(whole), whole), (whole, whole)):  # fmt: skip
+        value = cells.number(cell)
+        try:
+            assert value == float(exact)
+        except OverflowError:
+            assert math.isnan(value)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.text("01.eE+- \tNAtrue", max_size=6), min_size=2, max_size=6), st.text(max_size=4), st.data())
+def test_one_cell_changes_one_cell(column, odd, data):
+    place = data.draw(st.integers(0, len(column) - 1))
+    other = [odd if row == place else cell for row, cell in enumerate(column)]
+    for kind in ("pandas", "pandas category", "polars", "arrow dictionary"):
+        for rule in (cells.numbers, lambda values: cells.levels(values, ["NA", 1, "t"])):
+            before, after = rule(OF_TEXT[kind](column)), rule(OF_TEXT[kind](other))
+            np.testing.assert_array_equal(np.delete(before, place), np.delete(after, place))
