@@ -11,6 +11,7 @@ import jax
 import numpy as np
 from numpyro.distributions import Distribution
 
+from kngjax._html import html_table
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.rounding import KEPT_DIGITS, Rounding
@@ -199,6 +200,20 @@ class Certificate:
             "Computed by " + ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items())) + ".",
         ]
         return "\n".join(lines)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and statements of a small table: what is proved, and what is not."""
+        return [
+            ("mechanism", self._parts()),
+            ("of the draw", self.summary()),
+            ("assurance", f"{self.assurance}, {self._assured()}"),
+            ("sensitivity", f"{self.sensitivity.value:.6g}"),
+            ("sampler", f"{self.sampler['type']}. {self.reason}"),
+            *(("not proved", statement) for statement in self.unproved),
+        ]
+
+    def _repr_html_(self) -> str:
+        return html_table("Certificate", self.rows())
 
     def _assured(self) -> str:
         if self.assurance == WITH_ROUNDING:

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from kngjax._arrays import Scalar, is_traced, parameter, require_moderate
 from kngjax._frames import to_array
 from kngjax._owner_only import OwnerOnly, without_fields
+from kngjax._shown import ShownAsTyped
 from kngjax.features import FeatureHull
 from kngjax.refusals import UnfitShape, UnfitType
 from kngjax.streams import RECORDS_NEEDED, Stream
@@ -32,7 +33,7 @@ EMPTY = "the data are empty: there is no record to release an estimate from"
 Side = Float[Array, "*columns"] | Float[np.ndarray, "*columns"]
 
 
-class Bounds(eqx.Module):
+class Bounds(ShownAsTyped, eqx.Module):
     """Public bounds of one record: x_j ∈ [lower_j, upper_j] for each column and y ∈ [y_lower, y_upper].
 
     **Arguments:**

@@ -13,6 +13,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from kngjax import nonprivate
 from kngjax._arrays import float64
+from kngjax._html import html_table
 from kngjax._owner_only import OwnerOnly, owner_only
 from kngjax.data import Data
 from kngjax.mechanisms import AbstractDensityMechanism
@@ -32,7 +33,10 @@ class Draws(OwnerOnly):
     theta: Float[np.ndarray, "chains draws dimension"]
     sampler: str
     info: Info | None = None
-    instead: ClassVar[str] = "if the owner keeps it, call save_for_owner; to publish, call kngjax.release"
+    instead: ClassVar[str] = (
+        "for ArviZ, for the owner's eyes, call to_arviz() or summary(); if the owner keeps it, call save_for_owner; to "
+        "publish, call kngjax.release"
+    )
 
     def __repr__(self) -> str:
         chains, draws, dimension = self.theta.shape
@@ -40,6 +44,11 @@ class Draws(OwnerOnly):
             f"<Draws by {self.sampler}: {chains} chains x {draws} draws x {dimension} coefficients; OWNER ONLY, "
             "computed from private data, not a release>"
         )
+
+    def _repr_html_(self) -> str:
+        sizes = zip(("chains", "draws", "coefficients"), self.theta.shape, strict=True)
+        secret = ("OWNER ONLY", "computed from private data, not a release")
+        return html_table("Draws", [secret, ("sampler", self.sampler), *sizes])
 
     def save_for_owner(self, path: str | pathlib.Path) -> None:
         """Writes the draws to a NumPy file; whoever reads it sees private information."""

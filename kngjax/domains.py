@@ -7,6 +7,7 @@ distribution. The base measure is public: it must not be chosen by looking at th
 
 import abc
 from collections.abc import Iterator
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -21,12 +22,15 @@ from numpyro.distributions.transforms import Transform, biject_to
 from kngjax import norms
 from kngjax._arrays import Scalar, Vector, is_traced, parameter, require_moderate
 from kngjax._balls import UniformBall
+from kngjax._shown import ShownAsTyped
 
 Interval = tuple[Float[Array, "..."], Float[Array, "..."]]
 
 
-class AbstractDomain(eqx.Module):
+class AbstractDomain(ShownAsTyped, eqx.Module):
     """A public set Θ ⊂ R^d with a probability measure ν on it."""
+
+    shown_by_place: ClassVar[bool] = True
 
     @abc.abstractmethod
     def distribution(self, dimension: int) -> dist.Distribution:

@@ -15,6 +15,7 @@ from jaxtyping import Array, Bool, Float
 
 from kngjax._arrays import is_traced
 from kngjax._hulls import checked_points, hull_about_zero
+from kngjax._shown import ShownAsTyped
 
 Rows = Float[Array, "rows columns"] | Float[np.ndarray, "rows columns"]
 
@@ -24,7 +25,7 @@ SLACK = 1e-9
 _derived = {"derived": True}
 
 
-class FeatureHull(eqx.Module):
+class FeatureHull(ShownAsTyped, eqx.Module):
     """The convex hull of public points, or a product of such hulls, that contains every record's features.
 
     **Arguments:** `blocks`: for each block of columns, in their order and without the intercept, the vertices, shape

@@ -17,15 +17,17 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax._arrays import Matrix, Vector, is_traced, parameter
 from kngjax._hulls import checked_points, least_ellipsoid
+from kngjax._shown import ShownAsTyped
 
 
-class AbstractNorm(eqx.Module):
+class AbstractNorm(ShownAsTyped, eqx.Module):
     """A norm ‖·‖_K on R^d; its unit ball K is {v : ‖v‖_K ≤ 1}.
 
     `is_absolute`: whether it is a function of the |v_j| that falls with none of them.
     """
 
     is_absolute: ClassVar[bool] = False
+    shown_by_place: ClassVar[bool] = True
 
     @abc.abstractmethod
     def __call__(self, vector: Vector) -> Float[Array, ""]:

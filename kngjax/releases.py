@@ -15,6 +15,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from kngjax import debits, nonprivate, side_doors
 from kngjax._arrays import float64
+from kngjax._html import html_table
 from kngjax.certificate import Certificate
 from kngjax.choices import default_sampler, exact_sampler, lattice_sampler, require_exact
 from kngjax.data import Data, QuadraticSummary, Records, SortedValues
@@ -63,6 +64,10 @@ class Release:
     def __repr__(self) -> str:
         mechanism, sampler = self.certificate.mechanism["type"], self.certificate.sampler["type"]
         return f"<Release {self.value} of {mechanism} by {sampler}; certificate.explain() says what was proved>"
+
+    def _repr_html_(self) -> str:
+        value = [(f"value[{place}]", f"{number:.6g}") for place, number in enumerate(self.value)]
+        return html_table("Release", [*value, *self.certificate.rows()])
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, shortest decimals that round-trip."""

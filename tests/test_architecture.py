@@ -26,6 +26,8 @@ FLOORS = (
         "_hulls",
         "_toml",
         "_owner_only",
+        "_shown",
+        "_html",
         "refusals",
         "side_doors",
         "accounting",
@@ -45,7 +47,8 @@ FLOORS = (
     ("mechanisms",),
 )
 # Samplers draw from a density, and may not know what promises rest on it.
-ROOMS_OF_SAMPLERS = {"_arrays", "_frames", "_balls", "norms", "randomness", "domains", "data", "losses", "target"}
+ROOMS_OF_SAMPLERS = {"_arrays", "_frames", "_shown", "_balls", "norms", "randomness", "domains", "data"}
+ROOMS_OF_SAMPLERS |= {"losses", "target"}
 COMMAND_LINE = ("cli", "job", "report", "trust")
 
 

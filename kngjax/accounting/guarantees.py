@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from kngjax._html import html_table
 from kngjax.accounting import conversions, pld
 from kngjax.accounting.adjacency import Adjacency as Adjacency
 from kngjax.accounting.composition import Sums, total
@@ -356,6 +357,11 @@ class Guarantee:
         for part, count in self.parts:
             if part.kind not in (Kind.ZCDP, Kind.GAUSSIAN):
                 yield part.to_pld(interval), count
+
+    def _repr_html_(self) -> str:
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho (zCDP)": self.rho, "mu (Gaussian)": self.mu}
+        known = [(name, f"{number:.6g}") for name, number in numbers.items() if number is not None]
+        return html_table("Guarantee", [("proved", self.explain()), *known, ("adjacency", self.adjacency)])
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary. What floats cannot say is under "exactly", as fractions; an infinite ε is null."""

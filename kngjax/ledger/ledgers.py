@@ -80,11 +80,12 @@ class Ledger:
     def create(
         cls,
         path: str | os.PathLike[str],
-        budget: Budget,
+        budget: Budget | None = None,
         *,
         adjacency: str | Adjacency,
         dataset: str,
         unit: str = "record",
+        **refused: Any,
     ) -> "Ledger":
         """A new file with this budget, which nothing changes afterwards.
 
@@ -97,8 +98,8 @@ class Ledger:
 
         Raises FileExistsError rather than to reset a ledger.
         """
-        if not isinstance(budget, Budget):
-            raise TypeError(f"budget must be a Budget, like Budget.pure(3), not a {type(budget).__name__}")
+        if refused or not isinstance(budget, Budget):
+            raise TypeError(_meant(budget, refused))
         for name, label in (("dataset", dataset), ("unit", unit)):
             if not isinstance(label, str) or not label.strip():
                 raise ValueError(f"{name} must be a public label in words, got {label!r}")
@@ -230,3 +231,14 @@ class Ledger:
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _meant(budget: Any, refused: dict[str, Any]) -> str:
+    """What to give as the budget, for who gave its numbers or something else."""
+    if unknown := sorted(set(refused) - {"epsilon", "delta", "rho"}):
+        return f"Ledger.create has no argument {', '.join(unknown)}; it takes path, budget, adjacency, dataset, unit"
+    if refused:
+        epsilon, delta, rho = (refused.get(name) for name in ("epsilon", "delta", "rho"))
+        meant = f"pure({epsilon})" if delta is None else f"approximate({epsilon}, {delta})"
+        return f"a budget is one object: give Budget.{meant if rho is None else f'zcdp({rho})'} after the path"
+    return f"budget must be a Budget, like Budget.pure(3), not a {type(budget).__name__}"

@@ -15,13 +15,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax._arrays import Vector
+from kngjax._shown import ShownAsTyped
 from kngjax.data import Data, Records
 
 Number = Float[Array, ""] | Float[np.ndarray, ""] | float
 Interval = tuple[Number, Number]
 
 
-class AbstractLoss(eqx.Module):
+class AbstractLoss(ShownAsTyped, eqx.Module):
     """A loss ℓ(θ; record) of one record, summed over the records.
 
     `carry` is what samplers keep of θ and update when one coordinate moves: the linear predictors, so that the pass

@@ -16,6 +16,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import data as data_room
 from kngjax._arrays import Scalar, Vector, float64, is_traced
+from kngjax._shown import ShownAsTyped
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.data import Bounds, Data, Records
 from kngjax.domains import AbstractDomain
@@ -97,7 +98,7 @@ MAX_RECORDS_ASSUMPTION = (
 TOO_MANY_RECORDS = "there are more records than max_records, the public promise that the guarantee rests on"
 
 
-class AbstractMechanism(eqx.Module):
+class AbstractMechanism(ShownAsTyped, eqx.Module):
     """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours.
 
     `takes_shards`: whether rows of zeros among the records change nothing of its law.

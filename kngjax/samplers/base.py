@@ -12,6 +12,7 @@ import jax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax._arrays import Vector
+from kngjax._shown import ShownAsTyped
 from kngjax.samplers.promises import EXACT, NONE, Promise
 from kngjax.target import Target
 
@@ -30,7 +31,7 @@ class Info(NamedTuple):
     diverging: Any
 
 
-class AbstractSampler(eqx.Module):
+class AbstractSampler(ShownAsTyped, eqx.Module):
     """A way to draw from the density of a `Target`.
 
     `includes_rounding`: whether its promise holds of the program, with every rounding, and not of real numbers alone.

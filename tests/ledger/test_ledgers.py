@@ -243,3 +243,19 @@ def test_a_ledger_needs_no_jax(used):
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"epsilon": 1.0}, r"Budget\.pure\(1\.0\)"),
+        ({"epsilon": 1.0, "delta": 1e-6}, r"Budget\.approximate\(1\.0, 1e-06\)"),
+        ({"rho": 0.5}, r"Budget\.zcdp\(0\.5\)"),
+        ({"budgett": 1.0}, "has no argument budgett"),
+        ({}, r"like Budget\.pure"),
+    ],
+)
+def test_who_gives_the_numbers_of_a_budget_is_told_the_object(tmp_path, given, meant):
+    with pytest.raises(TypeError, match=meant):
+        Ledger.create(tmp_path / "ledger", adjacency="replace", dataset="people", **given)
+    assert not (tmp_path / "ledger").exists()

@@ -1,0 +1,161 @@
+"""Public objects are shown as the calls that make them, notebooks get escaped tables, and nothing private is shown."""
+
+import dataclasses
+import importlib
+
+import equinox as eqx
+import jax
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+
+import kngjax as kng
+from kngjax._shown import MOST_NUMBERS, ShownAsTyped, shown
+from kngjax.diagnostics import Draws
+
+BOUNDS = kng.Bounds(x=(0.0, 1.0))
+BOTH = kng.Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0))
+SQUARE = kng.Box(-10.0, 10.0)
+SHOWN = {
+    'KNG(QuantileLoss(tau=0.5), Bounds(x=(0.0, 1.0)), Box(-10.0, 10.0), epsilon=1.0, adjacency="replace")': kng.KNG(
+        kng.QuantileLoss(tau=0.5), BOUNDS, SQUARE, epsilon=1.0, adjacency="replace"
+    ),
+    "KNG(SquaredLoss(), Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0)), L2Ball(2.0), epsilon=0.1, "
+    'adjacency="add_remove", norm=L2())': kng.KNG(
+        kng.SquaredLoss(), BOTH, kng.L2Ball(2.0), 0.1, "add_remove", kng.L2()
+    ),
+    "ExponentialMechanism(HuberLoss(k=1.5), Bounds(x=(0.0, 1.0), y=(0.0, 2.0), intercept=False), L1Ball(3.0), "
+    'epsilon=1.0, adjacency="replace")': kng.ExponentialMechanism(
+        kng.HuberLoss(1.5), kng.Bounds((0.0, 1.0), (0.0, 2.0), intercept=False), kng.L1Ball(3.0), 1.0, "replace"
+    ),
+    'KNormMechanism(Bounds(x=(0.0, 1.0), intercept=False), epsilon=1.0, adjacency="replace", norm=L1())': (
+        kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace", kng.L1())
+    ),
+    'PrivateQuantile(tau=[0.25, 0.5], bounds=Bounds(y=(0.0, 9.0)), epsilon=1.0, adjacency="replace")': (
+        kng.PrivateQuantile([0.25, 0.5], kng.Bounds(y=(0.0, 9.0)), 1.0, "replace")
+    ),
+    'PrivateIRLS(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0)), epsilon=1.0, delta=1e-06, adjacency="replace", '
+    "iterations=3, cap=2.0)": kng.PrivateIRLS(BOTH, 1.0, 1e-6, "replace", iterations=3, cap=2.0),
+    'ObjectivePerturbation(LogisticLoss(), Bounds(x=(0.0, 1.0)), epsilon=1.0, adjacency="replace", '
+    "output_share=0.01)": kng.ObjectivePerturbation(
+        kng.LogisticLoss(), BOUNDS, None, 1.0, "replace", output_share=0.01
+    ),
+    "OutputPerturbation(LogisticLoss(), Bounds(x=(0.0, 1.0)), regularization=10.0, epsilon=1.0, delta=1e-06, "
+    'adjacency="replace")': kng.OutputPerturbation(kng.LogisticLoss(), BOUNDS, 10.0, 1.0, 1e-6, "replace"),
+    "PosteriorSample(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0)), regularization=100.0, gamma=0.01, "
+    'adjacency="replace", max_records=1000.0)': kng.PosteriorSample(BOTH, 100.0, 0.01, "replace", max_records=1000),
+    'AdaOPS(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0)), epsilon=1.0, delta=1e-06, adjacency="replace")': (
+        kng.AdaOPS(BOTH, 1.0, 1e-6, "replace")
+    ),
+    'AdaSSP(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0)), epsilon=1.0, delta=1e-06, adjacency="replace", '
+    "shares=[0.5, 0.25, 0.25])": kng.AdaSSP(BOTH, 1.0, 1e-6, "replace", shares=(0.5, 0.25, 0.25)),
+    "SmoothedQuantileLoss(tau=0.9, bandwidth=0.1)": kng.SmoothedQuantileLoss(0.9, 0.1),
+    "PseudoHuberLoss(k=0.5)": kng.PseudoHuberLoss(0.5),
+    "PoissonLoss()": kng.PoissonLoss(),
+    "SquaredDistanceLoss()": kng.SquaredDistanceLoss(),
+    "GeometricMedianLoss()": kng.GeometricMedianLoss(),
+    "BaseMeasure(Normal(loc=0.0, scale=2.0))": kng.BaseMeasure(dist.Normal(0.0, 2.0)),
+    "Box([-1.0, -2.0], 3.0)": kng.Box([-1.0, -2.0], 3.0),
+    "WeightedLInf([1.0, 2.0])": kng.WeightedLInf([1.0, 2.0]),
+    "Ellipsoid([[2.0, 0.0], [0.0, 1.0]])": kng.Ellipsoid([[2.0, 0.0], [0.0, 1.0]]),
+    "LInf()": kng.LInf(),
+    "Exact(most_coefficients=5)": kng.Exact(most_coefficients=5),
+    "GradientSpace(num_sweeps=7)": kng.GradientSpace(num_sweeps=7),
+    "IndependenceMH(scale=1.5)": kng.IndependenceMH(scale=1.5),
+    "SliceGibbs()": kng.SliceGibbs(),
+    'LineGibbs(num_sweeps=3, directions="ensemble")': kng.LineGibbs(num_sweeps=3, directions="ensemble"),
+    "EnsembleWalk()": kng.EnsembleWalk(),
+    'CoordinateWalk(tuning="public")': kng.CoordinateWalk(tuning="public"),
+    "NUTS(step_size=0.1)": kng.NUTS(step_size=0.1),
+    "HMC()": kng.HMC(),
+    "Lattice(theta_digits=6)": kng.Lattice(theta_digits=6),
+}
+# Whose vertices are put in an order of their own.
+HULLS = (
+    kng.Polytope([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+    kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0], [18.0]]),
+)
+
+
+def evaluated(text):
+    names = {name: getattr(kng, name) for name in kng.__all__} | {"Normal": dist.Normal}
+    return eval(text, names)
+
+
+@pytest.mark.parametrize("text", SHOWN)
+def test_an_object_is_shown_as_the_call_that_makes_an_equal_one(text):
+    assert repr(SHOWN[text]) == text
+    assert eqx.tree_equal(evaluated(repr(SHOWN[text])), SHOWN[text])
+
+
+@pytest.mark.parametrize("hull", HULLS, ids=lambda hull: type(hull).__name__)
+def test_hulls_are_shown_by_their_vertices(hull):
+    again = evaluated(repr(hull))
+    for made, known in zip(jax.tree.leaves(again), jax.tree.leaves(hull), strict=True):
+        np.testing.assert_allclose(np.sort(np.abs(made), axis=None), np.sort(np.abs(known), axis=None), rtol=1e-12)
+
+
+def test_no_public_class_is_left_out():
+    kinds = {getattr(importlib.import_module(room), name) for room, names in kng._ROOMS.items() for name in names}
+    typed = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, eqx.Module)}
+    assert all(issubclass(kind, ShownAsTyped) for kind in typed)
+    parts = set()
+    waiting = [*SHOWN.values(), *HULLS]
+    while waiting:
+        one = waiting.pop()
+        parts.add(type(one))
+        waiting += [part for part in vars(one).values() if isinstance(part, eqx.Module)]
+    assert typed <= parts
+
+
+def test_long_arrays_are_short_and_tracers_and_deleted_arrays_break_nothing():
+    assert repr(kng.Box(np.zeros(MOST_NUMBERS + 1), 1.0)) == "Box([0.0, 0.0, 0.0, ..., 0.0], 1.0)"
+    assert len(repr(kng.Ellipsoid(np.eye(30)))) < 200
+    seen = []
+    jax.jit(lambda loss: seen.append(repr(loss)))(kng.QuantileLoss(0.5))
+    assert seen == ["QuantileLoss(tau=<traced float64[]>)"]
+    assert repr(jax.eval_shape(lambda: kng.HuberLoss(jax.numpy.ones(())))).startswith("HuberLoss(k=ShapeDtypeStruct")
+    gone = jax.numpy.ones(3)
+    gone.delete()
+    assert shown(gone) == "<float64[3]>"
+
+
+def test_what_a_sampler_gathered_of_the_records_is_not_shown():
+    secret = 98765.4321
+    hidden = eqx.tree_at(
+        lambda sampler: sampler.expansion, kng.GradientSpace(), np.asarray(secret), is_leaf=lambda part: part is None
+    )
+    assert repr(hidden) == "GradientSpace()"
+
+
+# What somebody might put into a public label, or into a file that he wrote by hand.
+HOSTILE = "<script>alert('x')</script>"
+
+
+@pytest.fixture(scope="module")
+def released():
+    return kng.release(
+        kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 9.0)), 1.0, "replace"), None, np.linspace(1.0, 8.0, 50)
+    )
+
+
+def test_notebooks_show_small_escaped_tables(released):
+    for one in (released, released.certificate, released.certificate.guarantee):
+        table = one._repr_html_()
+        assert table.startswith(f"<table><caption>{type(one).__name__}</caption>")
+        assert len(table) < 4000
+    assert f"{released.value[0]:.6g}" in released._repr_html_()
+    assert "epsilon</th><td" in released.certificate.guarantee._repr_html_()
+    told = dataclasses.replace(released.certificate, reason=HOSTILE)
+    assert HOSTILE not in told._repr_html_()
+    assert "&lt;script&gt;" in told._repr_html_()
+
+
+def test_the_table_of_draws_tells_no_draw():
+    theta = np.full((2, 3, 1), 98765.4321)
+    table = Draws(theta, "Exact")._repr_html_()
+    assert "OWNER ONLY" in table
+    assert "98765" not in table
+    assert ">chains</th>" in table
+    with pytest.raises(TypeError, match=r"to_arviz\(\)"):
+        np.asarray(Draws(theta, "Exact"))
