@@ -80,6 +80,14 @@ def same_level(one: Any, other: Any) -> bool:
     return _key(one) == _key(other)
 
 
+def readable(column: Any) -> bool:
+    """Whether the column's type, which is public, can hold a number or a level at all: dates and lists cannot."""
+    series = nw.from_native(_chunked(column), series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return isinstance(series.dtype, _MADE_IN_PYTHON) or series.dtype.is_numeric() or series.dtype == nw.Boolean
+    return not hasattr(column, "dtype") or np.dtype(column.dtype).kind in "biufOUST"
+
+
 def number(cell: Any) -> float:
     """The number of one cell, NaN where it is none."""
     if isinstance(cell, bytes):

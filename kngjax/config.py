@@ -56,14 +56,20 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Response:
-    """[response]: `column`; `transform = "log"`; `bounds` and `units` before any transformation."""
+    """[response]: `column`; `transform = "log"`; `bounds` and `units` before any transformation.
+
+    `missing`: the number in place of a cell that is none, before any transformation; or "drop", under add_remove.
+    """
 
     column: str = field(metadata=key(text))
     transform: str | None = field(default=None, metadata=key(choice("log")))
     bounds: tuple[float, float] | None = field(default=None, metadata=key(pair))
     units: str | None = field(default=None, metadata=key(text))
+    missing: Level | None = field(default=None, metadata=key(level))
 
     def __post_init__(self) -> None:
+        if isinstance(self.missing, str | bool) and self.missing != "drop":
+            raise ValueError(f'missing: must be a number or "drop", not {self.missing!r}')
         if self.transform == "log" and (self.bounds is None or self.bounds[0] <= 0):
             raise ValueError('transform = "log" needs bounds = [lower, upper] with lower > 0, where the log is defined')
 
@@ -75,13 +81,18 @@ class Response:
 
 @dataclass(frozen=True, kw_only=True)
 class Term:
-    """[[terms]]: `column` with `bounds`, `degree` and `units` for numbers, or with `levels` for categories."""
+    """[[terms]]: `column` with `bounds`, `degree` and `units` for numbers, or with `levels` for categories.
+
+    `missing`: the number or level in place of a cell that is none; or "drop", under add_remove. Without it such data
+    are refused.
+    """
 
     column: str = field(metadata=key(text))
     bounds: tuple[float, float] | None = field(default=None, metadata=key(pair))
     degree: int = field(default=1, metadata=key(whole))
     levels: tuple[Level, ...] | None = field(default=None, metadata=key(one_or_more(level)))
     units: str | None = field(default=None, metadata=key(text))
+    missing: Level | None = field(default=None, metadata=key(level))
 
     def __post_init__(self) -> None:
         if (self.bounds is None) == (self.levels is None):
@@ -197,6 +208,11 @@ class Config:
         return self.path.stem
 
     @property
+    def drops(self) -> bool:
+        """Whether records with missing cells are dropped."""
+        return "drop" in (self.response.missing, *(term.missing for term in self.terms))
+
+    @property
     def parts(self) -> tuple[Fraction, ...]:
         """The exact epsilon of each regression, in the order of `loss.labels`."""
         return self.privacy.parts(len(self.loss.labels))
@@ -238,6 +254,11 @@ def read(path: str | pathlib.Path) -> Config:
     shares, count = config.privacy.shares, len(config.loss.labels)
     if shares is not None and len(shares) != count:
         raise ValueError(f"{path}: [privacy] shares: {len(shares)} shares for {count} regressions")
+    if config.drops and config.privacy.adjacency == "replace":
+        raise ValueError(
+            f'{path}: missing = "drop" needs [privacy] adjacency = "add_remove": where the number of records is '
+            "public, nobody's may drop out"
+        )
     if config.figure is not None:
         try:
             config.figure.check(config.terms)

