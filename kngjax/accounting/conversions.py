@@ -41,7 +41,7 @@ def table_delta(table: Table, epsilon: float) -> float:
     hull = corners(table)
     place = bisect_left([row[0] for row in hull], epsilon)
     if place == len(hull):
-        return hull[-1][1]
+        return hull[-1][1] if hull else 1.0
     upper, low = hull[place]
     if epsilon == upper:
         return low

@@ -52,3 +52,10 @@ def root_outward(value: Fraction) -> float:
     while root > 0.0 and Fraction(repr(below := math.nextafter(root, 0.0))) ** 2 >= value:
         root = below
     return root
+
+
+def with_both_orders(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """(1 + e^ε)δ, rounded outward: δ on one side and e^ε of it on the other; at least 1 where e^ε is beyond float64."""
+    if delta > 0 and epsilon > 700:
+        return Fraction(1)
+    return delta * (1 + exactly(math.exp(min(outward(epsilon), 701.0)) * (1.0 + 1e-14)))

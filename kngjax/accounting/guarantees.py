@@ -9,26 +9,26 @@ from fractions import Fraction
 from typing import Any
 
 from kngjax._html import html_table
-from kngjax.accounting import conversions, pld
+from kngjax.accounting import conversions, nearness, pld
 from kngjax.accounting.adjacency import Adjacency as Adjacency
 from kngjax.accounting.composition import Sums, total
-from kngjax.accounting.exact import Number, exactly, inward, outward, root_outward
+from kngjax.accounting.exact import Number, exactly, inward, outward, root_outward, with_both_orders
+from kngjax.accounting.exchanges import exchanged
 from kngjax.accounting.kinds import FACTORS
 from kngjax.accounting.kinds import Kind as Kind
 from kngjax.accounting.records import fields_of, rebuilt
 from kngjax.accounting.wording import sentence
 
 _UNFIT = "the numbers of a {} guarantee do not fit together"
-_LOST = "(1 + e^epsilon)*delta reaches 1 for an exchanged record: nothing is left of this guarantee under 'replace'"
 
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
-    """What was proved of one draw from exactly a mechanism's law, for one adjacency.
+    """What was proved of the law of one draw, for one adjacency.
 
-    Made by `pure`, `bounded_range`, `approximate`, `zcdp`, `gaussian`, `profile` or `composed`. Numbers are exact
-    fractions; floats mean the decimals that they print as (`kngjax.accounting.exact`). The properties `epsilon`,
-    `delta`, `rho`, `mu` are floats, rounded outward.
+    Made by `pure`, `bounded_range`, `approximate`, `zcdp`, `gaussian`, `profile`, `composed` or `within`. Numbers are
+    exact fractions; floats mean the decimals that they print as (`kngjax.accounting.exact`). The properties `epsilon`,
+    `delta`, `rho`, `mu` and `distance` are floats, rounded outward.
 
     **Arguments:**
 
@@ -36,6 +36,7 @@ class Guarantee:
     - `exact_rho`: the zCDP parameter, None where none is known.
     - `adjacency`: the pairs of data sets that it is stated for. `kind`: what it rests on.
     - `table`: of a profile. `parts`: of a composition, with how many times each, in a fixed order.
+    - `exact_distance`: in total variation from the law that `ideal` is the guarantee of; summed in a composition.
     """
 
     kind: Kind
@@ -45,6 +46,8 @@ class Guarantee:
     exact_rho: Fraction | None
     table: conversions.Table = ()
     parts: tuple[tuple["Guarantee", int], ...] = ()
+    exact_distance: Fraction = Fraction(0)
+    ideal: "Guarantee | None" = None
 
     def __post_init__(self):
         epsilon, delta, rho = self.exact_epsilon, self.exact_delta, self.exact_rho
@@ -55,6 +58,10 @@ class Guarantee:
             sound = sound and epsilon is not None and delta > 0
         if delta == 0 and epsilon is not None and self.kind is not Kind.PROFILE:
             sound = sound and rho is not None and 0 < rho <= epsilon**2 / 2
+        is_near = self.kind is Kind.NEAR
+        sound = sound and (self.kind is Kind.COMPOSED) == bool(self.parts) and is_near == (self.ideal is not None)
+        if is_near or self.exact_distance:
+            sound = sound and 0 < self.exact_distance < 1 and delta > 0 and rho is None
         if not sound:
             raise ValueError(_UNFIT.format(self.kind))
 
@@ -144,12 +151,12 @@ class Guarantee:
     def composed(cls, parts: Sequence["Guarantee"]) -> "Guarantee":
         """Several releases of the same records: Σε, Σδ and Σρ, exactly, in whatever order and grouping.
 
-        Each part is what was proved of a draw from exactly a mechanism's law. Where a certificate says that a chain's
-        draw is not proved to follow it, neither is this of the total.
+        Of a certificate compose its `cost`: what is proved of the release, and not of the law that it approximates.
+        Distances of laws that are near others (`within`) add up.
 
-        Later releases may depend on earlier ones, and their numbers too, as long as the sums stay within what was
-        fixed beforehand (Rogers et al. 2016; Whitehouse et al. 2023). Raises ValueError if adjacencies differ, which
-        `to_replace` may mend, and if Σδ ≥ 1, which promises nothing.
+        Later releases may depend on earlier ones, and their numbers too, as long as the sum that is used stays within
+        what was fixed beforehand: see `kngjax.accounting.composition.Sums`. Raises ValueError if adjacencies differ,
+        which `to_replace` may mend, and if Σδ ≥ 1, which promises nothing.
         """
         return cls.counted((part, 1) for part in parts)
 
@@ -168,13 +175,50 @@ class Guarantee:
         ordered = tuple(sorted(counts.items(), key=lambda item: item[0]._order()))
         sums = Sums.of(ordered)
         has_rho = all(part.exact_rho is not None for part, _ in ordered)
-        return cls(
-            Kind.COMPOSED, adjacencies.pop(), sums.losses, sums.failures, sums.rho if has_rho else None, (), ordered
-        )
+        distance = total((part.exact_distance, count) for part, count in ordered)
+        rho = sums.rho if has_rho else None
+        return cls(Kind.COMPOSED, adjacencies.pop(), sums.losses, sums.failures, rho, (), ordered, distance)
 
     def _order(self) -> tuple[Any, ...]:
-        numbers = (self.exact_epsilon, self.exact_delta, self.exact_rho)
-        return str(self.kind), *(-1 if number is None else number for number in numbers), self.table
+        numbers = (self.exact_epsilon, self.exact_delta, self.exact_rho, self.exact_distance)
+        inner = () if self.ideal is None else self.ideal._order()
+        parts = tuple((*part._order(), count) for part, count in self.parts)
+        return str(self.kind), *(-1 if number is None else number for number in numbers), self.table, parts, inner
+
+    def within(self, distance: Number) -> "Guarantee":
+        """The guarantee of a law that lies within η in total variation of one with this guarantee, on every data set.
+
+        With M the law that has this guarantee and M' the other, |M'(D)(A) - M(D)(A)| ≤ η for every set A of outputs
+        and every D. Hence M'(D)(A) ≤ M(D)(A) + η ≤ e^ε M(D')(A) + δ + η ≤ e^ε M'(D')(A) + δ + (1 + e^ε)η: at every
+        (ε, δ) of M it is (ε, δ + (1 + e^ε)η)-DP. Nothing remains of ρ and pure ε, as total variation knows no ratios.
+
+        In a composition the distances add up: draw the two transcripts together so that, while they agree, the next
+        release differs with probability at most η_k given what was released. They are equal but for probability at most
+        Ση_k, or any bound that Ση_k keeps to when the releases are chosen on the way, so the transcript lies within
+        Ση_k of one in which every release follows its M. Two such distances in a row add up as well.
+
+        **Arguments:** `distance`: η in [0, 1), public. Raises ValueError for others, and where all distances reach 1.
+        """
+        exact = exactly(distance, "distance")
+        if not 0 <= exact < 1:
+            raise ValueError(f"a distance in total variation must be at least 0 and below 1, got {distance}")
+        if exact == 0:
+            return self
+        ideal, near = self.apart()
+        if near:
+            return ideal.within(near + exact)
+        epsilon, delta = self.exact_epsilon, self.exact_delta
+        failure = 1 if epsilon is None else delta + with_both_orders(epsilon, exact)
+        if failure >= 1:
+            # No (ε, δ) follows there; `at` may find one elsewhere.
+            epsilon, failure = None, delta + exact
+        return Guarantee(Kind.NEAR, self.adjacency, epsilon, Fraction(failure), None, (), (), exact, self)
+
+    def apart(self) -> tuple["Guarantee", Fraction]:
+        """The guarantee of the law nearby, and how far this one is from it: itself and 0 where it is near no other."""
+        if self.exact_distance == 0 or self.ideal is not None:
+            return self.ideal or self, self.exact_distance
+        return Guarantee.counted((part.apart()[0], count) for part, count in self.parts), self.exact_distance
 
     @property
     def epsilon(self) -> float:
@@ -192,6 +236,11 @@ class Guarantee:
         return None if self.exact_rho is None else outward(self.exact_rho)
 
     @property
+    def distance(self) -> float:
+        """In total variation from a law with a better guarantee, rounded outward; 0 unless made by `within`."""
+        return outward(self.exact_distance)
+
+    @property
     def mu(self) -> float | None:
         """μ of Gaussian DP, rounded outward: of Gaussian guarantees and of compositions of such alone."""
         is_gaussian = all(part.kind is Kind.GAUSSIAN for part, _ in self.parts or ((self, 1),))
@@ -201,10 +250,10 @@ class Guarantee:
         """ε at a given δ, or δ at a given ε, rounded outward. Infinite, or 1, where nothing better is known.
 
         Pure and approximate guarantees by randomised response, the worst mechanism that has them; bounded range,
-        Gaussian DP and tables by their exact profiles; zCDP by the optimal Rényi conversion. A composition takes the
-        better of Σε at Σδ and of Σρ, or √Σμ², for the parts that have it and Σε, Σδ for the others: sums hold though
-        releases depend on earlier ones. Where all numbers were fixed beforehand, `kngjax.accounting.repeated` and
-        `to_pld` may say less.
+        Gaussian DP and tables by their exact profiles; zCDP by the optimal Rényi conversion; a law near another by what
+        that one has, with room for (1 + e^ε)η. A composition takes the better of Σε at Σδ and of Σρ, or √Σμ², for the
+        parts that have it and Σε, Σδ for the others: sums hold though releases depend on earlier ones. Where all
+        numbers were fixed beforehand, `kngjax.accounting.repeated` and `to_pld` may say less.
 
         **Arguments:** `delta`: in [0, 1). `epsilon`: in nats, at least 0. One of them. Raises ValueError otherwise.
         """
@@ -251,8 +300,10 @@ class Guarantee:
                 return conversions.zcdp_epsilon(_known(self.rho), delta)
             case Kind.GAUSSIAN:
                 return conversions.gaussian_epsilon(_known(self.mu), delta)
-            case Kind.COMPOSED if self.parts:
-                return Sums.of(self.parts).epsilon_at(delta)
+            case Kind.COMPOSED | Kind.NEAR:
+                found = Sums.of(self.parts or ((self, 1),)).epsilon_at(delta)
+                ideal, distance = self.apart()
+                return min(found, nearness.epsilon_at(ideal._epsilon_at, distance, delta)) if distance else found
         return conversions.table_epsilon(self._rows(), delta)
 
     def _delta_at(self, epsilon: float) -> float:
@@ -263,8 +314,10 @@ class Guarantee:
                 return conversions.zcdp_delta(_known(self.rho), epsilon)
             case Kind.GAUSSIAN:
                 return conversions.gaussian_delta(_known(self.mu), epsilon)
-            case Kind.COMPOSED if self.parts:
-                return Sums.of(self.parts).delta_at(epsilon)
+            case Kind.COMPOSED | Kind.NEAR:
+                found = Sums.of(self.parts or ((self, 1),)).delta_at(epsilon)
+                ideal, distance = self.apart()
+                return min(found, nearness.delta_at(ideal._delta_at, distance, epsilon)) if distance else found
         return conversions.table_delta(self._rows(), epsilon)
 
     def _rows(self) -> conversions.Table:
@@ -276,30 +329,14 @@ class Guarantee:
         With P_0, P_1, P_2 the laws before, in between, and after: log-ratios add up, and so do their ranges, hence 2ε
         for pure ε and ε-bounded range. P_0(A) ≤ e^ε P_1(A) + δ ≤ e^ε(e^ε P_2(A) + δ) + δ, hence (2ε, (1 + e^ε)δ) for
         (ε, δ) and for every row of a table. 4ρ for ρ-zCDP (Bun and Steinke 2016, Proposition 1.9 for groups of two),
-        2μ for μ-Gaussian DP (Dong, Roth and Su 2022, Theorem 2.14). Of a composition each part by itself.
+        2μ for μ-Gaussian DP (Dong, Roth and Su 2022, Theorem 2.14). Of a composition each part by itself; a law near
+        another stays as near, as it does on every data set. What was stated at a δ of its own is stated there again.
 
         Raises ValueError where (1 + e^ε)δ ≥ 1 leaves nothing.
         """
         if self.adjacency is Adjacency.REPLACE:
             return self
-        if self.parts:
-            return Guarantee.counted((part.to_replace(), count) for part, count in self.parts)
-        replace = Adjacency.REPLACE
-        if self.kind in FACTORS:
-            return Guarantee._of_loss(self.kind, 2 * _known(self.exact_epsilon), replace)
-        if self.kind is Kind.ZCDP or self.kind is Kind.GAUSSIAN:
-            return Guarantee._stated(self.kind, 4 * _known(self.exact_rho), (), replace, None, self.exact_delta)
-        if self.kind is Kind.PROFILE:
-            twice = [(2 * exactly(epsilon), _twice(exactly(epsilon), exactly(low))) for epsilon, low in self.table]
-            kept = [row for place, row in enumerate(twice) if row[1] < min([1, *(low for _, low in twice[:place])])]
-            if not kept:
-                raise ValueError(_LOST)
-            return Guarantee.profile(kept, replace, self.exact_delta)
-        epsilon, rho = _known(self.exact_epsilon), self.exact_rho
-        delta = _twice(epsilon, self.exact_delta)
-        if delta >= 1:
-            raise ValueError(_LOST)
-        return Guarantee(self.kind, replace, 2 * epsilon, delta, None if rho is None else 4 * rho)
+        return exchanged(self)
 
     def to_add_remove(self) -> "Guarantee":
         """Itself if it is for 'add_remove'; refused with a ValueError for 'replace', from which nothing follows.
@@ -337,26 +374,7 @@ class Guarantee:
         composition it is valid if the parts' numbers were all fixed beforehand; zCDP parts and Gaussian ones add up
         first. **Arguments:** `interval`: of its grid of losses, in nats, to which each part is rounded outward.
         """
-        match self.kind:
-            case Kind.BOUNDED_RANGE:
-                return pld.bounded_range(self.epsilon, interval)
-            case Kind.ZCDP:
-                return pld.zcdp(_known(self.rho), interval)
-            case Kind.GAUSSIAN:
-                return pld.gaussian(_known(self.mu), interval)
-            case Kind.COMPOSED if self.parts:
-                return pld.composed(self._distributions(interval))
-            case Kind.PROFILE:
-                return pld.table(self.table, interval)
-        return pld.row(self.epsilon, self.delta, interval)
-
-    def _distributions(self, interval: float) -> Iterable[tuple[Any, int]]:
-        for kind, sum_of in ((Kind.ZCDP, pld.zcdp), (Kind.GAUSSIAN, pld.gaussian)):
-            if rho := total((_known(part.exact_rho), count) for part, count in self.parts if part.kind is kind):
-                yield sum_of(root_outward(2 * rho) if kind is Kind.GAUSSIAN else outward(rho), interval), 1
-        for part, count in self.parts:
-            if part.kind not in (Kind.ZCDP, Kind.GAUSSIAN):
-                yield part.to_pld(interval), count
+        return pld.of(self, interval)
 
     def _repr_html_(self) -> str:
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho (zCDP)": self.rho, "mu (Gaussian)": self.mu}
@@ -376,10 +394,3 @@ class Guarantee:
 def _known(number: Any) -> Any:
     assert number is not None
     return number
-
-
-def _twice(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """(1 + e^ε)δ, rounded outward; 1 where e^ε is beyond float64."""
-    if delta > 0 and epsilon > 700:
-        return Fraction(1)
-    return delta * (1 + exactly(math.exp(min(outward(epsilon), 701.0)) * (1.0 + 1e-14)))

@@ -10,6 +10,7 @@ class Kind(enum.StrEnum):
     ρ = ε²/8. `approximate`: |·| ≤ ε but for a probability of δ; nothing is said of ρ. `zcdp`: the Rényi divergence of
     every order α > 1 is at most αρ. `gaussian`: no easier to tell apart than N(0, 1) and N(μ, 1), so ρ = μ²/2.
     `profile`: (ε_i, δ_i)-DP for every row of a table. `composed`: several releases of the same records together.
+    `near`: for every data set the law lies within a distance in total variation of one with another guarantee.
     """
 
     BOUNDED_RANGE = "bounded_range"
@@ -19,6 +20,7 @@ class Kind(enum.StrEnum):
     GAUSSIAN = "gaussian"
     PROFILE = "profile"
     COMPOSED = "composed"
+    NEAR = "near"
 
 
 # ρ = ε²/factor.

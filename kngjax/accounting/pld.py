@@ -9,6 +9,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from kngjax.accounting import conversions
+from kngjax.accounting.composition import total
+from kngjax.accounting.exact import outward, root_outward
+from kngjax.accounting.kinds import Kind
 
 # Rows of the tables that stand for smooth profiles: chords in between are outward by (ε/rows)².
 _ROWS = 400
@@ -23,6 +26,34 @@ def _library(name: str) -> Any:
         raise ImportError(
             "privacy loss distributions and events need Google's dp-accounting: pip install 'kngjax[accounting]'"
         ) from None
+
+
+def of(guarantee: Any, interval: float) -> Any:
+    """The distribution of a guarantee: see `Guarantee.to_pld`. Raises ValueError where no finite ε is stated."""
+    match guarantee.kind:
+        case Kind.BOUNDED_RANGE:
+            return bounded_range(guarantee.epsilon, interval)
+        case Kind.ZCDP:
+            return zcdp(guarantee.rho, interval)
+        case Kind.GAUSSIAN:
+            return gaussian(guarantee.mu, interval)
+        case Kind.COMPOSED:
+            return composed(_distributions(guarantee, interval))
+        case Kind.PROFILE:
+            return table(guarantee.table, interval)
+    if guarantee.exact_epsilon is None:
+        raise ValueError("a guarantee that states no finite epsilon has no distribution: state it at some delta")
+    return row(guarantee.epsilon, guarantee.delta, interval)
+
+
+def _distributions(guarantee: Any, interval: float) -> Iterable[tuple[Any, int]]:
+    """Of the parts of a composition, zCDP ones and Gaussian ones added up."""
+    for kind, sum_of in ((Kind.ZCDP, zcdp), (Kind.GAUSSIAN, gaussian)):
+        if rho := total((part.exact_rho, count) for part, count in guarantee.parts if part.kind is kind):
+            yield sum_of(root_outward(2 * rho) if kind is Kind.GAUSSIAN else outward(rho), interval), 1
+    for part, count in guarantee.parts:
+        if part.kind not in (Kind.ZCDP, Kind.GAUSSIAN):
+            yield of(part, interval), count
 
 
 def gaussian_event(mu: float) -> Any:

@@ -12,6 +12,8 @@ from kngjax.accounting.kinds import Kind
 def fields_of(guarantee: Any) -> dict[str, Any]:
     """A guarantee's numbers as floats, rounded outward, with what these cannot say as fractions under "exactly"."""
     numbers = {"epsilon": guarantee.exact_epsilon, "delta": guarantee.exact_delta, "rho": guarantee.exact_rho}
+    if guarantee.exact_distance:
+        numbers["distance"] = guarantee.exact_distance
     floats = {name: None if number is None else outward(number) for name, number in numbers.items()}
     inexact = {
         name: str(number)
@@ -25,6 +27,8 @@ def fields_of(guarantee: Any) -> dict[str, Any]:
         fields["mu"] = guarantee.mu
     if guarantee.table:
         fields["table"] = [list(row) for row in guarantee.table]
+    if guarantee.ideal is not None:
+        fields["ideal"] = guarantee.ideal.to_dict()
     if guarantee.parts:
         fields["parts"] = [{**part.to_dict(), "count": count} for part, count in guarantee.parts]
     return fields
@@ -43,16 +47,20 @@ def rebuilt(kind_of: type, fields: dict[str, Any]) -> Any:
         made = _made(kind_of, kind, adjacency, fields)
     except ValueError as error:
         raise ValueError(f"{unfit}: {error}") from None
-    given = (kind, adjacency, *(fields[name] for name in ("epsilon", "delta", "rho")), fields.get("mu"))
-    mu = made.mu if kind is Kind.GAUSSIAN else None
-    told = (made.kind, made.adjacency, *(made.to_dict()[name] for name in ("epsilon", "delta", "rho")), mu)
+    if made.kind is not kind:
+        # Of sums alone.
+        return made
+    names = ("epsilon", "delta", "rho", "mu", "distance")
+    record = made.to_dict()
+    given = (kind, adjacency, *(fields.get(name) for name in names))
+    told = (made.kind, made.adjacency, *(record.get(name) for name in names))
     if not all(_alike(one, two) for one, two in zip(given, told, strict=True)):
         raise ValueError(unfit)
     return made
 
 
 def _made(kind_of: Any, kind: Kind, adjacency: Adjacency, fields: dict[str, Any]) -> Any:
-    numbers = {name: fields[name] for name in ("epsilon", "delta", "rho")}
+    numbers = {name: fields.get(name) for name in ("epsilon", "delta", "rho", "distance")}
     exact = {name: None if number is None else exactly(number, name) for name, number in numbers.items()}
     exact |= {name: Fraction(text) for name, text in fields.get("exactly", {}).items()}
     epsilon, delta, rho = exact["epsilon"], exact["delta"], exact["rho"]
@@ -68,18 +76,34 @@ def _made(kind_of: Any, kind: Kind, adjacency: Adjacency, fields: dict[str, Any]
             return kind_of(kind, adjacency, None, delta, rho).stated(delta, epsilon)
         case Kind.PROFILE if delta is not None:
             return kind_of.profile(((low, high) for low, high in fields.get("table", ())), adjacency, delta)
+        case Kind.NEAR if delta is not None and exact.get("distance"):
+            near = rebuilt(kind_of, fields["ideal"]).within(exact["distance"])
+            return near if _states(near, fields) else near.stated(delta, epsilon)
+    if kind is not Kind.COMPOSED:
+        raise ValueError("what its kind needs is missing")
     if not fields.get("parts"):
-        # Earlier releases wrote a composition's sums alone.
-        return kind_of(kind, adjacency, epsilon, delta, rho)
+        return _of_sums(kind_of, adjacency, epsilon, delta, rho)
     counts = [int(record["count"]) for record in fields["parts"]]
     if min(counts) < 1:
         raise ValueError("a composition counts each part at least once")
     parts = [rebuilt(kind_of, record) for record in fields["parts"]]
     made = kind_of.counted(zip(parts, counts, strict=True))
-    stated = math.inf if fields["epsilon"] is None else float(fields["epsilon"])
-    if _alike(made.epsilon, stated) and _alike(made.delta, fields["delta"]):
-        return made
-    return made.stated(delta, epsilon)
+    return made if _states(made, fields) else made.stated(delta, epsilon)
+
+
+def _of_sums(kind_of: Any, adjacency: Adjacency, epsilon: Fraction | None, delta: Fraction, rho: Any) -> Any:
+    """Of a composition that an earlier release wrote as its sums alone: what its ε and δ prove, and no ρ of its own.
+
+    How small ρ may be depends on the parts, which it does not name.
+    """
+    if epsilon is None or (delta == 0) != (rho is not None) or (rho is not None and rho > epsilon**2 / 2):
+        raise ValueError("a composition names its parts")
+    return kind_of.approximate(epsilon, delta, adjacency) if delta else kind_of.pure(epsilon, adjacency)
+
+
+def _states(made: Any, fields: dict[str, Any]) -> bool:
+    epsilon = math.inf if fields["epsilon"] is None else float(fields["epsilon"])
+    return _alike(made.epsilon, epsilon) and _alike(made.delta, fields["delta"])
 
 
 def _alike(one: Any, two: Any) -> bool:

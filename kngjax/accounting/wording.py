@@ -37,6 +37,9 @@ def _law(guarantee: Any) -> str:
             return f"a privacy profile with {len(guarantee.table)} rows from {ends}, hence {_stated(guarantee)}"
         case Kind.COMPOSED:
             return _composition(guarantee)
+        case Kind.NEAR:
+            ideal = _law(guarantee.ideal)
+            return f"{_stated(guarantee)}, as it lies within {_up(guarantee.distance)} in total variation of {ideal}"
     return f"({_up(epsilon)}, {_up(delta)})-differential privacy"
 
 
@@ -59,4 +62,6 @@ def _composition(guarantee: Any) -> str:
         converted = guarantee.at(delta=_EXAMPLE)
         better = converted < guarantee.epsilon * (1.0 - 1e-3)
         return law + (f", hence ({_up(converted)}, {_EXAMPLE:g})-differential privacy" if better else "")
+    if guarantee.distance:
+        what += f", which lie within {_up(guarantee.distance)} in total variation of laws of which more is known"
     return ", and ".join(part for part in (rho, f"{_stated(guarantee)} ({what})") if part)

@@ -1,11 +1,12 @@
 """Guarantees are numbers that follow from each other, tied to an adjacency, and survive JSON."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.accounting.guarantees import Adjacency, Guarantee, Kind
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 8.0])
@@ -116,8 +117,6 @@ EARLIER = [
     '{"kind": "bounded_range", "epsilon": 0.3, "delta": 0.0, "rho": 0.01125, "adjacency": "replace"}',
     '{"kind": "pure", "epsilon": 0.7, "delta": 0.0, "rho": 0.24499999999999997, "adjacency": "add_remove"}',
     '{"kind": "approximate", "epsilon": 1.0, "delta": 1e-06, "rho": null, "adjacency": "replace"}',
-    '{"kind": "composed", "epsilon": 1.5, "delta": 0.0, "rho": 0.25, "adjacency": "replace"}',
-    '{"kind": "composed", "epsilon": 1.5, "delta": 1e-06, "rho": null, "adjacency": "replace"}',
 ]
 
 
@@ -140,13 +139,21 @@ def test_certificates_of_earlier_releases_still_load(text):
         assert guarantee.to_replace().epsilon == 2 * fields["epsilon"]
 
 
-def test_an_earlier_composition_is_exchanged_by_its_sums():
-    fields = json.loads(EARLIER[4]) | {"adjacency": "add_remove"}
-    exchanged = Guarantee.from_dict(fields).to_replace()
-    assert exchanged.epsilon == 3.0
-    assert exchanged.delta == pytest.approx((1.0 + np.exp(1.5)) * 1e-6)
-    pure = Guarantee.from_dict(json.loads(EARLIER[3]) | {"adjacency": "add_remove"}).to_replace()
-    assert (pure.epsilon, pure.rho) == (3.0, 1.0)
+SUMS_ALONE = {"kind": "composed", "epsilon": 1.5, "delta": 0.0, "rho": 0.25, "adjacency": "replace"}
+
+
+def test_a_composition_that_names_no_parts_is_read_for_what_its_sums_prove():
+    """Earlier releases wrote sums alone, of which no ρ below ε²/2 follows: it depends on the parts."""
+    assert Guarantee.from_dict(SUMS_ALONE) == Guarantee.pure("1.5", "replace")
+    forged = SUMS_ALONE | {"epsilon": 5.0, "rho": 1e-9}
+    assert Guarantee.from_dict(forged).rho == 12.5
+    approximate = SUMS_ALONE | {"delta": 1e-6, "rho": None}
+    assert Guarantee.from_dict(approximate) == Guarantee.approximate("1.5", "1e-6", "replace")
+    for change in ({"rho": 2.0}, {"epsilon": None}, {"rho": None}, {"delta": 1e-6}):
+        with pytest.raises(ValueError, match="do not fit together"):
+            Guarantee.from_dict(SUMS_ALONE | change)
+    with pytest.raises(ValueError, match="do not fit together"):
+        Guarantee(Kind.COMPOSED, Adjacency.REPLACE, Fraction(5), Fraction(0), Fraction(1, 10**9))
 
 
 WORDS = [

@@ -1,0 +1,33 @@
+"""Laws that lie within a distance in total variation of laws with a guarantee: δ at ε, and ε at δ. Imports no JAX."""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from kngjax.accounting.exact import exactly, inward, outward, with_both_orders
+
+# Steps of a search that is done after a few, and by how much its result may be too large.
+_STEPS, _SLACK = 200, 1e-10
+
+
+def delta_at(ideal: Callable[[float], float], distance: Fraction, epsilon: float) -> float:
+    """δ(ε) + (1 + e^ε)η, at most 1, rounded outward. **Arguments:** `ideal`: δ at ε of the law nearby."""
+    return outward(min(Fraction(1), exactly(ideal(epsilon)) + with_both_orders(exactly(epsilon), distance)))
+
+
+def epsilon_at(ideal: Callable[[float], float], distance: Fraction, delta: float) -> float:
+    """The least ε with δ(ε) + (1 + e^ε)η ≤ δ, rounded outward; infinite where there is none.
+
+    With g(δ) the ε of the law nearby it is the least ε with g(δ - (1 + e^ε)η) ≤ ε. The left side increases in ε, so
+    that to take it again and again from 0 leads there from below; a step beyond each ends it.
+
+    **Arguments:** `ideal`: g.
+    """
+    epsilon = 0.0
+    for _ in range(_STEPS):
+        left = exactly(delta) - with_both_orders(exactly(epsilon), distance)
+        found = ideal(inward(left)) if left >= 0 else math.inf
+        if found <= epsilon or found == math.inf:
+            return epsilon if found <= epsilon else math.inf
+        epsilon = math.nextafter(found * (1.0 + _SLACK), math.inf)
+    return math.inf
