@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kngjax import accounting as accounting
     from kngjax import audit as audit
+    from kngjax import data as data
     from kngjax import nonprivate as nonprivate
     from kngjax import per_instance as per_instance
     from kngjax import side_doors as side_doors
     from kngjax import terms as terms
     from kngjax.accounting.guarantees import Adjacency as Adjacency
     from kngjax.accounting.guarantees import Guarantee as Guarantee
+    from kngjax.bounds import Bounds as Bounds
     from kngjax.certificate import Certificate as Certificate
-    from kngjax.data import Bounds as Bounds
     from kngjax.diagnostics import CouplingBound as CouplingBound
     from kngjax.diagnostics import Draws as Draws
     from kngjax.diagnostics import coupling_bound as coupling_bound
@@ -99,7 +100,7 @@ _ROOMS = {
         "SquaredDistanceLoss",
         "GeometricMedianLoss",
     ),
-    "kngjax.data": ("Bounds",),
+    "kngjax.bounds": ("Bounds",),
     "kngjax.streams": ("stream",),
     "kngjax.shards": ("shard",),
     "kngjax.features": ("FeatureHull",),
@@ -145,7 +146,7 @@ _ROOMS = {
     "kngjax.randomness": ("research_key", "secure_key"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
-_SUBMODULES = ("accounting", "audit", "nonprivate", "per_instance", "side_doors", "terms")
+_SUBMODULES = ("accounting", "audit", "data", "nonprivate", "per_instance", "side_doors", "terms")
 
 __all__ = [*_HOMES, *_SUBMODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 

@@ -94,17 +94,18 @@ def file_kind(path: pathlib.Path) -> str:
     return kind
 
 
-def column_names(path: pathlib.Path) -> list[str]:
-    """The names of a file's columns, or of the first file's of a folder; raises what pyarrow does."""
+def schema(path: pathlib.Path) -> Any:
+    """The pyarrow schema of a file, or of the first file of a folder; of CSV, all float64. Raises what pyarrow does."""
+    import pyarrow
     from pyarrow import csv, ipc, parquet
 
     if (kind := file_kind(path)) == "CSV":
         with csv.open_csv(path) as reader:
-            return reader.schema.names
+            return pyarrow.schema([(name, pyarrow.float64()) for name in reader.schema.names])
     if kind == "Arrow":
         with ipc.open_file(path) as reader:
-            return reader.schema.names
-    return parquet.read_schema(_parquet_files(path)[0]).names
+            return reader.schema
+    return parquet.read_schema(_parquet_files(path)[0])
 
 
 def batches(path: pathlib.Path, columns: Sequence[str], rows: int) -> Iterator[Any]:

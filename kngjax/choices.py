@@ -1,12 +1,19 @@
 """Which sampler is taken where none is asked for: functions of public facts alone."""
 
-import jax
+import dataclasses
 
+import jax
+import numpy as np
+
+from kngjax._arrays import float64
+from kngjax.admission import Facts
+from kngjax.data import Records
 from kngjax.lattice import Lattice
 from kngjax.losses import GeometricMedianLoss
-from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractMechanism
-from kngjax.samplers import AbstractSampler, EnsembleWalk, Exact, LineGibbs, SliceGibbs
+from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs, SliceGibbs
 from kngjax.samplers.base import AbstractIndependentSampler
+from kngjax.samplers.run import blocks, require_sampler
 
 # Beyond it rejection for the squared loss takes millions of proposals where Θ and noise are of one size and features
 # are correlated.
@@ -88,11 +95,40 @@ def lattice_sampler(
     )
 
 
-def require_exact(mechanism: AbstractMechanism, dimension: int, fits_lattice: bool) -> None:
-    """Raises ValueError, as `exact_sampler` does, unless some exact sampler serves d coefficients.
+def chosen_sampler(
+    mechanism: AbstractMechanism, asked: AbstractSampler | None, facts: Facts, fits_lattice: bool
+) -> tuple[AbstractSampler | None, str]:
+    """The sampler of a release as its certificate states it, and why that one; None for a mechanism that needs none.
 
-    **Arguments:** `fits_lattice`: whether the records come in a form that `Lattice` can take.
+    Of public facts alone, so that all that it raises, ValueError or TypeError, comes before anything is spent.
+
+    **Arguments:** `asked`: the caller's, or None. `fits_lattice`: whether the records come in a form that `Lattice` can
+    take.
     """
-    served = fits_lattice and Lattice().unserved(mechanism, dimension) is None
-    if isinstance(mechanism, AbstractDensityMechanism) and not served:
-        exact_sampler(mechanism, dimension)
+    dimension, count = facts.dimension, facts.num_records
+    sampler, reason = asked, "Asked for by the caller."
+    if asked is None and fits_lattice:
+        sampler, reason = lattice_sampler(mechanism, dimension, count)
+    if isinstance(sampler, Lattice):
+        if not fits_lattice:
+            raise TypeError(
+                "of a stream or shards Lattice draws quadratic losses alone: give X and y as arrays or frames, or ask "
+                "for Exact()"
+            )
+        sampler.require_served(mechanism, dimension, count)
+        return sampler.resolved(mechanism, dimension, count), reason
+    require_sampler(mechanism, sampler, optional=True)
+    if isinstance(mechanism, AbstractDirectMechanism):
+        return None, mechanism.method
+    assert isinstance(mechanism, AbstractDensityMechanism)
+    if sampler is None:
+        sampler, reason = exact_sampler(mechanism, dimension)
+    with float64():
+        sampler = sampler.for_release()
+        # Types and shapes of the target decide, which are those of any records: of one that nobody has.
+        nobody = mechanism.summarise(Records(np.zeros((1, dimension)), np.zeros(1)))
+        sampler.check(jax.eval_shape(mechanism.target, nobody))
+    if isinstance(sampler, AbstractChainSampler):
+        num_blocks, block = blocks(sampler, dimension)
+        sampler = dataclasses.replace(sampler, num_sweeps=num_blocks * block)
+    return sampler, reason

@@ -1,7 +1,7 @@
-"""Public bounds, and the one place that validates and clips private records.
+"""The one place that validates and clips private records.
 
 Every data path of the package goes through `prepare`: what the sensitivity proof assumes of a record is what this
-file enforces, once. Bounds are promises made in public before the data were seen.
+file enforces, once.
 """
 
 import contextlib
@@ -15,141 +15,18 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Scalar, is_traced, parameter, require_moderate
+from kngjax import admission
+from kngjax._arrays import Scalar, parameter
 from kngjax._frames import to_array
 from kngjax._owner_only import OwnerOnly, without_fields
-from kngjax._shown import ShownAsTyped
-from kngjax.features import FeatureHull
-from kngjax.refusals import UnfitShape, UnfitType
-from kngjax.streams import RECORDS_NEEDED, Stream
+from kngjax.admission import EMPTY
+from kngjax.bounds import Bounds
+from kngjax.refusals import UnfitShape
 
 NOT_FINITE = (
     "the data contain missing, NaN or infinite values: impute or drop such records before the call, by a rule that "
     "looks at one record at a time"
 )
-
-EMPTY = "the data are empty: there is no record to release an estimate from"
-
-Side = Float[Array, "*columns"] | Float[np.ndarray, "*columns"]
-
-
-class Bounds(ShownAsTyped, eqx.Module):
-    """Public bounds of one record: x_j ∈ [lower_j, upper_j] for each column and y ∈ [y_lower, y_upper].
-
-    **Arguments:**
-
-    - `x`: a pair (lower, upper) of scalars, which broadcast over the columns, or of arrays of shape (columns,).
-        None if there are no columns, the intercept being the whole model, or if `hull` says it all.
-    - `y`: a pair of scalars, or None where the loss needs no bound on the response.
-    - `intercept`: whether the model starts with a constant column of ones, which the data do not contain.
-    - `hull`: a polytope that contains the columns of every record, for columns that are functions of one another;
-        None if any point of the box may be a record. `x` then is by default the smallest box around it.
-
-    Everything here is public. Bounds taken from the data, such as their minimum and maximum, void the guarantee.
-    Raises ValueError for bounds that are reversed, equal to zero on both sides, or not finite, and for a hull that has
-    other columns or is centred outside of the box.
-    """
-
-    x_lower: Side | None
-    x_upper: Side | None
-    y_lower: Scalar | None
-    y_upper: Scalar | None
-    intercept: bool = eqx.field(static=True)
-    hull: FeatureHull | None
-
-    def __init__(self, x: Any = None, y: Any = None, intercept: bool = True, hull: FeatureHull | None = None):
-        self.hull = hull
-        self.x_lower, self.x_upper = _pair("x", hull.box if x is None and hull is not None else x)
-        self.y_lower, self.y_upper = _pair("y", y)
-        self.intercept = bool(intercept)
-
-    def __check_init__(self):
-        if self.x_lower is None and not self.intercept:
-            raise ValueError("with neither x nor an intercept there is nothing to estimate: give bounds for x")
-        if any(side is not None and np.ndim(side) for side in (self.y_lower, self.y_upper)):
-            raise ValueError("the bounds of y must be two scalars: (lower, upper)")
-        if self.hull is None or is_traced(self.x_lower, self.x_upper):
-            return
-        if (given := _columns(self.x_lower, self.x_upper)) not in (None, self.hull.columns):
-            raise ValueError(f"bounds.x is for {given} columns and the hull for {self.hull.columns}")
-        # What lies outside of the hull moves towards its centre, and may not leave the box on the way.
-        if not np.all((np.asarray(self.x_lower) < self.hull.centre) & (self.hull.centre < np.asarray(self.x_upper))):
-            raise ValueError(
-                f"the hull's centre {self.hull.centre} lies outside of the bounds of x: leave x out, and it is the "
-                "smallest box around the hull"
-            )
-
-    @property
-    def columns(self) -> int | None:
-        """The number of columns of X, without the intercept; None if scalar bounds leave it open."""
-        if self.hull is not None:
-            return self.hull.columns
-        if self.x_lower is None or self.x_upper is None:
-            return 0
-        return _columns(self.x_lower, self.x_upper)
-
-    @property
-    def dimension(self) -> int | None:
-        """The number of coefficients; None if scalar bounds leave it open."""
-        return None if self.columns is None else self.columns + self.intercept
-
-    def for_dimension(self, dimension: int) -> "Bounds":
-        """The same bounds with one value a column, for d coefficients: data with other columns are refused."""
-        if self.x_lower is None or self.x_upper is None or self.columns is not None:
-            return self
-        columns = dimension - self.intercept
-        x = tuple(np.broadcast_to(np.asarray(side), (columns,)).copy() for side in (self.x_lower, self.x_upper))
-        y = None if self.y_lower is None else (self.y_lower, self.y_upper)
-        return Bounds(x, y, self.intercept, self.hull)
-
-    def features(self, dimension: int) -> tuple[Any, Any]:
-        """Lower and upper bounds of the d features, with the intercept's (1, 1) first."""
-        columns = dimension - self.intercept
-        one = jnp.ones(int(self.intercept))
-        if self.x_lower is None or self.x_upper is None:
-            return one, one
-        lower, upper = (jnp.broadcast_to(side, (columns,)) for side in (self.x_lower, self.x_upper))
-        return jnp.concatenate([one, lower]), jnp.concatenate([one, upper])
-
-    def feature_blocks(self, dimension: int) -> tuple[Any, ...]:
-        """Points of shapes (m, features of the block): the product of their hulls contains the d features of a record.
-
-        A block for each column of the box, or those of the hull; the intercept's single point comes first.
-        """
-        if self.hull is not None:
-            return (np.ones((1, 1)),) * self.intercept + self.hull.outer_blocks
-        lower, upper = self.features(dimension)
-        sides = [jnp.stack([lower[place], upper[place]])[:, None] for place in range(self.intercept, dimension)]
-        return (np.ones((1, 1)),) * self.intercept + tuple(sides)
-
-
-def _columns(*sides: Any) -> int | None:
-    return max((np.shape(side)[-1] for side in sides if np.ndim(side)), default=None)
-
-
-def _pair(name: str, pair: Any) -> tuple[Any, Any]:
-    if pair is None:
-        return None, None
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise ValueError(f"the bounds of {name} must be a pair (lower, upper), got {pair!r}")
-    lower, upper = (parameter(side) for side in pair)
-    if np.ndim(lower) > 1 or np.ndim(upper) > 1:
-        raise ValueError(f"the bounds of {name} must be scalars or have one value a column")
-    if np.ndim(lower) and np.ndim(upper) and np.shape(lower) != np.shape(upper):
-        raise ValueError(f"the bounds of {name} have {np.size(lower)} lower and {np.size(upper)} upper values")
-    if is_traced(lower, upper):
-        return lower, upper
-    lower_values, upper_values = np.asarray(lower), np.asarray(upper)
-    if not (np.all(np.isfinite(lower_values)) and np.all(np.isfinite(upper_values))):
-        raise ValueError(f"the bounds of {name} must be finite, got {pair!r}")
-    if np.any(lower_values > upper_values):
-        raise ValueError(f"the bounds of {name} are reversed: lower {lower_values} is above upper {upper_values}")
-    require_moderate(f"the bounds of {name}", lower_values, upper_values)
-    if name == "x" and np.any((lower_values == 0) & (upper_values == 0)):
-        raise ValueError("a column of x with bounds (0, 0) carries no information: leave it out")
-    if name == "y" and np.any(lower_values == upper_values):
-        raise ValueError(f"the bounds of y are equal, {pair!r}: the response would be constant")
-    return lower, upper
 
 
 @without_fields
@@ -309,35 +186,19 @@ def _validated(
     bounds: Bounds, X: Any, y: Any, has_response: bool = True, dimension: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """X of shape (n, columns) and y of shape (n,) as finite numbers that fit the bounds' shapes."""
-    if isinstance(X, Stream) or isinstance(y, Stream):
-        raise UnfitType(RECORDS_NEEDED)
-    if not has_response:
-        if y is not None:
-            raise UnfitShape("a mean or a median has no response: pass X alone, one column a coordinate")
-        X = _numbers("X", X)
-        y = np.zeros(X.shape[:1])
-    response = _numbers("y", y)
-    if response.ndim != 1:
-        raise UnfitShape(f"y must have shape (n,), not {response.ndim} axes: pass one column, as a series or 1-d array")
-    columns = _numbers("X", X) if X is not None else np.empty((response.size, 0))
-    if columns.ndim != 2:
-        raise UnfitShape(f"X must have shape (n, columns), not {columns.ndim} axes: of one column X.reshape(-1, 1)")
-    if response.size == 0 or columns.shape[0] == 0:
+    admission.admitted(bounds, X, y, has_response=has_response, dimension=dimension)
+    columns, response = None if X is None else _numbers("X", X), None if y is None else _numbers("y", y)
+    if columns is None:
+        assert response is not None
+        columns = np.empty((response.size, 0))
+    admission.require_axes_of_table(columns.ndim)
+    response = np.zeros(columns.shape[0]) if response is None else response
+    # What types and shapes left open before: of lists, and of arrays of other libraries.
+    admission.require_axes_of_response(response.ndim)
+    admission.require_same_rows(columns.shape[0], response.size)
+    admission.require_columns(bounds, columns.shape[1], dimension)
+    if response.size == 0:
         raise UnfitShape(EMPTY)
-    if columns.shape[0] != response.size:
-        # Their numbers are not told: with add_remove even n is private.
-        raise UnfitShape("X and y have different numbers of rows: they must be the same records")
-    if bounds.x_lower is None and columns.shape[1] != 0:
-        raise UnfitShape(f"X has {columns.shape[1]} columns but bounds.x is None: give their public bounds")
-    if bounds.columns is not None and columns.shape[1] != bounds.columns:
-        raise UnfitShape(f"X has {columns.shape[1]} columns and bounds.x is for {bounds.columns}")
-    if bounds.columns is None and columns.shape[1] == 0:
-        raise UnfitShape("X has no columns but bounds.x is given: pass the columns, or bounds.x=None")
-    if dimension is not None and bounds.intercept + columns.shape[1] != dimension:
-        raise UnfitShape(
-            f"the data give {bounds.intercept + columns.shape[1]} coefficients (intercept included), the mechanism is "
-            f"for {dimension}"
-        )
     if not (np.all(np.isfinite(columns)) and np.all(np.isfinite(response))):
         raise ValueError(NOT_FINITE)
     return columns, response
@@ -345,37 +206,18 @@ def _validated(
 
 def _numbers(name: str, values: Any) -> np.ndarray:
     """Values as float64, NaN where one is missing."""
-    if values is None:
-        raise UnfitShape(f"{name} is missing")
-    if isinstance(values, np.ma.MaskedArray):
-        raise UnfitType(f"{name} is a masked array: fill or drop the masked entries before the call")
-    if is_traced(values):
-        raise UnfitType(f"{name} is traced by JAX: prepare and release outside of jit, vmap and grad")
-    if isinstance(values, OwnerOnly):
-        raise UnfitType(f"{name} must hold real numbers, and a {type(values).__name__} does not stand for them here")
-    native = _converted(name, lambda: nw.from_native(values, eager_only=True, allow_series=True, pass_through=True))
+    native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
     if isinstance(native, nw.DataFrame):
-        # By position: in a file without a header line the names are somebody's record.
-        dtypes = _converted(name, lambda: list(native.schema.values()))
-        unfit = [place for place, dtype in enumerate(dtypes) if not _is_numeric(dtype)]
-        if unfit:
-            raise UnfitType(
-                f"the columns of {name} at positions {unfit} (from 0) are not numbers: encode categories with public "
-                "levels (kngjax.terms.Categorical) or leave the columns out"
-            )
         columns = np.empty((len(native.columns), len(native)))
         for place, column in enumerate(native.iter_columns()):
             columns[place] = _of_series(name, column)
         return columns.T
     if isinstance(native, nw.Series):
-        if not _is_numeric(native.dtype):
-            raise UnfitType(f"{name} is not a series of numbers: encode categories by a public rule before the call")
         return _of_series(name, native)
     array = _converted(name, lambda: np.asarray(values))
     if array.dtype.kind not in "fiub":
-        # What NumPy makes of a list depends on what is in it; an array has had its type before.
-        kind = UnfitType if hasattr(values, "dtype") else TypeError
-        raise kind(f"{name} must hold real numbers, got an array of dtype {array.dtype}")
+        # What NumPy makes of a list depends on what is in it; an array's type was looked at before.
+        raise TypeError(f"{name} must hold real numbers: what NumPy makes of it is none")
     with np.errstate(over="ignore"):
         return array.astype(np.float64)
 
@@ -393,7 +235,3 @@ def _converted(name: str, step: Callable[[], Any]) -> Any:
     raise ValueError(
         f"{name} cannot be read as numbers: pass a NumPy array with a row a record, or a data frame of numbers"
     )
-
-
-def _is_numeric(dtype: Any) -> bool:
-    return dtype.is_numeric() or dtype == nw.Boolean

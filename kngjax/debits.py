@@ -21,11 +21,16 @@ def cost(mechanism: AbstractMechanism) -> Guarantee:
 
 def settings(mechanism: AbstractMechanism) -> Any:
     """All public settings of a mechanism, JSON-ready; infinities as words."""
-    return json.loads(json.dumps(describe(mechanism)), parse_constant=str)
+    return in_json(describe(mechanism))
 
 
-def reserve(ledger: Ledger | Reservation | None, mechanism: AbstractMechanism, X: Any) -> Reservation | None:
-    """What one release of this mechanism costs, spent; None without a ledger.
+def in_json(described: Any) -> Any:
+    """What `describe` makes of a part, with infinities as words."""
+    return json.loads(json.dumps(described), parse_constant=str)
+
+
+def reserve(ledger: Ledger | Reservation | None, certificate: Certificate, X: Any) -> Reservation | None:
+    """What the release of this certificate costs, spent; None without a ledger.
 
     **Arguments:** `ledger`: or a reservation made beforehand, for this very guarantee or its `to_replace()`. Of
     processes that share `X`, the first one's counts.
@@ -35,12 +40,12 @@ def reserve(ledger: Ledger | Reservation | None, mechanism: AbstractMechanism, X
 
     def own() -> Reservation | None:
         if isinstance(ledger, Ledger):
-            return ledger.reserve(cost(mechanism), settings(mechanism))
+            return ledger.reserve(certificate.guarantee, in_json(certificate.mechanism))
         if ledger is None:
             return None
         if not isinstance(ledger, Reservation):
             raise TypeError(f"ledger must be a Ledger(path) or a Reservation of one, not a {type(ledger).__name__}")
-        if not ledger.covers(cost(mechanism)):
+        if not ledger.covers(certificate.guarantee):
             raise ValueError(
                 "this reservation was made for another guarantee: reserve mechanism.guarantee, or its to_replace()"
             )

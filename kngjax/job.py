@@ -250,7 +250,7 @@ def run(config: Config, frame: Any, progress: bool | None = None, ledger: kng.Le
         about = [{"job": config.name, "label": one.label, "mechanism": settings(one.mechanism)} for one in planned]
         debits[:] = ledger.reserve_all([cost(one.mechanism) for one in planned], about)
     results: list[Result] = []
-    made, refusal = sealed(functools.partial(records, config, frame))
+    made, refusal = sealed(functools.partial(records, config, frame), tells=True)
     if refusal is None:
         try:
             with tqdm(planned, unit="release", disable=None if progress is None else not progress) as bar:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from kngjax import norms
 from kngjax._arrays import Vector
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.data import Bounds
+from kngjax.bounds import Bounds
 from kngjax.losses import AbstractLoss, SquaredDistanceLoss, SquaredLoss
 from kngjax.sensitivity import gradient_changes, response_interval
 

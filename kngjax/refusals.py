@@ -22,6 +22,12 @@ FAILED = (
 )
 
 
+UNREADABLE = (
+    "the data cannot be read: pass a NumPy array with a row a record, or a pandas, polars or pyarrow data frame. "
+    "Nothing was spent"
+)
+
+
 class ReleaseFailed(RuntimeError):
     """A release failed after the data were touched: always this text, without a cause or a context.
 
@@ -55,24 +61,42 @@ def in_words() -> Iterator[None]:
         yield
     except TypeError as error:
         raise UnfitType(str(error)) from None
-    except ValueError as error:
+    except (ValueError, RuntimeError) as error:
         raise UnfitShape(str(error)) from None
 
 
-def sealed(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
+def admitted(step: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """step() and None; or None and its refusal in words, new, so that neither traceback nor context holds the data.
+
+    For what types, names and shapes of data decide. What another package raises there is not repeated.
+    """
+    try:
+        return step(), None
+    except UnfitType as error:
+        refusal: Exception = TypeError(str(error))
+    except UnfitShape as error:
+        refusal = ValueError(str(error))
+    except Exception:
+        refusal = TypeError(UNREADABLE)
+    return None, refusal
+
+
+def sealed(work: Callable[[], Any], tells: bool = False) -> tuple[Any, Exception | None]:
     """work() and None; or None and the exception that a release raises in place of work's own.
 
     It is new, so that neither traceback nor context holds what work computed; raise it outside of any handler. Warnings
     are silenced: what NumPy and SciPy warn of depends on the values.
+
+    **Arguments:** `tells`: whether refusals for types and shapes are told in words: never after a debit.
     """
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return work(), None
     except UnfitType as error:
-        refusal: Exception = TypeError(str(error))
+        refusal: Exception = TypeError(str(error)) if tells else ReleaseFailed()
     except UnfitShape as error:
-        refusal = ValueError(str(error))
+        refusal = ValueError(str(error)) if tells else ReleaseFailed()
     except Exception:
         refusal = ReleaseFailed()
     return None, refusal

@@ -17,14 +17,14 @@ from kngjax import debits, nonprivate, side_doors
 from kngjax._arrays import float64
 from kngjax._html import html_table
 from kngjax.certificate import Certificate
-from kngjax.choices import default_sampler, exact_sampler, lattice_sampler, require_exact
+from kngjax.choices import chosen_sampler, default_sampler
 from kngjax.data import Data, QuadraticSummary, Records, SortedValues
 from kngjax.diagnostics import Draws
 from kngjax.lattice import Lattice
 from kngjax.ledger import Ledger, Reservation
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.randomness import require_typed_key, secure_key
-from kngjax.refusals import in_words, sealed
+from kngjax.refusals import admitted, sealed
 from kngjax.samplers import AbstractChainSampler, AbstractSampler
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.run import blocks, direct_draws, independent_draws, require_sampler, run_chains
@@ -114,15 +114,16 @@ def release(
     - `mechanism`: everything public: loss, bounds, domain, ε, adjacency.
     - `X`, `y`: the private records, as in `kngjax.data.prepare`; or X alone, a `kngjax.stream` or `kngjax.shard`.
     - `sampler`: None takes the best for this mechanism; mechanisms that draw directly from their law take none.
-    - `ledger`: a budget, `kngjax.Ledger(path)`, which this release is debited from before the data are touched and
+    - `ledger`: a budget, `kngjax.Ledger(path)`, which this release is debited from before a value is looked at and
       anything is drawn; what fails afterwards stays spent. Or a reservation made there beforehand. Of processes that
       share rows, the first one's counts.
     - `progress`: True or False shows or hides the progress bar; None shows it on a terminal.
 
-    Raises `kngjax.BudgetExceeded` before the data are touched, as `Ledger.reserve` does for the rest; RuntimeError
-    while a side door is open, see `kngjax.side_doors`; TypeError for a key, a seed or a generator; ValueError for a
-    sampler that cannot draw from this density or cannot be tuned publicly; TypeError and ValueError for types and
-    shapes of X and y, as `kngjax.data.prepare`. Everything else that goes wrong, and may depend on values, is
+    What types, names, shapes and settings refuse is refused first, in words, and costs nothing: TypeError or
+    ValueError of `mechanism.admit`, for a sampler that cannot draw from this density or cannot be tuned publicly, for a
+    key, a seed or a generator; RuntimeError while a side door is open, see `kngjax.side_doors`. Then the certificate is
+    made, of public facts alone, and `kngjax.BudgetExceeded` raised where the budget does not allow it, as
+    `Ledger.reserve` does for the rest. Whatever goes wrong after the debit may depend on values, and is
     `kngjax.ReleaseFailed`: one text without a cause. What is interrupted from outside (Ctrl-C, a kill) ends as Python
     ends it. What was debited stays spent.
     """
@@ -139,30 +140,19 @@ def release(
         )
     _check_arguments(mechanism, X, y, sampler, ledger, progress)
     side_doors.refuse()
-    # What is refused for its settings alone is refused before anything is spent.
-    if isinstance(sampler, Lattice) and not _lattice_takes(mechanism, X):
-        raise TypeError(
-            "of a stream or shards Lattice draws quadratic losses alone: give X and y as arrays or frames, or ask for "
-            "Exact()"
-        )
-    if not isinstance(sampler, Lattice):
-        require_sampler(mechanism, sampler, optional=True)
-    elif mechanism.dimension is not None and (advice := sampler.unserved(mechanism, mechanism.dimension)) is not None:
-        raise ValueError(advice)
-    sampler = None if sampler is None else sampler.for_release()
-    if sampler is None:
-        # Scalar bounds leave d open: what cannot be drawn with the fewest coefficients cannot with more.
-        require_exact(mechanism, mechanism.dimension or 1 + mechanism.bounds.intercept, _lattice_takes(mechanism, X))
-    reservation = debits.reserve(ledger, mechanism, X)
-    made, refusal = sealed(functools.partial(_made, mechanism, X, y, sampler, progress))
+    # What types, shapes and settings refuse is refused before anything is spent.
+    facts, refusal = admitted(functools.partial(mechanism.admit, X, y))
+    if refusal is None:
+        chosen, reason = chosen_sampler(mechanism, sampler, facts, _lattice_takes(mechanism, X))
+        certificate = Certificate.of(mechanism, chosen, reason, facts.dimension, facts.num_records)
+        reservation = debits.reserve(ledger, certificate, X)
+        value, refusal = sealed(functools.partial(_drawn, mechanism, X, y, chosen, progress))
     shards = X if isinstance(X, Shards) else None
     # Frames of a traceback hold their local variables.
     del X, y
     if refusal is not None:
         del shards
         raise refusal
-    value, sampler, reason, num_records = made
-    certificate = Certificate.of(mechanism, sampler, reason, value.size, num_records)
     value = value if certificate.rounding is None else certificate.rounding(value)
     released = Release._of(_read_only(value), certificate)
     debits.commit(reservation, certificate, released.to_json() if reservation else "", shards)
@@ -189,66 +179,38 @@ def _check_arguments(mechanism: Any, X: Any, y: Any, sampler: Any, ledger: Any, 
         raise TypeError(f"progress must be True, False or None, not a {type(progress).__name__}")
 
 
-def _made(
+def _drawn(
     mechanism: AbstractMechanism, X: Any, y: Any, sampler: AbstractSampler | None, progress: bool | None
-) -> tuple[np.ndarray, AbstractSampler | None, str, int]:
-    """The value, the sampler that drew it, why that one, and n."""
-    reason = "Asked for by the caller."
-    in_parts = isinstance(X, Stream | Shards)
-    records = None if in_parts else mechanism.records(X, y)
-    dimension = mechanism.dimension or (None if records is None else records.dimension)
-    # A stream is read but once, so that scalar bounds, which leave d open, leave the sampler that serves every d.
-    if sampler is None and dimension is not None and _lattice_takes(mechanism, X):
-        count = None if records is None else mechanism.public_count(records)
-        sampler, reason = lattice_sampler(mechanism, dimension, count)
+) -> np.ndarray:
+    """The value, before it is rounded. **Arguments:** `sampler`: from `chosen_sampler`."""
     if isinstance(sampler, Lattice):
-        return _on_lattice(mechanism, X, y, records, sampler, reason)
-    data = mechanism.prepare(X, y) if records is None else mechanism.summarise(records)
-    if isinstance(mechanism, AbstractDirectMechanism):
-        with float64():
-            draws, succeeded = direct_draws(mechanism, data, _key(X), 1)
-            _require_success(bool(succeeded), mechanism.advice)
-            value = _one(X, np.array(draws[0]))
-        return _finite(value), None, mechanism.method, data.num_records
-    assert isinstance(mechanism, AbstractDensityMechanism)
-    if sampler is None:
-        with in_words():
-            sampler, reason = exact_sampler(mechanism, data.dimension)
+        return _on_lattice(mechanism, X, y, sampler)
+    data = mechanism.prepare(X, y)
     with float64():
-        with in_words():
-            sampler = sampler.for_release()
-            _check(sampler, mechanism, data)
         key = _key(X)
+        if isinstance(mechanism, AbstractDirectMechanism):
+            draws, succeeded = direct_draws(mechanism, data, key, 1)
+            _require_success(bool(succeeded), mechanism.advice)
+            return _finite(_one(X, np.array(draws[0])))
+        assert isinstance(mechanism, AbstractDensityMechanism)
         if isinstance(sampler, AbstractIndependentSampler):
             draws, succeeded = independent_draws(mechanism, data, sampler, key, 1, lambda: _centre(mechanism, data))
             _require_success(bool(succeeded))
-            value = np.asarray(draws[0])
-        else:
-            assert isinstance(sampler, AbstractChainSampler)
-            centre = _centre(mechanism, data)
-            num_blocks, block = blocks(sampler, data.dimension)
-            sampler = dataclasses.replace(sampler, num_sweeps=num_blocks * block)
-            thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
-            value = thetas[0, -1]
-        value = _one(X, value)
-    # Rows of shards rest on the devices with others that are zeros.
-    num_records = X.num_records if isinstance(X, Shards) else None
-    return _finite(value), sampler, reason, num_records or data.num_records
+            return _finite(_one(X, np.asarray(draws[0])))
+        assert isinstance(sampler, AbstractChainSampler)
+        centre = _centre(mechanism, data)
+        num_blocks, block = blocks(sampler, data.dimension)
+        thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
+        return _finite(_one(X, thetas[0, -1]))
 
 
-def _on_lattice(
-    mechanism: AbstractMechanism, X: Any, y: Any, records: Records | None, sampler: Lattice, reason: str
-) -> tuple[np.ndarray, AbstractSampler, str, int]:
-    """What `_made` returns of a draw on a lattice; of processes that share rows, the first one draws."""
-    data = sampler.prepared(mechanism, X, y) if records is None else records
-    count = mechanism.public_count(data)
-    with in_words():
-        sampler.require_served(mechanism, data.dimension, count)
+def _on_lattice(mechanism: AbstractMechanism, X: Any, y: Any, sampler: Lattice) -> np.ndarray:
+    """A draw on a lattice; of processes that share rows, the first one draws."""
+    data = sampler.prepared(mechanism, X, y)
     value = (
         X.on_first(lambda: sampler.draw(mechanism, data)) if isinstance(X, Shards) else sampler.draw(mechanism, data)
     )
-    value = _one(X, np.zeros(data.dimension) if value is None else value)
-    return _finite(value), sampler.resolved(mechanism, data.dimension, count), reason, data.num_records
+    return _finite(_one(X, np.zeros(data.dimension) if value is None else value))
 
 
 def _lattice_takes(mechanism: AbstractMechanism, X: Any) -> bool:

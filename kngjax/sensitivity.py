@@ -36,7 +36,7 @@ from jaxtyping import Array, Float
 from kngjax import norms
 from kngjax._arrays import Vector, float64
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.data import Bounds
+from kngjax.bounds import Bounds
 from kngjax.domains import AbstractDomain, Box
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, QuantileLoss, SquaredDistanceLoss
 from kngjax.sensitivity_sets import LARGEST_NUMBER, SensitivitySet, change_points, number_of_points

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from kngjax import data as data_room
 from kngjax.mechanisms import AbstractDirectMechanism, AbstractMechanism
-from kngjax.mechanisms.base import checked_epsilon
+from kngjax.mechanisms.parameters import checked_epsilon
 from kngjax.randomness import require_typed_key
 from kngjax.samplers import AbstractSampler
 from kngjax.samplers.run import draw, require_sampler

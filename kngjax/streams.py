@@ -5,12 +5,12 @@ import contextlib
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
 
-from kngjax._files import batches, column_names, file_kind
+from kngjax._files import batches, file_kind, schema
 from kngjax._owner_only import OwnerOnly
 from kngjax.refusals import UnfitShape, UnfitType
 
@@ -18,6 +18,7 @@ RECORDS_NEEDED = (
     "what is computed of these data has no sufficient statistic, so the records must be in memory all at once: read "
     "them into a data frame, or take SquaredLoss, AdaSSP or another mechanism of the moments"
 )
+READ_BEFORE = "this stream was read before, and its source can be read only once: make a new stream"
 SAME_NAME = "the stream has two columns of one name: give each its own"
 _END = object()
 
@@ -40,26 +41,50 @@ class Stream(OwnerOnly):
         the reader's own message, which may quote a value, is not repeated.
         """
         if self._spent and self._once:
-            raise UnfitShape("this stream was read before, and its source can be read only once: make a new stream")
+            raise UnfitShape(READ_BEFORE)
         self._spent = True
-        found = None
         with contextlib.closing(_prefetched(self._raw())) as chunks:
-            for chunk in chunks:
-                if isinstance(chunk, tuple | list) and len(chunk) == 2:
-                    if self._columns is not None or self._response is not None:
-                        raise UnfitType("columns and response are of tables: leave them out for pairs (X, y)")
-                    X, y = chunk
-                else:
-                    table = _table(chunk)
-                    names = self._names(table.columns)
-                    if found is not None and found != names:
-                        raise ValueError("the chunks of the stream have different columns: give columns=[...]")
-                    found = names
-                    if len(table) == 0:
-                        continue
-                    X = table.select(names).to_native() if names else None
-                    y = None if self._response is None else table[self._response].to_native()
-                yield X, y
+            yield from self._pairs(chunks)
+
+    def declared(self) -> list[tuple[Any, Any]]:
+        """Chunks of the columns and types that the source declares, before a value of it is looked at.
+
+        Of files, datasets and lazy frames one chunk without a row; of a list its own chunks; none of what is read but
+        once. Raises as `chunks`.
+        """
+        if self._spent and self._once:
+            raise UnfitShape(READ_BEFORE)
+        source = self._source
+        if isinstance(source, list | tuple):
+            return list(self._pairs(source))
+        if isinstance(source, pathlib.Path):
+            empty = _read(lambda: schema(source)).empty_table()
+        elif _is_dataset(source):
+            empty = source.schema.empty_table()
+        elif _is_lazy(source):
+            empty = sys.modules["polars"].DataFrame(schema=_read(source.collect_schema))
+        else:
+            return []
+        return list(self._pairs([empty], with_empty=True))
+
+    def _pairs(self, chunks: Iterable[Any], with_empty: bool = False) -> Iterator[tuple[Any, Any]]:
+        """X and y of each chunk, but for tables without a row."""
+        found = None
+        for chunk in chunks:
+            if isinstance(chunk, tuple | list) and len(chunk) == 2:
+                if self._columns is not None or self._response is not None:
+                    raise UnfitType("columns and response are of tables: leave them out for pairs (X, y)")
+                yield chunk[0], chunk[1]
+                continue
+            table = _table(chunk)
+            names = self._names(table.columns)
+            if found is not None and found != names:
+                raise UnfitShape("the chunks of the stream have different columns: give columns=[...]")
+            found = names
+            if len(table) == 0 and not with_empty:
+                continue
+            X = table.select(names).to_native() if names else None
+            yield X, None if self._response is None else table[self._response].to_native()
 
     def _names(self, given: Sequence[str]) -> list[str]:
         """The columns of X among those of a table."""
@@ -74,7 +99,7 @@ class Stream(OwnerOnly):
     def _raw(self) -> Iterator[Any]:
         source, ahead = self._source, {"batch_readahead": 2, "fragment_readahead": 1}
         if isinstance(source, pathlib.Path):
-            return batches(source, self._wanted(_read(lambda: column_names(source))), self._chunk)
+            return batches(source, self._wanted(_read(lambda: schema(source)).names), self._chunk)
         if _is_dataset(source):
             return source.to_batches(columns=self._wanted(source.schema.names), batch_size=self._chunk, **ahead)
         if _is_lazy(source):
@@ -152,7 +177,7 @@ def _table(chunk: Any) -> nw.DataFrame:
     if _is_from("pyarrow", "RecordBatch", chunk):
         chunk = sys.modules["pyarrow"].Table.from_batches([chunk])
     if _is_from("pyarrow", "Table", chunk) and len(set(chunk.column_names)) < chunk.num_columns:
-        raise ValueError(SAME_NAME)
+        raise UnfitShape(SAME_NAME)
     table = nw.from_native(chunk, eager_only=True, pass_through=True)
     if not isinstance(table, nw.DataFrame):
         raise UnfitType(f"a chunk of a stream must be a data frame or a pair (X, y), not a {type(chunk).__name__}")

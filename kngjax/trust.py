@@ -54,8 +54,9 @@ def figures(quick: bool = False) -> Iterator[Figure]:
     hostile = audit.hostile_inputs(200 if quick else 10_000, progress=False)
     yield Figure(
         "hostile inputs",
-        f"{hostile.tried} tried: {hostile.released} released, {hostile.told} refused in words, {hostile.failed} failed "
-        f"with the constant text, {len(hostile.broken)} broken",
+        f"{hostile.tried} tried: {hostile.released} released, {hostile.told} refused in words, the ledger "
+        f"unchanged by {hostile.unchanged} of them, {hostile.failed} failed with the constant text, "
+        f"{len(hostile.broken)} broken",
         hostile.passed,
     )
     dumps = audit.data_in_dumps(("median",) if quick else None)

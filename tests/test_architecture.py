@@ -40,7 +40,7 @@ FLOORS = (
         "calibration",
         "ledger",
     ),
-    ("_balls", "domains", "data", "streams", "shards", "polytopes"),
+    ("_balls", "admission", "bounds", "domains", "data", "streams", "shards", "polytopes"),
     ("losses",),
     ("sensitivity_sets", "sensitivity", "moments", "pointwise", "nonprivate", "minimisers"),
     ("target",),

@@ -118,7 +118,7 @@ REFUSED = {
     "no records": ((np.empty((0, 2)), np.empty(0)), ValueError, "the data are empty"),
     "no records in a frame": ((pd.DataFrame({"a": [], "b": []}), pd.Series([], dtype=float)), ValueError, "are empty"),
     "strings": ((np.array([["987654.321", "1"]] * 2), GOOD_Y), TypeError, "X must hold real numbers"),
-    "objects": ((np.array([[SECRET, "987654.321"]] * 2, object), GOOD_Y), TypeError, "dtype object"),
+    "objects": ((np.array([[SECRET, "987654.321"]] * 2, object), GOOD_Y), TypeError, "holds Python objects"),
     "complex numbers": ((GOOD_X * 1j, GOOD_Y), TypeError, "X must hold real numbers"),
     "dates": ((GOOD_X, np.array([987654, 321], "datetime64[s]")), TypeError, "y must hold real numbers"),
     "masked": ((np.ma.masked_array(GOOD_X, [[1, 0]] * 2), GOOD_Y), TypeError, "X is a masked array: fill or drop"),

@@ -5,7 +5,12 @@ import hashlib
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
 import pytest
+import scipy.sparse
 
 import kngjax as kng
 from kngjax import debits, releases
@@ -58,12 +63,12 @@ def never():
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_what_is_reserved_is_what_is_certified(tmp_path, name):
     mechanism = MECHANISMS[name]
-    cost = debits.cost(mechanism)
-    certificate = Certificate.of(mechanism, None, "", mechanism.dimension or 2) if name not in SAMPLED else None
-    certified = mechanism.guarantee_for(mechanism.dimension or 2) if certificate is None else certificate.guarantee
-    assert cost == certified
-    own = ledger(tmp_path, kng.Budget.approximate(100, "0.1"), cost.adjacency)
-    reserved = debits.reserve(own, mechanism, None)
+    sampler = kng.Exact() if name in SAMPLED else None
+    certificate = Certificate.of(mechanism, sampler, "", mechanism.dimension or 2)
+    certified = certificate.guarantee
+    assert debits.cost(mechanism) == certified
+    own = ledger(tmp_path, kng.Budget.approximate(100, "0.1"), certified.adjacency)
+    reserved = debits.reserve(own, certificate, None)
     assert reserved.covers(certified)
     kept = own.read()
     assert kept.what[2]["what"]["type"] == type(mechanism).__name__
@@ -146,11 +151,139 @@ def test_what_is_refused_for_its_settings_spends_nothing(tmp_path):
     with pytest.raises((TypeError, ValueError), match="sampler"):
         kng.release(HALF, values(), sampler=kng.Exact(), ledger=own)
     open_cost = kng.PosteriorSample(kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), 1000.0, 1.0, "replace", 10**4, 1e-6)
-    with pytest.raises(ValueError, match="depends on the number of columns"):
-        kng.release(open_cost, values(), values()[:, 0], ledger=own)
+    with pytest.raises(ValueError, match=r"the bounds do not say how many columns X has.*columns=3"):
+        kng.release(open_cost, kng.stream(iter([(values(), values()[:, 0])])), ledger=own)
+    with pytest.raises(ValueError, match="LineGibbs needs the quantile loss"):
+        kng.release(MECHANISMS["KNG"], values(), values()[:, 0], sampler=kng.LineGibbs(), ledger=own)
     with pytest.raises(TypeError):
         kng.release(HALF, values(), ledger=str(own.path))
     assert own.verify().num_rows == 1
+
+
+class Unread:
+    """A stream's items that nobody may ask for."""
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        raise AssertionError("the stream was read")
+
+
+FRAME = {"a": [0.25, 0.5], "b": [0.5, 1.0]}
+PAIR = kng.Bounds(x=([0.0, 0.0], [1.0, 1.0]), y=(0.0, 1.0))
+OF_PAIRS = kng.AdaSSP(PAIR, 0.5, 1e-6, "replace")
+MEDIAN = kng.KNG(kng.QuantileLoss(0.5), PAIR, BOX, 0.5, "replace")
+X, Y = np.column_stack(list(FRAME.values())), np.array([0.25, 0.75])
+REFUSED = {
+    "a query of polars": (OF_PAIRS, (pl.LazyFrame(FRAME), Y), TypeError, "not yet run, a LazyFrame: collect"),
+    "a sparse matrix": (OF_PAIRS, (scipy.sparse.csr_matrix(X), Y), TypeError, r"sparse matrix: pass X.toarray\(\)"),
+    "a sparse array": (OF_PAIRS, (scipy.sparse.coo_array(X), Y), TypeError, "sparse matrix"),
+    "a column of text": (OF_PAIRS, (pd.DataFrame(FRAME).assign(b=["u", "v"]), Y), TypeError, r"positions \[1\]"),
+    "a column of objects": (OF_PAIRS, (pd.DataFrame(FRAME).astype(object), Y), TypeError, r"positions \[0, 1\]"),
+    "an array of text": (OF_PAIRS, (X.astype(str), Y), TypeError, "this array holds text"),
+    "text for y": (OF_PAIRS, (X, pl.Series(["u", "v"])), TypeError, "y is not a series of numbers"),
+    "a column too many": (OF_PAIRS, (pd.DataFrame(FRAME).assign(c=1.0), Y), ValueError, "X has 3 columns"),
+    "a column too few": (OF_PAIRS, (pa.table({"a": [1.0, 2.0]}), Y), ValueError, "X has 1 columns"),
+    "another length": (OF_PAIRS, (X, Y[:1]), ValueError, "different numbers of rows"),
+    "a list of another length": (OF_PAIRS, (X.tolist(), [*Y, 0.5]), ValueError, "different numbers of rows"),
+    "a column for y": (OF_PAIRS, (X, Y[:, None]), ValueError, "y must have shape"),
+    "a frame for y": (OF_PAIRS, (X, pl.DataFrame({"y": Y})), ValueError, "y must have shape"),
+    "another index": (
+        OF_PAIRS,
+        (pd.DataFrame(FRAME, index=[1, 0]), pd.Series(Y)),
+        ValueError,
+        r"different pandas indices.*y.loc\[X.index\]",
+    ),
+    "one name twice": (OF_PAIRS, (pd.DataFrame(X, columns=["a", "a"]), Y), ValueError, "one name"),
+    "masked": (OF_PAIRS, (np.ma.masked_array(X), Y), TypeError, "masked array"),
+    "a dictionary": (OF_PAIRS, (FRAME, Y), TypeError, "a dict is no table"),
+    "a generator": (OF_PAIRS, (iter(X), Y), TypeError, "is no table"),
+    "nothing": (OF_PAIRS, (X[:0], Y[:0]), ValueError, "the data are empty"),
+    "a stream of what needs records": (MEDIAN, (kng.stream(Unread()),), TypeError, "must be in memory all at once"),
+    "shards of what needs records": (
+        kng.PrivateQuantile(0.5, NUMBERS, 0.5, "replace"),
+        (kng.shard(Y),),
+        TypeError,
+        "give X and y as they are",
+    ),
+    "responses beside a stream": (OF_PAIRS, (kng.stream(Unread()), Y), ValueError, "brings its own responses"),
+    "a stream of other columns": (
+        OF_PAIRS,
+        (kng.stream(pl.LazyFrame(FRAME | {"c": Y, "y": Y}), response="y"),),
+        ValueError,
+        "X has 3 columns",
+    ),
+    "a stream without its column": (
+        OF_PAIRS,
+        (kng.stream(pyarrow.dataset.dataset(pa.table(FRAME)), response="y"),),
+        ValueError,
+        "the column 'y', which is not there",
+    ),
+    "a stream of text": (
+        OF_PAIRS,
+        (kng.stream([pa.table(FRAME | {"b": ["u", "v"], "y": Y})], response="y"),),
+        TypeError,
+        r"positions \[1\]",
+    ),
+    "a lattice of what it does not serve": (
+        kng.KNG(kng.PseudoHuberLoss(0.5), PAIR, BOX, 0.5, "replace"),
+        (X, Y),
+        ValueError,
+        "Lattice needs whole scores",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_types_and_shapes_refuse_costs_nothing(tmp_path, name):
+    mechanism, data, kind, words = REFUSED[name]
+    own = ledger(tmp_path, kng.Budget.approximate(1, "0.1"))
+    with pytest.raises(kind, match=words) as caught:
+        kng.release(mechanism, *data, sampler=kng.Lattice() if "lattice" in name else None, ledger=own)
+    assert (type(caught.value), caught.value.__context__) == (kind, None)
+    assert own.verify().num_rows == 1
+
+
+def test_columns_of_files_are_compared_before_they_are_paid_for(tmp_path):
+    own = ledger(tmp_path, kng.Budget.approximate(1, "0.1"))
+    (tmp_path / "people.csv").write_text("a,b,c,y\n0.5,0.5,0.5,0.5\n")
+    pd.DataFrame(FRAME).assign(b=["u", "v"], y=Y).to_parquet(tmp_path / "people.parquet")
+    for file, kind, words in (("people.csv", ValueError, "X has 3 columns"), ("people.parquet", TypeError, "numbers")):
+        with pytest.raises(kind, match=words):
+            kng.release(OF_PAIRS, kng.stream(tmp_path / file, response="y"), ledger=own)
+    assert own.verify().num_rows == 1
+
+
+def test_no_refusal_tells_how_long_a_text_is_nor_what_a_reader_inferred():
+    """An array's type says how long its longest text is, and of objects narwhals infers a type from the values."""
+    told = set()
+    for text in ("u", "a name of nobody's business"):
+        for frame in (np.array([["0", text], ["0", "1"]]), pd.DataFrame({"a": [0.5, 0.5], "b": [text, "1"]})):
+            with pytest.raises(TypeError) as caught:
+                kng.release(OF_PAIRS, frame, Y)
+            told.add(str(caught.value))
+    assert len(told) == 2
+    objects = [pd.DataFrame({"a": 0.5, "b": np.array(cells, dtype=object)}) for cells in (["u", "v"], [0.5, "v"])]
+    for frame in (*objects, pd.DataFrame({"a": 0.5, "b": np.array([True, False], dtype=object)})):
+        with pytest.raises(TypeError) as caught:
+            kng.release(OF_PAIRS, frame, Y)
+        told.add(str(caught.value))
+    assert len(told) == 2
+
+
+def test_the_certificate_is_made_before_the_debit_and_the_draw(tmp_path, monkeypatch):
+    own, seen = ledger(tmp_path, kng.Budget.pure(1)), []
+
+    def of(*arguments):
+        seen.append(own.read().num_rows)
+        return made(*arguments)
+
+    made = Certificate.of
+    monkeypatch.setattr(releases.Certificate, "of", of)
+    released = kng.release(HALF, Watched(lambda: seen.append("touched")), ledger=own)
+    assert seen[:2] == [1, "touched"]
+    assert released.certificate.guarantee == HALF.guarantee
 
 
 def test_other_adjacencies_need_a_reservation_of_their_reduction(tmp_path):

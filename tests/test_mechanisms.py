@@ -12,7 +12,7 @@ from numpyro.infer import MCMC, NUTS
 from scipy import stats
 
 import kngjax as kng
-from kngjax.mechanisms.base import required
+from kngjax.mechanisms.parameters import required
 from tests.goodness_of_fit import assert_same_law
 
 PARTS = {

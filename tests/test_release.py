@@ -179,9 +179,20 @@ def test_nothing_in_a_certificate_depends_on_the_data(name, adjacency):
 
 @pytest.mark.parametrize("name", list(CHAINS))
 def test_a_chain_is_never_taken_unasked(name):
-    """Before the data are touched: these are none."""
+    """Before the data are touched: these must not be."""
+    mechanism = MECHANISMS[name]
+
+    class Untouched:
+        dtype = np.dtype(float)
+
+        def __init__(self, *shape):
+            self.shape = shape
+
+        def __array__(self, dtype=None, copy=None):
+            raise AssertionError("the data were touched")
+
     with pytest.raises(ValueError, match=r"not proved to be private: if that will do, ask for it by name, sampler="):
-        kng.release(MECHANISMS[name], object())
+        kng.release(mechanism, Untouched(40, 1), Untouched(40))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.data import Bounds
+from kngjax.bounds import Bounds
 from kngjax.domains import Box, L2Ball
 from kngjax.lattice import Lattice
+from kngjax.ledger import Ledger
 from kngjax.losses import PseudoHuberLoss, QuantileLoss, SquaredLoss
 from kngjax.mechanisms import (
     KNG,
@@ -56,9 +57,9 @@ class Case:
         """X and y, None for what it does not take."""
         return X if "x" in self.takes else None, y if "y" in self.takes else None
 
-    def release(self, X: Any, y: Any) -> Release:
+    def release(self, X: Any, y: Any, ledger: Ledger | None = None) -> Release:
         """What `kngjax.release` makes of these records."""
-        return release(self.mechanism, *self.given(X, y), sampler=self.sampler, progress=False)
+        return release(self.mechanism, *self.given(X, y), sampler=self.sampler, ledger=ledger, progress=False)
 
     def admits(self, theta: np.ndarray) -> bool:
         """Whether a released value is finite, of the right shape, and in the mechanism's range."""

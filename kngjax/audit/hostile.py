@@ -5,6 +5,8 @@ import dataclasses
 import decimal
 import importlib
 import importlib.util
+import pathlib
+import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +14,11 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from tqdm import tqdm
 
 from kngjax.audit.cases import CASES, Case
+from kngjax.ledger import Budget, Ledger
 from kngjax.refusals import FAILED, ReleaseFailed
 
 # Few sizes, so that few programs are compiled.
@@ -27,13 +31,15 @@ class HostileInputs:
     """What became of hostile inputs.
 
     **Arguments:** `tried`: how many. `released`: ended in a valid release. `told`: were refused in words, for their
-    type or shape. `failed`: ended in `ReleaseFailed`. `failed_in_draw`: those of them that `prepare` had accepted.
-    `broken`: what ended otherwise, in words; one line a kind of it.
+    type or shape. `unchanged`: those of them that left their ledger as it was. `failed`: ended in `ReleaseFailed`, and
+    were debited. `failed_in_draw`: those of them that `prepare` had accepted. `broken`: what ended otherwise, in words;
+    one line a kind of it.
     """
 
     tried: int
     released: int
     told: int
+    unchanged: int
     failed: int
     failed_in_draw: int
     broken: tuple[str, ...]
@@ -41,7 +47,8 @@ class HostileInputs:
     @property
     def passed(self) -> bool:
         """Nothing ended otherwise."""
-        return not self.broken and self.tried == self.released + self.told + self.failed
+        ended = self.tried == self.released + self.told + self.failed
+        return not self.broken and ended and self.unchanged == self.told
 
 
 def hostile_inputs(
@@ -59,17 +66,31 @@ def hostile_inputs(
     made = {name: CASES[name]() for name in names}
     counts: collections.Counter[str] = collections.Counter()
     broken: dict[str, None] = {}
-    for place in tqdm(range(number), disable=None if progress is None else not progress):
-        name = names[place % len(names)]
-        outcome, trouble, words = _try(made[name], (seed, place))
-        counts[outcome] += 1
-        if trouble:
-            broken.setdefault(f"{name}, {words}: {trouble}")
-    ended = {"released": counts["released"], "told": counts["told"], "failed_in_draw": counts["failed in draw"]}
-    return HostileInputs(number, failed=counts["failed"] + counts["failed in draw"], broken=tuple(broken), **ended)
+    with tempfile.TemporaryDirectory() as folder:
+        for place in tqdm(range(number), disable=None if progress is None else not progress):
+            name = names[place % len(names)]
+            ledger = _ledger(pathlib.Path(folder) / str(place), made[name])
+            outcome, trouble, words = _try(made[name], (seed, place), ledger)
+            debits = ledger.read().num_rows - 1
+            ledger.path.unlink()
+            counts[outcome] += 1
+            counts["unchanged"] += outcome == "told" and debits == 0
+            if (debits > 0) == (outcome == "told"):
+                trouble = trouble or f"{outcome}, and its ledger has {debits} rows more"
+            if trouble:
+                broken.setdefault(f"{name}, {words}: {trouble}")
+    ended = {end: counts[end] for end in ("released", "told", "unchanged")}
+    failed = {"failed": counts["failed"] + counts["failed in draw"], "failed_in_draw": counts["failed in draw"]}
+    return HostileInputs(number, broken=tuple(broken), **ended, **failed)
 
 
-def _try(case: Case, seed: tuple[int, int]) -> tuple[str, str, str]:
+def _ledger(path: pathlib.Path, case: Case) -> Ledger:
+    """A ledger of its own, whose budget allows what is tried."""
+    adjacency = case.mechanism.adjacency
+    return Ledger.create(path, Budget.approximate(100, "0.5"), adjacency=adjacency, dataset="hostile inputs")
+
+
+def _try(case: Case, seed: tuple[int, int], ledger: Ledger | None = None) -> tuple[str, str, str]:
     """How one input ends, what is wrong with that, and what it was."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -81,7 +102,7 @@ def _try(case: Case, seed: tuple[int, int]) -> tuple[str, str, str]:
             trouble, prepared = _trouble_with(error), False
         X, y, _ = _input(np.random.default_rng(seed))
         try:
-            released = case.release(X, y)
+            released = case.release(X, y, ledger)
         except ReleaseFailed as error:
             if str(error) != FAILED:
                 trouble = trouble or "another text"
@@ -216,10 +237,22 @@ def _twice(pd: Any, columns: dict[str, Any]) -> Any:
 
 
 def _needs(name: str) -> bool:
-    return name.partition(" ")[0] in ("pandas", "polars", "pyarrow")
+    return name.partition(" ")[0] in _PACKAGES
 
 
-_FRAMES = {name for name in ("pandas", "polars", "pyarrow") if importlib.util.find_spec(name) is not None}
+def _shuffled_index(pd: Any, columns: dict[str, Any]) -> Any:
+    frame = pd.DataFrame(columns)
+    frame.index = frame.index[::-1]
+    return frame
+
+
+def _relation(duckdb: Any, columns: dict[str, Any]) -> Any:
+    frame = duckdb.sql("select " + ", ".join(f"0.5 as {name}" for name in columns or ["nothing"]))
+    return {"y": frame} if "y" in columns else frame
+
+
+_PACKAGES = ("pandas", "polars", "pyarrow", "duckdb")
+_FRAMES = {name for name in _PACKAGES if importlib.util.find_spec(name) is not None}
 
 # What holds the cells.
 BOXES: Mapping[str, Callable[[np.ndarray], Any]] = {
@@ -266,6 +299,13 @@ BOXES: Mapping[str, Callable[[np.ndarray], Any]] = {
     "nothing": lambda values: None,
     "a function": lambda values: np.sum,
     "a class": lambda values: np.ndarray,
+    "sparse matrix": lambda values: scipy.sparse.csr_matrix(np.atleast_2d(np.nan_to_num(values, posinf=1, neginf=0))),
+    "sparse array": lambda values: scipy.sparse.coo_array(np.nan_to_num(values, posinf=1, neginf=0)),
+    "a column more": lambda values: np.column_stack([values, values]),
+    "a column less": lambda values: values[..., :-1],
+    "a record more": lambda values: np.concatenate([values, values[:1]]),
+    "duckdb relation": _frame("duckdb", _relation),
+    "pandas with another index": _frame("pandas", _shuffled_index),
     "pandas": _frame("pandas", lambda pd, columns: pd.DataFrame(columns)),
     "pandas Int64 with NA": _frame("pandas", _nullable("Int64")),
     "pandas Float64 with NA": _frame("pandas", _nullable("Float64")),

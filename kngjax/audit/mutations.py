@@ -19,7 +19,7 @@ from kngjax import data, randomness, releases
 from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.lattices import lattice_law, lattice_loss
-from kngjax.data import Bounds
+from kngjax.bounds import Bounds
 from kngjax.domains import Box, L1Ball
 from kngjax.lattice import Lattice, sums
 from kngjax.lattice import sampler as lattices

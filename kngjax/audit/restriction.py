@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from kngjax import norms
-from kngjax.data import Bounds
+from kngjax.bounds import Bounds
 from kngjax.domains import AbstractDomain, Box, L1Ball, L2Ball
 from kngjax.mechanisms import KNG, AbstractMechanism, ExponentialMechanism, KNormMechanism
 

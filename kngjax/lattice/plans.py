@@ -9,7 +9,7 @@ import numpy as np
 
 from kngjax import sensitivity as room
 from kngjax.accounting.exact import exactly
-from kngjax.data import Bounds
+from kngjax.bounds import Bounds
 from kngjax.lattice.units import DomainLattice, exponent_of, on_lattice, rounded_bounds
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism

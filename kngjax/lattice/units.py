@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from kngjax.data import Bounds
+from kngjax.bounds import Bounds
 from kngjax.domains import AbstractDomain, Box, L1Ball, L2Ball
 
 Integers = Int[np.ndarray, "..."]

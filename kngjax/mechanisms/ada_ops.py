@@ -14,10 +14,12 @@ from kngjax import moments
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.bounds import Bounds
 from kngjax.calibration import posterior_sample_gamma, renyi_budget
-from kngjax.data import Bounds, Data, QuadraticSummary
+from kngjax.data import Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
-from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, checked_epsilon, required
+from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required
 from kngjax.profiles import posterior_sample_renyi
 
 # The ridge is such that the bound on residuals exceeds what it bounds by e^½ at most, noise apart, and that a

@@ -14,11 +14,13 @@ from kngjax import moments
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.bounds import Bounds
 from kngjax.calibration import largest_shift
-from kngjax.data import Bounds, Data, QuadraticSummary
+from kngjax.data import Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
 from kngjax.matrix_noise import symmetric_gaussian
-from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, checked_epsilon, required
+from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required
 
 # The ridge's bounds on the noise hold but for this probability; utility hangs on it, privacy does not.
 _RISK = 0.05

@@ -1,9 +1,9 @@
-"""What mechanisms share: validation of ε and of the data, and for two of them a density exp(-ε/(2Δ)·score)·ν."""
+"""What mechanisms share: admission and preparation of data, and for two of them a density exp(-ε/(2Δ)·score)·ν."""
 
 import abc
 import contextlib
+import dataclasses
 import math
-import numbers
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -14,81 +14,23 @@ import numpy as np
 import numpyro
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from kngjax import admission
 from kngjax import data as data_room
 from kngjax._arrays import Scalar, Vector, float64, is_traced
 from kngjax._shown import ShownAsTyped
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.data import Bounds, Data, Records
+from kngjax.admission import Facts
+from kngjax.bounds import Bounds
+from kngjax.data import Data, Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.norms import AbstractNorm
-from kngjax.refusals import UnfitShape, UnfitType
+from kngjax.refusals import UnfitShape, UnfitType, in_words
 from kngjax.sensitivity import Sensitivity
 from kngjax.shards import Shards
 from kngjax.streams import RECORDS_NEEDED, Stream
 from kngjax.target import Target
-
-LARGEST_SENSIBLE_EPSILON = 100.0
-
-
-def checked_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
-    """ε as a float64 array; refuses what is no privacy parameter.
-
-    Raises TypeError for what is no real number, ValueError for ε ≤ 0, NaN, infinities, and ε > 100 unless allowed.
-    """
-    if is_traced(epsilon):
-        return epsilon
-    real = isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool | np.bool_)
-    if isinstance(epsilon, np.ndarray | jax.Array):
-        real = epsilon.ndim == 0 and np.dtype(epsilon.dtype).kind in "fiu"
-    if not real:
-        raise TypeError(f"epsilon must be one positive real number, got {epsilon!r}")
-    number = float(epsilon)
-    if math.isnan(number) or math.isinf(number) or number <= 0:
-        raise ValueError(f"epsilon must be positive and finite, got {number}")
-    if number > LARGEST_SENSIBLE_EPSILON and not allow_large_epsilon:
-        raise ValueError(
-            f"epsilon = {number:g} promises nothing that anybody would call privacy (odds may change by e^{number:g}); "
-            "if this is an experiment, say allow_large_epsilon=True"
-        )
-    return np.asarray(number)
-
-
-def checked_delta(delta: Any) -> Any:
-    """δ as a float64 array. Raises TypeError for what is no real number, ValueError unless 0 < δ < 1."""
-    if is_traced(delta):
-        return delta
-    number = positive("delta", delta, "a probability, far below 1/n")
-    if float(number) >= 1.0:
-        raise ValueError(
-            f"delta must lie strictly between 0 and 1, got {float(number)}: with delta = 1 nothing is kept"
-        )
-    return number
-
-
-def positive(name: str, value: Any, meaning: str) -> Any:
-    """A positive and finite number as a float64 array; raises TypeError or ValueError that tell what it is for."""
-    if is_traced(value):
-        return value
-    if value is None:
-        raise ValueError(f"{name} is missing: give {meaning}")
-    array = np.asarray(value)
-    if array.ndim or array.dtype.kind not in "fiu":
-        raise TypeError(f"{name} must be one real number: {meaning}; got {value!r}")
-    number = float(array)
-    if not 0.0 < number < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {number}: give {meaning}")
-    return np.asarray(number)
-
-
-def checked_count(name: str, value: Any, meaning: str) -> Any:
-    """A whole number, at least 1, as a float64 array; raises TypeError or ValueError that tell what it is for."""
-    number = positive(name, value, meaning)
-    if not is_traced(number) and (float(number) < 1.0 or float(number) != math.floor(float(number))):
-        raise ValueError(f"{name} must be a whole number, at least 1, got {float(number)}: give {meaning}")
-    return number
-
 
 MAX_RECORDS = "a public number that n does not exceed"
 MAX_RECORDS_ASSUMPTION = (
@@ -172,6 +114,53 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
             )
         return trials[0]
 
+    def admit(self, X: Any = None, y: Any = None) -> Facts:
+        """What is public of these data and known before a value is looked at: d, the names, and under replace n.
+
+        Arguments as of `prepare`. Raises TypeError and ValueError for all that types, names, shapes, engines and counts
+        of columns show to be no data for this mechanism: a release calls this before anything is spent.
+        """
+        require_own_responses(X, y)
+        if isinstance(X, Shards):
+            self._check_shards(X)
+            with in_words():
+                # What another process refused, this one cannot say.
+                return X.together(lambda: dataclasses.replace(self.admit(X.X, X.y), num_records=None), self)
+        if isinstance(X, Stream):
+            if not self.loss.is_quadratic:
+                raise UnfitType(RECORDS_NEEDED)
+            shapes = [self._admitted(*chunk)[0] for chunk in X.declared()]
+            return self._facts(shapes[0] if shapes else None, None)
+        columns, rows = self._admitted(X, y)
+        count = columns.rows if rows.rows is None else rows.rows
+        if count == 0:
+            raise UnfitShape(admission.EMPTY)
+        return self._facts(columns, count)
+
+    def _facts(self, columns: admission.Shape | None, count: int | None) -> Facts:
+        dimension, names = self.dimension, None
+        if dimension is None and columns is not None and columns.columns is not None:
+            dimension = self.bounds.intercept + columns.columns
+        if dimension is None:
+            raise UnfitShape(admission.UNKNOWN_COLUMNS)
+        if columns is not None and columns.names is not None:
+            names = ("intercept",) * self.bounds.intercept + columns.names
+        return Facts(dimension, count if self.adjacency is Adjacency.REPLACE else None, names)
+
+    def _admitted(self, X: Any, y: Any) -> tuple[admission.Shape, admission.Shape]:
+        X, y = self.as_records(X, y)
+        response = self.loss.has_response
+        return admission.admitted(self.bounds, X, y, has_response=response, dimension=self._dimension_of_records)
+
+    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """What was given as columns and as response, where that is another than it was given as."""
+        return X, y
+
+    @property
+    def _dimension_of_records(self) -> int | None:
+        """The number of features of a record, the intercept included; None while scalar bounds leave it open."""
+        return self.dimension
+
     def prepare(self, X: Any = None, y: Any = None) -> Data:
         """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
 
@@ -187,15 +176,19 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
 
     def _of_shards(self, shards: Shards) -> Data:
         """What `prepare` gives of the rows of all processes, resting on the devices where records are needed."""
+        self._check_shards(shards)
         if self.loss.is_quadratic:
             total = shards.total(shards.together(lambda: self.prepare(shards.X, shards.y), self))
             self.check_count(float(total.count))
             return total
-        records = shards.together(lambda: self._own_rows(shards), self)
+        records = shards.together(lambda: self.records(shards.X, shards.y), self)
         self.check_count(shards.count(records))
         return shards.placed(records)
 
-    def _own_rows(self, shards: Shards) -> Records:
+    def _check_shards(self, shards: Shards) -> None:
+        """Raises UnfitType unless the law is that of the rows, wherever they rest: of public settings alone."""
+        if self.loss.is_quadratic:
+            return
         if not (self.takes_shards and isinstance(self.loss, AbstractPredictorLoss)):
             raise UnfitType(
                 "rows are spread over devices for KNG and the exponential mechanism in regression, and for every "
@@ -206,7 +199,6 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
                 f"chains for {type(self.loss).__name__} start from a linear programme, which needs all rows on one "
                 "host: take a smoothed loss, or one process"
             )
-        return self.records(shards.X, shards.y)
 
     def total(self, stream: Stream, summary_of: Callable[[Records], Any]) -> Any:
         """The sum over a stream's chunks, each validated and clipped like any records, of their summaries. Private.
@@ -227,9 +219,11 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
 
     def records(self, X: Any = None, y: Any = None) -> Records:
         """Validated and clipped records, one by one: what `prepare` summarises. Private."""
-        loss = self.loss
-        records = data_room.prepare(self.bounds, X, y, has_response=loss.has_response, dimension=self.dimension)
-        loss.check_response(np.asarray(records.y))
+        X, y = self.as_records(X, y)
+        records = data_room.prepare(
+            self.bounds, X, y, has_response=self.loss.has_response, dimension=self._dimension_of_records
+        )
+        self.loss.check_response(np.asarray(records.y))
         return records
 
     def summarise(self, records: Records) -> Data:
@@ -369,30 +363,3 @@ def require_own_responses(X: Any, y: Any) -> None:
     """Raises UnfitShape for responses beside a stream or shards."""
     if isinstance(X, Stream | Shards) and y is not None:
         raise UnfitShape(f"a {type(X).__name__.lower()} brings its own responses: leave y out here")
-
-
-def required(name: str, value: Any) -> Any:
-    """Raises ValueError if a part without which there is no proof was left out, TypeError for what is no such part."""
-    kinds = {"bounds": Bounds, "loss": AbstractLoss, "domain": AbstractDomain}
-    if value is not None and name in kinds and not isinstance(value, kinds[name]):
-        examples = {
-            "bounds": "kng.Bounds(x=(lower, upper))",
-            "loss": "kng.QuantileLoss(tau=0.5)",
-            "domain": "kng.Box(-10, 10)",
-        }
-        given = f"the class {value.__name__}: call it" if isinstance(value, type) else f"a {type(value).__name__}"
-        raise TypeError(f"{name} must be an object like {examples[name]}, not {given}")
-    if value is not None:
-        return value
-    reasons = {
-        "loss": "loss is missing: give, for instance, QuantileLoss(tau=0.5)",
-        "tau": "tau is missing: give the quantile's level, like 0.5, or a list of levels in increasing order",
-        "bounds": "bounds are missing: the proof needs public bounds of one record, Bounds(x=(lower, upper), ...)",
-        "domain": (
-            "domain is missing: over all of R^d the density need not be integrable (the gradient norm of a quantile, "
-            "Huber or logistic loss is bounded), so no mechanism is defined. Give L1Ball, L2Ball, Box, or BaseMeasure "
-            "of a proper distribution"
-        ),
-        "epsilon": "epsilon is missing: give the privacy parameter, a positive number",
-    }
-    raise ValueError(reasons[name])

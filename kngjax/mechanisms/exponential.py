@@ -8,10 +8,11 @@ from jaxtyping import Array, Float
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, float64
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.data import Bounds
+from kngjax.bounds import Bounds
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
-from kngjax.mechanisms.base import AbstractDensityMechanism, checked_epsilon, required
+from kngjax.mechanisms.base import AbstractDensityMechanism
+from kngjax.mechanisms.parameters import checked_epsilon, required
 
 
 class ExponentialMechanism(AbstractDensityMechanism):

@@ -13,10 +13,12 @@ from kngjax import matrix_noise, moments
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.bounds import Bounds
 from kngjax.calibration import largest_shift, renyi_budget
-from kngjax.data import Bounds, Data, Records
+from kngjax.data import Data, Records
 from kngjax.losses import QuantileLoss
-from kngjax.mechanisms.base import AbstractDirectMechanism, checked_delta, checked_epsilon, positive, required
+from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, positive, required
 
 MomentNoise = Literal["gaussian", "laplace"]
 MatrixNoise = Literal["gaussian", "laplace", "wishart"]

@@ -11,9 +11,11 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, Vector, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.data import Bounds, Data, QuadraticSummary
+from kngjax.bounds import Bounds
+from kngjax.data import Data, QuadraticSummary
 from kngjax.losses import SquaredDistanceLoss
-from kngjax.mechanisms.base import AbstractDirectMechanism, checked_epsilon, required
+from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.parameters import checked_epsilon, required
 from kngjax.norms import AbstractNorm, k_norm_log_mass, k_norm_noise
 
 

@@ -12,10 +12,12 @@ from kngjax import pointwise
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, float64
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.data import Bounds, Data
+from kngjax.bounds import Bounds
+from kngjax.data import Data
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
-from kngjax.mechanisms.base import AbstractDensityMechanism, checked_epsilon, required
+from kngjax.mechanisms.base import AbstractDensityMechanism
+from kngjax.mechanisms.parameters import checked_epsilon, required
 from kngjax.norms import AbstractNorm
 from kngjax.target import Target
 

@@ -12,10 +12,12 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.data import Bounds, Data, Records
+from kngjax.bounds import Bounds
+from kngjax.data import Data, Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredDistanceLoss, TangentExtension
-from kngjax.mechanisms.base import AbstractDirectMechanism, checked_epsilon, required
+from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.parameters import checked_epsilon, required
 from kngjax.minimisers import quadratic_minimiser, tilted_minimiser
 from kngjax.norms import L2, AbstractNorm, k_norm_log_mass, k_norm_noise
 

@@ -12,20 +12,12 @@ from kngjax import moments
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.bounds import Bounds
 from kngjax.calibration import largest_shift
-from kngjax.data import Bounds, Data, QuadraticSummary, Records
+from kngjax.data import Data, QuadraticSummary, Records
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredLoss
-from kngjax.mechanisms.base import (
-    MAX_RECORDS,
-    MAX_RECORDS_ASSUMPTION,
-    TOO_MANY_RECORDS,
-    AbstractDirectMechanism,
-    checked_count,
-    checked_delta,
-    checked_epsilon,
-    positive,
-    required,
-)
+from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
+from kngjax.mechanisms.parameters import checked_count, checked_delta, checked_epsilon, positive, required
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
 from kngjax.minimisers import tilted_minimiser
 from kngjax.norms import L2

@@ -16,19 +16,11 @@ from kngjax import moments, profiles
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, Vector, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.data import Bounds, Data, QuadraticSummary
+from kngjax.bounds import Bounds
+from kngjax.data import Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
-from kngjax.mechanisms.base import (
-    LARGEST_SENSIBLE_EPSILON,
-    MAX_RECORDS,
-    MAX_RECORDS_ASSUMPTION,
-    TOO_MANY_RECORDS,
-    AbstractDirectMechanism,
-    checked_count,
-    checked_delta,
-    positive,
-    required,
-)
+from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
+from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON, checked_count, checked_delta, positive, required
 
 # Leverages at which the worst record is looked for, and how often the search closes in on it.
 _GRID, _ROUNDS = 257, 4

@@ -9,14 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import data as data_room
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.data import Bounds, Data, Records, SortedValues
+from kngjax.bounds import Bounds
+from kngjax.data import Data, Records, SortedValues
 from kngjax.losses import QuantileLoss
-from kngjax.mechanisms.base import AbstractDirectMechanism, checked_epsilon, required
+from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
+from kngjax.mechanisms.parameters import checked_epsilon, required
 from kngjax.refusals import UnfitShape
 
 BUDGETS = ("joint", "split")
@@ -140,15 +141,16 @@ class PrivateQuantile(AbstractDirectMechanism):
             changes = np.array(room.quantile_changes(tau, self.bounds, self.adjacency))
         return room.Sensitivity(float(changes.max()), room.explain_quantile_changes(tau, self.adjacency, changes))
 
-    def records(self, X: Any = None, y: Any = None) -> Records:
-        """Validated and clipped values, as responses. Private.
-
-        **Arguments:** the values, shape (n,), as `X` or as `y`: an array or a series as in `kngjax.data.prepare`, which
-        also says what is raised.
-        """
+    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """The values, shape (n,), given as `X` or as `y`: each is a response."""
         if X is not None and y is not None:
             raise UnfitShape("a quantile is of one column of numbers: pass the values alone")
-        return data_room.prepare(self.bounds, None, X if y is None else y)
+        return None, X if y is None else y
+
+    @property
+    def _dimension_of_records(self) -> int:
+        # However many quantiles are asked for.
+        return 1
 
     def summarise(self, records: Records) -> SortedValues:
         """The responses in increasing order. O(n log n)."""

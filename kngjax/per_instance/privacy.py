@@ -10,7 +10,8 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.data import QuadraticSummary, Records
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.mechanisms import OutputPerturbation, PosteriorSample
-from kngjax.mechanisms.base import AbstractMechanism, checked_delta
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.parameters import checked_delta
 from kngjax.per_instance import everyone, leave_one_out, ridge
 from kngjax.per_instance.chunks import CHUNK, by_chunks
 from kngjax.per_instance.everyone import ForAll

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax import releases
 from kngjax.audit import cases, hostile, hostile_inputs
 
 
@@ -15,6 +16,7 @@ def test_hostile_inputs():
     assert found.passed, "\n".join(found.broken)
     assert found.tried == found.released + found.told + found.failed == 240
     assert min(found.released, found.told, found.failed) > 20
+    assert found.unchanged == found.told
     assert found.failed_in_draw == 0
 
 
@@ -28,7 +30,7 @@ def test_thousands_of_hostile_inputs():
 
 @pytest.mark.parametrize("box", hostile.BOXES)
 def test_every_box_is_made(box):
-    kinds = {"pandas": "pandas", "polars": "polars", "pyarrow": "pyarrow"}
+    kinds = {package: package for package in ("pandas", "polars", "pyarrow", "duckdb")}
     if (package := kinds.get(box.partition(" ")[0])) is not None:
         pytest.importorskip(package)
     with warnings.catch_warnings():
@@ -51,6 +53,27 @@ def test_what_is_broken_is_seen(monkeypatch):
     monkeypatch.setattr("kngjax.data._numbers", crashing)
     ends = [hostile._try(case, (0, place)) for place in range(20)]
     assert any("KeyError is no class of a refusal" in trouble for _, trouble, _ in ends)
+
+
+def test_a_debit_for_a_refusal_in_words_is_seen(monkeypatch):
+    ledgers, made, admitted = [], hostile._ledger, releases.admitted
+
+    def debited_first(step):
+        ledgers[-1].reserve(cases.CASES["means"]().mechanism.guarantee)
+        return admitted(step)
+
+    monkeypatch.setattr(hostile, "_ledger", lambda *parts: ledgers.append(made(*parts)) or ledgers[-1])
+    monkeypatch.setattr(releases, "admitted", debited_first)
+    found = hostile_inputs(40, seed=7, mechanisms=["means"], progress=False)
+    assert not found.passed
+    assert found.unchanged == 0 < found.told
+    assert any("told, and its ledger has 1 rows more" in words for words in found.broken)
+
+
+def test_a_failure_that_costs_nothing_is_seen(monkeypatch):
+    monkeypatch.setattr(releases.debits, "reserve", lambda *_: None)
+    found = hostile_inputs(40, seed=7, mechanisms=["means"], progress=False)
+    assert any("failed, and its ledger has 0 rows more" in words for words in found.broken)
 
 
 def test_errors_of_others_are_seen():
@@ -76,7 +99,8 @@ def test_a_value_out_of_range_is_seen():
     assert case.admits(np.array([0.5]))
     for theta in (np.array([1.5]), np.array([np.nan]), np.array([0.5, 0.5])):
         assert not case.admits(theta)
-    found = hostile.HostileInputs(3, 1, 1, 1, 0, ())
+    found = hostile.HostileInputs(3, 1, 1, 1, 1, 0, ())
     assert found.passed
+    assert not dataclasses.replace(found, unchanged=0).passed
     assert not dataclasses.replace(found, broken=("one",)).passed
     assert not dataclasses.replace(found, released=0).passed

@@ -1,0 +1,222 @@
+"""What the types, names and shapes of data decide, before a value is looked at and before anything is spent.
+
+Everything that raises here raises in words, and says kinds of things: never a value, the length of a text, or a type
+that somebody's reader inferred from the values.
+"""
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import scipy.sparse
+
+from kngjax._arrays import is_traced
+from kngjax._owner_only import OwnerOnly
+from kngjax.bounds import Bounds
+from kngjax.refusals import UnfitShape, UnfitType
+from kngjax.streams import RECORDS_NEEDED, Stream
+
+EMPTY = "the data are empty: there is no record to release an estimate from"
+UNKNOWN_COLUMNS = (
+    "the bounds do not say how many columns X has, and nothing else of the mechanism does: name their number or the "
+    "columns, Bounds(x=(lower, upper), columns=3) or columns=['age', 'height']"
+)
+_DIFFERENT_ROWS = "X and y have different numbers of rows: they must be the same records"
+# Kinds of NumPy's types that are numbers, and what to call the others.
+_NUMBERS = "fiub"
+_KINDS = {"U": "text", "S": "text", "T": "text", "M": "dates", "m": "durations", "c": "complex numbers"}
+_OBJECTS = "Python objects"
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What is public of the data of a release, and known before a value is looked at.
+
+    **Arguments:** `dimension`: d, the number of coefficients. `num_records`: n, where it is public (under replace) and
+    known beforehand; else None. `names`: of the coefficients, the intercept first; None where nothing names them.
+    """
+
+    dimension: int
+    num_records: int | None = None
+    names: tuple[str, ...] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """**Arguments:** `rows`, `columns`: None where conversion alone tells. `names`: of a frame's columns, or None."""
+
+    rows: int | None
+    columns: int | None
+    names: tuple[str, ...] | None = None
+
+
+def admitted(
+    bounds: Bounds, X: Any, y: Any, *, has_response: bool = True, dimension: int | None = None
+) -> tuple[Shape, Shape]:
+    """The shapes of X and of y, as far as they are known before a value is looked at.
+
+    **Arguments:** as of `kngjax.data.prepare`. Raises UnfitType and UnfitShape for what types, names and shapes show to
+    be no data for these bounds.
+    """
+    if isinstance(X, Stream) or isinstance(y, Stream):
+        raise UnfitType(RECORDS_NEEDED)
+    if not has_response:
+        if y is not None:
+            raise UnfitShape("a mean or a median has no response: pass X alone, one column a coordinate")
+        columns = _table(X)
+        rows = Shape(columns.rows, None)
+    else:
+        rows = _response(y)
+        columns = _table(X) if X is not None else Shape(rows.rows, 0)
+    if None not in (columns.rows, rows.rows) and columns.rows != rows.rows:
+        # Their numbers are not told: with add_remove even n is private.
+        raise UnfitShape(_DIFFERENT_ROWS)
+    _require_one_index(X, y)
+    if columns.columns is not None:
+        require_columns(bounds, columns.columns, dimension)
+    return columns, rows
+
+
+def require_columns(bounds: Bounds, columns: int, dimension: int | None) -> None:
+    """Raises UnfitShape unless so many columns fit the bounds and d."""
+    if bounds.x_lower is None and columns != 0:
+        raise UnfitShape(f"X has {columns} columns but bounds.x is None: give their public bounds")
+    if bounds.columns is not None and columns != bounds.columns:
+        raise UnfitShape(f"X has {columns} columns and bounds.x is for {bounds.columns}")
+    if bounds.columns is None and columns == 0:
+        raise UnfitShape("X has no columns but bounds.x is given: pass the columns, or bounds.x=None")
+    if dimension is not None and bounds.intercept + columns != dimension:
+        raise UnfitShape(
+            f"the data give {bounds.intercept + columns} coefficients (intercept included), the mechanism is for "
+            f"{dimension}"
+        )
+
+
+def require_same_rows(one: int, two: int) -> None:
+    """Raises UnfitShape unless X and y have one length."""
+    if one != two:
+        raise UnfitShape(_DIFFERENT_ROWS)
+
+
+def _table(X: Any) -> Shape:
+    """The shape of X, refused unless it is a table of numbers by its type."""
+    native = _readable("X", X)
+    if isinstance(native, nw.DataFrame):
+        unfit = [place for place, numbers in enumerate(_numeric_columns(native)) if not numbers]
+        if unfit:
+            # By position: in a file without a header line the names are somebody's record.
+            raise UnfitType(
+                f"the columns of X at positions {unfit} (from 0) are not numbers: encode categories with public "
+                "levels (kngjax.terms.Categorical) or leave the columns out"
+            )
+        return Shape(len(native), len(native.columns), tuple(map(str, native.columns)))
+    axes = _axes("X", native)
+    if axes is None:
+        return Shape(len(X) if isinstance(X, Sequence) else None, None)
+    require_axes_of_table(len(axes))
+    return Shape(*axes)
+
+
+def _response(y: Any) -> Shape:
+    native = _readable("y", y)
+    if isinstance(native, nw.DataFrame):
+        require_axes_of_response(2)
+    axes = _axes("y", native)
+    if axes is None:
+        return Shape(len(y) if isinstance(y, Sequence) else None, None)
+    require_axes_of_response(len(axes))
+    return Shape(axes[0], None)
+
+
+def require_axes_of_table(axes: int) -> None:
+    """Raises UnfitShape unless an array has rows and columns."""
+    if axes != 2:
+        raise UnfitShape(f"X must have shape (n, columns), not {axes} axes: of one column X.reshape(-1, 1)")
+
+
+def require_axes_of_response(axes: int) -> None:
+    """Raises UnfitShape unless an array has one axis."""
+    if axes != 1:
+        raise UnfitShape(f"y must have shape (n,), not {axes} axes: pass one column, as a series or 1-d array")
+
+
+def _readable(name: str, values: Any) -> Any:
+    """A narwhals frame or series, or the values themselves; raises for what can be no data, in words."""
+    if values is None:
+        raise UnfitShape(f"{name} is missing")
+    if isinstance(values, np.ma.MaskedArray):
+        raise UnfitType(f"{name} is a masked array: fill or drop the masked entries before the call")
+    if is_traced(values):
+        raise UnfitType(f"{name} is traced by JAX: prepare and release outside of jit, vmap and grad")
+    if isinstance(values, OwnerOnly):
+        raise UnfitType(f"{name} must hold real numbers, and a {type(values).__name__} does not stand for them here")
+    if scipy.sparse.issparse(values):
+        raise UnfitType(f"{name} is a sparse matrix: pass {name}.toarray()")
+    try:
+        native = nw.from_native(values, allow_series=True, pass_through=True)
+    except Exception:
+        # Narwhals knows it and cannot take it: it has two columns of one name, or it is no table at all.
+        native = None
+    if native is None:
+        raise UnfitShape(f"{name} cannot be read as a table: two of its columns may have one name, give each its own")
+    if isinstance(native, nw.LazyFrame):
+        raise UnfitType(
+            f"{name} is a query that was not yet run, a {type(values).__name__}: collect it into a data frame first. "
+            "For mechanisms with a sufficient statistic kngjax.stream reads polars' lazy frames and pyarrow's readers"
+        )
+    if isinstance(native, nw.DataFrame | nw.Series):
+        return native
+    sequence = isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray | memoryview)
+    if sequence or hasattr(values, "__array__") or isinstance(values, int | float | complex | memoryview):
+        return values
+    raise UnfitType(
+        f"{name} must hold real numbers, and a {type(values).__name__} is no table of them: pass a NumPy array with a "
+        "row a record, or a data frame"
+    )
+
+
+def _axes(name: str, values: Any) -> tuple[int, ...] | None:
+    """The shape of an array or a series of numbers; None for what has none before it is converted, as lists."""
+    if isinstance(values, nw.Series):
+        if not _is_numeric(values):
+            raise UnfitType(f"{name} is not a series of numbers: encode categories by a public rule before the call")
+        return (len(values),)
+    if isinstance(values, int | float | complex):
+        return ()
+    if isinstance(values, memoryview):
+        values = np.asarray(values)
+    try:
+        dtype, axes = np.dtype(values.dtype), tuple(values.shape)
+    except Exception:
+        # Another library's: what it gives NumPy is seen under the seal.
+        return None
+    if dtype.kind not in _NUMBERS:
+        kind = _KINDS.get(dtype.kind, _OBJECTS if dtype.kind == "O" else "records")
+        raise UnfitType(f"{name} must hold real numbers, and this array holds {kind}: convert it by a public rule")
+    return axes
+
+
+def _numeric_columns(frame: nw.DataFrame) -> list[bool]:
+    return [_is_numeric(column) for column in frame.iter_columns()]
+
+
+def _is_numeric(column: nw.Series) -> bool:
+    # Of pandas' objects narwhals infers a type from the values.
+    if getattr(getattr(column.to_native(), "dtype", None), "kind", "") == "O":
+        return False
+    return column.dtype.is_numeric() or column.dtype == nw.Boolean
+
+
+def _require_one_index(X: Any, y: Any) -> None:
+    """Raises UnfitShape where pandas knows the rows of X and y by different labels."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(X, pandas.DataFrame) or not isinstance(y, pandas.Series):
+        return
+    if not X.index.equals(y.index):
+        raise UnfitShape(
+            "X and y have different pandas indices, so their rows may be in different orders: align them, as by "
+            "y.loc[X.index], or drop both indices"
+        )

@@ -1,0 +1,100 @@
+"""Checks of the public numbers and parts that mechanisms are made of, each with an error that says what it is for."""
+
+import math
+import numbers
+from typing import Any
+
+import jax
+import numpy as np
+
+from kngjax._arrays import is_traced
+from kngjax.bounds import Bounds
+from kngjax.domains import AbstractDomain
+from kngjax.losses import AbstractLoss
+
+LARGEST_SENSIBLE_EPSILON = 100.0
+
+
+def checked_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
+    """ε as a float64 array; refuses what is no privacy parameter.
+
+    Raises TypeError for what is no real number, ValueError for ε ≤ 0, NaN, infinities, and ε > 100 unless allowed.
+    """
+    if is_traced(epsilon):
+        return epsilon
+    real = isinstance(epsilon, numbers.Real) and not isinstance(epsilon, bool | np.bool_)
+    if isinstance(epsilon, np.ndarray | jax.Array):
+        real = epsilon.ndim == 0 and np.dtype(epsilon.dtype).kind in "fiu"
+    if not real:
+        raise TypeError(f"epsilon must be one positive real number, got {epsilon!r}")
+    number = float(epsilon)
+    if math.isnan(number) or math.isinf(number) or number <= 0:
+        raise ValueError(f"epsilon must be positive and finite, got {number}")
+    if number > LARGEST_SENSIBLE_EPSILON and not allow_large_epsilon:
+        raise ValueError(
+            f"epsilon = {number:g} promises nothing that anybody would call privacy (odds may change by e^{number:g}); "
+            "if this is an experiment, say allow_large_epsilon=True"
+        )
+    return np.asarray(number)
+
+
+def checked_delta(delta: Any) -> Any:
+    """δ as a float64 array. Raises TypeError for what is no real number, ValueError unless 0 < δ < 1."""
+    if is_traced(delta):
+        return delta
+    number = positive("delta", delta, "a probability, far below 1/n")
+    if float(number) >= 1.0:
+        raise ValueError(
+            f"delta must lie strictly between 0 and 1, got {float(number)}: with delta = 1 nothing is kept"
+        )
+    return number
+
+
+def positive(name: str, value: Any, meaning: str) -> Any:
+    """A positive and finite number as a float64 array; raises TypeError or ValueError that tell what it is for."""
+    if is_traced(value):
+        return value
+    if value is None:
+        raise ValueError(f"{name} is missing: give {meaning}")
+    array = np.asarray(value)
+    if array.ndim or array.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be one real number: {meaning}; got {value!r}")
+    number = float(array)
+    if not 0.0 < number < math.inf:
+        raise ValueError(f"{name} must be positive and finite, got {number}: give {meaning}")
+    return np.asarray(number)
+
+
+def checked_count(name: str, value: Any, meaning: str) -> Any:
+    """A whole number, at least 1, as a float64 array; raises TypeError or ValueError that tell what it is for."""
+    number = positive(name, value, meaning)
+    if not is_traced(number) and (float(number) < 1.0 or float(number) != math.floor(float(number))):
+        raise ValueError(f"{name} must be a whole number, at least 1, got {float(number)}: give {meaning}")
+    return number
+
+
+def required(name: str, value: Any) -> Any:
+    """Raises ValueError if a part without which there is no proof was left out, TypeError for what is no such part."""
+    kinds = {"bounds": Bounds, "loss": AbstractLoss, "domain": AbstractDomain}
+    if value is not None and name in kinds and not isinstance(value, kinds[name]):
+        examples = {
+            "bounds": "kng.Bounds(x=(lower, upper))",
+            "loss": "kng.QuantileLoss(tau=0.5)",
+            "domain": "kng.Box(-10, 10)",
+        }
+        given = f"the class {value.__name__}: call it" if isinstance(value, type) else f"a {type(value).__name__}"
+        raise TypeError(f"{name} must be an object like {examples[name]}, not {given}")
+    if value is not None:
+        return value
+    reasons = {
+        "loss": "loss is missing: give, for instance, QuantileLoss(tau=0.5)",
+        "tau": "tau is missing: give the quantile's level, like 0.5, or a list of levels in increasing order",
+        "bounds": "bounds are missing: the proof needs public bounds of one record, Bounds(x=(lower, upper), ...)",
+        "domain": (
+            "domain is missing: over all of R^d the density need not be integrable (the gradient norm of a quantile, "
+            "Huber or logistic loss is bounded), so no mechanism is defined. Give L1Ball, L2Ball, Box, or BaseMeasure "
+            "of a proper distribution"
+        ),
+        "epsilon": "epsilon is missing: give the privacy parameter, a positive number",
+    }
+    raise ValueError(reasons[name])
