@@ -12,6 +12,7 @@ from kngjax.lattice import Lattice
 from kngjax.losses import GeometricMedianLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs, SliceGibbs
+from kngjax.samplers.advice import Density, advice
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.run import blocks, require_sampler
 
@@ -61,14 +62,20 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
     )
 
 
+def density_of(mechanism: AbstractDensityMechanism, dimension: int) -> Density:
+    """The public facts of a mechanism's density that samplers depend on."""
+    norm = jax.eval_shape(lambda: mechanism.score_norm(dimension))
+    pointwise = isinstance(mechanism, KNG) and mechanism.pointwise_sensitivity
+    return Density(mechanism.loss, norm, mechanism.domain.is_uniform, pointwise, dimension)
+
+
 def exact_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
     """`default_sampler` if its draws are exact in real arithmetic; else ValueError, naming what to ask for."""
     sampler, reason = default_sampler(mechanism, dimension)
     if not isinstance(sampler, AbstractIndependentSampler):
         raise ValueError(
-            f"no exact sampler serves this density, and what a Markov chain releases is not proved to be private: if "
-            f"that will do, ask for it by name, sampler=kngjax.{type(sampler).__name__}(). {reason} Exact() may serve "
-            "where n*epsilon is small, up to some hundred records and 3 coefficients."
+            "no exact sampler is sure to serve this density, and what a Markov chain releases is not proved to be "
+            f"private: {advice(density_of(mechanism, dimension))}"
         )
     return sampler, reason
 

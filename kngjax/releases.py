@@ -248,7 +248,7 @@ def _reach(domain, bounds, dimension):
 
 SEARCH_GIVEN_UP = (
     "the exact search reached its public limit of proposals: the domain and the data fit each other badly. "
-    "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for SliceGibbs() or EnsembleWalk()"
+    "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for a Markov chain by name"
 )
 
 

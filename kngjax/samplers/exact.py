@@ -12,6 +12,7 @@ from kngjax.data import QuadraticSummary, Records
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.norms import AbstractNorm
 from kngjax.samplers import box_tree, rejection
+from kngjax.samplers.advice import MOST_BOXED, advice_for, has_boxes
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.envelopes import BaseMeasureEnvelope, ExponentialProduct, NormalProduct, TiltedInverse
 from kngjax.samplers.lines import cumulative_masses, draw_on_line, line_segments
@@ -46,7 +47,7 @@ class Exact(AbstractIndependentSampler):
     """
 
     max_proposals: int = eqx.field(static=True, default=1_000_000_000)
-    most_coefficients: int = eqx.field(static=True, default=4)
+    most_coefficients: int = eqx.field(static=True, default=MOST_BOXED)
 
     assumptions: ClassVar[tuple[str, ...]] = (
         "the statement is about a search that found its draw: whether one was given up at its public limit of "
@@ -62,13 +63,13 @@ class Exact(AbstractIndependentSampler):
         raise ValueError(
             f"Exact serves the squared loss, and other convex losses of x'theta with up to {self.most_coefficients} "
             "coefficients on L1Ball, L2Ball or Box in a norm of absolute values (L1, L2, LInf, WeightedLInf), with one "
-            "sensitivity for every theta. Exact(most_coefficients=5) tries one more; use LineGibbs for the quantile "
-            "loss, EnsembleWalk or NUTS for smooth losses"
+            "sensitivity for every theta. Exact(most_coefficients=5) tries one more. Otherwise: "
+            f"{advice_for(target)}"
         )
 
     def serves_by_boxes(self, norm: AbstractNorm | None, dimension: int) -> bool:
         """Whether boxes are tried for so many coefficients and this norm of the gradient."""
-        return dimension <= self.most_coefficients and (norm is None or norm.is_absolute)
+        return has_boxes(norm, dimension, self.most_coefficients)
 
     def runs_on_host(self, target: Target) -> bool:
         return (

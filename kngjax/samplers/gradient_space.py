@@ -14,6 +14,7 @@ from jaxtyping import PRNGKeyArray
 from kngjax._arrays import Vector
 from kngjax.data import QuadraticSummary
 from kngjax.norms import k_norm_log_mass, k_norm_noise
+from kngjax.samplers.advice import advice_for
 from kngjax.samplers.expansion import Expansion, expansion
 from kngjax.samplers.independence import AbstractIndependenceSampler, Weighted
 from kngjax.samplers.newton import SMOOTH_LOSSES, Point, evaluate, gradient, log_determinant, solve
@@ -85,17 +86,17 @@ class GradientSpace(AbstractIndependenceSampler):
         if target.norm is None:
             raise ValueError(
                 "GradientSpace draws in the space of gradients, and the exponential mechanism's score is the loss "
-                "itself: use EnsembleWalk, or IndependenceMH"
+                f"itself: {advice_for(target)}"
             )
         if not isinstance(target.data, QuadraticSummary) and not isinstance(target.loss, SMOOTH_LOSSES):
             raise ValueError(
-                f"GradientSpace needs a smooth strictly convex loss, and {type(target.loss).__name__} is not one: use "
-                "IndependenceMH or EnsembleWalk; LineGibbs for the quantile loss; or PseudoHuberLoss for HuberLoss"
+                f"GradientSpace needs a smooth strictly convex loss, and {type(target.loss).__name__} is not one, as "
+                f"PseudoHuberLoss is: {advice_for(target)}"
             )
         if target.pointwise is not None:
             raise ValueError(
-                "GradientSpace needs one sensitivity for every theta: use EnsembleWalk or IndependenceMH where it "
-                "depends on theta"
+                "GradientSpace needs one sensitivity for every theta, and here it depends on theta: "
+                f"{advice_for(target)}"
             )
         if jnp.zeros(()).dtype != jnp.float64:
             raise ValueError(

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpyro.infer.hmc import hmc
 
 from kngjax._arrays import Vector
+from kngjax.samplers.advice import advice_for
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.limit_law import limit_law_draws
 from kngjax.target import Target
@@ -27,8 +28,7 @@ class _AbstractHamiltonian(AbstractChainSampler):
         if target.is_piecewise_constant:
             raise ValueError(
                 f"{type(self).__name__} follows gradients, and those of this piecewise-constant density are zero "
-                "almost everywhere: it would report no divergence and be wrong. Use LineGibbs (exact line draws) or "
-                "CoordinateWalk, or SmoothedQuantileLoss with a public bandwidth"
+                f"almost everywhere: it would report no divergence and be wrong. Instead: {advice_for(target)}"
             )
 
     def for_release(self):

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax._arrays import Vector
+from kngjax.samplers.advice import advice_for
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.ensemble import combinations, half_size, halves
 from kngjax.samplers.limit_law import inverse_directions, limit_law_draws
@@ -66,7 +67,7 @@ class LineGibbs(AbstractChainSampler):
         if not target.is_piecewise_linear:
             raise ValueError(
                 "LineGibbs needs the quantile loss on a uniform domain (L1Ball, L2Ball, Box), where line conditionals "
-                "are known exactly; use CoordinateWalk, or NUTS where the loss is smooth"
+                f"are known exactly: {advice_for(target)}"
             )
 
     def for_release(self) -> "LineGibbs":

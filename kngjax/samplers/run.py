@@ -16,6 +16,7 @@ from tqdm import tqdm
 from kngjax._arrays import Vector, is_traced
 from kngjax.data import Data
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.samplers.advice import Density, chain
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
 
 
@@ -49,7 +50,7 @@ def draw(
         if sampler.runs_on_host(target) and is_traced(*jax.tree.leaves((target, key))):
             raise ValueError(
                 f"{type(sampler).__name__} refines boxes on the host for this density, between compiled calls, and "
-                "cannot be traced: call kngjax.draw outside of jit and vmap, or ask for LineGibbs or IndependenceMH"
+                f"cannot be traced: call kngjax.draw outside of jit and vmap, or ask for {chain(Density.of(target))}"
             )
         draws, succeeded = sampler.draws(target, key, 1, centre)
         return draws[0], succeeded

@@ -10,7 +10,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from kngjax._arrays import Vector
 from kngjax.data import QuadraticSummary
 from kngjax.domains import AbstractDomain, Box, L1Ball, L2Ball
-from kngjax.norms import L1, L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
+from kngjax.norms import L1, L2, AbstractNorm, LInf, WeightedLInf
+from kngjax.samplers.advice import advice_for, has_slices
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.limit_law import limit_law_draws
 from kngjax.samplers.quadratic import QuadraticForm, quadratic_form
@@ -79,23 +80,22 @@ class SliceGibbs(AbstractChainSampler):
     @staticmethod
     def serves(norm: AbstractNorm | None) -> bool:
         """Whether slices of this norm's score have known intervals along lines; None is the loss itself."""
-        return norm is None or isinstance(norm, LInf | WeightedLInf | L1 | L2 | Ellipsoid)
+        return has_slices(norm)
 
     def check(self, target: Target) -> None:
         if not (isinstance(target.data, QuadraticSummary) and target.domain.is_uniform):
             raise ValueError(
-                "SliceGibbs serves the squared loss on a uniform domain (L1Ball, L2Ball, Box); use EnsembleWalk, which "
-                "serves every density"
+                f"SliceGibbs serves the squared loss on a uniform domain (L1Ball, L2Ball, Box): {advice_for(target)}"
             )
         if target.pointwise is not None:
             raise ValueError(
-                "SliceGibbs knows the slices of a norm that is the same for every theta: with pointwise_sensitivity "
-                "use Exact, or EnsembleWalk"
+                "SliceGibbs knows the slices of a norm that is the same for every theta: not with "
+                f"pointwise_sensitivity: {advice_for(target)}"
             )
         if not self.serves(target.norm):
             raise ValueError(
                 f"SliceGibbs knows the slices of LInf, WeightedLInf, L1, L2 and Ellipsoid, not of "
-                f"{type(target.norm).__name__}: use Exact, or EnsembleWalk"
+                f"{type(target.norm).__name__}: {advice_for(target)}"
             )
 
     def noise(self, key: PRNGKeyArray, target: Target, state: SliceGibbsState, num_sweeps: int) -> SliceGibbsNoise:

@@ -1,0 +1,106 @@
+"""What to take for a density that an asked-for, or any exact, sampler does not serve: one rule, of public facts alone.
+
+First what is proved: a mechanism that draws from a law of its own, or an exact sampler. Then the one Markov chain that
+serves best. README's table of chains says the same, and the tests compare.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, SquaredDistanceLoss
+from kngjax.norms import L1, L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
+from kngjax.samplers.newton import SMOOTH_LOSSES
+from kngjax.target import Target
+
+# Up to which boxes are tried unless asked for more.
+MOST_BOXED = 4
+
+
+class Density(NamedTuple):
+    """The public facts of a density that its samplers depend on.
+
+    **Arguments:** `norm`: of KNG's gradient; None where the score is the loss itself. `is_uniform`: whether the base
+    measure is uniform on Θ. `is_pointwise`: whether Δ depends on θ. `dimension`: d.
+    """
+
+    loss: AbstractLoss
+    norm: AbstractNorm | None
+    is_uniform: bool
+    is_pointwise: bool
+    dimension: int
+
+    @classmethod
+    def of(cls, target: Target) -> "Density":
+        """Those of a target."""
+        return cls(target.loss, target.norm, target.domain.is_uniform, target.pointwise is not None, target.dimension)
+
+
+def has_slices(norm: AbstractNorm | None) -> bool:
+    """Whether slices of this norm's score have known intervals along lines; None is the loss itself."""
+    return norm is None or isinstance(norm, LInf | WeightedLInf | L1 | L2 | Ellipsoid)
+
+
+def has_boxes(norm: AbstractNorm | None, dimension: int, most: int = MOST_BOXED) -> bool:
+    """Whether boxes are tried for so many coefficients and this norm of the gradient."""
+    return dimension <= most and (norm is None or norm.is_absolute)
+
+
+def chain(density: Density) -> str:
+    """The Markov chain that serves this density best."""
+    loss, plain = density.loss, not density.is_pointwise
+    if loss.is_quadratic and density.is_uniform and plain and has_slices(density.norm):
+        return "SliceGibbs()"
+    if loss.score_is_piecewise_constant and density.is_uniform:
+        return "LineGibbs()"
+    if isinstance(loss, SMOOTH_LOSSES) and density.norm is not None and plain:
+        return "GradientSpace()"
+    return "EnsembleWalk()"
+
+
+def exact(density: Density) -> str | None:
+    """Where `Exact` serves, in words; None where it does not."""
+    loss, uniform, plain = density.loss, density.is_uniform, not density.is_pointwise
+    if loss.is_quadratic:
+        if (uniform and density.dimension <= 20) or not (uniform or density.is_pointwise):
+            return "Exact() is exact"
+        return "Exact() is exact, and may need too many proposals"
+    if loss.score_is_piecewise_constant and uniform and density.dimension == 1:
+        return "Exact() is exact"
+    if isinstance(loss, AbstractPredictorLoss) and uniform and plain and has_boxes(density.norm, density.dimension):
+        if loss.score_is_piecewise_constant:
+            return "Exact() is exact"
+        return "Exact() is exact and serves where n*epsilon is small, up to some hundred records and 3 coefficients"
+    return None
+
+
+def proved(density: Density) -> str | None:
+    """The mechanism beside that is proved and estimates the same or nearly so, in words; None if there is none."""
+    loss = density.loss
+    if isinstance(loss, SquaredDistanceLoss):
+        return "KNormMechanism(...) is proved and has the same mean in view"
+    if isinstance(loss, GeometricMedianLoss):
+        return "PrivateQuantile(0.5, ...) is proved and exact" if density.dimension == 1 else None
+    name = type(loss).__name__
+    if loss.score_is_piecewise_constant:
+        return (
+            "ObjectivePerturbation(SmoothedQuantileLoss(tau, bandwidth), ...) is proved for any number of "
+            "coefficients; its bias: it estimates the quantile of y plus normal noise, of standard deviation bandwidth"
+        )
+    settings = ", ".join(field.name for field in dataclasses.fields(loss) if field.default is dataclasses.MISSING)
+    where = "" if density.is_uniform else " on L1Ball, L2Ball or Box"
+    return f"ObjectivePerturbation({name}({settings}), ...){where} is proved for any number of coefficients"
+
+
+def advice(density: Density) -> str:
+    """What to take, in one or more sentences: what is proved first, then the chain to ask for by name."""
+    name = chain(density)
+    on_request = f"sampler=kngjax.{name}"
+    if name == "GradientSpace()":
+        on_request += " where n*epsilon is at least 100 a coefficient, else sampler=kngjax.EnsembleWalk()"
+    sentences = [proved(density), exact(density), f"of Markov chains, of which nothing is proved, ask for {on_request}"]
+    return "; ".join(sentence for sentence in sentences if sentence)
+
+
+def advice_for(target: Target) -> str:
+    """`advice` for a target."""
+    return advice(Density.of(target))
