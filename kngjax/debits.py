@@ -1,6 +1,5 @@
 """Where a release meets a ledger: its cost is reserved before the data are touched, and committed at the end."""
 
-import hashlib
 import json
 from typing import Any
 
@@ -58,7 +57,7 @@ def reserve(ledger: Ledger | Reservation | None, certificate: Certificate, X: An
 def commit(reservation: Reservation | None, certificate: Certificate, released: str, X: Any) -> None:
     """Say that a reservation led to this release, on the disk before anybody sees it.
 
-    **Arguments:** `certificate`: its own. `released`: its canonical JSON, of which the ledger keeps the digest.
+    **Arguments:** `certificate`: its own. `released`: its canonical JSON, which the ledger keeps.
 
     Raises LedgerError where that cannot be said, and the release must not be returned.
     """
@@ -68,7 +67,7 @@ def commit(reservation: Reservation | None, certificate: Certificate, released: 
             return
         if not reservation.covers(certificate.guarantee):
             raise LedgerError("the release costs another guarantee than was reserved: nothing is released")
-        reservation.commit(hashlib.sha256(released.encode()).hexdigest(), exact=certificate.exact)
+        reservation.commit(released, exact=certificate.exact)
 
     if isinstance(X, Shards):
         X.on_first(own)

@@ -84,7 +84,8 @@ def test_a_release_is_debited_and_committed(tmp_path):
     book = own.verify()
     assert book.spent.exact_epsilon == Fraction(1, 2)
     digest = hashlib.sha256(released.to_json().encode()).hexdigest()
-    assert book.released == {2: {"certificate": digest, "exact": True}}
+    assert book.released == {2: {"certificate": digest, "exact": True, "release": released.to_json()}}
+    assert kng.Release.from_json(own.releases()[2]) == released
     # How long it took depends on the data.
     assert "time" not in book.released[2]
     kng.release(HALF, values(), ledger=own)

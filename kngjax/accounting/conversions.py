@@ -192,10 +192,13 @@ def zcdp_epsilon_textbook(rho: float, delta: float) -> float:
 def zcdp_rho(epsilon: float, delta: float) -> float:
     """The largest ρ whose `zcdp_epsilon` at δ is at most ε, rounded inward: what (ε, δ) buys of zCDP.
 
-    Raises ValueError unless 0 < ε < ∞ and 0 < δ < 1.
+    Raises ValueError unless 0 < ε < ∞ and 0 < δ < 1, and where that ρ is too small for float64 to find.
     """
     if not (0.0 < epsilon < math.inf and 0.0 < delta < 1.0):
         raise ValueError(f"zCDP meets (epsilon, delta) for epsilon > 0 and 0 < delta < 1, got ({epsilon}, {delta})")
+    # ρ ≥ ε²/(4 log(1/δ) + 4ε): the textbook's conversion, which costs more.
+    if epsilon**2 / (4.0 * (epsilon - math.log(delta))) < _TINY:
+        raise ValueError(f"epsilon = {epsilon} at delta = {delta} buys less of zCDP than float64 can say")
     inverse = _smallest(lambda inverse: zcdp_epsilon(1.0 / inverse, delta) <= epsilon, 1.0 / epsilon)
     return 1.0 / inverse
 

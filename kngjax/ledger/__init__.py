@@ -7,8 +7,13 @@ nobody paid for. Debits are exact fractions, kept in rows of which each holds th
 refuse to change or delete them, `verify` follows the chain and adds up again. Any number of processes may share the
 file, and any of them may be killed at any moment.
 
-It holds public labels, guarantees, settings of mechanisms and digests of releases, and nothing of the data. Which
-reservations led to no release may depend on the data: the file is for their owner.
+It holds public labels, guarantees, settings of mechanisms and the releases themselves, so that what was paid for is
+never lost, and nothing else of the data. Which reservations led to no release may depend on the data: the file is for
+their owner.
+
+What is debited is what is proved of the release: of the law, of the Markov chain that approximates it, and of the
+rounding of its output. A release of which nothing is proved is refused, unless the ledger was created to allow it,
+which every sum of it then says.
 
 **What it cannot find out.** It guards against accidents, races and crashes, not against its owner:
 
@@ -17,7 +22,7 @@ reservations led to no release may depend on the data: the file is for their own
 - an edited file whose digests were all computed again: the same note helps.
 - a second ledger for the same data, or releases without one: their costs add up outside of its sight.
 - one person with several records, or in several data sets: the guarantee is of one record of this one.
-- whether a debit's guarantee is true: a sampler that is not proved stays so, and `explain` counts such releases.
+- whether a debit's guarantee is true. With `unproved="allow"` what is not proved is counted as if it were, and said.
 - disks that say that they have written and have not, and network file systems whose locks do not work.
 - when a release was made and how long it took: the file's own times and its rows tell whoever can read it.
 """

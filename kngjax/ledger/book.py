@@ -2,7 +2,8 @@
 
     digest_k = SHA-256(number, phase, reservation, guarantee, content, digest_{k-1})
 
-The first row is the budget; later ones reserve a part of it, or say that a reservation led to a release.
+The first row is the budget; later ones reserve a part of it, or hold the release that a reservation led to. Files of
+format 1 are read as well: they held digests of releases alone, no distances, and no permission for what is not proved.
 """
 
 import dataclasses
@@ -17,9 +18,11 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.ledger.budgets import Budget
 
-FORMAT = 1
+FORMAT, FORMATS = 2, (1, 2)
 BEFORE_ALL = "0" * 64
 OPENED, RESERVED, RELEASED = "opened", "reserved", "released"
+# Of releases of which nothing is proved.
+REFUSE, ALLOW = "refuse", "allow"
 # At which a total is put in words besides.
 DELTA = 1e-6
 
@@ -59,6 +62,11 @@ def canonical(content: Any) -> str:
     return json.dumps(content, sort_keys=True, allow_nan=False, separators=(",", ":"))
 
 
+def digest_of(released: str) -> str:
+    """SHA-256 of a release's canonical JSON."""
+    return hashlib.sha256(released.encode()).hexdigest()
+
+
 @functools.lru_cache(maxsize=1024)
 def guarantee_of(text: str) -> Guarantee:
     """The guarantee of a row."""
@@ -77,6 +85,8 @@ class Book:
     - `adjacency`, `budget`: of every release.
     - `reserved`: the guarantee of each reservation as canonical JSON, by its number. `what`: its public description.
     - `released`: what was committed of each reservation that led to a release, by the reservation's number.
+    - `unproved`: "allow" if releases of which nothing is proved are debited at what the laws that they approximate
+        cost, else "refuse".
     - `num_rows`, `head`: how many rows there are, and the digest of the last.
     """
 
@@ -89,6 +99,7 @@ class Book:
     what: dict[int, Any]
     released: dict[int, Any]
     digests: tuple[str, ...]
+    unproved: str
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> "Book":
@@ -108,10 +119,12 @@ class Book:
                 case "reserved" if opened and row.guarantee is not None:
                     reserved[number], what[number] = row.guarantee, content
                 case "released" if row.reservation in reserved and row.reservation not in released:
+                    if "release" in content and digest_of(content["release"]) != content["certificate"]:
+                        raise LedgerError(f"the release of row {number} is not the one that was committed")
                     released[row.reservation] = content
                 case _:
                     raise LedgerError(f"row {number} of this ledger cannot stand where it does: the file was changed")
-        if not opened or opened.get("format") != FORMAT:
+        if not opened or opened.get("format") not in FORMATS:
             raise LedgerError("this file is no ledger of this version of kngjax: make one with Ledger.create")
         book = cls(
             opened["id"],
@@ -123,6 +136,7 @@ class Book:
             what,
             released,
             tuple(digests),
+            opened.get("unproved", REFUSE),
         )
         if any(guarantee_of(text).adjacency != book.adjacency for text in set(reserved.values())):
             raise LedgerError("this ledger holds guarantees for another adjacency than its own: the file was changed")
@@ -142,8 +156,29 @@ class Book:
 
     @property
     def left(self) -> str:
-        """What is left of the budget, in words, exactly."""
-        return self.budget.left(self.parts)
+        """What is left of the budget, in words, exactly, and what of it is not proved."""
+        return self.budget.left(self.parts) + self.caveat
+
+    @property
+    def not_proved(self) -> list[int]:
+        """Reservations for releases of which nothing is proved: Markov chains after finitely many sweeps."""
+        old = {number for number, one in self.released.items() if not one.get("exact", False)}
+        return sorted(number for number, one in self.what.items() if not one.get("proved", number not in old))
+
+    @property
+    def caveat(self) -> str:
+        """What every sum of this ledger must say besides; empty where all is proved and must be."""
+        if self.unproved != ALLOW and not self.not_proved:
+            return ""
+        return (
+            f" (NOT PROVED of {len(self.not_proved)} of the {len(self.reserved)} debits, each counted as the law that "
+            "its Markov chain approximates)"
+        )
+
+    @property
+    def releases(self) -> dict[int, str]:
+        """The JSON of each release that was committed, by the number of its reservation; of format 1 there is none."""
+        return {number: content["release"] for number, content in self.released.items() if "release" in content}
 
     @property
     def unfinished(self) -> list[int]:
@@ -162,19 +197,13 @@ class Book:
 
     def explain(self) -> str:
         """The ledger in words, for the owner."""
-        inexact = sum(not content.get("exact", False) for content in self.released.values())
         lines = [
             f"Ledger of {self.dataset!r}: one {self.unit} is protected, adjacency {self.adjacency!s}.",
-            f"Budget: {self.budget.explain()}.",
+            f"Budget: {self.budget.explain()}{self.caveat}.",
             f"Left: {self.left}.",
             f"Reservations: {len(self.reserved)}, of which {len(self.released)} led to a release and "
             f"{len(self.unfinished)} did not; all are spent.",
         ]
         if self.spent is not None:
-            lines.append(f"Spent: {self.spent.explain()}.")
-        if inexact:
-            lines.append(
-                f"Of the releases {inexact} came from a Markov chain: the sums are of the laws that these approximate, "
-                "and their certificates say what is not proved."
-            )
+            lines.append(f"Spent: {self.spent.explain()}{self.caveat}.")
         return "\n".join([*lines, f"Head: row {self.num_rows}, {self.head}."])

@@ -2,13 +2,19 @@
 
 Every rule is a filter that holds though later releases, their numbers included, depend on earlier outcomes:
 
-- *pure*: Σε ≤ E, all δ = 0. The privacy loss of a transcript is at most its own Σε.
-- *zcdp*: Σρ ≤ R (Rogers et al. 2016; Whitehouse et al. 2023).
-- *approximate*: Σε ≤ E and Σδ ≤ D of what each guarantee states (Rogers et al. 2016).
-- *converted*: Σρ ≤ R, where R is the most that zCDP may be to be (E, D)-DP, found once, when the ledger is made; or
-  else Σε ≤ E with all δ = 0. Transcripts that end in the second way have a loss of at most E, so they add nothing to
-  δ(E) = ∫(P - e^E Q)₊; those that end in the first have the densities that they would have if releases stopped where Σρ
-  would pass R, which is R-zCDP. So δ(E) ≤ D.
+- *pure*: Σε ≤ E, all δ = 0 and no distances. The privacy loss of a transcript is at most its own Σε.
+- *zcdp*: Σρ ≤ R (Rogers et al. 2016; Feldman and Zrnic 2021; Whitehouse et al. 2023) and Ση ≤ H.
+- *approximate*: Σε ≤ E and Σδ ≤ D of what each guarantee states (Rogers et al. 2016); a law within η of an (ε, δ)-DP
+  one states (ε, δ + (1 + e^ε)η), so there is no more to hold.
+- *converted*: Ση ≤ H and Σρ ≤ R, where R is the most that zCDP may be to be (E, D - (1 + e^E)H)-DP, found once, when
+  the ledger is made; or else Ση ≤ H and Σε ≤ E with all δ = 0. Transcripts that end in the second way have a loss of at
+  most E, so they add nothing to δ(E) = ∫(P - e^E Q)₊; those that end in the first have the densities that they would
+  have if releases stopped where Σρ would pass R, which is R-zCDP. So δ(E) ≤ D - (1 + e^E)H, and with the distances D.
+
+Distances (`Guarantee.within`): ε, δ and ρ above are those of the laws that the releases are near. Draw the transcript
+together with one in which every release follows that law, so that while they agree the next release differs with
+probability at most its η. The filter ends both where Ση would pass H, so they differ with probability at most H, which
+is what a budget of zCDP with a distance promises: a law within H in total variation of an R-zCDP one.
 
 `Guarantee.at` takes the best of several sums *after* the releases. As a rule for when to stop that is not known to
 hold: of two filters with δ > 0 each, one path may end in the one and one in the other, and their δ add up. So a ledger
@@ -17,13 +23,13 @@ has one rule, fixed when it is made.
 
 import dataclasses
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from kngjax.accounting.composition import Sums
+from kngjax.accounting.composition import Sums, total
 from kngjax.accounting.conversions import zcdp_rho
-from kngjax.accounting.exact import Number, exactly, inward
+from kngjax.accounting.exact import Number, exactly, inward, with_both_orders
 from kngjax.accounting.guarantees import Guarantee
 
 Parts = Iterable[tuple[Guarantee, int]]
@@ -45,13 +51,15 @@ class Budget:
     Made by `pure`, `zcdp`, `approximate` or `converted`. Numbers are exact; floats mean the decimals that they print
     as, so that three releases at 0.1 fit a budget of 0.3.
 
-    **Arguments:** `rule`; `epsilon`, `delta`, `rho`: what the rule holds against, None or 0 where it needs none.
+    **Arguments:** `rule`; `epsilon`, `delta`, `rho`: what the rule holds against, None or 0 where it needs none;
+    `distance`: the most that Ση may be, of zcdp and converted budgets.
     """
 
     rule: Rule
     epsilon: Fraction | None
     delta: Fraction
     rho: Fraction | None
+    distance: Fraction = Fraction(0)
 
     def __post_init__(self):
         needs_epsilon, needs_rho = self.rule is not Rule.ZCDP, self.rule in (Rule.ZCDP, Rule.CONVERTED)
@@ -61,6 +69,8 @@ class Budget:
                 raise ValueError(f"the {name} of a budget must be positive, got {number}")
         if needs_delta != (self.delta > 0) or self.delta >= 1:
             raise ValueError(f"the delta of a budget must lie strictly between 0 and 1, got {self.delta}")
+        if not 0 <= self.distance < 1 or (self.distance and not needs_rho):
+            raise ValueError(f"the distance of a budget of zCDP must lie in [0, 1), got {self.distance}")
 
     @classmethod
     def pure(cls, epsilon: Number) -> "Budget":
@@ -68,9 +78,13 @@ class Budget:
         return cls(Rule.PURE, exactly(epsilon, "epsilon"), Fraction(0), None)
 
     @classmethod
-    def zcdp(cls, rho: Number) -> "Budget":
-        """ρ-zCDP of all releases together: KNG at ε costs ε²/8 of it."""
-        return cls(Rule.ZCDP, None, Fraction(0), exactly(rho, "rho"))
+    def zcdp(cls, rho: Number, distance: Number = 0) -> "Budget":
+        """ρ-zCDP of all releases together, but for a distance in total variation: KNG at ε costs ε²/8 of it.
+
+        **Arguments:** `distance`: the most that the distances of all releases may add up to, as those of outputs that
+        are rounded in float64; 0 admits laws that have a ρ themselves, as on a lattice.
+        """
+        return cls(Rule.ZCDP, None, Fraction(0), exactly(rho, "rho"), exactly(distance, "distance"))
 
     @classmethod
     def approximate(cls, epsilon: Number, delta: Number) -> "Budget":
@@ -78,56 +92,83 @@ class Budget:
         return cls(Rule.APPROXIMATE, exactly(epsilon, "epsilon"), exactly(delta, "delta"), None)
 
     @classmethod
-    def converted(cls, epsilon: Number, delta: Number) -> "Budget":
-        """(ε, δ)-DP by the largest ρ that is (ε, δ)-DP, or by pure releases with Σε ≤ ε: for many small releases."""
+    def converted(cls, epsilon: Number, delta: Number, distance: Number | None = None) -> "Budget":
+        """(ε, δ)-DP by the largest ρ that is (ε, δ)-DP, or by pure releases with Σε ≤ ε: for many small releases.
+
+        **Arguments:** `distance`: H, as of `zcdp`, for which (1 + e^ε)H of δ is kept; None keeps a tenth of δ.
+
+        Raises ValueError where H leaves nothing of δ, or (ε, δ) nothing that float64 could say of ρ.
+        """
         exact = exactly(epsilon, "epsilon"), exactly(delta, "delta")
-        rho = exactly(zcdp_rho(inward(exact[0]), inward(exact[1])))
-        return cls(Rule.CONVERTED, *exact, rho)
+        weight = with_both_orders(exact[0], Fraction(1, 2)) * 2
+        if distance is None:
+            # Beyond that e^ε is no float64.
+            distance = exact[1] / 10 / weight if exact[0] <= _LARGEST else Fraction(0)
+        held = exactly(distance, "distance")
+        kept = exact[1] - (held * weight if exact[0] <= _LARGEST or held == 0 else 1)
+        if kept <= 0 < exact[1]:
+            raise ValueError(f"(1 + e^epsilon) times the distance {digits(held)} leaves nothing of delta = {delta}")
+        return cls(Rule.CONVERTED, *exact, exactly(zcdp_rho(inward(exact[0]), inward(kept))), held)
 
     def admits(self, parts: Parts) -> bool:
         """Whether releases with these guarantees, each so many times, stay within the budget."""
         every = tuple(parts)
-        sums = Sums.of(every)
-        rho = sums.rho if all(part.exact_rho is not None for part, _ in every) else None
+        stated, (sums, distance) = Sums.of(every), _apart(every)
         fits_epsilon = self.epsilon is not None and sums.losses is not None and sums.losses <= self.epsilon
-        fits_rho = self.rho is not None and (not every or (rho is not None and rho <= self.rho))
-        is_pure = sums.failures == 0
+        fits_rho = self.rho is not None and (not every or (sums.rho is not None and sums.rho <= self.rho))
         match self.rule:
             case Rule.PURE:
-                return fits_epsilon and is_pure
+                return fits_epsilon and stated.failures == 0 and distance == 0
             case Rule.ZCDP:
-                return fits_rho
+                return fits_rho and distance <= self.distance
             case Rule.APPROXIMATE:
-                return fits_epsilon and sums.failures <= self.delta
-        return fits_rho or (fits_epsilon and is_pure)
+                fits_stated = stated.losses is not None and stated.losses <= (self.epsilon or 0)
+                return fits_stated and stated.failures <= self.delta
+        return distance <= self.distance and (fits_rho or (fits_epsilon and sums.failures == 0))
 
     def left(self, parts: Parts) -> str:
         """What is left after these releases, in words, exactly."""
         every = tuple(parts)
-        sums = Sums.of(every)
+        stated, (sums, distance) = Sums.of(every), _apart(every)
         words = []
         if self.epsilon is not None and self.rule is not Rule.CONVERTED:
-            words.append(f"{digits(self.epsilon - (sums.losses or 0))} of epsilon = {digits(self.epsilon)}")
+            words.append(f"{digits(self.epsilon - (stated.losses or 0))} of epsilon = {digits(self.epsilon)}")
         if self.rule is Rule.APPROXIMATE:
-            words.append(f"{digits(self.delta - sums.failures)} of delta = {digits(self.delta)}")
+            words.append(f"{digits(self.delta - stated.failures)} of delta = {digits(self.delta)}")
         if self.rho is not None:
             words.append(f"{digits(self.rho - (sums.rho or 0))} of rho = {digits(self.rho)}")
+        if self.distance:
+            words.append(f"{digits(self.distance - distance)} of distance = {digits(self.distance)}")
         return " and ".join(words)
 
     def price(self, parts: Parts) -> str:
         """What these releases cost in this budget's own numbers, in words."""
         every = tuple(parts)
-        sums = Sums.of(every)
-        epsilon = "no finite epsilon" if sums.losses is None else f"epsilon = {digits(sums.losses)}"
-        has_rho = all(part.exact_rho is not None for part, _ in every)
-        rho = f"rho = {digits(sums.rho or Fraction(0))}" if has_rho else "no known rho"
-        stated = f"{epsilon} at delta = {digits(sums.failures)}" if sums.failures else epsilon
-        match self.rule:
-            case Rule.ZCDP:
-                return rho
-            case Rule.CONVERTED:
-                return f"{rho} and {stated}"
-        return stated
+        stated, (sums, distance) = Sums.of(every), _apart(every)
+        rho = "no known rho" if sums.rho is None else f"rho = {digits(sums.rho)}"
+        if self.rule is Rule.ZCDP:
+            return rho + _at(distance, "a distance of")
+        epsilon = "no finite epsilon" if stated.losses is None else f"epsilon = {digits(stated.losses)}"
+        words = epsilon + _at(stated.failures, "delta =")
+        return f"{rho}{_at(distance, 'a distance of')} and {words}" if self.rule is Rule.CONVERTED else words
+
+    def advice(self, parts: Parts) -> str:
+        """Which budget would take such releases, or which releases this one takes; empty where it only is too small."""
+        every = tuple(parts)
+        stated, (sums, distance) = Sums.of(every), _apart(every)
+        if self.rule is Rule.PURE and (stated.failures or distance):
+            return (
+                "A pure budget takes no release with a delta, and outputs rounded in float64 have one. Lattice() draws "
+                "without; else the ledger needs Budget.approximate, or Budget.converted for many small releases"
+            )
+        if self.rho is not None and sums.rho is None:
+            return "This budget adds up rho, which is not known of this release: it needs Budget.approximate"
+        if self.rho is not None and distance > self.distance:
+            return (
+                "Outputs rounded in float64 lie within a distance in total variation of the law: the ledger needs a "
+                "budget that holds it, as Budget.zcdp(rho, distance=...); Lattice() draws without"
+            )
+        return ""
 
     def explain(self) -> str:
         """The budget in words."""
@@ -136,27 +177,43 @@ class Budget:
             case Rule.PURE:
                 return f"pure epsilon = {epsilon}, by the sum of epsilon"
             case Rule.ZCDP:
-                return f"rho = {digits(self.rho or Fraction(0))} of zCDP, by the sum of rho"
+                words = f"rho = {digits(self.rho or Fraction(0))} of zCDP, by the sum of rho"
+                return words + _at(self.distance, "within a total variation of")
             case Rule.APPROXIMATE:
                 return f"epsilon = {epsilon} at delta = {digits(self.delta)}, by the sums of epsilon and of delta"
         return (
             f"epsilon = {epsilon} at delta = {digits(self.delta)}, by the sum of rho up to {float(self.rho or 0):.6g}, "
-            f"or by the sum of pure epsilon"
+            f"or by the sum of pure epsilon" + _at(self.distance, "of laws within a total variation of")
         )
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary with exact fractions."""
-        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho}
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "distance": self.distance}
         return {"rule": str(self.rule), **{name: None if x is None else str(x) for name, x in numbers.items()}}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Budget":
-        """The inverse of `to_dict`."""
+        """The inverse of `to_dict`. Ledgers of format 1 hold no distance: they admit none."""
         epsilon, delta, rho = (None if (x := fields[name]) is None else Fraction(x) for name in _NUMBERS)
-        return cls(Rule(fields["rule"]), epsilon, delta or Fraction(0), rho)
+        return cls(Rule(fields["rule"]), epsilon, delta or Fraction(0), rho, Fraction(fields.get("distance", 0)))
 
 
 _NUMBERS = ("epsilon", "delta", "rho")
+# Of ε, for which e^ε is a float64.
+_LARGEST = 700
+
+
+def _apart(parts: Sequence[tuple[Guarantee, int]]) -> tuple[Sums, Fraction]:
+    """The sums of the laws that releases are near, of ρ only where all have one, and how far they are together."""
+    pairs = [(*part.apart(), count) for part, count in parts]
+    sums = Sums.of((ideal, count) for ideal, _, count in pairs)
+    if any(ideal.exact_rho is None for ideal, _, _ in pairs):
+        sums = dataclasses.replace(sums, rho=None)
+    return sums, total((distance, count) for _, distance, count in pairs)
+
+
+def _at(number: Fraction, words: str) -> str:
+    return f" at {words} {digits(number)}" if number else ""
 
 
 def digits(number: Fraction) -> str:

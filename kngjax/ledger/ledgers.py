@@ -2,6 +2,7 @@
 
 import dataclasses
 import datetime
+import json
 import os
 import pathlib
 import secrets
@@ -12,15 +13,18 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.ledger import store
 from kngjax.ledger.book import (
+    ALLOW,
     BEFORE_ALL,
     FORMAT,
     OPENED,
+    REFUSE,
     RELEASED,
     RESERVED,
     Book,
     LedgerError,
     Row,
     canonical,
+    digest_of,
     guarantee_of,
 )
 from kngjax.ledger.budgets import Budget
@@ -36,28 +40,40 @@ class BudgetExceeded(ValueError):
 class Reservation:
     """A part of a ledger's budget that is spent, for one release: `kngjax.release(..., ledger=reservation)`.
 
-    **Arguments:** `ledger`; `number`: of its row; `guarantee`: what it covers.
+    It names a row and knows nothing itself: what it covers is read from the ledger, whenever it is asked for.
+
+    **Arguments:** `ledger`; `number`: of its row.
     """
 
     ledger: "Ledger"
     number: int
-    guarantee: Guarantee
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What it covers, as its row says; raises LedgerError if there is no such row."""
+        return guarantee_of(self.ledger._reserved(self.number)[0])
+
+    @property
+    def proved(self) -> bool:
+        """Whether it is for a release that is proved to cost what it covers."""
+        return self.ledger._reserved(self.number)[1].get("proved", True)
 
     def covers(self, guarantee: Guarantee) -> bool:
         """Whether it was made for this guarantee, or for what `to_replace` makes of it."""
-        own, asked = canonical(self.guarantee.to_dict()), [guarantee]
-        if guarantee.adjacency is Adjacency.ADD_REMOVE and self.guarantee.adjacency is Adjacency.REPLACE:
+        own, asked = self.guarantee, [guarantee]
+        if guarantee.adjacency is Adjacency.ADD_REMOVE and own.adjacency is Adjacency.REPLACE:
             asked.append(guarantee.to_replace())
-        return any(own == canonical(guarantee_of(canonical(one.to_dict())).to_dict()) for one in asked)
+        return any(canonical(own.to_dict()) == canonical(guarantee_of(_text(one)).to_dict()) for one in asked)
 
     def check_unused(self) -> None:
-        """Raises LedgerError if it led to a release already."""
+        """Raises LedgerError if it led to a release already, or is no row of the ledger."""
+        self.ledger._reserved(self.number)
         if self.number in self.ledger.read().released:
             raise LedgerError(_USED.format(self.number))
 
-    def commit(self, certificate: str, *, exact: bool) -> None:
+    def commit(self, released: str, *, exact: bool) -> None:
         """As `Ledger.commit`."""
-        self.ledger.commit(self, certificate, exact=exact)
+        self.ledger.commit(self, released, exact=exact)
 
 
 class Ledger:
@@ -74,7 +90,8 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str]):
         self.path = pathlib.Path(path).resolve()
-        self.identity = store.read(self.path).identity
+        book = store.read(self.path)
+        self.identity, self.unproved = book.identity, book.unproved
 
     @classmethod
     def create(
@@ -85,6 +102,7 @@ class Ledger:
         adjacency: str | Adjacency,
         dataset: str,
         unit: str = "record",
+        unproved: str = REFUSE,
         **refused: Any,
     ) -> "Ledger":
         """A new file with this budget, which nothing changes afterwards.
@@ -95,6 +113,8 @@ class Ledger:
         - `adjacency`: the one that every release of this ledger is for; required.
         - `dataset`: a public label; no digest of the data, which would confirm a guess of them.
         - `unit`: what one record stands for, in public words.
+        - `unproved`: "refuse" releases of which nothing is proved, as of Markov chains whose distance from their law
+          nobody knows; or "allow" them at the cost of that law, which every sum of this ledger then says.
 
         Raises FileExistsError rather than to reset a ledger.
         """
@@ -103,6 +123,8 @@ class Ledger:
         for name, label in (("dataset", dataset), ("unit", unit)):
             if not isinstance(label, str) or not label.strip():
                 raise ValueError(f"{name} must be a public label in words, got {label!r}")
+        if unproved not in (REFUSE, ALLOW):
+            raise ValueError(f"unproved must be 'refuse' or 'allow', got {unproved!r}")
         content = {
             "format": FORMAT,
             "id": secrets.token_hex(16),
@@ -110,13 +132,15 @@ class Ledger:
             "unit": unit,
             "adjacency": str(Adjacency.parse(adjacency)),
             "budget": budget.to_dict(),
+            "unproved": unproved,
             "time": _now(),
         }
         store.create(pathlib.Path(path).resolve(), Row.following(1, OPENED, None, None, content, BEFORE_ALL))
         return cls(path)
 
     def __repr__(self) -> str:
-        return f"<Ledger {str(self.path)!r}>"
+        allowed = ", which allows releases of which nothing is proved" if self.unproved == ALLOW else ""
+        return f"<Ledger {str(self.path)!r}{allowed}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Ledger) and (self.path, self.identity) == (other.path, other.identity)
@@ -144,48 +168,58 @@ class Ledger:
             raise LedgerError("the ledger does not contain this head: it was set back, or changed from some row on")
         return book
 
-    def require(self, guarantees: Sequence[Guarantee]) -> None:
+    def releases(self) -> dict[int, str]:
+        """The JSON of every release that was committed, by the number of its reservation: what was paid for stays.
+
+        `kngjax.Release.from_json` reads them. Ledgers that older versions wrote hold digests alone.
+        """
+        return self.read().releases
+
+    def require(self, guarantees: Sequence[Guarantee], *, proved: bool = True) -> None:
         """Raises BudgetExceeded if these could not be reserved together now. Spends nothing, and promises nothing."""
-        self._debits(self.read(), [self._text(guarantee) for guarantee in guarantees])
+        self._debits(self.read(), [_text(guarantee) for guarantee in guarantees], proved)
 
-    def reserve(self, guarantee: Guarantee, what: Any = None) -> Reservation:
+    def reserve(self, guarantee: Guarantee, what: Any = None, *, proved: bool = True) -> Reservation:
         """Spend what one release costs: durable when this returns. See `reserve_all`."""
-        return self.reserve_all([guarantee], [what])[0]
+        return self.reserve_all([guarantee], [what], proved=proved)[0]
 
-    def reserve_all(self, guarantees: Sequence[Guarantee], what: Sequence[Any] | None = None) -> list[Reservation]:
+    def reserve_all(
+        self, guarantees: Sequence[Guarantee], what: Sequence[Any] | None = None, *, proved: bool = True
+    ) -> list[Reservation]:
         """Spend what several releases cost, all of them or none.
 
-        **Arguments:** `guarantees`: for the ledger's adjacency. `what`: public JSON-ready descriptions of them.
+        **Arguments:** `guarantees`: for the ledger's adjacency, of the releases (`Certificate.cost`) and not of laws
+        that they approximate. `what`: public JSON-ready descriptions. `proved`: False for such laws, where nothing is
+        proved of the releases: refused unless the ledger was created with `unproved="allow"`.
 
         Raises BudgetExceeded, which says what is left; ValueError for another adjacency, where `to_replace()` may help;
         LedgerError where nothing can be written. Then nothing is spent.
         """
-        texts = [self._text(guarantee) for guarantee in guarantees]
+        texts = [_text(guarantee) for guarantee in guarantees]
         about = [None] * len(texts) if what is None else list(what)
 
         def following(book: Book) -> tuple[list[Row], list[Reservation]]:
-            self._debits(self._own(book), texts)
+            self._debits(self._own(book), texts, proved)
             rows, time, previous = [], _now(), book.head
             for text, words in zip(texts, about, strict=True):
-                content = {"time": time, "what": words}
+                content = {"time": time, "what": words, "proved": proved}
                 rows.append(Row.following(book.num_rows + len(rows) + 1, RESERVED, None, text, content, previous))
                 previous = rows[-1].digest
-            return rows, [Reservation(self, row.number, guarantee_of(str(row.guarantee))) for row in rows]
+            return rows, [Reservation(self, row.number) for row in rows]
 
         return store.append(self.path, following)
 
-    def commit(self, reservation: Reservation, certificate: str, *, exact: bool) -> None:
-        """Say that a reservation led to a release, once: before the release is shown to anybody.
+    def commit(self, reservation: Reservation, released: str, *, exact: bool) -> None:
+        """Keep the release that a reservation led to, once: before it is shown to anybody.
 
         No time is written: how long a draw took depends on the data.
 
-        **Arguments:** `certificate`: the SHA-256 of the released value with its certificate, in hexadecimal digits.
-        `exact`: whether the draw is from exactly the law that the guarantee is of.
+        **Arguments:** `released`: the released value with its certificate, as JSON. `exact`: whether the draw is from
+        exactly the law that the certificate's guarantee is of.
 
-        Raises LedgerError for what was not reserved here, or was committed before.
+        Raises LedgerError for what was not reserved here, or was committed before; ValueError for what is no JSON.
         """
-        if not (len(certificate) == 64 and set(certificate) <= set("0123456789abcdef")):
-            raise ValueError("certificate must be a SHA-256 in 64 hexadecimal digits")
+        json.loads(released)
 
         def following(book: Book) -> tuple[list[Row], None]:
             number = reservation.number
@@ -193,18 +227,32 @@ class Ledger:
                 raise LedgerError(f"there is no reservation {number} in {self.path}")
             if number in book.released:
                 raise LedgerError(_USED.format(number))
-            content = {"certificate": certificate, "exact": exact}
+            content = {"certificate": digest_of(released), "exact": exact, "release": released}
             return [Row.following(book.num_rows + 1, RELEASED, number, None, content, book.head)], None
 
         store.append(self.path, following)
+
+    def _reserved(self, number: int) -> tuple[str, dict[str, Any]]:
+        """The guarantee and the content of a reservation's row."""
+        book = self.read()
+        if number not in book.reserved:
+            raise LedgerError(f"there is no reservation {number} in {self.path}")
+        return book.reserved[number], book.what[number]
 
     def _own(self, book: Book) -> Book:
         if book.identity != self.identity:
             raise LedgerError(f"{self.path} is another ledger than the one that was opened here: it was replaced")
         return book
 
-    def _debits(self, book: Book, texts: list[str]) -> None:
+    def _debits(self, book: Book, texts: list[str], proved: bool) -> None:
         asked = [(guarantee_of(text), 1) for text in texts]
+        if not proved and book.unproved != ALLOW:
+            raise BudgetExceeded(
+                "nothing is proved of this release, and this ledger debits what is proved alone: take a sampler with "
+                "a proof, as the default, Lattice(), Exact() or IndependenceMH(), or a ledger that was created with "
+                "unproved='allow' (kngjax ledger create --allow-unproved). Nothing was spent, drawn, or read of the "
+                "data"
+            )
         for guarantee, _ in asked:
             if guarantee.adjacency != book.adjacency:
                 raise ValueError(
@@ -219,14 +267,15 @@ class Ledger:
         if not book.budget.admits([*book.parts, *asked]):
             raise BudgetExceeded(
                 f"the budget does not allow this: {book.left} is left, and {book.budget.price(asked)} was asked. "
-                "Nothing was spent, drawn, or read of the data"
+                + (f"{advice}. " if (advice := book.budget.advice(asked)) else "")
+                + "Nothing was spent, drawn, or read of the data"
             )
 
-    @staticmethod
-    def _text(guarantee: Guarantee) -> str:
-        if not isinstance(guarantee, Guarantee):
-            raise TypeError(f"a ledger reserves guarantees, like mechanism.guarantee, not a {type(guarantee).__name__}")
-        return canonical(guarantee.to_dict())
+
+def _text(guarantee: Guarantee) -> str:
+    if not isinstance(guarantee, Guarantee):
+        raise TypeError(f"a ledger reserves guarantees, like certificate.cost, not a {type(guarantee).__name__}")
+    return canonical(guarantee.to_dict())
 
 
 def _now() -> str:
@@ -236,7 +285,8 @@ def _now() -> str:
 def _meant(budget: Any, refused: dict[str, Any]) -> str:
     """What to give as the budget, for who gave its numbers or something else."""
     if unknown := sorted(set(refused) - {"epsilon", "delta", "rho"}):
-        return f"Ledger.create has no argument {', '.join(unknown)}; it takes path, budget, adjacency, dataset, unit"
+        known = "path, budget, adjacency, dataset, unit, unproved"
+        return f"Ledger.create has no argument {', '.join(unknown)}; it takes {known}"
     if refused:
         epsilon, delta, rho = (refused.get(name) for name in ("epsilon", "delta", "rho"))
         meant = f"pure({epsilon})" if delta is None else f"approximate({epsilon}, {delta})"

@@ -3,7 +3,8 @@
 A rollback journal (`journal_mode=DELETE`) and no write-ahead log: between transactions the one file is the whole
 ledger, so that a copy of it never lacks the last debits, and no shared memory is needed. `synchronous=EXTRA` also syncs
 the folder when the journal is removed, which is the moment of the commit; with FULL a power cut right after it could
-undo the last debit. Every operation opens and closes a connection of its own: nothing is carried over a fork or into a
+undo the last debit. A write-ahead log that somebody else turned on is turned off again by whoever opens the file next,
+or nothing is done. Every operation opens and closes a connection of its own: nothing is carried over a fork or into a
 pickle.
 """
 
@@ -102,10 +103,25 @@ def _connected(path: pathlib.Path) -> Iterator[sqlite3.Connection]:
         ) as connection:
             for pragma in ("synchronous = EXTRA", "fullfsync = ON", "trusted_schema = OFF", "cell_size_check = ON"):
                 connection.execute(f"PRAGMA {pragma}")
+            _require_rollback_journal(connection, path)
             yield connection
     except sqlite3.Error as error:
         reason = f"{error}" or type(error).__name__
         raise LedgerError(f"{path} cannot be used as a ledger, and nothing is released: {reason}") from None
+
+
+def _require_rollback_journal(connection: sqlite3.Connection, path: pathlib.Path) -> None:
+    """The mode is kept in the file: with a write-ahead log a copy of the one file could lack the last debits."""
+    try:
+        # Moves what the log holds into the file.
+        mode = connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
+    except sqlite3.OperationalError as error:
+        mode = f"unknown: {error}"
+    if mode != "delete":
+        raise LedgerError(
+            f"the journal of {path} is not SQLite's rollback journal ({mode}), so that a copy of the file could lack "
+            "debits, and other programs have it open: close them, and nothing else need be done"
+        )
 
 
 @contextlib.contextmanager

@@ -22,8 +22,8 @@ from kngjax.accounting.guarantees import Guarantee
 from kngjax.ledger.budgets import Budget
 from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation
 
-# A digest of no release.
-_CERTIFICATE = "0" * 64
+# In the place of a release.
+_RELEASED = "{}"
 # What a writer says on its pipe, one byte each, after the operation has returned.
 _SPENT, _DONE = b"sr"
 # Beyond it something hangs.
@@ -177,7 +177,7 @@ def _write(ledger: Ledger, cost: Guarantee, writing: int) -> int:
         while True:
             reservation: Reservation = ledger.reserve(cost)
             os.write(writing, bytes([_SPENT]))
-            ledger.commit(reservation, _CERTIFICATE, exact=True)
+            ledger.commit(reservation, _RELEASED, exact=True)
             os.write(writing, bytes([_DONE]))
     except BudgetExceeded:
         return 0

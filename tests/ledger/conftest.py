@@ -4,16 +4,16 @@ import shutil
 
 import pytest
 
-from tests.ledger.ledgers_made import DIGEST, TENTH, new
+from tests.ledger.ledgers_made import RELEASED, TENTH, new
 
 
 @pytest.fixture(scope="module")
 def used(tmp_path_factory):
     """Six rows: the budget, a reservation with its release, and another two of which one is released."""
     ledger = new(tmp_path_factory.mktemp("used"))
-    ledger.reserve(TENTH, {"mechanism": "KNG"}).commit(DIGEST, exact=True)
+    ledger.reserve(TENTH, {"mechanism": "KNG"}).commit(RELEASED, exact=True)
     ledger.reserve(TENTH)
-    ledger.reserve(TENTH).commit(DIGEST, exact=False)
+    ledger.reserve(TENTH).commit(RELEASED, exact=False)
     return ledger
 
 

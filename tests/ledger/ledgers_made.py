@@ -4,9 +4,12 @@ from kngjax.accounting import Guarantee
 from kngjax.ledger import Budget, Ledger
 
 TENTH = Guarantee.bounded_range("0.1", "replace")
-# Of no release.
+# In the place of a release, and of a digest.
+RELEASED = '{"value":[0.5]}'
 DIGEST = "ab" * 32
 
 
-def new(folder, budget=None, adjacency="replace", name="budget.ledger"):
-    return Ledger.create(folder / name, budget or Budget.pure("0.3"), adjacency=adjacency, dataset="invented")
+def new(folder, budget=None, adjacency="replace", name="budget.ledger", unproved="refuse"):
+    return Ledger.create(
+        folder / name, budget or Budget.pure("0.3"), adjacency=adjacency, dataset="invented", unproved=unproved
+    )

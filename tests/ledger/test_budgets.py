@@ -1,6 +1,7 @@
 """Budgets: exact sums, rules that hold for adaptive choices, and what each refuses."""
 
 import math
+import re
 from fractions import Fraction
 
 import numpy as np
@@ -47,7 +48,7 @@ def test_what_each_rule_takes_of_a_guarantee():
 
 
 def test_a_converted_budget_is_what_zcdp_allows():
-    budget = Budget.converted(1, 1e-6)
+    budget = Budget.converted(1, 1e-6, 0)
     order = 1.0 + np.logspace(-3, 4, 400_001)
 
     def log_delta(rho):
@@ -91,7 +92,72 @@ def test_the_sums_are_exact(recipes, epsilon, delta):
     assert Budget.zcdp(limits[0]).admits(parts) == (None not in rhos and sum(rhos) <= limits[0])
 
 
+ETA = Fraction(1, 10**8)
+
+
+@pytest.mark.parametrize("one", [PURE, RANGE, ZCDP], ids=lambda one: str(one.kind))
+def test_a_distance_is_held_by_budgets_with_room_for_it(one):
+    near = one.within(ETA)
+    assert not Budget.pure(100).admits([(near, 1)])
+    assert not Budget.zcdp(100).admits([(near, 1)])
+    budget = Budget.zcdp(10 * one.exact_rho, distance=3 * ETA)
+    assert budget.admits([(near, 3)])
+    assert budget.admits([(Guarantee.composed([near] * 3), 1), (one, 7)])
+    assert not budget.admits([(near, 4)])
+    assert not budget.admits([(near, 3), (one, 8)])
+    assert not Budget.converted(1, 1e-6, 0).admits([(near, 1)])
+    held = Budget.converted(1, 1e-6, 3 * ETA)
+    assert held.admits([(near, 1)])
+    assert not held.admits([(near, 4)])
+
+
+def test_a_near_release_costs_its_delta_in_an_approximate_budget():
+    near = PURE.within(ETA)
+    assert near.delta == pytest.approx((1.0 + math.exp(0.1)) * 1e-8)
+    assert Budget.approximate("0.3", 3 * near.exact_delta).admits([(near, 3)])
+    assert not Budget.approximate("0.3", 3 * near.exact_delta - Fraction(1, 10**30)).admits([(near, 3)])
+    assert not Budget.approximate("0.29", "1e-3").admits([(near, 3)])
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-6), ("0.01", "1e-9"), (8, 1e-3), (300, 1e-6)])
+def test_a_converted_budget_keeps_a_part_of_delta_for_distances(epsilon, delta):
+    """The rho and the distance together are within (ε, δ): halving what is kept would not be."""
+    budget = Budget.converted(epsilon, delta)
+    whole = Guarantee.zcdp(budget.rho, "replace").within(budget.distance)
+    assert whole.at(epsilon=float(budget.epsilon)) <= float(budget.delta) * (1.0 + 1e-9)
+    further = Guarantee.zcdp(budget.rho, "replace").within(budget.distance * 2)
+    assert further.at(epsilon=float(budget.epsilon)) > float(budget.delta) * 1.05
+    # All of it without distances.
+    assert budget.rho < Budget.converted(epsilon, delta, 0).rho
+    with pytest.raises(ValueError, match="leaves nothing of delta"):
+        Budget.converted(epsilon, delta, delta)
+
+
+@pytest.mark.parametrize("epsilon", ["1e-320", "1e-160"])
+def test_a_converted_budget_too_small_for_float64_is_refused(epsilon):
+    with pytest.raises(ValueError, match="than float64 can say"):
+        Budget.converted(epsilon, 1e-9)
+
+
+ADVICE = [
+    (Budget.pure(1), PURE.within(ETA), r"takes no release with a delta.*Lattice\(\).*Budget\.approximate"),
+    (Budget.pure(1), APPROXIMATE, r"Budget\.approximate"),
+    (Budget.zcdp(1), PURE.within(ETA), r"Budget\.zcdp\(rho, distance=...\)"),
+    (Budget.zcdp(1), APPROXIMATE, r"rho, which is not known.*Budget\.approximate"),
+    (Budget.converted(1, 1e-6), APPROXIMATE, r"rho, which is not known"),
+    (Budget.approximate(1, 1e-6), ZCDP, "^$"),
+    (Budget.pure("0.05"), PURE, "^$"),
+]
+
+
+@pytest.mark.parametrize(("budget", "one", "words"), ADVICE)
+def test_a_refusal_names_the_budget_that_would_take_it(budget, one, words):
+    assert not budget.admits([(one, 1)])
+    assert re.search(words, budget.advice([(one, 1)]))
+
+
 BUDGETS = {
+    "zcdp with a distance": Budget.zcdp(1, distance="1e-6"),
     "pure": Budget.pure("0.3"),
     "zcdp": Budget.zcdp(Fraction(1, 3)),
     "approximate": Budget.approximate(1, "1e-6"),
@@ -119,6 +185,8 @@ def test_words():
 
 
 REFUSED = {
+    "distance of one": lambda: Budget.zcdp(1, distance=1),
+    "negative distance": lambda: Budget.zcdp(1, distance=-1),
     "zero": lambda: Budget.pure(0),
     "negative": lambda: Budget.zcdp(-1),
     "NaN": lambda: Budget.pure(math.nan),
@@ -132,5 +200,5 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_no_budget(name):
-    with pytest.raises(ValueError, match=r"must|meets"):
+    with pytest.raises(ValueError, match=r"must|meets|distance"):
         REFUSED[name]()
