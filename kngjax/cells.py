@@ -26,6 +26,7 @@ from kngjax.refusals import UnfitType
 
 # Digits of ASCII alone: Python's own float() would also take those of other scripts, "1_000", "inf" and "nan".
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SHORT_NUMBER = r"^-?[0-9]{1,20}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?\z"
 _WHITE_SPACE = " \t\n\r\v\f"
 _TRUTH = {"true": 1.0, "false": 0.0}
 # Of other types no cell is a number or a level, so their cells, which may not exist in Python, are never made.
@@ -50,6 +51,8 @@ def numbers(column: Any) -> Float[np.ndarray, "..."]:
 
     **Raises**: `TypeError` for what is no column.
     """
+    if (text := _arrow_text(column)) is not None:
+        return _of_arrow_text(text)
     values = _values(column)
     if isinstance(values, np.ndarray) and values.dtype == np.float64:
         return np.where(np.isfinite(values), values, np.nan)
@@ -177,3 +180,26 @@ def _chunked(column: Any) -> Any:
 
         return pyarrow.chunked_array([column]) if isinstance(column, pyarrow.Array) else column
     return column
+
+
+def _arrow_text(column: Any) -> Any:
+    """The column as Arrow's chunks of text if that is what it is, else None."""
+    native = _chunked(column.to_native() if isinstance(column, nw.Series) else column)
+    if type(native).__module__.split(".")[0] != "pyarrow" or not hasattr(native, "to_pylist"):
+        return None
+    import pyarrow
+
+    return native if native.type in (pyarrow.string(), pyarrow.large_string()) else None
+
+
+def _of_arrow_text(text: Any) -> np.ndarray:
+    """The numbers of Arrow's text. Arrow reads the short ones, of which no float overflows; Python reads the others."""
+    import pyarrow
+    from pyarrow import compute
+
+    trimmed = compute.ascii_trim_whitespace(text)
+    short = compute.fill_null(compute.match_substring_regex(trimmed, _SHORT_NUMBER), False)
+    values = compute.cast(compute.if_else(short, trimmed, "0"), pyarrow.float64()).to_numpy().copy()
+    others = np.flatnonzero(~short.to_numpy())
+    values[others] = _each(text.take(others).to_pylist(), number, np.float64)
+    return values

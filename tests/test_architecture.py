@@ -21,6 +21,7 @@ FLOORS = (
     (
         "_arrays",
         "_frames",
+        "_csv",
         "_files",
         "cells",
         "_hulls",

@@ -275,7 +275,7 @@ def test_a_file_that_breaks_in_the_middle_is_not_quoted(tmp_path):
     (tmp_path / "people.csv").write_text("\n".join(lines))
     (tmp_path / "people.parquet").write_text(f"no Parquet {SECRET}")
     for file in ("people.csv", "people.parquet"):
-        with pytest.raises(ValueError, match=r"failed with Arrow|cannot be read as parquet: ArrowInvalid") as caught:
+        with pytest.raises(ValueError, match=r"failed with Arrow|are missing|contain missing") as caught:
             SQUARED.prepare(kng.stream(tmp_path / file, **CHOICE))
         assert not any("987654" in text or " cm" in text for text in chain_of(caught.value))
 

@@ -1,0 +1,145 @@
+"""Files: a record of a CSV file is a line, and no cell of it reaches another record, whatever reads the file."""
+
+import csv
+import io
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kngjax as kng
+from kngjax import _csv, _files, cells
+
+READERS = ("polars", "pandas", "pyarrow")
+
+
+def written(folder, content, name="data.csv"):
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+@pytest.fixture
+def only(monkeypatch):
+    """Leave one library to read files with."""
+
+    def hide(reader):
+        for other in READERS:
+            if other != reader:
+                monkeypatch.setattr(_files, f"_read_by_{other}", missing)
+
+    def missing(*_):
+        raise ImportError
+
+    return hide
+
+
+def texts(path):
+    return {name: list(column) for name, column in _csv.columns(path).items()}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_library_gives_the_same_text(tmp_path, only, reader):
+    only(reader)
+    frame = _files.read(written(tmp_path, b'\xef\xbb\xbfa,b\r\n1,"x, ""y"""\r\nNA,\n 7 ,\xe9t\xc3\xa9\n,,\n'))
+    assert type(frame).__module__.split(".")[0] == reader
+    columns = {name: frame[name].to_pylist() if reader == "pyarrow" else list(frame[name]) for name in ("a", "b")}
+    assert columns == {"a": ["1", "NA", " 7 ", None], "b": ['x, "y"', "", "\ufffdt\u00e9", None]}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['"1,2', '"1"2,3', "1", "1,2,3", '1,"2', '"1\n2",3', "", '""",2'],
+    ids=repr,
+)
+def test_a_line_that_cannot_be_read_is_a_record_of_missing_cells(tmp_path, line):
+    """And the lines around it are read as ever: a reader that went on in search of a quote would lose them."""
+    path = written(tmp_path, f'a,b\n1,2\n{line}\n3,"4"\n'.encode())
+    broken = [None] * len(line.split("\n"))
+    assert texts(path) == {"a": ["1", *broken, "3"], "b": ["2", *broken, "4"]}
+    (block,) = _csv.numbers(path, ["b", "a"])
+    np.testing.assert_array_equal(block["a"], [1.0, *[math.nan] * len(broken), 3.0])
+    np.testing.assert_array_equal(block["b"], [2.0, *[math.nan] * len(broken), 4.0])
+
+
+@pytest.mark.parametrize("content", [b"", b'"a\n1\n', b"a,a\n1,2\n"], ids=["empty", "open quote", "a name twice"])
+def test_a_header_that_is_none_is_refused(tmp_path, content):
+    path = written(tmp_path, content)
+    with pytest.raises(ValueError, match=r"cannot be read as CSV$"):
+        _files.read(path)
+    with pytest.raises(ValueError, match=r"reading the stream failed|two columns of one name"):
+        list(kng.stream(path).chunks())
+
+
+def test_one_column_keeps_its_empty_lines(tmp_path):
+    path = written(tmp_path, b'a\n1\n\n"3"\n4')
+    assert texts(path) == {"a": ["1", "", "3", "4"]}
+    (block,) = _csv.numbers(path, ["a"])
+    np.testing.assert_array_equal(block["a"], [1.0, math.nan, 3.0, 4.0])
+    assert texts(written(tmp_path, b"a,b\n")) == {"a": [], "b": []}
+
+
+WORDS = ("1e999", "NA", "true", "12345678901234567890")
+CELLS = st.text('01.5eE+-"x, \té\r\x00\ufeff', max_size=5) | st.sampled_from(WORDS)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.lists(CELLS, min_size=1, max_size=3).map(",".join), max_size=8), st.sampled_from(("\n", "\r\n")))
+def test_the_quick_way_for_streams_is_the_rule(tmp_path_factory, lines, end):
+    path = written(tmp_path_factory.mktemp("lines"), end.join(["a,b", *lines]).encode())
+    blocks = list(_csv.numbers(path, ["a", "b"]))
+    for name, column in _csv.columns(path).items():
+        found = np.concatenate([np.empty(0), *(block[name] for block in blocks)])
+        assert found.tobytes() == cells.numbers(list(column)).tobytes()
+
+
+def test_blocks_end_with_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(_csv, "_BLOCK", 5)
+    path = written(tmp_path, b"a,b\n" + b"".join(b"%d,%d\n" % (row, -row) for row in range(50)))
+    blocks = list(_csv.numbers(path, ["b"]))
+    assert len(blocks) > 10
+    np.testing.assert_array_equal(np.concatenate([block["b"] for block in blocks]), -np.arange(50))
+
+
+@settings(max_examples=200)
+@given(st.lists(st.text('ab", é', max_size=5), min_size=1, max_size=4), st.booleans())
+def test_what_pythons_writer_writes_is_read(cells_of_line, everything):
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL if everything else csv.QUOTE_MINIMAL).writerow(cells_of_line)
+    assert _csv._split(text.getvalue()) == cells_of_line
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(
+        st.from_regex(r"\s?[+-]?[0-9]{0,25}\.?[0-9]{0,35}([eE][+-]?[0-9]{1,4})?\s?", fullmatch=True)
+        | st.floats().map(repr)
+        | st.text(max_size=4)
+        | st.none(),
+        max_size=6,
+    )
+)
+def test_arrows_way_from_text_to_numbers_is_the_rule(texts):
+    expected = np.array([cells.number(text) for text in texts], dtype=float)
+    for kind in (pa.string(), pa.large_string()):
+        assert cells.numbers(pa.array(texts, kind)).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("odd", ["unknown", "True", "", "NA", '"', "1e999", "x" * 10**6, str(2**64 + 1)])
+@pytest.mark.parametrize("reader", READERS)
+def test_one_odd_cell_leaves_every_other_record(tmp_path, only, reader, odd):
+    """What a reader that guesses types did: it made text of the column, and of everybody the reference level."""
+    only(reader)
+    from kngjax.terms import Categorical, Design, Polynomial
+
+    design = Design((Categorical("g", (0, 1), missing=0), Polynomial("v", 0, 9, missing=4)))
+    lines = [f"{row % 2},{row % 10}" for row in range(40)]
+    before = design.matrix(_files.read(written(tmp_path, "\n".join(["g,v", *lines]).encode())))
+    for changed in (f"{odd},3", f"1,{odd}"):
+        content = "\n".join(["g,v", *lines[:17], changed, *lines[18:]]).encode()
+        after = design.matrix(_files.read(written(tmp_path, content)))
+        assert np.delete(before, 17, axis=0).tobytes() == np.delete(after, 17, axis=0).tobytes()
+    assert before[:, 0].sum() == 20
