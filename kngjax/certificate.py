@@ -12,6 +12,7 @@ import numpy as np
 from numpyro.distributions import Distribution
 
 from kngjax._html import html_table
+from kngjax.accounting.exact import outward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.rounding import KEPT_DIGITS, Rounding
@@ -27,8 +28,9 @@ ASSUMPTIONS = (
 )
 
 OF_FLOAT64 = (
-    "float64 computes every coordinate of the value to within 2^-44 of its public unit, which nobody has proved: then "
-    "what its rounding errors do is hidden by the coarse public rounding of the output, but for rounding_delta",
+    "float64 computes every coordinate of the value to within 2^-44 of the larger of its own size, its distance from "
+    "the public centre and its public unit, which nobody has proved: then what its rounding errors do is hidden by the "
+    "coarse rounding of the output, but for rounding_delta",
     "the operating system's random bytes are unpredictable and ChaCha20 is indistinguishable from random",
 )
 OF_LATTICES = (
@@ -75,7 +77,7 @@ class Certificate:
     **Arguments:**
 
     - `mechanism`: its type and all its public settings.
-    - `guarantee`: of one draw from exactly the mechanism's law.
+    - `guarantee`: of one draw from exactly the mechanism's law; `cost`, `epsilon` and `delta` are the release's.
     - `sensitivity`: Δ with its derivation.
     - `sampler`: its type and public settings. `reason`: why it was taken, from public facts alone.
     - `promise`: how near the sampler's law is to that law, in real arithmetic.
@@ -133,7 +135,7 @@ class Certificate:
             reason=reason,
             promise=promise,
             assurance=_assurance(promise, with_rounding),
-            rounding=None if with_rounding else Rounding.of(mechanism, dimension),
+            rounding=None if with_rounding else Rounding.of(mechanism, dimension, num_records),
             assumptions=(*ASSUMPTIONS, *assumptions),
             unproved=unproved,
             versions={name: importlib.metadata.version(name) for name in ("kngjax", "jax", "numpyro")},
@@ -146,7 +148,7 @@ class Certificate:
 
     @property
     def epsilon(self) -> float | None:
-        """The ε that is proved for this very release; None where a chain leaves it unproved.
+        """The ε that this very release costs in all; None where a chain leaves it unproved.
 
         Infinite for a guarantee that states no ε, as ρ-zCDP: `guarantee.at(delta=...)` has one at every δ > 0.
         """
@@ -156,19 +158,47 @@ class Certificate:
 
     @property
     def delta(self) -> float:
-        """The δ that is proved for this very release; NaN, unknown, for a chain's of which nothing is proved."""
+        """The δ that this very release costs in all, `rounding_delta` included, at most 1; NaN where it is unknown."""
+        drawn = self._drawn_delta
+        if math.isnan(drawn) or not self.rounding_delta:
+            return drawn
+        return min(1.0, math.nextafter(drawn + self.rounding_delta, math.inf)) if drawn else self.rounding_delta
+
+    @property
+    def _drawn_delta(self) -> float:
         return self.guarantee.delta if self.exact else self.promise.cost(self.guarantee.epsilon)[1]
 
     @property
     def rounding_delta(self) -> float:
-        """What rounding adds to δ: 0 if the proof includes it; else by the assumption about float64 in `rounding`."""
-        return 0.0 if self.rounding is None else self.rounding.delta(self.guarantee.epsilon)
+        """What rounding adds to δ: 0 if the proof includes it; else by the assumption about float64 in `rounding`.
+
+        (1 + e^ε)η at the release's own ε; of a guarantee that states none, NaN: η is in `rounding.distance`.
+        """
+        if self.rounding is None:
+            return 0.0
+        known = self.epsilon if self.epsilon is not None else self.guarantee.epsilon
+        return self.rounding.delta(known) if math.isfinite(known) else math.nan
+
+    @property
+    def cost(self) -> Guarantee | None:
+        """What is proved of this very release, and a ledger debits; None where nothing is.
+
+        The guarantee of the draw, and of one that is η off in total variation for what rounding in float64 may do.
+        """
+        if self.epsilon is None or not self.delta < 1.0:
+            return None
+        if self.exact and self.rounding is None:
+            return self.guarantee
+        adjacency = self.guarantee.adjacency
+        if not self.delta:
+            return Guarantee.pure(self.epsilon, adjacency)
+        return Guarantee.approximate(self.epsilon, self.delta, adjacency)
 
     def summary(self) -> str:
         """One line for a table."""
         sampler = self.sampler["type"]
         if self.exact:
-            return f"{sampler}: proved {self.guarantee.explain()}"
+            return f"{sampler}: proved {self.guarantee.explain()}{self._with_rounding()}"
         if self.promise.is_proved:
             return f"{sampler} (Markov chain): proved {self._proved()}"
         return f"{sampler} (Markov chain): its limit law is {self.guarantee.explain()}; this finite run is not proved"
@@ -177,7 +207,8 @@ class Certificate:
         """The certificate as text for a reader who knows statistics."""
         if self.exact:
             proved = (
-                f"Proved: this value is one draw from exactly the mechanism's law, which is {self.guarantee.explain()}."
+                f"Proved: this value is one draw from exactly the mechanism's law, which is {self.guarantee.explain()}"
+                f"{self._with_rounding()}."
             )
         elif self.promise.is_proved:
             proved = (
@@ -219,18 +250,23 @@ class Certificate:
         if self.assurance == WITH_ROUNDING:
             return "every rounding is part of the proof"
         assert self.rounding is not None
+        how = "a grid of random offset" if self.rounding.units else f"public multiples of 2^-{KEPT_DIGITS} of its unit"
         rounded = (
-            f"output rounded to public multiples of 2^-{KEPT_DIGITS} of its unit; by the assumption on float64 other "
-            f"rounding changes the law by at most {self.rounding.share:.2g} in total variation"
+            f"output rounded to {how}; by the assumption on float64 other rounding changes the law by at most "
+            f"{float(self.rounding.distance):.2g} in total variation"
         )
-        if math.isfinite(self.guarantee.epsilon):
+        if not math.isnan(self.rounding_delta):
             rounded += f", which adds {self.rounding_delta:.2g} to delta"
         if self.assurance == IN_REALS:
             return f"proved for real numbers; {rounded}"
         return f"which is less than exact, and was asked for by name; {rounded}"
 
+    def _with_rounding(self) -> str:
+        """(ε, δ) of an exact draw, rounding included, where that is more than the law's."""
+        return f"; with rounding {self._proved()}" if self.cost not in (None, self.guarantee) else ""
+
     def _proved(self) -> str:
-        """(ε, δ) of this draw where its law is not the mechanism's own."""
+        """(ε, δ) of this release in all."""
         return f"({self.epsilon:.6g}, {self.delta:.3g})-differentially private under {self.guarantee.adjacency}"
 
     def _parts(self) -> str:
@@ -248,6 +284,8 @@ class Certificate:
         if self.epsilon == math.inf:
             # JSON has no infinity, and zCDP no (ε, 0).
             proved = {"epsilon": None, "delta": None, "rho": self.guarantee.rho}
+            if self.rounding is not None:
+                proved["distance"] = outward(self.rounding.distance)
         return {**fields, "guarantee": self.guarantee.to_dict(), "proved_of_this_release": proved}
 
     @classmethod

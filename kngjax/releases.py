@@ -153,7 +153,9 @@ def release(
     if refusal is not None:
         del shards
         raise refusal
-    value = value if certificate.rounding is None else certificate.rounding(value)
+    if certificate.rounding is not None:
+        # Every process draws offsets of its own, and the first one's count.
+        value = _one(shards, certificate.rounding(value))
     released = Release._of(_read_only(value), certificate)
     debits.commit(reservation, certificate, released.to_json() if reservation else "", shards)
     return released

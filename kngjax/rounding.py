@@ -1,67 +1,197 @@
-"""The coarse public rounding of a value that float64 computed, and what is left of its rounding errors."""
+"""The coarse public rounding of a value that float64 computed, and what is left of its rounding errors.
+
+Theorem. Let θ be what real arithmetic makes of a release's random numbers, with any law, and θ' what float64 makes of
+them, |θ'_j - θ_j| ≤ r_j. Round both to the cells of a grid of width h_j whose offset U_j·h_j is drawn by itself, U_j
+uniform on the multiples of 2^-64 in [0, 1). Then they fall into different cells with probability at most
+η = Σ_j (r_j/h_j + 2^-64), and the laws of (U, cell of θ) and (U, cell of θ') differ by at most η in total variation.
+
+Proof. Given θ_j and θ'_j, of which U_j is independent, they are parted only if a boundary (k + U_j)h_j lies between
+them: U_j then lies in an interval modulo 1 of length at most r_j/h_j, and such an interval has at most
+1 + 2^64·r_j/h_j of the 2^64 values. The sum over j bounds the union, and the coupling bounds the distance.
+
+Nothing is asked of the density of θ: it may be as narrow as it likes, or have atoms. What was (ε, δ)-DP of θ is
+(ε, δ + (1 + e^ε)η)-DP of the rounded θ', since rounding θ with public random bits is post-processing:
+P'(A) ≤ P(A) + η ≤ e^ε Q(A) + δ + η ≤ e^ε (Q'(A) + η) + δ + η.
+"""
 
 import dataclasses
 import math
+import os
+from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from kngjax._arrays import float64
-from kngjax.mechanisms import AbstractMechanism
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.exact import outward
+from kngjax.losses import SquaredDistanceLoss
+from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.sensitivity import response_radius
 
-# Digits that a released value keeps, and that float64 is assumed to have right, relative to a public unit.
-KEPT_DIGITS, RIGHT_DIGITS = 20, 44
+# Binary digits that a released value keeps at least, relative to the largest it may be; that it keeps of its noise;
+# and that float64 is assumed to have right.
+KEPT_DIGITS, NOISE_DIGITS, RIGHT_DIGITS = 20, 10, 44
+# Of δ, for which cells are made wider, and beyond which nothing is released.
+LARGEST_DELTA = 1e-4
+_FEWEST_DIGITS = 8
+_OFFSET_BITS = 64
+# Second-order terms of the proof, and what float64 loses in the sizes.
+_SLACK = 1 + Fraction(1, 2**40)
 
 
 @dataclasses.dataclass(frozen=True)
 class Rounding:
-    """θ_j to a multiple of 2^(e_j) from a public centre, towards it, so that a convex Θ is not left.
+    """θ_j to a random offset's cell about a public centre c_j: to the point of the cell that is nearest to c_j.
 
-    If float64's θ lies within r = 2^-44 units of the one that real arithmetic makes of the same random numbers, they
-    are rounded to different points only if a multiple of h = 2^-20 units lies between: with probability at most
-    η = 2d·r/h, as the density hardly varies over a cell. The laws then differ by η in total variation, and what was
-    (ε, δ)-DP is (ε, δ + (1 + e^ε)η)-DP. It is a statement about this assumption, and not a proof about the program:
-    for that see `kngjax.Lattice`.
+    So a box, or a ball about c, is not left. Cells are h_j = 2^(exponents_j) wide up to a distance of u_j =
+    2^(units_j) from the centre, and twice as wide beyond every doubling of that distance, as float64's own spacing:
+    with t = |θ_j - c_j|/u_j they are of equal width h_j/u_j in g(t) = t for t ≤ 1 and k + t/2^k for 2^k ≤ t ≤ 2^(k+1).
 
-    **Arguments:** `centre`: shape (d,), public. `exponents`: e. Both from public settings.
+    Assumed of float64: |θ'_j - θ_j| ≤ 2^-44(|c_j| + max(u_j, |θ_j - c_j|)). The slope of g is at most 2/max(1, t), so
+    |g(t') - g(t)| ≤ 2·2^-44·s_j/u_j with s_j = |c_j| + u_j, but for terms of second order, and by the theorem above
+    η = Σ_j (2·2^-44·s_j/h_j + 2^-64). That is a statement about this assumption, which nobody has proved of the
+    program: for that see `kngjax.Lattice`.
+
+    **Arguments:** `centre`: c, shape (d,). `exponents`: of h. `units`: of u; empty in a certificate from before
+    offsets were random, whose η rests on a density that hardly varies over a cell. All from public settings.
     """
 
     centre: tuple[float, ...]
     exponents: tuple[int, ...]
+    units: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, mechanism: AbstractMechanism, dimension: int) -> "Rounding":
-        """In units of Θ's widths; of the bounds of a mean or a quantile; or of y's largest value over each column's."""
+    def of(cls, mechanism: AbstractMechanism, dimension: int, num_records: int | None = None) -> "Rounding":
+        """The grid for a mechanism's values: 2^-10 of the noise wide where its size is public, at least 2^-20 of s_j.
+
+        u_j is half of Θ's width, or of the bounds of a mean or a quantile, or y's largest value over the column's; or
+        the size of the noise, where that is larger. For large ε cells are wider, so that (1 + e^ε)η ≤ 1e-4.
+
+        **Arguments:** `num_records`: n, where it is known; used under replace alone, where it is public.
+
+        Raises ValueError if that would take cells of more than 2^-8 units: nothing useful can be stated then.
+        """
+        public = num_records if mechanism.adjacency is Adjacency.REPLACE else None
         with float64():
             centre, units = _centre_and_units(mechanism, dimension)
-        exponents = tuple(math.frexp(float(unit))[1] - KEPT_DIGITS for unit in units)
-        places = zip(np.broadcast_to(centre, (dimension,)), exponents, strict=True)
-        return cls(tuple(math.ldexp(round(math.ldexp(float(c), -e)), e) for c, e in places), exponents)
+            noise = _least_noise(mechanism, dimension, public)
+        centre = np.broadcast_to(np.asarray(centre, np.float64), (dimension,))
+        factor = 1.0 + math.exp(min(mechanism.guarantee_for(dimension).epsilon, 700.0))
+        found = [
+            _cell(abs(float(middle)), float(unit), float(scale), factor * dimension)
+            for middle, unit, scale in zip(centre, units, noise, strict=True)
+        ]
+        return cls(tuple(map(float, centre)), *(tuple(column) for column in zip(*found, strict=True)))
 
     def __call__(self, value: Float[np.ndarray, " dimension"]) -> Float[np.ndarray, " dimension"]:
-        """The rounded value."""
-        spacing, centre = np.ldexp(1.0, np.array(self.exponents)), np.array(self.centre)
-        return centre + np.trunc((value - centre) / spacing) * spacing
+        """The rounded value, with offsets that are drawn here from the operating system's randomness."""
+        return self.rounded(value, [_offset() for _ in self.centre])
+
+    def rounded(self, value: Float[np.ndarray, " dimension"], offsets: Any) -> Float[np.ndarray, " dimension"]:
+        """The rounded value for these offsets U, Fractions in [0, 1): exact, up to the float nearest to each."""
+        places = zip(value, self.centre, self.exponents, self.units, offsets, strict=True)
+        return np.array([_rounded(float(number), *place) for number, *place in places])
 
     @property
-    def share(self) -> float:
-        """η = 2d·r/h."""
-        return 2 * len(self.exponents) * 2.0 ** (KEPT_DIGITS - RIGHT_DIGITS)
+    def distance(self) -> Fraction:
+        """η: by how much rounding in float64 may change the law of the output, in total variation."""
+        if not self.units:
+            return Fraction(2 * len(self.exponents), 2 ** (RIGHT_DIGITS - KEPT_DIGITS))
+        places = zip(self.centre, self.exponents, self.units, strict=True)
+        sizes = [(abs(Fraction(centre)) + _power(unit)) / _power(exponent) for centre, exponent, unit in places]
+        return sum(sizes, Fraction(0)) * _SLACK / 2 ** (RIGHT_DIGITS - 1) + Fraction(len(sizes), 2**_OFFSET_BITS)
 
     def delta(self, epsilon: float) -> float:
-        """(1 + e^ε)η, at most 1: of a guarantee that states an ε."""
-        return min(1.0, (1.0 + math.exp(min(epsilon, 700.0))) * self.share)
+        """(1 + e^ε)η, rounded outward, at most 1: of a guarantee that states an ε."""
+        factor = 1.0 + math.exp(min(epsilon, 700.0))
+        return min(1.0, factor * outward(self.distance) * (1.0 + 1e-14))
+
+
+def _cell(centre: float, unit: float, noise: float, factor: float) -> tuple[int, int]:
+    """The exponents of h and u for |c|, at least u, the least noise, and (1 + e^ε)d."""
+    # A column of one public value has no width.
+    exponent = _exponent(max(unit, noise) or centre or 1.0)
+    size = centre + math.ldexp(1.0, exponent)
+    widest = math.ldexp(1.0, exponent - _FEWEST_DIGITS)
+    by_size = min(math.ldexp(size, -KEPT_DIGITS), widest)
+    by_noise = min(math.ldexp(noise, -NOISE_DIGITS), widest)
+    by_delta = math.ldexp(size, 1 - RIGHT_DIGITS) * factor / LARGEST_DELTA
+    if not by_delta <= widest:
+        raise ValueError(
+            "no rounding of the output hides what float64 may be off by and leaves a useful value: epsilon is so large "
+            "that (1 + e^epsilon) times that exceeds 1e-4 of delta, or the bounds are narrow and far from 0. Take a "
+            "smaller epsilon, or shift X, y or the domain by a public number; Lattice() needs no such rounding"
+        )
+    return _exponent(max(by_size, by_noise, by_delta)), exponent
+
+
+def _exponent(value: float) -> int:
+    """The least e with value ≤ 2^e."""
+    fraction, exponent = math.frexp(value)
+    return exponent - (fraction == 0.5)
+
+
+def _power(exponent: int) -> Fraction:
+    return Fraction(2) ** exponent
+
+
+def _offset() -> Fraction:
+    return Fraction(int.from_bytes(os.urandom(_OFFSET_BITS // 8)), 2**_OFFSET_BITS)
+
+
+def _rounded(value: float, centre: float, exponent: int, unit: int, offset: Fraction) -> float:
+    """c ± u·g⁻¹(…) of the end of the cell that is nearest to c; rounding to a float is monotone, so Θ is not left."""
+    step = (Fraction(value) - Fraction(centre)) / _power(unit)
+    width = _power(exponent - unit)
+    # The cell about c reaches from (U - 1)·width to U·width; on the left offsets count from the other end.
+    shift = offset if step >= 0 else 1 - offset
+    cells = _straightened(abs(step)) / width - shift
+    if cells < 0:
+        return centre
+    distance = _curved((math.floor(cells) + shift) * width) * _power(unit)
+    return float(Fraction(centre) + (distance if step >= 0 else -distance))
+
+
+def _straightened(size: Fraction) -> Fraction:
+    """g(t)."""
+    if size <= 1:
+        return size
+    doubling = (size.numerator // size.denominator).bit_length() - 1
+    return doubling + size / 2**doubling
+
+
+def _curved(place: Fraction) -> Fraction:
+    """g⁻¹: on [k + 1, k + 2] it is (g - k)·2^k."""
+    if place <= 1:
+        return place
+    doubling = math.floor(place) - 1
+    return (place - doubling) * 2**doubling
 
 
 def _centre_and_units(mechanism: AbstractMechanism, dimension: int) -> tuple[np.ndarray, np.ndarray]:
     domain, bounds = getattr(mechanism, "domain", None), mechanism.bounds
     if domain is not None:
-        return np.asarray(domain.interior_point(dimension)), np.asarray(domain.widths(dimension))
+        return np.asarray(domain.interior_point(dimension)), np.asarray(domain.widths(dimension)) / 2
     if not mechanism.loss.has_response or bounds.x_lower is None:
         sides = bounds.features(dimension) if not mechanism.loss.has_response else (bounds.y_lower, bounds.y_upper)
         lower, upper = (np.broadcast_to(np.asarray(side), (dimension,)) for side in sides)
-        return (lower + upper) / 2, upper - lower
+        return lower + (upper - lower) / 2, (upper - lower) / 2
     largest = np.max(np.abs([np.asarray(side) for side in bounds.features(dimension)]), axis=0)
     reach = 1.0 if bounds.y_lower is None else float(response_radius(bounds))
     return np.zeros(dimension), reach / largest
+
+
+def _least_noise(mechanism: AbstractMechanism, dimension: int, num_records: int | None) -> np.ndarray:
+    """How large the noise of each coefficient is at least, from public settings; 0 where that is not known."""
+    if isinstance(mechanism, AbstractDirectMechanism):
+        return mechanism.least_noise(dimension, num_records)
+    if not (isinstance(mechanism, AbstractDensityMechanism) and isinstance(mechanism.loss, SquaredDistanceLoss)):
+        return np.zeros(dimension)
+    norm = mechanism.score_norm(dimension)
+    if norm is None or not num_records:
+        return np.zeros(dimension)
+    # exp(-(ε/2Δ)·n‖θ - x̄‖_K).
+    rate = num_records * float(mechanism.epsilon) / (2.0 * float(mechanism.sensitivity_value(dimension)))
+    return np.array([float(norm.dual(axis)) for axis in np.eye(dimension)]) / rate

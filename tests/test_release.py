@@ -82,7 +82,7 @@ def test_two_releases_of_the_same_data_differ(releases):
 
 
 @pytest.mark.parametrize("name", ["exact", "boxes", "walk"])
-def test_a_release_takes_32_bytes_of_the_operating_system_once_and_no_other_randomness(releases, monkeypatch, name):
+def test_a_release_takes_all_its_randomness_from_the_operating_system_and_the_key_once(releases, monkeypatch, name):
     asked = []
 
     def known(size):
@@ -96,7 +96,8 @@ def test_a_release_takes_32_bytes_of_the_operating_system_once_and_no_other_rand
         return kng.release(MECHANISMS[name], *records(), sampler=sampler)
 
     first, second = (in_floats() for _ in range(2))
-    assert asked == [32, 32]
+    # A key, and an offset of the rounding for each coefficient.
+    assert asked == [32, 8, 8, 32, 8, 8]
     # The bytes are all the randomness there is: equal ones give equal releases, and fresh ones others.
     assert np.array_equal(first.value, second.value)
     assert not np.array_equal(first.value, releases[name].value)
@@ -108,6 +109,7 @@ def test_a_release_takes_32_bytes_of_the_operating_system_once_and_no_other_rand
 def test_exact_draws_are_certified_as_proved(releases, name):
     certificate = releases[name].certificate
     assert (certificate.exact, certificate.epsilon, certificate.delta) == (True, 1.0, 0.0)
+    assert certificate.cost == certificate.guarantee
     assert certificate.unproved == ()
     assert "Proved: this value is one draw from exactly the mechanism's law" in certificate.explain()
     assert "Not proved" not in certificate.explain()
@@ -115,10 +117,13 @@ def test_exact_draws_are_certified_as_proved(releases, name):
 
 
 def test_a_guarantee_without_an_epsilon_is_certified_by_its_rho(releases):
-    certificate = dataclasses.replace(releases["exact"].certificate, guarantee=kng.Guarantee.zcdp("0.1", "replace"))
+    exact = kng.Certificate.of(MECHANISMS["exact"], kng.Exact(), "", 2)
+    certificate = dataclasses.replace(exact, guarantee=kng.Guarantee.zcdp("0.1", "replace"))
     assert certificate.epsilon == np.inf
     fields = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
+    distance = fields["proved_of_this_release"].pop("distance")
     assert fields["proved_of_this_release"] == {"epsilon": None, "delta": None, "rho": 0.1}
+    assert 0.0 < distance == pytest.approx(float(certificate.rounding.distance), rel=1e-12)
     assert kng.Certificate.from_dict(fields) == certificate
     assert "0.1-zCDP, hence (" in certificate.explain()
 
@@ -212,9 +217,9 @@ def test_certificates_name_their_assurance(name, sampler, assurance):
     if assurance == "exact_with_rounding":
         assert (certificate.rounding, certificate.rounding_delta) == (None, 0.0)
         return
-    # Θ is 4 wide: 2^2·2^-20 is the unit's part, from the centre 0; and 2d·2^-24 cells' borders are as near as 2^-44.
-    np.testing.assert_array_equal(release.value, np.round(release.value * 2**17) / 2**17)
-    assert certificate.rounding_delta == pytest.approx((1 + np.e) * 4 * 2.0**-24, rel=1e-12)
+    # Θ is 4 wide: cells of 2^-20 of its half, of which errors of 2^-44 of that part two values in a share of 2^-23.
+    assert certificate.rounding.exponents == (-19, -19)
+    assert certificate.rounding_delta == pytest.approx((1 + np.e) * 2 * 2.0**-23, rel=1e-9)
 
 
 @pytest.mark.parametrize("argument", ["key", "seed", "rng_key"])

@@ -265,6 +265,10 @@ class AbstractDirectMechanism(AbstractMechanism):
         """log f(θ), normalised; raises TypeError where no formula is known. Private: a function of the data."""
         raise TypeError(f"no formula is known for the density of {type(self).__name__}")
 
+    def least_noise(self, dimension: int, num_records: int | None) -> Any:
+        """How large each coefficient's noise is at least, from public settings; 0 where that is private."""
+        return np.zeros(dimension)
+
     def boundary_log_masses(self, data: Data) -> Float[Array, " atoms"]:
         """log P(θ = its lower end), log P(θ = its upper end) where θ ∈ R falls on the ends of Θ; shape (0,): never.
 

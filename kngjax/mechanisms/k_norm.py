@@ -108,6 +108,12 @@ class KNormMechanism(AbstractDirectMechanism):
     def _rate(self, summary: QuadraticSummary) -> Float[Array, ""]:
         return summary.count * self.epsilon / self.sensitivity_value(summary.dimension)
 
+    def least_noise(self, dimension: int, num_records: int | None) -> Any:
+        """Δ/(nε) times how far the unit ball reaches in each coordinate: the scale of Laplace noise."""
+        norm, rate = self.score_norm(dimension), (num_records or 0) * float(self.epsilon)
+        extents = np.array([float(norm.dual(axis)) for axis in np.eye(dimension)])
+        return extents * (float(self.sensitivity_value(dimension)) / rate if rate else 0.0)
+
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -(nε/Δ)·‖x̄ - θ‖_K - log ∫, normalised. Private: a function of the data."""
         summary = _summary(data)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal, get_args
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import moments
@@ -208,6 +209,13 @@ class OutputPerturbation(AbstractDirectMechanism):
             "hessian_squared": "The noise has covariance (gamma H^2)^-1, and epsilon takes in that H changes",
         }[self.metric]
         return room.Sensitivity(value, f"{why} by at most {value:.6g} in the l2 norm. {noise}; gamma = {gamma:.6g}.")
+
+    def least_noise(self, dimension: int, num_records: int | None) -> Any:
+        """(γA)^{-1/2}; where A depends on the data, at the largest eigenvalue that X'X of `max_records` can have."""
+        power = {"identity": 0.0, "hessian": 0.5, "hessian_squared": 1.0}[self.metric]
+        most = 0.0 if self.max_records is None else float(self.max_records)
+        largest = float(self.regularization) + most * float(room.feature_radius(self.bounds, dimension)) ** 2
+        return np.full(dimension, float(self.gamma_for(dimension)) ** -0.5 * largest**-power)
 
     def minimiser(self, data: Data) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
         """θ̂, NaN if it was not found, and whether it was. Private."""

@@ -197,6 +197,11 @@ class PosteriorSample(AbstractDirectMechanism):
         factor = jnp.linalg.cholesky(self.gamma * precision)
         return jax.scipy.linalg.cho_solve((factor, True), self.gamma * jnp.asarray(data.moment)), factor
 
+    def least_noise(self, dimension: int, num_records: int | None) -> Any:
+        """(γ(λ + NX²))^{-1/2}, with N = `max_records` and X the largest |x|: no X'X has a larger eigenvalue."""
+        most = float(self.max_records) * float(room.feature_radius(self.bounds, dimension)) ** 2
+        return np.full(dimension, (float(self.gamma) * (float(self.regularization) + most)) ** -0.5)
+
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -(γ/2)(θ-θ̂)'H(θ-θ̂) + ½log det(γH/2π), normalised. Private: a function of the data."""
         mean, factor = self._posterior(data)
