@@ -147,59 +147,56 @@ class Certificate:
         return self.promise.is_exact
 
     @property
-    def epsilon(self) -> float | None:
-        """The ε that this very release costs in all; None where a chain leaves it unproved.
-
-        Infinite for a guarantee that states no ε, as ρ-zCDP: `guarantee.at(delta=...)` has one at every δ > 0.
-        """
+    def _of_draw(self) -> Guarantee | None:
+        """What is proved of the draw before it is rounded."""
         if self.exact:
-            return self.guarantee.epsilon
-        return self.promise.cost(self.guarantee.epsilon)[0] if self.promise.is_proved else None
+            return self.guarantee
+        epsilon, delta = self.promise.cost(self.guarantee.epsilon)
+        if not (epsilon < math.inf and delta < 1.0):
+            return None
+        adjacency = self.guarantee.adjacency
+        return Guarantee.approximate(epsilon, delta, adjacency) if delta else Guarantee.pure(epsilon, adjacency)
+
+    @property
+    def cost(self) -> Guarantee | None:
+        """What is proved of this very release, and a ledger debits; None where a chain leaves it unproved.
+
+        That of the draw, and of a law within η of it in total variation for what rounding in float64 may do.
+        """
+        law = self._of_draw
+        return law if law is None or self.rounding is None else law.within(self.rounding.distance)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The ε that this very release costs; None where a chain leaves it unproved.
+
+        Infinite for a guarantee that states no ε, as ρ-zCDP: `cost.at(delta=...)` has one at every δ above η.
+        """
+        return None if (cost := self.cost) is None else cost.epsilon
 
     @property
     def delta(self) -> float:
-        """The δ that this very release costs in all, `rounding_delta` included, at most 1; NaN where it is unknown."""
-        drawn = self._drawn_delta
-        if math.isnan(drawn) or not self.rounding_delta:
-            return drawn
-        return min(1.0, math.nextafter(drawn + self.rounding_delta, math.inf)) if drawn else self.rounding_delta
-
-    @property
-    def _drawn_delta(self) -> float:
-        return self.guarantee.delta if self.exact else self.promise.cost(self.guarantee.epsilon)[1]
+        """The δ that this very release costs in all, `rounding_delta` included; NaN where nothing is proved."""
+        return math.nan if (cost := self.cost) is None else cost.delta
 
     @property
     def rounding_delta(self) -> float:
         """What rounding adds to δ: 0 if the proof includes it; else by the assumption about float64 in `rounding`.
 
-        (1 + e^ε)η at the release's own ε; of a guarantee that states none, NaN: η is in `rounding.distance`.
+        (1 + e^ε)η at the ε of the draw, or of the mechanism where that is unknown; NaN where that is infinite, and η is
+        `rounding.distance`.
         """
         if self.rounding is None:
             return 0.0
-        known = self.epsilon if self.epsilon is not None else self.guarantee.epsilon
-        return self.rounding.delta(known) if math.isfinite(known) else math.nan
-
-    @property
-    def cost(self) -> Guarantee | None:
-        """What is proved of this very release, and a ledger debits; None where nothing is.
-
-        The guarantee of the draw, and of one that is η off in total variation for what rounding in float64 may do.
-        """
-        if self.epsilon is None or not self.delta < 1.0:
-            return None
-        if self.exact and self.rounding is None:
-            return self.guarantee
-        adjacency = self.guarantee.adjacency
-        if not self.delta:
-            return Guarantee.pure(self.epsilon, adjacency)
-        return Guarantee.approximate(self.epsilon, self.delta, adjacency)
+        epsilon = (self._of_draw or self.guarantee).epsilon
+        return math.nan if math.isinf(epsilon) else self.rounding.delta(epsilon)
 
     def summary(self) -> str:
         """One line for a table."""
         sampler = self.sampler["type"]
         if self.exact:
             return f"{sampler}: proved {self.guarantee.explain()}{self._with_rounding()}"
-        if self.promise.is_proved:
+        if self.cost is not None:
             return f"{sampler} (Markov chain): proved {self._proved()}"
         return f"{sampler} (Markov chain): its limit law is {self.guarantee.explain()}; this finite run is not proved"
 
@@ -210,7 +207,7 @@ class Certificate:
                 f"Proved: this value is one draw from exactly the mechanism's law, which is {self.guarantee.explain()}"
                 f"{self._with_rounding()}."
             )
-        elif self.promise.is_proved:
+        elif self.cost is not None:
             proved = (
                 f"Proved: the mechanism's law is {self.guarantee.explain()}, and this value, drawn by a Markov chain, "
                 f"is {self._proved()}: {self.promise.reason}."
@@ -263,7 +260,10 @@ class Certificate:
 
     def _with_rounding(self) -> str:
         """(ε, δ) of an exact draw, rounding included, where that is more than the law's."""
-        return f"; with rounding {self._proved()}" if self.cost not in (None, self.guarantee) else ""
+        if self.rounding is None:
+            return ""
+        near = f"within {float(self.rounding.distance):.3g} of that in total variation"
+        return f"; with rounding {near if self.epsilon == math.inf else self._proved()}"
 
     def _proved(self) -> str:
         """(ε, δ) of this release in all."""

@@ -25,7 +25,7 @@ from jaxtyping import Float
 
 from kngjax._arrays import float64
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.accounting.exact import outward
+from kngjax.accounting.exact import exactly, outward, with_both_orders
 from kngjax.losses import SquaredDistanceLoss
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.sensitivity import response_radius
@@ -105,8 +105,7 @@ class Rounding:
 
     def delta(self, epsilon: float) -> float:
         """(1 + e^ε)η, rounded outward, at most 1: of a guarantee that states an ε."""
-        factor = 1.0 + math.exp(min(epsilon, 700.0))
-        return min(1.0, factor * outward(self.distance) * (1.0 + 1e-14))
+        return min(1.0, outward(with_both_orders(exactly(epsilon), self.distance)))
 
 
 def _cell(centre: float, unit: float, noise: float, factor: float) -> tuple[int, int]:
