@@ -12,6 +12,7 @@ from kngjax.audit.hostile import hostile_inputs as hostile_inputs
 from kngjax.audit.lattices import LatticeLaw as LatticeLaw
 from kngjax.audit.lattices import lattice_law as lattice_law
 from kngjax.audit.lattices import lattice_loss as lattice_loss
+from kngjax.audit.lattices import lattice_spread as lattice_spread
 from kngjax.audit.neighbours import worst_neighbours as worst_neighbours
 from kngjax.audit.replay import Replay as Replay
 from kngjax.audit.replay import replayed_sensitivity as replayed_sensitivity

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 from flint import arb, ctx, fmpq
-from jaxtyping import Float, Int
+from jaxtyping import Float, Shaped
 
 from kngjax._owner_only import OwnerOnly, owner_only
 from kngjax.data import Records
@@ -20,11 +20,11 @@ _BITS = 128
 class LatticeLaw(OwnerOnly):
     """P(k) ∝ exp(-rate·score_k), whole. Private.
 
-    **Arguments:** `theta`: shape (points, d). `scores`: shape (points,). `rate`: c.
+    **Arguments:** `theta`: shape (points, d). `scores`: shape (points,), Python's whole numbers. `rate`: c.
     """
 
     theta: Float[np.ndarray, "points dimension"]
-    scores: Int[np.ndarray, " points"]
+    scores: Shaped[np.ndarray, " points"]
     rate: Fraction
 
     @property
@@ -48,7 +48,7 @@ def lattice_law(mechanism: AbstractDensityMechanism, records: Records, sampler: 
     points = [np.array(point) for point in itertools.product(*sides)]
     points = [point for point in points if domain.contains(point)]
     box = score.whole(domain.low, domain.high)
-    scores = np.array([score.at(point, box.rows[0], box.sums[0]) for point in points])
+    scores = np.array([score.at(point, box.rows[0], box.sums[0]) for point in points], object)
     return LatticeLaw(np.array([domain.values(point) for point in points]), scores, rate)
 
 
@@ -65,6 +65,15 @@ def lattice_loss(first: LatticeLaw, second: LatticeLaw) -> tuple[float, float]:
         log_ratio = _log_normaliser(second) - _log_normaliser(first)
         losses = [abs(log_ratio + rate * end) for end in (max(differences), min(differences))]
         return max(float(loss.lower()) for loss in losses), max(float(loss.upper()) for loss in losses)
+
+
+def lattice_spread(first: LatticeLaw, second: LatticeLaw) -> Fraction:
+    """c·(max - min) over k of s_D'(k) - s_D(k), exactly: what is at most ε for all neighbours, and at least their loss.
+
+    Both must have the same points.
+    """
+    differences = [int(difference) for difference in second.scores - first.scores]
+    return first.rate * (max(differences) - min(differences))
 
 
 def _log_normaliser(law: LatticeLaw) -> arb:

@@ -16,12 +16,11 @@ from unittest import mock
 import numpy as np
 
 from kngjax import data, randomness, releases
-from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.lattices import lattice_law, lattice_loss
 from kngjax.bounds import Bounds
 from kngjax.domains import Box, L1Ball
-from kngjax.lattice import Lattice, sums
+from kngjax.lattice import Lattice, sensitivities, sums
 from kngjax.lattice import sampler as lattices
 from kngjax.lattice.scores import GradientNorm, QuantileScore
 from kngjax.lattice.units import DomainLattice
@@ -148,13 +147,12 @@ def _patched(owner: Any, name: str, change: Callable[..., Any]) -> Callable[[], 
     return lambda: mock.patch.object(owner, name, changed)
 
 
-def _add_remove(original: Any, loss: Any, bounds: Any, reach: Any, adjacency: Any, dimension: int) -> Any:
-    return original(loss, bounds, reach, Adjacency.ADD_REMOVE, dimension)
+def _add_remove(original: Any, loss: Any, ranges: Any, adjacency: Any) -> Any:
+    return original(loss, ranges, Adjacency.ADD_REMOVE)
 
 
-def _printed(original: Any, loss: Any, bounds: Any, reach: Any, adjacency: Any, dimension: int) -> Any:
-    largest = np.max(np.abs([np.asarray(side) for side in bounds.features(dimension)]), axis=0)
-    return 2.0 * (1.0 - float(loss.tau)) * largest
+def _printed(original: Any, loss: Any, ranges: Any, adjacency: Any) -> Any:
+    return [2 * (1 - sensitivities.level(loss)) * max(map(abs, ends)) for ends in ranges.features]
 
 
 def _summed(original: Any, self: Any, sizes: Any) -> Any:
@@ -201,7 +199,7 @@ def worst_losses() -> Iterator[tuple[str, float, float]]:
 
 def mutations() -> tuple[Mutation, ...]:
     """All planted bugs."""
-    changes = functools.partial(_patched, room, "gradient_changes")
+    changes = functools.partial(_patched, sensitivities, "gradient_changes")
     return (
         Mutation(
             "noise halved",

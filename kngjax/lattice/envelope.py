@@ -20,6 +20,9 @@ class Envelope:
     probability exp(-rate·(s - lower)) if it lies in Θ: every point is kept with the same multiple of exp(-rate·s),
     whatever the boxes are. So the boxes may depend on the data, and floating point may choose them.
 
+    That needs lower ≤ s, which `QuadraticScore` and `QuantileScore` prove of their boxes for all data, in whole numbers
+    alone. It is checked all the same, so that an error in the program would fail and not draw from another law.
+
     **Arguments:** `score`, `domain`: of the lattice points. `rate`: c. `target`: boxes are halved until the bounds say
     that at most so many proposals are expected a draw. `most_boxes`: or until there are so many.
     """
@@ -47,6 +50,7 @@ class Envelope:
                 continue
             excess = self._score.at(point, boxes.rows[box], boxes.sums[box]) - int(boxes.lower[box])
             if excess < 0:
+                # No data lead here, see above.
                 raise AssertionError("a bound of the score does not hold")
             if happens(self._rate * excess, bits):
                 return point

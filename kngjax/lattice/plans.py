@@ -1,4 +1,10 @@
-"""Which lattices: a function of the mechanism and of how many records there may be, all of it public."""
+"""Which lattices: a function of the mechanism and of how many records there may be, all of it public.
+
+What is rounded here, and which way: exponents choose how fine a lattice is, and any would do. The ends of the bounds
+are rounded as records are, by a monotone function, so that rounded records lie between rounded ends. The ends of Θ are
+rounded inward, in fractions (`DomainLattice.of`). `reach` and `largest_sum` are sums of whole numbers, each at least
+what it stands for. What scores are divided by is computed from all this in fractions, `kngjax.lattice.sensitivities`.
+"""
 
 import contextlib
 import math
@@ -7,16 +13,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kngjax import sensitivity as room
-from kngjax.accounting.exact import exactly
 from kngjax.bounds import Bounds
-from kngjax.lattice.units import DomainLattice, exponent_of, on_lattice, rounded_bounds
+from kngjax.lattice.sensitivities import Ranges, level
+from kngjax.lattice.units import DomainLattice, exponent_of, on_lattice, scale
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism
 
-# Whole numbers below 2^53 are exact in float64; one bit is for the doubled middles of boxes.
+# Whole numbers below 2^53 are exact in float64; one bit is for doubled middles and for halves, see `QuantileScore`.
 _LARGEST = 2**52
 _DIGITS = range(20, 7, -1)
+
+# The least and the largest of some whole numbers.
+Ends = tuple[int, int]
 
 
 class Plan(NamedTuple):
@@ -26,18 +34,33 @@ class Plan(NamedTuple):
     columns.
 
     **Arguments:** `places`: a, one a feature. `unit`: e. `response`: the exponent of the lattice of y. `domain`: of θ.
-    `bounds`: of the records after rounding. `reach`: at least |X'k| of every record and every k, in units of 2^e.
-    `largest_sum`: at least every sum over the records that rides in float64. `digits`: of the records and of θ.
+    `features`: the ends of the d features after rounding, in units of 2^(a_j). `responses`: those of y, in units of
+    2^response; None where nothing bounds y. `reach`: more than |X'k| of every record and every k, in units of 2^e.
+    `largest_sum`: at least every sum that `QuantileScore` needs below 2^52. `digits`: of the records and of θ.
     """
 
     places: tuple[int, ...]
     unit: int
     response: int
     domain: DomainLattice
-    bounds: Bounds
+    features: tuple[Ends, ...]
+    responses: Ends | None
     reach: int
     largest_sum: int
     digits: tuple[int, int]
+
+    @property
+    def ranges(self) -> Ranges:
+        """Of the records and of θ in their own units. The hull of the bounds is left out: records are rounded."""
+        features = [
+            (lower * scale(place), upper * scale(place))
+            for (lower, upper), place in zip(self.features, self.places, strict=True)
+        ]
+        response = None
+        if self.responses is not None:
+            lower, upper = (end * scale(self.response) for end in self.responses)
+            response = lower, upper
+        return Ranges(features, response, self.domain)
 
 
 def plan_for(
@@ -65,41 +88,50 @@ def plan_for(
 
 def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
     loss, bounds = mechanism.loss, mechanism.bounds
-    sizes = np.max(np.abs([np.asarray(side, np.float64) for side in bounds.features(dimension)]), axis=0)
+    sides = _feature_sides(bounds, dimension)
+    sizes = np.max(np.abs(sides), axis=0)
     places = tuple(exponent_of(float(size)) - data for size in sizes)
+    features = tuple(_rounded(ends, place) for ends, place in zip(np.transpose(sides).tolist(), places, strict=True))
     widths = [exponent_of(float(width)) - theta for width in np.asarray(mechanism.domain.widths(dimension))]
     if isinstance(loss, SquaredDistanceLoss):
         # One unit for every coefficient, no coarser than any lattice.
         unit = min(*widths, *places)
         domain = DomainLattice.of(mechanism.domain, [unit] * dimension)
-        return Plan(places, unit, unit, domain, rounded_bounds(bounds, places, None), 0, domain.largest, (data, theta))
+        return Plan(places, unit, unit, domain, features, None, 0, domain.largest, (data, theta))
     unit = response = min(width + place for width, place in zip(widths, places, strict=True))
-    ends = room.response_interval(bounds)
+    ends = None if bounds.y_lower is None else (float(bounds.y_lower), float(bounds.y_upper))
     if not isinstance(loss, QuantileLoss):
-        response = exponent_of(max(abs(float(end)) for end in ends)) - data
+        assert ends is not None
+        response = exponent_of(max(map(abs, ends))) - data
         unit = min(unit, response)
     domain = DomainLattice.of(mechanism.domain, [unit - place for place in places])
-    rounded = rounded_bounds(bounds, places, response)
-    reach = int(
-        sum(
-            side * (1 + math.ceil(math.ldexp(float(size), -place)))
-            for side, size, place in zip(domain.sides, sizes, places, strict=True)
-        )
+    # |X_ij| ≤ ⌈size/2^(a_j)⌉, which is whole; the 1 makes it less, so that a response beyond `reach` keeps its side.
+    reach = sum(
+        side * (1 + math.ceil(Fraction(float(size)) / scale(place)))
+        for side, size, place in zip(domain.sides, sizes, places, strict=True)
     )
     if not isinstance(loss, QuantileLoss):
-        return Plan(places, unit, response, domain, rounded, reach, domain.largest, (data, theta))
-    parts = denominator(loss)
-    sums = num_records * parts * (2**data + 1)
-    if not isinstance(mechanism, KNG):
-        sums = num_records * parts * (reach + max(abs(int(on_lattice(end, unit))) for end in ends) + 1)
-    return Plan(places, unit, response, domain, rounded, reach, max(sums, 2 * reach), (data, theta))
+        responses = _rounded(ends, response)
+        return Plan(places, unit, response, domain, features, responses, reach, domain.largest, (data, theta))
+    parts = level(loss).denominator
+    if isinstance(mechanism, KNG):
+        # Records beyond `reach` are moved there, whatever the bounds of y.
+        sums, responses = num_records * parts * (2**data + 1), None
+    else:
+        responses = _rounded(ends, unit)
+        sums = num_records * parts * (reach + max(map(abs, responses)) + 1)
+    return Plan(places, unit, response, domain, features, responses, reach, max(sums, 2 * reach), (data, theta))
 
 
-def denominator(loss: QuantileLoss) -> int:
-    """D of τ = N/D, the decimal number that τ prints as."""
-    return level(loss).denominator
+def _feature_sides(bounds: Bounds, dimension: int) -> np.ndarray:
+    """Lower and upper bounds of the d features, shape (2, d), the intercept's ones first."""
+    sides = np.ones((2, dimension))
+    if bounds.x_lower is not None:
+        for side, given in zip(sides, (bounds.x_lower, bounds.x_upper), strict=True):
+            side[int(bounds.intercept) :] = np.asarray(given, np.float64)
+    return sides
 
 
-def level(loss: QuantileLoss) -> Fraction:
-    """τ = N/D, the decimal number that it prints as."""
-    return exactly(float(loss.tau), "tau")
+def _rounded(ends, exponent: int) -> Ends:
+    lower, upper = (int(on_lattice(end, exponent)) for end in ends)
+    return lower, upper

@@ -20,7 +20,7 @@ from kngjax.domains import Box, L1Ball, L2Ball
 from kngjax.lattice.envelope import Envelope
 from kngjax.lattice.finite import Bits
 from kngjax.lattice.plans import Plan, plan_for
-from kngjax.lattice.problems import score_of
+from kngjax.lattice.problems import divisor_of, score_of
 from kngjax.lattice.scores import RESOLUTION, AbstractScore
 from kngjax.lattice.sums import WholeSums, sums_of
 from kngjax.lattice.units import DomainLattice
@@ -201,8 +201,7 @@ class Lattice(AbstractSampler):
         if _is_limited(mechanism) and records.num_records > self._most_records(mechanism):
             raise RuntimeError(TOO_MANY_RECORDS)
         plan = self._plan(mechanism, records.dimension, mechanism.public_count(records))
-        with float64():
-            return Problem(score_of(mechanism, records, plan), plan.domain, rate_of(mechanism))
+        return Problem(score_of(mechanism, records, plan), plan.domain, rate_of(mechanism))
 
     def require_served(self, mechanism: AbstractMechanism, dimension: int, num_records: int | None) -> None:
         """Raises ValueError, of public facts alone, for what it does not serve.
@@ -218,9 +217,12 @@ class Lattice(AbstractSampler):
     def _plan(self, mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> Plan:
         if (reason := self.unserved(mechanism, dimension)) is not None:
             raise ValueError(reason)
-        most = num_records or self._most_records(mechanism)
+        most = self._most_records(mechanism) if num_records is None else num_records
         with float64():
-            return plan_for(mechanism, dimension, most, self.data_digits, self.theta_digits)
+            plan = plan_for(mechanism, dimension, most, self.data_digits, self.theta_digits)
+        # Raises where no record can change anything: that, too, is refused for public facts alone.
+        divisor_of(mechanism, plan)
+        return plan
 
     def _most_records(self, mechanism: AbstractDensityMechanism) -> int:
         # Sums of losses are larger than sums of gradients, by the predictors.

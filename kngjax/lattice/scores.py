@@ -1,7 +1,8 @@
 """Scores of the lattice mechanism: whole numbers that one record changes by at most `RESOLUTION`, with bounds on boxes.
 
 A score is a sum over the records in whole numbers, divided by how much one record can change it and rounded down to a
-multiple of 1/RESOLUTION: if |a - b| ≤ W then |⌊R·a/W⌋ - ⌊R·b/W⌋| ≤ R for a whole R. Nothing else is rounded.
+multiple of 1/RESOLUTION: if |a - b| ≤ W then |⌊R·a/W⌋ - ⌊R·b/W⌋| ≤ R for a whole R. Nothing else is rounded. Levels are
+Python's whole numbers: under add_remove nothing public bounds the number of records, nor the largest level.
 """
 
 import abc
@@ -27,6 +28,9 @@ _MOST_PATTERNS = 3
 
 class Boxes(NamedTuple):
     """Boxes low ≤ k ≤ high of lattice points with whole bounds of the score on them, and what scores keep of each.
+
+    `lower` ≤ score(k) for every whole k in the box, for all data: each score proves it of its own. The draw is exact
+    because of it.
 
     **Arguments:** `low`, `high`: shape (boxes, d). `lower`, `upper`: shape (boxes,). `rows`: of each box the records
     whose part of the score is not linear on it. `sums`: shape (boxes, ...), of the others.
@@ -87,11 +91,11 @@ class GradientNorm:
     def __call__(self, sizes: np.ndarray) -> np.ndarray:
         """Of |G| of shape (..., d)."""
         if self._scales is None:
-            return np.asarray(np.max(_levels(sizes, self.weights), axis=-1), np.int64)
-        return np.asarray(_levels(np.sum(sizes * self._scales, axis=-1), self.weights), np.int64)
+            return np.asarray(np.max(_levels(sizes, self.weights), axis=-1), object)
+        return np.asarray(_levels(np.sum(sizes * self._scales, axis=-1), self.weights), object)
 
     def between(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest and the largest for low ≤ G ≤ high."""
+        """The smallest and the largest for low ≤ G ≤ high: norms grow with each |G_j|, and so does rounding down."""
         return self(np.maximum(np.maximum(low, -high), 0)), self(np.maximum(high, -low))
 
 
@@ -101,7 +105,11 @@ def _levels(total, weight):
 
 
 class QuadraticScore(AbstractScore):
-    """Scores of G = A k - b, or of k'A k - 2b'k + s, in Python's whole numbers of any size.
+    """Scores of G = A k - b, or of q(k) = k'A k - 2b'k + s, in Python's whole numbers of any size.
+
+    Bounds on a box, without rounding: each G_j is linear in k, so extreme at ends of the sides, by the signs of A_j. q
+    is convex, since A is a Gram matrix, so above its tangent at the whole middle, which is linear; and q ≥ 0, as a sum
+    of squares. Levels grow with |G| and with q, so `lower` is below all of the box.
 
     **Arguments:** `gram`: A, shape (d, d). `moment`: b. `squares`: s. `norm`: of G, for KNG; None for the exponential
     mechanism. `weight`: at least what one record changes the quadratic form by, in whole units of 1/WEIGHT_UNITS.
@@ -132,7 +140,7 @@ class QuadraticScore(AbstractScore):
         least = value + np.sum(np.minimum(slope * (low - middle), slope * (high - middle)), axis=-1)
         largest = np.maximum(high - middle, middle - low)
         most = value + np.sum(abs(slope) * largest, axis=-1) + np.sum(largest @ abs(self._gram) * largest, axis=-1)
-        return tuple(np.asarray(_levels(np.maximum(end, 0), self._weight), np.int64) for end in (least, most))
+        return tuple(_levels(np.maximum(end, 0), self._weight) for end in (least, most))
 
     def _form(self, point):
         return np.sum((point @ self._gram - 2 * self._moment) * point, axis=-1) + self._squares
@@ -152,9 +160,23 @@ class QuantileScore(AbstractScore):
     """Scores of the check loss: G = Σ_i X_i(D·1{Y_i ≤ X_i'k} - N), or Σ_i D·ρ_τ(Y_i - X_i'k), with τ = N/D.
 
     On a box a record whose residual keeps its sign there adds a constant to G and a linear function to the loss: such
-    records are kept as sums, and only the others are looked at again. Whole numbers ride in float64, where they are
-    exact below 2^53 in any order of summation. Equal records are one, counted: on a box where few are open every
-    pattern of their signs is tried, since bounds for each by itself would let ties cancel that cannot.
+    records are kept as sums, and only the others, open ones, are looked at again. Equal records are one, counted: on a
+    box where few are open every pattern of their signs is tried, since bounds for each by itself would let ties cancel
+    that cannot.
+
+    Bounds on a box: `sums` holds the share of the records that are not open, the same for every k of the box or linear
+    in k, hence least at ends of its sides. An open record adds D - N or -N times X_i to G, whatever k: coordinate by
+    coordinate between the two sums where each record takes the smaller and the larger, and exactly one of the patterns.
+    To the loss it adds at least 0. So no score in a box is below `lower`.
+
+    Whole numbers ride in float64, exact below 2^53 in any order of summation. With |X_ij| ≤ 2^a, |X_i'k| ≤ ρ, the
+    plan's `reach`, and |Y_i| ≤ υ every sum and all its parts are below 2^53, since the plan keeps 2ρ and
+
+        n·D·2^a for G, and n·D·(ρ + υ) for the loss, below 2^52:
+
+    twice the middle of a box times X_i, X_i times its sides, and twice Y_i, which is moved to ±ρ for G, are at most 2ρ;
+    slopes are below D, so sums of slopes times X_i, times k or times Y_i, are at most these two; and twice the largest
+    share of open records, before it is halved, is at most 2n·D·(ρ + υ).
 
     **Arguments:** `features`: X, shape (n, d). `responses`: Y, shape (n,), in the units of X'k. `tau`: N/D. `norm`: of
     G, for KNG; None for the exponential mechanism. `weight`: at least what one record changes the loss by, in whole
@@ -201,7 +223,7 @@ class QuantileScore(AbstractScore):
         gap, reach = middle[is_open] - 2 * y[is_open], reach[is_open]
         farthest = copies * np.maximum(self._rise * (reach + gap), -self._fall * (reach - gap)) / 2
         most = most + np.ceil(_totals(farthest, np.ones((len(x), 1)), box, len(rows))[:, 0]).astype(np.int64)
-        lower, upper = (np.asarray(_levels(np.maximum(end, 0), self._weight), np.int64) for end in (least, most))
+        lower, upper = (_levels(np.maximum(end, 0), self._weight) for end in (least, most))
         return Boxes(low, high, lower, upper, kept, sums)
 
     def _of_gradients(self, sums, x, box):
@@ -233,7 +255,8 @@ class QuantileScore(AbstractScore):
         return int(_levels(value, self._weight))
 
     def importance(self):
-        return np.mean(np.abs(self._features), axis=0)
+        # Without records nothing changes.
+        return np.sum(np.abs(self._features), axis=0) / max(len(self._features), 1)
 
 
 def _products(x, vectors, box):

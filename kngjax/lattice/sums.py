@@ -70,11 +70,10 @@ def sums_of(records: Records, plan: Plan, has_response: bool) -> WholeSums:
 def whole_features(records: Records, plan: Plan) -> Int[np.ndarray, "records dimension"]:
     """The features on their lattices, within the rounded bounds. Private."""
     features = np.asarray(records.x, np.float64)
-    sides = zip(features.T, plan.places, *plan.bounds.features(features.shape[1]), strict=True)
     # Rounding is monotone and stays within the rounded bounds; whole numbers are held to them all the same.
     columns = [
-        np.clip(on_lattice(column, place), on_lattice(lower, place), on_lattice(upper, place))
-        for column, place, lower, upper in sides
+        np.clip(on_lattice(column, place), *ends)
+        for column, place, ends in zip(features.T, plan.places, plan.features, strict=True)
     ]
     return np.column_stack(columns)
 
