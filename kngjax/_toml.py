@@ -41,6 +41,13 @@ def whole(value: Any) -> int:
     return value
 
 
+def switch(value: Any) -> bool:
+    """true or false."""
+    if not isinstance(value, bool):
+        raise TypeError(f"must be true or false, not {shown(value)}")
+    return value
+
+
 def text(value: Any) -> str:
     """Text that is not empty."""
     if not isinstance(value, str) or not value:
@@ -105,6 +112,11 @@ def domain(value: Any) -> tuple[str, tuple[Any, ...]]:
     if not isinstance(size, list) or len(size) != 2:
         raise TypeError(f"box must be [lower, upper], not {shown(size)}")
     return shape, tuple([number(end) for end in side] if isinstance(side, list) else number(side) for side in size)
+
+
+def pairs_of_a_table(value: Any) -> list[tuple[str, Any]]:
+    """The keys and values of a table; none of what is no table."""
+    return list(value.items()) if isinstance(value, dict) else []
 
 
 def shown(value: Any) -> str:

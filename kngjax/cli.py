@@ -114,6 +114,8 @@ def _release(options: argparse.Namespace) -> int:
     side_doors.refuse()
     job.regressions(config)
     job.sampler(config)
+    if options.owner_view:
+        report.require_regressions(config)
     ledger = job.ledger(config, options.ledger)
     if ledger is not None:
         ledger.require([regression.mechanism.guarantee for regression in job.regressions(config)])

@@ -11,6 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from kngjax import registry
 from kngjax._toml import (
     Level,
     choice,
@@ -58,20 +59,34 @@ class Source:
 class Response:
     """[response]: `column`; `transform = "log"`; `bounds` and `units` before any transformation.
 
-    `missing`: the number in place of a cell that is none, before any transformation; or "drop", under add_remove.
+    `levels = ["no", "yes"]`, in place of bounds: of a column of classes, which count as 0 and 1.
+
+    `missing`: the number (or level) in place of a cell that is none, before any transformation; or "drop", under
+    add_remove.
     """
 
     column: str = field(metadata=key(text))
     transform: str | None = field(default=None, metadata=key(choice("log")))
     bounds: tuple[float, float] | None = field(default=None, metadata=key(pair))
     units: str | None = field(default=None, metadata=key(text))
+    levels: tuple[Level, ...] | None = field(default=None, metadata=key(one_or_more(level)))
     missing: Level | None = field(default=None, metadata=key(level))
 
     def __post_init__(self) -> None:
-        if isinstance(self.missing, str | bool) and self.missing != "drop":
+        if self.levels is not None:
+            self._check_levels(self.levels)
+        elif isinstance(self.missing, str | bool) and self.missing != "drop":
             raise ValueError(f'missing: must be a number or "drop", not {self.missing!r}')
         if self.transform == "log" and (self.bounds is None or self.bounds[0] <= 0):
             raise ValueError('transform = "log" needs bounds = [lower, upper] with lower > 0, where the log is defined')
+
+    def _check_levels(self, levels: tuple[Level, ...]) -> None:
+        if len(levels) != 2 or levels[0] == levels[1]:
+            raise ValueError(f"levels: must be two different levels, of which the second one counts as 1, not {levels}")
+        if self.bounds is not None or self.transform is not None:
+            raise ValueError("levels stand for 0 and 1: leave bounds and transform out")
+        if self.missing not in (None, "drop", *levels):
+            raise ValueError(f'missing: must be one of the levels or "drop", not {self.missing!r}')
 
     @property
     def name(self) -> str:
@@ -124,22 +139,26 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism:
-    """[mechanism]: `type`, and the `domain` of the basis coefficients."""
+    """[mechanism]: `type`, the `domain` of the basis coefficients, and the mechanism's own settings.
 
-    type: str = field(default="kng", metadata=key(choice("kng", "exponential")))
-    domain: tuple[str, tuple[Any, ...]] = field(
-        metadata=key(domain, advice=": the public set of the coefficients, like { box = [-20.0, 20.0] }")
-    )
+    `domain` and `settings` are as the file has them; `kngjax.registry` makes arguments of them.
+    """
+
+    type: str
+    domain: tuple[str, tuple[Any, ...]] | None
+    settings: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Privacy:
     """[privacy]: the total `epsilon`, the `adjacency`, and the `shares` of the regressions, equal if left out.
 
-    `ledger`: the path of the budget that all runs on these records are debited from.
+    `delta`: the total, shared like epsilon, of mechanisms that have one. `ledger`: the path of the budget that all runs
+    on these records are debited from.
     """
 
-    epsilon: Fraction = field(metadata=key(positive, advice=": the total, in nats, of all regressions together"))
+    epsilon: Fraction | None = field(default=None, metadata=key(positive))
+    delta: Fraction | None = field(default=None, metadata=key(positive))
     adjacency: str = field(
         metadata=key(
             choice("replace", "add_remove"),
@@ -149,10 +168,10 @@ class Privacy:
     shares: tuple[Fraction, ...] | None = field(default=None, metadata=key(one_or_more(positive)))
     ledger: str | None = field(default=None, metadata=key(text))
 
-    def parts(self, count: int) -> tuple[Fraction, ...]:
-        """The epsilon of each of `count` regressions; their exact sum is the total."""
+    def parts(self, total: Fraction | None, count: int) -> tuple[Fraction | None, ...]:
+        """What each of `count` regressions has of a total, the epsilon or the delta; their exact sum is the total."""
         shares = self.shares or (Fraction(1),) * count
-        return tuple(self.epsilon * share / sum(shares) for share in shares)
+        return tuple(None if total is None else total * share / sum(shares) for share in shares)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +215,7 @@ class Config:
     data: Source | None
     response: Response
     terms: tuple[Term, ...]
-    loss: Loss
+    loss: Loss | None
     mechanism: Mechanism
     privacy: Privacy
     sampler: Sampler | None
@@ -213,9 +232,19 @@ class Config:
         return "drop" in (self.response.missing, *(term.missing for term in self.terms))
 
     @property
-    def parts(self) -> tuple[Fraction, ...]:
-        """The exact epsilon of each regression, in the order of `loss.labels`."""
-        return self.privacy.parts(len(self.loss.labels))
+    def labels(self) -> tuple[str, ...]:
+        """The name of each release: those of the loss, or the mechanism's."""
+        return (self.mechanism.type,) if self.loss is None else self.loss.labels
+
+    @property
+    def parts(self) -> tuple[Fraction | None, ...]:
+        """The exact epsilon of each regression, in the order of `labels`."""
+        return self.privacy.parts(self.privacy.epsilon, len(self.labels))
+
+    @property
+    def deltas(self) -> tuple[Fraction | None, ...]:
+        """The exact delta of each regression, in the order of `labels`; None for the mechanism's own."""
+        return self.privacy.parts(self.privacy.delta, len(self.labels))
 
 
 def read(path: str | pathlib.Path) -> Config:
@@ -237,21 +266,75 @@ def read(path: str | pathlib.Path) -> Config:
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not TOML: it is not text in UTF-8") from None
     refuse_unknown(tables, [part.name for part in dataclasses.fields(Config)][1:], str(path), "table")
-    if absent := [name for name in (*_NECESSARY, "terms") if name not in tables]:
+    if absent := [name for name in ("response", "mechanism", "privacy") if name not in tables]:
         raise ValueError(f"{path}: the table [{absent[0]}] is missing")
     parts: dict[str, Any] = {
         name: read_table(kind, tables[name], f"{path}: [{name}]") if name in tables else None
-        for name, kind in (_NECESSARY | _OPTIONAL).items()
+        for name, kind in _TABLES.items()
     }
-    terms = tables["terms"]
-    if not isinstance(terms, list) or not terms:
-        raise ValueError(f"{path}: write each term as a table [[terms]] of its own")
-    parts["terms"] = tuple(
-        read_table(Term, term, f"{path}: [[terms]] number {place}") for place, term in enumerate(terms, start=1)
-    )
+    parts["mechanism"] = _mechanism(tables["mechanism"], f"{path}: [mechanism]")
+    parts["terms"] = _terms(tables.get("terms", []), str(path))
     parts["sampler"] = _sampler(tables["sampler"], f"{path}: [sampler]") if "sampler" in tables else None
     config = Config(path=path, **parts)
-    shares, count = config.privacy.shares, len(config.loss.labels)
+    _check_together(config)
+    return config
+
+
+_TABLES = {"data": Source, "response": Response, "loss": Loss, "privacy": Privacy, "figure": Figure}
+
+
+def _mechanism(table: Any, where: str) -> Mechanism:
+    if not isinstance(table, dict):
+        raise ValueError(f"{where} must be a table")
+    settings = dict(table)
+    try:
+        kind = choice(*registry.MECHANISMS)(settings.pop("type", "kng"))
+    except ValueError as error:
+        raise ValueError(f"{where} type: {error}") from None
+    if kind in ("kng", "exponential") and "domain" not in table:
+        raise ValueError(
+            f"{where} needs the key 'domain': the public set of the coefficients, like {{ box = [-20.0, 20.0] }}"
+        )
+    try:
+        within = domain(table["domain"]) if "domain" in table else None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where} domain: {error}") from None
+    return Mechanism(type=kind, domain=within, settings=settings)
+
+
+def _terms(tables: Any, path: str) -> tuple[Term, ...]:
+    if not isinstance(tables, list):
+        raise ValueError(f"{path}: write each term as a table [[terms]] of its own")
+    return tuple(
+        read_table(Term, term, f"{path}: [[terms]] number {place}") for place, term in enumerate(tables, start=1)
+    )
+
+
+def _sampler(table: Any, where: str) -> Sampler:
+    if not isinstance(table, dict) or not isinstance(name := table.get("type"), str):
+        raise ValueError(f"{where} needs the key 'type', like type = \"LineGibbs\"")
+    return Sampler(type=name, settings={name: value for name, value in table.items() if name != "type"})
+
+
+def _check_together(config: Config) -> None:
+    """Raises ValueError for tables that do not fit one another."""
+    path, kind = config.path, config.mechanism.type
+    for name, given, without in (
+        ("loss", config.loss is not None, registry.WITHOUT_LOSS),
+        ("terms", bool(config.terms), registry.WITHOUT_TERMS),
+    ):
+        if given and kind in without:
+            raise ValueError(f"{path}: [mechanism] type = {kind!r} has no [{name}]: leave that table out")
+        if not given and kind not in without:
+            raise ValueError(f"{path}: the table [{name}] is missing")
+    if (config.privacy.epsilon is None) != (kind == "posterior_sample"):
+        raise ValueError(
+            f"{path}: [privacy] needs the key 'epsilon': the total, in nats, of all regressions together"
+            if config.privacy.epsilon is None
+            else f"{path}: [privacy] epsilon: of a posterior sample it follows from gamma, regularization and delta: "
+            "leave it out"
+        )
+    shares, count = config.privacy.shares, len(config.labels)
     if shares is not None and len(shares) != count:
         raise ValueError(f"{path}: [privacy] shares: {len(shares)} shares for {count} regressions")
     if config.drops and config.privacy.adjacency == "replace":
@@ -264,16 +347,3 @@ def read(path: str | pathlib.Path) -> Config:
             config.figure.check(config.terms)
         except ValueError as error:
             raise ValueError(f"{path}: [figure] {error}") from None
-    return config
-
-
-_NECESSARY = {"response": Response, "loss": Loss, "mechanism": Mechanism, "privacy": Privacy}
-_OPTIONAL = {"data": Source, "figure": Figure}
-
-
-def _sampler(table: Any, where: str) -> Sampler:
-    if not isinstance(table, dict) or not isinstance(name := table.get("type"), str):
-        raise ValueError(f"{where} needs the key 'type', like type = \"LineGibbs\"")
-    settings = {setting: float(value) if isinstance(value, Decimal) else value for setting, value in table.items()}
-    del settings["type"]
-    return Sampler(type=name, settings=settings)

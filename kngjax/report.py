@@ -10,6 +10,7 @@ from kngjax import job, nonprivate
 from kngjax.config import Config
 from kngjax.data import clipped_fractions, prepare
 from kngjax.job import Result
+from kngjax.terms import Design
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,6 +20,14 @@ ADJACENCIES = {"replace": "one record replaced", "add_remove": "one record added
 # A line draw costs a sort of all records, a move of the other chains a sum over them.
 OWNER_DRAWS = {"LineGibbs": 100}
 OWNER_CHAINS = 4
+# What a name of the file is called where it is not its own words.
+MECHANISMS = {
+    "kng": "KNG",
+    "ada_ops": "AdaOPS",
+    "ada_ssp": "AdaSSP",
+    "private_irls": "private IRLS",
+    "k_norm": "K-norm",
+}
 LINE_STYLES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 
 
@@ -38,17 +47,19 @@ def table(config: Config, results: list[Result]) -> str:
     response = config.response
     measured = {response.column: response.units} | {term.column: term.units for term in config.terms}
     given = ", ".join(f"{column} in {unit}" for column, unit in measured.items() if unit)
-    loss, kind = config.loss.type.replace("_", " "), config.mechanism.type.replace("kng", "KNG")
+    kind = MECHANISMS.get(config.mechanism.type, config.mechanism.type.replace("_", " "))
+    made_of = kind if config.loss is None else f"{config.loss.type.replace('_', ' ')} loss, {kind} mechanism"
     rows = [
         [name, *(f"{result.coefficients[place]:.4g}" for result in results)]
-        for place, name in enumerate(job.design(config).names)
+        for place, name in enumerate(job.names(config, results[0].regression.mechanism)[1])
     ]
+    what, labels = ("coefficients", config.labels) if config.terms else ("values", ("value",))
     return "\n".join(
         [
-            f"Released coefficients of {response.name} in the data's own units ({loss} loss, {kind} mechanism)",
+            f"Released {what} of {response.name} in the data's own units ({made_of})",
             *([given] if given else []),
             "",
-            aligned(["coefficient", *(result.regression.label for result in results)], rows),
+            aligned([what.removesuffix("s"), *labels], rows),
         ]
     )
 
@@ -78,12 +89,30 @@ def curves(config: Config, results: list[Result], points: np.ndarray) -> np.ndar
     """
     if config.figure is None:
         raise ValueError(f"{config.path}: the table [figure] is missing")
-    columns = job.design(config).matrix_of({config.figure.x: points, **(config.figure.at or {})})
+    columns = _design(config).matrix_of({config.figure.x: points, **(config.figure.at or {})})
     basis = np.hstack([np.ones((len(points), 1)), columns])
     predictors = np.stack([basis @ result.release.value for result in results])
-    if config.response.transform == "log" or config.loss.type == "poisson":
+    if config.response.transform == "log" or _loss(config) == "poisson":
         return np.exp(predictors)
-    return 1.0 / (1.0 + np.exp(-predictors)) if config.loss.type == "logistic" else predictors
+    return 1.0 / (1.0 + np.exp(-predictors)) if _loss(config) == "logistic" else predictors
+
+
+def _loss(config: Config) -> str:
+    """The name of the job's loss; "squared" for the mechanisms that have their own."""
+    return "squared" if config.loss is None else config.loss.type
+
+
+def _design(config: Config) -> Design:
+    require_regressions(config)
+    basis = job.design(config)
+    assert basis is not None
+    return basis
+
+
+def require_regressions(config: Config) -> None:
+    """Raises ValueError for a job without terms, of which there are neither curves nor a view for the owner."""
+    if not config.terms:
+        raise ValueError(f"{config.path}: an owner's view is of regressions: there are no [[terms]]")
 
 
 def figure(config: Config, results: list[Result]) -> "Figure":
@@ -113,7 +142,7 @@ def figure(config: Config, results: list[Result]) -> "Figure":
     axes.set_xlabel(_with_units(across.column, across.units))
     axes.set_ylabel(_vertical_label(config))
     axes.set_xlim(points[0], points[-1])
-    if config.response.transform == "log" or config.loss.type == "poisson":
+    if config.response.transform == "log" or _loss(config) == "poisson":
         axes.set_ylim(bottom=0.0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="0.9", linewidth=0.6)
@@ -127,7 +156,7 @@ def _with_units(name: str, units: str | None) -> str:
 
 
 def _vertical_label(config: Config) -> str:
-    response, loss = config.response, config.loss.type
+    response, loss = config.response, _loss(config)
     name = _with_units(response.column, response.units)
     if loss == "logistic":
         return f"probability of {response.column}"
@@ -140,10 +169,12 @@ def _caption(config: Config, results: list[Result]) -> str:
     units = {term.column: term.units for term in config.terms}
     at = config.figure.at if config.figure is not None and config.figure.at else {}
     held = "".join(f"; {column} = {value} {units[column] or ''}".rstrip() for column, value in at.items())
-    total = job.together([result.regression for result in results]).epsilon
+    total = job.together([result.regression for result in results])
+    delta = f", δ = {total.delta:g}" if total.delta > 0 else ""
     exact = all(result.release.certificate.exact for result in results)
     return (
-        f"Released with differential privacy: total ε = {total:g}, {ADJACENCIES[config.privacy.adjacency]}{held}."
+        f"Released with differential privacy: total ε = {total.epsilon:g}{delta}, "
+        f"{ADJACENCIES[config.privacy.adjacency]}{held}."
         + ("" if exact else "\nDrawn by Markov chains: ε is proved for their limit law, not for finite runs.")
     )
 
@@ -158,10 +189,10 @@ def owner_view(config: Config, frame: Any, results: list[Result], progress: bool
     """
     x, y = job.records(config, frame)
     lines = ["=" * len(OWNER_BANNER), OWNER_BANNER, "=" * len(OWNER_BANNER), "", f"{len(y)} records"]
-    clipped = job.design(config).clipped_fractions(frame) | _clipped_response(config, frame)
+    clipped = _design(config).clipped_fractions(frame) | _clipped_response(config, frame)
     lines += ["fraction of records beyond the public bounds or levels:"]
     lines += [f"  {column}: {fraction:.4g}" for column, fraction in clipped.items()]
-    names = job.design(config).basis_names
+    names, asked = _design(config).basis_names, job.sampler(config)
     for result in results:
         mechanism = result.regression.mechanism
         fit = nonprivate.fit(mechanism.loss, prepare(mechanism.bounds, x, y))
@@ -170,7 +201,8 @@ def owner_view(config: Config, frame: Any, results: list[Result], progress: bool
             mechanism,
             mechanism.prepare(x, y),
             key=kng.research_key(0),
-            sampler=job.sampler(config),
+            # Lattices are for releases alone.
+            sampler=None if isinstance(asked, kng.Lattice) else asked,
             num_draws=OWNER_DRAWS.get(kind, 500),
             num_chains=OWNER_CHAINS,
             progress=progress,

@@ -50,7 +50,7 @@ FLOORS = (
 # Samplers draw from a density, and may not know what promises rest on it.
 ROOMS_OF_SAMPLERS = {"_arrays", "_frames", "_shown", "_balls", "norms", "randomness", "domains", "data"}
 ROOMS_OF_SAMPLERS |= {"losses", "target"}
-COMMAND_LINE = ("cli", "job", "report", "trust")
+COMMAND_LINE = ("cli", "job", "planning", "report", "trust")
 
 
 def module_name(path):
@@ -223,6 +223,7 @@ def test_there_is_a_floor_or_a_rule_for_every_room():
         "debits",
         "audit",
         "config",
+        "registry",
         "estimators",
         "per_instance",
         "simulation",

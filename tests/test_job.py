@@ -11,7 +11,7 @@ import pytest
 
 import kngjax as kng
 from kngjax import config as configuration
-from kngjax import job
+from kngjax import job, registry
 from kngjax.releases import Release
 from tests.small_jobs import SECRET_WAGE, workers, write_job
 
@@ -122,8 +122,8 @@ def test_every_loss_mechanism_and_domain_can_be_asked_for(tmp_path, kind):
     regressions = job.regressions(config)
     assert [regression.label for regression in regressions] == list(config.loss.labels)
     assert sum(regression.epsilon for regression in regressions) == Fraction(3, 10)
-    assert isinstance(regressions[0].mechanism, job.MECHANISMS[config.mechanism.type])
-    assert isinstance(regressions[0].mechanism.domain, job.DOMAINS[config.mechanism.domain[0]])
+    assert isinstance(regressions[0].mechanism, registry.public(registry.MECHANISMS[config.mechanism.type]))
+    assert isinstance(regressions[0].mechanism.domain, registry.public(registry.DOMAINS[config.mechanism.domain[0]]))
 
 
 def test_classes_and_counts_need_no_log(tmp_path):

@@ -116,7 +116,11 @@ def test_proposals_outside_the_domain_are_barred():
 @pytest.mark.parametrize(
     ("loss", "mechanism", "message"),
     [
-        ("quantile", "kng", r"smooth strictly convex loss, and QuantileLoss is not one.*ask for sampler=kngjax\.LineGibbs"),
+        (
+            "quantile",
+            "kng",
+            r"smooth strictly convex loss, and QuantileLoss is not one.*ask for sampler=kngjax\.LineGibbs",
+        ),
         ("pseudo_huber", "exponential", r"exponential mechanism.*ask for sampler=kngjax\.EnsembleWalk\(\)"),
     ],
 )

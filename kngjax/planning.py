@@ -1,0 +1,183 @@
+"""The public parts of a job, made before its data are read: basis, bounds, one mechanism a regression, the sampler.
+
+Whatever the library refuses of them is told in the terms of the job's file.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax import registry, terms
+from kngjax.accounting.exact import inward
+from kngjax.accounting.guarantees import Kind
+from kngjax.config import Config, Response, Term
+
+# At which all releases together are stated besides.
+DELTA = 1e-6
+
+
+@dataclasses.dataclass(frozen=True)
+class Regression:
+    """One release of a job before it is made. Public.
+
+    **Arguments**: `label`, its name in tables; `epsilon`, its exact part of the total, None where the mechanism's own
+    settings say it; `mechanism`.
+    """
+
+    label: str
+    epsilon: Fraction | None
+    mechanism: Any
+
+
+def declared(config: Config, table: str, make: Callable[[], Any]) -> Any:
+    """What `make` returns; its errors, which are about public settings, in the file's terms and with the table."""
+    try:
+        return make()
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{config.path}: [{table}] {registry.in_toml(str(error))}") from None
+
+
+def design(config: Config) -> terms.Design | None:
+    """The public basis of the job's terms, None without terms; raises as `kngjax.terms` does."""
+
+    def of(term: Term) -> terms.Polynomial | terms.Categorical:
+        if term.bounds is not None:
+            return terms.Polynomial(term.column, *term.bounds, degree=term.degree, missing=term.missing)
+        return terms.Categorical(term.column, term.levels or (), missing=term.missing)
+
+    if not config.terms:
+        return None
+    return declared(config, "terms", lambda: terms.Design(tuple(of(term) for term in config.terms)))
+
+
+def regressions(config: Config) -> list[Regression]:
+    """One mechanism a regression, with epsilon and delta split as the job declares. Public: made without data.
+
+    **Raises**: `ValueError` or `TypeError` naming the file and the table whose settings make no mechanism.
+    """
+    kind = registry.public(registry.MECHANISMS[config.mechanism.type])
+    given = {"bounds": _bounds(config), "adjacency": config.privacy.adjacency}
+    given |= declared(config, "mechanism", lambda: registry.settings(kind, config.mechanism.settings))
+    takes = registry.parameters(kind)
+    if config.privacy.delta is not None and "delta" not in takes:
+        raise ValueError(f"{config.path}: [privacy] delta: the guarantee of {kind.__name__} has none: leave it out")
+    made = []
+    for label, loss, epsilon, delta in zip(config.labels, _losses(config), config.parts, config.deltas, strict=True):
+        shared = {"loss": loss, "epsilon": epsilon, "delta": delta}
+        numbers = {
+            name: _rounded_down(part) if isinstance(part, Fraction) else part
+            for name, part in shared.items()
+            if part is not None
+        }
+        mechanism = declared(config, "mechanism", lambda numbers=numbers: kind(**given, **numbers))
+        made.append(Regression(label, epsilon, mechanism))
+    return made
+
+
+def _losses(config: Config) -> list[Any]:
+    """The loss of each release; None for a mechanism that has its own."""
+    loss = config.loss
+    if loss is None:
+        return [None]
+    settings = {name: getattr(loss, name) for name in ("k", "bandwidth") if getattr(loss, name) is not None}
+    choices = [settings] if loss.tau is None else [{"tau": tau} | settings for tau in loss.tau]
+    kind = registry.public(registry.LOSSES[loss.type])
+    return [declared(config, "loss", lambda choice=choice: kind(**choice)) for choice in choices]
+
+
+def _bounds(config: Config) -> kng.Bounds:
+    basis, response = design(config), bounds_of(config.response)
+    if config.loss is not None and config.loss.type == "logistic" and config.response.levels is not None:
+        response = None
+    if basis is not None:
+        return kng.Bounds(x=(basis.lower, basis.upper), y=response)
+    if response is None:
+        raise ValueError(f"{config.path}: [response] needs the key 'bounds': [lower, upper] of the column, public")
+    if config.mechanism.type == "k_norm":
+        return kng.Bounds(x=tuple(np.array([end]) for end in response), intercept=False)
+    return kng.Bounds(y=response)
+
+
+def bounds_of(response: Response) -> tuple[float, float] | None:
+    """The bounds of the transformed response; 0 and 1 of two levels."""
+    if response.levels is not None:
+        return 0.0, 1.0
+    if response.bounds is None:
+        return None
+    lower, upper = (float(np.log(end)) if response.transform == "log" else end for end in response.bounds)
+    return lower, upper
+
+
+def _rounded_down(exact: Fraction) -> float:
+    """The largest float64 that is at most this number, so that parts never add up to more than the whole."""
+    # In binary and as the decimal that it prints as, which is what sums are made of.
+    nearest = inward(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
+
+
+def sampler(config: Config) -> Any:
+    """The sampler that the job asks for, or None for the mechanism's best. **Raises** `ValueError` for unknown ones."""
+    if config.sampler is None:
+        return None
+    name, where = config.sampler.type, f"{config.path}: [sampler]"
+    if name not in registry.SAMPLERS:
+        raise ValueError(f"{where} type: must be one of {', '.join(registry.SAMPLERS)}; not {name!r}")
+    kind, given = registry.public(name), config.sampler.settings
+    return declared(config, "sampler", lambda: kind(**registry.settings(kind, given)))
+
+
+def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray) -> tuple[Any, Any]:
+    """X and y as `kngjax.release` takes them of this mechanism: a mean has columns alone. Private."""
+    return (y[:, None], None) if isinstance(mechanism, kng.KNormMechanism) else (x, y)
+
+
+def names(config: Config, mechanism: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What a released value consists of: names of the basis, and in the data's own units."""
+    basis, response = design(config), config.response.name
+    if basis is not None:
+        return tuple(basis.basis_names), tuple(basis.names)
+    if isinstance(mechanism, kng.PrivateQuantile):
+        levels = tuple(f"{tau:g}-quantile of {response}" for tau in np.ravel(mechanism.tau))
+        return levels, levels
+    return (f"mean of {response}",), (f"mean of {response}",)
+
+
+def together(planned: Sequence[Regression]) -> kng.Guarantee:
+    """The guarantee of these releases together, each with its exact ε where that is all there is to it."""
+    parts = [_guarantee(one) for one in planned]
+    # A composition states its own (ε, δ), which a composition of it would forget.
+    return parts[0] if len(parts) == 1 else kng.Guarantee.composed(parts)
+
+
+def _guarantee(one: Regression) -> kng.Guarantee:
+    mechanism = one.mechanism
+    stated = mechanism.guarantee_for(mechanism.dimension)
+    if stated.kind is Kind.BOUNDED_RANGE:
+        return kng.Guarantee.bounded_range(one.epsilon, mechanism.adjacency)
+    return kng.Guarantee.pure(one.epsilon, mechanism.adjacency) if stated.kind is Kind.PURE else stated
+
+
+def composition(planned: Sequence[Regression]) -> str:
+    """How releases of the same records compose, in one sentence, with exact sums."""
+    guarantee = together(planned)
+    start = "all releases of the same records together: "
+    if guarantee.delta > 0:
+        return start + guarantee.explain()
+    converted = guarantee.at(delta=DELTA)
+    rho = "" if guarantee.rho is None else f"; and {guarantee.rho:g}-zCDP, the sum of {_rule(planned)}"
+    return (
+        f"{start}pure epsilon = {guarantee.epsilon:g}, the exact sum of "
+        f"{' + '.join(str(one.epsilon) for one in planned)}{rho}"
+        # Of few releases the conversion says nothing new.
+        + (f", hence ({converted:.4g}, {DELTA:g})-DP" if converted < 0.99 * guarantee.epsilon else "")
+    )
+
+
+def _rule(planned: Sequence[Regression]) -> str:
+    ranges = all(_guarantee(one).kind is Kind.BOUNDED_RANGE for one in planned)
+    return "epsilon^2/8" if ranges else "epsilon^2/2"

@@ -1,0 +1,217 @@
+"""What a file can name is what there is: every mechanism, loss and sampler with the keys of its constructor."""
+
+import pytest
+
+import kngjax as kng
+from kngjax import config as configuration
+from kngjax import job, planning, registry
+from kngjax.mechanisms import AbstractMechanism
+from kngjax.samplers import AbstractSampler
+from tests.small_jobs import JOB, workers, write_job
+
+LOSS = '[loss]\ntype = "quantile"\ntau = [0.25, 0.5]\n'
+MECHANISM = 'type = "kng"\ndomain = { box = [-20.0, 20.0] }'
+SAMPLER = '[sampler]\ntype = "LineGibbs"\nnum_sweeps = 2\n'
+FIGURE = '[figure]\nx = "experience"\nat = { education = 12 }\n'
+TERMS = JOB[JOB.index("[[terms]]") : JOB.index("[loss]")]
+EPSILON = "epsilon = 0.3"
+WITH_DELTA = (EPSILON, "epsilon = 0.3\ndelta = 2e-6")
+
+
+def make(folder, *changes):
+    return configuration.read(write_job(folder, *changes))
+
+
+def public(kind):
+    return {
+        name
+        for name in kng._HOMES
+        if isinstance(one := getattr(kng, name), type) and issubclass(one, kind) and one is not kind
+    }
+
+
+def test_every_public_mechanism_and_sampler_has_a_name():
+    assert set(registry.MECHANISMS.values()) == public(AbstractMechanism)
+    assert set(registry.SAMPLERS) == public(AbstractSampler)
+    assert set(configuration.LOSSES) == set(registry.LOSSES)
+    for kind, called in registry.MECHANISMS.items():
+        takes = registry.parameters(registry.public(called))
+        assert ("loss" in takes) == (kind not in registry.WITHOUT_LOSS)
+        assert ("epsilon" in takes) == (kind != "posterior_sample")
+
+
+# What replaces [mechanism], with other changes; the class, its delta, its epsilon.
+NAMED = {
+    "objective_perturbation": (
+        'type = "objective_perturbation"\nnorm = "l2"\nnoise_share = 0.4',
+        ((LOSS, '[loss]\ntype = "smoothed_quantile"\ntau = [0.25, 0.5]\nbandwidth = 0.1\n'),),
+        kng.ObjectivePerturbation,
+    ),
+    "output_perturbation": (
+        'type = "output_perturbation"\nregularization = 20.0\nmax_records = 1000',
+        (
+            (
+                'column = "wage"\nunits = "dollars a week"\ntransform = "log"\nbounds = [20, 20000]',
+                'column = "region"\nlevels = ["north", "south"]',
+            ),
+            (LOSS, '[loss]\ntype = "logistic"\n'),
+            WITH_DELTA,
+        ),
+        kng.OutputPerturbation,
+    ),
+    "ada_ssp": ('type = "ada_ssp"\nshares = [0.5, 0.25, 0.25]', ((LOSS, ""), WITH_DELTA), kng.AdaSSP),
+    "ada_ops": ('type = "ada_ops"', ((LOSS, ""), WITH_DELTA), kng.AdaOPS),
+    "private_irls": (
+        'type = "private_irls"\niterations = 2\nmoment_noise = "laplace"\naccounting = "basic"',
+        ((LOSS, ""), WITH_DELTA),
+        kng.PrivateIRLS,
+    ),
+    "posterior_sample": (
+        'type = "posterior_sample"\nregularization = 500.0\ngamma = 1e-4\nmax_records = 1000',
+        ((LOSS, ""), (EPSILON + "\n", "")),
+        kng.PosteriorSample,
+    ),
+    "private_quantile": (
+        'type = "private_quantile"\ntau = [0.25, 0.5]',
+        ((LOSS, ""), (TERMS, "")),
+        kng.PrivateQuantile,
+    ),
+    "k_norm": ('type = "k_norm"', ((LOSS, ""), (TERMS, "")), kng.KNormMechanism),
+}
+
+
+@pytest.fixture(scope="module")
+def jobs(tmp_path_factory):
+    def made(name):
+        words, others, _ = NAMED[name]
+        return make(tmp_path_factory.mktemp(name), (MECHANISM, words), (SAMPLER, ""), (FIGURE, ""), *others)
+
+    return made
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_every_mechanism_is_made_with_its_own_settings(jobs, name):
+    config = jobs(name)
+    planned = job.regressions(config)
+    assert all(type(one.mechanism) is NAMED[name][2] for one in planned)
+    total = job.together(planned)
+    if config.privacy.epsilon is not None:
+        assert total.epsilon <= 0.3 * (1 + 1e-12)
+        assert total.delta <= 2e-6
+    shown = repr(planned[0].mechanism)
+    for part in NAMED[name][0].splitlines()[1:]:
+        assert part.split(" = ")[0] + "=" in shown
+
+
+def test_levels_of_a_mechanism_and_their_types(jobs):
+    assert repr(job.regressions(jobs("objective_perturbation"))[1].mechanism).endswith(
+        'epsilon=0.15, adjacency="replace", norm=L2(), noise_share=0.4, output_share=0.01)'
+    )
+    assert job.regressions(jobs("private_irls"))[0].mechanism.iterations == 2
+
+
+@pytest.mark.parametrize("name", ["private_quantile", "k_norm", "ada_ssp"])
+def test_a_job_of_another_mechanism_is_released_and_written(jobs, tmp_path, name):
+    from kngjax import report
+
+    config = jobs(name)
+    results = job.run(config, workers(), progress=False)
+    table = report.table(config, results)
+    for own in job.names(config, results[0].regression.mechanism)[1]:
+        assert own in table
+    written = job.to_dict(config, results)
+    assert written["releases"][0]["names"][0] in ("intercept", "0.25-quantile of log wage", "mean of log wage")
+    assert written["privacy"]["delta"] == (2e-6 if name == "ada_ssp" else 0.0)
+    assert ("2e-06" if name == "ada_ssp" else "pure epsilon = 0.3") in written["privacy"]["composition"]
+    assert len(results[0].coefficients) == len(written["releases"][0]["names"])
+
+
+def test_a_response_of_text_counts_by_its_declared_levels(tmp_path):
+    words = 'column = "wage"\nunits = "dollars a week"\ntransform = "log"\nbounds = [20, 20000]'
+    change = (words, 'column = "region"\nlevels = ["south", "north"]'), (LOSS, '[loss]\ntype = "logistic"\n')
+    config = make(tmp_path, *change)
+    _, y = job.records(config, workers())
+    assert y.tolist() == [float(region == "north") for region in workers()["region"]]
+    assert job.regressions(config)[0].mechanism.bounds.y_lower is None
+
+
+WRONG = {
+    "setting": (
+        "\nnoise_chare = 0.4",
+        r"\[mechanism\] KNG has an unknown setting 'noise_chare'; known are domain, norm",
+    ),
+    "norm": ('\nnorm = "l3"', r'\[mechanism\] norm: must be one of "l1", "l2", "l_inf"'),
+    "kind of setting": ("\npointwise_sensitivity = 1", r"pointwise_sensitivity: must be true or false, not 1"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_settings_that_a_mechanism_has_not_are_refused(tmp_path, wrong):
+    more, message = WRONG[wrong]
+    with pytest.raises(ValueError, match=message):
+        job.regressions(make(tmp_path, (MECHANISM, MECHANISM + more)))
+
+
+TABLES = {
+    "loss": ((MECHANISM, 'type = "ada_ssp"'), r"\[mechanism\] type = 'ada_ssp' has no \[loss\]"),
+    "no loss": ((LOSS, ""), r"the table \[loss\] is missing"),
+    "type": (('"kng"', '"kgn"'), r"\[mechanism\] type: must be one of kng, exponential, objective_perturbation"),
+    "epsilon": ((EPSILON, ""), r"\[privacy\] needs the key 'epsilon'"),
+    "levels": (
+        ('units = "dollars a week"', 'levels = ["a", "a"]'),
+        r"\[response\] levels: must be two different levels",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", TABLES)
+def test_tables_that_do_not_fit_one_another_are_refused(tmp_path, wrong):
+    change, message = TABLES[wrong]
+    with pytest.raises(ValueError, match=message):
+        make(tmp_path, change)
+
+
+def test_a_delta_of_a_pure_mechanism_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"\[privacy\] delta: the guarantee of KNG has none"):
+        job.regressions(make(tmp_path, WITH_DELTA))
+
+
+def test_refusals_speak_toml_and_cost_nothing(tmp_path):
+    """Five coefficients: no exact sampler serves."""
+    ledger = kng.Ledger.create(tmp_path / "budget", kng.Budget.pure(1.0), adjacency="replace", dataset="workers")
+    config = make(tmp_path, (SAMPLER, ""), ("degree = 2", "degree = 3"))
+    with pytest.raises(ValueError, match="no exact sampler") as refusal:
+        job.run(config, workers(), progress=False, ledger=ledger)
+    text = str(refusal.value)
+    assert text.startswith(f"{config.path}: [sampler] ")
+    assert '[sampler] type = "LineGibbs"' in text
+    assert '[mechanism] type = "objective_perturbation" and [loss] type = "smoothed_quantile"' in text
+    assert "kngjax." not in text
+    assert ledger.read().num_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "meant"),
+    [
+        ("ask for sampler=kngjax.LineGibbs()", 'ask for [sampler] type = "LineGibbs"'),
+        ("Exact(most_coefficients=5) tries", '[sampler] type = "Exact" (most_coefficients = 5) tries'),
+        ("PrivateQuantile(0.5, ...) is proved", '[mechanism] type = "private_quantile" is proved'),
+        (
+            "ObjectivePerturbation(HuberLoss(k), ...) is",
+            '[mechanism] type = "objective_perturbation" and [loss] type = "huber" (k = ...) is',
+        ),
+        ("nothing of it: [0, 1]", "nothing of it: [0, 1]"),
+    ],
+)
+def test_messages_are_translated(told, meant):
+    assert registry.in_toml(told) == meant
+
+
+def test_keys_and_types_follow_constructors():
+    lattice = planning.registry.settings(kng.Lattice, {"theta_digits": 6, "expected_proposals": 8})
+    assert (lattice["theta_digits"], lattice["expected_proposals"]) == (6, 8.0)
+    assert "expansion" not in registry.keys(kng.GradientSpace)
+    with pytest.raises(ValueError, match="directions: must be one of limit_law, ensemble"):
+        registry.settings(kng.LineGibbs, {"directions": "up"})
+    with pytest.raises(ValueError, match=r"num_sweeps: must be a whole number, not 2\.5"):
+        registry.settings(kng.LineGibbs, {"num_sweeps": 2.5})
