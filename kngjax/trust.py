@@ -1,12 +1,14 @@
 """The figures of PROMISES.md, measured anew: what the command `kngjax trust` prints."""
 
 import dataclasses
+import pathlib
+import re
 import tempfile
 from collections.abc import Iterator
 
 import numpy as np
 
-from kngjax import audit
+from kngjax import audit, config, job
 from kngjax.audit import cases, mutations
 from kngjax.audit.lattice_search import search_lattices
 from kngjax.ledger import strain
@@ -61,6 +63,7 @@ def figures(quick: bool = False) -> Iterator[Figure]:
         f"{len(hostile.broken)} broken",
         hostile.passed,
     )
+    yield from _files(quick)
     dumps = audit.data_in_dumps(("median",) if quick else None)
     yield Figure(
         "bytes of records in XLA dumps and caches",
@@ -82,6 +85,63 @@ def figures(quick: bool = False) -> Iterator[Figure]:
             f"{storm.allowed} debits",
             storm.passed,
         )
+
+
+# A job on the files of `audit.files`, whose missing cells have a public policy, or none.
+_JOB = """
+[response]
+column = "wage"
+bounds = [0, 100]
+missing = 50
+[[terms]]
+column = "age"
+bounds = [0, 90]
+degree = 2
+missing = 40
+[[terms]]
+column = "region"
+levels = ["north", "south", "7"]
+missing = "south"
+[loss]
+type = "squared"
+[mechanism]
+type = "exponential"
+domain = { l2_ball = 20.0 }
+[privacy]
+epsilon = 1.0
+adjacency = "replace"
+"""
+
+
+def _files(quick: bool) -> Iterator[Figure]:
+    """Every reader, and what `kngjax release` does from a file to a release."""
+    with tempfile.TemporaryDirectory() as folder:
+        jobs = []
+        for name, text in (("policy", _JOB), ("none", re.sub("missing.*\n", "", _JOB))):
+            path = pathlib.Path(folder) / f"{name}.toml"
+            path.write_text(text, encoding="utf-8")
+            jobs.append(config.read(path))
+
+        def rows(path: pathlib.Path) -> np.ndarray:
+            return np.column_stack(job.records(jobs[0], job.load(jobs[0], path)))
+
+        number = 40 if quick else 1_000
+        found = audit.file_pairs(number, readers={**audit.READERS, "kngjax release": rows})
+        yield Figure(
+            "pairs of files that differ in one cell",
+            f"{number} for each of {', '.join(found.tried)}: {len(found.differences)} with another record changed",
+            found.passed,
+        )
+        for words, one in zip(("replaced by public values", "refused"), jobs, strict=True):
+            ends = audit.hostile_files(
+                number // 2, lambda path, book, one=one: job.run(one, job.load(one, path), progress=False, ledger=book)
+            )
+            yield Figure(
+                f"files with a hostile cell, {words}",
+                f"{ends.tried} tried: {ends.released} released, {ends.told} refused in words, {ends.failed} failed "
+                f"with the constant text, {len(ends.broken)} broken",
+                ends.passed,
+            )
 
 
 def _replayed(quick: bool) -> Figure:

@@ -7,6 +7,10 @@ from kngjax.audit.black_box import BlackBoxAudit as BlackBoxAudit
 from kngjax.audit.black_box import black_box as black_box
 from kngjax.audit.dumps import DumpSearch as DumpSearch
 from kngjax.audit.dumps import data_in_dumps as data_in_dumps
+from kngjax.audit.files import READERS as READERS
+from kngjax.audit.files import FilePairs as FilePairs
+from kngjax.audit.files import file_pairs as file_pairs
+from kngjax.audit.files import hostile_files as hostile_files
 from kngjax.audit.hostile import HostileInputs as HostileInputs
 from kngjax.audit.hostile import hostile_inputs as hostile_inputs
 from kngjax.audit.lattices import LatticeLaw as LatticeLaw

@@ -99,23 +99,23 @@ def _try(case: Case, seed: tuple[int, int], ledger: Ledger | None = None) -> tup
             case.mechanism.prepare(*case.given(X, y))
             trouble, prepared = "", True
         except Exception as error:
-            trouble, prepared = _trouble_with(error), False
+            trouble, prepared = trouble_with(error), False
         X, y, _ = _input(np.random.default_rng(seed))
         try:
             released = case.release(X, y, ledger)
         except ReleaseFailed as error:
-            if str(error) != FAILED:
-                trouble = trouble or "another text"
-            return "failed in draw" if prepared else "failed", trouble or _trouble_with(error), words
+            return "failed in draw" if prepared else "failed", trouble or trouble_with(error), words
         except Exception as error:
-            return "told", trouble or _trouble_with(error), words
+            return "told", trouble or trouble_with(error), words
     if not prepared:
         return "released", trouble or "released what prepare refuses", words
     return "released", trouble or ("" if case.admits(released.value) else "a value out of range"), words
 
 
-def _trouble_with(error: Exception) -> str:
+def trouble_with(error: Exception) -> str:
     """Why this is no clear error of our own; empty if it is one."""
+    if isinstance(error, ReleaseFailed) and str(error) != FAILED:
+        return "another text"
     if not isinstance(error, TypeError | ValueError | ReleaseFailed):
         return f"{type(error).__name__} is no class of a refusal: {error}"
     if error.__cause__ is not None or error.__context__ is not None:

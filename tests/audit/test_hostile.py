@@ -80,7 +80,7 @@ def test_errors_of_others_are_seen():
     def error_of(work):
         with pytest.raises((TypeError, ValueError, IndexError)) as caught:
             work()
-        return hostile._trouble_with(caught.value)
+        return hostile.trouble_with(caught.value)
 
     def chained():
         try:

@@ -1,0 +1,89 @@
+"""Pairs of files that differ in one cell: no reader lets it reach another record, and one that does is seen."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kngjax as kng
+from kngjax import _files, audit, cells
+from kngjax.audit import files
+from kngjax.terms import Categorical
+
+
+def test_no_reader_lets_a_cell_reach_another_record():
+    found = audit.file_pairs(60, seed=1)
+    assert found.passed, "\n".join(found.differences)
+    assert found.tried == dict.fromkeys(("polars", "pandas", "pyarrow", "stream"), 60)
+    assert found.changed > 120
+
+
+@pytest.mark.slow
+def test_thousands_of_pairs():
+    found = audit.file_pairs(1_000)
+    assert found.passed, "\n".join(found.differences)
+
+
+def test_every_cell_is_tried():
+    words = {words.split(" as ")[0] for *_, words in files.pairs(400, suffixes=(".csv",))}
+    assert words == set(files.CSV_CELLS)
+    kinds = {words.split(" as ")[1].split(" in ")[0] for *_, words in files.pairs(80, 1, (".arrow",))}
+    assert kinds == set(files.TYPED_CELLS)
+
+
+def inferred(path):
+    """A frame whose types are guessed from all values, and levels that are compared as they are."""
+    frame = pd.read_csv(path, encoding_errors="replace", encoding="utf-8-sig", on_bad_lines="skip")
+    return np.column_stack([frame["region"] == level for level in ("north", "south", 7)])
+
+
+def swallowing(path):
+    """A quote that is not closed swallows the lines below it."""
+    frame = pd.read_csv(path, encoding_errors="replace", encoding="utf-8-sig", on_bad_lines="skip", dtype=str)
+    return np.column_stack([files.DESIGN.matrix(frame), cells.numbers(frame["wage"])])
+
+
+def centred(path):
+    """Centred columns, as a pipeline may have them."""
+    rows = np.nan_to_num(files.READERS["polars"](path))
+    return rows - rows.mean(axis=0)
+
+
+@pytest.mark.parametrize("reader", [inferred, swallowing, centred], ids=lambda reader: reader.__name__)
+def test_a_reader_that_looks_at_other_records_is_seen(reader):
+    found = audit.file_pairs(60, readers={"planted": reader})
+    assert not found.passed
+    assert len(found.differences) > 2
+
+
+def test_pairs_that_change_nothing_show_nothing():
+    assert not audit.file_pairs(5, readers={"planted": lambda path: np.zeros((1, 1))}).passed
+
+
+def test_the_old_reference_level_is_gone():
+    """As a reader with types made it: of one cell more that is no number, everybody's level was the reference."""
+    region = Categorical("region", (0, 1), missing=0)
+    whole, odd = pd.Series([0, 1, 0, 1]), pd.Series(["0", "1", "unknown", "1"])
+    np.testing.assert_array_equal(region.columns_of(whole), region.columns_of(odd))
+
+
+MECHANISM = kng.PrivateQuantile(0.5, kng.Bounds(y=(0, 100)), epsilon=1.0, adjacency="replace")
+
+
+def test_hostile_files_are_released_or_fail_with_the_constant_text():
+    def release(path, ledger):
+        wages = _files.read(path)["wage"].to_numpy()
+        kng.release(MECHANISM, None, cells.numbers(wages), ledger=ledger, progress=False)
+
+    ends = audit.hostile_files(60, release)
+    assert ends.passed, "\n".join(ends.broken)
+    assert ends.tried == ends.released + ends.failed == 60
+    assert min(ends.released, ends.failed) > 5
+
+
+def test_a_hostile_file_that_is_quoted_is_seen():
+    def release(path, ledger):
+        float(path.read_bytes().split(b",")[-1])
+
+    ends = audit.hostile_files(10, release)
+    assert not ends.passed
+    assert any("raised in" in words or "no class" in words for words in ends.broken)
