@@ -27,6 +27,8 @@ class ShownAsTyped:
     `shown_by_place`: whether numbers are shown without their names, as in `L2Ball(3.0)`.
     """
 
+    __slots__ = ()
+
     shown_by_place: ClassVar[bool] = False
 
     def __repr__(self) -> str:

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from kngjax import registry
+
 FAILED, USER_ERROR = 1, 2
 
 
@@ -36,6 +38,8 @@ def _parser() -> argparse.ArgumentParser:
         "release",
         help="release the regressions of a configuration, privately",
         description="Release the regressions of a configuration once, print them and write them as JSON.",
+        epilog=f"[mechanism] type: {', '.join(registry.MECHANISMS)}. [loss] type: {', '.join(registry.LOSSES)}. "
+        f"[sampler] type: {', '.join(registry.SAMPLERS)}. Their settings are in the README, under Jobs in a file.",
     )
     release.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
     release.add_argument("--data", metavar="FILE", type=pathlib.Path, help="a CSV or Parquet file in place of [data]")

@@ -1,5 +1,8 @@
 """What a file can name is what there is: every mechanism, loss and sampler with the keys of its constructor."""
 
+import pathlib
+import re
+
 import pytest
 
 import kngjax as kng
@@ -215,3 +218,21 @@ def test_keys_and_types_follow_constructors():
         registry.settings(kng.LineGibbs, {"directions": "up"})
     with pytest.raises(ValueError, match=r"num_sweeps: must be a whole number, not 2\.5"):
         registry.settings(kng.LineGibbs, {"num_sweeps": 2.5})
+
+
+def test_the_readme_lists_every_mechanism_and_setting():
+    text = (pathlib.Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    table = text.split("| `type` | its settings |")[1].split("\n\n")[0]
+    rows = [[re.findall(r"`(.*?)`", cell) for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    assert [kind for (kind,), *_ in rows] == list(registry.MECHANISMS)
+    for (kind,), given, tables in rows:
+        keys = registry.keys(registry.public(registry.MECHANISMS[kind]))
+        assert given == [name for name in keys if name != "allow_large_epsilon"]
+        assert ("[loss]" in tables, "[[terms]]" in tables) == (
+            kind not in registry.WITHOUT_LOSS,
+            kind not in registry.WITHOUT_TERMS,
+        )
+    for name in (*registry.LOSSES, *registry.DOMAINS, *registry.NORMS, *registry.NORMS_OF_NUMBERS):
+        assert name in text
+    samplers = text.split("## Samplers")[1].split("`release` takes")[0]
+    assert all(f"`{name}`" in samplers for name in registry.SAMPLERS)

@@ -49,6 +49,10 @@ SHOWN = {
     ),
     'AdaSSP(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0)), epsilon=1.0, delta=1e-06, adjacency="replace", '
     "shares=[0.5, 0.25, 0.25])": kng.AdaSSP(BOTH, 1.0, 1e-6, "replace", shares=(0.5, 0.25, 0.25)),
+    'ExponentialMechanism(LogisticLoss(), Bounds(x=(0.0, 1.0)), L2Ball(1.0), epsilon=200.0, adjacency="replace", '
+    "allow_large_epsilon=True)": kng.ExponentialMechanism(
+        kng.LogisticLoss(), BOUNDS, kng.L2Ball(1.0), 200.0, "replace", allow_large_epsilon=True
+    ),
     "SmoothedQuantileLoss(tau=0.9, bandwidth=0.1)": kng.SmoothedQuantileLoss(0.9, 0.1),
     "PseudoHuberLoss(k=0.5)": kng.PseudoHuberLoss(0.5),
     "PoissonLoss()": kng.PoissonLoss(),

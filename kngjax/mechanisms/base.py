@@ -3,6 +3,7 @@
 import abc
 import contextlib
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -25,6 +26,7 @@ from kngjax.data import Data, Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.norms import AbstractNorm
 from kngjax.refusals import UnfitShape, UnfitType, in_words
 from kngjax.sensitivity import Sensitivity
@@ -89,6 +91,12 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
             raise ValueError(f"the parts disagree about the number of coefficients (intercept included): {dimensions}")
         if self.dimension is not None and self.dimension < 1 + (self.bounds.intercept and self.bounds.columns != 0):
             raise ValueError(f"the domain is for {self.dimension} coefficients: too few for these bounds")
+
+    def _argument(self, parameter: inspect.Parameter) -> Any:
+        if parameter.name != "allow_large_epsilon" or hasattr(self, parameter.name) or is_traced(self.epsilon):
+            return super()._argument(parameter)
+        # That a large ε was allowed is not kept, and has to be said again.
+        return bool(np.max(np.asarray(self.epsilon)) > LARGEST_SENSIBLE_EPSILON)
 
     @property
     def dimension(self) -> int | None:
