@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from kngjax._arrays import float64
+from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.profiles import epsilon_at, gaussian_log_delta, posterior_sample_renyi
 
 # Of α - 1: any order is valid, and between two of these none is better by more than a part in 10⁴.
@@ -21,7 +23,9 @@ _ROUNDING = 1e-10
 def largest_shift(epsilon: Any, delta: Any) -> Float[Array, ""]:
     """The largest s whose `kngjax.profiles.gaussian_log_delta` is at most log δ at ε: what N(0, I) hides of it.
 
-    0, which hides nothing, where none is found. **Arguments:** `epsilon`, `delta`: scalars.
+    Rounded inward, as that profile is rounded outward; 0, which hides nothing, where none is found.
+
+    **Arguments:** `epsilon`, `delta`: scalars.
     """
     epsilon = jnp.asarray(epsilon)
 
@@ -30,6 +34,22 @@ def largest_shift(epsilon: Any, delta: Any) -> Float[Array, ""]:
 
     # δ falls as 1/s grows.
     return (1.0 - _ROUNDING) / epsilon_at(profile, jnp.log(jnp.asarray(delta)), jnp.ones_like(epsilon))
+
+
+def gaussian_guarantee(epsilon: Any, delta: Any, adjacency: Adjacency) -> Guarantee:
+    """s-Gaussian DP for the largest shift s, stated at (ε, δ); ValueError where no s is known to be hidden.
+
+    The statement is checked by other code than that which calibrates: `kngjax.accounting.conversions`.
+    """
+    with float64():
+        shift = float(largest_shift(epsilon, delta))
+    try:
+        return Guarantee.gaussian(shift, adjacency, float(epsilon), float(delta))
+    except ValueError:
+        raise ValueError(
+            f"no Gaussian noise is known to be ({float(epsilon):g}, {float(delta):g})-differentially private in "
+            "float64: give a larger epsilon, or a delta that is neither tiny nor nearly 1"
+        ) from None
 
 
 @jax.jit

@@ -11,6 +11,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 _HALVINGS = 100
 # Of the incomplete gamma functions of some hundred degrees, relative: outward.
 _ROUNDING = 1e-11
+# Of δ: below it the incomplete gamma functions may be 0.
+_LEAST = 1e-300
 
 
 def symmetric_gaussian(
@@ -66,27 +68,30 @@ def wishart_log_delta(epsilon: Any, change: Any, dimension: int, degrees: int, s
         return ratio / -jnp.expm1(-(level + 0.5 * ratio) / (half - 1.0))
 
     epsilon = jnp.asarray(epsilon)
+    grown = jnp.exp(epsilon)
     lowest = place(epsilon)
     least = gammainc(half, 0.5 * lowest)
-    removed = (1.0 + _ROUNDING) * least - jnp.exp(epsilon) * gammainc(half, 0.5 * (lowest - ratio))
+    removed = (1.0 + _ROUNDING) * least - (1.0 - _ROUNDING) * grown * gammainc(half, 0.5 * (lowest - ratio))
     exists = 0.5 * ratio > epsilon
     highest = place(jnp.where(exists, -epsilon, 0.0))
     most = gammaincc(half, 0.5 * (highest - ratio))
-    added = (1.0 + _ROUNDING) * most - jnp.exp(epsilon) * gammaincc(half, 0.5 * highest)
-    return jnp.log(jnp.maximum(jnp.maximum(removed, jnp.where(exists, added, 0.0)), 0.0))
+    added = (1.0 + _ROUNDING) * most - (1.0 - _ROUNDING) * grown * gammaincc(half, 0.5 * highest)
+    return jnp.log(jnp.maximum(jnp.maximum(removed, jnp.where(exists, added, 0.0)), _LEAST))
 
 
 def wishart_scale(epsilon: Any, delta: Any, change: Any, dimension: int, degrees: int) -> Float[Array, ""]:
     """The smallest scale at which Wishart noise of k degrees of freedom hides a change τ at (ε, δ); rounded outward.
 
-    δ falls as the scale grows, for larger noise along v is smaller noise plus independent noise.
+    δ falls as the scale grows, for larger noise along v is smaller noise plus independent noise. Infinite where no
+    scale is found of which float64 can tell that it hides τ, as for ε and δ that are both tiny.
     """
 
     def halve(_, ends):
-        middle = jnp.sqrt(ends[0] * ends[1])
+        lower, upper, found = ends
+        middle = jnp.sqrt(lower * upper)
         hides = wishart_log_delta(epsilon, change, dimension, degrees, middle) <= jnp.log(jnp.asarray(delta))
-        return jnp.where(hides, ends[0], middle), jnp.where(hides, middle, ends[1])
+        return jnp.where(hides, lower, middle), jnp.where(hides, middle, upper), jnp.where(hides, middle, found)
 
     tau = jnp.asarray(change)
-    _, upper = jax.lax.fori_loop(0, _HALVINGS, halve, (1e-12 * tau, 1e12 * tau))
-    return upper
+    *_, found = jax.lax.fori_loop(0, _HALVINGS, halve, (1e-12 * tau, 1e12 * tau, jnp.asarray(jnp.inf)))
+    return found

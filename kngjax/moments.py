@@ -11,6 +11,9 @@ from kngjax.bounds import Bounds
 from kngjax.losses.base import Number
 from kngjax.sensitivity import feature_radius, response_radius
 
+# Of a few operations, relative: outward.
+_ROUNDING = 1e-14
+
 
 def moment_changes(bounds: Bounds, adjacency: Adjacency, dimension: int) -> tuple[Array, Array]:
     """By how much one record changes X'X in the Frobenius norm, and X'y in the l2 norm.
@@ -66,22 +69,24 @@ def ridge_changes(
     """sup ‖θ̂' - θ̂‖_2 when a record joins n others in a ridge regression.
 
     θ̂' - θ̂ = H^{-1}x·r/(1+μ). With p = ‖H^{-1}x‖² and f = μ - λp ≥ 0, the fitted part of the leverage, |r| ≤ Y(1+√(nf))
-    as in `largest_ridge_residual`, so it is at most √p·Y(1+√(nf))/(1+λp+f) with √p ≤ X/λ and f ≤ X√p - λp. For given
-    p the best f is the root of the derivative or the end of its range. √p is taken from a grid with steps of a factor
-    q, and between its points the value is at most 1/q² times that at one of the two: √p changes by a factor of at most
-    q, 1 + λp + f by one of at most q² the other way. Below the grid the value increases with √p.
+    as in `largest_ridge_residual`, so with l = √p it is at most l·Y(1+√(nf))/(1+λl²+f), where l ≤ X/λ and
+    f ≤ F(l) = l(X - λl). On a cell a ≤ l ≤ b this is at most b·Y(1+√(nf))/(1+λa²+f) with f at most the largest F on
+    the cell, which is F at the point of [a, b] nearest to X/(2λ); and for given a the best f is the root of the
+    derivative or the end of its range. What is returned is the largest of these bounds over cells whose ends are in
+    proportion, the first of which begins at 0.
     """
     x, ridge = feature_radius(bounds, dimension), jnp.asarray(regularization)
     n, y = jnp.maximum(jnp.asarray(num_others), 1e-9), response_radius(bounds)
     span = jnp.log(1e3) + jnp.maximum(jnp.log(jnp.square(x) / ridge), 0.0)
-    step = span / (resolution - 1)
-    lengths = x / ridge * jnp.exp(-step * jnp.arange(resolution))
-    most = jnp.maximum(lengths * (x - ridge * lengths), 0.0)
-    spread = 1.0 + ridge * jnp.square(lengths)
-    # d/df log: √n/(2√f(1+√(nf))) = 1/(1+λp+f) at √f = √(1/n + 1 + λp) - 1/√n.
+    ends = x / ridge * jnp.exp(-span * jnp.linspace(1.0, 0.0, resolution))
+    lower, upper = jnp.concatenate([jnp.zeros(1), ends[:-1]]), ends
+    inside = jnp.clip(0.5 * x / ridge, lower, upper)
+    most = inside * (x - ridge * inside)
+    spread = 1.0 + ridge * jnp.square(lower)
+    # d/df log: √n/(2√f(1+√(nf))) = 1/(1+λa²+f) at √f = √(1/n + 1 + λa²) - 1/√n.
     best = jnp.square(jnp.sqrt(1.0 / n + spread) - jnp.sqrt(1.0 / n))
-    fitted = jnp.minimum(best, most)
-    return jnp.max(lengths * y * (1.0 + jnp.sqrt(n * fitted)) / (spread + fitted)) * jnp.exp(2.0 * step)
+    fitted = jnp.clip(best, 0.0, most)
+    return jnp.max(upper * y * (1.0 + jnp.sqrt(n * fitted)) / (spread + fitted)) * (1.0 + _ROUNDING)
 
 
 def residual_log_change(bounds: Bounds, curvature: Array, dimension: int) -> Float[Array, "*curvatures"]:

@@ -4,31 +4,39 @@
 D' = D + z. All that matters of z are a few numbers, in the notation of Wang (2019): with H = X'X + λI and
 θ̂ = H^{-1}X'y of D, the leverage μ = x'H^{-1}x and the residual r = y - x'θ̂, both out of sample.
 
-Everything is computed in log space, since δ of interest is a small difference of tails. The functions are elementwise
-in arrays that broadcast against each other, and run under jit and vmap; they want float64.
+Everything is computed in log space, since δ of interest is a small difference of tails, and rounded outward: what is
+returned is not below log δ, since a bound on the rounding error of each term is added. The bounds propagate relative
+errors of a few units of float64 in +, -, *, /, √, exp, log, erf and erfcx, of which XLA states none; tests compare with
+ball arithmetic. The functions are elementwise in arrays that broadcast against each other, and run under jit and vmap;
+they want float64. `kngjax.objective_profiles` has noise in the objective.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.scipy.special import erfcx, ndtr
+from jax.scipy.special import ndtr
 from jaxtyping import Array, Float
-from scipy.special import log_ndtr
+
+from kngjax._mills import (
+    UNIT,
+    log_density,
+    log_difference,
+    log_positive,
+    mills_of,
+    mills_slope,
+    mills_slope_bound,
+    slack,
+)
 
 Profile = Callable[[Array], Array]
 
-_LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _MOST_STEPS = 100
 # Of ε, relative; the upper end of the bracket is returned.
 _TOLERANCE = 1e-10
-# Of a node's standard normal variable: beyond it lies less than 1e-32.
-_FAR = 12.0
-_LOG_BEYOND = float(log_ndtr(-_FAR)) + math.log(2.0)
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(48)
+# Below this shift the difference of two tails is an integral, by the trapezoidal rule.
+_SMALL_SHIFT = 1e-4
 
 
 def gaussian_log_delta(epsilon: Any, shift: Any) -> Float[Array, "..."]:
@@ -37,14 +45,23 @@ def gaussian_log_delta(epsilon: Any, shift: Any) -> Float[Array, "..."]:
     Balle and Wang (2018), theorem 8. Lemma 4 of Wang (2019) has the bound s√(2 log(1.25/δ)) in its place, which holds
     for ε ≤ 1 alone.
 
+    δ = φ(t)(M(t) - M(t+s)) with t = ε/s - s/2 and M the ratio of Mills. Where s is small this is φ(t)∫(-M'), at most
+    φ(t)·s times the mean of -M' at the two ends, since -M' is convex. What is returned is never below log δ, and above
+    it by less than 1e-8 (1 + t²/100) for s ≤ 100.
+
     **Arguments:** `epsilon`: ε ≥ 0. `shift`: s ≥ 0, the sensitivity over the noise's standard deviation.
     """
     epsilon, shift = jnp.asarray(epsilon), jnp.asarray(shift)
     # Written so that NaN counts as positive.
     nothing = shift <= 0
     safe = jnp.where(nothing, 1.0, shift)
-    found = _log_tail(epsilon / safe - 0.5 * safe, epsilon / safe + 0.5 * safe, 1.0)
-    return jnp.where(nothing, -jnp.inf, _at_worst(found))
+    near, far = epsilon / safe - 0.5 * safe, epsilon / safe + 0.5 * safe
+    error = UNIT * far
+    chord = jnp.log(0.5 * safe) + jnp.log(jnp.sum(mills_slope(jnp.stack([near, far])), axis=0))
+    # Of log[M(t) - M(t+s)] the derivative in t is between -2 and 0 for t > -1.
+    small = log_density(near) + slack(near, error) + chord + 2.0 * error + UNIT * (2.0 + jnp.abs(chord))
+    found = jnp.where(safe < _SMALL_SHIFT, small, log_difference(near, far, 1.0, error, error))
+    return jnp.where(nothing, -jnp.inf, at_worst(found))
 
 
 def posterior_sample_log_delta(epsilon: Any, leverage: Any, residual: Any, gamma: Any) -> Float[Array, "..."]:
@@ -56,6 +73,9 @@ def posterior_sample_log_delta(epsilon: Any, leverage: Any, residual: Any, gamma
     of one inside of an interval, whose ends are roots of quadratics. This is Theorem 14 of Wang (2019) without its
     tail bounds, the printed ones of which are exceeded.
 
+    What is returned is never below log δ. δ is too large by at most 1e-12 (1 + t²) of the probability that it is a part
+    of, with t the distance of the nearest root in standard deviations.
+
     **Arguments:** `epsilon`: ε ≥ 0. `leverage`, `residual`: μ ≥ 0 and r of the record with respect to D, the smaller
     data set. `gamma`: γ > 0.
     """
@@ -66,7 +86,7 @@ def posterior_sample_log_delta(epsilon: Any, leverage: Any, residual: Any, gamma
     either = jnp.maximum(
         _added_log_delta(epsilon, mu, residual, gamma), _removed_log_delta(epsilon, mu, residual, gamma)
     )
-    return jnp.where(nothing, -jnp.inf, _at_worst(either))
+    return jnp.where(nothing, -jnp.inf, at_worst(either))
 
 
 def gaussian_renyi(alpha: Any, shift: Any) -> Float[Array, "..."]:
@@ -82,33 +102,60 @@ def _scaled(mu: Array, residual: Array, gamma: Array) -> tuple[Array, Array, Arr
 
 def _added_log_delta(epsilon: Array, mu: Array, residual: Array, gamma: Array) -> Array:
     """log δ(D‖D'): outside of the roots of L = ε."""
+    epsilon, mu, residual, gamma = jnp.broadcast_arrays(epsilon, mu, residual, gamma)
     slope, mean, deviation = _scaled(mu, residual, gamma)
     excess = jnp.log1p(mu) + 2.0 * epsilon
     root = jnp.sqrt(slope * mean + mu * excess)
     # The smaller root by the larger one's partner, which loses no digits.
     lower, upper = (slope * mean - excess) / (slope + root), (slope + root) / mu
-    below = _log_tail(-lower, (mean - lower) / deviation, deviation)
-    above = _log_tail(upper, (upper - mean) / deviation, deviation)
-    return jnp.logaddexp(below, above)
+    lower_error, upper_error = UNIT * (slope * mean + excess) / (slope + root), UNIT * upper
+    moved = UNIT * mean / deviation
+    at, error = jnp.stack([-lower, upper]), jnp.stack([lower_error, upper_error])
+    deviation, moved = deviation[None], moved[None]
+    other = jnp.stack([mean - lower, upper - mean]) / deviation
+    both = log_difference(at, other, deviation, error, 2.0 * error / deviation + moved)
+    return jnp.logaddexp(both[0], both[1])
 
 
 def _removed_log_delta(epsilon: Array, mu: Array, residual: Array, gamma: Array) -> Array:
     """log δ(D'‖D): between the roots of L = -ε, and 0 if there are none."""
     slope, mean, deviation = _scaled(mu, residual, gamma)
-    excess = jnp.log1p(mu) - 2.0 * epsilon
+    volume = jnp.log1p(mu)
+    excess = volume - 2.0 * epsilon
     square = slope * mean + mu * excess
-    exists = square > 0
-    root = jnp.sqrt(jnp.where(exists, square, 1.0))
+    square_error = UNIT * (slope * mean + mu * (volume + 2.0 * epsilon))
+    exists = square + square_error > 0
+    root = jnp.sqrt(jnp.maximum(jnp.where(exists, square, 1.0), square_error))
+    # |√(a ± e) - √a| ≤ e/√a.
+    root_error = square_error / root + UNIT * root
     lower, upper = (slope * mean - excess) / (slope + root), (slope + root) / mu
+    lower_error = UNIT * (slope * mean + volume + 2.0 * epsilon) + (root_error + UNIT * root) * jnp.abs(lower)
+    lower_error = lower_error / (slope + root)
+    upper_error = UNIT * upper + root_error / mu
     first, last = (lower - mean) / deviation, (upper - mean) / deviation
+    moved = UNIT * (mean + jnp.abs(lower)) / deviation
+    first_error, last_error = lower_error / deviation + moved, 2.0 * upper_error / deviation + moved
     # δ = [P'(Z > lower) - e^ε P(Z > lower)] - [the same at upper], and the densities are in proportion e^ε at both.
+    positive = jnp.maximum(first, 0.0)
+    at_lower, at_upper, in_first, in_last = mills_of(lower, upper, positive, last)
+    at_lower, at_upper = at_lower / deviation, at_upper / deviation
+    lower_spare = lower_error * mills_slope_bound(lower) / deviation
+    lower_spare += UNIT * (1.0 + jnp.square(jnp.minimum(lower, 0.0))) * at_lower
+    last_spare = last_error * (mills_slope_bound(last) + jnp.abs(last) * jnp.abs(at_upper - in_last))
+    last_spare += upper_error * mills_slope_bound(upper) / deviation
+    last_spare += UNIT * (1.0 + jnp.square(last)) * (at_upper + in_last)
     far = jnp.exp(0.5 * jnp.minimum(jnp.square(first) - jnp.square(last), 0.0))
-    brackets = _mills(first) - _mills(lower) / deviation + far * (_mills(upper) / deviation - _mills(last))
-    in_tail = _log_density(first) + _log_positive(brackets)
-    density_ratio = jnp.exp(_log_density(first)) / deviation
-    near = ndtr(-first) - density_ratio * _mills(lower)
-    near += jnp.exp(_log_density(last)) * (_mills(upper) / deviation - _mills(last))
-    return jnp.where(exists, jnp.where(first > 0, in_tail, _log_positive(near)), -jnp.inf)
+    brackets = in_first - at_lower + far * (at_upper - in_last)
+    spare = UNIT * in_first + first_error * mills_slope_bound(positive) + lower_spare
+    moved = first_error * jnp.abs(first) + UNIT * jnp.square(first)
+    spare += far * (last_spare + moved * jnp.abs(at_upper - in_last))
+    in_tail = log_density(first) + slack(first, first_error) + log_positive(brackets + spare)
+    density, last_density, beyond = jnp.exp(log_density(first)), jnp.exp(log_density(last)), ndtr(-first)
+    near = beyond - density * at_lower + last_density * (at_upper - in_last)
+    spare = UNIT * (beyond + density * at_lower * (1.0 + jnp.square(first))) + density * lower_spare
+    spare += density * first_error * (1.0 + jnp.abs(first) * at_lower) + last_density * last_spare
+    found = jnp.where(first > 0, in_tail, log_positive(near + spare)) + UNIT
+    return jnp.where(exists, found, -jnp.inf)
 
 
 def posterior_sample_epsilon_bound(delta: Any, leverage: Any, residual: Any, gamma: Any) -> Float[Array, "..."]:
@@ -127,153 +174,25 @@ def posterior_sample_renyi(alpha: Any, leverage: Any, residual: Any, gamma: Any)
     """The larger Rényi divergence of order α > 1 of the two directions; infinite from α = (1+μ)/μ on.
 
     D_α(D‖D') = αγμr²/(2(1+μ)(1+μ-αμ)) - log[(1+μ-αμ)(1+μ)^{α-1}]/(2(α-1)), and
-    D_α(D'‖D) = αγμr²/(2(1+μ)(1+αμ)) - log[(1+αμ)(1+μ)^{-α}]/(2(α-1)): Gaussian integrals of e^{(α-1)L}.
+    D_α(D'‖D) = αγμr²/(2(1+μ)(1+αμ)) - log[(1+αμ)(1+μ)^{-α}]/(2(α-1)): Gaussian integrals of e^{(α-1)L}. Rounded
+    outward.
     """
     alpha, mu, residual, gamma = (jnp.asarray(value) for value in (alpha, leverage, residual, gamma))
     shift = alpha * gamma * mu * jnp.square(residual) / (2.0 * (1.0 + mu))
-    # log(1 + μ - αμ) = log1p(-(α-1)μ).
-    room = 1.0 - (alpha - 1.0) * mu
+    # 1 + μ - αμ = 1 - (α-1)μ.
+    share = (alpha - 1.0) * mu
+    room = 1.0 - share
     safe = jnp.where(room > 0, room, 1.0)
-    added = shift / safe - (jnp.log(safe) + (alpha - 1.0) * jnp.log1p(mu)) / (2.0 * (alpha - 1.0))
-    removed = shift / (1.0 + alpha * mu)
-    removed -= (jnp.log1p(alpha * mu) - alpha * jnp.log1p(mu)) / (2.0 * (alpha - 1.0))
-    return jnp.where(room > 0, jnp.maximum(added, removed), jnp.inf)
+    fall, volume = jnp.log1p(-jnp.where(room > 0, share, 0.0)), (alpha - 1.0) * jnp.log1p(mu)
+    growth = jnp.log1p(alpha * mu)
+    added = shift / safe - (fall + volume) / (2.0 * (alpha - 1.0))
+    removed = shift / (1.0 + alpha * mu) - (growth - volume - jnp.log1p(mu)) / (2.0 * (alpha - 1.0))
+    # What rounding takes: of 1 - (α-1)μ it may be the larger part.
+    lost = shift / jnp.square(safe) + (share / safe - fall + volume + growth) / (2.0 * (alpha - 1.0))
+    return jnp.where(room > 0, jnp.maximum(added, removed) + UNIT * lost, jnp.inf)
 
 
-def objective_log_delta(
-    epsilon: Any, leverage: Any, residual: Any, length: Any, spread: Any, deviation: Any
-) -> Float[Array, "..."]:
-    """log δ(ε) of N(θ̂, σ²H^{-2}) against N(θ̂', σ²H'^{-2}), ridge regression with N(0, σ²I) noise b in its objective.
-
-    θ = H^{-1}(X'y + b), so b' = b - xe under D' with e = y - x'θ = r - x'H^{-1}b, and with t = |x|e/σ and
-    g = x'b/(|x|σ)
-
-        L = -log(1+μ) + t²/2 - tg.
-
-    t = |x|r/σ - κh with κ = |x||H^{-1}x| and h another N(0, 1) of correlation ρ = μ/κ with g. Given h, L is normal with
-    mean c(h) and variance t²(1-ρ²), and E[(1 - e^{ε-L})_+] is known; the mean over h is taken by Gauss-Legendre rules
-    between the places where c(h) = ε. The other direction has -L of the same form with r/(1+μ), κ/(1+μ), and the signs
-    of log(1+μ) and of ρ changed. What lies beyond |h| = 12 counts in full, so that δ is never below 2Φ(-12) = 4e-33;
-    above that its relative error is below 1e-8 for μ < 100, and for larger ones it may be too large by a part in 10³.
-
-    **Arguments:** `length`: |x|. `spread`: |H^{-1}x|. `deviation`: σ. The others as for `posterior_sample_log_delta`.
-    """
-    larger, nothing = _objective_larger(_mixed_log_delta, epsilon, leverage, residual, length, spread, deviation)
-    return jnp.where(nothing, -jnp.inf, _at_worst(jnp.logaddexp(larger, _LOG_BEYOND)))
-
-
-def objective_renyi(
-    alpha: Any, leverage: Any, residual: Any, length: Any, spread: Any, deviation: Any
-) -> Float[Array, "..."]:
-    """The larger Rényi divergence of order α > 1 of the two directions, of the laws of `objective_log_delta`.
-
-    log E[e^{(α-1)L}]/(α-1): given h the exponent (α-1)L has the mean and variance that make it a quadratic ah² + bh + c
-    of its own, and E e^{ah²+bh+c} = (1-2a)^{-½}e^{c + b²/(2(1-2a))}; infinite from 2a = 1 on.
-
-    **Arguments:** `alpha`: α > 1. The others as for `objective_log_delta`.
-    """
-    larger, nothing = _objective_larger(_mixed_renyi, alpha, leverage, residual, length, spread, deviation)
-    # An overflow promises nothing.
-    return jnp.where(nothing, 0.0, jnp.where(jnp.isnan(larger), jnp.inf, larger))
-
-
-def _objective_larger(divergence: Callable[..., Array], order: Any, *people: Any) -> tuple[Array, Array]:
-    """The larger divergence of the two directions of `objective_log_delta`, and where the record is not there at all.
-
-    **Arguments:** `divergence`: of (order, constant, start, kappa, correlation). `order`: ε or α. `people`: μ, r, |x|,
-    |H^{-1}x| and σ.
-    """
-    order, mu, residual, length, spread, deviation = jnp.broadcast_arrays(*map(jnp.asarray, (order, *people)))
-    # Written so that NaN counts as a record.
-    nothing = (mu <= 0) | (length <= 0)
-    kappa = jnp.where(nothing, 1.0, length * spread)
-    correlation = jnp.where(nothing, 0.0, jnp.clip(mu / kappa, 0.0, 1.0))
-    start, volume = length * jnp.abs(residual) / deviation, jnp.log1p(mu)
-    added = divergence(order, -volume, start, kappa, -correlation)
-    removed = divergence(order, volume, start / (1.0 + mu), kappa / (1.0 + mu), correlation)
-    return jnp.maximum(added, removed), nothing
-
-
-def _mixed_renyi(alpha: Array, constant: Array, start: Array, kappa: Array, correlation: Array) -> Array:
-    """log E[e^{(α-1)L}]/(α-1) for the L of `_mixed_log_delta`."""
-    order = alpha - 1.0
-    growth = 1.0 + order * (1.0 - jnp.square(correlation))
-    room = 1.0 - order * (growth * jnp.square(kappa) - 2.0 * correlation * kappa)
-    linear = order * start * (correlation - growth * kappa)
-    safe = jnp.where(room > 0, room, 1.0)
-    exponent = order * constant + 0.5 * order * growth * jnp.square(start) + 0.5 * jnp.square(linear) / safe
-    return jnp.where(room > 0, (exponent - 0.5 * jnp.log(safe)) / order, jnp.inf)
-
-
-def _mixed_log_delta(epsilon: Array, constant: Array, start: Array, kappa: Array, correlation: Array) -> Array:
-    """log E[(1 - e^{ε-L})_+], L = constant + t²/2 + tg, t = start - κh, with (g, h) of this correlation."""
-    # c(h) - ε = quadratic·h² + linear·h + rest, from E[g|h] = ρh.
-    quadratic = 0.5 * jnp.square(kappa) - correlation * kappa
-    linear = start * (correlation - kappa)
-    rest = constant + 0.5 * jnp.square(start) - epsilon
-    discriminant = jnp.square(linear) - 4.0 * quadratic * rest
-    root = jnp.sqrt(jnp.maximum(discriminant, 0.0))
-    partner = -0.5 * (linear + jnp.where(linear >= 0, root, -root))
-    roots = [_ratio(partner, quadratic), _ratio(rest, partner)]
-    inner = [jnp.clip(jnp.where(discriminant > 0, place, _FAR), -_FAR, _FAR) for place in roots]
-    # And where t = 0: there L does not vary given h.
-    inner.append(jnp.clip(_ratio(start, kappa), -_FAR, _FAR))
-    # The standard normal weight wants short pieces too.
-    ends = [jnp.full_like(start, place) for place in (-_FAR, -4.0, 0.0, 4.0, _FAR)]
-    ends = jnp.sort(jnp.stack([*ends, *inner], axis=-1), axis=-1)
-    half = 0.5 * jnp.diff(ends)[..., None]
-    along = (1,) * (half.ndim - 1) + _NODES.shape
-    nodes = ends[..., :-1, None] + half * (1.0 + jnp.reshape(jnp.asarray(_NODES, dtype=half.dtype), along))
-    weights = jnp.reshape(jnp.asarray(_WEIGHTS, dtype=half.dtype), along)
-
-    def given(value: Array) -> Array:
-        return value[..., None, None]
-
-    t = given(start) - given(kappa) * nodes
-    mean = given(constant) + 0.5 * jnp.square(t) + t * given(correlation) * nodes
-    variance = jnp.square(t) * (1.0 - jnp.square(given(correlation)))
-    logs = _normal_log_delta(given(epsilon), mean, variance) + _log_density(nodes)
-    return jax.scipy.special.logsumexp(logs, axis=(-2, -1), b=half * weights)
-
-
-def _normal_log_delta(epsilon: Array, mean: Array, variance: Array) -> Array:
-    """log E[(1 - e^{ε-L})_+] for L ~ N(mean, variance), where the variance may be 0 and e^{-L} need not have mean 1."""
-    deviation = jnp.sqrt(jnp.maximum(variance, 1e-24))
-    at = (epsilon - mean) / deviation
-    # e^{ε-mean+variance/2} Φ(-at - deviation), which is φ(at) M(at + deviation).
-    other = at + deviation
-    tilted = jnp.exp(jnp.minimum((at + 0.5 * deviation) * deviation, 0.0)) * ndtr(-other)
-    near = ndtr(-at) - jnp.where(other > 0, jnp.exp(_log_density(at)) * _mills(jnp.maximum(other, 0.0)), tilted)
-    return jnp.where(at > 0, _log_tail(jnp.maximum(at, 0.0), jnp.maximum(other, 0.0), 1.0), _log_positive(near))
-
-
-def _ratio(numerator: Array, denominator: Array) -> Array:
-    return jnp.where(denominator == 0, _FAR, numerator / jnp.where(denominator == 0, 1.0, denominator))
-
-
-def _log_tail(at: Array, other: Array, scale: Any) -> Array:
-    """log[Φ(-at) - scale·φ(at)·M(other)] with M the ratio of Mills; for at > 0 without loss of digits in the tail."""
-    in_tail = _log_density(at) + _log_positive(_mills(jnp.maximum(at, 0.0)) - scale * _mills(other))
-    near = ndtr(-at) - scale * jnp.exp(_log_density(at)) * _mills(other)
-    return jnp.where(at > 0, in_tail, _log_positive(near))
-
-
-def _mills(at: Array) -> Array:
-    """Φ(-t)/φ(t)."""
-    return math.sqrt(math.pi / 2.0) * erfcx(at / math.sqrt(2.0))
-
-
-def _log_density(at: Array) -> Array:
-    return -0.5 * jnp.square(at) - _LOG_ROOT_TWO_PI
-
-
-def _log_positive(value: Array) -> Array:
-    """log v, -inf for v ≤ 0, and NaN for NaN."""
-    nothing = value <= 0
-    return jnp.where(nothing, -jnp.inf, jnp.log(jnp.where(nothing, 1.0, value)))
-
-
-def _at_worst(log_delta: Array) -> Array:
+def at_worst(log_delta: Array) -> Array:
     """At most 0, and 0, which promises nothing, for what is no number: overflow may not pass for privacy."""
     return jnp.where(jnp.isnan(log_delta), 0.0, jnp.minimum(log_delta, 0.0))
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kngjax import profiles
+from kngjax import objective_profiles, profiles
 from tests import perturbed_ridge as oracle
 from tests.goodness_of_fit import assert_mean_within
 
@@ -123,7 +123,7 @@ def direction_delta(metric, direction, epsilon, numbers, gamma):
         "added": (-np.log1p(mu), start, kappa, -mu / kappa),
         "removed": (np.log1p(mu), start / (1.0 + mu), kappa / (1.0 + mu), mu / kappa),
     }[direction]
-    return float(np.exp(profiles._mixed_log_delta(*(jnp.asarray(value) for value in (epsilon, *parts)))))
+    return float(np.exp(objective_profiles._mixed_log_delta(*(jnp.asarray(value) for value in (epsilon, *parts)))))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.5])
@@ -131,7 +131,7 @@ def test_objective_perturbation_on_a_line_against_quadrature(epsilon):
     without, included, numbers = regressions(1)
     first, second = (oracle.laws(*data, 0.7, 0.5, "hessian_squared") for data in (without, included))
     laws = [(float(mean[0]), float(covariance[0, 0])) for mean, covariance in (first, second)]
-    found = profiles.objective_log_delta(epsilon, *numbers.values(), 1.0 / np.sqrt(0.5))
+    found = objective_profiles.objective_log_delta(epsilon, *numbers.values(), 1.0 / np.sqrt(0.5))
     np.testing.assert_allclose(np.exp(found), oracle.both_directions(*laws, epsilon), rtol=1e-7)
 
 
@@ -144,7 +144,7 @@ def test_renyi_against_the_formula_for_gaussian_laws(two_regressions, metric, al
     if metric == "hessian":
         found = profiles.posterior_sample_renyi(alpha, numbers["leverage"], numbers["residual"], 0.5)
     else:
-        found = profiles.objective_renyi(alpha, *numbers.values(), 1.0 / np.sqrt(0.5))
+        found = objective_profiles.objective_renyi(alpha, *numbers.values(), 1.0 / np.sqrt(0.5))
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -193,9 +193,9 @@ def _epsilon(mu, residual, gamma, delta):
 def test_nobody_without_influence_is_exposed():
     assert profiles.gaussian_log_delta(0.0, 0.0) == -np.inf
     assert profiles.posterior_sample_log_delta(0.0, 0.0, 3.0, 1.0) == -np.inf
-    assert profiles.objective_log_delta(0.0, 0.0, 3.0, 0.0, 0.0, 1.0) == -np.inf
+    assert objective_profiles.objective_log_delta(0.0, 0.0, 3.0, 0.0, 0.0, 1.0) == -np.inf
     assert profiles.posterior_sample_renyi(2.0, 0.0, 3.0, 1.0) == 0.0
-    assert profiles.objective_renyi(2.0, 0.0, 3.0, 0.0, 0.0, 1.0) == 0.0
+    assert objective_profiles.objective_renyi(2.0, 0.0, 3.0, 0.0, 0.0, 1.0) == 0.0
 
 
 def test_far_tails_keep_their_digits():
@@ -215,7 +215,7 @@ def test_what_overflows_is_no_privacy(wrong):
     for place in range(4):
         arguments = [0.1, 1.0, 1.0, 0.2]
         arguments[place] = np.nan
-        assert float(profiles.objective_log_delta(1.0, *arguments, 1.0)) == 0.0
+        assert float(objective_profiles.objective_log_delta(1.0, *arguments, 1.0)) == 0.0
 
 
 def test_an_epsilon_that_is_not_found_is_infinite():

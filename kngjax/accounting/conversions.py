@@ -9,6 +9,7 @@ import functools
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from scipy.special import erfcx, ndtr
@@ -20,6 +21,9 @@ _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _GRID, _ROUNDS = 401, 4
 # Beyond so many standard deviations lies less than the other.
 _FAR, _TINY = 38.0, 1e-300
+# Below this shift a difference of tails is taken as an integral.
+_SMALL = 0.1
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
 def _above(value: float, error: float = 0.0) -> float:
@@ -128,19 +132,30 @@ def bounded_range_epsilon(bound: float, delta: float) -> float:
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """δ at ε of N(0, 1) against N(μ, 1): Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ) (Balle and Wang 2018, Theorem 8)."""
+    """δ at ε of N(0, 1) against N(μ, 1): Φ(μ/2 - ε/μ) - e^ε Φ(-μ/2 - ε/μ) (Balle and Wang 2018, Theorem 8).
+
+    That is φ(t)(M(t) - M(t+μ)) with t = ε/μ - μ/2 and Mills' ratio M(t) = Φ(-t)/φ(t), which has no tail to lose digits
+    in; for small μ the difference is the integral of -M'(u) = 1 - uM(u), an entire function of which eight nodes leave
+    less than 1e-20 of it.
+    """
     near, far = epsilon / mu - 0.5 * mu, epsilon / mu + 0.5 * mu
     if near > _FAR:
         return _TINY
-    # e^ε φ(far) = φ(near), and Mills' ratio Φ(-t)/φ(t) has no tail to lose digits in.
+    # e^ε φ(far) = φ(near).
     density = math.exp(-0.5 * near * near - _LOG_ROOT_TWO_PI)
+    if mu < _SMALL:
+        places = near + 0.5 * mu * (1.0 + _NODES)
+        # Of t the error is a unit of ε/μ, and φ and -M' change by a share of at most t + 2 of that.
+        spare = 1e-15 * (far + 1.0) * (abs(near) + 2.0) + 2e-15 * (1.0 + far * far)
+        integral = 0.5 * mu * float(_WEIGHTS @ (1.0 - places * _mills(places)))
+        return _probability(_above(density * integral * (1.0 + spare)))
     left = float(ndtr(-near))
-    value = density * (_mills(near) - _mills(far)) if near > 0.0 else left - density * _mills(far)
+    value = density * float(_mills(near) - _mills(far)) if near > 0.0 else left - density * float(_mills(far))
     return _probability(_above(value, 1e-14 * (1.0 + near * near) * left))
 
 
-def _mills(at: float) -> float:
-    return math.sqrt(0.5 * math.pi) * float(erfcx(at / math.sqrt(2.0)))
+def _mills(at: Any) -> Any:
+    return math.sqrt(0.5 * math.pi) * erfcx(at / math.sqrt(2.0))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
@@ -205,7 +220,8 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 def _least(function: Callable[[np.ndarray], np.ndarray], guess: float) -> float:
     """The least value of a function of α - 1 > 0 on finer and finer grids of its logarithm."""
-    centre = math.log(guess)
+    # Any grid is valid; a guess may overflow.
+    centre = math.log(min(max(guess, 1e-150), 1e150))
     low, high = min(centre, 0.0) - 14.0, max(centre, 0.0) + 14.0
     least = math.inf
     for _ in range(_ROUNDS):

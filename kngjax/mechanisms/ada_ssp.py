@@ -15,7 +15,7 @@ from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.bounds import Bounds
-from kngjax.calibration import largest_shift
+from kngjax.calibration import gaussian_guarantee, largest_shift
 from kngjax.data import Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
 from kngjax.matrix_noise import symmetric_gaussian
@@ -87,6 +87,8 @@ class AdaSSP(AbstractDirectMechanism):
         shares = np.asarray(self.shares)
         if shares.shape != (3,) or not np.all(shares > 0) or not math.isclose(shares.sum(), 1.0, rel_tol=1e-12):
             raise ValueError(f"shares must be three positive numbers that add up to 1, got {shares.tolist()}")
+        # Refuses what no Gaussian noise is known to hide.
+        _ = self.guarantee
 
     @property
     def loss(self) -> SquaredLoss:
@@ -96,9 +98,7 @@ class AdaSSP(AbstractDirectMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """(ε, δ)-DP of one draw, and s-Gaussian DP: the moments are Gaussian, and the rest is post-processing."""
-        with float64():
-            shift = float(largest_shift(self.epsilon, self.delta))
-        return Guarantee.gaussian(shift, self.adjacency, float(self.epsilon), float(self.delta))
+        return gaussian_guarantee(self.epsilon, self.delta, self.adjacency)
 
     def changes(self, dimension: int) -> Float[Array, "3"]:
         """The sensitivities of λ_min, of X'y in the l2 norm and of X'X in the Frobenius norm; runs under jit."""

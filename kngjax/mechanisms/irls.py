@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax import matrix_noise, moments
 from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
+from kngjax.accounting.accountants import advanced_epsilon
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.bounds import Bounds
 from kngjax.calibration import largest_shift, renyi_budget
@@ -34,6 +35,7 @@ _HALVINGS = 100
 _CAP_OF_RADIUS = 10.0
 # Rows whose weighted products are in memory at a time.
 _ROWS = 1 << 16
+_SPENT_UP = "epsilon = {:g} and this delta leave no budget for {} parts: give a larger one, or fewer iterations"
 
 
 class Noise(NamedTuple):
@@ -185,14 +187,11 @@ class PrivateIRLS(AbstractDirectMechanism):
                 raise ValueError(
                     f"{name} must be one number, {end} {lowest:g} and below {highest:g}, got {value.tolist()}"
                 )
-        with float64():
-            noise = _noise(self, self.dimension or 1 + self.bounds.intercept)
-            sizes = [float(size) for size in noise]
+        sizes = [float(size) for size in self._budget()[1]]
         if not all(math.isfinite(size) and size > 0 for size in sizes):
-            raise ValueError(
-                f"epsilon = {float(self.epsilon):g} and this delta leave no budget for {2 * self.iterations} parts: "
-                "give a larger delta or epsilon, or fewer iterations"
-            )
+            raise ValueError(_SPENT_UP.format(float(self.epsilon), 2 * self.iterations))
+        # Refuses what does not fit.
+        _ = self.guarantee
 
     @property
     def loss(self) -> QuantileLoss:
@@ -206,19 +205,34 @@ class PrivateIRLS(AbstractDirectMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """The composition of what each moment's noise hides, stated at (ε, δ); with Wishart noise (ε, δ)-DP alone."""
-        delta = 0.0 if self.delta is None else float(self.delta)
-        if self.matrix_noise == "wishart":
-            return Guarantee.approximate(float(self.epsilon), delta, self.adjacency)
-        with float64():
-            spent = jax.tree.map(np.asarray, _spent(self))
-        parts = [
-            Guarantee.gaussian(float(shift), self.adjacency)
+        epsilon, delta, spent = float(self.epsilon), float(self.delta or 0.0), self._budget()[0]
+        whole = Guarantee.composed(self._parts(spent) * self.iterations)
+        if self.matrix_noise != "wishart" and whole.at(delta=delta) <= epsilon:
+            return whole.stated(delta, epsilon)
+        if self.accounting != "zcdp":
+            # Every part at its own (ε, δ): their sums, or what advanced composition makes of them.
+            whole = Guarantee.composed(self._parts(spent, stated=True) * self.iterations)
+            if min(whole.at(delta=delta), advanced_epsilon(whole, delta) if delta else math.inf) <= epsilon:
+                return Guarantee.approximate(epsilon, delta, self.adjacency)
+        raise ValueError(_SPENT_UP.format(epsilon, 2 * self.iterations))
+
+    def _parts(self, spent: _Spent, stated: bool = False) -> list[Guarantee]:
+        """What the noise on one vector and on one matrix hides, Gaussian noise at its own (ε, δ) if `stated`."""
+        delta, numbers = float(spent.delta), zip(self._kinds, spent.epsilons, spent.shifts, strict=True)
+        return [
+            Guarantee.gaussian(float(shift), self.adjacency, *((float(epsilon), delta) if stated else ()))
             if kind == "gaussian"
             # Downwards by more than what sums of these decimals round; `noise` is larger by as much.
             else Guarantee.pure(float(epsilon), self.adjacency)
-            for kind, epsilon, shift in zip(self._kinds, spent.epsilons, spent.shifts, strict=True)
+            if kind == "laplace"
+            else Guarantee.approximate(float(epsilon), delta, self.adjacency)
+            for kind, epsilon, shift in numbers
         ]
-        return Guarantee.composed(parts * self.iterations).stated(delta, float(self.epsilon))
+
+    def _budget(self) -> tuple[_Spent, Noise]:
+        """What an iteration spends and the noise that this buys, in the dimension that is known or in the smallest."""
+        with float64():
+            return jax.tree.map(np.asarray, _budget(self, self.dimension or 1 + self.bounds.intercept))
 
     @property
     def _kinds(self) -> tuple[str, str]:
@@ -254,7 +268,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         by_sums = shares * epsilon / self.iterations
         if self.delta is None:
             return _Spent(by_sums, jnp.zeros(2), jnp.zeros(()))
-        delta = jnp.asarray(self.delta)
+        delta = (1.0 - 1e-12) * jnp.asarray(self.delta)
         if self.accounting == "zcdp":
             return self._spent_as_one(epsilon, shares, by_sums)
         each = delta / max(uncertain, 1)
@@ -289,14 +303,14 @@ class PrivateIRLS(AbstractDirectMechanism):
         if kind == "gaussian":
             return change / spent.shifts[place]
         if self.adjacency is Adjacency.REPLACE:
-            epsilon, delta = 0.5 * epsilon, delta / (1.0 + jnp.exp(0.5 * epsilon))
+            epsilon, delta = 0.5 * epsilon, delta / (1.0 + jnp.exp(0.5 * epsilon)) * (1.0 - 1e-14)
         return matrix_noise.wishart_scale(epsilon, delta, change, dimension, dimension + 1 + EXTRA_DEGREES)
 
     def sensitivity_for(self, dimension: int) -> room.Sensitivity:
         """The sensitivity of Σ s x x' in the norm of its noise; the derivation has that of Σ s y x, and the noise."""
         with float64():
             moment, matrix = (float(change) for change in self.changes(dimension))
-            noise = jax.tree.map(float, _noise(self, dimension))
+            noise = jax.tree.map(float, _budget(self, dimension)[1])
             x, y, most = (
                 float(room.feature_radius(self.bounds, dimension)),
                 float(room.response_radius(self.bounds)),
@@ -384,10 +398,5 @@ def _advanced_epsilons(epsilon: Array, delta: Any, shares: Array, count: int) ->
 
 
 @eqx.filter_jit
-def _spent(mechanism: PrivateIRLS) -> _Spent:
-    return mechanism._spent()
-
-
-@eqx.filter_jit
-def _noise(mechanism: PrivateIRLS, dimension: int) -> Noise:
-    return mechanism.noise(dimension)
+def _budget(mechanism: PrivateIRLS, dimension: int) -> tuple[_Spent, Noise]:
+    return mechanism._spent(), mechanism.noise(dimension)

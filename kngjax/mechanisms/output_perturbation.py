@@ -14,7 +14,7 @@ from kngjax import sensitivity as room
 from kngjax._arrays import Scalar, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.bounds import Bounds
-from kngjax.calibration import largest_shift
+from kngjax.calibration import gaussian_guarantee, largest_shift
 from kngjax.data import Data, QuadraticSummary, Records
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredLoss
 from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
@@ -117,6 +117,8 @@ class OutputPerturbation(AbstractDirectMechanism):
                 "the squared loss with bounds of y), and with a metric that depends on the data the regularization "
                 "must be many times the largest |x|^2/epsilon"
             )
+        # Refuses what no Gaussian noise is known to hide.
+        _ = self.guarantee
 
     @property
     def method(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -137,12 +139,9 @@ class OutputPerturbation(AbstractDirectMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """(ε, δ)-DP of one draw; with noise of fixed covariance it is s-Gaussian DP."""
-        epsilon, delta = float(self.epsilon), float(self.delta)
         if self.metric != "identity":
-            return Guarantee.approximate(epsilon, delta, self.adjacency)
-        with float64():
-            shift = float(largest_shift(self.epsilon, self.delta))
-        return Guarantee.gaussian(shift, self.adjacency, epsilon, delta)
+            return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency)
+        return gaussian_guarantee(self.epsilon, self.delta, self.adjacency)
 
     def _gradient_change(self, dimension: int) -> Float[Array, ""]:
         reach = room.Everywhere()

@@ -20,12 +20,12 @@ from kngjax.bounds import Bounds
 from kngjax.data import Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
 from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
-from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON, checked_count, checked_delta, positive, required
+from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON, checked_count, checked_delta, checked_epsilon, positive, required
 
-# Leverages at which the worst record is looked for, and how often the search closes in on it.
-_GRID, _ROUNDS = 257, 4
-# What the search may miss, of log δ: profiles are smooth, and its last grid has steps of a part in 10⁶.
-_MARGIN = 1e-9
+# Cells of leverages over each of which the profile is bounded, and how often those of the largest bounds are cut up.
+_CELLS, _ROUNDS = 1024, 4
+# Of a residual and of ε: a few operations, relative, outward; and what a calibration gives away, a share of γ.
+_ROUNDING, _GIVEN_AWAY = 1e-14, 1e-9
 
 
 class PosteriorSample(AbstractDirectMechanism):
@@ -35,8 +35,8 @@ class PosteriorSample(AbstractDirectMechanism):
     data, so it is no Gaussian mechanism: its privacy loss for one record is the quadratic of
     `kngjax.profiles.posterior_sample_log_delta`, known exactly from the record's leverage μ and residual r. (ε, δ)-DP
     takes the largest of these profiles over μ ≤ X²/λ and the residuals that n records within the bounds allow
-    (`kngjax.moments.largest_ridge_residual`, attained); δ increases with |r| by Anderson's theorem, and the largest
-    over μ is found on a grid that closes in. Proposition 16 of Wang (2019) bounds the same with other constants. An
+    (`kngjax.moments.largest_ridge_residual`, attained); δ increases with |r| by Anderson's theorem, and over μ it is
+    bounded cell by cell (`_worst_log_delta`). Proposition 16 of Wang (2019) bounds the same with other constants. An
     exchange of records is one removal and one addition, so `replace` has δ(ε) ≤ (1 + e^{ε/2})·δ(ε/2) of `add_remove`;
     that falls below δ for some ε only if λ is well above X².
 
@@ -107,7 +107,7 @@ class PosteriorSample(AbstractDirectMechanism):
         **Arguments:** as for the class; `dimension`: d with the intercept, where scalar bounds leave it open. Raises
         ValueError where no γ will do: a posterior's covariance tells of a record of leverage X²/λ even as γ → 0.
         """
-        number = float(positive("epsilon", epsilon, "ε, a positive number"))
+        number = float(checked_epsilon(required("epsilon", epsilon), allow_large_epsilon=False))
         with float64():
             first = cls(bounds, regularization, 1.0, adjacency, max_records, delta)
             known = first._known_dimension(dimension)
@@ -118,7 +118,17 @@ class PosteriorSample(AbstractDirectMechanism):
                 "the covariance of the posterior too much. Give a larger regularization"
             )
         # Data with other columns have another X, for which this γ is not calibrated: they are refused.
-        return cls(bounds.for_dimension(known), regularization, gamma, adjacency, max_records, delta)
+        bounds, given_away = bounds.for_dimension(known), _GIVEN_AWAY
+        while given_away < 1.0:
+            made = cls(bounds, regularization, gamma, adjacency, max_records, delta)
+            # What the guarantee states is found by a search of its own, and has to fit the budget.
+            if made.epsilon_at(made.delta) <= number:
+                return made
+            gamma, given_away = gamma * (1.0 - given_away), 10.0 * given_away
+        raise ValueError(
+            f"no gamma was found for which ({number:g}, {float(first.delta):g}) holds with certainty: give a larger "
+            "regularization"
+        )
 
     @property
     def loss(self) -> SquaredLoss:
@@ -234,10 +244,10 @@ class PosteriorSample(AbstractDirectMechanism):
 
 
 def _leverages(mechanism: PosteriorSample, dimension: int) -> Float[Array, " leverages"]:
-    """A grid up to X²/λ, from where neither leverage nor residual is of any account."""
+    """Ends of cells up to X²/λ, from where leverage and residual are of little account."""
     most = jnp.square(room.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
     least = most / (1e3 * (1.0 + most) * mechanism.max_records)
-    return jnp.exp(jnp.linspace(jnp.log(least), jnp.log(most), _GRID))
+    return jnp.exp(jnp.linspace(jnp.log(least), jnp.log(most), _CELLS)).at[-1].set(most * (1.0 + _ROUNDING))
 
 
 def _residuals(mechanism: PosteriorSample, leverages: Array, dimension: int) -> Float[Array, " leverages"]:
@@ -248,25 +258,38 @@ def _residuals(mechanism: PosteriorSample, leverages: Array, dimension: int) -> 
 
 @eqx.filter_jit
 def _worst_log_delta(mechanism: PosteriorSample, epsilon: Array, dimension: int) -> Float[Array, ""]:
-    """log δ(ε) for the worst record, at most 0, or for replace the bound by a removal and an addition."""
+    """log δ(ε) for the worst record, at most 0, or for replace the bound by a removal and an addition.
+
+    Let a ≤ b be leverages. The laws of a record (a, r) are made of those of (b, r√((1+b)/(1+a))) by one and the same
+    noise: u = x'θ is N(0, v) without the record and N(rvγ/(1+vγ), v/(1+vγ)) with it, up to a known shift, with
+    v = μ/γ; and with c² = (a/b)²(1+b)/(1+a) the law of cu + N(0, (a/γ)(1 - (a+ab)/(b+ab))) is that for a instead of b,
+    both without and with the record. So δ(a, r) ≤ δ(b, r√((1+b)/(1+a))) in both directions. On a cell [a, b] of
+    leverages δ is at most δ(b, R√((1+b)/(1+a))) with R the largest residual of the cell, which is that at the point
+    nearest to X²/(2λ), where the bound on residuals is largest. Cells whose bounds are below a value that is attained
+    are left; the others are cut up, a few times. What is returned is the largest bound at the end.
+    """
     replace = mechanism.adjacency is Adjacency.REPLACE
     step = 0.5 * epsilon if replace else epsilon
+    turn = 0.5 * jnp.square(room.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
 
-    def profile(leverages):
-        residuals = _residuals(mechanism, leverages, dimension)
-        return profiles.posterior_sample_log_delta(step, leverages, residuals, mechanism.gamma)
+    def cut_up(_, search):
+        ends, attained, _ = search
+        lower, upper = ends[:-1], ends[1:]
+        largest = _residuals(mechanism, jnp.clip(turn, lower, upper), dimension)
+        largest *= jnp.sqrt((1.0 + upper) / (1.0 + lower)) * (1.0 + _ROUNDING)
+        residuals = jnp.stack([largest, _residuals(mechanism, upper, dimension)])
+        bounds, values = profiles.posterior_sample_log_delta(step, upper[None], residuals, mechanism.gamma)
+        attained, place = jnp.maximum(attained, jnp.max(values)), jnp.argmax(bounds)
+        is_open = bounds >= jnp.minimum(attained, bounds[place])
+        first, last = jnp.argmax(is_open), bounds.size - 1 - jnp.argmax(is_open[::-1])
+        # The last end by itself, as rounding may not make the window smaller.
+        inner = lower[first] + (upper[last] - lower[first]) * jnp.arange(_CELLS) / _CELLS
+        return jnp.append(inner, upper[last]), attained, jnp.maximum(bounds[place], attained)
 
-    def close_in(_, search):
-        leverages, worst = search
-        values = profile(leverages)
-        place = jnp.argmax(values)
-        lower, upper = leverages[jnp.maximum(place - 1, 0)], leverages[jnp.minimum(place + 1, _GRID - 1)]
-        return jnp.linspace(lower, upper, _GRID), jnp.maximum(worst, values[place])
-
-    start = _leverages(mechanism, dimension), jnp.asarray(-jnp.inf)
-    _, worst = jax.lax.fori_loop(0, _ROUNDS, close_in, start)
-    worst += _MARGIN
-    return jnp.minimum(worst + jnp.logaddexp(0.0, step) if replace else worst, 0.0)
+    leverages = _leverages(mechanism, dimension)
+    start = jnp.concatenate([jnp.zeros(1), leverages]), jnp.asarray(-jnp.inf), jnp.asarray(0.0)
+    *_, worst = jax.lax.fori_loop(0, _ROUNDS, cut_up, start)
+    return jnp.minimum((worst + jnp.logaddexp(0.0, step)) * (1.0 - _ROUNDING) if replace else worst, 0.0)
 
 
 @eqx.filter_jit

@@ -78,10 +78,12 @@ def group_privacy(epsilons: Any, deltas: Any) -> PersonGuarantee:
     **Arguments:** `epsilons`, `deltas`: people in the order in which they join along the first axis.
     """
     epsilon, delta = _pair(epsilons, deltas)
-    before = np.cumsum(epsilon, axis=0) - epsilon
-    after = np.sum(epsilon, axis=0) - before - epsilon
-    with np.errstate(over="ignore"):
-        sums = [np.sum(delta * np.exp(others), axis=0) for others in (before, after)]
+    up_to = np.cumsum(epsilon, axis=0)
+    before = np.concatenate([np.zeros_like(epsilon[:1]), up_to[:-1]])
+    after = np.flip(np.concatenate([np.zeros_like(epsilon[:1]), np.cumsum(np.flip(epsilon, 0), axis=0)[:-1]]), 0)
+    # Where e^{Σε} overflows, what has a δ at all is told, and what has none is not.
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = [np.sum(np.where(delta > 0, delta * np.exp(others), 0.0), axis=0) for others in (before, after)]
     return _guarantee(np.sum(epsilon, axis=0), np.maximum(*sums))
 
 

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kngjax import profiles
+from kngjax import objective_profiles, profiles
 from kngjax._owner_only import OwnerOnly, without_fields
 
 Numbers = Any
@@ -106,10 +106,10 @@ class ObjectivePair(AbstractPair):
         return self.leverage, self.residual, self.length, self.spread, self.deviation
 
     def log_delta(self, epsilon: Any) -> Float[Array, "..."]:
-        return profiles.objective_log_delta(epsilon, *self._numbers())
+        return objective_profiles.objective_log_delta(epsilon, *self._numbers())
 
     def renyi(self, alpha: Any) -> Float[Array, "..."]:
-        return profiles.objective_renyi(alpha, *self._numbers())
+        return objective_profiles.objective_renyi(alpha, *self._numbers())
 
     def _first_guess(self, log_delta: Any) -> Float[Array, "..."]:
         # As if the covariance stayed: the means then are |x||r|/((1+μ)σ) apart.

@@ -119,8 +119,10 @@ class IndependenceMH(AbstractIndependenceSampler):
     where 2,000 rows are active, 44 times the effective draws per second of `CoordinateWalk`, and one stay of 693 among
     20,000 proposals.
 
-    θ̂ and H are computed from the private data by a public rule. The chain leaves the mechanism's law invariant
-    whatever they are, but how they move the law of a finite run is not covered by any proof.
+    θ̂ and H are computed from the private data by a public rule: θ̂ from responses that are clipped to three times the
+    public reach of x'θ (`kngjax.nonprivate.centre`), so that it is a number. The chain leaves the mechanism's law
+    invariant whatever they are, also where they are no numbers, but how they move the law of a finite run is not
+    covered by any proof.
 
     **Arguments:**
 
@@ -172,7 +174,9 @@ class IndependenceMH(AbstractIndependenceSampler):
         from_base = jax.random.uniform(choice_key, (number,)) < self.mixture
         if self.active is None:
             points = jnp.where(from_base[:, None], anywhere, near)
-            return self._weighed(target, proposal, points, target.log_density, _num_records(target))
+            found = self._weighed(target, proposal, points, target.log_density, _num_records(target))
+            barred = ~from_base & jnp.isnan(jax.vmap(lambda theta: self._log_near(target, proposal, theta))(near))
+            return found._replace(log_weight=jnp.where(barred, -jnp.inf, found.log_weight))
         active = self.active
         found = self._weighed(target, proposal, near, functools.partial(active.log_density, target), active.y.shape[0])
         inside = jax.vmap(lambda theta: active.contains(target, theta))(near)
@@ -221,22 +225,29 @@ class IndependenceMH(AbstractIndependenceSampler):
         noise = k_norm_noise(target.norm, key, target.rate / self.scale, (number,), target.dimension)
         return jax.scipy.linalg.cho_solve((proposal.factor, True), noise.T).T
 
-    def _log_proposal_density(self, target: Target, proposal: LimitLaw, theta: Vector) -> Float[Array, ""]:
-        """log q(θ)."""
+    def _log_near(self, target: Target, proposal: LimitLaw, theta: Vector) -> Float[Array, ""]:
+        """The log-density at θ of proposals from the widened limit law; NaN where it overflows."""
         dimension, (centre, factor) = target.dimension, proposal
         turned = (theta - centre) @ factor
         log_root = jnp.sum(jnp.log(jnp.diagonal(factor)))
         if target.norm is None:
             precision = target.rate / self.scale**2
-            near = log_root + 0.5 * dimension * jnp.log(precision / (2.0 * math.pi)) - 0.5 * precision * turned @ turned
-        else:
-            rate = target.rate / self.scale
-            near = 2.0 * log_root - k_norm_log_mass(target.norm, rate, dimension) - rate * target.norm(factor @ turned)
-            if self.active is not None:
-                # Proposals beyond are barred, so that q is 0 there: a sub-probability serves as well.
-                near = jnp.where(self.active.contains(target, theta), near, -jnp.inf)
-        anywhere = math.log(self.mixture) + target.domain.log_density(theta)
-        return jnp.logaddexp(math.log1p(-self.mixture) + near, anywhere)
+            return log_root + 0.5 * dimension * jnp.log(precision / (2.0 * math.pi)) - 0.5 * precision * turned @ turned
+        rate = target.rate / self.scale
+        near = 2.0 * log_root - k_norm_log_mass(target.norm, rate, dimension) - rate * target.norm(factor @ turned)
+        if self.active is None:
+            return near
+        # Proposals beyond are barred, so that q is 0 there: a sub-probability serves as well.
+        return jnp.where(self.active.contains(target, theta), near, -jnp.inf)
+
+    def _log_proposal_density(self, target: Target, proposal: LimitLaw, theta: Vector) -> Float[Array, ""]:
+        """log q(θ). Where the limit law's density is no number its proposals are barred, and m·ν alone is left.
+
+        So q ≥ m·ν everywhere, whatever became of θ̂ and H, and draws from ν keep the weight that the promise is about.
+        """
+        near = self._log_near(target, proposal, theta)
+        near = jnp.where(jnp.isnan(near), -jnp.inf, math.log1p(-self.mixture) + near)
+        return jnp.logaddexp(near, math.log(self.mixture) + target.domain.log_density(theta))
 
     def weigh(self, target: Target, proposal: LimitLaw, theta: Vector) -> Weighted:
         return self._weigh(target, proposal, theta, target.log_density(theta))

@@ -22,6 +22,7 @@ LOSSES = {
 }
 NORMS = {"default": None, "l1": kng.L1(), "l2": kng.L2(), "linf": kng.LInf()}
 DOMAINS = {"box": kng.Box([-1.0, -0.5], [0.8, 2.0]), "l1": kng.L1Ball(1.2), "l2": kng.L2Ball(0.9)}
+QUICK = [("logistic", kng.KNG), ("pseudo-Huber", kng.ExponentialMechanism)]
 # θ̂ outside of Θ, ties, one record, two columns alike, a column without variation.
 DATA = ("plain", "far", "tied", "one", "alike", "constant")
 
@@ -305,3 +306,46 @@ def test_what_rounding_leaves_between_two_ends_has_neither_face_nor_slab():
     inner = Region(np.array([0.1, -0.2]), np.array([1.0, 2.0 * (1.0 - 2e-16)]))
     assert boxes.faces(inner, outer).lower.size == 2
     assert boxes.slabs(inner, outer, 1, 0.0).lower.size == 2
+
+
+@pytest.mark.parametrize(
+    ("loss", "mechanism"),
+    [
+        pytest.param(loss, mechanism, marks=[] if (loss, mechanism) in QUICK else pytest.mark.slow, id=f"{loss}-{name}")
+        for loss in LOSSES
+        for name, mechanism in (("kng", kng.KNG), ("exponential", kng.ExponentialMechanism))
+    ],
+)
+@pytest.mark.parametrize("size", [1e-4, 1.0])
+def test_scores_and_bounds_of_regions_however_flat_the_scores_are_there(loss, mechanism, size):
+    """In a small region the scores of smooth losses hardly change, and what they change by adds up over rows."""
+    built, data = problem(loss, mechanism=mechanism, n=400)
+    target, random = built.target(data), np.random.default_rng(11)
+    about = box_tree.coordinates(target, np.zeros(2))
+    place = about.place
+    centre, half = np.array([0.05, -0.02]), size * np.array([1.0, 0.5])
+    rows = box_bounds.restricted(built.loss, box_bounds.all_rows(data), place, centre, half)
+    if loss in ("logistic", "Poisson", "pseudo-Huber"):
+        assert rows.count == 400
+    inside = random.uniform(-1.0, 1.0, (20, 8, 2))
+    halves = half * random.uniform(0.0, 0.5, (20, 2))
+    centres = centre + (half - halves) * random.uniform(-1.0, 1.0, (20, 2))
+    theta = place.centre + (centres[:, None] + halves[:, None] * inside) @ place.matrix.T
+    scores = np.asarray(jax.jit(jax.vmap(jax.vmap(target.score)))(theta))
+    if target.norm is None:
+        scores = scores - float(target.score(place.centre))
+    rounding = 1e-13 * 400.0 * 9.0
+    found = box_bounds.scores_at(target, rows, place, theta.reshape(-1, 2)).reshape(scores.shape)
+    np.testing.assert_allclose(found, scores, rtol=1e-13, atol=rounding)
+    bounds = box_bounds.score_bounds(target, rows, place, centres, halves)
+    assert np.all(bounds.lower[:, None] <= scores + rounding)
+    # Tight where boxes are small: what is bounded is no more than what the scores can do.
+    assert np.all(np.max(scores, axis=1) - bounds.lower <= 1e4 * size + rounding)
+    away = centres + 3.0 * np.sign(centres)
+    rays = box_bounds.ray_bounds(target, box_tree._regions(target, about)[-1].rows, place, away, halves)
+    farther = (away[:, None] + halves[:, None] * inside) * random.uniform(1.0, 4.0, (20, 8, 1))
+    beyond = place.centre + farther @ place.matrix.T
+    scores = np.asarray(jax.jit(jax.vmap(jax.vmap(target.score)))(beyond))
+    if target.norm is None:
+        scores = scores - float(target.score(place.centre))
+    assert np.all(rays.lower[:, None] <= scores + 1e-9 * (1.0 + np.abs(scores)))

@@ -154,3 +154,31 @@ def test_a_certificate_says_that_proposals_were_made_from_private_estimates():
     assert any("they are made from the private data" in line for line in certificate.unproved)
     assert not any("their rule is public" in line for line in certificate.unproved)
     assert not certificate.exact
+
+
+@pytest.mark.parametrize("planted", ["centre", "factor", "nothing"])
+def test_draws_from_the_base_measure_keep_their_weight_whatever_became_of_the_law(planted):
+    """q ≥ m·ν: with no numbers in θ̂ or H, and y beyond all squares, a share m of the candidates can be accepted."""
+    sampler = kng.IndependenceMH(mixture=0.3)
+    built = kng.KNG(kng.HuberLoss(0.5), kng.Bounds(x=(-1.0, 1.0), intercept=False), kng.Box(-2.0, 2.0), 1.0, "replace")
+    x = np.linspace(-1.0, 1.0, 40)[:, None]
+    data = built.prepare(x, 1.7e308 * np.sign(x[:, 0] + 0.1))
+    target = built.target(data)
+    law = sampler.proposal(target, nonprivate.centre(built.loss, data, (-2.0, 2.0)))
+    if planted == "nothing":
+        assert np.all(np.isfinite(law.centre))
+    else:
+        law = law._replace(**{planted: jnp.full_like(getattr(law, planted), jnp.nan)})
+    found = jax.jit(sampler.candidates, static_argnums=3)(target, law, kng.research_key(4), 2000)
+    weights, inside = np.asarray(found.log_weight), np.all(np.abs(np.asarray(found.theta)) <= 2.0, axis=1)
+    assert np.all(weights[~inside] == -np.inf)
+    usable = weights > -np.inf
+    if planted != "nothing":
+        assert_mean_within(usable, 0.3)
+        # log f - log m - log ν, all of it: no share of what is no number.
+        expected = np.asarray(found.log_density)[usable] - np.log(0.3 / 4.0)
+        np.testing.assert_allclose(weights[usable], expected, rtol=1e-12)
+    assert usable.mean() >= 0.25
+    # The promise: no weight is above e^R/m, so that draws from ν are accepted often enough.
+    largest = np.max(np.asarray(found.log_density)[usable]) - np.log(0.3 / 4.0)
+    assert np.max(weights) <= largest + 1e-12
