@@ -239,7 +239,12 @@ def value_sensitivity(
 
     One record more multiplies the density by exp(-cℓ(θ)) and divides its normaliser's change out, so the log-ratio of
     the densities varies with θ by at most c·(max ℓ - min ℓ): constants cancel. With c = ε/(2Δ) and Δ half the range
-    that is ε, and the mechanism is ε-bounded-range. Exchanging a record is one such change after another.
+    that is ε, and the mechanism is ε-bounded-range.
+
+    replace: D and D' have n - 1 records in common and z, z' besides. The log-ratio of the densities is, up to constants
+    in θ, c·(ℓ(θ; z') - ℓ(θ; z)), and with ℓ in [a, b] for every record both terms vary by at most b - a over Θ: the
+    ratio varies by at most 2c(b - a), as it does on the way from D to D without z to D', one half-range step each.
+    With c = ε/(2Δ) and Δ = b - a that is ε. The plain sensitivity sup_θ |ℓ(θ; z') - ℓ(θ; z)| is at most b - a too.
     """
     lower, upper = bounds.features(dimension)
     if isinstance(loss, AbstractPredictorLoss):

@@ -397,6 +397,4 @@ def _advanced_epsilons(epsilon: Array, delta: Any, shares: Array, count: int) ->
     return shares * jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.zeros_like(epsilon), epsilon / slope))[0]
 
 
-@eqx.filter_jit
-def _budget(mechanism: PrivateIRLS, dimension: int) -> tuple[_Spent, Noise]:
-    return mechanism._spent(), mechanism.noise(dimension)
+_budget = eqx.filter_jit(lambda mechanism, dimension: (mechanism._spent(), mechanism.noise(dimension)))

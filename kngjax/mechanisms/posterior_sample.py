@@ -20,7 +20,14 @@ from kngjax.bounds import Bounds
 from kngjax.data import Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
 from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
-from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON, checked_count, checked_delta, checked_epsilon, positive, required
+from kngjax.mechanisms.parameters import (
+    LARGEST_SENSIBLE_EPSILON,
+    checked_count,
+    checked_delta,
+    checked_epsilon,
+    positive,
+    required,
+)
 
 # Cells of leverages over each of which the profile is bounded, and how often those of the largest bounds are cut up.
 _CELLS, _ROUNDS = 1024, 4
