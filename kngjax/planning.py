@@ -157,9 +157,11 @@ def together(planned: Sequence[Regression]) -> kng.Guarantee:
 def _guarantee(one: Regression) -> kng.Guarantee:
     mechanism = one.mechanism
     stated = mechanism.guarantee_for(mechanism.dimension)
-    if stated.kind is Kind.BOUNDED_RANGE:
+    if one.epsilon is not None and stated.kind is Kind.BOUNDED_RANGE:
         return kng.Guarantee.bounded_range(one.epsilon, mechanism.adjacency)
-    return kng.Guarantee.pure(one.epsilon, mechanism.adjacency) if stated.kind is Kind.PURE else stated
+    if one.epsilon is not None and stated.kind is Kind.PURE:
+        return kng.Guarantee.pure(one.epsilon, mechanism.adjacency)
+    return stated
 
 
 def composition(planned: Sequence[Regression]) -> str:
