@@ -71,7 +71,8 @@ def _read_by_pandas(path: pathlib.Path, kind: str) -> Any:
     import pandas
 
     if kind == "Parquet":
-        return pandas.read_parquet(path)
+        # As Arrow has them: a date that is in no calendar of pandas would be an error of the whole file.
+        return pandas.read_parquet(path, dtype_backend="pyarrow")
     return pandas.DataFrame(_csv.columns(path), dtype=object)
 
 

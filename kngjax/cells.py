@@ -12,6 +12,7 @@ the same numbers agree bit for bit, so nobody's record can change another's by t
 Nothing here raises for a value.
 """
 
+import importlib
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -195,8 +196,8 @@ def _arrow_text(column: Any) -> Any:
 def _of_arrow_text(text: Any) -> np.ndarray:
     """The numbers of Arrow's text. Arrow reads the short ones, of which no float overflows; Python reads the others."""
     import pyarrow
-    from pyarrow import compute
 
+    compute: Any = importlib.import_module("pyarrow.compute")  # whose functions are made when it is imported
     trimmed = compute.ascii_trim_whitespace(text)
     short = compute.fill_null(compute.match_substring_regex(trimmed, _SHORT_NUMBER), False)
     values = compute.cast(compute.if_else(short, trimmed, "0"), pyarrow.float64()).to_numpy().copy()

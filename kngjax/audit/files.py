@@ -75,6 +75,8 @@ TYPED_CELLS: Mapping[str, tuple[Any, ...]] = {
     "string": (None, *(cell.decode("utf-8", "replace") for cell in CSV_CELLS.values())),
     "large_string": (None, "unknown", "1e999", ""),
     "dictionary": (None, "unknown", "1e999", "", "61"),
+    # In a column that nothing is read of; the second is in no calendar of Python's.
+    "timestamp": (None, 2**61),
 }
 
 
@@ -149,7 +151,11 @@ def file_pairs(
 
 
 def hostile_files(
-    number: int, release: Callable[[pathlib.Path, Ledger], Any], *, adjacency: Adjacency = "replace", seed: int = 0
+    number: int,
+    release: Callable[[pathlib.Path, Ledger], Any],
+    *,
+    adjacency: Adjacency = Adjacency.REPLACE,
+    seed: int = 0,
 ) -> HostileInputs:
     """Releases files of which one cell is hostile, and counts how it ends, like `hostile_inputs`.
 
@@ -227,11 +233,15 @@ def _typed_pair(random: np.random.Generator, before: pathlib.Path, after: pathli
     from pyarrow import feather, parquet
 
     size, kind = int(random.choice(_ROWS)), str(random.choice(list(TYPED_CELLS)))
-    name = "region" if kind == "bool_" else str(random.choice(_NAMES))
-    if kind == "dictionary":
-        dtype = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    else:
-        dtype = pyarrow.decimal128(38, 4) if kind.startswith("decimal") else getattr(pyarrow, _type(kind))()
+    name = {"bool_": "region", "timestamp": "moved"}.get(kind) or str(random.choice(_NAMES))
+    made = {
+        "double": pyarrow.float64(),
+        "float": pyarrow.float32(),
+        "decimal128(38, 4)": pyarrow.decimal128(38, 4),
+        "dictionary": pyarrow.dictionary(pyarrow.int32(), pyarrow.string()),
+        "timestamp": pyarrow.timestamp("us"),
+    }
+    dtype = made[kind] if kind in made else getattr(pyarrow, kind)()
     values = [_plain(kind, int(one)) for one in random.integers(0, 90, size)]
     place = int(random.integers(size))
     odd = TYPED_CELLS[kind][int(random.integers(len(TYPED_CELLS[kind])))]
@@ -248,10 +258,6 @@ def _typed_pair(random: np.random.Generator, before: pathlib.Path, after: pathli
         else:
             feather.write_feather(table, str(path), compression="uncompressed")
     return place, f"{str(odd)[:20]!r} as {kind} in {name} of record {place} of {size}"
-
-
-def _type(kind: str) -> str:
-    return {"double": "float64", "float": "float32"}.get(kind, kind)
 
 
 def _plain(kind: str, value: int) -> Any:

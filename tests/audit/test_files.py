@@ -5,9 +5,11 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax import _files, audit, cells
+from kngjax import _files, audit, cells, job
+from kngjax import config as configuration
 from kngjax.audit import files
 from kngjax.terms import Categorical
+from tests.small_jobs import write_job
 
 
 def test_no_reader_lets_a_cell_reach_another_record():
@@ -87,3 +89,31 @@ def test_a_hostile_file_that_is_quoted_is_seen():
     ends = audit.hostile_files(10, release)
     assert not ends.passed
     assert any("raised in" in words or "no class" in words for words in ends.broken)
+
+
+MISSING = (
+    ('column = "education"\nunits = "years"\nbounds = [0, 18]', 'column = "education"\nlevels = [0, 1]\nmissing = 0'),
+    ('column = "wage"', 'column = "wage"\nmissing = 100'),
+    ('column = "experience"', 'column = "experience"\nmissing = 10'),
+    ("education = 12", "education = 1"),
+)
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow"])
+def test_a_job_lets_no_cell_reach_another_record(tmp_path, monkeypatch, library):
+    """The attack that found it: one cell of a CSV file made the whole column text, and everybody's level the first."""
+
+    def missing(*_):
+        raise ImportError
+
+    for other in {"polars", "pandas", "pyarrow"} - {library}:
+        monkeypatch.setattr(_files, f"_read_by_{other}", missing)
+    config = configuration.read(write_job(tmp_path, *MISSING))
+    lines = ["wage,experience,education", *(f"{40 + row},{row % 50},{row % 2}" for row in range(200))]
+    rows = []
+    for odd in ("1", "unknown", "True", '"', "1e999"):
+        (tmp_path / "workers.csv").write_text("\n".join([*lines, f"300,7,{odd}"]))
+        x, y = job.records(config, job.load(config))
+        rows.append(np.column_stack([x, y])[:-1])
+    assert rows[0][:, 0].sum() == 100
+    assert len({found.tobytes() for found in rows}) == 1
