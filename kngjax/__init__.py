@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from kngjax.randomness import secure_key as secure_key
     from kngjax.refusals import ReleaseFailed as ReleaseFailed
     from kngjax.releases import Release as Release
+    from kngjax.releases import certify as certify
     from kngjax.releases import release as release
     from kngjax.releases import sample as sample
     from kngjax.samplers import HMC as HMC
@@ -135,7 +136,7 @@ _ROOMS = {
         "CoordinateWalkKernel",
     ),
     "kngjax.lattice": ("Lattice",),
-    "kngjax.releases": ("release", "sample", "Release"),
+    "kngjax.releases": ("release", "sample", "Release", "certify"),
     "kngjax.refusals": ("ReleaseFailed",),
     "kngjax.ledger": ("Ledger", "Budget", "Reservation", "BudgetExceeded", "LedgerError"),
     "kngjax.samplers.run": ("draw",),

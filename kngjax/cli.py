@@ -58,6 +58,13 @@ def _parser() -> argparse.ArgumentParser:
         help="print, for the data owner alone, the fit without privacy, clipping fractions, R-hat and ESS",
     )
     release.add_argument("--no-figure", action="store_true", help="draw no figure")
+    again = release.add_mutually_exclusive_group()
+    again.add_argument(
+        "--resume", action="store_true", help="take what this job released before, and pay for the missing ones only"
+    )
+    again.add_argument(
+        "--force", action="store_true", help="release and pay anew, and replace the releases.json that is there"
+    )
     release.set_defaults(run=_release)
     audit = commands.add_parser(
         "audit",
@@ -81,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_ledger(commands: Any) -> None:
     ledger = commands.add_parser(
         "ledger",
-        help="make, show or verify the ledger of a privacy budget",
+        help="make, show or verify the ledger of a privacy budget, or print its releases",
         description="A ledger is a file that releases of one data set are debited from before they are made.",
     )
     actions = ledger.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -98,10 +105,18 @@ def _add_ledger(commands: Any) -> None:
     )
     create.add_argument("--dataset", metavar="NAME", required=True, help="a public label of the data")
     create.add_argument("--unit", metavar="NAME", default="record", help="what one record stands for (default: record)")
+    create.add_argument(
+        "--allow-unproved",
+        action="store_true",
+        help="debit releases of which nothing is proved as the laws that they approximate, and say so in every sum",
+    )
     create.set_defaults(run=_ledger_create)
     show = actions.add_parser("show", help="what is spent and what is left, for the owner")
     show.add_argument("file", metavar="FILE", type=pathlib.Path)
     show.set_defaults(run=_ledger_show)
+    releases = actions.add_parser("releases", help="the releases that were paid for, as JSON")
+    releases.add_argument("file", metavar="FILE", type=pathlib.Path)
+    releases.set_defaults(run=_ledger_releases)
     verify = actions.add_parser("verify", help="follow the chain of digests and add up again")
     verify.add_argument("file", metavar="FILE", type=pathlib.Path)
     verify.add_argument("--head", metavar="DIGEST", help="a head noted earlier, which the ledger must contain")
@@ -121,21 +136,24 @@ def _release(options: argparse.Namespace) -> int:
     if options.owner_view:
         report.require_regressions(config)
     ledger = job.ledger(config, options.ledger)
+    kept = job.kept(config, ledger, directory, options.resume, options.force).releases
     if ledger is not None:
-        ledger.require([regression.mechanism.guarantee for regression in job.regressions(config)])
+        # Of the laws, which cost no more than the releases: those are known when the data are.
+        missing = [one for one in job.regressions(config) if one.label not in kept]
+        ledger.require([one.mechanism.guarantee for one in missing])
     with_figure = config.figure is not None and not options.no_figure
     if with_figure:
         _require_matplotlib()
     directory.mkdir(parents=True, exist_ok=True)
-    if (directory / "releases.json").exists():
-        print(
-            f"kngjax: note: {directory / 'releases.json'} will be replaced. If anybody has seen it and it is of the "
-            "same records, its epsilon and that of this run add up.",
-            file=sys.stderr,
-        )
     frame = job.load(config, options.data)
-    results = job.run(config, frame, ledger=ledger)
-    written = [job.write(config, results, directory)]
+    again = {"resume": options.resume, "force": options.force}
+    try:
+        results = job.run(config, frame, ledger=ledger, directory=directory, **again)
+    except Exception:
+        if (directory / job.RELEASES).exists():
+            print("kngjax: what was released is kept: --resume pays for the rest only", file=sys.stderr)
+        raise
+    written = [directory / job.RELEASES]
     print(report.table(config, results), report.certificates(results), sep="\n\n", end="\n\n", flush=True)
     if with_figure:
         written.append(directory / "curves.png")
@@ -204,7 +222,12 @@ def _ledger_create(options: argparse.Namespace) -> int:
     else:
         budget = (Budget.converted if options.by_zcdp else Budget.approximate)(epsilon, delta)
     ledger = Ledger.create(
-        options.file, budget, adjacency=options.adjacency, dataset=options.dataset, unit=options.unit
+        options.file,
+        budget,
+        adjacency=options.adjacency,
+        dataset=options.dataset,
+        unit=options.unit,
+        unproved="allow" if options.allow_unproved else "refuse",
     )
     print(ledger.read().explain())
     return 0
@@ -214,6 +237,26 @@ def _ledger_show(options: argparse.Namespace) -> int:
     from kngjax.ledger import Ledger
 
     print(Ledger(options.file).read().explain())
+    return 0
+
+
+def _ledger_releases(options: argparse.Namespace) -> int:
+    import json
+
+    from kngjax.ledger import Ledger
+
+    book = Ledger(options.file).read()
+    found = [
+        {
+            "reservation": number,
+            "what": book.what[number].get("what"),
+            "certificate": committed["certificate"],
+            # Files of older versions hold its digest alone.
+            "release": json.loads(committed["release"]) if "release" in committed else None,
+        }
+        for number, committed in sorted(book.released.items())
+    ]
+    print(json.dumps(found, indent=2))
     return 0
 
 

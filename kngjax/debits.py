@@ -10,12 +10,13 @@ from kngjax.mechanisms import AbstractMechanism
 from kngjax.shards import Shards
 
 
-def cost(mechanism: AbstractMechanism) -> Guarantee:
-    """The guarantee of one draw, from public settings alone.
+def owed(certificate: Certificate) -> tuple[Guarantee, bool]:
+    """What a ledger debits for the release of this certificate, and whether it is proved to cost no more.
 
-    Raises ValueError where it depends on the number of columns and scalar bounds leave that open.
+    Where nothing is proved of the release, that is the guarantee of the law that a Markov chain approximates, and only
+    a ledger that was created with `unproved="allow"` takes it.
     """
-    return mechanism.guarantee if mechanism.dimension is None else mechanism.guarantee_for(mechanism.dimension)
+    return (certificate.guarantee, False) if certificate.cost is None else (certificate.cost, True)
 
 
 def settings(mechanism: AbstractMechanism) -> Any:
@@ -31,27 +32,35 @@ def in_json(described: Any) -> Any:
 def reserve(ledger: Ledger | Reservation | None, certificate: Certificate, X: Any) -> Reservation | None:
     """What the release of this certificate costs, spent; None without a ledger.
 
-    **Arguments:** `ledger`: or a reservation made beforehand, for this very guarantee or its `to_replace()`. Of
-    processes that share `X`, the first one's counts.
+    **Arguments:** `ledger`: or a reservation made beforehand, for this very `certificate.cost` or its `to_replace()`.
+    Of processes that share `X`, the first one's counts.
 
     Raises as `Ledger.reserve`; TypeError for what is no ledger, ValueError for a reservation of another guarantee.
     """
 
+    guarantee, proved = owed(certificate)
+
     def own() -> Reservation | None:
         if isinstance(ledger, Ledger):
-            return ledger.reserve(certificate.guarantee, in_json(certificate.mechanism))
+            return ledger.reserve(guarantee, in_json(certificate.mechanism), proved=proved)
         if ledger is None:
             return None
         if not isinstance(ledger, Reservation):
             raise TypeError(f"ledger must be a Ledger(path) or a Reservation of one, not a {type(ledger).__name__}")
-        if not ledger.covers(certificate.guarantee):
+        if not _covers(ledger, certificate):
             raise ValueError(
-                "this reservation was made for another guarantee: reserve mechanism.guarantee, or its to_replace()"
+                "this reservation was made for another guarantee: reserve what the release costs, "
+                "kngjax.certify(mechanism, X, y).cost, or its to_replace()"
             )
         ledger.check_unused()
         return ledger
 
     return X.on_first(own) if isinstance(X, Shards) else own()
+
+
+def _covers(reservation: Reservation, certificate: Certificate) -> bool:
+    guarantee, proved = owed(certificate)
+    return reservation.covers(guarantee) and (proved or not reservation.proved)
 
 
 def commit(reservation: Reservation | None, certificate: Certificate, released: str, X: Any) -> None:
@@ -65,7 +74,7 @@ def commit(reservation: Reservation | None, certificate: Certificate, released: 
     def own() -> None:
         if reservation is None:
             return
-        if not reservation.covers(certificate.guarantee):
+        if not _covers(reservation, certificate):
             raise LedgerError("the release costs another guarantee than was reserved: nothing is released")
         reservation.commit(released, exact=certificate.exact)
 

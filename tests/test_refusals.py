@@ -187,7 +187,9 @@ def test_words_keep_their_class_outside_of_a_seal():
 
 
 def test_every_failure_is_spent(tmp_path):
-    ledger = kng.Ledger.create(tmp_path / "it", kng.Budget.pure(1), adjacency="replace", dataset="invented")
+    ledger = kng.Ledger.create(
+        tmp_path / "it", kng.Budget.approximate(1, "0.1"), adjacency="replace", dataset="invented"
+    )
     for _ in range(2):
         failure("NaN", ledger=ledger)
     with pytest.raises(ValueError, match="X must have shape"):

@@ -131,7 +131,8 @@ key = kng.shard(X, y).secure_key()
 ledger = None
 if number == 0:
     path = tempfile.mkdtemp() + "/budget.ledger"
-    ledger = kng.Ledger.create(path, kng.Budget.pure(1), adjacency="replace", dataset="invented")
+    budget = kng.Budget.approximate(1, "0.1")
+    ledger = kng.Ledger.create(path, budget, adjacency="replace", dataset="invented", unproved="allow")
 found = {
     "slopes": here.slopes(mechanism, data),
     "draws": here.draws(mechanism, data),

@@ -1,0 +1,209 @@
+"""What was paid for is never lost and never paid for twice: jobs that fail or are killed, and are resumed."""
+
+import json
+import os
+from fractions import Fraction
+
+import pytest
+
+import kngjax as kng
+from kngjax import cli, job, releases, resuming
+from kngjax import config as configuration
+from kngjax.ledger import killed_jobs
+from tests.small_jobs import PROVED, workers, write_job
+
+LABELS = [f"tau = {level}" for level in (0.1, 0.25, 0.5, 0.75, 0.9)]
+EACH = Fraction(1, 8)
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A job with five proved releases, its ledger and its output."""
+    config = configuration.read(write_job(tmp_path, *PROVED, data=workers(40)))
+    budget = kng.Budget.pure(100)
+    ledger = kng.Ledger.create(tmp_path / "budget.ledger", budget, adjacency="replace", dataset="workers")
+    output = tmp_path / "output"
+    output.mkdir()
+    return config, ledger, output
+
+
+def written(output):
+    return json.loads((output / "releases.json").read_text(encoding="utf-8"))
+
+
+def values(results):
+    return [result.release.to_json() for result in results]
+
+
+@pytest.fixture
+def fails_at(monkeypatch):
+    """Let the draw number k fail, as a search that gives up."""
+
+    def at(number):
+        drawn, count = releases._drawn, iter(range(1, 100))
+
+        def draw(*arguments):
+            if next(count) == number:
+                raise RuntimeError("the search was given up")
+            return drawn(*arguments)
+
+        monkeypatch.setattr(releases, "_drawn", draw)
+
+    yield at
+    monkeypatch.undo()
+
+
+def test_a_job_that_failed_midway_pays_for_the_missing_releases_only(small, fails_at):
+    config, ledger, output = small
+    fails_at(3)
+    with pytest.raises(kng.ReleaseFailed):
+        job.run(config, workers(40), progress=False, ledger=ledger, directory=output)
+    book = ledger.verify()
+    assert (len(book.reserved), len(book.releases), book.unfinished) == (3, 2, [6])
+    partial = written(output)
+    assert [entry["label"] for entry in partial["releases"]] == LABELS[:2]
+    assert partial["missing"] == LABELS[2:]
+    first = [json.dumps(entry["release"], sort_keys=True) for entry in partial["releases"]]
+    assert first == [book.releases[2], book.releases[4]]
+    # Neither again in silence, nor over the output.
+    with pytest.raises(ValueError, match=r"exists, and was paid for: --resume"):
+        job.run(config, workers(40), ledger=ledger, directory=output)
+    with pytest.raises(ValueError, match="the ledger holds 2 releases of this very job"):
+        job.run(config, workers(40), ledger=ledger)
+    assert ledger.verify().num_rows == book.num_rows
+    results = job.run(config, workers(40), progress=False, ledger=ledger, directory=output, resume=True)
+    assert values(results)[:2] == first
+    whole = ledger.verify()
+    # A debit that led to nothing is not drawn from again: what its draw did may have depended on the data.
+    assert (whole.unfinished, len(whole.reserved)) == ([6], 6)
+    assert whole.spent.exact_epsilon == 6 * EACH
+    assert [entry["label"] for entry in written(output)["releases"]] == LABELS
+    assert written(output)["missing"] == []
+    # All is there: nothing is drawn and nothing is paid.
+    (output / "releases.json").unlink()
+    again = job.run(config, workers(40), progress=False, ledger=ledger, directory=output, resume=True)
+    assert values(again) == values(results)
+    assert ledger.verify().num_rows == whole.num_rows
+    assert [entry["release"] for entry in written(output)["releases"]] == [json.loads(one) for one in values(results)]
+
+
+def test_without_a_ledger_the_output_is_resumed(small, fails_at):
+    config, _, output = small
+    fails_at(5)
+    with pytest.raises(kng.ReleaseFailed):
+        job.run(config, workers(40), progress=False, directory=output)
+    first = [json.dumps(entry["release"], sort_keys=True) for entry in written(output)["releases"]]
+    results = job.run(config, workers(40), progress=False, directory=output, resume=True)
+    assert len(first) == 4
+    assert values(results)[:4] == first
+    forced = job.run(config, workers(40), progress=False, directory=output, force=True)
+    assert not set(values(forced)) & set(values(results))
+
+
+def test_a_second_run_that_was_asked_for_is_paid_for_and_resumed_by_itself(small, fails_at):
+    config, ledger, _ = small
+    first = job.run(config, workers(40), progress=False, ledger=ledger)
+    fails_at(2)
+    with pytest.raises(kng.ReleaseFailed):
+        job.run(config, workers(40), progress=False, ledger=ledger, force=True)
+    second = job.run(config, workers(40), progress=False, ledger=ledger, resume=True)
+    assert not set(values(first)) & set(values(second))
+    assert ledger.verify().spent.exact_epsilon == 11 * EACH
+
+
+def test_the_commands(small, capfd, monkeypatch):
+    config, ledger, output = small
+    words = ["release", str(config.path), "--output", str(output), "--ledger", str(ledger.path)]
+    assert cli.main(words) == 0
+    (output / "releases.json").rename(output / "kept.json")
+    for more, message in (([], "the ledger holds 5 releases of this very job"), (["--resume"], None)):
+        assert cli.main([*words, *more]) == (2 if message else 0)
+        assert message is None or message in capfd.readouterr().err
+    assert written(output)["releases"] == json.loads((output / "kept.json").read_text())["releases"]
+    assert cli.main(words) == 2
+    assert "releases.json exists, and was paid for" in capfd.readouterr().err
+    assert ledger.verify().num_rows == 11
+    # Of another job, though nothing else is known of it.
+    for text in ('{"releases": []}', "no JSON", "[]"):
+        (output / "releases.json").write_text(text)
+        os.truncate(output / "releases.json", len(text))
+        other = [*words[:-2], "--resume"]
+        assert cli.main(other) == 2
+        assert "is of another job" in capfd.readouterr().err
+        assert (output / "releases.json").read_text() == text
+    assert cli.main(["ledger", "releases", str(ledger.path)]) == 0
+    printed = json.loads(capfd.readouterr().out)
+    assert [entry["what"]["label"] for entry in printed] == LABELS
+    kept = json.loads((output / "kept.json").read_text())["releases"]
+    assert [entry["release"] for entry in printed] == [entry["release"] for entry in kept]
+    with pytest.raises(SystemExit):
+        cli.main([*words, "--resume", "--force"])
+
+
+CHANGES = [
+    ("tau = [0.1, 0.25", "tau = [0.2, 0.25"),
+    ("epsilon = 0.625", "epsilon = 0.5"),
+    ("bounds = [0, 18]", "bounds = [0, 19]"),
+    ("bounds = [20, 20000]", "bounds = [10, 20000]"),
+    ('"replace"', '"add_remove"'),
+    ("[-20.0, 20.0]", "[-20.0, 21.0]"),
+    ("[loss]", '[sampler]\ntype = "LineGibbs"\n[loss]'),
+]
+
+
+def test_a_job_is_what_its_settings_are(tmp_path):
+    (tmp_path / "other").mkdir()
+
+    def known(*changes):
+        return job.identity(configuration.read(write_job(tmp_path / "other", *PROVED, *changes)))
+
+    first = configuration.read(write_job(tmp_path, *PROVED))
+    digests = {known(change) for change in CHANGES}
+    assert len(digests | {job.identity(first)}) == len(CHANGES) + 1
+    # Neither the folder nor the file of data is a part of it: the ledger says which records they are.
+    assert known(("workers.csv", "others.csv")) == job.identity(first)
+
+
+@pytest.mark.parametrize("broken", ["fsync", "replace", "chmod"])
+def test_a_file_is_replaced_at_once_or_not_at_all(tmp_path, monkeypatch, broken):
+    path = tmp_path / "releases.json"
+    resuming.replace(path, "old")
+    assert path.stat().st_mode & 0o777 == 0o666 & ~resuming._umask()
+
+    def fail(*_):
+        raise OSError("no space")
+
+    with monkeypatch.context() as context:
+        context.setattr(os, broken, fail)
+        with pytest.raises(OSError, match="no space"):
+            resuming.replace(path, "new")
+    assert [one.name for one in tmp_path.iterdir()] == ["releases.json"]
+    assert path.read_text() == "old"
+    resuming.replace(path, "new")
+    assert path.read_text() == "new"
+
+
+def test_jobs_that_are_killed_keep_what_was_paid_for(tmp_path):
+    found = killed_jobs.kill_jobs(tmp_path, kills=2, seed=1)
+    assert found.passed, found.explain()
+    assert found.kills == 2
+
+
+@pytest.mark.slow
+def test_twenty_kills(tmp_path):
+    found = killed_jobs.kill_jobs(tmp_path, kills=20)
+    assert found.passed, found.explain()
+    assert found.kills == 20
+    assert found.kills_between > 0
+
+
+@pytest.mark.parametrize(
+    "change", [{"kept": 9}, {"returned": 11}, {"lost": 3}, {"troubles": ("a debit without a kill",)}, {"jobs": 3}]
+)
+def test_what_fails_such_kills(change):
+    fields = {"kills": 3, "kills_between": 1, "jobs": 2, "returned": 10, "kept": 10, "lost": 1}
+    whole = {**fields, "troubles": (), "seconds": 1.0}
+    assert killed_jobs.KilledJobs(**whole).passed
+    found = killed_jobs.KilledJobs(**(whole | change))
+    assert not found.passed
+    assert "3 kills" in found.explain()
