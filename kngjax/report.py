@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import kngjax as kng
-from kngjax import job, nonprivate
+from kngjax import cells, job, nonprivate
 from kngjax.config import Config
-from kngjax.data import clipped_fractions, prepare
+from kngjax.data import prepare
 from kngjax.job import Result
 from kngjax.terms import Design
 
@@ -190,7 +190,7 @@ def owner_view(config: Config, frame: Any, results: list[Result], progress: bool
     x, y = job.records(config, frame)
     lines = ["=" * len(OWNER_BANNER), OWNER_BANNER, "=" * len(OWNER_BANNER), "", f"{len(y)} records"]
     clipped = _design(config).clipped_fractions(frame) | _clipped_response(config, frame)
-    lines += ["fraction of records beyond the public bounds or levels:"]
+    lines += ["fraction of records beyond the public bounds or levels, or missing:"]
     lines += [f"  {column}: {fraction:.4g}" for column, fraction in clipped.items()]
     names, asked = _design(config).basis_names, job.sampler(config)
     for result in results:
@@ -228,5 +228,6 @@ def _clipped_response(config: Config, frame: Any) -> dict[str, float]:
     response = config.response
     if response.bounds is None:
         return {}
-    values = nw.from_native(frame, eager_only=True)[response.column].to_native()
-    return {response.column: clipped_fractions(kng.Bounds(y=response.bounds), None, values)["y"]}
+    numbers = cells.numbers(nw.from_native(frame, eager_only=True)[response.column])
+    lower, upper = response.bounds
+    return {response.column: 1.0 - float(np.mean((lower <= numbers) & (numbers <= upper)))}

@@ -5,6 +5,7 @@ import re
 import sys
 
 import numpy as np
+import polars as pl
 import pytest
 
 import kngjax as kng
@@ -88,7 +89,9 @@ def test_a_job_without_a_figure_has_no_curves(released):
 
 def test_the_owner_sees_the_fit_the_clipping_and_the_chains_under_a_banner(released):
     config, results = released
-    view = report.owner_view(config, workers(), results[1:], progress=False)
+    # As a CSV file has it: all text.
+    frame = workers().with_columns(pl.all().cast(pl.String))
+    view = report.owner_view(config, frame, results[1:], progress=False)
     lines = view.splitlines()
     assert lines[1] == lines[-1] == report.OWNER_BANNER
     assert "300 records" in lines
