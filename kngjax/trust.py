@@ -167,7 +167,7 @@ def _replayed(quick: bool) -> Figure:
 
 def _searched(quick: bool) -> Figure:
     """Of lattices with random settings, most of them extreme."""
-    found = search_lattices(30 if quick else 1000)
+    found = search_lattices(30 if quick else 400)
     return Figure(
         "worst loss over epsilon, extreme lattices",
         f"{found.loss:.4f} of {found.pairs} pairs, enclosed by balls; spread {float(found.spread):.4f}, exactly",

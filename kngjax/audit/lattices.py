@@ -18,7 +18,7 @@ _BITS = 128
 
 @owner_only
 class LatticeLaw(OwnerOnly):
-    """P(k) ∝ exp(-rate·score_k), whole. Private.
+    """P(k) ∝ exp(-rate·score_k), whole: of one data set of finite records, which may have none. Private.
 
     **Arguments:** `theta`: shape (points, d). `scores`: shape (points,), Python's whole numbers. `rate`: c.
     """
