@@ -8,6 +8,9 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
+from kngjax import profiles
+from tests import exact_hockey_stick as oracle
+from tests.exact_hockey_stick import exact
 from tests.gaussian_laws import hockey_stick
 from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
 from tests.perturbed_ridge import ridge
@@ -121,11 +124,12 @@ def test_epsilon_grows_with_gamma_and_the_number_of_records_and_falls_with_the_r
 
 def test_a_release_says_what_was_proved():
     x, y, *_ = problem()
-    mechanism = sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0)))
-    release = kng.release(mechanism, x, y)
+    # An ε that leaves something of δ once the output is rounded.
+    weaker = {"regularization": 40.0, "gamma": 0.5}
+    release = kng.release(sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0)), **weaker), x, y)
     assert release.value.shape == (2,)
     assert kng.Release.from_json(release.to_json()) == release
-    np.testing.assert_allclose(release.certificate.epsilon, float(sample().epsilon), rtol=1e-9)
+    np.testing.assert_allclose(release.certificate.epsilon, float(sample(**weaker).epsilon), rtol=1e-9)
     assert release.certificate.delta == pytest.approx(1e-6 + release.certificate.rounding_delta, rel=1e-12)
     assert "leverage" in release.certificate.explain()
 
@@ -192,3 +196,34 @@ def test_data_of_another_mechanism_with_too_many_records_draw_nothing():
 def test_delta_is_asked_for_at_an_epsilon(epsilon):
     with pytest.raises(ValueError, match="epsilon must be one number"):
         sample().delta_at(epsilon)
+
+
+def of_leverage(mu, epsilon, residual, gamma, first):
+    """log δ for a residual in proportion to √(1+μ), which is this one where μ is the first leverage."""
+
+    def mean():
+        grown = (1 + exact(mu)) * (1 + exact(first))
+        return exact(residual) * (exact(gamma) * exact(mu) / grown).sqrt()
+
+    return oracle.log_delta(epsilon, mean, lambda: 1 / (1 + exact(mu)).sqrt())
+
+
+def test_a_larger_leverage_with_a_residual_in_proportion_betrays_no_less():
+    """The lemma that bounds cells of leverages: δ(a, r) ≤ δ(b, r√((1+b)/(1+a))) for a ≤ b, in ball arithmetic."""
+    random = np.random.default_rng(8)
+    for _ in range(100):
+        a, residual, gamma = 10.0 ** random.uniform([-4, -2, -2], [2, 1, 1])
+        b, epsilon = a * 10.0 ** random.uniform(0.0, 1.0), 10.0 ** random.uniform(-2, 1)
+        deltas = [of_leverage(mu, epsilon, residual, gamma, a) for mu in (a, b)]
+        assert deltas[0][0] <= deltas[1][1]
+
+
+@pytest.mark.parametrize(("regularization", "gamma"), [(2.0, 0.1), (200.0, 5.0)])
+def test_the_worst_record_is_bounded_and_nearly_attained(regularization, gamma):
+    """Against a fine grid of leverages with the largest residual of each."""
+    mechanism = kng.PosteriorSample(LINE, regularization, gamma, "add_remove", max_records=1000)
+    leverages = 1.0 / regularization * np.linspace(1e-6, 1.0, 100_001)
+    residuals = 1.0 + np.sqrt(999.0 * leverages * (1.0 - regularization * leverages))
+    attained = float(np.max(profiles.posterior_sample_log_delta(0.5, leverages, residuals, gamma)))
+    bound = np.log(mechanism.delta_at(0.5))
+    assert attained - 1e-9 <= bound <= attained + 1e-4
