@@ -29,7 +29,7 @@ def records(num_records, seed):
 
 def row(num_records, num_replicates):
     """Errors and seconds of the three ways, each of shape (replicates,)."""
-    mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=(-1.0, 1.0)), kng.L1Ball(2.0), 1.0, "replace")
+    mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=(-1.0, 1.0), columns=1), kng.L1Ball(2.0), 1.0, "replace")
     found = {name: [] for name in ("without privacy", "real numbers", "lattice")}
     for seed in range(num_replicates):
         x, y = records(num_records, seed)

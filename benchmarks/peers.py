@@ -63,8 +63,8 @@ def released(mechanism_of: Callable[[Any, int, int], Any], sampler_of: Callable[
     return way
 
 
-def _bounds(kng: Any) -> Any:
-    return kng.Bounds(x=(-1.0, 1.0), y=(-LARGEST, LARGEST))
+def _bounds(kng: Any, dimension: int) -> Any:
+    return kng.Bounds(x=(-1.0, 1.0), y=(-LARGEST, LARGEST), columns=dimension - 1)
 
 
 def _fitted(model_of: Callable[[Any, np.ndarray, np.ndarray], Any]) -> Any:
@@ -104,16 +104,16 @@ WAYS = {
     "statsmodels RLM, no privacy": _fitted(lambda sm, y, x: sm.RLM(y, x).fit()),
     "statsmodels QuantReg, no privacy": _fitted(lambda sm, y, x: sm.QuantReg(y, x).fit(q=0.5)),
     "KNG, squared loss": released(
-        lambda kng, n, d: kng.KNG(kng.SquaredLoss(), _bounds(kng), kng.Box(-4.0, 4.0), 1.0, "replace")
+        lambda kng, n, d: kng.KNG(kng.SquaredLoss(), _bounds(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace")
     ),
     "KNG, pseudo-Huber loss": released(
-        lambda kng, n, d: kng.KNG(kng.PseudoHuberLoss(1.345), _bounds(kng), kng.Box(-4.0, 4.0), 1.0, "replace"),
+        lambda kng, n, d: kng.KNG(kng.PseudoHuberLoss(1.345), _bounds(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"),
         lambda kng: kng.GradientSpace(),
     ),
-    "AdaSSP": released(lambda kng, n, d: kng.AdaSSP(_bounds(kng), 1.0, DELTA, "replace")),
+    "AdaSSP": released(lambda kng, n, d: kng.AdaSSP(_bounds(kng, d), 1.0, DELTA, "replace")),
     "posterior sample (OPS)": released(
         lambda kng, n, d: kng.PosteriorSample.calibrated(
-            _bounds(kng), max(1000.0, 0.01 * n), 1.0, DELTA, "add_remove", max_records=n, dimension=d
+            _bounds(kng, d), max(1000.0, 0.01 * n), 1.0, DELTA, "add_remove", max_records=n, dimension=d
         )
     ),
     DIFFPRIVLIB: by_diffprivlib,

@@ -32,9 +32,10 @@ def records(dimension, num_records):
     return x, x.sum(axis=1) + random.standard_normal(num_records)
 
 
-def median_regression():
-    """The mechanism, for any number of columns."""
-    return kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=(-1.0, 1.0)), kng.Box(-REACH, REACH), 1.0, "replace")
+def median_regression(dimension):
+    """The mechanism, for d coefficients."""
+    bounds = kng.Bounds(x=(-1.0, 1.0), columns=dimension - 1)
+    return kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-REACH, REACH), 1.0, "replace")
 
 
 def seconds(function):
@@ -92,11 +93,10 @@ def main():
     parser.add_argument("--sizes", nargs="*", default=[f"{d}:{n}" for d, n in SIZES], metavar="COEFFICIENTS:RECORDS")
     parser.add_argument("--walk-sweeps", type=int, default=1000)
     options = parser.parse_args()
-    mechanism = median_regression()
     print(f"KNG median regression, epsilon = 1, on {os.cpu_count()} processors; seconds warm")
     for size in options.sizes:
         dimension, num_records = (int(part) for part in size.split(":"))
-        x, y = records(dimension, num_records)
+        mechanism, (x, y) = median_regression(dimension), records(dimension, num_records)
         print(f"\nd = {dimension}, n = {num_records}: statsmodels without privacy {without_privacy(x, y):.2f} s")
         if dimension <= kng.Exact().most_coefficients:
             found = by_boxes(mechanism, x, y, 2000)

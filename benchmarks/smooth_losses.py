@@ -35,9 +35,10 @@ def records(num_records, dimension):
     return x, x @ np.linspace(-1.0, 1.0, dimension)[:-1] + random.standard_normal(num_records)
 
 
-def robust_regression():
-    """The mechanism, for any number of columns."""
-    return kng.KNG(kng.PseudoHuberLoss(1.0), kng.Bounds(x=(-1.0, 1.0)), kng.Box(-10.0, 10.0), 1.0, "replace")
+def robust_regression(dimension):
+    """The mechanism, for d coefficients."""
+    bounds = kng.Bounds(x=(-1.0, 1.0), columns=dimension - 1)
+    return kng.KNG(kng.PseudoHuberLoss(1.0), bounds, kng.Box(-10.0, 10.0), 1.0, "replace")
 
 
 def timed(function, rounds=3):
@@ -127,7 +128,7 @@ def by_blackjax(mechanism, data, num_draws):
 
 def rows(num_records=100_000, dimension=12, num_draws=1000, nuts_draws=100, walk_sweeps=100) -> list[dict]:
     """One row a method: first and warm seconds, effective draws per second of those that draw many."""
-    mechanism, (x, y) = robust_regression(), records(num_records, dimension)
+    mechanism, (x, y) = robust_regression(dimension), records(num_records, dimension)
     data = mechanism.prepare(x, y)
     table = []
 

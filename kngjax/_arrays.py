@@ -22,14 +22,19 @@ else:
 
 
 def parameter(value: Any) -> Array | np.ndarray:
-    """A number or a list or array of numbers as a NumPy float64 array; JAX arrays and tracers pass through.
+    """A number or a list or array of numbers as a NumPy float64 array of its own, which nobody can change.
+
+    A promise does not move with the caller's array that it was made of. JAX arrays, which do not change, and tracers
+    pass through.
 
     On the host a parameter keeps its 53 bits whatever `jax_enable_x64` says, and as an array it is an argument of
     compiled functions, so that one program serves every value.
     """
     if isinstance(value, jax.Array):
         return value
-    return np.asarray(value, dtype=np.float64)
+    own = np.array(value, dtype=np.float64)
+    own.setflags(write=False)
+    return own
 
 
 def is_traced(*values: object) -> bool:

@@ -13,9 +13,11 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse
 
+from kngjax import cells
 from kngjax._arrays import is_traced
 from kngjax._owner_only import OwnerOnly
 from kngjax.bounds import Bounds
+from kngjax.missing import of_columns
 from kngjax.refusals import UnfitShape, UnfitType
 from kngjax.streams import RECORDS_NEEDED, Stream
 
@@ -26,9 +28,8 @@ UNKNOWN_COLUMNS = (
 )
 _DIFFERENT_ROWS = "X and y have different numbers of rows: they must be the same records"
 # Kinds of NumPy's types that are numbers, and what to call the others.
-_NUMBERS = "fiub"
-_KINDS = {"U": "text", "S": "text", "T": "text", "M": "dates", "m": "durations", "c": "complex numbers"}
-_OBJECTS = "Python objects"
+_NUMBERS, _NUMBERS_AND_TEXT = "fiub", "fiubOUST"
+_KINDS = {"M": "dates", "m": "durations", "c": "complex numbers", "O": "Python objects"} | dict.fromkeys("UST", "text")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +55,13 @@ class Shape:
 
 
 def admitted(
-    bounds: Bounds, X: Any, y: Any, *, has_response: bool = True, dimension: int | None = None
+    bounds: Bounds,
+    X: Any,
+    y: Any,
+    *,
+    has_response: bool = True,
+    dimension: int | None = None,
+    reads_text: bool = False,
 ) -> tuple[Shape, Shape]:
     """The shapes of X and of y, as far as they are known before a value is looked at.
 
@@ -66,11 +73,11 @@ def admitted(
     if not has_response:
         if y is not None:
             raise UnfitShape("a mean or a median has no response: pass X alone, one column a coordinate")
-        columns = _table(X)
+        columns = _table(X, bounds)
         rows = Shape(columns.rows, None)
     else:
-        rows = _response(y)
-        columns = _table(X) if X is not None else Shape(rows.rows, 0)
+        rows = _response(y, reads_text or bounds.missing_y is not None)
+        columns = _table(X, bounds) if X is not None else Shape(rows.rows, 0)
     if None not in (columns.rows, rows.rows) and columns.rows != rows.rows:
         # Their numbers are not told: with add_remove even n is private.
         raise UnfitShape(_DIFFERENT_ROWS)
@@ -101,30 +108,52 @@ def require_same_rows(one: int, two: int) -> None:
         raise UnfitShape(_DIFFERENT_ROWS)
 
 
-def _table(X: Any) -> Shape:
-    """The shape of X, refused unless it is a table of numbers by its type."""
+def columns_of(bounds: Bounds, frame: nw.DataFrame) -> list[str]:
+    """The names of the columns of X in a frame, in the order of the bounds.
+
+    Raises UnfitShape where they are not those that the bounds name. The frame's own are not told: in a file without a
+    header line they are somebody's record.
+    """
+    given, names = list(frame.columns), bounds.names
+    if names is None:
+        return given
+    if absent := [name for name in names if name not in given] * bounds.by_name:
+        raise UnfitShape(f"the bounds name the columns {absent}, which X does not have")
+    if not bounds.by_name and tuple(given) != names:
+        raise UnfitShape(
+            f"the columns of X are not those of the bounds in their order, {list(names)}: select them, or give bounds "
+            "by name, Bounds(x={'age': (0, 99), ...}), and the frame's order does not matter"
+        )
+    return list(names)
+
+
+def _table(X: Any, bounds: Bounds) -> Shape:
+    """The shape of X, refused unless it is a table by its type, of numbers where no policy says what else counts as."""
     native = _readable("X", X)
     if isinstance(native, nw.DataFrame):
-        unfit = [place for place, numbers in enumerate(_numeric_columns(native)) if not numbers]
+        names = columns_of(bounds, native)
+        kinds = zip(names, of_columns(bounds.missing, len(names)), strict=False)
+        unfit = [place for place, (name, policy) in enumerate(kinds) if not _fits(native[name], policy is not None)]
         if unfit:
-            # By position: in a file without a header line the names are somebody's record.
+            which = f"at positions {unfit} (from 0)" if bounds.names is None else str([names[place] for place in unfit])
             raise UnfitType(
-                f"the columns of X at positions {unfit} (from 0) are not numbers: encode categories with public "
-                "levels (kngjax.terms.Categorical) or leave the columns out"
+                f"the columns of X {which} are not numbers: encode categories with public levels "
+                "(kngjax.terms.Categorical) or leave the columns out. Text is read cell by cell where "
+                "Bounds(..., missing=...) says what a cell counts as that is no number"
             )
-        return Shape(len(native), len(native.columns), tuple(map(str, native.columns)))
-    axes = _axes("X", native)
+        return Shape(len(native), len(names), tuple(map(str, names)))
+    axes = _axes("X", native, reads_text=None not in of_columns(bounds.missing, 1))
     if axes is None:
         return Shape(len(X) if isinstance(X, Sequence) else None, None)
     require_axes_of_table(len(axes))
     return Shape(*axes)
 
 
-def _response(y: Any) -> Shape:
+def _response(y: Any, reads_text: bool) -> Shape:
     native = _readable("y", y)
     if isinstance(native, nw.DataFrame):
         require_axes_of_response(2)
-    axes = _axes("y", native)
+    axes = _axes("y", native, reads_text)
     if axes is None:
         return Shape(len(y) if isinstance(y, Sequence) else None, None)
     require_axes_of_response(len(axes))
@@ -178,11 +207,14 @@ def _readable(name: str, values: Any) -> Any:
     )
 
 
-def _axes(name: str, values: Any) -> tuple[int, ...] | None:
+def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
     """The shape of an array or a series of numbers; None for what has none before it is converted, as lists."""
     if isinstance(values, nw.Series):
-        if not _is_numeric(values):
-            raise UnfitType(f"{name} is not a series of numbers: encode categories by a public rule before the call")
+        if not _fits(values, reads_text):
+            raise UnfitType(
+                f"{name} is not a series of numbers: encode categories by a public rule before the call, or, of "
+                "a loss that has levels, declare them: LogisticLoss(levels=('no', 'yes'))"
+            )
         return (len(values),)
     if isinstance(values, int | float | complex):
         return ()
@@ -193,17 +225,16 @@ def _axes(name: str, values: Any) -> tuple[int, ...] | None:
     except Exception:
         # Another library's: what it gives NumPy is seen under the seal.
         return None
-    if dtype.kind not in _NUMBERS:
-        kind = _KINDS.get(dtype.kind, _OBJECTS if dtype.kind == "O" else "records")
+    if dtype.kind not in (_NUMBERS_AND_TEXT if reads_text else _NUMBERS):
+        kind = _KINDS.get(dtype.kind, "records")
         raise UnfitType(f"{name} must hold real numbers, and this array holds {kind}: convert it by a public rule")
     return axes
 
 
-def _numeric_columns(frame: nw.DataFrame) -> list[bool]:
-    return [_is_numeric(column) for column in frame.iter_columns()]
-
-
-def _is_numeric(column: nw.Series) -> bool:
+def _fits(column: nw.Series, reads_text: bool) -> bool:
+    """Whether a column is one of numbers by its type, or of what is read cell by cell."""
+    if reads_text:
+        return cells.readable(column.to_native())
     # Of pandas' objects narwhals infers a type from the values.
     if getattr(getattr(column.to_native(), "dtype", None), "kind", "") == "O":
         return False

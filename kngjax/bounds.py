@@ -1,8 +1,11 @@
 """Public bounds of one record: promises that were made before the data were seen."""
 
+import inspect
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -10,6 +13,7 @@ from jaxtyping import Array, Float
 from kngjax._arrays import Scalar, is_traced, parameter, require_moderate
 from kngjax._shown import ShownAsTyped
 from kngjax.features import FeatureHull
+from kngjax.missing import DROP, Policies, Policy, explain, of_columns, policies, policy_of_response, require_inside
 
 Side = Float[Array, "*columns"] | Float[np.ndarray, "*columns"]
 
@@ -19,16 +23,25 @@ class Bounds(ShownAsTyped, eqx.Module):
 
     **Arguments:**
 
-    - `x`: a pair (lower, upper) of scalars, which broadcast over the columns, or of arrays of shape (columns,).
-        None if there are no columns, the intercept being the whole model, or if `hull` says it all.
+    - `x`: by name, `{"education": (0, 18), "experience": (0, 60)}`: of a data frame these columns are taken, in this
+        order, whatever its own; of an array the columns at these places. Or a pair (lower, upper) of scalars, the same
+        for all columns, or of sequences with one value a column. Two lists of two numbers that could also be the pairs
+        of two columns, like `[(1, 5), (2, 18)]`, are refused unless `columns` is given. None if there are no columns,
+        the intercept being the whole model, or if `hull` says it all.
     - `y`: a pair of scalars, or None where the loss needs no bound on the response.
     - `intercept`: whether the model starts with a constant column of ones, which the data do not contain.
     - `hull`: a polytope that contains the columns of every record, for columns that are functions of one another;
         None if any point of the box may be a record. `x` then is by default the smallest box around it.
+    - `columns`: the names of X's columns, in their order: a frame that has others is refused; or their number alone.
+        A release needs one of these where bounds are scalars.
+    - `missing`: what a cell of X counts as that is missing, NaN, infinite or no number: one number for all columns; a
+        sequence of numbers and None, one a column; a dict by name; or "drop": the record is left out, under add_remove
+        alone. None: data with such cells fail. `missing_y`: the same of the response, in its own units or levels.
 
     Everything here is public. Bounds taken from the data, such as their minimum and maximum, void the guarantee.
-    Raises ValueError for bounds that are reversed, equal to zero on both sides, or not finite, and for a hull that has
-    other columns or is centred outside of the box.
+    Raises ValueError for bounds that are reversed, equal to zero on both sides, equal beside an intercept, or not
+    finite; for a hull that has other columns or is centred outside of the box; for names that contradict each other;
+    and for a value in place of missing ones that lies outside of the bounds.
     """
 
     x_lower: Side | None
@@ -37,19 +50,60 @@ class Bounds(ShownAsTyped, eqx.Module):
     y_upper: Scalar | None
     intercept: bool = eqx.field(static=True)
     hull: FeatureHull | None
+    names: tuple[str, ...] | None = eqx.field(static=True)
+    by_name: bool = eqx.field(static=True)
+    missing: Policies = eqx.field(static=True)
+    missing_y: Policy = eqx.field(static=True)
 
-    def __init__(self, x: Any = None, y: Any = None, intercept: bool = True, hull: FeatureHull | None = None):
+    def __init__(
+        self,
+        x: Any = None,
+        y: Any = None,
+        intercept: bool = True,
+        hull: FeatureHull | None = None,
+        *,
+        columns: int | Sequence[str] | None = None,
+        missing: Any = None,
+        missing_y: Any = None,
+    ):
         self.hull = hull
-        self.x_lower, self.x_upper = _pair("x", hull.box if x is None and hull is not None else x)
-        self.y_lower, self.y_upper = _pair("y", y)
         self.intercept = bool(intercept)
+        self.by_name = isinstance(x, Mapping)
+        if self.by_name:
+            if columns is not None:
+                raise ValueError("bounds of x by name name the columns: leave columns out")
+            x, columns = _of_names(x)
+        self.names, number = _names_and_number(columns, self.intercept)
+        if columns is None and _is_list_of_pairs(x):
+            raise ValueError(
+                f"the bounds of x {x!r} can be read in two ways: as the pairs of two columns, or as lower and upper "
+                "bounds. Give them by name, x={'age': (0, 99), 'height': (1, 2)}, or both as NumPy arrays, lower first"
+            )
+        lower, upper = _pair("x", hull.box if x is None and hull is not None else x)
+        if number is not None and lower is not None and not (np.ndim(lower) or np.ndim(upper)):
+            lower, upper = (_repeated(side, number) for side in (lower, upper))
+        self.x_lower, self.x_upper = lower, upper
+        self.y_lower, self.y_upper = _pair("y", y)
+        if number is not None and number != self.columns:
+            raise ValueError(f"bounds.x is for {self.columns} columns, and {number} are named")
+        self.missing = policies(missing, self.names, self.columns)
+        self.missing_y = policy_of_response(missing_y)
 
     def __check_init__(self):
         if self.x_lower is None and not self.intercept:
             raise ValueError("with neither x nor an intercept there is nothing to estimate: give bounds for x")
         if any(side is not None and np.ndim(side) for side in (self.y_lower, self.y_upper)):
             raise ValueError("the bounds of y must be two scalars: (lower, upper)")
-        if self.hull is None or is_traced(self.x_lower, self.x_upper):
+        if is_traced(self.x_lower, self.x_upper, self.y_lower, self.y_upper):
+            return
+        if self.x_lower is not None and self.intercept and np.any(np.asarray(self.x_lower) == self.x_upper):
+            raise ValueError(
+                "a column of x with equal bounds is constant, as the intercept is, and no data can tell them apart: "
+                "leave the column out, or give Bounds(..., intercept=False)"
+            )
+        require_inside("missing", self.missing, self.x_lower, self.x_upper)
+        require_inside("missing_y", self.missing_y, self.y_lower, self.y_upper)
+        if self.hull is None:
             return
         if (given := _columns(self.x_lower, self.x_upper)) not in (None, self.hull.columns):
             raise ValueError(f"bounds.x is for {given} columns and the hull for {self.hull.columns}")
@@ -59,6 +113,17 @@ class Bounds(ShownAsTyped, eqx.Module):
                 f"the hull's centre {self.hull.centre} lies outside of the bounds of x: leave x out, and it is the "
                 "smallest box around the hull"
             )
+
+    def _argument(self, parameter: inspect.Parameter) -> Any:
+        if parameter.name == "columns":
+            if self.names is None:
+                sides = [np.asarray(side).tolist() for side in (self.x_lower, self.x_upper) if not is_traced(side)]
+                return self.columns if _is_list_of_pairs(sides) else None
+            return None if self.by_name else list(self.names)
+        if parameter.name == "x" and self.by_name:
+            sides = (np.asarray(side).tolist() for side in (self.x_lower, self.x_upper))
+            return dict(zip(self.names or (), zip(*sides, strict=True), strict=True))
+        return super()._argument(parameter)
 
     @property
     def columns(self) -> int | None:
@@ -81,7 +146,9 @@ class Bounds(ShownAsTyped, eqx.Module):
         columns = dimension - self.intercept
         x = tuple(np.broadcast_to(np.asarray(side), (columns,)).copy() for side in (self.x_lower, self.x_upper))
         y = None if self.y_lower is None else (self.y_lower, self.y_upper)
-        return Bounds(x, y, self.intercept, self.hull)
+        return Bounds(
+            x, y, self.intercept, self.hull, columns=columns or None, missing=self.missing, missing_y=self.missing_y
+        )
 
     def features(self, dimension: int) -> tuple[Any, Any]:
         """Lower and upper bounds of the d features, with the intercept's (1, 1) first."""
@@ -103,16 +170,74 @@ class Bounds(ShownAsTyped, eqx.Module):
         sides = [jnp.stack([lower[place], upper[place]])[:, None] for place in range(self.intercept, dimension)]
         return (np.ones((1, 1)),) * self.intercept + tuple(sides)
 
+    @property
+    def coefficients(self) -> tuple[str, ...] | None:
+        """The declared names of the coefficients, the intercept first; None if no names were declared."""
+        return None if self.names is None else ("intercept",) * self.intercept + self.names
+
+    @property
+    def drops(self) -> bool:
+        """Whether records with missing values are left out: a map of each record under add_remove alone."""
+        return DROP in (*of_columns(self.missing, 1), self.missing_y)
+
+    def explain_missing(self, has_response: bool = True) -> str:
+        """What becomes of missing values, in one sentence for a certificate."""
+        return explain(self.missing, self.names, self.missing_y, self.columns != 0, has_response)
+
 
 def _columns(*sides: Any) -> int | None:
     return max((np.shape(side)[-1] for side in sides if np.ndim(side)), default=None)
+
+
+def _of_names(x: Mapping[Any, Any]) -> tuple[tuple[Any, Any], list[Any]]:
+    """The lower and the upper ends, and the names, of bounds by name."""
+    if not x:
+        raise ValueError("bounds of x by name need a column, like {'education': (0, 18)}")
+    for name, pair in x.items():
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or any(np.ndim(end) for end in pair):
+            raise ValueError(f"the bounds of column {name!r} must be a pair of numbers (lower, upper), got {pair!r}")
+    return (parameter([low for low, _ in x.values()]), parameter([high for _, high in x.values()])), list(x)
+
+
+def _names_and_number(columns: Any, intercept: bool) -> tuple[tuple[str, ...] | None, int | None]:
+    """The declared names of the columns and their number, each None where it is not declared."""
+    if columns is None:
+        return None, None
+    if isinstance(columns, int | np.integer) and not isinstance(columns, bool):
+        if columns < 1:
+            raise ValueError(f"columns must be at least 1, got {columns}: without columns leave x out")
+        return None, int(columns)
+    if isinstance(columns, str) or not isinstance(columns, Sequence):
+        raise TypeError(f"columns must be a number or a list of names, like columns=['age'], got {columns!r}")
+    names = tuple(columns)
+    if not all(isinstance(name, str) and name for name in names):
+        raise TypeError(f"names of columns must be text, got {list(columns)!r}")
+    if len(set(names)) < len(names):
+        raise ValueError("columns must name each column once")
+    if intercept and "intercept" in names:
+        raise ValueError("a column may not be called 'intercept' beside the model's own: rename it")
+    return names, len(names)
+
+
+def _is_list_of_pairs(pair: Any) -> bool:
+    """Whether ((a, b), (c, d)), of lists and not of arrays, could be the bounds of two columns, a < b and c < d."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        return False
+    if not all(isinstance(side, tuple | list) and len(side) == 2 for side in pair):
+        return False
+    return not is_traced(*pair[0], *pair[1]) and all(np.ndim(a) == np.ndim(b) == 0 and a < b for a, b in pair)
+
+
+def _repeated(side: Any, number: int) -> Any:
+    return jnp.broadcast_to(side, (number,)) if isinstance(side, jax.Array) else parameter(np.full(number, side))
 
 
 def _pair(name: str, pair: Any) -> tuple[Any, Any]:
     if pair is None:
         return None, None
     if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise ValueError(f"the bounds of {name} must be a pair (lower, upper), got {pair!r}")
+        hint = ", or by name, x={'age': (0, 99), ...}" * (name == "x")
+        raise ValueError(f"the bounds of {name} must be a pair (lower, upper){hint}; got {pair!r}")
     lower, upper = (parameter(side) for side in pair)
     if np.ndim(lower) > 1 or np.ndim(upper) > 1:
         raise ValueError(f"the bounds of {name} must be scalars or have one value a column")

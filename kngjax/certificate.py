@@ -15,6 +15,7 @@ from kngjax._html import html_table
 from kngjax.accounting.exact import outward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.missing import of_columns
 from kngjax.rounding import KEPT_DIGITS, Rounding
 from kngjax.samplers import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
@@ -25,6 +26,10 @@ ASSUMPTIONS = (
     "the records were clipped to the bounds: the value estimates what it does from clipped records",
     "whatever was done to the data before the call treated each record by itself",
     "only this value and this certificate are published: not run time, memory, logs, or owner-only diagnostics",
+)
+
+FAILURE = (
+    "that this release did not fail is an output that the guarantee does not cover; what could have made it fail: {}"
 )
 
 OF_FLOAT64 = (
@@ -124,6 +129,10 @@ class Certificate:
         assumptions = OF_LATTICES if with_rounding else OF_FLOAT64
         assumptions += mechanism.assumptions if isinstance(mechanism, AbstractDirectMechanism) else ()
         assumptions += () if sampler is None else sampler.assumed(mechanism)
+        of_data = (
+            mechanism.bounds.explain_missing(mechanism.loss.has_response),
+            FAILURE.format("; ".join(_failures(mechanism, sampler))),
+        )
         unproved = (
             () if sampler is None or promise.is_proved else (*UNPROVED_OF_CHAINS, *sampler.unproved, *UNPROVED_LAST)
         )
@@ -136,10 +145,17 @@ class Certificate:
             promise=promise,
             assurance=_assurance(promise, with_rounding),
             rounding=None if with_rounding else Rounding.of(mechanism, dimension, num_records),
-            assumptions=(*ASSUMPTIONS, *assumptions),
+            assumptions=(*ASSUMPTIONS, *of_data, *assumptions),
             unproved=unproved,
             versions={name: importlib.metadata.version(name) for name in ("kngjax", "jax", "numpyro")},
         )
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The declared names of the coefficients, the intercept first; None where none were declared."""
+        bounds = self.mechanism.get("bounds") or {}
+        declared = bounds.get("names")
+        return None if declared is None else ("intercept",) * bounds["intercept"] + tuple(declared)
 
     @property
     def exact(self) -> bool:
@@ -217,8 +233,9 @@ class Certificate:
                 f"Proved: the mechanism's law is {self.guarantee.explain()}. Not proved: that this value, which a "
                 "Markov chain approximates, follows that law."
             )
+        names = self.names
         lines = [
-            f"Mechanism: {self._parts()}.",
+            f"Mechanism: {self._parts()}." + ("" if names is None else f" Coefficients: {', '.join(names)}."),
             proved,
             f"Assurance: {self.assurance}, {self._assured()}.",
             f"Sensitivity: {self.sensitivity.value:.6g}, since {self.sensitivity.derivation}",
@@ -303,6 +320,19 @@ class Certificate:
                 "unproved": tuple(fields["unproved"]),
             }
         )
+
+
+def _failures(mechanism: AbstractMechanism, sampler: AbstractSampler | None) -> list[str]:
+    """What can make a release fail after the debit, of public settings alone."""
+    bounds, loss = mechanism.bounds, mechanism.loss
+    causes = ["data that cannot be read", "too little memory", "a draw that is not a number"]
+    if bounds.columns != 0 and None in of_columns(bounds.missing, 1):
+        causes.append("missing values in X without a policy")
+    if loss.has_response and bounds.missing_y is None:
+        causes.append("responses that are missing, or that the loss has no meaning for, without a policy")
+    if getattr(mechanism, "max_records", None) is not None:
+        causes.append("more than max_records records")
+    return [*causes, *(() if sampler is None else sampler.failures)]
 
 
 def _assurance(promise: Promise, with_rounding: bool) -> str:

@@ -5,7 +5,7 @@ file enforces, once.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -15,17 +15,18 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax import admission
+from kngjax import admission, cells
 from kngjax._arrays import Scalar, parameter
-from kngjax._frames import to_array
 from kngjax._owner_only import OwnerOnly, without_fields
 from kngjax.admission import EMPTY
 from kngjax.bounds import Bounds
+from kngjax.missing import DROP, filled
 from kngjax.refusals import UnfitShape
 
 NOT_FINITE = (
-    "the data contain missing, NaN or infinite values: impute or drop such records before the call, by a rule that "
-    "looks at one record at a time"
+    "the data contain missing, NaN or infinite values, or cells that are no number, no declared level or a response "
+    "that the loss has no meaning for: give a public value in their place, Bounds(..., missing=, missing_y=), or "
+    "impute or drop such records by a rule that looks at one record at a time"
 )
 
 
@@ -102,26 +103,44 @@ class SortedValues(OwnerOnly, eqx.Module):
 Data = Records | QuadraticSummary | SortedValues
 
 
-def prepare(bounds: Bounds, X: Any, y: Any, *, has_response: bool = True, dimension: int | None = None) -> Records:
+Responses = Callable[[Any], Float[np.ndarray, " records"]]
+
+
+def prepare(
+    bounds: Bounds,
+    X: Any,
+    y: Any,
+    *,
+    has_response: bool = True,
+    dimension: int | None = None,
+    responses: Responses = cells.numbers,
+    reads_text: bool = False,
+    may_be_empty: bool = False,
+) -> Records:
     """Validated records, clipped to the bounds, with the intercept's column in front.
 
     **Arguments:**
 
     - `bounds`: public.
-    - `X`: shape (n, columns): a NumPy or JAX array, a pandas or polars data frame, a pyarrow table; None or no
-        columns for a model of the intercept alone. Private. Without a constant column of its own if
-        `bounds.intercept`.
-    - `y`: shape (n,): an array or a series of one of these. Private.
+    - `X`: shape (n, columns): a NumPy or JAX array, a pandas or polars data frame, a pyarrow table, a list of rows;
+        None or no columns for a model of the intercept alone. Private. Without a constant column of its own if
+        `bounds.intercept`. Of a frame the columns that the bounds name, where they are by name.
+    - `y`: shape (n,): an array or a series of one of these, or a list. Private.
     - `has_response`: whether the model has one; y must be None otherwise.
     - `dimension`: d, which the columns must give with the intercept; None for any.
+    - `responses`: from cells of y to numbers, each by itself, NaN where one has no meaning. `reads_text`: whether y may
+        be text. `may_be_empty`: whether there may be no record.
 
-    Clipping to the box, and then moving what is outside of the hull towards its centre until it is inside, act on each
-    record alone, so they cannot raise the sensitivity; they are silent, since how many records they touched is private.
-    Raises TypeError for what is not numbers, ValueError for empty data, NaN or infinities, and shapes that do not fit
-    the bounds or each other; of arrays, frames and tables all that types and shapes decide comes before any value is
-    looked at. No message contains a value of the data.
+    Each record is mapped by itself, so that neighbours stay neighbours: its cells become numbers by `kngjax.cells`;
+    those that are none are what `bounds.missing` says, or the record is dropped; then it is clipped to the box, and
+    moved towards the hull's centre until it is inside. All of it is silent, since how many records it touched is
+    private. Raises TypeError and ValueError for what types, names and shapes show to be no data for these bounds,
+    before any value is looked at; then ValueError for missing values without a policy, for lists that make no table,
+    and for empty data. No message contains a value of the data.
     """
-    columns, response = _validated(bounds, X, y, has_response, dimension)
+    columns, response = _validated(
+        bounds, X, y, has_response, dimension, responses=responses, reads_text=reads_text, may_be_empty=may_be_empty
+    )
     design = np.empty((response.size, bounds.intercept + columns.shape[1]))
     design[:, : int(bounds.intercept)] = 1.0
     clipped = design[:, int(bounds.intercept) :]
@@ -183,49 +202,65 @@ def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
 
 
 def _validated(
-    bounds: Bounds, X: Any, y: Any, has_response: bool = True, dimension: int | None = None
+    bounds: Bounds,
+    X: Any,
+    y: Any,
+    has_response: bool = True,
+    dimension: int | None = None,
+    *,
+    responses: Responses = cells.numbers,
+    reads_text: bool = False,
+    may_be_empty: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """X of shape (n, columns) and y of shape (n,) as finite numbers that fit the bounds' shapes."""
-    admission.admitted(bounds, X, y, has_response=has_response, dimension=dimension)
-    columns, response = None if X is None else _numbers("X", X), None if y is None else _numbers("y", y)
-    if columns is None:
-        assert response is not None
-        columns = np.empty((response.size, 0))
+    admission.admitted(bounds, X, y, has_response=has_response, dimension=dimension, reads_text=reads_text)
+    response = _converted("y", lambda: responses(_cells(y))) if has_response else None
+    columns = np.empty((0 if response is None else len(response), 0)) if X is None else _columns(bounds, X)
     admission.require_axes_of_table(columns.ndim)
     response = np.zeros(columns.shape[0]) if response is None else response
     # What types and shapes left open before: of lists, and of arrays of other libraries.
     admission.require_axes_of_response(response.ndim)
     admission.require_same_rows(columns.shape[0], response.size)
     admission.require_columns(bounds, columns.shape[1], dimension)
-    if response.size == 0:
+    columns, dropped = filled(columns, bounds.missing)
+    if bounds.missing_y == DROP:
+        dropped |= np.isnan(response)
+    elif bounds.missing_y is not None and has_response:
+        response[np.isnan(response)] = responses([bounds.missing_y])[0]
+    columns, response = columns[~dropped], response[~dropped]
+    if response.size == 0 and not may_be_empty:
         raise UnfitShape(EMPTY)
-    if not (np.all(np.isfinite(columns)) and np.all(np.isfinite(response))):
+    if np.isnan(columns).any() or np.isnan(response).any():
         raise ValueError(NOT_FINITE)
     return columns, response
 
 
-def _numbers(name: str, values: Any) -> np.ndarray:
-    """Values as float64, NaN where one is missing."""
-    native = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
-    if isinstance(native, nw.DataFrame):
-        columns = np.empty((len(native.columns), len(native)))
-        for place, column in enumerate(native.iter_columns()):
-            columns[place] = _of_series(name, column)
+def _columns(bounds: Bounds, X: Any) -> np.ndarray:
+    """The number of each cell of X, NaN where it is none."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        names = admission.columns_of(bounds, frame)
+        columns = np.empty((len(names), len(frame)))
+        for place, name in enumerate(names):
+            columns[place] = _converted("X", lambda name=name: cells.numbers(frame[name]))
         return columns.T
-    if isinstance(native, nw.Series):
-        return _of_series(name, native)
-    array = _converted(name, lambda: np.asarray(values))
-    if array.dtype.kind not in "fiub":
-        # What NumPy makes of a list depends on what is in it; an array's type was looked at before.
-        raise TypeError(f"{name} must hold real numbers: what NumPy makes of it is none")
-    with np.errstate(over="ignore"):
-        return array.astype(np.float64)
+    if isinstance(X, Sequence):
+        return _converted("X", lambda: _of_rows(bounds, X))
+    return _converted("X", lambda: cells.numbers(_cells(X)))
 
 
-def _of_series(name: str, series: nw.Series) -> np.ndarray:
-    if series.null_count():
-        return np.full(len(series), np.nan)
-    return _converted(name, lambda: to_array(series, NOT_FINITE).astype(np.float64))
+def _of_rows(bounds: Bounds, rows: Sequence[Any]) -> np.ndarray:
+    """A list of rows, each a list or an array; cell by cell, since what NumPy makes of a list depends on all of it."""
+    lists = [list(row) for row in rows]
+    (columns,) = {len(row) for row in lists} or {bounds.columns or 0}
+    return cells.numbers([cell for row in lists for cell in row]).reshape(len(lists), columns)
+
+
+def _cells(column: Any) -> Any:
+    """What `kngjax.cells` reads: of a sequence a list, of a buffer an array."""
+    if isinstance(column, Sequence) and not hasattr(column, "__array__"):
+        return list(column)
+    return np.asarray(column) if isinstance(column, memoryview) else column
 
 
 def _converted(name: str, step: Callable[[], Any]) -> Any:

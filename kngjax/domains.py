@@ -248,6 +248,11 @@ class Box(AbstractDomain):
         return upper - lower
 
 
+def _own(base: dist.Distribution) -> dist.Distribution:
+    """The same law with arrays of its own."""
+    return jax.tree.map(lambda leaf: np.array(leaf) if isinstance(leaf, np.ndarray) else leaf, base)
+
+
 class BaseMeasure(AbstractDomain):
     """Any proper NumPyro distribution as base measure; Θ is its support.
 
@@ -255,7 +260,7 @@ class BaseMeasure(AbstractDomain):
     law of each coefficient independently. Public: a prior, not something fitted to the data.
     """
 
-    base: dist.Distribution
+    base: dist.Distribution = eqx.field(converter=_own)
 
     def __check_init__(self):
         if is_traced(*jax.tree.leaves(self.base)):

@@ -17,10 +17,10 @@ import numpy as np
 
 FAILED = (
     "the release did not complete, and nothing is released; what it was debited from a ledger stays spent. Why is not "
-    "told, since it may depend on the data: the documentation of kngjax.ReleaseFailed lists what it can be, and the "
-    "data owner finds out by mechanism.prepare(X, y) and kngjax.sample"
+    "told, since it may depend on the data: most often there are missing values and the bounds have no "
+    "missing=, or responses that are no declared level, like -1 where LogisticLoss() has 0. The documentation of "
+    "kngjax.ReleaseFailed lists what else it can be, and the data owner finds out by mechanism.prepare(X, y)"
 )
-
 
 UNREADABLE = (
     "the data cannot be read: pass a NumPy array with a row a record, or a pandas, polars or pyarrow data frame. "
@@ -33,8 +33,10 @@ class ReleaseFailed(RuntimeError):
 
     That it failed is one bit that nothing hides, and its budget is spent. It can be, and the owner alone may find out:
 
-    - missing, NaN or infinite values, or a list of rows that do not make a table: `mechanism.prepare(X, y)` says so;
-    - responses that the loss has no meaning for: not 0 or 1 (logistic), negative (Poisson); `prepare` says so;
+    - missing, NaN or infinite values, or cells that are no number, without `Bounds(..., missing=, missing_y=)`; or a
+      list of rows that do not make a table: `mechanism.prepare(X, y)` says so;
+    - responses that the loss has no meaning for, which count as missing: none of the `levels` of LogisticLoss, negative
+      ones of PoissonLoss; `prepare` says so;
     - more records than the mechanism's public `max_records`; `prepare` says so;
     - an exact search that reached its public limit of proposals: enlarge the domain, give
       `Exact(max_proposals=...)` a higher limit, or ask for a Markov chain by name;

@@ -39,11 +39,14 @@ class Release:
     Only `kngjax.release` makes one, and `Release.from_json` reads one: research draws with a certificate beside them
     are no release, so the constructor refuses. That stops accidents; whoever writes the JSON by hand is not stopped.
 
-    **Arguments:** `value`: θ, shape (d,), intercept first; read-only. `certificate`: what was proved of it.
+    **Arguments:** `value`: θ, shape (d,), intercept first; read-only. `certificate`: what was proved of it. `names`: of
+    the coefficients: those that the bounds declare, else those of the data frame; None where there are none. A frame's
+    own stay on this object and go nowhere else: in a file without a header line they are somebody's record.
     """
 
     value: Float[np.ndarray, " dimension"]
     certificate: Certificate
+    names: tuple[str, ...] | None
 
     def __init__(self, *arguments: Any, **fields: Any):
         raise TypeError(
@@ -52,10 +55,11 @@ class Release:
         )
 
     @classmethod
-    def _of(cls, value: np.ndarray, certificate: Certificate) -> "Release":
+    def _of(cls, value: np.ndarray, certificate: Certificate, names: tuple[str, ...] | None = None) -> "Release":
         made = object.__new__(cls)
         object.__setattr__(made, "value", _read_only(value))
         object.__setattr__(made, "certificate", certificate)
+        object.__setattr__(made, "names", certificate.names or names)
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -63,10 +67,15 @@ class Release:
 
     def __repr__(self) -> str:
         mechanism, sampler = self.certificate.mechanism["type"], self.certificate.sampler["type"]
-        return f"<Release {self.value} of {mechanism} by {sampler}; certificate.explain() says what was proved>"
+        declared = self.certificate.names
+        value = str(self.value)
+        if declared is not None:
+            value = ", ".join(f"{name} = {number:.6g}" for name, number in zip(declared, self.value, strict=True))
+        return f"<Release {value} of {mechanism} by {sampler}; certificate.explain() says what was proved>"
 
     def _repr_html_(self) -> str:
-        value = [(f"value[{place}]", f"{number:.6g}") for place, number in enumerate(self.value)]
+        labels = self.certificate.names or [f"value[{place}]" for place in range(self.value.size)]
+        value = [(label, f"{number:.6g}") for label, number in zip(labels, self.value, strict=True)]
         return html_table("Release", [*value, *self.certificate.rows()])
 
     def to_json(self) -> str:
@@ -156,7 +165,7 @@ def release(
     if certificate.rounding is not None:
         # Every process draws offsets of its own, and the first one's count.
         value = _one(shards, certificate.rounding(value))
-    released = Release._of(_read_only(value), certificate)
+    released = Release._of(_read_only(value), certificate, facts.names)
     debits.commit(reservation, certificate, released.to_json() if reservation else "", shards)
     return released
 

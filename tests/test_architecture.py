@@ -20,7 +20,6 @@ PACKAGE = ROOT / "kngjax"
 FLOORS = (
     (
         "_arrays",
-        "_frames",
         "_csv",
         "_files",
         "cells",
@@ -43,14 +42,14 @@ FLOORS = (
         "calibration",
         "ledger",
     ),
-    ("_balls", "admission", "bounds", "domains", "data", "streams", "shards", "polytopes"),
+    ("_balls", "admission", "bounds", "missing", "domains", "data", "streams", "shards", "polytopes"),
     ("losses",),
     ("sensitivity_sets", "sensitivity", "moments", "pointwise", "nonprivate", "minimisers"),
     ("target",),
     ("mechanisms",),
 )
 # Samplers draw from a density, and may not know what promises rest on it.
-ROOMS_OF_SAMPLERS = {"_arrays", "_frames", "_shown", "_balls", "norms", "randomness", "domains", "data"}
+ROOMS_OF_SAMPLERS = {"_arrays", "_shown", "_balls", "norms", "randomness", "domains", "data"}
 ROOMS_OF_SAMPLERS |= {"losses", "target"}
 COMMAND_LINE = ("cli", "job", "planning", "report", "trust")
 

@@ -37,7 +37,7 @@ def test_three_ways_to_the_same_epsilons():
 
 @pytest.mark.slow
 def test_quantile_regressions_are_drawn_and_timed():
-    mechanism, (x, y) = quantile_regression.median_regression(), quantile_regression.records(2, 500)
+    mechanism, (x, y) = quantile_regression.median_regression(2), quantile_regression.records(2, 500)
     boxes = quantile_regression.by_boxes(mechanism, x, y, 100)
     assert min(boxes.values()) > 0
     assert boxes["acceptance"] > 0.005

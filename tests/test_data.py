@@ -216,3 +216,79 @@ def test_records_are_a_pytree_of_arrays():
     records = prepare(BOUNDS, *TABLES["numpy"]())
     assert isinstance(records, Records)
     assert "987654" not in repr(records)
+
+
+def holed(package):
+    cells = {"age": [0.25, None, 0.75, 1.0], "smokes": [1.0, 0.0, None, 1.0]}
+    return {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}[package](cells)
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_public_values_take_the_place_of_missing_ones(package):
+    parts = {"x": {"age": (0.0, 1.0), "smokes": (-1.0, 1.0)}, "y": (0.0, 10.0)}
+    one = prepare(kng.Bounds(**parts, missing=0.5, missing_y=7), holed(package), [1.0, 2.0, None, np.inf])
+    np.testing.assert_array_equal(one.x[:, 1:], [[0.25, 1.0], [0.5, 0.0], [0.75, 0.5], [1.0, 1.0]])
+    np.testing.assert_array_equal(one.y, [1.0, 2.0, 7.0, 7.0])
+    by_name = prepare(kng.Bounds(**parts, missing={"age": 1, "smokes": -1}), holed(package), [1.0] * 4)
+    np.testing.assert_array_equal(by_name.x[1:3, 1:], [[1.0, 0.0], [0.75, -1.0]])
+    dropped = prepare(kng.Bounds(**parts, missing="drop", missing_y="drop"), holed(package), [1.0, 2.0, 3.0, np.nan])
+    np.testing.assert_array_equal(dropped.x, [[1.0, 0.25, 1.0]])
+    np.testing.assert_array_equal(dropped.y, [1.0])
+    for missing in (None, {"age": 0.5}, ["drop", None]):
+        with pytest.raises(ValueError, match="missing, NaN or infinite"):
+            prepare(kng.Bounds(**parts, missing=missing), holed(package), [1.0] * 4)
+
+
+ODD = [np.nan, np.inf, -np.inf, None, "", "NA", "1e999", "x", 10**400]
+
+
+@pytest.mark.parametrize("missing", [0.5, "drop"])
+@pytest.mark.parametrize("odd", ODD)
+def test_what_is_no_number_is_missing_and_changes_no_other_record(odd, missing):
+    bounds = kng.Bounds(x={"a": (0.0, 1.0), "b": (0.0, 1e20)}, missing=missing)
+    cells = {"a": [0.25, 0.5, 0.75], "b": [2**53 + 1, 2**63 + 1, 3]}
+    for make in (pd.DataFrame, lambda cells: np.array(list(cells.values()), object).T):
+        whole = prepare(bounds, make(cells), [1.0, 2.0, 3.0])
+        spoiled = prepare(bounds, make(cells | {"a": np.array([0.25, odd, 0.75], object)}), [1.0, 2.0, 3.0])
+        others = [0, 2] if missing == 0.5 else [0, 1]
+        np.testing.assert_array_equal(spoiled.x[others], whole.x[[0, 2]])
+        assert len(spoiled.y) == (3 if missing == 0.5 else 2)
+        if missing == 0.5:
+            np.testing.assert_array_equal(spoiled.x[1], [1.0, 0.5, float(2**63 + 1)])
+
+
+def test_missing_values_are_replaced_before_they_are_clipped_to_the_box_and_to_the_hull():
+    hull = kng.FeatureHull([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
+    records = prepare(kng.Bounds(hull=hull, missing=[0.0, 1.0]), np.array([[np.nan, np.nan]]), [1.0])
+    # (0, 1) lies outside of the hull.
+    assert hull.outside(np.array([[0.0, 1.0]])).all()
+    assert not hull.outside(records.x[:, 1:] * (1.0 - 1e-9) + 1e-9 * hull.centre).any()
+
+
+def test_columns_are_taken_by_name_whatever_the_order_of_the_frame():
+    bounds = kng.Bounds(x={"age": (0.0, 1.0), "smokes": (-1.0, 2.0)}, y=(0.0, 10.0))
+    for make in (pd.DataFrame, pl.DataFrame, pa.table):
+        swapped = make({"smokes": COLUMNS["smokes"], "of no use": ["u"] * 4, "age": COLUMNS["age"]})
+        np.testing.assert_array_equal(prepare(bounds, swapped, RESPONSE).x, DESIGN)
+        with pytest.raises(ValueError, match=r"name the columns \['smokes'\], which X does not have") as error:
+            prepare(bounds, make({"age": COLUMNS["age"], "secret": COLUMNS["smokes"]}), RESPONSE)
+        assert "secret" not in str(error.value)
+    np.testing.assert_array_equal(prepare(bounds, np.array(list(COLUMNS.values())).T, RESPONSE).x, DESIGN)
+
+
+def test_declared_names_are_checked_against_those_of_a_frame():
+    bounds = kng.Bounds(x=([0.0, -1.0], [1.0, 2.0]), y=(0.0, 10.0), columns=["age", "smokes"])
+    np.testing.assert_array_equal(prepare(bounds, pd.DataFrame(COLUMNS), RESPONSE).x, DESIGN)
+    for wrong in (pd.DataFrame(COLUMNS)[["smokes", "age"]], pd.DataFrame(COLUMNS).assign(secret=1.0)):
+        with pytest.raises(ValueError, match=r"not those of the bounds in their order, \['age', 'smokes'\]") as error:
+            prepare(bounds, wrong, RESPONSE)
+        assert "secret" not in str(error.value)
+
+
+def test_dropping_records_is_for_add_remove():
+    parts = (kng.SquaredLoss(), kng.Bounds(y=(0.0, 1.0), missing_y="drop"), kng.Box(-1.0, 1.0), 1.0)
+    with pytest.raises(ValueError, match="missing='drop' leaves records out, and under 'replace'"):
+        kng.KNG(*parts, "replace")
+    with pytest.raises(ValueError, match="missing='drop' leaves records out"):
+        kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 1.0), missing_y="drop"), 1.0, "replace")
+    assert float(kng.KNG(*parts, "add_remove").prepare(None, [0.5, np.nan, 1.0]).count) == 2.0

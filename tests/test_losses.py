@@ -250,17 +250,17 @@ def test_thresholds_and_bandwidths_out_of_range(width):
 
 
 @pytest.mark.parametrize(
-    ("loss", "labels", "message"),
+    ("loss", "labels"),
     [
-        (kng.LogisticLoss(), [0.0, 1.0, 2.0], "responses 0 and 1: recode y by a public rule"),
-        (kng.LogisticLoss(), [-1.0, 1.0, 1.0], "responses 0 and 1"),
-        (kng.PoissonLoss(), [0.0, -987654.321, 1.0], "y must not be negative"),
+        (kng.LogisticLoss(), [0.0, 1.0, 2.0]),
+        (kng.LogisticLoss(), [-1.0, 1.0, 1.0]),
+        (kng.PoissonLoss(), [0.0, -987654.321, 1.0]),
     ],
 )
-def test_labels_that_a_loss_does_not_model(loss, labels, message):
+def test_labels_that_a_loss_does_not_model(loss, labels):
     bounds = kng.Bounds(y=(-1e6, 1e6))
     mechanism = kng.KNG(loss, bounds, kng.Box(-1.0, 1.0), 1.0, "replace")
-    with pytest.raises(ValueError, match=message) as caught:
+    with pytest.raises(ValueError, match="no declared level or a response that the loss has no meaning for") as caught:
         mechanism.prepare(None, labels)
     assert "987654" not in str(caught.value)
 
@@ -274,3 +274,51 @@ def test_moments_in_blocks_are_those_of_all_rows(count):
     np.testing.assert_array_equal(summary.gram, x.T @ x)
     np.testing.assert_array_equal(summary.moment, x.T @ y)
     assert float(summary.sum_of_squares) == y @ y
+
+
+LEVELS = {
+    (0, 1): [0, 1.0, True],
+    (-1, 1): [-1, 1, -1.0],
+    (1, 0): [1, 0, 1],
+    ("no", "yes"): ["no", "yes ", "no"],
+    ("0", "1"): ["0", 1, "0.0"],
+}
+
+
+@pytest.mark.parametrize(("levels", "cells"), LEVELS.items())
+def test_declared_levels_are_mapped_cell_by_cell(levels, cells):
+    loss = kng.LogisticLoss(levels)
+    mapped = loss.responses(np.array(cells, dtype=object))
+    np.testing.assert_array_equal(mapped[:2], [0.0, 1.0])
+    np.testing.assert_array_equal(
+        np.isnan(loss.responses(np.array([*cells[:2], 7, None, "x"], object))), [0, 0, 1, 1, 1]
+    )
+
+
+def test_responses_without_a_meaning_are_missing():
+    bounds = {"x": ([0.0], [1.0])}
+    X = np.full((3, 1), 0.5)
+    logistic = kng.LogisticLoss((-1, 1))
+    plain = kng.ObjectivePerturbation(logistic, kng.Bounds(**bounds), None, 1.0, "replace")
+    np.testing.assert_array_equal(plain.prepare(X, np.array([-1, 1, 1])).y, [0.0, 1.0, 1.0])
+    with pytest.raises(ValueError, match="no declared level"):
+        plain.prepare(X, np.array([0, 1, 1]))
+    filled = kng.ObjectivePerturbation(logistic, kng.Bounds(**bounds, missing_y=-1), None, 1.0, "replace")
+    np.testing.assert_array_equal(filled.prepare(X, np.array([0, 1, -1])).y, [0.0, 1.0, 0.0])
+    words = kng.ObjectivePerturbation(kng.LogisticLoss(("no", "yes")), kng.Bounds(**bounds), None, 1.0, "replace")
+    np.testing.assert_array_equal(words.prepare(X, ["yes", "no", "yes"]).y, [1.0, 0.0, 1.0])
+    counts = kng.KNG(kng.PoissonLoss(), kng.Bounds(y=(0.0, 9.0), missing_y=3), kng.Box(-1.0, 1.0), 1.0, "replace")
+    np.testing.assert_array_equal(counts.prepare(None, np.array([-1.0, 2.5, 11.0])).y, [3.0, 2.5, 9.0])
+
+
+def test_levels_and_policies_that_are_none():
+    for levels in ((0, 1, 2), (1, 1.0), ("1", 1), (0, None)):
+        with pytest.raises(ValueError, match="levels must be two different"):
+            kng.LogisticLoss(levels)
+    parts = (None, 1.0, "replace")
+    with pytest.raises(ValueError, match=r"missing_y = 0\.0 is no response of LogisticLoss"):
+        kng.ObjectivePerturbation(kng.LogisticLoss((-1, 1)), kng.Bounds(missing_y=0), *parts)
+    with pytest.raises(ValueError, match="these bounds of y would clip"):
+        kng.ObjectivePerturbation(kng.LogisticLoss(), kng.Bounds(y=(0.2, 0.8)), *parts)
+    with pytest.raises(ValueError, match=r"missing_y = -1\.0 is no response of PoissonLoss"):
+        kng.KNG(kng.PoissonLoss(), kng.Bounds(y=(-2.0, 9.0), missing_y=-1), kng.Box(-1.0, 1.0), 1.0, "replace")

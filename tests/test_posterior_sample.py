@@ -126,7 +126,7 @@ def test_a_release_says_what_was_proved():
     x, y, *_ = problem()
     # An ε that leaves something of δ once the output is rounded.
     weaker = {"regularization": 40.0, "gamma": 0.5}
-    release = kng.release(sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0)), **weaker), x, y)
+    release = kng.release(sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0), columns=1), **weaker), x, y)
     assert release.value.shape == (2,)
     assert kng.Release.from_json(release.to_json()) == release
     np.testing.assert_allclose(release.certificate.epsilon, float(sample(**weaker).epsilon), rtol=1e-9)
@@ -159,7 +159,7 @@ def test_more_records_than_promised_are_refused():
 
 
 def test_open_dimensions_want_to_be_told():
-    mechanism = sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0)))
+    mechanism = sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0), columns=1))
     with pytest.raises(ValueError, match="pass dimension"):
         mechanism.epsilon_at(1e-6)
     assert mechanism.epsilon_at(1e-6, dimension=3) > mechanism.epsilon_at(1e-6, dimension=2)

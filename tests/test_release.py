@@ -11,7 +11,7 @@ import kngjax as kng
 from kngjax import randomness
 from kngjax.choices import default_sampler
 
-BOUNDS = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0))
+BOUNDS = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), columns=1)
 PARTS = (BOUNDS, kng.Box(-2.0, 2.0), 1.0, "replace")
 MECHANISMS = {
     "exact": kng.KNG(kng.SquaredLoss(), *PARTS),
@@ -152,7 +152,7 @@ def test_the_certificate_states_what_a_reader_needs(releases, name):
     assert certificate.sensitivity == mechanism.sensitivity_for(2)
     fields = certificate.mechanism
     assert (fields["type"], fields["epsilon"], fields["adjacency"]) == (type(mechanism).__name__, 1.0, "replace")
-    assert fields["bounds"]["x_upper"] == 1.0
+    assert fields["bounds"]["x_upper"] == [1.0]
     assert fields["domain"] == {"type": "Box", "lower": -2.0, "upper": 2.0}
     assert set(certificate.versions) == {"kngjax", "jax", "numpyro"}
     text = certificate.explain()
@@ -290,8 +290,8 @@ def test_the_choice_of_sampler_is_a_function_of_public_facts():
 
 def test_an_exact_search_that_is_given_up_releases_nothing():
     # θ̂ = 1 is far outside Θ, and n and ε are so large that neither envelope is ever accepted.
-    mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 50.0, "replace")
-    data, sampler = (None, np.ones(4000)), kng.Exact(max_proposals=2000)
+    mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 10.0, "replace")
+    data, sampler = (None, np.ones(20_000)), kng.Exact(max_proposals=2000)
     with pytest.raises(kng.ReleaseFailed):
         kng.release(mechanism, *data, sampler=sampler)
     # Its owner is told why.
@@ -302,8 +302,8 @@ def test_an_exact_search_that_is_given_up_releases_nothing():
 SETTINGS = {
     "epsilon": {"epsilon": 2.0},
     "adjacency": {"adjacency": "add_remove"},
-    "bounds of x": {"bounds": kng.Bounds(x=(0.0, 2.0), y=(-1.0, 1.0))},
-    "bounds of y": {"bounds": kng.Bounds(x=(0.0, 1.0), y=(-1.0, 3.0))},
+    "bounds of x": {"bounds": kng.Bounds(x=(0.0, 2.0), y=(-1.0, 1.0), columns=1)},
+    "bounds of y": {"bounds": kng.Bounds(x=(0.0, 1.0), y=(-1.0, 3.0), columns=1)},
     "intercept": {"bounds": kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), intercept=False)},
     "tau": {"loss": kng.QuantileLoss(0.25)},
     "domain": {"domain": kng.Box(-2.0, 2.5)},

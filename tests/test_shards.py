@@ -15,7 +15,7 @@ from jax.sharding import AxisType
 import kngjax as kng
 
 ROOT = pathlib.Path(__file__).parents[1]
-BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0))
+BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0), columns=2)
 BOX = kng.Box(-3.0, 3.0)
 ROWS = 1003  # divisible by neither 2 nor 8
 COUNTS = (1, 2, 8)
@@ -147,7 +147,7 @@ found["on the lattice"] = kng.release(squared, kng.shard(X, y), sampler=kng.Latt
 holed = y.copy()
 if number == 1:
     holed[7] = np.nan
-bounds = kng.Bounds((-1.0, 1.0), (-2.0, 2.0), intercept=number == 0)
+bounds = kng.Bounds((-1.0, 1.0), (-2.0, 2.0), intercept=number == 0, columns=1 + number)
 few = kng.PosteriorSample(here.BOUNDS, 100.0, 0.01, "replace", max_records=here.ROWS - 1)
 attempts = {
     "NaN": lambda: kng.release(squared, kng.shard(X, holed)),

@@ -14,13 +14,13 @@ from kngjax._shown import MOST_NUMBERS, ShownAsTyped, shown
 from kngjax.diagnostics import Draws
 
 BOUNDS = kng.Bounds(x=(0.0, 1.0))
-BOTH = kng.Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0))
+BOTH = kng.Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2)
 SQUARE = kng.Box(-10.0, 10.0)
 SHOWN = {
     'KNG(QuantileLoss(tau=0.5), Bounds(x=(0.0, 1.0)), Box(-10.0, 10.0), epsilon=1.0, adjacency="replace")': kng.KNG(
         kng.QuantileLoss(tau=0.5), BOUNDS, SQUARE, epsilon=1.0, adjacency="replace"
     ),
-    "KNG(SquaredLoss(), Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0)), L2Ball(2.0), epsilon=0.1, "
+    "KNG(SquaredLoss(), Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), L2Ball(2.0), epsilon=0.1, "
     'adjacency="add_remove", norm=L2())': kng.KNG(
         kng.SquaredLoss(), BOTH, kng.L2Ball(2.0), 0.1, "add_remove", kng.L2()
     ),
@@ -34,21 +34,22 @@ SHOWN = {
     'PrivateQuantile(tau=[0.25, 0.5], bounds=Bounds(y=(0.0, 9.0)), epsilon=1.0, adjacency="replace")': (
         kng.PrivateQuantile([0.25, 0.5], kng.Bounds(y=(0.0, 9.0)), 1.0, "replace")
     ),
-    'PrivateIRLS(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0)), epsilon=1.0, delta=1e-06, adjacency="replace", '
-    "iterations=3, cap=2.0)": kng.PrivateIRLS(BOTH, 1.0, 1e-6, "replace", iterations=3, cap=2.0),
+    "PrivateIRLS(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, delta=1e-06, "
+    'adjacency="replace", iterations=3, cap=2.0)': kng.PrivateIRLS(BOTH, 1.0, 1e-6, "replace", iterations=3, cap=2.0),
     'ObjectivePerturbation(LogisticLoss(), Bounds(x=(0.0, 1.0)), epsilon=1.0, adjacency="replace", '
     "output_share=0.01)": kng.ObjectivePerturbation(
         kng.LogisticLoss(), BOUNDS, None, 1.0, "replace", output_share=0.01
     ),
     "OutputPerturbation(LogisticLoss(), Bounds(x=(0.0, 1.0)), regularization=10.0, epsilon=1.0, delta=1e-06, "
     'adjacency="replace")': kng.OutputPerturbation(kng.LogisticLoss(), BOUNDS, 10.0, 1.0, 1e-6, "replace"),
-    "PosteriorSample(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0)), regularization=100.0, gamma=0.01, "
-    'adjacency="replace", max_records=1000.0)': kng.PosteriorSample(BOTH, 100.0, 0.01, "replace", max_records=1000),
-    'AdaOPS(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0)), epsilon=1.0, delta=1e-06, adjacency="replace")': (
-        kng.AdaOPS(BOTH, 1.0, 1e-6, "replace")
+    "PosteriorSample(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), regularization=100.0, "
+    'gamma=0.01, adjacency="replace", max_records=1000.0)': kng.PosteriorSample(
+        BOTH, 100.0, 0.01, "replace", max_records=1000
     ),
-    'AdaSSP(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0)), epsilon=1.0, delta=1e-06, adjacency="replace", '
-    "shares=[0.5, 0.25, 0.25])": kng.AdaSSP(BOTH, 1.0, 1e-6, "replace", shares=(0.5, 0.25, 0.25)),
+    "AdaOPS(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, delta=1e-06, "
+    'adjacency="replace")': (kng.AdaOPS(BOTH, 1.0, 1e-6, "replace")),
+    "AdaSSP(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, delta=1e-06, "
+    'adjacency="replace", shares=[0.5, 0.25, 0.25])': kng.AdaSSP(BOTH, 1.0, 1e-6, "replace", shares=(0.5, 0.25, 0.25)),
     'ExponentialMechanism(LogisticLoss(), Bounds(x=(0.0, 1.0)), L2Ball(1.0), epsilon=200.0, adjacency="replace", '
     "allow_large_epsilon=True)": kng.ExponentialMechanism(
         kng.LogisticLoss(), BOUNDS, kng.L2Ball(1.0), 200.0, "replace", allow_large_epsilon=True

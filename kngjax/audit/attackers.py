@@ -50,8 +50,8 @@ class RecordSource:
         """The same rows after the validation and clipping that every release goes through."""
         flat, bounds = rows.reshape(-1, rows.shape[-1]), self.mechanism.bounds
         columns, response = flat[:, int(bounds.intercept) : -1], flat[:, -1] if self.has_response else None
-        records = data_room.prepare(bounds, columns, response, has_response=self.has_response)
-        self.mechanism.loss.check_response(np.asarray(records.y))
+        loss = self.mechanism.loss
+        records = data_room.prepare(bounds, columns, response, has_response=self.has_response, responses=loss.responses)
         return np.column_stack([records.x, records.y]).reshape(rows.shape)
 
     def draw(self, *shape: int) -> np.ndarray:
@@ -99,8 +99,4 @@ class RecordSource:
 
 
 def _accepts(mechanism: AbstractMechanism, responses: np.ndarray) -> bool:
-    try:
-        mechanism.loss.check_response(responses)
-    except ValueError:
-        return False
-    return True
+    return not np.isnan(mechanism.loss.responses(responses)).any()

@@ -6,7 +6,7 @@ interval that s can lie in. Means and medians have losses of the distance betwee
 """
 
 import abc
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -14,9 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from kngjax import cells
 from kngjax._arrays import Vector
 from kngjax._shown import ShownAsTyped
+from kngjax.bounds import Bounds
 from kngjax.data import Data, Records
+from kngjax.missing import DROP
 
 Number = Float[Array, ""] | Float[np.ndarray, ""] | float
 Interval = tuple[Number, Number]
@@ -59,9 +62,20 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
     def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
         """The gradient of each record, shape (n, d)."""
 
-    def check_response(self, response: np.ndarray) -> None:
-        """Raises ValueError if the responses cannot be what this loss models. Names no value."""
-        return None
+    @property
+    def reads_text(self) -> bool:
+        """Whether responses are text by what was declared."""
+        return False
+
+    def responses(self, column: Any) -> Float[np.ndarray, " records"]:
+        """What the loss models, of each cell by itself; NaN where a cell has no meaning for it."""
+        return cells.numbers(column)
+
+    def check_bounds(self, bounds: Bounds) -> None:
+        """Raises ValueError where public bounds would change what responses mean, or a policy names no response."""
+        policy = bounds.missing_y
+        if policy is not None and policy != DROP and np.isnan(self.responses([policy])).any():
+            raise ValueError(f"missing_y = {policy!r} is no response of {type(self).__name__}")
 
     def summarise(self, records: Records) -> Data:
         """The least that the loss needs of the records: a sufficient statistic where there is one."""

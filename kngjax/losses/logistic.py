@@ -1,12 +1,16 @@
 """The logistic loss of binary regression."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from kngjax import cells
+from kngjax._arrays import is_traced
+from kngjax.bounds import Bounds
 from kngjax.losses.base import AbstractPredictorLoss, Interval, Number
 
 
@@ -14,9 +18,19 @@ class LogisticLoss(AbstractPredictorLoss):
     """ρ(η, y) = log(1 + e^η) - yη for y ∈ {0, 1}; score σ(η) - y.
 
     Score interval: σ ∈ (0, 1) and y ∈ {0, 1}, so s ∈ [-1, 1], whatever θ: only x needs bounds.
+
+    **Arguments:** `levels`: the two values that the response has in the data, that of y = 0 first, like (-1, 1) or
+    ("no", "yes"); compared cell by cell as in `kngjax.cells`. Public. A cell that has neither counts as missing.
     """
 
+    levels: tuple[Any, Any] = eqx.field(static=True, default=(0, 1), converter=tuple)
+
     value_needs_response_bounds: ClassVar[bool] = False
+
+    def __check_init__(self):
+        known = all(isinstance(level, str | int | float) for level in self.levels)
+        if len(self.levels) != 2 or not known or cells.same_level(*self.levels):
+            raise ValueError(f"levels must be two different numbers or texts, like ('no', 'yes'), not {self.levels!r}")
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jax.nn.softplus(predictor) - response * predictor
@@ -40,6 +54,19 @@ class LogisticLoss(AbstractPredictorLoss):
         signed = jnp.stack([jnp.asarray(end) for end in (*predictor, -predictor[0], -predictor[1])])
         return jax.nn.softplus(jnp.min(signed)), jax.nn.softplus(jnp.max(signed))
 
-    def check_response(self, response: np.ndarray) -> None:
-        if not np.all((response == 0) | (response == 1)):
-            raise ValueError("the logistic loss needs responses 0 and 1: recode y by a public rule before the call")
+    @property
+    def reads_text(self) -> bool:
+        return any(isinstance(level, str) for level in self.levels)
+
+    def responses(self, column: Any) -> Float[np.ndarray, " records"]:
+        """0 or 1, the place of the cell's level; NaN where it has none."""
+        places = cells.levels(column, self.levels)
+        return np.where(places < 0, np.nan, places.astype(np.float64))
+
+    def check_bounds(self, bounds: Bounds) -> None:
+        super().check_bounds(bounds)
+        lower, upper = bounds.y_lower, bounds.y_upper
+        if lower is not None and not is_traced(lower, upper) and (float(lower) > 0.0 or float(upper) < 1.0):
+            raise ValueError(
+                "the logistic loss has responses 0 and 1, and these bounds of y would clip them: leave y out"
+            )

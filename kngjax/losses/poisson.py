@@ -1,6 +1,6 @@
 """The Poisson loss with log link: regression of bounded counts."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +13,7 @@ class PoissonLoss(AbstractPredictorLoss):
     """ρ(η, y) = e^η - yη for counts y ∈ [y_l, y_u]; score e^η - y.
 
     Score interval: e^η is increasing, so s ∈ [e^η_l - y_u, e^η_u - y_l]: it needs bounds on x, y and Θ, and grows
-    exponentially with the reach of x'θ, so choose Θ tight.
+    exponentially with the reach of x'θ, so choose Θ tight. A negative response counts as missing.
     """
 
     needs_response_bounds: ClassVar[bool] = True
@@ -41,6 +41,7 @@ class PoissonLoss(AbstractPredictorLoss):
         troughs = [self.record_value(jnp.clip(jnp.log(jnp.maximum(y, 1e-300)), *predictor), y) for y in response]
         return jnp.min(jnp.stack(troughs)), jnp.max(jnp.stack(ends))
 
-    def check_response(self, response: np.ndarray) -> None:
-        if np.any(response < 0):
-            raise ValueError("the Poisson loss needs counts: y must not be negative")
+    def responses(self, column: Any) -> Float[np.ndarray, " records"]:
+        """Numbers that are not negative; fractions have a likelihood of this form too."""
+        counts = super().responses(column)
+        return np.where(counts < 0, np.nan, counts)

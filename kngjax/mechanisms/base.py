@@ -71,6 +71,14 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
         # By identity, so that `jax.jit(mechanism.log_density)` works although the fields are arrays.
         return id(self)
 
+    def __check_init__(self):
+        if self.adjacency is Adjacency.REPLACE and self.bounds.drops:
+            raise ValueError(
+                "missing='drop' leaves records out, and under 'replace' their number is public, where an exchanged one "
+                "would change it: give a public value in place of missing ones, or adjacency='add_remove'"
+            )
+        self.loss.check_bounds(self.bounds)
+
     def _check_parts(self) -> None:
         """Raises ValueError where the loss lacks bounds or the parts contradict each other."""
         if self.loss.needs_response_bounds and self.bounds.y_lower is None:
@@ -141,24 +149,28 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
             return self._facts(shapes[0] if shapes else None, None)
         columns, rows = self._admitted(X, y)
         count = columns.rows if rows.rows is None else rows.rows
-        if count == 0:
+        if count == 0 and self.adjacency is Adjacency.REPLACE:
             raise UnfitShape(admission.EMPTY)
         return self._facts(columns, count)
 
     def _facts(self, columns: admission.Shape | None, count: int | None) -> Facts:
-        dimension, names = self.dimension, None
-        if dimension is None and columns is not None and columns.columns is not None:
-            dimension = self.bounds.intercept + columns.columns
-        if dimension is None:
+        if self.dimension is None:
             raise UnfitShape(admission.UNKNOWN_COLUMNS)
-        if columns is not None and columns.names is not None:
+        names = self.bounds.coefficients
+        if names is None and columns is not None and columns.names is not None:
             names = ("intercept",) * self.bounds.intercept + columns.names
-        return Facts(dimension, count if self.adjacency is Adjacency.REPLACE else None, names)
+        return Facts(self.dimension, count if self.adjacency is Adjacency.REPLACE else None, names)
 
     def _admitted(self, X: Any, y: Any) -> tuple[admission.Shape, admission.Shape]:
         X, y = self.as_records(X, y)
-        response = self.loss.has_response
-        return admission.admitted(self.bounds, X, y, has_response=response, dimension=self._dimension_of_records)
+        return admission.admitted(
+            self.bounds,
+            X,
+            y,
+            has_response=self.loss.has_response,
+            dimension=self._dimension_of_records,
+            reads_text=self.loss.reads_text,
+        )
 
     def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
         """What was given as columns and as response, where that is another than it was given as."""
@@ -228,11 +240,16 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
     def records(self, X: Any = None, y: Any = None) -> Records:
         """Validated and clipped records, one by one: what `prepare` summarises. Private."""
         X, y = self.as_records(X, y)
-        records = data_room.prepare(
-            self.bounds, X, y, has_response=self.loss.has_response, dimension=self._dimension_of_records
+        return data_room.prepare(
+            self.bounds,
+            X,
+            y,
+            has_response=self.loss.has_response,
+            dimension=self._dimension_of_records,
+            responses=self.loss.responses,
+            reads_text=self.loss.reads_text,
+            may_be_empty=self.adjacency is Adjacency.ADD_REMOVE,
         )
-        self.loss.check_response(np.asarray(records.y))
-        return records
 
     def summarise(self, records: Records) -> Data:
         """The least that the mechanism needs of validated records. Private."""

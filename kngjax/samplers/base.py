@@ -34,10 +34,12 @@ class Info(NamedTuple):
 class AbstractSampler(ShownAsTyped, eqx.Module):
     """A way to draw from the density of a `Target`.
 
-    `includes_rounding`: whether its promise holds of the program, with every rounding, and not of real numbers alone.
+    `failures`: what can make a release by it fail. `includes_rounding`: whether its promise holds of the program, with
+    every rounding, and not of real numbers alone.
     """
 
     assumptions: ClassVar[tuple[str, ...]] = ()
+    failures: ClassVar[tuple[str, ...]] = ()
     unproved: ClassVar[tuple[str, ...]] = ()
     includes_rounding: ClassVar[bool] = False
 

@@ -49,6 +49,7 @@ class Exact(AbstractIndependentSampler):
     max_proposals: int = eqx.field(static=True, default=1_000_000_000)
     most_coefficients: int = eqx.field(static=True, default=MOST_BOXED)
 
+    failures: ClassVar[tuple[str, ...]] = ("a search that reaches its public limit of proposals",)
     assumptions: ClassVar[tuple[str, ...]] = (
         "the statement is about a search that found its draw: whether one was given up at its public limit of "
         "proposals depends on the data and is not published",

@@ -23,7 +23,9 @@ def problem(dimension, n, kind="plain", norm=None, epsilon=1.0):
         x, y = np.round(4.0 * x) / 4.0, np.round(4.0 * y) / 4.0
     if kind == "wild":
         y[:3] = 1e300, -1e300, 1e12
-    built = kng.KNG(LOSS, kng.Bounds(x=(-1.0, 1.0)), kng.Box(-4.0, 4.0), epsilon, "replace", norm)
+    built = kng.KNG(
+        LOSS, kng.Bounds(x=(-1.0, 1.0), columns=dimension - 1), kng.Box(-4.0, 4.0), epsilon, "replace", norm
+    )
     return built, built.prepare(x, y)
 
 

@@ -113,7 +113,7 @@ def test_what_it_refuses(fields, text):
 
 def small_problem(num_records: int, adjacency: str = "replace", mechanism: type = kng.KNG):
     rng = np.random.default_rng(4)
-    bounds = kng.Bounds(x=(-1.0, 1.0), y=(0.0, 1.0), intercept=True)
+    bounds = kng.Bounds(x=(-1.0, 1.0), y=(0.0, 1.0), columns=1)
     built = mechanism(kng.LogisticLoss(), bounds, kng.Box(-2.0, 2.0), 1.0, adjacency)
     return built, rng.uniform(-1, 1, (num_records, 1)), rng.integers(0, 2, num_records).astype(float)
 

@@ -111,7 +111,7 @@ def test_few_sweeps_make_an_independent_draw_where_features_are_correlated():
 
 
 def test_what_it_cannot_draw_from_is_refused():
-    parts = (kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(1.0), 1.0, "replace")
+    parts = (kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=1), kng.L1Ball(1.0), 1.0, "replace")
     x, y = np.linspace(-1.0, 1.0, 12)[:, None], np.linspace(-0.5, 0.5, 12)
     corners = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]])
     refused = {

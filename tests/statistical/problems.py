@@ -34,7 +34,11 @@ def problem(loss: str, mechanism: str, dimension: int, epsilon: float = 3.0, dom
     """A mechanism with `dimension` coefficients, the intercept among them, and its prepared data."""
     built = MECHANISMS[mechanism](
         loss=LOSSES[loss],
-        bounds=kng.Bounds(x=(-1.0, 1.0) if dimension > 1 else None, y=RESPONSE_BOUNDS.get(loss, (-3.0, 3.0))),
+        bounds=kng.Bounds(
+            x=(-1.0, 1.0) if dimension > 1 else None,
+            y=RESPONSE_BOUNDS.get(loss, (-3.0, 3.0)),
+            columns=dimension - 1 or None,
+        ),
         domain=kng.Box(-2.0, 2.5) if domain is None else domain,
         epsilon=epsilon,
         adjacency="replace",

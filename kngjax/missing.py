@@ -1,0 +1,100 @@
+"""What becomes of cells that are missing, NaN, infinite or no number: one public policy a column.
+
+A policy maps each record by itself: a number in place of such cells, or "drop" for the record. Without one, data that
+have such cells fail, which is one bit of them that nothing hides.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+DROP = "drop"
+
+Policy = float | str | None
+Policies = Policy | tuple[Policy, ...]
+
+
+def policies(missing: Any, names: Sequence[str] | None, columns: int | None) -> Policies:
+    """The policy of all columns of X, or a tuple of one a column.
+
+    **Arguments:** `missing`: as of `kngjax.Bounds`. `names`: of the columns, where they are declared. `columns`: their
+    number, where it is known. Raises TypeError for what is no policy, ValueError for columns that are not there.
+    """
+    if isinstance(missing, Mapping):
+        if names is None:
+            raise ValueError("missing by name needs the names of the columns: Bounds(x={'age': (0, 99)}, ...)")
+        if unknown := [name for name in missing if name not in names]:
+            raise ValueError(f"missing names {unknown}, which are no columns of x")
+        return tuple(_policy(missing.get(name)) for name in names)
+    if isinstance(missing, Sequence | np.ndarray) and not isinstance(missing, str):
+        if len(missing) != columns:
+            raise ValueError(f"missing has {len(missing)} values for {columns} columns of x")
+        return tuple(_policy(one) for one in missing)
+    return _policy(missing)
+
+
+def policy_of_response(missing_y: Any) -> Policy:
+    """The policy of the response: a number, or a level in words, or "drop", or None."""
+    return missing_y if isinstance(missing_y, str) else _policy(missing_y)
+
+
+def of_columns(missing: Policies, columns: int) -> tuple[Policy, ...]:
+    """The policy of each of so many columns."""
+    return missing if isinstance(missing, tuple) else (missing,) * columns
+
+
+def require_inside(name: str, missing: Policies, lower: Any, upper: Any) -> None:
+    """Raises ValueError for a number in place of missing ones that lies outside of the bounds, where there are any."""
+    if lower is None:
+        return
+    columns = max(np.size(lower), np.size(upper), len(missing) if isinstance(missing, tuple) else 1)
+    sides = (np.broadcast_to(np.asarray(side), (columns,)) for side in (lower, upper))
+    for policy, low, high in zip(of_columns(missing, columns), *sides, strict=True):
+        if isinstance(policy, float) and not low <= policy <= high:
+            raise ValueError(f"{name} = {policy:g} lies outside of the bounds [{low:g}, {high:g}]")
+
+
+def filled(
+    columns: Float[np.ndarray, "records columns"], missing: Policies
+) -> tuple[Float[np.ndarray, "records columns"], Bool[np.ndarray, " records"]]:
+    """The columns with public numbers where they were NaN, as far as policies have one; and which records to drop."""
+    absent = np.isnan(columns)
+    drop = np.zeros(len(columns), bool)
+    for place, policy in enumerate(of_columns(missing, columns.shape[1])):
+        if policy == DROP:
+            drop |= absent[:, place]
+        elif policy is not None:
+            columns[absent[:, place], place] = policy
+    return columns, drop
+
+
+def explain(
+    missing: Policies, names: Sequence[str] | None, missing_y: Policy, has_columns: bool, has_response: bool
+) -> str:
+    """The policies in one sentence for a certificate."""
+    parts = []
+    if has_columns and not isinstance(missing, tuple):
+        parts.append(f"in X {_in_words(missing)}")
+    elif has_columns and isinstance(missing, tuple):
+        labels = [f"column {place}" for place in range(len(missing))] if names is None else names
+        parts += [f"in {label} {_in_words(policy)}" for label, policy in zip(labels, missing, strict=True)]
+    if has_response:
+        parts.append(f"in the response {_in_words(missing_y)}")
+    return "cells that are missing, NaN, infinite, no number or no level: " + ", ".join(parts)
+
+
+def _in_words(policy: Policy) -> str:
+    if policy is None:
+        return "they make a release fail"
+    return "their records are left out" if policy == DROP else f"they count as {policy!r}"
+
+
+def _policy(value: Any) -> Policy:
+    if value is None or (isinstance(value, str) and value == DROP):
+        return value
+    number = np.asarray(value)
+    if number.ndim or number.dtype.kind not in "fiu" or not np.isfinite(number):
+        raise TypeError(f"missing must be a finite number, 'drop' or None, one for all columns or one each: {value!r}")
+    return float(number)
