@@ -1,5 +1,6 @@
 """Parameters as float64 arrays on the host, and the float64 scope in which releases are computed."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -50,8 +51,13 @@ def float64():
 def block_sums(terms: Callable[..., Any], rows: tuple[Any, ...], block: int) -> Any:
     """Σ terms(*rows) over blocks of rows, under jit: what a block makes is in memory for that block alone.
 
+    Blocks are added in groups of about √(n/b) each, and the groups then. So of no entry are more than
+    k = b + 2⌈√(n/b)⌉ + 2 additions made on the way of one row's term to the sum, in whatever order a block's own b rows
+    are added; with u = 2^-53 in float64 the entry errs by at most ku/(1 - ku)·Σ_i |t_i| (Higham 2002, section 4.2),
+    where a sum of one row after another may err by n of them: 5·10^3 for n = 10^9 and b = 2^12.
+
     **Arguments:** `terms`: from so many rows of each array to a pytree of their sums. `rows`: arrays of one length.
-    `block`: rows at a time.
+    `block`: b, rows at a time.
     """
     arrays = tuple(jnp.asarray(part) for part in rows)
     num_rows = arrays[0].shape[0]
@@ -60,11 +66,18 @@ def block_sums(terms: Callable[..., Any], rows: tuple[Any, ...], block: int) -> 
         found = terms(*(jax.lax.dynamic_slice_in_dim(part, start, length) for part in arrays))
         return jax.tree.map(jnp.add, sums, found)
 
+    def add_group(number: Any, sums: Any) -> Any:
+        start, end = number * in_group, jnp.minimum((number + 1) * in_group, num_blocks)
+        found = jax.lax.fori_loop(start, end, lambda place, sums: add(sums, place * block, block), nothing)
+        return jax.tree.map(jnp.add, sums, found)
+
     shapes = jax.eval_shape(lambda: terms(*arrays))
-    sums = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
+    nothing = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
     num_blocks, rest = divmod(num_rows, block)
+    in_group = math.isqrt(max(num_blocks - 1, 0)) + 1
+    sums = nothing
     if num_blocks:
-        sums = jax.lax.fori_loop(0, num_blocks, lambda number, sums: add(sums, number * block, block), sums)
+        sums = jax.lax.fori_loop(0, -(-num_blocks // in_group), add_group, nothing)
     return add(sums, num_blocks * block, rest) if rest else sums
 
 

@@ -9,14 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import narwhals as nw
 import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax import admission, cells
-from kngjax._arrays import Scalar, parameter
+from kngjax._arrays import Scalar
 from kngjax._owner_only import OwnerOnly, without_fields
 from kngjax.admission import EMPTY
 from kngjax.bounds import Bounds
@@ -70,14 +69,6 @@ class QuadraticSummary(OwnerOnly, eqx.Module):
     def num_records(self) -> int:
         """n; public under replace alone."""
         return int(self.count)
-
-    def __add__(self, other: "QuadraticSummary") -> "QuadraticSummary":
-        """The summary of both sets of records together, which may not overlap; ValueError for another d."""
-        if not isinstance(other, QuadraticSummary):
-            return NotImplemented
-        if self.dimension != other.dimension:
-            raise ValueError(f"summaries of {self.dimension} and {other.dimension} coefficients have no sum")
-        return jax.tree.map(lambda one, two: parameter(one + two), self, other)
 
 
 @without_fields

@@ -4,7 +4,9 @@ Each process brings rows of its own. Sufficient statistics are summed on each ho
 losses the rows rest on the devices, and XLA's collectives add up their gradients.
 """
 
+import functools
 import hashlib
+import operator
 import re
 from collections.abc import Callable
 from typing import Any
@@ -18,8 +20,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from kngjax import randomness
 from kngjax._arrays import float64
 from kngjax._owner_only import OwnerOnly
-from kngjax.data import QuadraticSummary, Records
+from kngjax.data import Records
 from kngjax.refusals import UnfitShape
+from kngjax.sums import ExactSums
 
 ELSEWHERE = "another process refused its rows, and nothing is computed: its own message says why"
 FIRST_REFUSED = "the first process was refused by its ledger, and nothing is released: its own message says why"
@@ -62,19 +65,9 @@ class Shards(OwnerOnly):
             raise failure
         return part
 
-    def total(self, summary: QuadraticSummary) -> QuadraticSummary:
-        """The sum of every process's summary, to the same bits on each: added in the order of the processes."""
-        if not self.spans_processes:
-            return summary
-        leaves, tree = jax.tree.flatten(summary)
-        gathered = _gathered(np.concatenate([np.ravel(leaf) for leaf in leaves]))
-        ends = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
-        found: Any = None
-        for row in gathered:
-            parts = [part.reshape(np.shape(leaf)) for part, leaf in zip(np.split(row, ends), leaves, strict=True)]
-            part = jax.tree.unflatten(tree, parts)
-            found = part if found is None else found + part
-        return found
+    def total(self, part: ExactSums) -> ExactSums:
+        """The sums of every process's rows together, exactly, whatever the processes and their order."""
+        return functools.reduce(operator.add, map(ExactSums.from_text, self.texts(part.to_text())))
 
     def texts(self, own: str) -> list[str]:
         """Every process's text, in the order of the processes."""
@@ -154,7 +147,8 @@ def shard(X: Any = None, y: Any = None, mesh: Mesh | None = None) -> Shards:
 
     Under `jax.distributed` each process gives rows of its own, and all call `release` at the same place with the same
     mechanism: the first draws the key, and every one of them returns the same release. A refusal of one is a refusal
-    of all. Values are those of one device up to rounding: sums are added in another order.
+    of all. Sufficient statistics are the same to the bit as those of one device; other values are so up
+    to rounding, as sums are added in another order.
 
     **Arguments:**
 

@@ -42,7 +42,7 @@ FLOORS = (
         "calibration",
         "ledger",
     ),
-    ("_balls", "admission", "bounds", "missing", "domains", "data", "streams", "shards", "polytopes"),
+    ("_balls", "admission", "bounds", "missing", "domains", "data", "streams", "shards", "sums", "polytopes"),
     ("losses",),
     ("sensitivity_sets", "sensitivity", "moments", "pointwise", "nonprivate", "minimisers"),
     ("target",),

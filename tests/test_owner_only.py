@@ -17,9 +17,9 @@ import kngjax as kng
 from kngjax._owner_only import OwnerOnly
 from kngjax.audit.lattices import LatticeLaw
 from kngjax.data import QuadraticSummary, Records, SortedValues
-from kngjax.lattice.sums import WholeSums
 from kngjax.per_instance.everyone import ForAll
 from kngjax.per_instance.laws import PosteriorPair
+from kngjax.sums import ExactSums
 
 # As many digits as nothing else shows.
 SECRET = 1.2345678
@@ -36,7 +36,7 @@ OBJECTS = {
     "fit": kng.nonprivate.NonprivateFit(VALUES, VALUES),
     "records": Records(np.full((3, 2), SECRET), VALUES),
     "sums": QuadraticSummary(np.asarray(SECRET), np.full((3, 3), SECRET), VALUES, np.asarray(SECRET)),
-    "whole sums": WholeSums(3, np.full((3, 3), 1234567), np.full(3, 1234567), 1234567),
+    "exact sums": ExactSums(3, np.full((3, 3), 1234567), np.full(3, 1234567), 1234567),
     "law on a lattice": LatticeLaw(np.full((2, 3), SECRET), np.full(2, 1234567), Fraction(1, 2)),
     "sorted values": SortedValues(VALUES),
     "stream": kng.stream([(np.full((3, 1), SECRET), VALUES)]),

@@ -5,6 +5,8 @@ estimate that was multiplied by it. It is the paper's simulation, kept as it is 
 needs bounds on y that were known before.
 """
 
+import functools
+import operator
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -55,11 +57,11 @@ def records(num_records: int, dimension: int, generator: np.random.Generator) ->
 
 def summary(num_records: int, dimension: int, generator: np.random.Generator) -> DataSet:
     """Lines 1 to 5, with (n, X'X, X'Y', Y''Y') kept, which is all that the squared loss needs of any number of rows."""
-    summaries, largest = [], []
+    sums, largest = [], []
     for part in chunks(num_records, dimension, generator):
-        summaries.append(kng.SquaredLoss().summarise(part))
+        sums.append(kng.SquaredLoss().sums(part))
         largest.append(np.max(np.abs(part.y)))
-    total: Any = jax.tree.map(lambda *leaves: np.sum(leaves, axis=0), *summaries)
+    total = functools.reduce(operator.add, sums).summary()
     scale = np.max(largest)
     moment, sum_of_squares = total.moment / scale, np.asarray(total.sum_of_squares / scale**2)
     return DataSet(QuadraticSummary(np.asarray(total.count), total.gram, moment, sum_of_squares), scale)

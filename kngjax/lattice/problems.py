@@ -10,21 +10,22 @@ from kngjax.data import Records
 from kngjax.lattice import sensitivities
 from kngjax.lattice.plans import Plan
 from kngjax.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore, QuantileScore
-from kngjax.lattice.sums import WholeSums, sums_of, whole_features
+from kngjax.lattice.sums import sums_of, whole_features
 from kngjax.lattice.units import on_lattice, scale
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism
+from kngjax.sums import ExactSums
 
 # What scores are divided by: a norm of the gradient, or of the loss a whole weight.
 Divisor = GradientNorm | int
 
 
-def score_of(mechanism: AbstractDensityMechanism, data: Records | WholeSums, plan: Plan) -> AbstractScore:
+def score_of(mechanism: AbstractDensityMechanism, data: Records | ExactSums, plan: Plan) -> AbstractScore:
     """The whole score of these records, which the mechanism prepared, or of their sums on their lattice. Private."""
     if isinstance(mechanism.loss, QuantileLoss):
         assert isinstance(data, Records)
         return _quantile_score(mechanism, whole_features(data, plan), np.asarray(data.y, np.float64), plan)
-    sums = data if isinstance(data, WholeSums) else sums_of(data, plan, mechanism.loss.has_response)
+    sums = data if isinstance(data, ExactSums) else sums_of(data, plan, mechanism.loss.has_response)
     if isinstance(mechanism.loss, SquaredDistanceLoss):
         return _mean_score(mechanism, sums, plan)
     shift = 2 ** (plan.response - plan.unit)
@@ -32,7 +33,7 @@ def score_of(mechanism: AbstractDensityMechanism, data: Records | WholeSums, pla
     return _quadratic_score(divisor_of(mechanism, plan), sums.gram, moment, squares)
 
 
-def _mean_score(mechanism, sums: WholeSums, plan: Plan) -> QuadraticScore:
+def _mean_score(mechanism, sums: ExactSums, plan: Plan) -> QuadraticScore:
     """∇ℓ = nθ - Σx, and 2ℓ = n|θ|² - 2θ'Σx + Σ|x|²."""
     dimension = sums.dimension
     shifts = np.array([2 ** (place - plan.unit) for place in plan.places], object)

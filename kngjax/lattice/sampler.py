@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import operator
 import secrets
 from collections.abc import Sequence
 from fractions import Fraction
@@ -22,7 +21,7 @@ from kngjax.lattice.finite import Bits
 from kngjax.lattice.plans import Plan, plan_for
 from kngjax.lattice.problems import divisor_of, score_of
 from kngjax.lattice.scores import RESOLUTION, AbstractScore
-from kngjax.lattice.sums import WholeSums, sums_of
+from kngjax.lattice.sums import sums_of
 from kngjax.lattice.units import DomainLattice
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss, SquaredLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractMechanism, ExponentialMechanism, PrivateQuantile
@@ -32,6 +31,7 @@ from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
 from kngjax.shards import Shards
 from kngjax.streams import RECORDS_NEEDED, Stream
+from kngjax.sums import ExactSums
 from kngjax.target import Target
 
 LARGEST_DIMENSION = 4
@@ -151,7 +151,7 @@ class Lattice(AbstractSampler):
         # Records are looked at some 10·4^d times; beyond this the box tree in float64 is faster.
         return dimension <= 3 and (num_records is None or num_records * 4**dimension <= 2**22)
 
-    def prepared(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | WholeSums:
+    def prepared(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
         """What it draws from: records; of a stream or shards, for quadratic losses, their sums on the lattice. Private.
 
         The sums are whole numbers, the same to the bit whatever the chunks, the shards and their order. Arguments and
@@ -170,20 +170,20 @@ class Lattice(AbstractSampler):
             with in_words():
                 return self._plan(mechanism, dimension, None)
 
-        def summary_of(records: Records) -> WholeSums:
+        def summary_of(records: Records) -> ExactSums:
             with float64():
                 return sums_of(records, plan(records.dimension), mechanism.loss.has_response)
 
-        def own(X: Any, y: Any) -> WholeSums:
+        def own(X: Any, y: Any) -> ExactSums:
             return mechanism.total(X, summary_of) if isinstance(X, Stream) else summary_of(mechanism.records(X, y))
 
         if isinstance(X, Stream):
             return own(X, None)
         part = X.together(lambda: own(X.X, X.y), (mechanism, self))
-        return functools.reduce(operator.add, map(WholeSums.from_text, X.texts(part.to_text())))
+        return X.total(part)
 
     def draw(
-        self, mechanism: AbstractMechanism, records: Records | WholeSums, bits: Bits = secrets.randbits
+        self, mechanism: AbstractMechanism, records: Records | ExactSums, bits: Bits = secrets.randbits
     ) -> np.ndarray:
         """One draw of θ, shape (d,). Quantiles one by one, in increasing order.
 
@@ -198,7 +198,7 @@ class Lattice(AbstractSampler):
         problem = self.problem(mechanism, records)
         return problem.domain.values(self.envelope(problem).draw(bits))
 
-    def problem(self, mechanism: AbstractDensityMechanism, records: Records | WholeSums) -> "Problem":
+    def problem(self, mechanism: AbstractDensityMechanism, records: Records | ExactSums) -> "Problem":
         """What is drawn, for records or sums that were `prepared`. Private.
 
         Raises ValueError for what it does not serve, RuntimeError for more than `max_records` where they count.

@@ -20,6 +20,9 @@ from kngjax._shown import ShownAsTyped
 from kngjax.bounds import Bounds
 from kngjax.data import Data, Records
 from kngjax.missing import DROP
+from kngjax.refusals import UnfitType
+from kngjax.streams import RECORDS_NEEDED
+from kngjax.sums import ExactSums
 
 Number = Float[Array, ""] | Float[np.ndarray, ""] | float
 Interval = tuple[Number, Number]
@@ -80,6 +83,10 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
     def summarise(self, records: Records) -> Data:
         """The least that the loss needs of the records: a sufficient statistic where there is one."""
         return records
+
+    def sums(self, records: Records) -> ExactSums:
+        """The sums of a sufficient statistic, exactly; raises UnfitType for a loss that has none."""
+        raise UnfitType(RECORDS_NEEDED)
 
     def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
         """∇ℓ_n(θ; D), shape (d,)."""

@@ -6,11 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Vector, parameter
+from kngjax._arrays import Vector, is_traced, parameter
 from kngjax.data import Data, QuadraticSummary, Records
 from kngjax.losses import quadratic
 from kngjax.losses.base import AbstractLoss, Number, _records
 from kngjax.losses.quantile import QuantileLoss
+from kngjax.sums import ExactSums, column_sums, square_sum
 
 
 class SquaredDistanceLoss(AbstractLoss):
@@ -26,9 +27,17 @@ class SquaredDistanceLoss(AbstractLoss):
     value_needs_response_bounds: ClassVar[bool] = False
     is_quadratic: ClassVar[bool] = True
 
+    def sums(self, records: Records) -> ExactSums:
+        """(n, nI, Σx, Σ‖x‖²), exactly: the quadratic ½nθ'θ - θ'Σx + ½Σ‖x‖²."""
+        x = np.asarray(records.x)
+        count, dimension = x.shape
+        return ExactSums(count, count * np.eye(dimension, dtype=int).astype(object), column_sums(x), square_sum(x))
+
     def summarise(self, records: Records) -> QuadraticSummary:
-        """(n, nI, Σx, Σ‖x‖²): the quadratic ½nθ'θ - θ'Σx + ½Σ‖x‖²."""
+        """(n, nI, Σx, Σ‖x‖²), each correctly rounded; in compiled simulations as XLA adds."""
         x = records.x
+        if not is_traced(x):
+            return self.sums(records).summary()
         count, dimension = x.shape
         return QuadraticSummary(
             parameter(float(count)), parameter(count * np.eye(dimension)), x.sum(axis=0), parameter((x * x).sum())

@@ -1,30 +1,16 @@
 """The squared loss ½r²: linear regression from a sufficient statistic."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Vector, parameter
+from kngjax._arrays import Vector, is_traced, parameter
 from kngjax.data import Data, QuadraticSummary, Records
 from kngjax.losses import quadratic
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number
-
-# Few enough rows that a product of some dozen columns is done before threads of the linear algebra library are up:
-# those would take turns with the thread that reads the next chunk, and spin in between.
-_BLOCK = 512
-
-
-def _moments(x: Any, y: Any) -> tuple[Any, Any]:
-    """X'X and X'y: on the host as sums over blocks of rows, which also round less."""
-    whole = x.shape[0] // _BLOCK * _BLOCK
-    if not isinstance(x, np.ndarray) or whole < 2 * _BLOCK:
-        return x.T @ x, x.T @ y
-    blocks, responses = x[:whole].reshape(-1, _BLOCK, x.shape[1]), y[:whole].reshape(-1, 1, _BLOCK)
-    rest, last = x[whole:], y[whole:]
-    gram = (blocks.transpose(0, 2, 1) @ blocks).sum(axis=0) + rest.T @ rest
-    return gram, (responses @ blocks).sum(axis=(0, 1)) + rest.T @ last
+from kngjax.sums import ExactSums, gram
 
 
 class SquaredLoss(AbstractResidualLoss):
@@ -58,11 +44,17 @@ class SquaredLoss(AbstractResidualLoss):
         assert response is not None
         return predictor[0] - response[1], predictor[1] - response[0]
 
+    def sums(self, records: Records) -> ExactSums:
+        """(n, X'X, X'y, y'y), exactly."""
+        table = gram(np.column_stack([np.asarray(records.x), np.asarray(records.y)]))
+        return ExactSums(len(records.y), table[:-1, :-1], table[:-1, -1], table[-1, -1])
+
     def summarise(self, records: Records) -> QuadraticSummary:
-        """(n, X'X, X'y, y'y)."""
+        """(n, X'X, X'y, y'y), each correctly rounded; in compiled simulations as XLA adds."""
         x, y = records.x, records.y
-        gram, moment = _moments(x, y)
-        return QuadraticSummary(parameter(float(y.shape[0])), gram, moment, parameter((y * y).sum()))
+        if not is_traced(x, y):
+            return self.sums(records).summary()
+        return QuadraticSummary(parameter(float(y.shape[0])), x.T @ x, x.T @ y, parameter(y @ y))
 
     def carry(self, theta: Vector, data: Data) -> Array:
         """The gradient X'Xθ - X'y, shape (d,)."""

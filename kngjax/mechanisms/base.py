@@ -32,6 +32,7 @@ from kngjax.refusals import UnfitShape, UnfitType, in_words
 from kngjax.sensitivity import Sensitivity
 from kngjax.shards import Shards
 from kngjax.streams import RECORDS_NEEDED, Stream
+from kngjax.sums import ExactSums
 from kngjax.target import Target
 
 MAX_RECORDS = "a public number that n does not exceed"
@@ -189,7 +190,7 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
         """
         require_own_responses(X, y)
         if isinstance(X, Stream):
-            return self.total(X, self.summarise)
+            return self.total(X, self.loss.sums).summary()
         if isinstance(X, Shards):
             return self._of_shards(X)
         return self.summarise(self.records(X, y))
@@ -198,12 +199,15 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
         """What `prepare` gives of the rows of all processes, resting on the devices where records are needed."""
         self._check_shards(shards)
         if self.loss.is_quadratic:
-            total = shards.total(shards.together(lambda: self.prepare(shards.X, shards.y), self))
-            self.check_count(float(total.count))
-            return total
+            total = shards.total(shards.together(lambda: self._sums(shards.X, shards.y), self))
+            self.check_count(total.count)
+            return total.summary()
         records = shards.together(lambda: self.records(shards.X, shards.y), self)
         self.check_count(shards.count(records))
         return shards.placed(records)
+
+    def _sums(self, X: Any, y: Any) -> ExactSums:
+        return self.total(X, self.loss.sums) if isinstance(X, Stream) else self.loss.sums(self.records(X, y))
 
     def _check_shards(self, shards: Shards) -> None:
         """Raises UnfitType unless the law is that of the rows, wherever they rest: of public settings alone."""

@@ -33,8 +33,8 @@ _COMPOSITION_SHARE = 0.5
 _HALVINGS = 100
 # κ times the largest |y|, by default.
 _CAP_OF_RADIUS = 10.0
-# Rows whose weighted products are in memory at a time.
-_ROWS = 1 << 16
+# Rows whose weighted products are in memory, and are added by the linear algebra library in an order of its own.
+_ROWS = 1 << 12
 _SPENT_UP = "epsilon = {:g} and this delta leave no budget for {} parts: give a larger one, or fewer iterations"
 
 

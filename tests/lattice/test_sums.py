@@ -8,6 +8,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.lattice import sums
+from kngjax.sums import ExactSums
 from tests.lattice import problems
 
 BOXES = ([0.0, -3.0], [1.0, 2.0])
@@ -64,14 +65,14 @@ def test_sums_are_those_of_fractions_however_the_records_are_divided(kind):
     sources += [kng.shard(kng.stream(parts(X, y, 5)))]
     for source in sources:
         found = LATTICE.prepared(MECHANISMS[kind], source)
-        assert isinstance(found, sums.WholeSums)
+        assert isinstance(found, ExactSums)
         assert (found.num_records, found.gram.tolist(), found.moment.tolist(), found.squares) == (
             count,
             gram,
             moment,
             squares,
         )
-        assert found.to_text() == sums.WholeSums.from_text(found.to_text()).to_text()
+        assert found.to_text() == ExactSums.from_text(found.to_text()).to_text()
 
 
 @pytest.mark.parametrize("kind", list(MECHANISMS))

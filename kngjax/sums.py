@@ -1,0 +1,240 @@
+"""Sums over records that are exact: the same in any order and any division into parts, and rounded once at the end.
+
+A sum of n float64 numbers one after another may err by n units of the last place of the total, and records can be
+arranged so that one of them changes the computed sum by several times its own value (Casacuberta et al. 2022): no
+sensitivity is proved of such sums. Of the exact sum it is, and of that sum correctly rounded but for one unit of its
+last place.
+
+A column of float64 numbers is cut into whole numbers of 22 binary digits, x = Σ_s X_s·2^(e - 21 - 22s) with
+|X_s| ≤ 2^21. Products of these, summed over up to 2^11 rows, stay within 2^53, so that float64 is exact whatever the
+order of a linear algebra library; blocks of rows are then summed as whole numbers. Three cuts hold every number that
+is at least 2^-12 of the largest of its column; rows with others are cut further, and at last summed as fractions.
+"""
+
+import itertools
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int, Shaped
+
+from kngjax._arrays import parameter
+from kngjax._owner_only import OwnerOnly, owner_only
+from kngjax.data import QuadraticSummary
+from kngjax.refusals import UnfitShape
+
+Exact = Shaped[np.ndarray, "..."]
+
+_DIGITS = 22
+_CUTS = (3, 6)
+# Below this part of the largest number of a column scaling might lose digits.
+_SMALLEST = 2.0**-300
+# Few enough rows that a product of some dozen columns is done before threads of the linear algebra library are up:
+# those would take turns with the thread that reads the next chunk, and spin in between.
+_BLOCK = 512
+_ROWS = 8 * _BLOCK
+# Of the whole numbers below 2^53, by which their sums stay exact.
+_HALF = 26
+
+
+@owner_only
+class ExactSums(OwnerOnly):
+    """All that a quadratic loss needs of records, whatever their number: its sums, exactly. Private.
+
+    **Arguments:** `count`: n; `gram`: G, shape (d, d); `moment`: m, shape (d,); `squares`: s, of the quadratic
+    ½θ'Gθ - m'θ + ½s. All are Python's whole numbers or fractions.
+    """
+
+    count: int
+    gram: Exact
+    moment: Exact
+    squares: Any
+
+    @property
+    def dimension(self) -> int:
+        return len(self.moment)
+
+    @property
+    def num_records(self) -> int:
+        """n; public under replace alone."""
+        return self.count
+
+    def __add__(self, other: "ExactSums") -> "ExactSums":
+        """The sums of both sets of records together, which may not overlap; raises for another d."""
+        if self.dimension != other.dimension:
+            raise UnfitShape("the parts of the records have different numbers of columns")
+        pairs = zip(_parts(self), _parts(other), strict=True)
+        return ExactSums(*(one + two for one, two in pairs))
+
+    def summary(self) -> QuadraticSummary:
+        """The sums as float64 numbers, each the nearest to its own."""
+        return QuadraticSummary(
+            parameter(float(self.count)), nearest(self.gram), nearest(self.moment), parameter(_float(self.squares))
+        )
+
+    def to_text(self) -> str:
+        """For the other processes of one release; `from_text` reads it. Private."""
+        numbers = [self.squares, *self.moment, *self.gram.ravel()]
+        return json.dumps([self.count, *(f"{number.numerator}/{number.denominator}" for number in numbers)])
+
+    @classmethod
+    def from_text(cls, text: str) -> "ExactSums":
+        count, *numbers = json.loads(text)
+        squares, *rest = (_whole(Fraction(number)) for number in numbers)
+        # d + d² numbers.
+        dimension = round(((1 + 4 * len(rest)) ** 0.5 - 1) / 2)
+        table = np.array([*rest, None], object)[:-1]
+        return cls(count, table[dimension:].reshape(dimension, dimension), table[:dimension], squares)
+
+
+def _parts(sums: ExactSums) -> tuple[Any, ...]:
+    return sums.count, sums.gram, sums.moment, sums.squares
+
+
+def _whole(number: Fraction) -> Any:
+    return number.numerator if number.denominator == 1 else number
+
+
+def nearest(numbers: Exact) -> Float[np.ndarray, "..."]:
+    """The float64 numbers nearest to exact ones; infinite beyond the largest."""
+    return np.array([_float(number) for number in numbers.ravel()], np.float64).reshape(numbers.shape)
+
+
+def _float(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return np.inf if number > 0 else -np.inf
+
+
+def gram(columns: Float[np.ndarray, "records columns"]) -> Exact:
+    """X'X, exactly, as fractions, of finite float64 numbers."""
+    return _gram(columns, _CUTS[0])
+
+
+def column_sums(columns: Float[np.ndarray, "records columns"]) -> Exact:
+    """The sum of each column, exactly, as fractions, of finite float64 numbers."""
+    return _column_sums(columns, _CUTS[0])
+
+
+def square_sum(columns: Float[np.ndarray, "records columns"]) -> Fraction:
+    """Σ_ij x_ij², exactly, of finite float64 numbers."""
+    return gram(np.reshape(columns, (-1, 1)))[0, 0] if columns.size else Fraction(0)
+
+
+def products(left: Int[np.ndarray, "records left"], right: Int[np.ndarray, "records right"]) -> Exact:
+    """left'right of whole numbers, exactly, as Python's whole numbers."""
+    sizes = [max(int(np.max(np.abs(side), initial=1)), 1) for side in (left, right)]
+    block = min(2**53 // (sizes[0] * sizes[1]), _BLOCK)
+    if block == 0:
+        # Not even one product is exact in float64.
+        return left.T.astype(object) @ right.astype(object)
+    first, second = (np.ascontiguousarray(side.T, np.float64) for side in (left, right))
+    return _joined(_halves(first, second, block))
+
+
+def _halves(left: np.ndarray, right: np.ndarray, block: int) -> np.ndarray:
+    """High and low parts of left·right', of whole numbers in float64: sums of so many products are below 2^53."""
+    end = left.shape[1] // block * block
+    shapes = [(len(side), end // block, block) for side in (left, right)]
+    first, second = (side[:, :end].reshape(shape) for side, shape in zip((left, right), shapes, strict=True))
+    sums = (first.transpose(1, 0, 2) @ second.transpose(1, 2, 0)).astype(np.int64)
+    last = (left[:, end:] @ right[:, end:].T).astype(np.int64)
+    # Of 2^36 blocks the halves stay below 2^63.
+    low = 2**_HALF - 1
+    return np.stack([np.sum(sums >> _HALF, axis=0) + (last >> _HALF), np.sum(sums & low, axis=0) + (last & low)])
+
+
+def _joined(halves: np.ndarray) -> Exact:
+    return halves[0].astype(object) * 2**_HALF + halves[1].astype(object)
+
+
+def _gram(columns: np.ndarray, cuts: int) -> Exact:
+    width, exponents = columns.shape[1], _exponents(columns)
+    # A pair of cuts each; those below the diagonal are the transposed.
+    halves = np.zeros((cuts, cuts, 2, width, width), np.int64)
+    finer = []
+    for start in range(0, len(columns), _ROWS):
+        rows = columns[start : start + _ROWS]
+        parts, rest = _cut(rows, exponents, cuts)
+        if rest is not None:
+            finer.append(rows[rest])
+        for place, other in itertools.combinations_with_replacement(range(len(parts)), 2):
+            halves[place, other] += _halves(parts[place], parts[other], _BLOCK)
+    total = np.zeros((width, width), object)
+    for place, other in itertools.combinations_with_replacement(range(cuts), 2):
+        found = _joined(halves[place, other]) * 2 ** (_DIGITS * (2 * cuts - 2 - place - other))
+        total = total + (found if place == other else found + found.T)
+    scaled = _scaled(total, exponents[:, None] + exponents[None] - 2 * (_DIGITS * cuts - 1))
+    if not finer:
+        return scaled
+    rows = np.concatenate(finer)
+    return scaled + (_gram(rows, _CUTS[1]) if cuts < _CUTS[1] else _fractions(rows).T @ _fractions(rows))
+
+
+def _column_sums(columns: np.ndarray, cuts: int) -> Exact:
+    exponents = _exponents(columns)
+    total, finer = np.zeros((cuts, columns.shape[1]), object), []
+    for start in range(0, len(columns), _ROWS):
+        rows = columns[start : start + _ROWS]
+        parts, rest = _cut(rows, exponents, cuts)
+        if rest is not None:
+            finer.append(rows[rest])
+        total[: len(parts)] += np.sum(parts, axis=2).astype(np.int64).astype(object)
+    units = [2 ** (_DIGITS * (cuts - 1 - place)) for place in range(cuts)]
+    scaled = _scaled(
+        sum(whole * unit for whole, unit in zip(total, units, strict=True)), exponents - _DIGITS * cuts + 1
+    )
+    if not finer:
+        return scaled
+    rows = np.concatenate(finer)
+    return scaled + (_column_sums(rows, _CUTS[1]) if cuts < _CUTS[1] else _fractions(rows).sum(axis=0))
+
+
+def _exponents(columns: np.ndarray) -> np.ndarray:
+    """The least e with |x| ≤ 2^e, a column each."""
+    # Not np.abs, which would copy all columns.
+    largest = np.maximum(np.max(columns, axis=0, initial=0.0), -np.min(columns, axis=0, initial=0.0))
+    fractions, exponents = np.frexp(largest)
+    return exponents - (fractions == 0.5)
+
+
+def _cut(rows: np.ndarray, exponents: np.ndarray, cuts: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """X_0, X_1, …, shape (cuts, columns, rows), and which rows hold numbers of further digits; None for none.
+
+    Those rows are 0 here, and cuts that nothing is left for are not made.
+    """
+    width, count = rows.shape[1], len(rows)
+    left = np.ascontiguousarray(rows.T)
+    if np.all(np.abs(exponents) < 900):
+        # Much faster than ldexp.
+        left = left * np.ldexp(1.0, _DIGITS - 1 - exponents)[:, None]
+    else:
+        left = np.ldexp(left, (_DIGITS - 1 - exponents)[:, None])
+    # Numbers so small that scaling may have lost digits of them.
+    finer = np.any((np.abs(left) < _SMALLEST) & (rows.T != 0.0), axis=0)
+    parts = np.empty((cuts, width, count))
+    for place in range(cuts):
+        np.rint(left, out=parts[place])
+        # Exact: what is left has no more digits than before.
+        left -= parts[place]
+        if not left.any():
+            parts = parts[: place + 1]
+            break
+        left *= 2.0**_DIGITS
+    else:
+        finer |= np.any(left != 0.0, axis=0)
+    if not finer.any():
+        return parts, None
+    parts[:, :, finer] = 0.0
+    return parts, finer
+
+
+def _scaled(wholes: Exact, exponents: np.ndarray) -> Exact:
+    pairs = zip(wholes.ravel(), exponents.ravel(), strict=True)
+    return np.array([*(whole * Fraction(2) ** int(e) for whole, e in pairs), None], object)[:-1].reshape(wholes.shape)
+
+
+def _fractions(columns: np.ndarray) -> Exact:
+    return np.array([[Fraction(float(number)) for number in row] for row in columns], object)
