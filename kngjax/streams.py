@@ -117,9 +117,8 @@ def stream(
     """Records for `mechanism.prepare` and `kngjax.release` that are summed chunk by chunk, in constant memory.
 
     For losses with a sufficient statistic (squared loss, means): n, X'X, X'y and y'y are sums over the records. Each
-    chunk is validated and clipped like any records, and an error in one leaves nothing. Numbers of any type are summed
-    in float64: for K chunks of m records each entry errs by at most (m + K)·2⁻⁵³·Σ_i |x_ij x_ik| in first order, where
-    a single sum over all n = mK may err by n·2⁻⁵³; whole numbers are exact up to 2⁵³.
+    chunk is validated and clipped like any records, and an error in one leaves nothing. Sums are exact (`kngjax.sums`):
+    the same to the bit for any chunks in any order, and for the same records in memory.
 
     **Arguments:**
 
