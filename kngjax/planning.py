@@ -94,13 +94,16 @@ def _bounds(config: Config) -> kng.Bounds:
     basis, response = design(config), bounds_of(config.response)
     if config.loss is not None and config.loss.type == "logistic" and config.response.levels is not None:
         response = None
+    # Other policies are applied where cells become columns, by the terms.
+    drop_x = "drop" if any(term.missing == "drop" for term in config.terms) else None
+    drop_y = "drop" if config.response.missing == "drop" else None
     if basis is not None:
-        return kng.Bounds(x=(basis.lower, basis.upper), y=response)
+        return kng.Bounds(x=(basis.lower, basis.upper), y=response, missing=drop_x, missing_y=drop_y)
     if response is None:
         raise ValueError(f"{config.path}: [response] needs the key 'bounds': [lower, upper] of the column, public")
     if config.mechanism.type == "k_norm":
-        return kng.Bounds(x=tuple(np.array([end]) for end in response), intercept=False)
-    return kng.Bounds(y=response)
+        return kng.Bounds(x=tuple(np.array([end]) for end in response), intercept=False, missing=drop_y)
+    return kng.Bounds(y=response, missing_y=drop_y)
 
 
 def bounds_of(response: Response) -> tuple[float, float] | None:

@@ -122,10 +122,10 @@ def stream(
 
     **Arguments:**
 
-    - `source`: a Parquet, Arrow or Feather file, a folder of Parquet files, or a CSV file, of which a record is a line and
-        a cell a number by `kngjax.cells`; a pyarrow dataset or record batch reader, a polars LazyFrame, which read ahead as
-        they see fit; or any iterable of chunks: data frames, or pairs (X, y) as in `kngjax.data.prepare`. Of dask:
-        `(part.compute() for part in frame.partitions)`. Private.
+    - `source`: a Parquet, Arrow or Feather file, a folder of Parquet files, or a CSV file, of which a record is a line
+        and a cell a number by `kngjax.cells`; a pyarrow dataset or record batch reader, a polars LazyFrame, which read
+        ahead as they see fit; or any iterable of chunks: data frames, or pairs (X, y) as in `kngjax.data.prepare`. Of
+        dask: `(part.compute() for part in frame.partitions)`. Private.
     - `columns`: the names of X's columns, in the order of the coefficients; None for all but the response, in the
         order of the source. For tables only.
     - `response`: the name of y's column; None where the model has no response, or for pairs.

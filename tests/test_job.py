@@ -303,7 +303,15 @@ def test_records_are_dropped_under_add_remove_alone(tmp_path):
         make(tmp_path, drop)
     config = make(tmp_path, drop, ('"replace"', '"add_remove"'))
     frame = workers().select([pl.exclude("wage"), pl.when(FEW).then(None).otherwise(WAGE).alias("wage")])
-    np.testing.assert_array_equal(np.isnan(job.records(config, frame)[1]), frame["wage"].is_null().to_numpy())
+    made = job.records(config, frame)
+    np.testing.assert_array_equal(np.isnan(made[1]), frame["wage"].is_null().to_numpy())
+    for regression in job.regressions(config):
+        assert regression.mechanism.prepare(*made).num_records == frame["wage"].count() < len(frame)
+    drop = ('column = "education"', 'column = "education"\nmissing = "drop"')
+    term = make(tmp_path, drop, ('"replace"', '"add_remove"'))
+    gaps = workers().with_columns(pl.when(FEW).then(None).otherwise(EDUCATION).alias("education"))
+    kept = job.regressions(term)[0].mechanism.prepare(*job.records(term, gaps))
+    assert kept.num_records == gaps["education"].count() < len(gaps)
     for wrong in ('"mean"', "true"):
         with pytest.raises(ValueError, match=r'\[response\] missing: must be a number or "drop"'):
             make(tmp_path, ('column = "wage"', f'column = "wage"\nmissing = {wrong}'))
