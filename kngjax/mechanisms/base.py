@@ -227,7 +227,7 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
     def total(self, stream: Stream, summary_of: Callable[[Records], Any]) -> Any:
         """The sum over a stream's chunks, each validated and clipped like any records, of their summaries. Private.
 
-        **Arguments:** `summary_of`: what is summed, with `num_records`.
+        **Arguments:** `summary_of`: what is summed, with `num_records`. Without chunks it is that of no record.
         """
         if not self.loss.is_quadratic:
             raise UnfitType(RECORDS_NEEDED)
@@ -237,9 +237,11 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
                 summary = summary_of(self.records(*chunk))
                 total = summary if total is None else total + summary
                 self.check_count(total.num_records)
-        if total is None:
+        if total is not None:
+            return total
+        if self.adjacency is Adjacency.REPLACE or self.dimension is None:
             raise ValueError(data_room.EMPTY)
-        return total
+        return summary_of(Records(np.zeros((0, self.dimension)), np.zeros(0)))
 
     def records(self, X: Any = None, y: Any = None) -> Records:
         """Validated and clipped records, one by one: what `prepare` summarises. Private."""

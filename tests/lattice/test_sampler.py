@@ -15,6 +15,7 @@ from kngjax.lattice.scores import RESOLUTION
 
 LINE = kng.Bounds(y=(-1.0, 1.0))
 LEVELS = [0.25, 0.5, 0.9]
+ADJACENCIES = ("add_remove", "replace")
 
 
 def split(epsilon, adjacency="replace"):
@@ -155,3 +156,24 @@ def test_nothing_of_a_private_number_of_records_reaches_plan_or_certificate(mech
     digits = [kng.Lattice().resolved(public, 1, count).data_digits for count in (4294, 4295)]
     assert digits == [20, 19]
     assert certificates[0]["sampler"]["data_digits"] == (20 if mechanism is SQUARED else 13)
+
+
+@pytest.mark.parametrize("give", ["arrays", "a chunk without rows", "no chunk"])
+def test_no_record_is_released_like_any_number_under_add_remove_alone(give):
+    """n is private there, so that none may not be told from one."""
+    bounds, X, y = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0)), np.zeros((0, 1)), np.zeros(0)
+    nobody = {"arrays": (X, y), "a chunk without rows": (kng.stream([(X, y)]),), "no chunk": (kng.stream([]),)}[give]
+    private, public = (kng.KNG(kng.SquaredLoss(), bounds, kng.L1Ball(1.0), 1.0, adjacency) for adjacency in ADJACENCIES)
+    of_one = kng.release(private, np.zeros((1, 1)), np.zeros(1))
+    of_none = kng.release(private, *nobody)
+    assert of_none.certificate.to_dict() == of_one.certificate.to_dict()
+    with pytest.raises((ValueError, kng.ReleaseFailed)):
+        kng.release(public, *nobody)
+
+
+def test_no_number_has_a_private_quantile_under_add_remove():
+    for budget in ("joint", "split"):
+        tau = 0.5 if budget == "joint" else LEVELS
+        mechanism = kng.PrivateQuantile(tau, LINE, 1.0, "add_remove", budget=budget)
+        released_of_none = kng.release(mechanism, None, np.zeros(0), sampler=kng.Lattice(4, 4))
+        assert released_of_none.certificate.assurance == "exact_with_rounding"
