@@ -3,6 +3,8 @@
 import pathlib
 import re
 
+import numpy as np
+import polars as pl
 import pytest
 
 import kngjax as kng
@@ -241,3 +243,26 @@ def test_the_readme_lists_every_mechanism_and_setting():
         assert name in text
     samplers = text.split("## Samplers")[1].split("`release` takes")[0]
     assert all(f"`{name}`" in samplers for name in registry.SAMPLERS)
+
+
+@pytest.mark.parametrize("name", ["ada_ssp", "private_quantile", "k_norm"])
+def test_records_with_missing_cells_are_dropped_where_the_file_says_so(tmp_path, name):
+    words, others, _ = NAMED[name]
+    changes = [
+        (MECHANISM, words),
+        (SAMPLER, ""),
+        (FIGURE, ""),
+        ('adjacency = "replace"', 'adjacency = "add_remove"'),
+        ("bounds = [20, 20000]", 'bounds = [20, 20000]\nmissing = "drop"'),
+        *others,
+    ]
+    if name == "k_norm":
+        changes[3] = ("bounds = [20, 20000]", "bounds = [20, 20000]\nmissing = 20")
+        del changes[4]
+    config = make(tmp_path, *changes)
+    holed = workers().with_columns(wage=pl.when(pl.col("wage") > 400).then(None).otherwise(pl.col("wage")))
+    (result,) = job.run(config, holed, progress=False)
+    assert np.all(np.isfinite(result.release.value))
+    assert (
+        "dropped" in result.release.certificate.explain() or "left out" in result.release.certificate.explain()
+    ) == (name != "k_norm")
