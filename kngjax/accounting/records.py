@@ -81,7 +81,7 @@ def _made(kind_of: Any, kind: Kind, adjacency: Adjacency, fields: dict[str, Any]
             return near if _states(near, fields) else near.stated(delta, epsilon)
     if kind is not Kind.COMPOSED:
         raise ValueError("what its kind needs is missing")
-    if not fields.get("parts"):
+    if not fields.get("parts") and delta is not None:
         return _of_sums(kind_of, adjacency, epsilon, delta, rho)
     counts = [int(record["count"]) for record in fields["parts"]]
     if min(counts) < 1:
