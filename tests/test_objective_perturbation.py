@@ -171,7 +171,8 @@ def test_features_on_a_polytope_make_lambda_smaller():
 @pytest.mark.parametrize("x64", [True, False])
 @pytest.mark.parametrize("name", ["squared", "Poisson"])
 def test_a_release_and_its_certificate(name, x64):
-    mechanism, _ = law(name)
+    loss, bounds, domain = LAWS[name]
+    mechanism = kng.ObjectivePerturbation(loss, bounds.for_dimension(1), domain, 2.0, "replace")
     x = np.random.default_rng(3).uniform(-1.0, 1.0, (25, 1))
     with jax.enable_x64(x64):
         release = kng.release(mechanism, x, np.arange(25) % 3)
@@ -195,7 +196,7 @@ def test_a_release_and_its_certificate(name, x64):
 def test_a_search_that_misses_its_tolerance_releases_nothing(monkeypatch):
     monkeypatch.setattr(minimisers, "MAX_NEWTON_STEPS", 1)
     x, y = table(5, n=41)  # a shape of its own, for which no program is compiled yet
-    mechanism = kng.ObjectivePerturbation(kng.LogisticLoss(), UNBOUNDED, None, 1.0, "replace")
+    mechanism = kng.ObjectivePerturbation(kng.LogisticLoss(), UNBOUNDED.for_dimension(5), None, 1.0, "replace")
     y = (y > 0).astype(float)
     with pytest.raises(kng.ReleaseFailed):
         kng.release(mechanism, x, y)
