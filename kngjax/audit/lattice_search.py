@@ -84,7 +84,7 @@ def _setting(generator: np.random.Generator) -> tuple[AbstractDensityMechanism, 
         sampler = Lattice(digits, theta_digits, max_records=2**12)
     bounds = Bounds(x=x, y=y)
     if isinstance(loss, SquaredDistanceLoss):
-        bounds = Bounds(x=([y[0], x[0] * width], [y[1], x[1] * width]), intercept=False)
+        bounds = Bounds(x={"first": y, "second": (x[0] * width, x[1] * width)}, intercept=False)
     if generator.random() < 0.5:
         return ExponentialMechanism(loss, bounds, domain, epsilon, adjacency), sampler
     norm = _NORMS[generator.integers(len(_NORMS))]

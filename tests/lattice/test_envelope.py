@@ -14,7 +14,7 @@ from kngjax.lattice.units import DomainLattice
 from tests.goodness_of_fit import assert_cell_frequencies
 
 LINE = kng.Bounds(x=([-0.3], [0.7]), y=(-1.0, 1.0))
-PLANE = kng.Bounds(x=([-0.3, 0.1], [0.7, 0.9]), intercept=False)
+PLANE = kng.Bounds(x={"one": (-0.3, 0.7), "two": (0.1, 0.9)}, intercept=False)
 SAMPLER = kng.Lattice(data_digits=6, theta_digits=7, max_records=2**12)
 MECHANISMS = {
     "quantile": kng.KNG(kng.QuantileLoss(0.3), LINE, kng.L1Ball(1.0), 1.0, "replace"),

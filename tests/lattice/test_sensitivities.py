@@ -20,7 +20,7 @@ from tests.lattice import problems
 
 # No multiples of any spacing, in x, y and Θ.
 BOUNDS = kng.Bounds(x=(-0.3, 0.7), y=(-0.4, 1.3))
-COLUMNS = kng.Bounds(x=([-0.3, 0.1], [0.7, 0.9]), intercept=False)
+COLUMNS = kng.Bounds(x={"one": (-0.3, 0.7), "two": (0.1, 0.9)}, intercept=False)
 DOMAINS = {"box": kng.Box([-0.7, -0.2], [0.3, 0.9]), "l1": kng.L1Ball(0.9), "l2": kng.L2Ball(0.9)}
 NORMS = (None, kng.L1(), kng.LInf(), kng.WeightedLInf([0.3, 0.7]))
 LOSSES = {"quantile": kng.QuantileLoss(0.3), "squared": kng.SquaredLoss(), "distance": kng.SquaredDistanceLoss()}
@@ -180,7 +180,10 @@ def plan_of_line(mechanism, data_digits=4, theta_digits=4):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_they_are_those_of_real_numbers_to_rounding(adjacency):
     """Of bounds and Θ on the lattice, by `kngjax.sensitivity`: neither less nor more."""
-    line, plane = kng.Bounds(x=(-0.25, 0.75), y=(-0.5, 1.5)), kng.Bounds(x=([-0.25, 0.5], [0.75, 2.0]), intercept=False)
+    line, plane = (
+        kng.Bounds(x=(-0.25, 0.75), y=(-0.5, 1.5)),
+        kng.Bounds(x={"one": (-0.25, 0.75), "two": (0.5, 2.0)}, intercept=False),
+    )
     domains = (kng.Box([-0.75, -0.25], [0.5, 1.0]), kng.L1Ball(0.75), kng.L2Ball(0.75))
     pairs = [(LOSSES["squared"], domain) for domain in domains]
     for loss, domain in [*pairs, (LOSSES["quantile"], domains[0]), (LOSSES["distance"], domains[2])]:
