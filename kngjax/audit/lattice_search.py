@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kngjax import norms
+from kngjax import sensitivity as room
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.lattices import LatticeLaw, lattice_law, lattice_loss, lattice_spread
@@ -115,7 +116,8 @@ def _families(mechanism: AbstractDensityMechanism, generator: np.random.Generato
     bounds = mechanism.bounds
     sides = np.asarray(bounds.x_lower), np.asarray(bounds.x_upper)
     columns = zip(*(np.broadcast_to(side, (bounds.columns or 1,)) for side in sides), strict=True)
-    responses = (0.0,) if bounds.y_lower is None else (float(bounds.y_lower), float(bounds.y_upper))
+    ends = room.response_interval(bounds)
+    responses = (0.0,) if ends is None else tuple(map(float, ends))
     corners = list(itertools.product(itertools.product(*columns), responses))
     last: list[Any] = [[corner] for corner in corners]
     if mechanism.adjacency is Adjacency.ADD_REMOVE:
