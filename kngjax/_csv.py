@@ -23,12 +23,10 @@ from kngjax import cells
 # Possessive, so that a long cell is read once.
 _CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(?=,|\Z)')
 _BLOCK = 2**22
-# Of each byte of a line: 1 for a comma, and far more for what the quick way does not read.
-_ODD = 2**40
-_WEIGHTS = np.full(256, _ODD)
-_WEIGHTS[[*range(0x20, 0x7F), *b"\t\r\n"]] = 0
-_WEIGHTS[ord(",")] = 1
-_WEIGHTS[ord('"')] = _ODD
+# The bytes of a line that the quick way does not read.
+_ODD = np.ones(256, bool)
+_ODD[[*range(0x20, 0x7F), *b"\t\r\n"]] = False
+_ODD[ord('"')] = True
 
 
 def names(path: pathlib.Path) -> list[str]:
@@ -100,10 +98,12 @@ def _split(line: str) -> list[str] | None:
 def _block(block: bytes, count: int, places: Sequence[int]) -> list[np.ndarray]:
     """The numbers of the cells at these places of each line of a block, which ends with a line's end."""
     data = np.frombuffer(block, np.uint8)
-    weights = _WEIGHTS[data]
-    weights[:-1][(data[:-1] == ord("\r")) & (data[1:] != ord("\n"))] = _ODD
+    unread = _ODD[data]
+    unread[:-1] |= (data[:-1] == ord("\r")) & (data[1:] != ord("\n"))
     starts = np.concatenate([[0], np.flatnonzero(data == ord("\n")) + 1])
-    odd = np.flatnonzero(np.add.reduceat(weights, starts[:-1]) != count - 1)
+    # Apart: a sum that weighs both would wrap around in a line long enough.
+    commas = np.add.reduceat(data == ord(","), starts[:-1], dtype=np.int64)
+    odd = np.flatnonzero((commas != count - 1) | np.logical_or.reduceat(unread, starts[:-1]))
     lines = [block[starts[place] : starts[place + 1]] for place in odd]
     kept, end = [], 0
     for place in odd:

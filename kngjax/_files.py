@@ -45,14 +45,16 @@ def read(path: pathlib.Path) -> Any:
     kinds = {".csv": "CSV", ".parquet": "Parquet"}
     if (kind := kinds.get(path.suffix.lower())) is None:
         raise ValueError(f"the file of data {path} must end in .csv or .parquet")
+    found = False
     for reader in (_read_by_polars, _read_by_pandas, _read_by_pyarrow):
         try:
             return reader(path, kind)
         except ImportError:
             continue
         except Exception:
-            break
-    else:
+            # Another may read it: polars refuses a whole Parquet file for one cell of text that is no UTF-8.
+            found = True
+    if not found:
         raise ImportError(f"to read {kind} install polars, or pandas with pyarrow, like: pip install polars")
     # Outside of the handler: the readers quote what they could not read, which is private.
     raise ValueError(f"the file of data {path} cannot be read as {kind}")

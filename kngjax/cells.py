@@ -29,6 +29,7 @@ from kngjax.refusals import UnfitType
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SHORT_NUMBER = r"^-?[0-9]{1,20}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?\z"
 _WHITE_SPACE = " \t\n\r\v\f"
+_REAL = (bool, int, float, Decimal, np.bool_, np.integer, np.floating)
 _TRUTH = {"true": 1.0, "false": 0.0}
 # Of other types no cell is a number or a level, so their cells, which may not exist in Python, are never made.
 _MADE_IN_PYTHON = (
@@ -101,7 +102,7 @@ def number(cell: Any) -> float:
         if _NUMBER.fullmatch(text) is None:
             return _TRUTH.get(text.lower(), math.nan) if text.isascii() else math.nan
         cell = text
-    elif not isinstance(cell, (bool, int, float, Decimal, np.bool_, np.integer, np.floating)):
+    elif isinstance(cell, np.timedelta64) or not isinstance(cell, _REAL):  # NumPy has durations among its integers
         return math.nan
     try:
         nearest = float(cell)
@@ -164,7 +165,7 @@ def _of_array(array: np.ndarray) -> np.ndarray:
 def _of_series(series: nw.Series) -> np.ndarray | list[Any]:
     dtype = series.dtype
     if isinstance(dtype, _MADE_IN_PYTHON):
-        return series.to_list()
+        return _objects(series)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         return np.full(len(series), np.nan)
     # Filled before it is converted: what converts nulls may take another way for the whole column.
@@ -172,6 +173,19 @@ def _of_series(series: nw.Series) -> np.ndarray | list[Any]:
     filled = series.fill_null(False if dtype == nw.Boolean else 0).to_numpy()
     values = _of_array(np.asarray(filled))
     return series.to_list() if values.dtype == object else np.where(missing, np.nan, values)
+
+
+def _objects(series: nw.Series) -> list[Any]:
+    """The cells as objects of Python; as bytes if the text of one of them is no UTF-8, which Arrow does not check."""
+    try:
+        return series.to_list()
+    except UnicodeDecodeError:
+        import pyarrow
+
+        text = series.to_arrow()
+        if pyarrow.types.is_dictionary(text.type):
+            text = text.cast(text.type.value_type)
+        return text.cast(pyarrow.large_binary()).to_pylist()
 
 
 def _chunked(column: Any) -> Any:
@@ -202,5 +216,5 @@ def _of_arrow_text(text: Any) -> np.ndarray:
     short = compute.fill_null(compute.match_substring_regex(trimmed, _SHORT_NUMBER), False)
     values = compute.cast(compute.if_else(short, trimmed, "0"), pyarrow.float64()).to_numpy().copy()
     others = np.flatnonzero(~short.to_numpy())
-    values[others] = _each(text.take(others).to_pylist(), number, np.float64)
+    values[others] = _each(text.take(others).cast(pyarrow.large_binary()).to_pylist(), number, np.float64)
     return values

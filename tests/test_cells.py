@@ -22,7 +22,8 @@ NUMBERS = (1.0, 2.5, -7.0, 1.0, 0.5, 0.03, 1.0, 0.0, 9007199254740992.0, 1844674
 NONE = ("", "NA", "1e999", "-1e999", "inf", "nan", "1_000", "1,000", "0x10", "١", "1 2", "--1", "1e", ".", "e5", "１",
         "2020-01-01", "1;", '"1"', "unknown", "1" * 400, "tru", "\x001", "1\x00", "\u00a01")  # fmt: skip
 OBJECTS = (None, math.nan, math.inf, 10**400, decimal.Decimal("sNaN"), decimal.Decimal("1e999"), pd.NA, pd.NaT,
-           datetime.date(2020, 1, 1), [1], {"a": 1}, 1j, b"\xff")  # fmt: skip
+           datetime.date(2020, 1, 1), [1], {"a": 1}, 1j, b"\xff",
+           np.timedelta64(5, "s"), np.timedelta64("NaT"))  # fmt: skip
 
 # A column of texts, None among them, in every type that holds text.
 OF_TEXT = {
@@ -177,3 +178,14 @@ def test_one_cell_changes_one_cell(column, odd, data):
         for rule in (cells.numbers, lambda values: cells.levels(values, ["NA", 1, "t"])):
             before, after = rule(OF_TEXT[kind](column)), rule(OF_TEXT[kind](other))
             np.testing.assert_array_equal(np.delete(before, place), np.delete(after, place))
+
+
+@pytest.mark.parametrize("kind", ["utf8", "dictionary", "pandas"])
+def test_text_that_is_no_utf8_is_no_number_in_its_own_cell_alone(kind):
+    """Arrow and Parquet files may hold such text, and Python cannot make a list of the column."""
+    text = pa.array([b"1", b"2", b"\xff", b"x"]).view(pa.string())
+    if kind == "dictionary":
+        text = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3]), text)
+    column = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([text]))) if kind == "pandas" else text
+    np.testing.assert_array_equal(cells.numbers(column), [1.0, 2.0, math.nan, math.nan])
+    np.testing.assert_array_equal(cells.levels(column, ("x", "2")), [-1, 1, -1, 0])

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,6 +103,25 @@ def test_blocks_end_with_lines(tmp_path, monkeypatch):
     blocks = list(_csv.numbers(path, ["b"]))
     assert len(blocks) > 10
     np.testing.assert_array_equal(np.concatenate([block["b"] for block in blocks]), -np.arange(50))
+
+
+@pytest.mark.slow
+def test_one_line_is_one_record_however_long(tmp_path):
+    """2^24 carriage returns once summed to nothing in 64 bits, and Arrow then made a record of each."""
+    path = written(tmp_path, b"a\n5\n" + b"1\r" * (2**24 + 1) + b"\n5\n")
+    found = np.concatenate([block["a"] for block in _csv.numbers(path, ["a"])])
+    assert found.shape == (3,)
+    np.testing.assert_array_equal(found, [5.0, math.nan, 5.0])
+
+
+def test_text_that_is_no_utf8_in_a_parquet_file_is_one_cell(tmp_path):
+    """polars refuses the file: another library reads it, and the record stays one with a missing cell."""
+    text = pa.array([b"1", b"\xff", b"3"]).view(pa.string())
+    pa.parquet.write_table(pa.table({"a": text}), tmp_path / "data.parquet")
+    frame = _files.read(tmp_path / "data.parquet")
+    np.testing.assert_array_equal(cells.numbers(frame["a"]), [1.0, math.nan, 3.0])
+    chunks = kng.stream(tmp_path / "data.parquet", columns=["a"]).chunks()
+    np.testing.assert_array_equal(cells.numbers(next(chunks)[0]["a"]), [1.0, math.nan, 3.0])
 
 
 @settings(max_examples=200)
