@@ -224,7 +224,7 @@ def run(
                 words = about | {"label": one.label, "mechanism": settings(one.mechanism)}
                 debit = None if ledger is None else ledger.reserve(guarantee, words, proved=proved)
                 if made is None:
-                    made, refusal = sealed(functools.partial(records, config, frame), tells=True)
+                    made, refusal = sealed(functools.partial(records, config, frame))
                 if refusal is not None:
                     break
                 data = arguments(one.mechanism, *made)

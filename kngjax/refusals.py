@@ -8,9 +8,8 @@ An error that depends on values is a question to the data that nobody counts, an
 frames; so neither leaves a release. What is not known to be about types and shapes counts as about values.
 """
 
-import contextlib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -56,17 +55,6 @@ class UnfitType(TypeError):
     """Refused for a type or a dtype, before a value was looked at: a release may say it in words."""
 
 
-@contextlib.contextmanager
-def in_words() -> Iterator[None]:
-    """For a step that looks at types, shapes and public settings alone: a release may repeat what it raises."""
-    try:
-        yield
-    except TypeError as error:
-        raise UnfitType(str(error)) from None
-    except (ValueError, RuntimeError) as error:
-        raise UnfitShape(str(error)) from None
-
-
 def admitted(step: Callable[[], Any]) -> tuple[Any, Exception | None]:
     """step() and None; or None and its refusal in words, new, so that neither traceback nor context holds the data.
 
@@ -83,22 +71,15 @@ def admitted(step: Callable[[], Any]) -> tuple[Any, Exception | None]:
     return None, refusal
 
 
-def sealed(work: Callable[[], Any], tells: bool = False) -> tuple[Any, Exception | None]:
-    """work() and None; or None and the exception that a release raises in place of work's own.
+def sealed(work: Callable[[], Any]) -> tuple[Any, ReleaseFailed | None]:
+    """work() and None; or None and the `ReleaseFailed` that a release raises in place of whatever work raised.
 
     It is new, so that neither traceback nor context holds what work computed; raise it outside of any handler. Warnings
     are silenced: what NumPy and SciPy warn of depends on the values.
-
-    **Arguments:** `tells`: whether refusals for types and shapes are told in words: never after a debit.
     """
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return work(), None
-    except UnfitType as error:
-        refusal: Exception = TypeError(str(error)) if tells else ReleaseFailed()
-    except UnfitShape as error:
-        refusal = ValueError(str(error)) if tells else ReleaseFailed()
     except Exception:
-        refusal = ReleaseFailed()
-    return None, refusal
+        return None, ReleaseFailed()

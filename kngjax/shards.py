@@ -56,7 +56,7 @@ class Shards(OwnerOnly):
             words = [failure is not None, 0 if part is None else part.dimension, *_digest(settings)]
             refused, dimensions, *digests = _gathered(np.array(words, dtype=np.float64)).T
             if failure is None and np.any(refused):
-                raise RuntimeError(ELSEWHERE)
+                raise UnfitShape(ELSEWHERE)
             if failure is None and np.any(digests != np.transpose([words[2:]])):
                 raise UnfitShape("the processes have different mechanisms: the proof is of one, so give all the same")
             if failure is None and np.any(dimensions != dimensions[0]):

@@ -12,6 +12,7 @@ import pytest
 import kngjax as kng
 from kngjax import config as configuration
 from kngjax import job, registry
+from kngjax.refusals import FAILED, UnfitShape
 from kngjax.releases import Release
 from tests.small_jobs import SECRET_WAGE, workers, write_job
 
@@ -277,6 +278,16 @@ def test_what_columns_and_types_decide_costs_nothing(tmp_path, unfit):
     with pytest.raises(kind, match=message):
         job.run(make(tmp_path), workers().select(columns), progress=False, ledger=book)
     assert not book.read().reserved
+
+
+def test_nothing_is_told_in_words_once_a_regression_was_debited(tmp_path, monkeypatch):
+    def looks_at_values(*_):
+        raise UnfitShape(f"a record of {SECRET_WAGE}")
+
+    monkeypatch.setattr(job, "records", looks_at_values)
+    with pytest.raises(kng.ReleaseFailed) as error:
+        job.run(make(tmp_path), workers(), progress=False)
+    assert str(error.value) == FAILED
 
 
 def test_missing_cells_are_replaced_as_declared(tmp_path):

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import kngjax as kng
-from kngjax import refusals, releases
-from kngjax.refusals import FAILED, in_words, sealed
+from kngjax import admission, refusals, releases
+from kngjax.refusals import FAILED, sealed
 
 PACKAGE = str(pathlib.Path(kng.__file__).parent)
 BOUNDS = kng.Bounds(x=([0.0], [1.0]), y=(0.0, 1.0))
@@ -179,11 +179,18 @@ def test_interruptions_are_not_swallowed():
         sealed(interrupted)
 
 
-def test_words_keep_their_class_outside_of_a_seal():
-    with pytest.raises(refusals.UnfitShape, match="two columns"), in_words():
-        raise ValueError("two columns")
-    with pytest.raises(refusals.UnfitType), in_words():
-        raise TypeError("no number")
+def test_what_another_package_raises_is_not_repeated_before_a_debit_either(monkeypatch):
+    """Of shards as of arrays: an error of somebody else's code may quote a value."""
+    mechanism = kng.AdaSSP(kng.Bounds(x=(0.0, 1.0), y=(0.0, 1.0), columns=1), 1.0, 1e-6, "replace")
+
+    def quotes(*_, **__):
+        raise ValueError("0.98")
+
+    monkeypatch.setattr(admission, "admitted", quotes)
+    for data in ((X, X[:, 0]), (kng.shard(X, X[:, 0]),)):
+        with pytest.raises(TypeError) as caught:
+            kng.release(mechanism, *data)
+        assert (str(caught.value), caught.value.__context__) == (refusals.UNREADABLE, None)
 
 
 def test_every_failure_is_spent(tmp_path):

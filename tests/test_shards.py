@@ -271,7 +271,7 @@ def test_what_all_processes_refuse(processes, name, message):
 @pytest.mark.slow
 def test_a_refusal_of_one_process_is_one_of_all(processes):
     assert processes[1]["NaN prepared"].startswith("ValueError: the data contain missing, NaN or infinite values")
-    assert processes[0]["NaN prepared"].startswith("RuntimeError: another process refused its rows")
+    assert processes[0]["NaN prepared"].startswith("UnfitShape: another process refused its rows")
 
 
 @pytest.mark.slow

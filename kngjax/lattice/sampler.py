@@ -26,7 +26,7 @@ from kngjax.lattice.units import DomainLattice
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss, SquaredLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractMechanism, ExponentialMechanism, PrivateQuantile
 from kngjax.mechanisms.base import TOO_MANY_RECORDS, require_own_responses
-from kngjax.refusals import UnfitType, in_words
+from kngjax.refusals import UnfitType
 from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
 from kngjax.shards import Shards
@@ -167,8 +167,7 @@ class Lattice(AbstractSampler):
         # The plan of a quadratic loss is the same for every number of records.
         @functools.cache
         def plan(dimension: int) -> Plan:
-            with in_words():
-                return self._plan(mechanism, dimension, None)
+            return self._plan(mechanism, dimension, None)
 
         def summary_of(records: Records) -> ExactSums:
             with float64():

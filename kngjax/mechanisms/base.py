@@ -28,7 +28,7 @@ from kngjax.losses import AbstractLoss
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.norms import AbstractNorm
-from kngjax.refusals import UnfitShape, UnfitType, in_words
+from kngjax.refusals import UnfitShape, UnfitType
 from kngjax.sensitivity import Sensitivity
 from kngjax.shards import Shards
 from kngjax.streams import RECORDS_NEEDED, Stream
@@ -140,9 +140,7 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
         require_own_responses(X, y)
         if isinstance(X, Shards):
             self._check_shards(X)
-            with in_words():
-                # What another process refused, this one cannot say.
-                return X.together(lambda: dataclasses.replace(self.admit(X.X, X.y), num_records=None), self)
+            return X.together(lambda: dataclasses.replace(self.admit(X.X, X.y), num_records=None), self)
         if isinstance(X, Stream):
             if not self.loss.is_quadratic:
                 raise UnfitType(RECORDS_NEEDED)
