@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import kngjax as kng
-from kngjax import cells, job, nonprivate
+from kngjax import cells, job, nonprivate, totals
 from kngjax.config import Config
 from kngjax.data import prepare
 from kngjax.job import Result
@@ -169,13 +169,13 @@ def _caption(config: Config, results: list[Result]) -> str:
     units = {term.column: term.units for term in config.terms}
     at = config.figure.at if config.figure is not None and config.figure.at else {}
     held = "".join(f"; {column} = {value} {units[column] or ''}".rstrip() for column, value in at.items())
-    total = job.together([result.regression for result in results])
-    delta = f", δ = {total.delta:g}" if total.delta > 0 else ""
-    exact = all(result.release.certificate.exact for result in results)
+    cost = totals.spent(result.release.certificate for result in results)
+    total = job.together([result.regression for result in results]) if cost is None else cost
+    delta = f", δ = {total.delta:.3g}" if total.delta > 0 else ""
     return (
         f"Released with differential privacy: total ε = {total.epsilon:g}{delta}, "
         f"{ADJACENCIES[config.privacy.adjacency]}{held}."
-        + ("" if exact else "\nDrawn by Markov chains: ε is proved for their limit law, not for finite runs.")
+        + ("" if cost else "\nDrawn by Markov chains: ε is proved for their limit law, not for finite runs.")
     )
 
 

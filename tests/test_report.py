@@ -10,7 +10,7 @@ import pytest
 
 import kngjax as kng
 from kngjax import config as configuration
-from kngjax import job, report
+from kngjax import job, report, totals
 from kngjax.samplers.promises import EXACT
 from tests.small_jobs import workers, write_job
 
@@ -79,6 +79,22 @@ def test_the_figure_says_what_it_shows_without_pyplot(released, tmp_path):
     caption = figure.get_supxlabel()
     assert "total ε = 0.3, one record replaced; education = 12 years." in caption
     assert "not for finite runs" in caption
+
+
+def test_the_caption_states_what_the_releases_cost_with_their_rounding(released):
+    config, results = released
+    exact = [
+        dataclasses.replace(
+            one,
+            release=kng.Release._of(one.release.value, dataclasses.replace(one.release.certificate, promise=EXACT)),
+        )
+        for one in results
+    ]
+    caption = report.figure(config, exact).get_supxlabel()
+    cost = totals.spent(one.release.certificate for one in exact)
+    assert cost.delta > 0
+    assert f"total ε = 0.3, δ = {cost.delta:.3g}, one record replaced" in caption
+    assert "finite runs" not in caption
 
 
 def test_a_job_without_a_figure_has_no_curves(released):
