@@ -98,6 +98,11 @@ def _add_ledger(commands: Any) -> None:
     create.add_argument("--delta", metavar="D", help="with --epsilon: the sums of both are held")
     create.add_argument("--rho", metavar="R", help="the budget in rho of zCDP, in place of epsilon")
     create.add_argument(
+        "--distance",
+        metavar="H",
+        help="with --rho: the most that the distances of outputs rounded in float64 add up to (default: 0: lattices)",
+    )
+    create.add_argument(
         "--by-zcdp", action="store_true", help="with --epsilon and --delta: hold the rho that they allow instead"
     )
     create.add_argument(
@@ -215,8 +220,10 @@ def _ledger_create(options: argparse.Namespace) -> int:
         raise ValueError("name the budget: --epsilon, --epsilon with --delta, or --rho")
     if options.by_zcdp and delta is None:
         raise ValueError("--by-zcdp needs --epsilon and --delta, of which rho follows")
+    if options.distance is not None and rho is None:
+        raise ValueError("--distance goes with --rho")
     if rho is not None:
-        budget = Budget.zcdp(rho)
+        budget = Budget.zcdp(rho, options.distance or 0)
     elif delta is None:
         budget = Budget.pure(epsilon)
     else:

@@ -14,6 +14,7 @@ WORDS = ("--adjacency", "replace", "--dataset", "workers")
 BUDGETS = {
     ("--epsilon", "0.3"): Budget.pure("0.3"),
     ("--rho", "1/8"): Budget.zcdp(Fraction(1, 8)),
+    ("--rho", "1/8", "--distance", "1e-6"): Budget.zcdp(Fraction(1, 8), "1e-6"),
     ("--epsilon", "1", "--delta", "1e-6"): Budget.approximate(1, "1e-6"),
     ("--epsilon", "1", "--delta", "1e-6", "--by-zcdp"): Budget.converted(1, "1e-6"),
 }
@@ -43,6 +44,7 @@ USER_ERRORS = {
     "two budgets": (["--epsilon", "1", "--rho", "1"], "name the budget"),
     "rho and delta": (["--rho", "1", "--delta", "1e-6"], "name the budget"),
     "no delta": (["--epsilon", "1", "--by-zcdp"], "needs --epsilon and --delta"),
+    "a distance of no rho": (["--epsilon", "1", "--distance", "1e-6"], "--distance goes with --rho"),
     "no number": (["--epsilon", "much"], "epsilon must be a finite number"),
     "zero": (["--epsilon", "0"], "must be positive"),
 }
