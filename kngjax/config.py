@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from kngjax import registry
+from kngjax import cells, registry
 from kngjax._toml import (
     Level,
     choice,
@@ -81,10 +81,12 @@ class Response:
             raise ValueError('transform = "log" needs bounds = [lower, upper] with lower > 0, where the log is defined')
 
     def _check_levels(self, levels: tuple[Level, ...]) -> None:
-        if len(levels) != 2 or levels[0] == levels[1]:
+        if len(levels) != 2 or cells.same_level(*levels):
             raise ValueError(f"levels: must be two different levels, of which the second one counts as 1, not {levels}")
         if self.bounds is not None or self.transform is not None:
             raise ValueError("levels stand for 0 and 1: leave bounds and transform out")
+        if "drop" in levels:
+            raise ValueError('levels: "drop" may not be one, as missing = "drop" would have two meanings')
         if self.missing not in (None, "drop", *levels):
             raise ValueError(f'missing: must be one of the levels or "drop", not {self.missing!r}')
 

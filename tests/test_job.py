@@ -32,6 +32,14 @@ WRONG = {
     "other adjacency": (('"replace"', '"zero-out"'), r"\[privacy\] adjacency: must be one of replace, add_remove"),
     "reversed bounds": (("bounds = [0, 18]", "bounds = [18, 0]"), r"\[\[terms\]\] number 1 bounds: .*\[18, 0\]"),
     "no bounds": (("bounds = [0, 18]", ""), r"number 1 column 'education' needs either bounds"),
+    "one level twice": (
+        ('transform = "log"\nbounds = [20, 20000]', 'levels = ["1", "01"]'),
+        r"\[response\] levels: must be two different levels",
+    ),
+    "a level that is a policy": (
+        ('transform = "log"\nbounds = [20, 20000]', 'levels = ["keep", "drop"]'),
+        r"\[response\] levels: \"drop\" may not be one",
+    ),
     "log of zero": (("bounds = [20, 20000]", "bounds = [0, 20000]"), r"\[response\] transform = \"log\" needs bounds"),
     "negative epsilon": (("epsilon = 0.3", "epsilon = -0.3"), r"\[privacy\] epsilon: must be positive, not -0.3"),
     "epsilon in words": (("epsilon = 0.3", 'epsilon = "small"'), r"\[privacy\] epsilon: must be a number, not 'small'"),
