@@ -42,7 +42,7 @@ def test_at_every_epsilon_it_is_the_other_law_and_the_distance(recipe, distance)
     assert near.kind is Kind.NEAR
     assert near.exact_rho is None
     assert near.mu is None
-    assert near.exact_distance == Fraction(repr(distance)) if isinstance(distance, float) else distance
+    assert near.exact_distance == (Fraction(repr(distance)) if isinstance(distance, float) else distance)
     assert near.apart() == (ideal, near.exact_distance)
     for epsilon in (0.0, 0.3, 2.0):
         found = near.at(epsilon=epsilon)
