@@ -330,9 +330,10 @@ def _failures(mechanism: AbstractMechanism, sampler: AbstractSampler | None) -> 
         causes.append("missing values in X without a policy")
     if loss.has_response and bounds.missing_y is None:
         causes.append("responses that are missing, or that the loss has no meaning for, without a policy")
-    if getattr(mechanism, "max_records", None) is not None:
+    if any(getattr(part, "max_records", None) is not None for part in (mechanism, sampler)):
         causes.append("more than max_records records")
-    return [*causes, *(() if sampler is None else sampler.failures)]
+    own = mechanism.failures if isinstance(mechanism, AbstractDirectMechanism) else ()
+    return [*causes, *own, *(() if sampler is None else sampler.failures)]
 
 
 def _assurance(promise: Promise, with_rounding: bool) -> str:

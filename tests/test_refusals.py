@@ -159,6 +159,22 @@ def test_a_draw_that_is_no_number_is_not_released(monkeypatch):
         kng.release(MEAN, X)
 
 
+def test_a_certificate_names_what_could_have_made_its_release_fail():
+    def named(mechanism, *data):
+        return next(one for one in kng.certify(mechanism, *data).assumptions if "did not fail" in one)
+
+    assert "is an output that the guarantee does not cover" in named(MEAN, X)
+    assert "missing values in X" in named(MEAN, X)
+    assert "max_records" not in named(MEAN, X)
+    assert "responses that are missing" not in named(MEAN, X)
+    assert "responses that are missing" in named(LOGISTIC, X, Y)
+    assert "a minimiser that was not found" in named(LOGISTIC, X, Y)
+    assert "more than max_records records" in named(COUNTS, X, Y)
+    private = kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 1.0), missing_y=0.5), 1.0, "add_remove")
+    assert "more than max_records records" in named(private, Y)
+    assert "missing" not in named(private, Y)
+
+
 def test_warnings_about_values_are_silent_inside_and_only_there():
     def loud():
         warnings.warn("0.98 is large", RuntimeWarning, stacklevel=1)

@@ -276,13 +276,14 @@ class AbstractDirectMechanism(AbstractMechanism):
 
     `method`: how, in words, for the certificate. `assumptions`: what its guarantee needs besides those of every
     release. `runs_on_host`: whether `draws` computes in NumPy and cannot be compiled. `advice`: what to do if a draw
-    failed.
+    failed. `failures`: what can make a release by it fail, besides what can for every one.
     """
 
     method: ClassVar[str]
     runs_on_host: ClassVar[bool] = False
     advice: ClassVar[str] = "the draw failed, and nothing is released"
     assumptions: ClassVar[tuple[str, ...]] = ()
+    failures: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
     def draws(

@@ -1,7 +1,7 @@
 """Objective perturbation: the minimiser of a loss with a ridge and a random linear term."""
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -82,6 +82,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     noise_share: Scalar
     tolerance: Scalar | None
     output_share: Scalar | None
+
+    failures: ClassVar[tuple[str, ...]] = ("a minimiser that was not found",)
 
     def __init__(
         self,

@@ -67,6 +67,7 @@ class OutputPerturbation(AbstractDirectMechanism):
     metric: str = eqx.field(static=True)
     max_records: Scalar | None
 
+    failures: ClassVar[tuple[str, ...]] = ("a minimiser that was not found",)
     advice: ClassVar[str] = (
         "no noise hides so many columns with this regularization, or the search for the minimiser did not reach its "
         f"tolerance, or {TOO_MANY_RECORDS}: scale the columns to similar public bounds, or give a larger regularization"
