@@ -34,11 +34,13 @@ def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]
 
     Quadratic losses in closed form; the quantile loss as a linear programme by HiGHS (Koenker 2005, section 6.2), on
     the rows that matter; the geometric median by Weiszfeld's iteration; smooth losses by SciPy's trust-region Newton
-    method.
+    method. 0 where every θ fits alike: of no records, and of features that are all 0.
     """
     if isinstance(data, QuadraticSummary):
         return np.linalg.lstsq(np.asarray(data.gram), np.asarray(data.moment), rcond=None)[0]
     assert isinstance(data, Records)
+    if not np.any(np.asarray(data.x)):
+        return np.zeros(data.dimension)
     if isinstance(loss, QuantileLoss):
         return _quantile_minimiser(np.asarray(data.x), np.asarray(data.y), float(loss.tau))
     if isinstance(loss, GeometricMedianLoss):

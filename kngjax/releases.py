@@ -22,6 +22,7 @@ from kngjax.data import Data, QuadraticSummary, Records, SortedValues
 from kngjax.diagnostics import Draws
 from kngjax.lattice import Lattice
 from kngjax.ledger import Ledger, Reservation
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.randomness import require_typed_key, secure_key
 from kngjax.refusals import admitted, sealed
@@ -216,7 +217,7 @@ def _drawn(
     """The value, before it is rounded. **Arguments:** `sampler`: from `chosen_sampler`."""
     if isinstance(sampler, Lattice):
         return _on_lattice(mechanism, X, y, sampler)
-    data = mechanism.prepare(X, y)
+    data = _with_a_row(mechanism, mechanism.prepare(X, y))
     with float64():
         key = _key(X)
         if isinstance(mechanism, AbstractDirectMechanism):
@@ -233,6 +234,13 @@ def _drawn(
         num_blocks, block = blocks(sampler, data.dimension)
         thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
         return _finite(_one(X, thetas[0, -1]))
+
+
+def _with_a_row(mechanism: AbstractMechanism, data: Data) -> Data:
+    """Of no records one row of zeros, which changes nothing of a law that `takes_shards`: samplers need a row."""
+    if not (mechanism.takes_shards and isinstance(data, Records) and isinstance(mechanism.loss, AbstractPredictorLoss)):
+        return data
+    return data if data.num_records else Records(np.zeros((1, data.dimension)), np.zeros(1))
 
 
 def _on_lattice(mechanism: AbstractMechanism, X: Any, y: Any, sampler: Lattice) -> np.ndarray:

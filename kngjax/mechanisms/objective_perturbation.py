@@ -345,7 +345,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         if not isinstance(data, Records):
             raise TypeError(f"objective perturbation needs data from its own prepare, not {type(data).__name__}")
         tolerance = self.search_tolerance(dimension)
-        largest = max(1, min(num_draws, LARGEST_BATCH // data.y.shape[0]))
+        largest = max(1, min(num_draws, LARGEST_BATCH // max(1, data.y.shape[0])))
         # A divisor: a remainder would be compiled as a second program.
         batch = next(size for size in range(largest, 0, -1) if num_draws % size == 0)
         thetas, succeeded = jax.lax.map(

@@ -265,4 +265,4 @@ def _num_records(target: Target) -> int:
 
 def _points_a_batch(num_records: int) -> int:
     """So many that a table of records by points has a few million entries."""
-    return max(1, min(256, 2**22 // num_records))
+    return max(1, min(256, 2**22 // max(1, num_records)))
