@@ -122,7 +122,7 @@ def test_the_sensitivity_is_that_of_a_polytope_around_the_enforced_one():
 DESIGN = terms.Design(
     (
         terms.Polynomial("education", 0, 18),
-        terms.Categorical("region", ("north", "south", "west")),
+        terms.Categorical("region", ("north", "south", "west"), missing="north"),
         terms.Polynomial("experience", -4, 60, degree=3),
     )
 )

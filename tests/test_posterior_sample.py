@@ -159,7 +159,7 @@ def test_more_records_than_promised_are_refused():
 
 
 def test_open_dimensions_want_to_be_told():
-    mechanism = sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0), columns=1))
+    mechanism = sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0)))
     with pytest.raises(ValueError, match="pass dimension"):
         mechanism.epsilon_at(1e-6)
     assert mechanism.epsilon_at(1e-6, dimension=3) > mechanism.epsilon_at(1e-6, dimension=2)
