@@ -108,7 +108,7 @@ def require_same_rows(one: int, two: int) -> None:
         raise UnfitShape(_DIFFERENT_ROWS)
 
 
-def columns_of(bounds: Bounds, frame: nw.DataFrame) -> list[str]:
+def columns_of(bounds: Bounds, frame: nw.DataFrame) -> list[Any]:
     """The names of the columns of X in a frame, in the order of the bounds.
 
     Raises UnfitShape where they are not those that the bounds name. The frame's own are not told: in a file without a
@@ -133,7 +133,9 @@ def _table(X: Any, bounds: Bounds) -> Shape:
     if isinstance(native, nw.DataFrame):
         names = columns_of(bounds, native)
         kinds = zip(names, of_columns(bounds.missing, len(names)), strict=False)
-        unfit = [place for place, (name, policy) in enumerate(kinds) if not _fits(native[name], policy is not None)]
+        # By `get_column`: a number in brackets would be a row.
+        fits = [_fits(native.get_column(name), policy is not None) for name, policy in kinds]
+        unfit = [place for place, fit in enumerate(fits) if not fit]
         if unfit:
             which = f"at positions {unfit} (from 0)" if bounds.names is None else str([names[place] for place in unfit])
             raise UnfitType(

@@ -233,7 +233,7 @@ def _columns(bounds: Bounds, X: Any) -> np.ndarray:
         names = admission.columns_of(bounds, frame)
         columns = np.empty((len(names), len(frame)))
         for place, name in enumerate(names):
-            columns[place] = _converted("X", lambda name=name: cells.numbers(frame[name]))
+            columns[place] = _converted("X", lambda name=name: cells.numbers(frame.get_column(name)))
         return columns.T
     if isinstance(X, Sequence):
         return _converted("X", lambda: _of_rows(bounds, X))

@@ -292,3 +292,12 @@ def test_dropping_records_is_for_add_remove():
     with pytest.raises(ValueError, match="missing='drop' leaves records out"):
         kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 1.0), missing_y="drop"), 1.0, "replace")
     assert float(kng.KNG(*parts, "add_remove").prepare(None, [0.5, np.nan, 1.0]).count) == 2.0
+
+
+def test_a_frame_whose_columns_are_numbered_is_read_by_columns():
+    """Of pandas: a number in brackets would be a row."""
+    values = np.array([[0.25, 0.5], [0.75, 1.0], [0.0, 0.125]])
+    bounds = kng.Bounds(x=(0.0, 1.0), y=(0.0, 1.0), columns=2)
+    for names in ([0, 1], [1, 0], [0, "1"]):
+        made = prepare(bounds, pd.DataFrame(values, columns=names), np.zeros(3))
+        np.testing.assert_array_equal(np.asarray(made.x)[:, -2:], values)
