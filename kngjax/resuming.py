@@ -37,14 +37,22 @@ def kept(job: str, ledger: Ledger | None, path: pathlib.Path | None, *, resume: 
     """What is taken of earlier runs, and the number of this one. What there is, is neither replaced nor paid for twice.
 
     **Arguments:** `job`: its `identity`. `path`: of its releases.json. `resume`: take what there is. `force`: take
-    nothing. Raises ValueError where there is something and neither was said, and for the output of another job.
+    nothing. Raises ValueError where there is something and neither was said, for the output of another job, and to
+    resume with a ledger releases that were not debited from it.
     """
     known = Earlier(0, {}) if ledger is None else _in_ledger(ledger, job)
     if force:
         return Earlier(known.run + 1, {})
     if resume:
         held = Earlier(0, {}) if path is None else _in_file(path, job)
-        return known if known.run else Earlier(1, held.releases)
+        if known.run:
+            return known
+        if ledger is not None and held.releases:
+            raise ValueError(
+                f"the releases of {path} were not debited from this ledger, which would then say less than was "
+                "released: give the ledger that they were debited from, or none; --force releases and pays anew"
+            )
+        return Earlier(1, held.releases)
     advice = "--resume takes what is there and pays for the rest only, --force releases and pays anew"
     if path is not None and path.exists():
         raise ValueError(f"{path} exists, and was paid for: {advice}")

@@ -100,6 +100,22 @@ def test_without_a_ledger_the_output_is_resumed(small, fails_at):
     assert not set(values(forced)) & set(values(results))
 
 
+def test_releases_that_a_ledger_did_not_pay_for_are_not_resumed_with_it(small):
+    config, ledger, output = small
+    label = {"identity": job.identity(config), "releases": [{"label": LABELS[0], "release": {}}]}
+    (output / "releases.json").write_text(json.dumps(label), encoding="utf-8")
+    assert list(job.kept(config, None, output, resume=True).releases) == LABELS[:1]
+    with pytest.raises(ValueError, match="were not debited from this ledger"):
+        job.run(config, workers(40), progress=False, ledger=ledger, directory=output, resume=True)
+    assert ledger.verify().num_rows == 1
+    # Its own are, whatever the file holds.
+    debit = ledger.reserve(
+        kng.Guarantee.pure(EACH, "replace"), {"identity": job.identity(config), "run": 1, "label": "x"}
+    )
+    ledger.commit(debit, '"kept"', exact=True)
+    assert job.kept(config, ledger, output, resume=True) == resuming.Earlier(1, {"x": '"kept"'})
+
+
 def test_a_second_run_that_was_asked_for_is_paid_for_and_resumed_by_itself(small, fails_at):
     config, ledger, _ = small
     first = job.run(config, workers(40), progress=False, ledger=ledger)

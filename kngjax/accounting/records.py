@@ -72,7 +72,7 @@ def _made(kind_of: Any, kind: Kind, adjacency: Adjacency, fields: dict[str, Any]
             return kind_of.bounded_range(epsilon, adjacency)
         case Kind.APPROXIMATE if epsilon is not None and delta is not None:
             return kind_of.approximate(epsilon, delta, adjacency)
-        case Kind.ZCDP | Kind.GAUSSIAN if delta is not None:
+        case Kind.ZCDP | Kind.GAUSSIAN if delta is not None and rho is not None:
             return kind_of(kind, adjacency, None, delta, rho).stated(delta, epsilon)
         case Kind.PROFILE if delta is not None:
             return kind_of.profile(((low, high) for low, high in fields.get("table", ())), adjacency, delta)

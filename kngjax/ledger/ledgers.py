@@ -3,6 +3,7 @@
 import dataclasses
 import datetime
 import json
+import operator
 import os
 import pathlib
 import secrets
@@ -217,12 +218,15 @@ class Ledger:
         **Arguments:** `released`: the released value with its certificate, as JSON. `exact`: whether the draw is from
         exactly the law that the certificate's guarantee is of.
 
-        Raises LedgerError for what was not reserved here, or was committed before; ValueError for what is no JSON.
+        Raises LedgerError for what was not reserved here, or was committed before; ValueError for what is no JSON;
+        TypeError for a number that is no whole one.
         """
         json.loads(released)
 
+        # SQLite would keep a float as the whole number that it is, of which the digest is another.
+        number = operator.index(reservation.number)
+
         def following(book: Book) -> tuple[list[Row], None]:
-            number = reservation.number
             if reservation.ledger != self or number not in self._own(book).reserved:
                 raise LedgerError(f"there is no reservation {number} in {self.path}")
             if number in book.released:

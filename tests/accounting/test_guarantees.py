@@ -69,7 +69,9 @@ def test_a_record_whose_numbers_do_not_fit_together_is_refused(change):
 
 CONTRADICTIONS = [
     {"kind": "zcdp", "epsilon": 0.1, "delta": 1e-6, "rho": 10.0},
+    {"kind": "zcdp", "epsilon": 0.1, "delta": 1e-6, "rho": None},
     {"kind": "gaussian", "epsilon": 0.1, "delta": 1e-6, "rho": 10.0, "mu": 0.01},
+    {"kind": "gaussian", "epsilon": 0.1, "delta": 1e-6, "mu": 0.01},
     {"kind": "gaussian", "epsilon": 40.0, "delta": 1e-6, "rho": 10.0, "mu": 0.01},
     {"kind": "profile", "epsilon": 0.1, "delta": 1e-6, "rho": None, "table": [[5.0, 1e-3]]},
     {"kind": "profile", "epsilon": 2.0, "delta": 1e-3, "rho": None, "table": [[2.0, -0.5]]},

@@ -71,6 +71,16 @@ def test_a_reservation_is_for_one_release(tmp_path):
     assert ledger.verify().num_rows == 4
 
 
+@pytest.mark.parametrize("number", [2.0, "2", True])
+def test_no_row_is_written_whose_digest_would_not_hold(tmp_path, number):
+    ledger = new(tmp_path)
+    debit = ledger.reserve(TENTH)
+    with pytest.raises((TypeError, LedgerError)):
+        dataclasses.replace(debit, number=number).commit(RELEASED, exact=True)
+    assert ledger.verify().unfinished == [2]
+    debit.commit(RELEASED, exact=True)
+
+
 def test_adjacencies_are_not_mixed_but_by_an_explicit_reduction(tmp_path):
     replace, other = new(tmp_path), new(tmp_path, adjacency="add_remove", name="other.ledger")
     one = Guarantee.bounded_range("0.1", "add_remove")
