@@ -245,6 +245,7 @@ def _fits(column: nw.Series, reads_text: bool) -> bool:
 
 def _require_one_index(X: Any, y: Any) -> None:
     """Raises UnfitShape where pandas knows the rows of X and y by different labels."""
+    X, y = (nw.to_native(values, pass_through=True) for values in (X, y))
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(X, pandas.DataFrame) or not isinstance(y, pandas.Series):
         return

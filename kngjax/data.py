@@ -206,7 +206,7 @@ def _validated(
     """X of shape (n, columns) and y of shape (n,) as finite numbers that fit the bounds' shapes."""
     admission.admitted(bounds, X, y, has_response=has_response, dimension=dimension, reads_text=reads_text)
     response = _converted("y", lambda: responses(_cells(y))) if has_response else None
-    columns = np.empty((0 if response is None else len(response), 0)) if X is None else _columns(bounds, X)
+    columns = np.empty((0 if response is None else len(response), 0)) if X is None else _columns(bounds, X, dimension)
     admission.require_axes_of_table(columns.ndim)
     response = np.zeros(columns.shape[0]) if response is None else response
     # What types and shapes left open before: of lists, and of arrays of other libraries.
@@ -226,7 +226,7 @@ def _validated(
     return columns, response
 
 
-def _columns(bounds: Bounds, X: Any) -> np.ndarray:
+def _columns(bounds: Bounds, X: Any, dimension: int | None = None) -> np.ndarray:
     """The number of each cell of X, NaN where it is none."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
@@ -236,14 +236,19 @@ def _columns(bounds: Bounds, X: Any) -> np.ndarray:
             columns[place] = _converted("X", lambda name=name: cells.numbers(frame.get_column(name)))
         return columns.T
     if isinstance(X, Sequence):
-        return _converted("X", lambda: _of_rows(bounds, X))
+        return _converted("X", lambda: _of_rows(X, _without_rows(bounds, dimension)))
     return _converted("X", lambda: cells.numbers(_cells(X)))
 
 
-def _of_rows(bounds: Bounds, rows: Sequence[Any]) -> np.ndarray:
+def _without_rows(bounds: Bounds, dimension: int | None) -> int:
+    """The number of columns of X that public settings say, where there is no row to count them in."""
+    return bounds.columns or (0 if dimension is None else dimension - bounds.intercept)
+
+
+def _of_rows(rows: Sequence[Any], expected: int) -> np.ndarray:
     """A list of rows, each a list or an array; cell by cell, since what NumPy makes of a list depends on all of it."""
     lists = [list(row) for row in rows]
-    (columns,) = {len(row) for row in lists} or {bounds.columns or 0}
+    (columns,) = {len(row) for row in lists} or {expected}
     return cells.numbers([cell for row in lists for cell in row]).reshape(len(lists), columns)
 
 

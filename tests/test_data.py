@@ -3,6 +3,7 @@
 import decimal
 
 import jax.numpy as jnp
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -301,3 +302,17 @@ def test_a_frame_whose_columns_are_numbered_is_read_by_columns():
     for names in ([0, 1], [1, 0], [0, "1"]):
         made = prepare(bounds, pd.DataFrame(values, columns=names), np.zeros(3))
         np.testing.assert_array_equal(np.asarray(made.x)[:, -2:], values)
+
+
+def test_rows_that_narwhals_holds_must_be_the_same_rows_too():
+    X, y = pd.DataFrame({"age": [0.1, 0.2]}, index=[1, 0]), pd.Series([0.1, 0.2])
+    with pytest.raises(ValueError, match="different pandas indices"):
+        prepare(kng.Bounds(x=(0, 1), y=(0, 1)), nw.from_native(X), nw.from_native(y, series_only=True))
+
+
+def test_no_record_in_lists_has_the_columns_that_the_mechanism_has():
+    """No data are data under add_remove, whatever they come in: a release of none may not be known by its failure."""
+    mechanism = kng.KNG(
+        kng.QuantileLoss(0.5), kng.Bounds(x=(0, 1), y=(0, 1)), kng.Box([-2, -2], [2, 2]), 1.0, "add_remove"
+    )
+    assert mechanism.records([], []).x.shape == (0, 2)
