@@ -41,7 +41,7 @@ def limit_law_draws(
     no two points coincide: an ensemble on a face of Θ could never leave it. Where Θ is the support of a base measure,
     or the point is not a number, a draw from the base measure takes its place.
     """
-    noise_key, place_key = jax.random.split(key)
+    noise_key, place_key, base_key = jax.random.split(key, 3)
     hessian = sound_hessian(target, centre)
     shape = (num_draws, target.dimension)
     if target.norm is None:
@@ -54,7 +54,7 @@ def limit_law_draws(
     points = jnp.broadcast_to(jnp.asarray(centre), shape) + INFLATION * steps
     known = jnp.all(jnp.isfinite(points), axis=1)
     inside = known & jax.vmap(target.domain.contains)(points)
-    anywhere = target.domain.draw(place_key, shape[:1], target.dimension)
+    anywhere = target.domain.draw(base_key, shape[:1], target.dimension)
     if target.domain.is_uniform:
         interior = target.domain.interior_point(target.dimension)
         rays = points - jnp.broadcast_to(interior, shape)

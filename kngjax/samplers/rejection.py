@@ -49,8 +49,8 @@ def search_from(
         for number, envelope in enumerate(envelopes):
             proposals, _ = jax.lax.while_loop(
                 lambda turn: turn[1],
-                lambda _, envelope=envelope: (
-                    envelope.propose(target, form, proposal_key, uniforms[:, 1:]),
+                lambda _, envelope=envelope, number=number: (
+                    envelope.propose(target, form, jax.random.fold_in(proposal_key, number), uniforms[:, 1:]),
                     jnp.asarray(False),
                 ),
                 (proposals, chosen == number),

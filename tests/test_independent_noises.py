@@ -1,0 +1,107 @@
+"""Every noise has a key of its own: no key is consumed twice in one draw, and none that others were made from.
+
+JAX follows every key through the program of a draw (`jax.debug_key_reuse`), whatever the values: two noises from one
+key are an error here, though each alone has its law.
+"""
+
+import jax
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+
+import kngjax as kng
+from kngjax.samplers.run import draw
+
+GENERATOR = np.random.default_rng(0)
+X, Y = GENERATOR.uniform(-1.0, 1.0, (30, 2)), GENERATOR.uniform(-1.0, 1.0, 30)
+BOUNDS = kng.Bounds(x=([-1.0] * 2, [1.0] * 2), y=(-1.0, 1.0))
+PLANE = kng.Bounds(x=([-1.0] * 2, [1.0] * 2), y=(-1.0, 1.0), intercept=False)
+COLUMNS, NUMBERS = kng.Bounds(x=([-1.0] * 2, [1.0] * 2), intercept=False), kng.Bounds(y=(-1.0, 1.0))
+BALL, HUBER = kng.L1Ball(2.0), kng.PseudoHuberLoss(0.5)
+
+
+def irls(**settings):
+    return kng.PrivateIRLS(BOUNDS, 1.0, **{"delta": 1e-6, "adjacency": "replace", "iterations": 2, **settings})
+
+
+def k_norm(norm):
+    return kng.KNormMechanism(COLUMNS, 1.0, "replace", norm)
+
+
+DIRECT = {
+    "AdaSSP": kng.AdaSSP(BOUNDS, 1.0, 1e-6, "replace"),
+    "AdaOPS": kng.AdaOPS(BOUNDS, 1.0, 1e-6, "replace"),
+    "reweighted, Gaussian": irls(),
+    "reweighted, Laplace": irls(delta=None, moment_noise="laplace", matrix_noise="laplace", accounting="basic"),
+    "reweighted, Wishart": irls(matrix_noise="wishart", accounting="basic"),
+    "mean, box": k_norm(None),
+    "mean, l1": k_norm(kng.L1()),
+    "mean, l2": k_norm(kng.L2()),
+    "mean, ellipsoid": k_norm(kng.Ellipsoid(np.eye(2))),
+    "mean, polytope": k_norm(kng.Polytope([[1.0, 1.0], [1.0, -1.0]])),
+    "objective": kng.ObjectivePerturbation(kng.SquaredLoss(), BOUNDS, BALL, 1.0, "replace"),
+    "objective, searched": kng.ObjectivePerturbation(HUBER, BOUNDS, BALL, 1.0, "replace"),
+    "output": kng.OutputPerturbation(HUBER, BOUNDS, 10.0, 1.0, 1e-6, "replace"),
+    "posterior": kng.PosteriorSample(BOUNDS, 1000.0, 1.0, "replace", 100, 1e-6),
+    "quantile": kng.PrivateQuantile(0.5, NUMBERS, 1.0, "replace"),
+    "quantiles, split": kng.PrivateQuantile([0.2, 0.5], NUMBERS, 1.0, "replace", budget="split"),
+    "quantiles, joint": kng.PrivateQuantile([0.2, 0.5], NUMBERS, 1.0, "replace"),
+}
+SQUARED, CHECK = (kng.KNG(loss, BOUNDS, BALL, 1.0, "replace") for loss in (kng.SquaredLoss(), kng.QuantileLoss(0.5)))
+SMOOTH = kng.KNG(HUBER, BOUNDS, BALL, 1.0, "replace")
+NORMAL = kng.BaseMeasure(dist.Normal(0.0, 1.0))
+
+
+MEAN = kng.KNG(kng.SquaredDistanceLoss(), COLUMNS, kng.BaseMeasure(dist.Normal(0.0, 1.0)), 1.0, "replace")
+# NUTS and HMC are NumPyro's.
+SAMPLED = {
+    "rejection": (SQUARED, kng.Exact()),
+    "rejection from the base measure": (MEAN, kng.Exact()),
+    "a line": (kng.KNG(kng.QuantileLoss(0.5), NUMBERS, kng.Box(-1.0, 1.0), 1.0, "replace"), kng.Exact()),
+    "boxes": (kng.KNG(kng.QuantileLoss(0.5), PLANE, BALL, 1.0, "replace"), kng.Exact()),
+    "LineGibbs": (CHECK, kng.LineGibbs(num_sweeps=2)),
+    "SliceGibbs": (SQUARED, kng.SliceGibbs(num_sweeps=2)),
+    "CoordinateWalk": (CHECK, kng.CoordinateWalk(num_sweeps=2, tuning="public")),
+    "EnsembleWalk": (CHECK, kng.EnsembleWalk(num_sweeps=2)),
+    "IndependenceMH": (CHECK, kng.IndependenceMH(num_sweeps=2)),
+    "GradientSpace": (SMOOTH, kng.GradientSpace(num_sweeps=2)),
+}
+
+
+def data_of(mechanism):
+    if mechanism.bounds.x_lower is None:
+        return mechanism.prepare(y=Y)
+    return mechanism.prepare(X, Y if mechanism.loss.has_response else None)
+
+
+def followed(program, compiled):
+    """Run a program of one key while JAX follows all keys in it."""
+    with jax.debug_key_reuse(True):
+        (jax.jit(program) if compiled else program)(kng.research_key(0))
+
+
+@pytest.mark.parametrize("name", DIRECT)
+def test_every_noise_of_a_direct_mechanism_has_a_key_of_its_own(name):
+    mechanism = DIRECT[name]
+    data = data_of(mechanism)
+    followed(lambda key: mechanism.draws(data, key, 2), not mechanism.runs_on_host)
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_every_noise_of_a_sampler_has_a_key_of_its_own(name):
+    mechanism, sampler = SAMPLED[name]
+    data = data_of(mechanism)
+    followed(lambda key: draw(mechanism, data, key, sampler), name != "boxes")
+
+
+def test_two_noises_from_one_key_are_found():
+    def twice(key):
+        first, _ = jax.random.split(key)
+        return jax.random.normal(first), jax.random.normal(first, (2,))
+
+    def parent(key):
+        return jax.random.normal(jax.random.split(key)[0]), jax.random.normal(key)
+
+    for program in (twice, parent):
+        with pytest.raises(jax.errors.KeyReuseError):
+            followed(program, True)

@@ -1,0 +1,48 @@
+"""The operating system is the one source of bits: seeded generators and a clock that stands still change nothing.
+
+Each way to draw (directly, by a sampler, by a chain, on the lattice) is tried, since each takes its bits elsewhere.
+"""
+
+import random
+import time
+
+import numpy as np
+import pytest
+
+import kngjax as kng
+
+VALUES = np.linspace(-1.0, 1.0, 9)
+NUMBERS = kng.Bounds(y=(-1.0, 1.0))
+MEDIAN = kng.KNG(kng.QuantileLoss(0.5), NUMBERS, kng.Box(-1.0, 1.0), 1.0, "replace")
+WAYS = {
+    "direct": (kng.PrivateQuantile(0.5, NUMBERS, 1.0, "replace"), None),
+    "on the host": (kng.PrivateQuantile([0.3, 0.6], NUMBERS, 1.0, "replace"), None),
+    "sampled": (MEDIAN, kng.Exact()),
+    "chain": (MEDIAN, kng.EnsembleWalk(num_sweeps=3)),
+    "lattice": (MEDIAN, kng.Lattice()),
+    "lattice, by default": (MEDIAN, None),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_generators_that_are_seeded_alike_change_nothing(name, monkeypatch):
+    mechanism, sampler = WAYS[name]
+    for clock in ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter_ns"):
+        monkeypatch.setattr(time, clock, lambda: 1)
+    values = []
+    for _ in range(2):
+        random.seed(0)
+        np.random.seed(0)  # noqa: NPY002
+        values.append(kng.release(mechanism, y=VALUES, sampler=sampler, progress=False).value)
+    assert not np.array_equal(*values)
+
+
+def test_the_operating_systems_bytes_are_all_the_randomness_of_a_lattice(monkeypatch):
+    """Equal bytes give equal draws, and others give others: no generator of its own stands in between."""
+    records, draws = MEDIAN.records(y=VALUES), []
+    for seed in (0, 0, 1):
+        bits = np.random.default_rng(seed)
+        monkeypatch.setattr(random, "_urandom", bits.bytes)
+        draws.append(kng.Lattice().draw(MEDIAN, records))
+    assert np.array_equal(draws[0], draws[1])
+    assert not np.array_equal(draws[0], draws[2])
