@@ -1,0 +1,92 @@
+"""Plants small slips in a copy of the package, one at a time, and says which of them the default tests see.
+
+    python -m tests.audit.plant_slips [words...]              the slips whose names or files contain one of the words
+    python -m tests.audit.plant_slips --guards FILE TESTS...  each `raise` of the file deleted, one at a time
+
+The working tree is never touched. Exits with 1 if a slip survives.
+"""
+
+import argparse
+import ast
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+from tests.audit.slips import SLIPS, Slip
+
+ROOT = pathlib.Path(__file__).parents[2]
+_COPIED = ("kngjax", "tests", "benchmarks", "experiments", "pyproject.toml", "README.md", "PROMISES.md")
+# Beyond it a test hangs, which counts as seen.
+_LONGEST = 900.0
+
+
+def planted(text: str, slip: Slip) -> str:
+    """The file with the slip; raises ValueError unless what it replaces is there exactly once."""
+    if (found := text.count(slip.old)) != 1:
+        raise ValueError(f"{slip.name}: {slip.file} contains what it replaces {found} times, and not once")
+    return text.replace(slip.old, slip.new)
+
+
+def guards(file: str, tests: tuple[str, ...]) -> Iterator[Slip]:
+    """Each `raise` statement of a file, with `pass` in its place."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    lines = text.splitlines(keepends=True)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Raise) and node.end_lineno is not None:
+            indent = " " * node.col_offset
+            kept = [*lines[: node.lineno - 1], f"{indent}pass\n", *lines[node.end_lineno :]]
+            yield Slip(f"{file}:{node.lineno} without its refusal", file, text, "".join(kept), tests)
+
+
+def survives(slip: Slip, tree: pathlib.Path) -> bool:
+    """Whether the named tests pass with the slip planted in this copy of the tree."""
+    path = tree / slip.file
+    original = path.read_text(encoding="utf-8")
+    path.write_text(planted(original, slip), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *slip.tests]
+    try:
+        run = subprocess.run(
+            command,
+            cwd=tree,
+            env={**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            timeout=_LONGEST,
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        path.write_text(original, encoding="utf-8")
+    if run.returncode not in (0, 1):
+        # Neither passed nor failed: no such test, or an error of pytest itself.
+        raise RuntimeError(f"{slip.name}: pytest ended with {run.returncode}\n{run.stdout.decode()[-2000:]}")
+    return run.returncode == 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Plant slips and say which of them the tests see.")
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--guards", nargs="+", metavar="FILE TESTS")
+    arguments = parser.parse_args()
+    chosen = [slip for slip in SLIPS if not arguments.words or any(w in slip.name + slip.file for w in arguments.words)]
+    if arguments.guards:
+        chosen = list(guards(arguments.guards[0], tuple(arguments.guards[1:])))
+    survivors = []
+    with tempfile.TemporaryDirectory() as folder:
+        tree = pathlib.Path(folder)
+        for name in _COPIED:
+            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy2
+            copy(ROOT / name, tree / name)
+        for slip in chosen:
+            alive = survives(slip, tree)
+            survivors += [slip.name] if alive else []
+            print(f"{'SURVIVED' if alive else 'killed  '}  {slip.file}: {slip.name}", flush=True)
+    print(f"planted {len(chosen)}, killed {len(chosen) - len(survivors)}, survived {len(survivors)}: {survivors}")
+    return bool(survivors)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""What is spent in parts adds up to what is promised: budgets seen from outside, by the rates at which parts are drawn.
+
+Costs of an exchange of records are compared with their closed form, a removal and an addition: a calibration that is
+twice too loose shows in no search for neighbours, nor one that is a little too tight.
+"""
+
+import math
+from fractions import Fraction
+
+import jax
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.accounting.exact import exactly
+from kngjax.lattice.scores import RESOLUTION
+from kngjax.mechanisms import irls, output_perturbation
+
+BOUNDS = kng.Bounds(x=([-0.3], [0.7]), y=(-0.9, 0.7))
+NUMBERS = kng.Bounds(y=(-0.3, 0.7))
+EPSILONS = (0.1, 0.7, 1.0 / 3.0, 2.3)
+VALUES = np.linspace(-0.3, 0.7, 12)
+ADJACENCIES = ("replace", "add_remove")
+# Of one neighbour: how far #{y <= t} - n*tau can move, by hand.
+MOVES = {"replace": lambda tau: 1.0, "add_remove": lambda tau: max(tau, 1.0 - tau)}
+
+
+def levels(size):
+    return np.round(np.linspace(0.1, 0.9, size), 2)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_quantiles_drawn_by_parts_of_a_budget_spend_it_and_no_more(epsilon, adjacency):
+    """The log-density of one level falls by its rate from one gap to the next: 2Δ times the rates add up to ε."""
+    for size in (2, 3, 7):
+        mechanism = kng.PrivateQuantile(levels(size), NUMBERS, epsilon, adjacency, budget="split")
+        spent = [2.0 * MOVES[adjacency](tau) * rate for tau, rate in zip(levels(size), mechanism._rates(), strict=True)]
+        assert math.fsum(spent) == pytest.approx(epsilon, rel=1e-12)
+        assert sum(map(Fraction, map(float, spent))) <= Fraction(epsilon) * (1 + Fraction(1, 2**51))
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_quantiles_drawn_by_parts_on_the_lattice_spend_the_budget_exactly_and_no_more(epsilon, adjacency, monkeypatch):
+    rates = []
+
+    class Drawn:
+        def draw(self, bits):
+            return np.zeros(1, np.int64)
+
+    monkeypatch.setattr(kng.Lattice, "envelope", lambda self, problem: rates.append(problem.rate) or Drawn())
+    for size in (1, 2, 3, 7):
+        rates.clear()
+        mechanism = kng.PrivateQuantile(levels(size), NUMBERS, epsilon, adjacency, budget="split")
+        kng.Lattice().draw(mechanism, mechanism.records(VALUES))
+        assert len(rates) == size
+        # Scores in units of 1/R of what one record changes.
+        spent = 2 * RESOLUTION * sum(rates, Fraction(0))
+        assert exactly(epsilon) * (1 - Fraction(1, 2**50)) < spent <= exactly(epsilon)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(
+    ("epsilon", "noise_share", "output_share"), [(0.1, 0.5, 0.01), (1.0, 0.3, 0.2), (2.3, 0.7, 0.4)]
+)
+def test_a_perturbed_objective_spends_epsilon_on_its_noise_its_determinant_and_its_output(
+    epsilon, noise_share, output_share, adjacency
+):
+    loss = kng.PseudoHuberLoss(0.5)
+    mechanism = kng.ObjectivePerturbation(
+        loss, BOUNDS, None, epsilon, adjacency, noise_share=noise_share, output_share=output_share
+    )
+    # |x|² ≤ 1 + .49 and curvatures of at most 1; two minimisers are found to within τ/γ each.
+    determinant = math.log1p(1.49 / float(mechanism.ridge(2)))
+    noise = float(mechanism.noise_rate(2)) * float(mechanism.sensitivity_value(2))
+    output = float(mechanism.output_rate(2)) * 2.0 * float(mechanism.search_tolerance(2)) / float(mechanism.ridge(2))
+    assert noise == pytest.approx(noise_share * (1.0 - output_share) * epsilon, rel=1e-12)
+    assert epsilon * (1.0 - 1e-12) < math.fsum([determinant, noise, output]) <= epsilon * (1.0 + 1e-15)
+    whole = kng.ObjectivePerturbation(kng.SquaredLoss(), BOUNDS, kng.Box(-1.0, 1.0), epsilon, adjacency)
+    determinant = math.log1p(1.49 / float(whole.ridge(2)))
+    noise = float(whole.noise_rate(2)) * float(whole.sensitivity_value(2))
+    assert determinant + noise == pytest.approx(epsilon, rel=1e-12)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_shares_of_an_objectives_epsilon_add_up_exactly(epsilon):
+    for output_share in (0.01, 0.3, 0.7):
+        mechanism = kng.ObjectivePerturbation(
+            kng.PseudoHuberLoss(0.5), BOUNDS, None, epsilon, "replace", output_share=output_share
+        )
+        rest, output = float(mechanism._objective_epsilon), float(mechanism.output_share * mechanism.epsilon)
+        assert Fraction(rest) + Fraction(output) <= Fraction(epsilon)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_minimiser_that_is_searched_for_moves_by_what_both_searches_may_err(adjacency):
+    """The gradient changes by at most k|x| per record, and each of two searches stops within its tolerance."""
+    mechanism = kng.OutputPerturbation(kng.PseudoHuberLoss(0.5), BOUNDS, 10.0, 1.0, 1e-6, adjacency)
+    records, tolerance = {"replace": 2, "add_remove": 1}[adjacency], float(mechanism.tolerance(2))
+    moved = (records * 0.5 * math.sqrt(1.49) + 2.0 * tolerance) / 10.0
+    assert tolerance > 0.0
+    assert float(mechanism.sensitivity_value(2)) == pytest.approx(moved, rel=1e-14)
+
+
+def posterior(adjacency, epsilon, delta):
+    return float(kng.PosteriorSample.calibrated(BOUNDS, 1000.0, epsilon, delta, adjacency, 1000).gamma)
+
+
+def output(adjacency, epsilon, delta):
+    """In the metric of the Hessian it is the posterior's."""
+    mechanism = kng.OutputPerturbation(
+        kng.SquaredLoss(), BOUNDS, 1000.0, epsilon, delta, adjacency, "hessian_squared", max_records=1000
+    )
+    return float(output_perturbation._gamma(mechanism, 2))
+
+
+def ada_ops(adjacency, epsilon, delta):
+    return np.array(jax.tree.leaves(kng.AdaOPS(BOUNDS, epsilon, delta, adjacency).plan(2)))
+
+
+def wishart(adjacency, epsilon, delta):
+    mechanism = kng.PrivateIRLS(
+        BOUNDS, epsilon, delta, adjacency, 1, matrix_noise="wishart", accounting="basic", moment_noise="laplace"
+    )
+    return float(irls._noise(mechanism, 2).matrix)
+
+
+# By what share of ε and of δ a calibration spends: of Wishart noise half of ε, the other half is the vector's.
+CALIBRATIONS = {
+    "posterior": (posterior, 1.0),
+    "output": (output, 1.0),
+    "AdaOPS": (ada_ops, 1.0),
+    "Wishart": (wishart, 0.5),
+}
+
+
+@pytest.mark.parametrize("name", CALIBRATIONS)
+def test_an_exchange_is_calibrated_as_a_removal_and_an_addition(name):
+    """(ε, δ) for each of the two is (2ε, (1 + e^ε)δ) for both, in their order."""
+    calibrated, share = CALIBRATIONS[name]
+    exchanged, half = calibrated("replace", 1.0, 1e-6), 1e-6 / (1.0 + math.exp(share / 2.0))
+    np.testing.assert_allclose(exchanged, calibrated("add_remove", 0.5, half), rtol=1e-7)
+    # The comparison can fail.
+    assert np.any(np.abs(exchanged / calibrated("add_remove", 0.5, 1e-6) - 1.0) > 1e-3)
+
+
+def test_an_exchange_moves_a_ridge_regression_twice():
+    one, two = (
+        kng.OutputPerturbation(kng.SquaredLoss(), BOUNDS, 10.0, 1.0, 1e-6, adjacency, max_records=100).sensitivity
+        for adjacency in ("add_remove", "replace")
+    )
+    assert two.value == 2.0 * one.value
