@@ -8,13 +8,16 @@ The working tree is never touched. Exits with 1 if a slip survives.
 
 import argparse
 import ast
+import importlib
+import multiprocessing
 import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+
+import pytest
 
 from tests.audit.slips import SLIPS, Slip
 
@@ -22,6 +25,8 @@ ROOT = pathlib.Path(__file__).parents[2]
 _COPIED = ("kngjax", "tests", "benchmarks", "experiments", "pyproject.toml", "README.md", "PROMISES.md")
 # Beyond it a test hangs, which counts as seen.
 _LONGEST = 900.0
+# Imported once for all slips.
+_LIBRARIES = ("beartype", "equinox", "hypothesis", "jax", "jaxtyping", "narwhals", "numpyro", "optax", "scipy.stats")
 
 
 def planted(text: str, slip: Slip) -> str:
@@ -47,23 +52,34 @@ def survives(slip: Slip, tree: pathlib.Path) -> bool:
     path = tree / slip.file
     original = path.read_text(encoding="utf-8")
     path.write_text(planted(original, slip), encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *slip.tests]
     try:
-        run = subprocess.run(
-            command,
-            cwd=tree,
-            env={**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            timeout=_LONGEST,
-        )
-    except subprocess.TimeoutExpired:
-        return False
+        # A fork of a process that has imported the libraries, but nothing of ours.
+        run = multiprocessing.get_context("fork").Process(target=_tested, args=(tree, slip.tests))
+        run.start()
+        run.join(_LONGEST)
+        if run.exitcode is None:
+            run.kill()
+            return False
     finally:
         path.write_text(original, encoding="utf-8")
-    if run.returncode not in (0, 1):
+    if run.exitcode not in (0, 1):
         # Neither passed nor failed: no such test, or an error of pytest itself.
-        raise RuntimeError(f"{slip.name}: pytest ended with {run.returncode}\n{run.stdout.decode()[-2000:]}")
-    return run.returncode == 0
+        raise RuntimeError(f"{slip.name}: pytest ended with {run.exitcode}, see {tree / 'log'}")
+    return run.exitcode == 0
+
+
+def _tested(tree: pathlib.Path, tests: tuple[str, ...]) -> None:
+    os.chdir(tree)
+    os.environ |= {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode = True
+    sys.path[:] = [str(tree), *(place for place in sys.path if place not in ("", str(ROOT)))]
+    for name in [name for name in sys.modules if name.split(".")[0] == "tests"]:
+        del sys.modules[name]
+    with open("log", "w", encoding="utf-8") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        code = pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests])
+    os._exit(code)
 
 
 def main() -> int:
@@ -74,6 +90,8 @@ def main() -> int:
     chosen = [slip for slip in SLIPS if not arguments.words or any(w in slip.name + slip.file for w in arguments.words)]
     if arguments.guards:
         chosen = list(guards(arguments.guards[0], tuple(arguments.guards[1:])))
+    for name in _LIBRARIES:
+        importlib.import_module(name)
     survivors = []
     with tempfile.TemporaryDirectory() as folder:
         tree = pathlib.Path(folder)
