@@ -389,3 +389,16 @@ def test_clones_do_not_reset_the_budget(tmp_path):
         estimator.fit(values())
     with pytest.raises(kng.BudgetExceeded):
         estimator.clone().fit(values())
+
+
+def test_a_release_that_costs_more_than_was_reserved_is_not_committed(tmp_path):
+    """The last of two guards: whatever becomes of a certificate on the way, the ledger has what is released."""
+    own = ledger(tmp_path, kng.Budget.approximate(2, "0.1"))
+    certificate = Certificate.of(HALF, None, "", 1)
+    reservation = debits.reserve(own, certificate, None)
+    twice = Certificate.of(kng.KNormMechanism(HALF.bounds, 1.0, "replace"), None, "", 1)
+    with pytest.raises(kng.LedgerError, match="costs another guarantee than was reserved"):
+        debits.commit(reservation, twice, "{}", None)
+    assert own.read().unfinished == [2]
+    debits.commit(reservation, certificate, "{}", None)
+    assert own.read().unfinished == []

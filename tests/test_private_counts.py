@@ -1,4 +1,4 @@
-"""Under add_remove n is private: nothing public is made of it, and nothing that a draw is planned with."""
+"""Under add_remove n is private: nothing public is made of it."""
 
 import numpy as np
 import pytest
@@ -56,17 +56,3 @@ def test_under_replace_they_may_differ_so_that_the_comparison_can_fail():
     mechanism = kng.KNG(CHECK, BOUNDS, BOX, 1.0, "replace")
     assert public(mechanism, 40)[0].num_records == 40
     assert public(mechanism, 40) != public(mechanism, 300_000)
-
-
-@pytest.mark.parametrize("name", ["median", "median regression", "exponential"])
-def test_a_lattice_is_planned_with_the_public_limit_and_not_with_n(name):
-    # So many that fewer digits are left of them than of the records here.
-    most = 2**28 if name == "exponential" else 2**36
-    mechanism, sampler = MECHANISMS[name], kng.Lattice(max_records=most)
-    resolved = sampler.resolved(mechanism, mechanism.dimension or 2, None)
-    for n in (40, 400):
-        problem = sampler.problem(mechanism, mechanism.records(*data(mechanism, n)))
-        planned = resolved.problem(mechanism, mechanism.records(*data(mechanism, n)))
-        assert problem.domain.exponents == planned.domain.exponents
-    fewer = kng.Lattice(max_records=400).resolved(mechanism, mechanism.dimension or 2, None)
-    assert fewer.data_digits > resolved.data_digits

@@ -35,14 +35,3 @@ def test_generators_that_are_seeded_alike_change_nothing(name, monkeypatch):
         np.random.seed(0)  # noqa: NPY002
         values.append(kng.release(mechanism, y=VALUES, sampler=sampler, progress=False).value)
     assert not np.array_equal(*values)
-
-
-def test_the_operating_systems_bytes_are_all_the_randomness_of_a_lattice(monkeypatch):
-    """Equal bytes give equal draws, and others give others: no generator of its own stands in between."""
-    records, draws = MEDIAN.records(y=VALUES), []
-    for seed in (0, 0, 1):
-        bits = np.random.default_rng(seed)
-        monkeypatch.setattr(random, "_urandom", bits.bytes)
-        draws.append(kng.Lattice().draw(MEDIAN, records))
-    assert np.array_equal(draws[0], draws[1])
-    assert not np.array_equal(draws[0], draws[2])

@@ -1,0 +1,138 @@
+"""Small slips of accounting, rounding and ledgers."""
+
+from tests.audit.slips.base import slip
+
+ACCOUNTING = (
+    slip(
+        "costs rounded to nearest",
+        "accounting/exact",
+        "return nearest if Fraction(repr(nearest)) >= value else math.nextafter(nearest, math.inf)",
+        "return nearest",
+        "accounting/test_exact.py::test_rounding_goes_outward_and_by_one_float_at_most",
+    ),
+    slip(
+        "zCDP of bounded range ε²/16",
+        "accounting/kinds",
+        "Kind.BOUNDED_RANGE: 8",
+        "Kind.BOUNDED_RANGE: 16",
+        "accounting/test_guarantees.py::test_rho_covers_the_worst_bounded_range_pair_and_not_much_more",
+    ),
+    slip(
+        "δ of one order of neighbours",
+        "accounting/exact",
+        "return delta * (1 + exactly(math.exp(",
+        "return delta * (0 + exactly(math.exp(",
+        "accounting/test_composition.py::test_the_factor_of_delta_is_attained",
+        "accounting/test_nearness.py",
+    ),
+    slip(
+        "profile of bounded range at half its bound",
+        "accounting/conversions",
+        "math.expm1(0.5 * (epsilon - bound)) ** 2",
+        "math.expm1(0.25 * (epsilon - bound)) ** 2",
+        "accounting/test_conversions.py::test_bounded_range_is_attained",
+    ),
+    slip(
+        "parts without ρ free of charge",
+        "accounting/composition",
+        "return outward(self.other_losses + total((exactly(loss), 1) for loss in losses))",
+        "return outward(total((exactly(loss), 1) for loss in losses))",
+        "accounting/test_composition.py",
+    ),
+    slip(
+        "a release whose rounding costs nothing",
+        "certificate",
+        "law if law is None or self.rounding is None else law.within(self.rounding.distance)",
+        "law",
+        "test_rounding.py",
+    ),
+    slip(
+        "one offset for every coordinate",
+        "rounding",
+        "self.rounded(value, [_offset() for _ in self.centre])",
+        "self.rounded(value, [_offset()] * len(self.centre))",
+        "test_rounding.py::test_offsets_are_fresh_and_from_the_operating_system",
+    ),
+    slip(
+        "a grid of the private n",
+        "rounding",
+        "public = num_records if mechanism.adjacency is Adjacency.REPLACE else None",
+        "public = num_records",
+        "test_rounding.py::test_a_private_number_of_records_moves_no_grid",
+    ),
+)
+
+LEDGER = (
+    slip(
+        "a reservation of whatever guarantee",
+        "debits",
+        "if not ledger.covers(",
+        "if False and not ledger.covers(",
+        "test_debits.py::test_other_adjacencies_need_a_reservation_of_their_reduction",
+    ),
+    slip(
+        "a release of another guarantee than was reserved",
+        "debits",
+        "if not reservation.covers(",
+        "if False and not reservation.covers(",
+        "test_debits.py::test_a_release_that_costs_more_than_was_reserved_is_not_committed",
+    ),
+    slip(
+        "a reservation for many releases",
+        "debits",
+        "        ledger.check_unused()\n",
+        "",
+        "test_debits.py::test_other_adjacencies_need_a_reservation_of_their_reduction",
+    ),
+    slip(
+        "a chain of rows that need not follow",
+        "ledger/book",
+        "or row.previous != previous or",
+        "or",
+        "ledger/test_tampering.py",
+    ),
+    slip(
+        "a digest without the row before",
+        "ledger/book",
+        "self.guarantee, self.content, self.previous]",
+        "self.guarantee, self.content]",
+        "ledger/test_tampering.py::test_the_digest_is_of_every_field",
+    ),
+    slip(
+        "a pure budget that takes a delta",
+        "ledger/budgets",
+        "return fits_epsilon and stated.failures == 0 and distance == 0",
+        "return fits_epsilon and distance == 0",
+        "ledger/test_budgets.py::test_what_each_rule_takes_of_a_guarantee",
+    ),
+    slip(
+        "distances free of charge under zCDP",
+        "ledger/budgets",
+        "return fits_rho and distance <= self.distance",
+        "return fits_rho",
+        "ledger/test_budgets.py",
+    ),
+    slip(
+        "a debit beside those of others",
+        "ledger/ledgers",
+        "if not book.budget.admits([*book.parts, *asked]):",
+        "if not book.budget.admits(asked):",
+        "ledger/test_ledgers.py::test_three_releases_fit_and_the_fourth_is_told_what_is_left",
+    ),
+    slip(
+        "a release of which nothing is proved, whatever the ledger",
+        "ledger/ledgers",
+        "if not proved and book.unproved != ALLOW:",
+        "if False:",
+        "ledger/test_ledgers.py::test_what_is_not_proved_is_refused_unless_it_was_allowed_and_then_said_of_every_sum",
+    ),
+    slip(
+        "commits that a power cut undoes",
+        "ledger/store",
+        '"synchronous = EXTRA"',
+        '"synchronous = OFF"',
+        "ledger/test_ledgers.py::test_commits_are_synced_with_the_folder",
+    ),
+)
+
+SLIPS = ACCOUNTING + LEDGER

@@ -1,0 +1,211 @@
+"""Small slips of norms, domains, losses and sensitivities, and of the records that they are about."""
+
+from tests.audit.slips.base import slip
+
+NORMS_AND_DOMAINS = (
+    slip(
+        "l1 ball from as many exponentials as coordinates",
+        "norms",
+        "jnp.sum(exponentials, axis=-1, keepdims=True)",
+        "jnp.sum(exponentials[..., :dimension], axis=-1, keepdims=True)",
+        "test_norms.py::test_draws_are_uniform_in_the_ball",
+    ),
+    slip(
+        "l2 ball from a sphere one dimension short",
+        "norms",
+        "(*shape, dimension + 2))\n",
+        "(*shape, dimension + 1))\n",
+        "test_norms.py::test_draws_are_uniform_in_the_ball",
+    ),
+    slip(
+        "radius of K-norm noise is Gamma(d) and not Gamma(d + 1)",
+        "norms",
+        "jax.random.exponential(radius_key, (*shape, dimension + 1))",
+        "jax.random.exponential(radius_key, (*shape, dimension))",
+        "test_norms.py::test_k_norm_noise_has_the_k_norm_law",
+    ),
+    slip(
+        "radius and direction of K-norm noise from one key",
+        "norms",
+        "norm.draw_from_ball(ball_key, shape, dimension)",
+        "norm.draw_from_ball(radius_key, shape, dimension)",
+        "test_independent_noises.py",
+    ),
+    slip(
+        "volume of a weighted box without its factor 2",
+        "norms",
+        "jnp.sum(jnp.log(2.0 * jnp.asarray(self.weights)))",
+        "jnp.sum(jnp.log(jnp.asarray(self.weights)))",
+        "test_norms.py::test_volume_is_the_share_of_a_box",
+    ),
+    slip(
+        "an ellipsoid's norm over a box at its first corner alone",
+        "norms",
+        "return jnp.max(jax.vmap(lambda sign: self(sign * half_widths))(signs))",
+        "return self(half_widths)",
+        "test_sensitivity.py::test_no_gradient_change_exceeds_the_sensitivity_in_any_norm",
+    ),
+    slip(
+        "reach of an l2 ball in the l_inf norm",
+        "domains",
+        "reach = self.radius * (scale * jnp.linalg.norm(sides / scale))",
+        "reach = self.radius * largest",
+        "test_domains.py::test_linear_interval_against_brute_force",
+    ),
+    slip(
+        "reach of a box for the upper bounds of x alone",
+        "domains",
+        "for a in (lower, upper) for b in (theta_lower, theta_upper)",
+        "for a in (upper,) for b in (theta_lower, theta_upper)",
+        "test_domains.py::test_linear_interval_against_brute_force",
+    ),
+    slip(
+        "a base measure with point masses",
+        "domains",
+        "if has_points or self.base.support is None",
+        "if self.base.support is None",
+        "test_base_measures.py::test_improper_and_discrete_laws_are_refused",
+    ),
+    slip(
+        "density of a uniform ball for radius 1",
+        "_balls",
+        "self.norm().log_volume(dimension) + dimension * jnp.log(self.radius)",
+        "self.norm().log_volume(dimension)",
+        "test_base_measures.py::test_the_density_is_normalised_in_the_plane",
+    ),
+)
+
+LOSSES = (
+    slip(
+        "score of the squared loss with one end of y",
+        "losses/squared",
+        "predictor[1] - response[0]",
+        "predictor[1] - response[1]",
+        "test_losses.py::test_declared_intervals_hold_what_a_search_finds",
+    ),
+    slip(
+        "score of the check loss in [-tau, tau]",
+        "losses/quantile",
+        '"""None: the score jumps at η = y, so no number bounds its slope."""\n        return jnp.inf\n\n'
+        "    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:\n"
+        "        return -jnp.asarray(self.tau), 1.0 - jnp.asarray(self.tau)",
+        '"""None: the score jumps at η = y, so no number bounds its slope."""\n        return jnp.inf\n\n'
+        "    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:\n"
+        "        return -jnp.asarray(self.tau), jnp.asarray(self.tau)",
+        "test_losses.py::test_declared_intervals_hold_what_a_search_finds",
+    ),
+    slip(
+        "the least Poisson loss at an end of the predictor",
+        "losses/poisson",
+        "return jnp.min(jnp.stack(troughs)), jnp.max(jnp.stack(ends))",
+        "return jnp.min(jnp.stack(ends)), jnp.max(jnp.stack(ends))",
+        "test_losses.py::test_declared_intervals_hold_what_a_search_finds",
+        "test_sensitivity.py::test_scores_and_values_stay_in_their_declared_intervals",
+    ),
+    slip(
+        "curvature of the logistic loss 1/5",
+        "losses/logistic",
+        "return 0.25",
+        "return 0.2",
+        "test_sensitivity.py::test_scores_rise_no_faster_than_the_declared_curvature",
+    ),
+    slip(
+        "clipping at twice Huber's threshold",
+        "losses/huber",
+        "return jnp.clip(jnp.asarray(residual), -self.k, self.k)",
+        "return jnp.clip(jnp.asarray(residual), -2.0 * self.k, 2.0 * self.k)",
+        "test_losses.py::test_values_are_the_closed_forms",
+    ),
+    slip(
+        "tangents that begin beyond the interval",
+        "losses/extended",
+        "return jnp.clip(jnp.asarray(predictor), self.lower, self.upper)",
+        "return jnp.clip(jnp.asarray(predictor), 2.0 * self.lower, 2.0 * self.upper)",
+        "test_losses.py::test_a_loss_continued_by_its_tangents",
+    ),
+)
+
+SENSITIVITIES = (
+    slip(
+        "an exchange counts as one record",
+        "sensitivity",
+        "    if adjacency is Adjacency.REPLACE:\n        return largest - smallest\n",
+        "",
+        "test_sensitivity.py::test_no_gradient_change_exceeds_the_sensitivity_in_any_norm",
+    ),
+    slip(
+        "oscillation of the loss halved twice under add_remove",
+        "sensitivity",
+        "(1.0 if adjacency is Adjacency.REPLACE else 0.5)",
+        "(1.0 if adjacency is Adjacency.REPLACE else 0.25)",
+        "test_sensitivity.py::test_the_exponential_mechanism_covers_every_oscillation",
+    ),
+    slip(
+        "joint quantiles with the largest gap between levels",
+        "sensitivity",
+        "2.0 * (1.0 - jnp.min(jnp.diff(ends)))",
+        "2.0 * (1.0 - jnp.max(jnp.diff(ends)))",
+        "test_private_quantile.py::test_sensitivities_by_hand",
+    ),
+    slip(
+        "longest record by its first vertex",
+        "sensitivity",
+        "jnp.max(jnp.sum(jnp.square(jnp.asarray(block)), axis=1))",
+        "jnp.sum(jnp.square(jnp.asarray(block)), axis=1)[0]",
+        "test_sensitivity.py::test_no_record_has_a_larger_hessian_than_lambda",
+    ),
+    slip(
+        "changes of one end of the score",
+        "sensitivity_sets",
+        "largest = jnp.maximum(jnp.abs(first), jnp.abs(second))",
+        "largest = jnp.abs(first)",
+        "test_sensitivity_sets.py::test_the_points_have_the_hull_of_all_changes",
+    ),
+    slip(
+        "a parabola's range by its ends alone",
+        "pointwise",
+        "for x in (lower, upper, *turns)",
+        "for x in (lower, upper)",
+        "test_pointwise.py::test_the_closed_form_for_symmetric_bounds",
+    ),
+    slip(
+        "Frobenius norm of an exchange without its √2",
+        "moments",
+        "return jnp.sqrt(2.0) * jnp.square(x), 2.0 * x * y",
+        "return jnp.square(x), 2.0 * x * y",
+        "test_moments.py::test_moments_change_by_no_more_and_that_much",
+    ),
+)
+
+RECORDS = (
+    slip(
+        "y that is not clipped",
+        "data",
+        "response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))",
+        "pass",
+        "test_data.py::test_every_table_gives_the_same_clipped_records_with_the_intercept_first",
+    ),
+    slip(
+        "a hull that pulls nobody in",
+        "data",
+        "clipped[:] = bounds.hull.pulled(clipped)",
+        "pass",
+        "test_bounds.py",
+    ),
+    slip(
+        "infinite cells are numbers",
+        "cells",
+        "return nearest if math.isfinite(nearest) else math.nan",
+        "return nearest",
+        "test_cells.py::test_all_else_is_no_number",
+    ),
+    slip(
+        "a level that nobody declared is the first",
+        "cells",
+        "lambda cell: places.get(_key(cell), -1)",
+        "lambda cell: places.get(_key(cell), 0)",
+        "test_cells.py",
+    ),
+)
+
+SLIPS = NORMS_AND_DOMAINS + LOSSES + SENSITIVITIES + RECORDS
