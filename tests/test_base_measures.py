@@ -138,7 +138,7 @@ def test_improper_and_discrete_laws_are_refused():
         kng.BaseMeasure(real_line)
     with pytest.raises(ValueError, match="infinite mass"):
         kng.BaseMeasure(dist.ImproperUniform(dist.constraints.real_vector, (), (2,)))
-    for discrete in (dist.Poisson(3.0), dist.Bernoulli(0.5)):
+    for discrete in (dist.Poisson(3.0), dist.Bernoulli(0.5), dist.Delta(0.0)):
         with pytest.raises(ValueError, match="must be continuous"):
             kng.BaseMeasure(discrete)
     with pytest.raises(ValueError, match="a law on R\\^d"):

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.mechanisms import irls, output_perturbation
+from kngjax.mechanisms import output_perturbation
 
 BOUNDS = kng.Bounds(x=([-0.3], [0.7]), y=(-0.9, 0.7))
 NUMBERS = kng.Bounds(y=(-0.3, 0.7))
@@ -96,30 +96,31 @@ def ada_ops(adjacency, epsilon, delta):
     return np.array(jax.tree.leaves(kng.AdaOPS(BOUNDS, epsilon, delta, adjacency).plan(2)))
 
 
-def wishart(adjacency, epsilon, delta):
-    mechanism = kng.PrivateIRLS(
-        BOUNDS, epsilon, delta, adjacency, 1, matrix_noise="wishart", accounting="basic", moment_noise="laplace"
-    )
-    return float(irls._noise(mechanism, 2).matrix)
-
-
-# By what share of ε and of δ a calibration spends: of Wishart noise half of ε, the other half is the vector's.
-CALIBRATIONS = {
-    "posterior": (posterior, 1.0),
-    "output": (output, 1.0),
-    "AdaOPS": (ada_ops, 1.0),
-    "Wishart": (wishart, 0.5),
-}
+CALIBRATIONS = {"posterior": posterior, "output": output, "AdaOPS": ada_ops}
 
 
 @pytest.mark.parametrize("name", CALIBRATIONS)
 def test_an_exchange_is_calibrated_as_a_removal_and_an_addition(name):
     """(ε, δ) for each of the two is (2ε, (1 + e^ε)δ) for both, in their order."""
-    calibrated, share = CALIBRATIONS[name]
-    exchanged, half = calibrated("replace", 1.0, 1e-6), 1e-6 / (1.0 + math.exp(share / 2.0))
+    calibrated = CALIBRATIONS[name]
+    exchanged, half = calibrated("replace", 1.0, 1e-6), 1e-6 / (1.0 + math.exp(0.5))
     np.testing.assert_allclose(exchanged, calibrated("add_remove", 0.5, half), rtol=1e-7)
     # The comparison can fail.
     assert np.any(np.abs(exchanged / calibrated("add_remove", 0.5, 1e-6) - 1.0) > 1e-3)
+
+
+@pytest.mark.parametrize("failure_share", [0.1, 0.3])
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+def test_ada_ops_spends_what_its_failures_leave_of_delta(epsilon, failure_share):
+    """Three stages at one order: αs²/2 of each Gaussian shift, and R, against the conversion at (1 - 2f)δ by hand."""
+    mechanism = kng.AdaOPS(BOUNDS, epsilon, 1e-5, "add_remove", failure_share=failure_share)
+    plan = jax.tree.map(float, mechanism.plan(2))
+    # |x|² ≤ 1 + .49.
+    shifts = (1.49 / plan.eigenvalue_deviation) ** 2 + plan.bound_shift**2
+    excess = plan.order - 1.0
+    tail = math.log((1.0 - 2.0 * failure_share) * 1e-5 * excess) + plan.order * math.log1p(1.0 / excess)
+    allowed = epsilon + tail / excess
+    assert allowed * (1.0 - 1e-6) < plan.budget + 0.5 * plan.order * shifts <= allowed
 
 
 def test_an_exchange_moves_a_ridge_regression_twice():

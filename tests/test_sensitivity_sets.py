@@ -42,9 +42,9 @@ def extreme_records(bounds):
     return np.column_stack([np.ones((len(columns), int(bounds.intercept))), columns])
 
 
-def all_changes(bounds, adjacency):
+def all_changes(bounds, adjacency, tau=TAU):
     """s·x - s'·x' for every pair of extreme records and scores, or s·x."""
-    contributions = np.concatenate([score * extreme_records(bounds) for score in (-TAU, -0.1, 1.0 - TAU)])
+    contributions = np.concatenate([score * extreme_records(bounds) for score in (-tau, -0.1, 1.0 - tau)])
     if adjacency == "add_remove":
         return contributions
     return (contributions[:, None] - contributions[None]).reshape(-1, contributions.shape[1])
@@ -52,9 +52,11 @@ def all_changes(bounds, adjacency):
 
 @both_adjacencies
 @every_bounds
-def test_the_points_have_the_hull_of_all_changes(bounds, adjacency):
-    changes = kng.sensitivity_set(LOSS, bounds, DOMAIN, adjacency)
-    brute, dimension = all_changes(bounds, adjacency), bounds.dimension
+@pytest.mark.parametrize("tau", [TAU, 1.0 - TAU])
+def test_the_points_have_the_hull_of_all_changes(bounds, adjacency, tau):
+    """The larger score is that of records below the plane, or of those above."""
+    changes = kng.sensitivity_set(kng.QuantileLoss(tau), bounds, DOMAIN, adjacency)
+    brute, dimension = all_changes(bounds, adjacency, tau), bounds.dimension
     directions = np.concatenate([np.eye(dimension), np.random.default_rng(0).normal(size=(300, dimension))])
     expected = np.max(np.abs(directions @ brute.T), axis=1)
     np.testing.assert_allclose([changes.support(direction) for direction in directions], expected, rtol=1e-7)

@@ -190,7 +190,7 @@ RECORDS = (
         "data",
         "clipped[:] = bounds.hull.pulled(clipped)",
         "pass",
-        "test_bounds.py",
+        "test_data.py",
     ),
     slip(
         "infinite cells are numbers",
