@@ -1,7 +1,7 @@
 """What the types, names and shapes of data decide, before a value is looked at and before anything is spent.
 
 Everything that raises here raises in words, and says kinds of things: never a value, the length of a text, or a type
-that somebody's reader inferred from the values.
+that somebody's reader inferred from the values. That the pandas indices of X and y differ is told too, and no label.
 """
 
 import dataclasses

@@ -60,7 +60,9 @@ def _parser() -> argparse.ArgumentParser:
     release.add_argument("--no-figure", action="store_true", help="draw no figure")
     again = release.add_mutually_exclusive_group()
     again.add_argument(
-        "--resume", action="store_true", help="take what this job released before, and pay for the missing ones only"
+        "--resume",
+        action="store_true",
+        help="take what this job released before of the same data, and pay for the missing ones only",
     )
     again.add_argument(
         "--force", action="store_true", help="release and pay anew, and replace the releases.json that is there"

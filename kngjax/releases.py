@@ -153,10 +153,15 @@ def release(
     # What types, shapes and settings refuse is refused before anything is spent.
     facts, refusal = admitted(functools.partial(mechanism.admit, X, y))
     if refusal is None:
-        chosen, reason = chosen_sampler(mechanism, sampler, facts, _lattice_takes(mechanism, X))
-        certificate = Certificate.of(mechanism, chosen, reason, facts.dimension, facts.num_records)
-        reservation = debits.reserve(ledger, certificate, X)
-        value, refusal = sealed(functools.partial(_drawn, mechanism, X, y, chosen, progress))
+        try:
+            chosen, reason = chosen_sampler(mechanism, sampler, facts, _lattice_takes(mechanism, X))
+            certificate = Certificate.of(mechanism, chosen, reason, facts.dimension, facts.num_records)
+            reservation = debits.reserve(ledger, certificate, X)
+        except Exception as error:
+            # Of public facts, so it is told as it is.
+            refusal = error.with_traceback(None)
+        else:
+            value, refusal = sealed(functools.partial(_drawn, mechanism, X, y, chosen, progress))
     shards = X if isinstance(X, Shards) else None
     # Frames of a traceback hold their local variables.
     del X, y

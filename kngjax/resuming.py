@@ -39,6 +39,8 @@ def kept(job: str, ledger: Ledger | None, path: pathlib.Path | None, *, resume: 
     **Arguments:** `job`: its `identity`. `path`: of its releases.json. `resume`: take what there is. `force`: take
     nothing. Raises ValueError where there is something and neither was said, for the output of another job, and to
     resume with a ledger releases that were not debited from it.
+
+    A job is its settings: whether the data are the same is not known here, and a ledger is of one data set.
     """
     known = Earlier(0, {}) if ledger is None else _in_ledger(ledger, job)
     if force:

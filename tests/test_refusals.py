@@ -84,6 +84,16 @@ def test_no_frame_of_ours_holds_the_records(name):
         assert not any(value is part for part in data)
 
 
+def test_no_frame_of_a_refused_debit_holds_the_records(tmp_path):
+    ledger = kng.Ledger.create(tmp_path / "ledger", kng.Budget.pure("0.1"), adjacency="replace", dataset="numbers")
+    with pytest.raises(kng.BudgetExceeded) as caught:
+        kng.release(MEAN, X, ledger=ledger)
+    frames = [frame for frame, _ in traceback.walk_tb(caught.value.__traceback__)]
+    ours = [frame for frame in frames if frame.f_code.co_filename.startswith(PACKAGE)]
+    assert [frame.f_code.co_name for frame in ours] == ["release"]
+    assert not any(value is X for value in ours[0].f_locals.values())
+
+
 def test_what_a_failed_release_computed_is_gone():
     """Nothing that outlives the call refers to the clipped records."""
     random = np.random.default_rng(0).uniform(size=(4000, 1))

@@ -202,7 +202,7 @@ class Book:
             f"Budget: {self.budget.explain()}{self.caveat}.",
             f"Left: {self.left}.",
             f"Reservations: {len(self.reserved)}, of which {len(self.released)} led to a release and "
-            f"{len(self.unfinished)} did not; all are spent.",
+            f"{len(self.unfinished)} did not; all are spent{self.caveat}.",
         ]
         if self.spent is not None:
             lines.append(f"Spent: {self.spent.explain()}{self.caveat}.")

@@ -126,6 +126,7 @@ def test_what_it_cannot_draw_from_is_refused():
 
 def test_a_release_of_many_coefficients_is_of_this_chain():
     mechanism, _ = regression("kng", "default", "l1_ball")
+    mechanism = kng.KNG(mechanism.loss, mechanism.bounds.for_dimension(21), mechanism.domain, 3.0, mechanism.adjacency)
     random = np.random.default_rng(0)
     records = random.uniform(-1.0, 1.0, (60, 20)), random.uniform(-1.0, 1.0, 60)
     assert isinstance(default_sampler(mechanism, 21)[0], kng.SliceGibbs)
