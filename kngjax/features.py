@@ -13,7 +13,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from kngjax._arrays import is_traced
+from kngjax._arrays import is_traced, parameter
 from kngjax._hulls import checked_points, hull_about_zero
 from kngjax._shown import ShownAsTyped
 
@@ -53,7 +53,7 @@ class FeatureHull(ShownAsTyped, eqx.Module):
             vertices.append(np.unique(hull.vertices + centre, axis=0))
             centres.append(centre)
             facets.append(hull.facets)
-        self.blocks, self.centres, self.facets = tuple(vertices), tuple(centres), tuple(facets)
+        self.blocks, self.centres, self.facets = (tuple(map(parameter, part)) for part in (vertices, centres, facets))
 
     @classmethod
     def powers(cls, degree: int, lower: float, upper: float, pieces: int = 4) -> "FeatureHull":

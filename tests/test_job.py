@@ -288,6 +288,13 @@ def test_what_columns_and_types_decide_costs_nothing(tmp_path, unfit):
     assert not book.read().reserved
 
 
+def test_no_record_where_their_number_is_public_costs_nothing(tmp_path):
+    book = kng.Ledger.create(tmp_path / "l.ledger", kng.Budget.pure(50.0), adjacency="replace", dataset="workers")
+    with pytest.raises(ValueError, match="the data are empty"):
+        job.run(make(tmp_path), workers().head(0), progress=False, ledger=book)
+    assert not book.read().reserved
+
+
 def test_nothing_is_told_in_words_once_a_regression_was_debited(tmp_path, monkeypatch):
     def looks_at_values(*_):
         raise UnfitShape(f"a record of {SECRET_WAGE}")
