@@ -72,6 +72,9 @@ class RecordSource:
             through_grid = np.sum(x * self.grid[random.integers(len(self.grid), size=shape)], axis=-1)
             kind = random.random(shape)
             y = np.where(kind < 0.5, y, np.where(kind < 0.8, through_grid, random.uniform(*self.response, shape)))
+            if self.mechanism.bounds.y_lower is not None:
+                # As `prepare` would; what lies beyond may have no meaning for the loss, as negative counts.
+                y = np.clip(y, *self.response)
         return self.prepared(np.concatenate([x, y[..., None]], axis=-1))
 
     def starts(self, num_rows: int, num_common: int) -> np.ndarray:
