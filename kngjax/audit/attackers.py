@@ -51,6 +51,9 @@ class RecordSource:
         flat, bounds = rows.reshape(-1, rows.shape[-1]), self.mechanism.bounds
         columns, response = flat[:, int(bounds.intercept) : -1], flat[:, -1] if self.has_response else None
         loss = self.mechanism.loss
+        if response is not None and bounds.y_lower is not None:
+            # What lies beyond may have no meaning for the loss, as negative counts.
+            response = np.clip(response, *self.response)
         records = data_room.prepare(bounds, columns, response, has_response=self.has_response, responses=loss.responses)
         return np.column_stack([records.x, records.y]).reshape(rows.shape)
 
@@ -72,9 +75,6 @@ class RecordSource:
             through_grid = np.sum(x * self.grid[random.integers(len(self.grid), size=shape)], axis=-1)
             kind = random.random(shape)
             y = np.where(kind < 0.5, y, np.where(kind < 0.8, through_grid, random.uniform(*self.response, shape)))
-            if self.mechanism.bounds.y_lower is not None:
-                # As `prepare` would; what lies beyond may have no meaning for the loss, as negative counts.
-                y = np.clip(y, *self.response)
         return self.prepared(np.concatenate([x, y[..., None]], axis=-1))
 
     def starts(self, num_rows: int, num_common: int) -> np.ndarray:
