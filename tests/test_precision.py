@@ -19,7 +19,8 @@ def build(name):
     if name in BUDGETS:
         return kng.PrivateQuantile([0.25, 0.5], kng.Bounds(y=(-1.0, 1.0)), 1.0, "replace", budget=name)
     loss = {"median": kng.QuantileLoss(0.5), "squared": kng.SquaredLoss(), "pseudo-Huber": kng.PseudoHuberLoss(0.7)}
-    bounds = kng.Bounds(x=None if name == "median" else (0.0, 1.0), y=(-1.0, 1.0))
+    x, columns = (None, None) if name == "median" else ((0.0, 1.0), 1)
+    bounds = kng.Bounds(x=x, y=(-1.0, 1.0), columns=columns)
     return kng.KNG(loss[name], bounds, kng.Box(-3.0, 3.0), 1.0, "replace")
 
 
