@@ -6,8 +6,9 @@ distribution. The base measure is public: it must not be chosen by looking at th
 """
 
 import abc
-from collections.abc import Iterator
-from typing import ClassVar
+import inspect
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -191,11 +192,43 @@ class Box(AbstractDomain):
     """The uniform measure on Θ = {θ : lower_j ≤ θ_j ≤ upper_j}.
 
     **Arguments:** `lower`, `upper`: scalars, which broadcast over the coefficients, or shape (d,), with the
-    intercept first; finite, in the units of θ. Public.
+    intercept first; finite, in the units of θ. Or by name, `Box({"intercept": (-9, 9), "age": (-1, 1)})`, for
+    bounds that name their columns, in whose order a mechanism takes them. Public.
     """
 
-    lower: Float[Array, "*columns"] | Float[np.ndarray, "*columns"] = eqx.field(converter=parameter)
-    upper: Float[Array, "*columns"] | Float[np.ndarray, "*columns"] = eqx.field(converter=parameter)
+    lower: Float[Array, "*columns"] | Float[np.ndarray, "*columns"]
+    upper: Float[Array, "*columns"] | Float[np.ndarray, "*columns"]
+    names: tuple[str, ...] | None = eqx.field(static=True, metadata={"derived": True})
+
+    def __init__(self, lower: Any, upper: Any = None):
+        self.names = tuple(lower) if isinstance(lower, Mapping) else None
+        if isinstance(lower, Mapping):
+            pairs = list(lower.values())
+            if upper is not None or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+                raise ValueError("a Box by name has a pair (lower, upper) for each name, and nothing else")
+            lower, upper = zip(*pairs, strict=True) if pairs else ([], [])
+        if upper is None:
+            raise ValueError("a Box needs lower and upper, or a pair of them for each name")
+        self.lower, self.upper = parameter(lower), parameter(upper)
+
+    def in_order_of(self, coefficients: tuple[str, ...] | None) -> "Box":
+        """The same box with its sides in the order of these names; itself if it has none of its own.
+
+        Raises ValueError unless the names are the same.
+        """
+        if self.names is None:
+            return self
+        if coefficients is None or set(coefficients) != set(self.names):
+            named = "none" if coefficients is None else f"those of {list(coefficients)}"
+            raise ValueError(f"the domain names the coefficients {list(self.names)}, and the bounds {named}")
+        order = [self.names.index(name) for name in coefficients]
+        return Box(np.asarray(self.lower)[order], np.asarray(self.upper)[order])
+
+    def _argument(self, parameter: inspect.Parameter) -> Any:
+        if self.names is None:
+            return super()._argument(parameter)
+        sides = (np.asarray(side).tolist() for side in (self.lower, self.upper))
+        return dict(zip(self.names, zip(*sides, strict=True), strict=True)) if parameter.name == "lower" else None
 
     def __check_init__(self):
         if np.ndim(self.lower) > 1 or np.ndim(self.upper) > 1:

@@ -198,6 +198,24 @@ def test_bodies_are_arguments_of_compiled_functions():
     np.testing.assert_allclose(jax.vmap(kng.L2Ball.widths, (0, None))(stacked, 1), [[2.0], [4.0]])
 
 
+def test_a_box_by_name_is_taken_in_the_order_of_the_bounds():
+    box = kng.Box({"age": (-1.0, 2.0), "intercept": (-9.0, 8.0)})
+    assert repr(box) == 'Box({"age": (-1.0, 2.0), "intercept": (-9.0, 8.0)})'
+    bounds = kng.Bounds(x={"age": (0.0, 1.0)})
+    for kind in (kng.KNG, kng.ExponentialMechanism, kng.ObjectivePerturbation):
+        mechanism = kind(kng.LogisticLoss(), bounds, box, 1.0, "replace")
+        np.testing.assert_array_equal(mechanism.domain.lower, [-9.0, -1.0])
+        np.testing.assert_array_equal(mechanism.domain.upper, [8.0, 2.0])
+    for other in (kng.Bounds(x=(0.0, 1.0), columns=1), kng.Bounds(x={"height": (0.0, 1.0)})):
+        with pytest.raises(
+            ValueError, match=r"the domain names the coefficients \['age', 'intercept'\], and the bounds"
+        ):
+            kng.KNG(kng.LogisticLoss(), other, box, 1.0, "replace")
+    for wrong in (({"age": 1.0},), ({"age": (0.0, 1.0)}, 2.0), (1.0,)):
+        with pytest.raises(ValueError, match="a Box"):
+            kng.Box(*wrong)
+
+
 def test_uniform_balls_are_numpyro_distributions():
     ball = kng.L1Ball(2.0).distribution(3)
     assert isinstance(ball, dist.Distribution)

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import numpyro.distributions as dist
+import pandas as pd
 import pytest
 
 import kngjax as kng
@@ -126,6 +127,40 @@ def test_a_guarantee_without_an_epsilon_is_certified_by_its_rho(releases):
     assert 0.0 < distance == pytest.approx(float(certificate.rounding.distance), rel=1e-12)
     assert kng.Certificate.from_dict(fields) == certificate
     assert "0.1-zCDP, hence (" in certificate.explain()
+
+
+def test_releases_carry_names_and_publish_declared_ones_alone():
+    x, y = np.linspace(0.0, 1.0, 40), np.zeros(40)
+    frame = pd.DataFrame({"of no use": x, "age": x})
+    bounds = kng.Bounds(x={"age": (0.0, 1.0)}, y=(-1.0, 1.0))
+    declared = kng.KNG(kng.SquaredLoss(), bounds, kng.Box(-2.0, 2.0), 1.0, "replace")
+    named = kng.release(declared, frame, y)
+    assert named.names == named.certificate.names == ("intercept", "age")
+    assert kng.Release.from_json(named.to_json()).names == ("intercept", "age")
+    assert repr(named).startswith(f"<Release intercept = {named.value[0]:.6g}, age = ")
+    assert "Coefficients: intercept, age." in named.certificate.explain()
+    assert "age" in named._repr_html_()
+    # A file without a header line has a record for names: those of a frame go nowhere.
+    found = kng.release(MECHANISMS["exact"], pd.DataFrame({"0.98765": x}), y)
+    assert found.names == ("intercept", "0.98765")
+    for text in (found.to_json(), repr(found), found._repr_html_(), found.certificate.explain()):
+        assert "98765" not in text
+    assert kng.Release.from_json(found.to_json()) == found
+    assert kng.Release.from_json(found.to_json()).names is None
+    assert kng.release(MECHANISMS["exact"], x[:, None], y).names is None
+
+
+def test_certificates_state_what_becomes_of_missing_values_and_what_makes_a_release_fail():
+    text = kng.Certificate.of(MECHANISMS["exact"], kng.Exact(), "", 2).explain()
+    assert "in X they make a release fail, in the response they make a release fail" in text
+    for cause in ("missing values in X without a policy", "a search that reaches its public limit of proposals"):
+        assert cause in text
+    bounds = kng.Bounds(x={"age": (0.0, 1.0)}, y=(-1.0, 1.0), missing=0.5, missing_y=0)
+    mechanism = kng.AdaSSP(bounds, 1.0, 1e-6, "replace")
+    text = kng.Certificate.of(mechanism, None, "", 2).explain()
+    assert "in X they count as 0.5, in the response they count as 0.0" in text
+    assert "this release did not fail is an output that the guarantee does not cover" in text
+    assert "without a policy" not in text
 
 
 @pytest.mark.parametrize("name", CHAINS)

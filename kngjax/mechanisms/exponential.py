@@ -12,7 +12,7 @@ from kngjax.bounds import Bounds
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism
-from kngjax.mechanisms.parameters import checked_epsilon, required
+from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
 
 
 class ExponentialMechanism(AbstractDensityMechanism):
@@ -46,7 +46,7 @@ class ExponentialMechanism(AbstractDensityMechanism):
     ):
         self.loss = required("loss", loss)
         self.bounds = required("bounds", bounds)
-        self.domain = required("domain", domain)
+        self.domain = in_order(required("domain", domain), self.bounds)
         self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
         self.adjacency = Adjacency.parse(adjacency)
 

@@ -17,7 +17,7 @@ from kngjax.data import Data
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism
-from kngjax.mechanisms.parameters import checked_epsilon, required
+from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
 from kngjax.norms import AbstractNorm
 from kngjax.target import Target
 
@@ -70,7 +70,7 @@ class KNG(AbstractDensityMechanism):
     ):
         self.loss = required("loss", loss)
         self.bounds = required("bounds", bounds)
-        self.domain = required("domain", domain)
+        self.domain = in_order(required("domain", domain), self.bounds)
         self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
         self.adjacency = Adjacency.parse(adjacency)
         self.norm = norm

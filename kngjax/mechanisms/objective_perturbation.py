@@ -17,7 +17,7 @@ from kngjax.data import Data, Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredDistanceLoss, TangentExtension
 from kngjax.mechanisms.base import AbstractDirectMechanism
-from kngjax.mechanisms.parameters import checked_epsilon, required
+from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
 from kngjax.minimisers import quadratic_minimiser, tilted_minimiser
 from kngjax.norms import L2, AbstractNorm, k_norm_log_mass, k_norm_noise
 
@@ -101,7 +101,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     ):
         self.loss = required("loss", loss)
         self.bounds = required("bounds", bounds)
-        self.domain = domain
+        self.domain = in_order(domain, self.bounds)
         self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
         self.adjacency = Adjacency.parse(adjacency)
         self.norm = norm

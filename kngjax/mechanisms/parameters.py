@@ -9,7 +9,7 @@ import numpy as np
 
 from kngjax._arrays import is_traced
 from kngjax.bounds import Bounds
-from kngjax.domains import AbstractDomain
+from kngjax.domains import AbstractDomain, Box
 from kngjax.losses import AbstractLoss
 
 LARGEST_SENSIBLE_EPSILON = 100.0
@@ -98,3 +98,8 @@ def required(name: str, value: Any) -> Any:
         "epsilon": "epsilon is missing: give the privacy parameter, a positive number",
     }
     raise ValueError(reasons[name])
+
+
+def in_order(domain: Any, bounds: Bounds) -> Any:
+    """The domain with coefficients in the order of the bounds, where it is by name."""
+    return domain.in_order_of(bounds.coefficients) if isinstance(domain, Box) else domain
