@@ -67,8 +67,9 @@ def survives(slip: Slip, tree: pathlib.Path) -> bool:
     finally:
         path.write_text(original, encoding="utf-8")
     if run.exitcode not in (0, 1):
-        # Neither passed nor failed: no such test, or an error of pytest itself.
-        raise RuntimeError(f"{slip.name}: pytest ended with {run.exitcode}, {(tree / 'log').read_text()[-2000:]}")
+        # Neither passed nor failed: no such test, or an error of pytest itself. Nothing was seen.
+        print(f"pytest ended with {run.exitcode}: {(tree / 'log').read_text()[-2000:]}")
+        return True
     return run.exitcode == 0
 
 

@@ -52,6 +52,17 @@ def test_removal_is_a_fit_without_the_person(report):
             np.testing.assert_allclose(deltas[place], expected, rtol=1e-5, atol=1e-14)
 
 
+def test_the_way_of_an_estimate_is_that_to_a_fit_without_the_person():
+    X, y = records()
+    x = design(X)
+    found = ridge.design(x.T @ x, x.T @ y, RIDGE)
+    ways = ridge.change(ridge.influences(x, y, found, inside=True))
+    for place in range(0, 25, 4):
+        rest, left = np.delete(x, place, 0), np.delete(y, place)
+        theta = np.linalg.solve(rest.T @ rest + RIDGE * np.eye(3), rest.T @ left)
+        np.testing.assert_allclose(ways[place], np.linalg.norm(theta - found.theta), rtol=1e-10)
+
+
 def test_addition_is_a_fit_with_the_person():
     X, y = records()
     targets = records(6, seed=5)

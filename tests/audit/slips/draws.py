@@ -71,7 +71,7 @@ SAMPLERS = (
         "samplers/line_gibbs",
         'return dataclasses.replace(self, directions="ensemble")',
         "return self",
-        "test_release.py",
+        "test_release.py::test_chains_are_certified_in_other_words_and_their_delta_is_unknown",
     ),
     slip(
         "starts of chains with the key of their noise",
@@ -203,21 +203,21 @@ RANDOMNESS_AND_RELEASES = (
         "releases",
         "    side_doors.refuse()\n",
         "",
-        "test_side_doors.py",
+        "test_side_doors.py::test_the_override_is_a_context_and_ends_with_it",
     ),
     slip(
         "side doors allowed by default",
         "side_doors",
         'contextvars.ContextVar("side doors allowed", default=False)',
         'contextvars.ContextVar("side doors allowed", default=True)',
-        "test_side_doors.py",
+        "test_side_doors.py::test_the_override_is_a_context_and_ends_with_it",
     ),
     slip(
         "a debugger's copy of values is no side door",
         "side_doors",
         '    "jax_debug_nans": False,\n',
         "",
-        "test_side_doors.py",
+        "test_side_doors.py::test_settings_of_jax",
     ),
     slip(
         "a draw that is no number is released",
