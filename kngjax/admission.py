@@ -229,7 +229,10 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
         return None
     if dtype.kind not in (_NUMBERS_AND_TEXT if reads_text else _NUMBERS):
         kind = _KINDS.get(dtype.kind, "records")
-        raise UnfitType(f"{name} must hold real numbers, and this array holds {kind}: convert it by a public rule")
+        hint = ", or, of a loss that has levels, declare them: LogisticLoss(levels=('no', 'yes'))" * (name == "y")
+        raise UnfitType(
+            f"{name} must hold real numbers, and this array holds {kind}: convert it by a public rule{hint}"
+        )
     return axes
 
 

@@ -77,7 +77,8 @@ class Bounds(ShownAsTyped, eqx.Module):
         if columns is None and _is_list_of_pairs(x):
             raise ValueError(
                 f"the bounds of x {x!r} can be read in two ways: as the pairs of two columns, or as lower and upper "
-                "bounds. Give them by name, x={'age': (0, 99), 'height': (1, 2)}, or both as NumPy arrays, lower first"
+                "bounds. Give them by name, x={'age': (0, 99), 'height': (1, 2)}, or as a pair "
+                "of NumPy arrays, x=(lower, upper)"
             )
         lower, upper = _pair("x", hull.box if x is None and hull is not None else x)
         if number is not None and lower is not None and not (np.ndim(lower) or np.ndim(upper)):
@@ -196,6 +197,8 @@ def _of_names(x: Mapping[Any, Any]) -> tuple[tuple[Any, Any], list[Any]]:
     for name, pair in x.items():
         if not isinstance(pair, tuple | list) or len(pair) != 2 or any(np.ndim(end) for end in pair):
             raise ValueError(f"the bounds of column {name!r} must be a pair of numbers (lower, upper), got {pair!r}")
+    if any(isinstance(side, str) for pair in x.values() for side in pair):
+        raise TypeError(f"the bounds of x must be numbers, got text in {dict(x)!r}")
     return (parameter([low for low, _ in x.values()]), parameter([high for _, high in x.values()])), list(x)
 
 
@@ -238,6 +241,8 @@ def _pair(name: str, pair: Any) -> tuple[Any, Any]:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         hint = ", or by name, x={'age': (0, 99), ...}" * (name == "x")
         raise ValueError(f"the bounds of {name} must be a pair (lower, upper){hint}; got {pair!r}")
+    if any(isinstance(value, str) for side in pair for value in (side if isinstance(side, tuple | list) else [side])):
+        raise TypeError(f"the bounds of {name} must be numbers, got the text {pair!r}")
     lower, upper = (parameter(side) for side in pair)
     if np.ndim(lower) > 1 or np.ndim(upper) > 1:
         raise ValueError(f"the bounds of {name} must be scalars or have one value a column")

@@ -206,6 +206,8 @@ def _check_arguments(mechanism: Any, X: Any, y: Any, sampler: Any, ledger: Any, 
                 "a key or generator was given, and release takes none: its randomness comes from the operating system. "
                 "For reproducible research draws use kngjax.sample(..., key=kngjax.research_key(seed))"
             )
+    if isinstance(mechanism, type):
+        raise TypeError(f"mechanism must be an object, and {mechanism.__name__} is a class: call it with its settings")
     if not isinstance(mechanism, AbstractMechanism):
         raise TypeError(f"mechanism must be an object like kngjax.KNG(...), not a {type(mechanism).__name__}")
     if isinstance(sampler, type) and issubclass(sampler, AbstractSampler):

@@ -172,3 +172,9 @@ def test_what_becomes_of_missing_values_is_said_in_one_sentence():
     assert "in education they count as 12.0, in experience they make a release fail" in told
     assert told.endswith("in the response their records are left out")
     assert "response" not in kng.Bounds(x=NAMED, intercept=False, missing="drop").explain_missing(has_response=False)
+
+
+@pytest.mark.parametrize("x", [["a", "b"], ("0", "1"), {"a": ("0", "1")}, (["0"] * 3, ["1"] * 3)])
+def test_text_is_no_bound(x):
+    with pytest.raises(TypeError, match=r"bounds of x must be numbers, got .*text"):
+        kng.Bounds(x=x)

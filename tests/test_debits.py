@@ -250,6 +250,7 @@ REFUSED = {
     "a column of text": (OF_PAIRS, (pd.DataFrame(FRAME).assign(b=["u", "v"]), Y), TypeError, r"positions \[1\]"),
     "a column of objects": (OF_PAIRS, (pd.DataFrame(FRAME).astype(object), Y), TypeError, r"positions \[0, 1\]"),
     "an array of text": (OF_PAIRS, (X.astype(str), Y), TypeError, "this array holds text"),
+    "an array of text for y": (OF_PAIRS, (X, np.array(["no", "yes"])), TypeError, r"text: .*LogisticLoss\(levels="),
     "text for y": (OF_PAIRS, (X, pl.Series(["u", "v"])), TypeError, "y is not a series of numbers"),
     "a column too many": (OF_PAIRS, (pd.DataFrame(FRAME).assign(c=1.0), Y), ValueError, "X has 3 columns"),
     "a column too few": (OF_PAIRS, (pa.table({"a": [1.0, 2.0]}), Y), ValueError, "X has 1 columns"),

@@ -89,7 +89,8 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
             )
         if not self.loss.has_response and (self.bounds.intercept or self.bounds.y_lower is not None):
             raise ValueError(
-                "a mean or a median has neither intercept nor response: give Bounds(x=(lower, upper), intercept=False)"
+                "a mean or a median has neither intercept nor response: give "
+                "Bounds(x={'age': (0, 99)}, intercept=False)"
             )
         dimensions = {
             name: part.dimension

@@ -31,7 +31,7 @@ class KNormMechanism(AbstractDirectMechanism):
 
     **Arguments:**
 
-    - `bounds`: public bounds of one record, `Bounds(x=(lower, upper), intercept=False)`.
+    - `bounds`: public bounds of one record, `Bounds(x={"age": (0, 99)}, intercept=False)`.
     - `epsilon`: ε in nats, positive, at most 100 unless `allow_large_epsilon`.
     - `adjacency`: "replace". With "add_remove" n is private, and no noise scaled by 1/n may be used: refused.
     - `norm`: ‖·‖_K; None means the weighted l_inf norm whose ball is the box of possible changes, for which Δ = 1.
