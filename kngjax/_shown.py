@@ -79,7 +79,7 @@ def shown(value: Any) -> str:
         given = {name: part for name in names if (part := getattr(value, name, None)) is not None}
         settings = (f"{name}={shown(part)}" for name, part in given.items() if name != "validate_args")
         return f"{type(value).__name__}({', '.join(settings)})"
-    if isinstance(value, jax.Array) and (value.is_deleted() or jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key)):
+    if isinstance(value, jax.Array) and (value.is_deleted() or jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key)):
         return f"<{value.aval.str_short()}>"
     if isinstance(value, jax.Array | np.ndarray | np.generic):
         value = np.asarray(value)

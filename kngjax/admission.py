@@ -148,7 +148,7 @@ def _table(X: Any, bounds: Bounds) -> Shape:
     if axes is None:
         return Shape(len(X) if isinstance(X, Sequence) else None, None)
     require_axes_of_table(len(axes))
-    return Shape(*axes)
+    return Shape(axes[0], axes[1])
 
 
 def _response(y: Any, reads_text: bool) -> Shape:

@@ -132,7 +132,7 @@ def _mixed_log_delta(epsilon: Array, constant: Array, start: Array, kappa: Array
     # What rounding makes of the mean is at most as much less of ε.
     size = jnp.abs(given(start)) + given(kappa) * jnp.abs(nodes)
     spare = UNIT * (given(epsilon) + jnp.abs(parts[0]) + size * (jnp.abs(t) + jnp.abs(nodes)))
-    logs = _normal_log_delta(given(epsilon) - spare, sum(parts), variance) + log_density(nodes)
+    logs = _normal_log_delta(given(epsilon) - spare, parts[0] + parts[1] + parts[2], variance) + log_density(nodes)
     peak = jnp.max(logs, axis=(-2, -1), keepdims=True)
     values = half * jnp.exp(logs - jnp.where(peak == -jnp.inf, 0.0, peak))
     error = jnp.sum(jnp.abs(jnp.sum(values * (rule[1] - rule[2]), axis=-1)), axis=-1)

@@ -92,7 +92,7 @@ class Rounding:
     def rounded(self, value: Float[np.ndarray, " dimension"], offsets: Any) -> Float[np.ndarray, " dimension"]:
         """The rounded value for these offsets U, Fractions in [0, 1): exact, up to the float nearest to each."""
         places = zip(value, self.centre, self.exponents, self.units, offsets, strict=True)
-        return np.array([_rounded(float(number), *place) for number, *place in places])
+        return np.array([_rounded(float(number), *place) for number, place in ((one[0], one[1:]) for one in places)])
 
     @property
     def distance(self) -> Fraction:

@@ -183,9 +183,8 @@ def _column_sums(columns: np.ndarray, cuts: int) -> Exact:
             finer.append(rows[rest])
         total[: len(parts)] += np.sum(parts, axis=2).astype(np.int64).astype(object)
     units = [2 ** (_DIGITS * (cuts - 1 - place)) for place in range(cuts)]
-    scaled = _scaled(
-        sum(whole * unit for whole, unit in zip(total, units, strict=True)), exponents - _DIGITS * cuts + 1
-    )
+    wholes = np.asarray(sum(whole * unit for whole, unit in zip(total, units, strict=True)), object)
+    scaled = _scaled(wholes, exponents - _DIGITS * cuts + 1)
     if not finer:
         return scaled
     rows = np.concatenate(finer)

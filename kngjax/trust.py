@@ -128,7 +128,9 @@ def _files(quick: bool) -> Iterator[Figure]:
             jobs.append(config.read(path))
 
         def rows(path: pathlib.Path) -> np.ndarray:
-            return np.column_stack(job.records(jobs[0], job.load(jobs[0], path)))
+            x, y = job.records(jobs[0], job.load(jobs[0], path))
+            assert x is not None
+            return np.column_stack((x, y))
 
         number = 40 if quick else 1_000
         found = audit.file_pairs(number, readers={**audit.READERS, "kngjax release": rows})

@@ -66,7 +66,9 @@ class LogisticLoss(AbstractPredictorLoss):
     def check_bounds(self, bounds: Bounds) -> None:
         super().check_bounds(bounds)
         lower, upper = bounds.y_lower, bounds.y_upper
-        if lower is not None and not is_traced(lower, upper) and (float(lower) > 0.0 or float(upper) < 1.0):
+        if lower is None or upper is None or is_traced(lower, upper):
+            return
+        if float(lower) > 0.0 or float(upper) < 1.0:
             raise ValueError(
                 "the logistic loss has responses 0 and 1, and these bounds of y would clip them: leave y out"
             )
