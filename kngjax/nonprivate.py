@@ -39,7 +39,10 @@ def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]
     if isinstance(data, QuadraticSummary):
         return np.linalg.lstsq(np.asarray(data.gram), np.asarray(data.moment), rcond=None)[0]
     assert isinstance(data, Records)
-    if not np.any(np.asarray(data.x)):
+    with float64():
+        # Compiled, since rows may rest on the devices of other processes.
+        has_features = bool(jax.jit(jnp.any)(jnp.asarray(data.x)))
+    if not has_features:
         return np.zeros(data.dimension)
     if isinstance(loss, QuantileLoss):
         return _quantile_minimiser(np.asarray(data.x), np.asarray(data.y), float(loss.tau))
