@@ -48,37 +48,93 @@ def float64():
     return jax.enable_x64(True)
 
 
-def block_sums(terms: Callable[..., Any], rows: tuple[Any, ...], block: int) -> Any:
-    """Σ terms(*rows) over blocks of rows, under jit: what a block makes is in memory for that block alone.
+# So few rows are added in whatever order a library takes.
+ROWS_A_BLOCK = 1024
+
+
+def block_sums(terms: Callable[..., Any], rows: tuple[Any, ...], block: int | None = None) -> Any:
+    """Σ terms(*rows) over blocks of rows, under jit, vmap and grad; what a block makes is in memory for it alone.
 
     Blocks are added in groups of about √(n/b) each, and the groups then. So of no entry are more than
     k = b + 2⌈√(n/b)⌉ + 2 additions made on the way of one row's term to the sum, in whatever order a block's own b rows
     are added; with u = 2^-53 in float64 the entry errs by at most ku/(1 - ku)·Σ_i |t_i| (Higham 2002, section 4.2),
-    where a sum of one row after another may err by n of them: 5·10^3 for n = 10^9 and b = 2^12.
+    where a sum of one row after another may err by n of them: 5·10^3 for n = 10^9 and b = 2^12. The product of a weight
+    and a row is one more rounding, and in a block of b rows there are b - 1 additions. Loops, and not sums of reshaped
+    arrays: compilers merge those into one sum over all rows.
 
     **Arguments:** `terms`: from so many rows of each array to a pytree of their sums. `rows`: arrays of one length.
-    `block`: b, rows at a time.
+    `block`: b, rows at a time, `ROWS_A_BLOCK` unless given; so few rows are one block, and there is no loop.
     """
     arrays = tuple(jnp.asarray(part) for part in rows)
-    num_rows = arrays[0].shape[0]
+    num_rows, block = arrays[0].shape[0], ROWS_A_BLOCK if block is None else block
+    if num_rows <= block:
+        return terms(*arrays)
 
     def add(sums: Any, start: Any, length: int) -> Any:
         found = terms(*(jax.lax.dynamic_slice_in_dim(part, start, length) for part in arrays))
         return jax.tree.map(jnp.add, sums, found)
 
-    def add_group(number: Any, sums: Any) -> Any:
-        start, end = number * in_group, jnp.minimum((number + 1) * in_group, num_blocks)
-        found = jax.lax.fori_loop(start, end, lambda place, sums: add(sums, place * block, block), nothing)
+    def add_group(first: Any, size: int, sums: Any) -> Any:
+        found = jax.lax.fori_loop(0, size, lambda place, sums: add(sums, (first + place) * block, block), nothing)
         return jax.tree.map(jnp.add, sums, found)
 
-    shapes = jax.eval_shape(lambda: terms(*arrays))
+    shapes = jax.eval_shape(terms, *arrays)
     nothing = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
     num_blocks, rest = divmod(num_rows, block)
-    in_group = math.isqrt(max(num_blocks - 1, 0)) + 1
-    sums = nothing
-    if num_blocks:
-        sums = jax.lax.fori_loop(0, -(-num_blocks // in_group), add_group, nothing)
+    in_group = math.isqrt(num_blocks - 1) + 1
+    num_groups, left = divmod(num_blocks, in_group)
+    # Of static lengths, so that gradients pass.
+    sums = jax.lax.fori_loop(0, num_groups, lambda number, sums: add_group(number * in_group, in_group, sums), nothing)
+    if left:
+        sums = add_group(num_groups * in_group, left, sums)
     return add(sums, num_blocks * block, rest) if rest else sums
+
+
+def record_sums(weights: Any, rows: Any) -> Any:
+    """Σ_i w_i x_i, of numbers or rows x_i, with the bound of `block_sums`: ku/(1 - ku)·Σ_i |w_i x_ij|."""
+    return block_sums(lambda weights, rows: weights @ rows, (weights, rows))
+
+
+def weighted_gram(weights: Any, rows: Any) -> Any:
+    """Σ_i w_i x_i x_i', with the bound of `block_sums` for a product of one factor more, k + 1 in the place of k."""
+    return block_sums(lambda weights, rows: (rows * weights[:, None]).T @ rows, (weights, rows))
+
+
+def record_sums_on_host(
+    weights: Float[np.ndarray, " records"], rows: Float[np.ndarray, "records columns"]
+) -> np.ndarray:
+    """Σ_i w_i x_i in NumPy: of blocks of b = `ROWS_A_BLOCK` rows in float64, and of the blocks' sums rounded once.
+
+    A block's term passes at most b roundings, its product's and b - 1 of additions in whatever order, and the last one
+    is one more. So with k = b + 1 and u = 2^-53 an entry errs by at most ku/(1 - ku)·Σ_i |w_i x_ij|, whatever n.
+    """
+    starts = range(0, len(rows), ROWS_A_BLOCK)
+    parts = [weights[start : start + ROWS_A_BLOCK] @ rows[start : start + ROWS_A_BLOCK] for start in starts]
+    table = np.array(parts, np.float64).reshape(-1, rows.shape[1])
+    # Beyond, and for what is no number, nothing is stated.
+    if not np.all(np.abs(table) < 1e300):
+        return np.sum(table, axis=0)
+    return np.array([math.fsum(column) for column in table.T])
+
+
+def cumulative_sums(terms: Any) -> Any:
+    """t_0, t_0 + t_1, …, along the first axis: within blocks, and of what the blocks before add up to, in turn.
+
+    A cumulative sum within a block of b = `ROWS_A_BLOCK` makes at most b - 1 additions for one term, in whatever order,
+    and one adds what was before; that is a cumulative sum of n/b terms again. So none of the sums has more than
+    k = bL additions on the way of one term, L = ⌈log n/log b⌉ or 1, and it errs by at most ku/(1 - ku)·Σ |t| over the
+    terms in it, as in `block_sums`: 2·10^3 for n = 10^6, where one after another may err by 10^6 of them.
+    """
+    terms = jnp.asarray(terms)
+    count, block = terms.shape[0], ROWS_A_BLOCK
+    if count <= block:
+        return jnp.cumsum(terms, axis=0)
+    num_blocks, shape = -(-count // block), terms.shape[1:]
+    padded = jnp.pad(terms, [(0, num_blocks * block - count), *((0, 0) for _ in shape)])
+    within = jnp.cumsum(padded.reshape(num_blocks, block, *shape), axis=1)
+    before = cumulative_sums(within[:-1, -1])
+    later = within[1:] + before[:, None]
+    return jnp.concatenate([within[0], later.reshape(-1, *shape)])[:count]
 
 
 _LARGEST = 1e60

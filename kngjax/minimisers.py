@@ -4,15 +4,14 @@ They serve mechanisms whose law is that of a minimiser, so each says whether it 
 that misses its criterion.
 """
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from kngjax._arrays import Matrix, Scalar, Vector, block_sums
-from kngjax.data import Data, Records
+from kngjax._arrays import Matrix, Scalar, Vector
+from kngjax.data import Data
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 
@@ -22,8 +21,6 @@ NUM_HALVINGS = 40
 # In units of the rounding error: a residual at which the search stops, and one beyond which it has failed.
 WITHIN_ROUNDING = 32.0
 TOO_FAR = 4096.0
-# That are added in an order of the linear algebra library's own.
-_RECORDS = 1 << 12
 
 Found = tuple[Float[Array, " dimension"], Bool[Array, ""]]
 
@@ -109,14 +106,11 @@ def tilted_minimiser(loss: AbstractLoss, data: Data, ridge: Scalar, tilt: Vector
     identity = jnp.eye(tilt.shape[0])
 
     def slope(theta):
-        return _over_records(lambda part: loss.gradient(theta, part), data) + ridge * theta + tilt
-
-    def hessian(theta):
-        return _over_records(lambda part: loss.hessian(theta, part), data)
+        return loss.gradient(theta, data) + ridge * theta + tilt
 
     def advance(state):
         theta, gradient, least, num_steps = state
-        direction = -jnp.linalg.solve(hessian(theta) + ridge * identity, gradient)
+        direction = -jnp.linalg.solve(loss.hessian(theta, data) + ridge * identity, gradient)
 
         def too_far(trial):
             _, end, halvings = trial
@@ -138,13 +132,6 @@ def tilted_minimiser(loss: AbstractLoss, data: Data, ridge: Scalar, tilt: Vector
         (start, gradient, jnp.linalg.norm(gradient), jnp.asarray(0)),
     )
     return _unless_missed(theta, jnp.linalg.norm(gradient) <= tolerance)
-
-
-def _over_records(function: Callable[[Data], Any], data: Data) -> Any:
-    """A sum over the records with the bound of `block_sums`, so that τ is not lost in an unlucky order of them."""
-    if not isinstance(data, Records):
-        return function(data)
-    return block_sums(lambda x, y: function(Records(x, y)), (data.x, data.y), _RECORDS)
 
 
 def _unless_missed(theta: Array, succeeded: Array) -> Found:

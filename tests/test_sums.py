@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import kngjax as kng
-from kngjax import minimisers, sums, trust
+from kngjax import _arrays, sums, trust
 from kngjax._arrays import block_sums
 from kngjax.audit.climbing import climbing_pair, largest_change
 from kngjax.data import Records
@@ -154,13 +154,17 @@ def test_weighted_moments_are_summed_in_blocks(monkeypatch):
 
 
 def test_gradients_of_minimisers_are_summed_in_blocks(monkeypatch):
-    monkeypatch.setattr(minimisers, "_RECORDS", 4)
-    loss, changes = kng.HuberLoss(10.0), []
+    """They take the loss's own: of blocks of four rows here, for the Hessian too and for the value."""
+    monkeypatch.setattr(_arrays, "ROWS_A_BLOCK", 4)
+    loss, found = kng.HuberLoss(10.0), []
     for column in climbing_pair(16, 4):
-        data = Records(column[:, None], np.ones(len(column)))
-        found = minimisers._over_records(lambda part: loss.gradient(np.zeros(1), part), data)
-        changes.append(float(found[0]))
-    assert abs(changes[1] - changes[0] - 1.0) <= 2 * bound(2**16, 4)
+        gradients = Records(column[:, None], np.ones(len(column)))
+        # Of x_i = 1 and Σ k|r_i| of large residuals, less a constant of each.
+        values = Records(np.ones((len(column), 1)), 20.0 + column)
+        found.append((loss.gradient(np.zeros(1), gradients)[0], loss.value(np.zeros(1), values)))
+    (first, value), (other, other_value) = np.array(found)
+    assert abs(other - first - 1.0) <= 2 * bound(2**16, 4)
+    assert abs(value - other_value - 10.0) <= 2 * bound(2**16, 4) * 2 * 200.0
 
 
 def test_the_table_of_trust_has_climbing_pairs():

@@ -1,8 +1,9 @@
 """What a loss is: a function of θ and one record, its gradient, and declared facts about them.
 
-The loss of the data is ℓ_n(θ; D) = Σ_i ℓ(θ; record_i), a sum and never a mean. In regression ℓ is ρ(x'θ, y) and one
-record's gradient is s·x with the scalar score s = ∂ρ/∂η, η = x'θ, so all that a sensitivity proof needs is the
-interval that s can lie in. Means and medians have losses of the distance between θ and the record itself.
+The loss of the data is ℓ_n(θ; D) = Σ_i ℓ(θ; record_i), a sum and never a mean, which `block_sums` adds up. In
+regression ℓ is ρ(x'θ, y) and one record's gradient is s·x with the scalar score s = ∂ρ/∂η, η = x'θ, so all that a
+sensitivity proof needs is the interval that s can lie in. Means and medians have losses of the distance between θ and
+the record itself.
 """
 
 import abc
@@ -15,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax import cells
-from kngjax._arrays import Vector
+from kngjax._arrays import Vector, block_sums, record_sums, weighted_gram
 from kngjax._shown import ShownAsTyped
 from kngjax.bounds import Bounds
 from kngjax.data import Data, Records
@@ -135,18 +136,17 @@ class AbstractPredictorLoss(AbstractLoss):
     def gradient_from(self, carry: Array, data: Data) -> Float[Array, " dimension"]:
         """Σ_i s_i x_i."""
         records = _records(data)
-        return jax.vmap(self.record_score)(carry, jnp.asarray(records.y)) @ jnp.asarray(records.x)
+        return record_sums(jax.vmap(self.record_score)(carry, jnp.asarray(records.y)), records.x)
 
     def value_from(self, carry: Array, theta: Vector, data: Data) -> Float[Array, ""]:
         """Σ_i ρ(η_i, y_i)."""
-        return jnp.sum(jax.vmap(self.record_value)(carry, jnp.asarray(_records(data).y)))
+        return block_sums(jnp.sum, (jax.vmap(self.record_value)(carry, jnp.asarray(_records(data).y)),))
 
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
         """Σ_i ρ''_i x_i x_i'."""
         records = _records(data)
         curvatures = jax.vmap(self.record_curvature)(self.carry(theta, data), jnp.asarray(records.y))
-        x = jnp.asarray(records.x)
-        return (x * curvatures[:, None]).T @ x
+        return weighted_gram(curvatures, records.x)
 
     def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
         """s_i x_i."""

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Vector, is_traced, parameter
+from kngjax._arrays import Vector, block_sums, is_traced, parameter, weighted_gram
 from kngjax.data import Data, QuadraticSummary, Records
 from kngjax.losses import quadratic
 from kngjax.losses.base import AbstractLoss, Number, _records
@@ -34,14 +34,13 @@ class SquaredDistanceLoss(AbstractLoss):
         return ExactSums(count, count * np.eye(dimension, dtype=int).astype(object), column_sums(x), square_sum(x))
 
     def summarise(self, records: Records) -> QuadraticSummary:
-        """(n, nI, Σx, Σ‖x‖²), each correctly rounded; in compiled simulations as XLA adds."""
+        """(n, nI, Σx, Σ‖x‖²), each correctly rounded; in compiled simulations in blocks."""
         x = records.x
         if not is_traced(x):
             return self.sums(records).summary()
         count, dimension = x.shape
-        return QuadraticSummary(
-            parameter(float(count)), parameter(count * np.eye(dimension)), x.sum(axis=0), parameter((x * x).sum())
-        )
+        moment, squares = block_sums(lambda rows: (jnp.sum(rows, axis=0), jnp.sum(rows * rows, axis=0)), (x,))
+        return QuadraticSummary(parameter(float(count)), parameter(count * np.eye(dimension)), moment, jnp.sum(squares))
 
     def _summary(self, data: Data) -> QuadraticSummary:
         return data if isinstance(data, QuadraticSummary) else self.summarise(_records(data))
@@ -100,11 +99,11 @@ class GeometricMedianLoss(AbstractLoss):
         return jnp.where(here, 0.0, steps / jnp.sqrt(jnp.where(here, 1.0, square)))
 
     def gradient_from(self, carry: Array, data: Data) -> Float[Array, " dimension"]:
-        return jnp.sum(self.record_gradients(carry, data), axis=0)
+        return block_sums(lambda rows: jnp.sum(rows, axis=0), (self.record_gradients(carry, data),))
 
     def value_from(self, carry: Array, theta: Vector, data: Data) -> Float[Array, ""]:
         x = jnp.asarray(_records(data).x)
-        return jnp.sum(jnp.linalg.norm(x - jnp.broadcast_to(carry, x.shape), axis=1))
+        return block_sums(jnp.sum, (jnp.linalg.norm(x - jnp.broadcast_to(carry, x.shape), axis=1),))
 
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
         """Σ_i (I - u_i u_i')/‖θ - x_i‖ with u_i the direction; for d = 1, where that is 0, the check loss's estimate.
@@ -117,6 +116,6 @@ class GeometricMedianLoss(AbstractLoss):
             line = Records(jnp.ones_like(x), x[:, 0])
             return 2.0 * QuantileLoss(0.5).hessian(theta, line)
         distances = jnp.linalg.norm(x - jnp.broadcast_to(jnp.asarray(theta), x.shape), axis=1)
-        weights = 1.0 / jnp.maximum(distances, 1e-3 * jnp.mean(distances))
+        weights = 1.0 / jnp.maximum(distances, 1e-3 * block_sums(jnp.sum, (distances,)) / x.shape[0])
         directions = self.record_gradients(theta, data)
-        return jnp.sum(weights) * jnp.eye(x.shape[1]) - (directions * weights[:, None]).T @ directions
+        return block_sums(jnp.sum, (weights,)) * jnp.eye(x.shape[1]) - weighted_gram(weights, directions)

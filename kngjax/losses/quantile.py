@@ -8,7 +8,7 @@ import numpy as np
 from jax.scipy.stats import norm as normal
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Scalar, Vector, is_traced, parameter
+from kngjax._arrays import Scalar, Vector, block_sums, is_traced, parameter, weighted_gram
 from kngjax.data import Data
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number, _records
 
@@ -20,6 +20,12 @@ def _check_tau(tau: Scalar) -> None:
         )
     if not is_traced(tau) and not 0 < float(tau) < 1:
         raise ValueError(f"tau must lie strictly between 0 and 1, got {float(tau)}")
+
+
+def _standard_deviation(values: Array) -> Array:
+    count = values.shape[0]
+    mean = block_sums(jnp.sum, (values,)) / count
+    return jnp.sqrt(block_sums(jnp.sum, (jnp.square(values - mean),)) / count)
 
 
 class QuantileLoss(AbstractResidualLoss):
@@ -70,15 +76,14 @@ class QuantileLoss(AbstractResidualLoss):
         records = _records(data)
         residuals = jnp.asarray(records.y) - self.carry(theta, data)
         quartiles = jnp.quantile(residuals, jnp.array([0.25, 0.75]))
-        spread = jnp.fmin(jnp.std(residuals), (quartiles[1] - quartiles[0]) / 1.34)
+        spread = jnp.fmin(_standard_deviation(residuals), (quartiles[1] - quartiles[0]) / 1.34)
         quantile = normal.ppf(self.tau)
         shape = 1.5 * normal.pdf(quantile) ** 2 / (2.0 * quantile**2 + 1.0)
         reach = (normal.ppf(0.975) ** 2 * shape / residuals.shape[0]) ** (1.0 / 3.0)
         levels = jnp.clip(jnp.stack([self.tau - reach, self.tau + reach]), 1e-3, 1.0 - 1e-3)
         bandwidth = jnp.maximum(spread, 1e-8) * jnp.diff(normal.ppf(levels))[0]
         weights = normal.pdf(residuals / bandwidth) / bandwidth
-        x = jnp.asarray(records.x)
-        return (x * weights[:, None]).T @ x
+        return weighted_gram(weights, records.x)
 
 
 class SmoothedQuantileLoss(AbstractResidualLoss):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Vector, is_traced, parameter
+from kngjax._arrays import Vector, block_sums, is_traced, parameter
 from kngjax.data import Data, QuadraticSummary, Records
 from kngjax.losses import quadratic
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number
@@ -50,11 +50,12 @@ class SquaredLoss(AbstractResidualLoss):
         return ExactSums(len(records.y), table[:-1, :-1], table[:-1, -1], table[-1, -1])
 
     def summarise(self, records: Records) -> QuadraticSummary:
-        """(n, X'X, X'y, y'y), each correctly rounded; in compiled simulations as XLA adds."""
+        """(n, X'X, X'y, y'y), each correctly rounded; in compiled simulations in blocks."""
         x, y = records.x, records.y
         if not is_traced(x, y):
             return self.sums(records).summary()
-        return QuadraticSummary(parameter(float(y.shape[0])), x.T @ x, x.T @ y, parameter(y @ y))
+        sums = block_sums(lambda x, y: (x.T @ x, x.T @ y, y @ y), (x, y))
+        return QuadraticSummary(parameter(float(y.shape[0])), *sums)
 
     def carry(self, theta: Vector, data: Data) -> Array:
         """The gradient X'Xθ - X'y, shape (d,)."""

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Bool, Float
 
-from kngjax._arrays import Vector
+from kngjax._arrays import Vector, record_sums, record_sums_on_host
 from kngjax.data import Records
 from kngjax.losses import QuantileLoss
 from kngjax.norms import AbstractNorm
@@ -65,7 +65,7 @@ class ActiveRows(eqx.Module):
         assert isinstance(target.loss, QuantileLoss)
         x = jnp.asarray(self.x)
         scores = jax.vmap(target.loss.record_score)(x @ theta, jnp.asarray(self.y))
-        gradient = jnp.asarray(self.gradient) + scores @ x
+        gradient = jnp.asarray(self.gradient) + record_sums(scores, x)
         return -target.rate * target.score_of(gradient, theta) + target.domain.log_density(theta)
 
 
@@ -86,7 +86,8 @@ def active_rows(target: Target, centre: Vector, scale: float) -> ActiveRows | No
     size = 1 << max(count - 1, 255).bit_length()
     kept = np.zeros((size, x.shape[1])), np.zeros(size)
     kept[0][:count], kept[1][:count] = x[active], y[active]
-    return ActiveRows(*kept, scores[~active] @ x[~active], jax.tree.map(np.array, law), np.asarray(reach))
+    others = record_sums_on_host(scores[~active], x[~active])
+    return ActiveRows(*kept, others, jax.tree.map(np.array, law), np.asarray(reach))
 
 
 @jax.jit

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Vector
+from kngjax._arrays import Vector, cumulative_sums, record_sums
 from kngjax.data import Records
 from kngjax.losses import QuantileLoss
 from kngjax.target import Target
@@ -53,17 +53,17 @@ def line_segments(target: Target, theta: Vector, direction: Vector) -> Segments:
     scores = jnp.where(below, 1.0, 0.0) - loss.tau
 
     if target.norm is None:
-        slopes = -target.rate * _cumulate(scores @ slope, (turn * slope)[order])
+        slopes = -target.rate * _cumulate(record_sums(scores, slope), (turn * slope)[order])
         levels = _cumulate(jnp.zeros(()), (slopes * jnp.diff(edges))[:-1])
         return Segments(edges, levels, slopes)
-    gradients = _cumulate(scores @ x, (turn[:, None] * x)[order])
+    gradients = _cumulate(record_sums(scores, x), (turn[:, None] * x)[order])
     levels = -target.rate * jax.vmap(target.norm)(gradients)
     return Segments(edges, levels, jnp.zeros_like(levels))
 
 
 def _cumulate(first: Array, increments: Array) -> Array:
     """first, first + increments_0, first + increments_0 + increments_1, …"""
-    sums = jnp.cumsum(increments, axis=0)
+    sums = cumulative_sums(increments)
     return jnp.concatenate([first[None], jnp.broadcast_to(first, sums.shape) + sums])
 
 
@@ -77,7 +77,7 @@ def cumulative_masses(segments: Segments) -> Float[Array, " segments"]:
     width = jnp.where(tiny, lengths, -jnp.expm1(-rise) / jnp.where(tiny, 1.0, jnp.abs(segments.slopes)))
     occupied = lengths > 0
     top = jnp.where(occupied, top, -jnp.inf)
-    return jnp.cumsum(jnp.where(occupied, width * jnp.exp(top - jnp.max(top)), 0.0))
+    return cumulative_sums(jnp.where(occupied, width * jnp.exp(top - jnp.max(top)), 0.0))
 
 
 def draw_on_line(
