@@ -6,7 +6,7 @@ that somebody's reader inferred from the values. That the pandas indices of X an
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -27,6 +27,8 @@ UNKNOWN_COLUMNS = (
     "columns, Bounds(x=(lower, upper), columns=3) or columns=['age', 'height']"
 )
 _DIFFERENT_ROWS = "X and y have different numbers of rows: they must be the same records"
+_RAGGED = "the rows of {} do not have one length: a list is a table where every row has as many cells"
+_NO_ROWS = "the rows of {} must be lists of cells: of {} make a data frame first, pandas.DataFrame(X)"
 # Kinds of NumPy's types that are numbers, and what to call the others.
 _NUMBERS, _NUMBERS_AND_TEXT = "fiub", "fiubOUST"
 _KINDS = {"M": "dates", "m": "durations", "c": "complex numbers", "O": "Python objects"} | dict.fromkeys("UST", "text")
@@ -76,6 +78,8 @@ def admitted(
         columns = _table(X, bounds)
         rows = Shape(columns.rows, None)
     else:
+        if X is None and bounds.x_lower is not None:
+            raise UnfitShape("X is missing, and bounds.x is for its columns: pass them, or leave bounds.x out")
         rows = _response(y, reads_text or bounds.missing_y is not None)
         columns = _table(X, bounds) if X is not None else Shape(rows.rows, 0)
     if None not in (columns.rows, rows.rows) and columns.rows != rows.rows:
@@ -146,7 +150,10 @@ def _table(X: Any, bounds: Bounds) -> Shape:
         return Shape(len(native), len(names), tuple(map(str, names)))
     axes = _axes("X", native, reads_text=None not in of_columns(bounds.missing, 1))
     if axes is None:
-        return Shape(len(X) if isinstance(X, Sequence) else None, None)
+        return Shape(None, None)
+    # Of an empty list nothing tells the number of columns.
+    if isinstance(X, Sequence) and axes == (0,):
+        return Shape(0, None)
     require_axes_of_table(len(axes))
     return Shape(axes[0], axes[1])
 
@@ -157,7 +164,7 @@ def _response(y: Any, reads_text: bool) -> Shape:
         require_axes_of_response(2)
     axes = _axes("y", native, reads_text)
     if axes is None:
-        return Shape(len(y) if isinstance(y, Sequence) else None, None)
+        return Shape(None, None)
     require_axes_of_response(len(axes))
     return Shape(axes[0], None)
 
@@ -171,7 +178,10 @@ def require_axes_of_table(axes: int) -> None:
 def require_axes_of_response(axes: int) -> None:
     """Raises UnfitShape unless an array has one axis."""
     if axes != 1:
-        raise UnfitShape(f"y must have shape (n,), not {axes} axes: pass one column, as a series or 1-d array")
+        raise UnfitShape(
+            f"y must have shape (n,), not {axes} axes: pass one column, as a series or 1-d array "
+            "(for a quantile, of its values)"
+        )
 
 
 def _readable(name: str, values: Any) -> Any:
@@ -210,7 +220,7 @@ def _readable(name: str, values: Any) -> Any:
 
 
 def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
-    """The shape of an array or a series of numbers; None for what has none before it is converted, as lists."""
+    """The shape of an array, a series or a list of numbers; None for what has none before it is converted."""
     if isinstance(values, nw.Series):
         if not _fits(values, reads_text):
             raise UnfitType(
@@ -222,8 +232,11 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
         return ()
     if isinstance(values, memoryview):
         values = np.asarray(values)
+    if not hasattr(values, "dtype") and isinstance(values, Sequence):
+        return _axes_of_list(name, values)
+    array: Any = values
     try:
-        dtype, axes = np.dtype(values.dtype), tuple(values.shape)
+        dtype, axes = np.dtype(array.dtype), tuple(array.shape)
     except Exception:
         # Another library's: what it gives NumPy is seen under the seal.
         return None
@@ -234,6 +247,25 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
             f"{name} must hold real numbers, and this array holds {kind}: convert it by a public rule{hint}"
         )
     return axes
+
+
+def _axes_of_list(name: str, rows: Sequence[Any]) -> tuple[int, ...]:
+    """The shape of a list of cells or of rows, by the lengths of the rows: what a cell holds is not looked at."""
+    kinds = {type(row) for row in rows}
+    if unfit := [kind for kind in kinds if issubclass(kind, Mapping | set | frozenset)]:
+        raise UnfitType(_NO_ROWS.format(name, "dictionaries" if issubclass(unfit[0], Mapping) else "sets"))
+    (length, *others) = {_length(row) for row in rows} or {None}
+    if others:
+        raise UnfitShape(_RAGGED.format(name))
+    return (len(rows),) if length is None else (len(rows), length)
+
+
+def _length(row: Any) -> int | None:
+    """How many cells a row of a list has; None for a cell."""
+    if isinstance(row, Sequence) and not isinstance(row, str | bytes | bytearray):
+        return len(row)
+    shape = getattr(row, "shape", ())
+    return shape[0] if isinstance(shape, tuple) and shape else None
 
 
 def _fits(column: nw.Series, reads_text: bool) -> bool:

@@ -32,8 +32,9 @@ def in_json(described: Any) -> Any:
 def reserve(ledger: Ledger | Reservation | None, certificate: Certificate, X: Any) -> Reservation | None:
     """What the release of this certificate costs, spent; None without a ledger.
 
-    **Arguments:** `ledger`: or a reservation made beforehand, for this very `certificate.cost` or its `to_replace()`.
-    Of processes that share `X`, the first one's counts.
+    **Arguments:** `ledger`: or a reservation made beforehand, for this very `certificate.cost` or its `to_replace()`,
+    and not drawn from before, since a draw that fails tells something too. Of processes that share `X`, the first
+    one's counts.
 
     Raises as `Ledger.reserve`; TypeError for what is no ledger, ValueError for a reservation of another guarantee.
     """
@@ -52,7 +53,7 @@ def reserve(ledger: Ledger | Reservation | None, certificate: Certificate, X: An
                 "this reservation was made for another guarantee: reserve what the release costs, "
                 "kngjax.certify(mechanism, X, y).cost, or its to_replace()"
             )
-        ledger.check_unused()
+        ledger.take()
         return ledger
 
     return X.on_first(own) if isinstance(X, Shards) else own()

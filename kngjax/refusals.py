@@ -32,8 +32,8 @@ class ReleaseFailed(RuntimeError):
 
     That it failed is one bit that nothing hides, and its budget is spent. It can be, and the owner alone may find out:
 
-    - missing, NaN or infinite values, or cells that are no number, without `Bounds(..., missing=, missing_y=)`; or a
-      list of rows that do not make a table: `mechanism.prepare(X, y)` says so;
+    - missing, NaN or infinite values, or cells that are no number, without `Bounds(..., missing=, missing_y=)`:
+      `mechanism.prepare(X, y)` says so;
     - responses that the loss has no meaning for, which count as missing: none of the `levels` of LogisticLoss, negative
       ones of PoissonLoss; `prepare` says so;
     - more records than the mechanism's public `max_records`; `prepare` says so;

@@ -152,8 +152,18 @@ REFUSED = {
     "different lengths": ((GOOD_X, np.full(3, SECRET)), ValueError, "X and y have different numbers of rows"),
     "a column too many": ((np.full((2, 3), SECRET), GOOD_Y), ValueError, "X has 3 columns and bounds.x is for 2"),
     "a column too few": ((np.full((2, 1), SECRET), GOOD_Y), ValueError, "X has 1 columns and bounds.x is for 2"),
-    "no columns": ((None, GOOD_Y), ValueError, "X has 0 columns and bounds.x is for 2"),
-    "ragged lists": (([[SECRET, 1.0], [SECRET]], GOOD_Y), ValueError, "X cannot be read as numbers"),
+    "no columns": ((None, GOOD_Y), ValueError, "X is missing, and bounds.x is for its columns"),
+    "ragged lists": (([[SECRET, 1.0], [SECRET]], GOOD_Y), ValueError, "rows of X do not have one length"),
+    "a list for X": (([SECRET, SECRET], GOOD_Y), ValueError, r"X.reshape\(-1, 1\)"),
+    "a number among lists": (([[SECRET, 1.0], SECRET], GOOD_Y), ValueError, "rows of X do not have one length"),
+    "text among lists": (([[SECRET, 1.0], "987654.321"], GOOD_Y), ValueError, "rows of X do not have one length"),
+    "lists too short": (([[SECRET], (SECRET,)], GOOD_Y), ValueError, "X has 1 columns and bounds.x is for 2"),
+    "arrays too long": ([[np.full(3, SECRET)] * 2, GOOD_Y], ValueError, "X has 3 columns and bounds.x is for 2"),
+    "dictionaries": (([{"a": SECRET, "b": 0.0}] * 2, GOOD_Y), TypeError, "pandas.DataFrame"),
+    "sets": (([{SECRET, 0.0}] * 2, GOOD_Y), TypeError, "must be lists of cells"),
+    "lists for y": ((GOOD_X, [[SECRET], [SECRET]]), ValueError, r"y must have shape \(n,\), not 2 axes"),
+    "a list among y": ((GOOD_X, [SECRET, [SECRET]]), ValueError, "rows of y do not have one length"),
+    "lists within cells": (([[SECRET, [SECRET]]] * 2, GOOD_Y), ValueError, "missing, NaN"),
 }
 
 
@@ -191,7 +201,7 @@ def test_missing_values_have_one_constant_text():
 def test_scalar_bounds_leave_the_number_of_columns_open_but_not_none():
     bounds = kng.Bounds(x=(0.0, 1.0))
     assert prepare(bounds, np.zeros((2, 7)), [0, 0]).dimension == 8
-    with pytest.raises(ValueError, match=r"X has no columns but bounds\.x is given"):
+    with pytest.raises(ValueError, match=r"X is missing, and bounds\.x is for its columns"):
         prepare(bounds, None, [0, 0])
     with pytest.raises(ValueError, match=r"X has 1 columns but bounds\.x is None"):
         prepare(kng.Bounds(), np.zeros((2, 1)), [0, 0])

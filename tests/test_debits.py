@@ -366,8 +366,18 @@ def test_other_adjacencies_need_a_reservation_of_their_reduction(tmp_path):
     kng.release(mechanism, values()[:, 0], ledger=reservation)
     book = own.verify()
     assert (book.spent.exact_epsilon, list(book.released)) == (1, [2])
-    with pytest.raises(kng.LedgerError, match="led to a release already"):
+    with pytest.raises(kng.LedgerError, match="drawn from already"):
         kng.release(mechanism, Watched(never), ledger=reservation)
+
+
+def test_a_reservation_is_not_drawn_from_again_after_a_draw_that_failed(tmp_path):
+    own = ledger(tmp_path, of(1))
+    reservation = own.reserve(kng.certify(HALF, values(3)).cost)
+    with pytest.raises(kng.ReleaseFailed):
+        kng.release(HALF, np.full((3, 1), np.nan), ledger=reservation)
+    with pytest.raises(kng.LedgerError, match="drawn from already"):
+        kng.release(HALF, Watched(never, shape=(3, 1)), ledger=reservation)
+    assert own.verify().unfinished == [2]
 
 
 class Estimator:

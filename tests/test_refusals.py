@@ -35,7 +35,6 @@ class Exploding:
         raise OverflowError(f"cannot take {SECRET}")
 
 
-UNEVEN = [[SECRET], [SECRET, 1.0]]
 COUNTS = kng.PosteriorSample(BOUNDS, 100.0, 0.01, "replace", max_records=5)
 LOGISTIC = kng.ObjectivePerturbation(kng.LogisticLoss(), kng.Bounds(x=([0.0], [1.0])), None, 1.0, "replace")
 POISSON = kng.KNG(kng.PoissonLoss(), kng.Bounds(x=([0.0], [1.0]), y=(-1.0, 9.0)), BOX, 1.0, "replace")
@@ -43,7 +42,7 @@ FAR = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5),
 OF_VALUES = {
     "NaN": (MEAN, (spoiled(np.nan),)),
     "infinity": (MEAN, (spoiled(-np.inf),)),
-    "a list of rows of different lengths": (MEAN, (UNEVEN,)),
+    "a list with a list in a cell": (MEAN, ([[SECRET], [[SECRET]]],)),
     "a list with a word in it": (MEAN, ([[SECRET], ["missing"]],)),
     "too many records": (COUNTS, (X, Y)),
     "labels that are not 0 or 1": (LOGISTIC, (X, Y)),

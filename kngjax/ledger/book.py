@@ -2,7 +2,8 @@
 
     digest_k = SHA-256(number, phase, reservation, guarantee, content, digest_{k-1})
 
-The first row is the budget; later ones reserve a part of it, or hold the release that a reservation led to. Files of
+The first row is the budget; later ones reserve a part of it, say that a reservation made beforehand is being drawn
+from, or hold the release that a reservation led to. Files of
 format 1 are read as well: they held digests of releases alone, no distances, and no permission for what is not proved.
 """
 
@@ -20,7 +21,7 @@ from kngjax.ledger.budgets import Budget
 
 FORMAT, FORMATS = 2, (1, 2)
 BEFORE_ALL = "0" * 64
-OPENED, RESERVED, RELEASED = "opened", "reserved", "released"
+OPENED, RESERVED, DRAWN, RELEASED = "opened", "reserved", "drawn", "released"
 # Of releases of which nothing is proved.
 REFUSE, ALLOW = "refuse", "allow"
 # At which a total is put in words besides.
@@ -84,6 +85,7 @@ class Book:
     - `identity`: random, made with the ledger. `dataset`, `unit`: public labels of the data and of what one record is.
     - `adjacency`, `budget`: of every release.
     - `reserved`: the guarantee of each reservation as canonical JSON, by its number. `what`: its public description.
+    - `drawn`: reservations that were made beforehand and drawn from since.
     - `released`: what was committed of each reservation that led to a release, by the reservation's number.
     - `unproved`: "allow" if releases of which nothing is proved are debited at what the laws that they approximate
         cost, else "refuse".
@@ -97,6 +99,7 @@ class Book:
     budget: Budget
     reserved: dict[int, str]
     what: dict[int, Any]
+    drawn: frozenset[int]
     released: dict[int, Any]
     digests: tuple[str, ...]
     unproved: str
@@ -105,7 +108,7 @@ class Book:
     def of(cls, rows: Iterable[Row]) -> "Book":
         """Follow the chain from the first row; raises LedgerError, naming the row, where it does not hold."""
         opened: dict[str, Any] = {}
-        reserved, what, released, digests = {}, {}, {}, []
+        reserved, what, drawn, released, digests = {}, {}, set(), {}, []
         previous = BEFORE_ALL
         for number, row in enumerate(rows, start=1):
             if row.number != number or row.previous != previous or row.digest != row.computed():
@@ -118,6 +121,8 @@ class Book:
                     opened = content
                 case "reserved" if opened and row.guarantee is not None:
                     reserved[number], what[number] = row.guarantee, content
+                case "drawn" if content in reserved and content not in drawn | released.keys():
+                    drawn.add(content)
                 case "released" if row.reservation in reserved and row.reservation not in released:
                     if "release" in content and digest_of(content["release"]) != content["certificate"]:
                         raise LedgerError(f"the release of row {number} is not the one that was committed")
@@ -134,6 +139,7 @@ class Book:
             Budget.from_dict(opened["budget"]),
             reserved,
             what,
+            frozenset(drawn),
             released,
             tuple(digests),
             opened.get("unproved", REFUSE),

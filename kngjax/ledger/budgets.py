@@ -127,7 +127,7 @@ class Budget:
         return distance <= self.distance and (fits_rho or (fits_epsilon and sums.failures == 0))
 
     def left(self, parts: Parts) -> str:
-        """What is left after these releases, in words, exactly."""
+        """What is left after these releases, in words."""
         every = tuple(parts)
         stated, (sums, distance) = Sums.of(every), _apart(every)
         words = []
@@ -203,6 +203,8 @@ class Budget:
 _NUMBERS = ("epsilon", "delta", "rho")
 # Of ε, for which e^ε is a float64.
 _LARGEST = 700
+# Of a fraction that is shown; `to_dict` has it whole.
+_LONGEST = 40
 
 
 def _apart(parts: Sequence[tuple[Guarantee, int]]) -> tuple[Sums, Fraction]:
@@ -219,11 +221,12 @@ def _at(number: Fraction, words: str) -> str:
 
 
 def digits(number: Fraction) -> str:
-    """A fraction as a decimal where that is short and exact, else as a fraction with its decimal."""
+    """A fraction as a decimal where that is short and exact, else as a fraction with its decimal, or that alone."""
     try:
         text = repr(float(number))
     except OverflowError:
         return str(number)
     if Fraction(text) == number:
         return text.removesuffix(".0")
-    return f"{number} (about {float(number):.6g})"
+    exact = str(number)
+    return f"about {text}" if len(exact) > _LONGEST else f"{exact} (about {float(number):.6g})"

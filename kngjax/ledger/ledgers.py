@@ -16,6 +16,7 @@ from kngjax.ledger import store
 from kngjax.ledger.book import (
     ALLOW,
     BEFORE_ALL,
+    DRAWN,
     FORMAT,
     OPENED,
     REFUSE,
@@ -30,7 +31,7 @@ from kngjax.ledger.book import (
 )
 from kngjax.ledger.budgets import Budget
 
-_USED = "reservation {} led to a release already: reserve again for another one"
+_USED = "reservation {} was drawn from already: reserve again for another release"
 
 
 class BudgetExceeded(ValueError):
@@ -66,11 +67,12 @@ class Reservation:
             asked.append(guarantee.to_replace())
         return any(canonical(own.to_dict()) == canonical(guarantee_of(_text(one)).to_dict()) for one in asked)
 
-    def check_unused(self) -> None:
-        """Raises LedgerError if it led to a release already, or is no row of the ledger."""
-        self.ledger._reserved(self.number)
-        if self.number in self.ledger.read().released:
-            raise LedgerError(_USED.format(self.number))
+    def take(self) -> None:
+        """Say in the ledger, before a draw, that it is drawn from: once, whether or not that leads to a release.
+
+        Raises LedgerError if it was drawn from already, is no row of the ledger, or that cannot be written.
+        """
+        self.ledger._take(self.number)
 
     def commit(self, released: str, *, exact: bool) -> None:
         """As `Ledger.commit`."""
@@ -233,6 +235,19 @@ class Ledger:
                 raise LedgerError(_USED.format(number))
             content = {"certificate": digest_of(released), "exact": exact, "release": released}
             return [Row.following(book.num_rows + 1, RELEASED, number, None, content, book.head)], None
+
+        store.append(self.path, following)
+
+    def _take(self, number: int) -> None:
+        number = operator.index(number)
+
+        def following(book: Book) -> tuple[list[Row], None]:
+            if number not in self._own(book).reserved:
+                raise LedgerError(f"there is no reservation {number} in {self.path}")
+            if number in book.drawn or number in book.released:
+                raise LedgerError(_USED.format(number))
+            # Of the column for reservations each number is unique, and a release's row has it.
+            return [Row.following(book.num_rows + 1, DRAWN, None, None, number, book.head)], None
 
         store.append(self.path, following)
 

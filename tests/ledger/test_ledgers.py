@@ -58,16 +58,29 @@ def test_a_reservation_is_for_one_release(tmp_path):
     ledger, other = new(tmp_path), new(tmp_path, name="other.ledger")
     first = ledger.reserve(TENTH)
     first.commit(RELEASED, exact=True)
-    with pytest.raises(LedgerError, match="led to a release already"):
+    with pytest.raises(LedgerError, match="drawn from already"):
         first.commit(RELEASED, exact=True)
-    with pytest.raises(LedgerError, match="led to a release already"):
-        first.check_unused()
+    with pytest.raises(LedgerError, match="drawn from already"):
+        first.take()
     with pytest.raises(LedgerError, match="there is no reservation 2"):
         other.commit(first, RELEASED, exact=True)
     with pytest.raises(ValueError, match="Expecting value"):
         ledger.reserve(TENTH).commit("value", exact=True)
     with pytest.raises(TypeError):
         ledger.reserve(0.1)
+    assert ledger.verify().num_rows == 4
+
+
+def test_a_reservation_is_for_one_draw_though_it_led_to_no_release(tmp_path):
+    ledger = new(tmp_path)
+    reservation = ledger.reserve(TENTH)
+    reservation.take()
+    with pytest.raises(LedgerError, match="drawn from already"):
+        reservation.take()
+    assert ledger.verify().unfinished == [2]
+    reservation.commit(RELEASED, exact=True)
+    with pytest.raises(LedgerError, match="drawn from already"):
+        reservation.take()
     assert ledger.verify().num_rows == 4
 
 
@@ -262,7 +275,7 @@ def test_what_a_reservation_covers_is_its_row(tmp_path):
     assert reservation.guarantee == Guarantee.pure("0.001", "replace")
     for number in (1, 3, 99):
         forged = dataclasses.replace(reservation, number=number)
-        for operation in (forged.check_unused, lambda forged=forged: forged.covers(dear)):
+        for operation in (forged.take, lambda forged=forged: forged.covers(dear)):
             with pytest.raises(LedgerError, match=f"there is no reservation {number}"):
                 operation()
 

@@ -80,7 +80,7 @@ LEDGER = (
     slip(
         "a reservation for many releases",
         "debits",
-        "        ledger.check_unused()\n",
+        "        ledger.take()\n",
         "",
         "test_debits.py::test_other_adjacencies_need_a_reservation_of_their_reduction",
     ),
