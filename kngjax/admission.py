@@ -152,7 +152,7 @@ def _table(X: Any, bounds: Bounds) -> Shape:
     if axes is None:
         return Shape(None, None)
     # Of an empty list nothing tells the number of columns.
-    if isinstance(X, Sequence) and axes == (0,):
+    if isinstance(native, Sequence) and axes == (0,):
         return Shape(0, None)
     require_axes_of_table(len(axes))
     return Shape(axes[0], axes[1])
@@ -196,8 +196,12 @@ def _readable(name: str, values: Any) -> Any:
         raise UnfitType(f"{name} must hold real numbers, and a {type(values).__name__} does not stand for them here")
     if scipy.sparse.issparse(values):
         raise UnfitType(f"{name} is a sparse matrix: pass {name}.toarray()")
+    if _is_from("pyarrow", "RecordBatch", values):
+        raise UnfitType(
+            f"{name} is a pyarrow.RecordBatch: make a table of it first, pyarrow.Table.from_batches([{name}])"
+        )
     try:
-        native = nw.from_native(values, allow_series=True, pass_through=True)
+        native = nw.from_native(_as_series(values), allow_series=True, pass_through=True)
     except Exception:
         # Narwhals knows it and cannot take it: it has two columns of one name, or it is no table at all.
         native = None
@@ -210,13 +214,28 @@ def _readable(name: str, values: Any) -> Any:
         )
     if isinstance(native, nw.DataFrame | nw.Series):
         return native
-    sequence = isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray | memoryview)
-    if sequence or hasattr(values, "__array__") or isinstance(values, int | float | complex | memoryview):
+    if isinstance(values, memoryview):
+        # A sequence too, and read as the array that it is.
+        return np.asarray(values)
+    sequence = isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray)
+    if sequence or hasattr(values, "__array__") or isinstance(values, int | float | complex):
         return values
     raise UnfitType(
         f"{name} must hold real numbers, and a {type(values).__name__} is no table of them: pass a NumPy array with a "
         "row a record, or a data frame"
     )
+
+
+def _as_series(values: Any) -> Any:
+    """Arrays of pyarrow and pandas, whose types NumPy does not know, as the columns that narwhals knows."""
+    if _is_from("pandas", "Index", values) or _is_from("pandas.api.extensions", "ExtensionArray", values):
+        return sys.modules["pandas"].Series(values)
+    return cells.chunked(values)
+
+
+def _is_from(module: str, name: str, value: Any) -> bool:
+    # Whoever has such an object has imported its package.
+    return module in sys.modules and isinstance(value, getattr(sys.modules[module], name))
 
 
 def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
@@ -230,8 +249,6 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
         return (len(values),)
     if isinstance(values, int | float | complex):
         return ()
-    if isinstance(values, memoryview):
-        values = np.asarray(values)
     if not hasattr(values, "dtype") and isinstance(values, Sequence):
         return _axes_of_list(name, values)
     array: Any = values

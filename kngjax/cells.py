@@ -87,7 +87,7 @@ def same_level(one: Any, other: Any) -> bool:
 
 def readable(column: Any) -> bool:
     """Whether the column's type, which is public, can hold a number or a level at all: dates and lists cannot."""
-    series = nw.from_native(_chunked(column), series_only=True, pass_through=True)
+    series = nw.from_native(chunked(column), series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return isinstance(series.dtype, _MADE_IN_PYTHON) or series.dtype.is_numeric() or series.dtype == nw.Boolean
     return not hasattr(column, "dtype") or np.dtype(column.dtype).kind in "biufOUST"
@@ -141,7 +141,7 @@ def _values(column: Any) -> np.ndarray | list[Any]:
     """The cells as an array of float64, infinities and NaN among them; or as objects of Python."""
     if isinstance(column, list | tuple):
         return list(column)
-    series = nw.from_native(_chunked(column), series_only=True, pass_through=True)
+    series = nw.from_native(chunked(column), series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return _of_series(series)
     if not hasattr(column, "__array__"):
@@ -188,7 +188,7 @@ def _objects(series: nw.Series) -> list[Any]:
         return text.cast(pyarrow.large_binary()).to_pylist()
 
 
-def _chunked(column: Any) -> Any:
+def chunked(column: Any) -> Any:
     """Arrow's arrays as the chunked arrays that narwhals knows."""
     if type(column).__module__.split(".")[0] == "pyarrow" and hasattr(column, "to_pylist"):
         import pyarrow
@@ -199,7 +199,7 @@ def _chunked(column: Any) -> Any:
 
 def _arrow_text(column: Any) -> Any:
     """The column as Arrow's chunks of text if that is what it is, else None."""
-    native = _chunked(column.to_native() if isinstance(column, nw.Series) else column)
+    native = chunked(column.to_native() if isinstance(column, nw.Series) else column)
     if type(native).__module__.split(".")[0] != "pyarrow" or not hasattr(native, "to_pylist"):
         return None
     import pyarrow

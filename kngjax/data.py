@@ -228,6 +228,9 @@ def _validated(
 
 def _columns(bounds: Bounds, X: Any, dimension: int | None = None) -> np.ndarray:
     """The number of each cell of X, NaN where it is none."""
+    if isinstance(X, memoryview):
+        # A sequence too, and no list of rows.
+        X = np.asarray(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         names = admission.columns_of(bounds, frame)
