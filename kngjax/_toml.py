@@ -22,9 +22,13 @@ def number(value: Any) -> float:
     """A finite number as a float; TypeError or ValueError for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         raise TypeError(f"must be a number, not {shown(value)}")
-    if not math.isfinite(value):
-        raise ValueError(f"must be finite, not {value}")
-    return float(value)
+    try:
+        nearest = float(value)
+    except (OverflowError, ValueError):  # a whole number beyond all floats, a signaling NaN
+        nearest = math.inf
+    if not math.isfinite(nearest):
+        raise ValueError(f"must be finite, not {shown(value)}")
+    return nearest
 
 
 def positive(value: Any) -> Fraction:
@@ -88,8 +92,11 @@ def choice(*known: str) -> Callable[[Any], str]:
 
 
 def level(value: Any) -> Level:
-    """A level of a category, or a number."""
-    return value if isinstance(value, str | bool | int) else number(value)
+    """A level of a category, or a finite number; a whole one is kept as it is."""
+    if isinstance(value, str | bool):
+        return value
+    nearest = number(value)
+    return value if isinstance(value, int) else nearest
 
 
 def fixed_values(value: Any) -> dict[str, Level]:

@@ -79,6 +79,10 @@ class Response:
             raise ValueError(f'missing: must be a number or "drop", not {self.missing!r}')
         if self.transform == "log" and (self.bounds is None or self.bounds[0] <= 0):
             raise ValueError('transform = "log" needs bounds = [lower, upper] with lower > 0, where the log is defined')
+        if self.bounds is not None and isinstance(self.missing, int | float):
+            lower, upper = self.bounds
+            if not lower <= self.missing <= upper:
+                raise ValueError(f"missing: {self.missing!r} lies outside of the bounds [{lower!r}, {upper!r}]")
 
     def _check_levels(self, levels: tuple[Level, ...]) -> None:
         if len(levels) != 2 or cells.same_level(*levels):
@@ -130,13 +134,13 @@ class Loss:
         if given != set(LOSSES[self.type]):
             needs = ", ".join(LOSSES[self.type]) or "no setting"
             raise ValueError(f"type {self.type!r} needs {needs}; given: {', '.join(sorted(given)) or 'nothing'}")
-        if self.tau is not None and len(set(self.tau)) < len(self.tau):
+        if len(set(self.labels)) < len(self.labels):
             raise ValueError("tau: every quantile level may be given once")
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The name of each regression: "tau = 0.5", or the loss."""
-        return (self.type,) if self.tau is None else tuple(f"tau = {tau:g}" for tau in self.tau)
+        """The name of each regression, no two alike: "tau = 0.5", by the shortest decimal of the number; or the loss."""
+        return (self.type,) if self.tau is None else tuple(f"tau = {tau!r}" for tau in self.tau)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ from kngjax.planning import (
     composition,
     declared,
     design,
+    missing_response,
     names,
     regressions,
     sampler,
@@ -88,8 +89,8 @@ def load(config: Config, file: str | pathlib.Path | None = None) -> Any:
 def records(config: Config, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
     """The basis columns (n, k), None without terms, and the transformed response (n,) of a private frame. Private.
 
-    What is dropped is NaN. Each record is mapped by itself: cells by `kngjax.cells` and the public `missing`, then
-    clipped and transformed.
+    What is dropped is NaN. Each record is mapped by itself: cells by `kngjax.cells`, then clipped and transformed; the
+    public `missing` says what counts where there is no number.
 
     **Raises**: as `check`, and `ValueError` for missing cells without a `missing`; no message tells a value.
     """
@@ -97,12 +98,15 @@ def records(config: Config, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
     response, basis = config.response, design(config)
     column = nw.from_native(frame, eager_only=True)[response.column]
     x = None if basis is None else basis.matrix(frame)
-    y, substitute = cells.numbers(column), response.missing
-    if response.levels is not None:
+    if response.levels is None:
+        y = cells.numbers(column)
+    else:
         places = cells.levels(column, response.levels)
         y = np.where(places < 0, np.nan, places.astype(np.float64))
-        substitute = response.levels.index(substitute) if substitute in response.levels else substitute
-    if substitute != "drop":
+    if response.bounds is not None:
+        y = np.clip(y, *response.bounds)
+    y = np.log(y) if response.transform == "log" else y
+    if (substitute := missing_response(response)) != "drop":
         absent = np.isnan(y)
         if substitute is None and absent.any():
             raise ValueError(
@@ -110,9 +114,7 @@ def records(config: Config, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
                 "no declared level: give [response] a public value in their place, missing = ..."
             )
         y[absent] = substitute
-    if response.bounds is not None:
-        y = np.clip(y, *response.bounds)
-    return x, np.log(y) if response.transform == "log" else y
+    return x, y
 
 
 def check(config: Config, frame: Any) -> None:

@@ -94,16 +94,33 @@ def _bounds(config: Config) -> kng.Bounds:
     basis, response = design(config), bounds_of(config.response)
     if config.loss is not None and config.loss.type == "logistic" and config.response.levels is not None:
         response = None
-    # Other policies are applied where cells become columns, by the terms.
-    drop_x = "drop" if any(term.missing == "drop" for term in config.terms) else None
-    drop_y = "drop" if config.response.missing == "drop" else None
+    # Applied where cells become columns, and told here for the certificate: in the basis, and after the transformation.
+    substitute = missing_response(config.response)
     if basis is not None:
-        return kng.Bounds(x=(basis.lower, basis.upper), y=response, missing=drop_x, missing_y=drop_y)
+        columns, missing = basis.basis_names[1:], [policy for term in basis.terms for policy in _missing_columns(term)]
+        return kng.Bounds((basis.lower, basis.upper), response, columns=columns, missing=missing, missing_y=substitute)
     if response is None:
         raise ValueError(f"{config.path}: [response] needs the key 'bounds': [lower, upper] of the column, public")
     if config.mechanism.type == "k_norm":
-        return kng.Bounds(x=tuple(np.array([end]) for end in response), intercept=False, missing=drop_y)
-    return kng.Bounds(y=response, missing_y=drop_y)
+        return kng.Bounds(x=tuple(np.array([end]) for end in response), intercept=False, missing=substitute)
+    return kng.Bounds(y=response, missing_y=substitute)
+
+
+def _missing_columns(term: terms.Polynomial | terms.Categorical) -> list[float | str | None]:
+    """What each basis column of a term has where its cell is missing: the basis of the public substitute, or a word."""
+    if term.missing in (None, "drop"):
+        return [term.missing] * len(term.basis_names)
+    return term.columns_of([term.missing])[0].tolist()
+
+
+def missing_response(response: Response) -> float | str | None:
+    """What a missing response counts as after the transformation; "drop"; or None where there is no policy."""
+    missing = response.missing
+    if missing in (None, "drop"):
+        return missing
+    if response.levels is not None:
+        return float(response.levels.index(missing))
+    return float(np.log(missing) if response.transform == "log" else missing)
 
 
 def bounds_of(response: Response) -> tuple[float, float] | None:
@@ -145,7 +162,7 @@ def names(config: Config, mechanism: Any) -> tuple[tuple[str, ...], tuple[str, .
     if basis is not None:
         return tuple(basis.basis_names), tuple(basis.names)
     if isinstance(mechanism, kng.PrivateQuantile):
-        levels = tuple(f"{tau:g}-quantile of {response}" for tau in np.ravel(mechanism.tau))
+        levels = tuple(f"{float(tau)!r}-quantile of {response}" for tau in np.ravel(mechanism.tau))
         return levels, levels
     return (f"mean of {response}",), (f"mean of {response}",)
 

@@ -141,6 +141,7 @@ def in_toml(message: str) -> str:
         lambda found: f'[sampler] type = "{found[1]}"' + _keys_in_toml(found[2].split(", ")),
         message,
     )
+    message = re.sub(r"\bmissing_y = ", "[response] missing = ", message)
     message = re.sub(r"(?:bounds=)?Bounds\(\.\.\., y=\(lower, upper\)\)", "[response] bounds = [lower, upper]", message)
     return message.replace("leave the sampler out", "leave [sampler] out")
 

@@ -46,6 +46,14 @@ WRONG = {
     "infinite epsilon": (("epsilon = 0.3", "epsilon = inf"), r"\[privacy\] epsilon: must be finite"),
     "shares": (("epsilon = 0.3", "epsilon = 0.3\nshares = [1]"), r"\[privacy\] shares: 1 shares for 2 regressions"),
     "no loss setting": (("tau = [0.25, 0.5]", ""), r"\[loss\] type 'quantile' needs tau; given: nothing"),
+    "a substitute beyond the bounds": (
+        ("bounds = [20, 20000]", "bounds = [20, 20000]\nmissing = 20001"),
+        r"\[response\] missing: 20001 lies outside of the bounds \[20\.0, 20000\.0\]",
+    ),
+    "a substitute without a log": (
+        ("bounds = [20, 20000]", "bounds = [20, 20000]\nmissing = -1"),
+        r"\[response\] missing: -1 lies outside",
+    ),
     "repeated tau": (("tau = [0.25, 0.5]", "tau = [0.5, 0.5]"), r"\[loss\] tau: every quantile level"),
     "domain": (("{ box = [-20.0, 20.0] }", "{ cube = 3.0 }"), r"\[mechanism\] domain: must be one of .*l1_ball"),
     "figure": (("at = { education = 12 }", ""), r"\[figure\] at: must have a value for each of education"),
@@ -321,6 +329,46 @@ def test_missing_cells_are_replaced_as_declared(tmp_path):
     for frame in (data, job.load(config)):
         for found, right in zip(job.records(config, frame), expected, strict=True):
             np.testing.assert_array_equal(found, right)
+
+
+def test_the_certificate_says_what_the_file_says_of_missing_cells(tmp_path):
+    region = '[[terms]]\ncolumn = "region"\nlevels = ["north", "south", "east"]\nmissing = "east"\n\n[loss]'
+    config = make(
+        tmp_path,
+        ('column = "education"', 'column = "education"\nmissing = 18'),
+        ("[loss]", region),
+        ('column = "wage"', 'column = "wage"\nmissing = 20'),
+        ("education = 12", 'education = 12, region = "south"'),
+    )
+    frame = workers().with_columns(education=None, wage=None, region=None)
+    certificate = job.certificates(config, frame)[0]
+    assert (
+        "in education P1 they count as 1.0, in experience P1 they make a release fail, in experience P2 they make a "
+        "release fail, in region[south] they count as 0.0, in region[east] they count as 1.0, in the response they "
+        f"count as {np.log(20.0)}"
+    ) in certificate.explain()
+    assert "missing values in X without a policy" in certificate.explain()
+    assert "responses that are missing" not in certificate.explain()
+    # The same numbers as the records have.
+    x, y = job.records(config, frame)
+    assert (x[0, [0, 3, 4]].tolist(), y[0]) == ([1.0, 0.0, 1.0], np.log(20.0))
+    every = ('column = "education"', 'column = "education"\nmissing = 18'), ("degree = 2", "degree = 2\nmissing = 0")
+    told = job.certificates(make(tmp_path, *every), workers())[0].explain()
+    assert "missing values in X without a policy" not in told
+    assert "in the response they make a release fail" in told
+
+
+def test_a_substitute_that_the_loss_has_no_meaning_for_is_refused_before_data_are_read(tmp_path):
+    response = ('column = "wage"\nunits = "dollars a week"\ntransform = "log"\nbounds = [20, 20000]',
+                'column = "member"\nmissing = 5')  # fmt: skip
+    config = make(tmp_path, response, (LOSS, 'type = "logistic"'))
+    with pytest.raises(ValueError, match=r"\[response\] missing = 5\.0 is no response of"):
+        job.regressions(config)
+
+
+def test_labels_tell_regressions_apart(tmp_path):
+    config = make(tmp_path, ("tau = [0.25, 0.5]", "tau = [0.5, 0.50000001, 1e-5]"))
+    assert config.labels == ("tau = 0.5", "tau = 0.50000001", "tau = 1e-05")
 
 
 def test_records_are_dropped_under_add_remove_alone(tmp_path):
