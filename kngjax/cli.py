@@ -62,7 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--resume",
         action="store_true",
-        help="take what this job released before of the same data, and pay for the missing ones only",
+        help="take what this job released before from a file of data of this name (its content is not compared), and "
+        "pay for the missing ones only",
     )
     again.add_argument(
         "--force", action="store_true", help="release and pay anew, and replace the releases.json that is there"
@@ -132,7 +133,7 @@ def _add_ledger(commands: Any) -> None:
 
 def _release(options: argparse.Namespace) -> int:
     from kngjax import config as configuration
-    from kngjax import job, report, side_doors
+    from kngjax import job, report, resuming, side_doors
 
     config = configuration.read(options.config)
     directory = options.output if options.output is not None else pathlib.Path("output") / config.name
@@ -143,17 +144,17 @@ def _release(options: argparse.Namespace) -> int:
     if options.owner_view:
         report.require_regressions(config)
     ledger = job.ledger(config, options.ledger)
-    kept = job.kept(config, ledger, directory, options.resume, options.force).releases
+    again: Any = {"resume": options.resume, "force": options.force, "data": job.name_of_data(config, options.data)}
+    past = job.kept(config, ledger, directory, **again)
     if ledger is not None:
         # Of the laws, which cost no more than the releases: those are known when the data are.
-        missing = [one for one in job.regressions(config) if one.label not in kept]
-        ledger.require([one.mechanism.guarantee for one in missing])
+        missing = [one for one in job.regressions(config) if one.label not in past.releases]
+        resuming.require(ledger, [one.mechanism.guarantee for one in missing], past)
     with_figure = config.figure is not None and not options.no_figure
     if with_figure:
         _require_matplotlib()
     directory.mkdir(parents=True, exist_ok=True)
     frame = job.load(config, options.data)
-    again = {"resume": options.resume, "force": options.force}
     try:
         results = job.run(config, frame, ledger=ledger, directory=directory, **again)
     except Exception:

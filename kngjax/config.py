@@ -139,7 +139,7 @@ class Loss:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The name of each regression, no two alike: "tau = 0.5", by the shortest decimal of the number; or the loss."""
+        """The name of each regression, no two alike: "tau = 0.5", by its shortest exact decimal; or the loss."""
         return (self.type,) if self.tau is None else tuple(f"tau = {tau!r}" for tau in self.tau)
 
 

@@ -86,6 +86,14 @@ def load(config: Config, file: str | pathlib.Path | None = None) -> Any:
     return read(beside if beside.exists() else path)
 
 
+def name_of_data(config: Config, file: str | pathlib.Path | None = None) -> str | None:
+    """The public name of what `load` reads, without its folder; None where there is nothing to read."""
+    if file is not None:
+        return pathlib.Path(file).name
+    source = config.data
+    return None if source is None else source.rdatasets or pathlib.Path(source.path or "").name
+
+
 def records(config: Config, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
     """The basis columns (n, k), None without terms, and the transformed response (n,) of a private frame. Private.
 
@@ -166,11 +174,16 @@ def identity(config: Config) -> str:
 
 
 def kept(
-    config: Config, ledger: kng.Ledger | None, directory: pathlib.Path | None, resume: bool = False, force: bool = False
+    config: Config,
+    ledger: kng.Ledger | None,
+    directory: pathlib.Path | None,
+    resume: bool = False,
+    force: bool = False,
+    data: str | None = None,
 ) -> resuming.Earlier:
     """What this job released before, if it is to be resumed, and which run this is; raises as `resuming.kept`."""
     path = None if directory is None else directory / RELEASES
-    return resuming.kept(identity(config), ledger, path, resume=resume, force=force)
+    return resuming.kept(identity(config), ledger, path, resume=resume, force=force, data=data)
 
 
 def certificates(config: Config, frame: Any) -> list[Certificate]:
@@ -190,6 +203,7 @@ def run(
     directory: pathlib.Path | None = None,
     resume: bool = False,
     force: bool = False,
+    data: str | None = None,
 ) -> list[Result]:
     """Release every regression of the job once, each from its own secure random key.
 
@@ -199,7 +213,8 @@ def run(
     **Arguments**: `frame`, private: pandas, polars or pyarrow. `progress`: whether to show a bar over the
     regressions; None shows it on a terminal. `ledger`: every release is debited from it, and kept there.
     `directory`: an existing one, whose releases.json is written anew after each release. `resume`: take what there is
-    of this job, and release the rest. `force`: release all anew, whatever there is.
+    of this job, and release the rest. `force`: release all anew, whatever there is. `data`: the public name of the file
+    that the frame was read from, `name_of_data`: what was released from another is not resumed.
 
     **Returns** one `Result` a regression, in the order of the configuration. **Raises** as `regressions`, `kept`,
     `kngjax.Ledger.reserve` and `kngjax.release` do, before anything is debited where the budget does not allow all that
@@ -211,8 +226,8 @@ def run(
     side_doors.refuse()
     check(config, frame)
     costs = [owed(certificate) for certificate in certificates(config, frame)]
-    past = kept(config, ledger, directory, resume, force)
-    about, old = {"job": config.name, "identity": identity(config), "run": past.run}, past.releases
+    past = kept(config, ledger, directory, resume, force, data)
+    about, old = {"job": config.name, "identity": identity(config), "data": data, "run": past.run}, past.releases
 
     def result(one: Regression, released: kng.Release) -> Result:
         return Result(one, released, released.value if basis is None else basis.in_own_units(released.value))
@@ -220,7 +235,8 @@ def run(
     done = {one.label: result(one, kng.Release.from_json(old[one.label])) for one in planned if one.label in old}
     missing = [(one, *cost) for one, cost in zip(planned, costs, strict=True) if one.label not in done]
     if ledger is not None:
-        ledger.require([guarantee for _, guarantee, _ in missing], proved=all(proved for *_, proved in missing))
+        every = [guarantee for _, guarantee, _ in missing]
+        resuming.require(ledger, every, past, proved=all(proved for *_, proved in missing))
     made, refusal = None, None
     try:
         with tqdm(missing, unit="release", disable=None if progress is None else not progress) as bar:
@@ -232,20 +248,20 @@ def run(
                     made, refusal = sealed(functools.partial(records, config, frame))
                 if refusal is not None:
                     break
-                data = arguments(one.mechanism, *made)
-                released = kng.release(one.mechanism, *data, sampler=asked, ledger=debit, progress=False)
+                given = arguments(one.mechanism, *made)
+                released = kng.release(one.mechanism, *given, sampler=asked, ledger=debit, progress=False)
                 done[one.label] = result(one, released)
                 if directory is not None:
-                    write(config, _in_order(planned, done), directory)
+                    write(config, _in_order(planned, done), directory, data)
     except Exception as error:
         refusal = error.with_traceback(None)
     # Frames of a traceback hold their local variables.
-    data = made = None
+    given = made = None
     del frame
     if refusal is not None:
         raise refusal
     if directory is not None and not missing:
-        write(config, _in_order(planned, done), directory)
+        write(config, _in_order(planned, done), directory, data)
     return _in_order(planned, done)
 
 
@@ -253,8 +269,11 @@ def _in_order(planned: Sequence[Regression], done: dict[str, Result]) -> list[Re
     return [done[one.label] for one in planned if one.label in done]
 
 
-def to_dict(config: Config, results: list[Result]) -> dict[str, Any]:
-    """The releases of a job, JSON-ready: all that may be published and what is needed to predict with it."""
+def to_dict(config: Config, results: list[Result], data: str | None = None) -> dict[str, Any]:
+    """The releases of a job, JSON-ready: all that may be published and what is needed to predict with it.
+
+    **Arguments**: `data`: as of `run`.
+    """
     planned = [result.regression for result in results]
     basis_names, own_names = names(config, planned[0].mechanism)
     law, cost = together(planned), totals.spent(result.release.certificate for result in results)
@@ -262,6 +281,7 @@ def to_dict(config: Config, results: list[Result]) -> dict[str, Any]:
     return {
         "name": config.name,
         "identity": identity(config),
+        "data": data,
         "missing": sorted(missing),
         "note": NOTE,
         "privacy": {
@@ -300,8 +320,8 @@ def _exactly(number: Fraction | None) -> str | None:
     return None if number is None else str(number)
 
 
-def write(config: Config, results: list[Result], directory: pathlib.Path) -> pathlib.Path:
+def write(config: Config, results: list[Result], directory: pathlib.Path, data: str | None = None) -> pathlib.Path:
     """Replace `releases.json` in an existing directory, at once, and return its path; it holds nothing private."""
     path = directory / RELEASES
-    resuming.replace(path, json.dumps(to_dict(config, results), indent=2, allow_nan=False) + "\n")
+    resuming.replace(path, json.dumps(to_dict(config, results, data), indent=2, allow_nan=False) + "\n")
     return path

@@ -6,6 +6,9 @@ A job that is killed or fails at any moment leaves every release that it made in
 output. Resumed it takes those and pays for the others. It never draws again from a debit that was not committed: that
 debit's first draw may have failed, or been slow and killed for it, because of the data, and a second one under the same
 debit would be two answers for the price of one. As each debit is made right before its draw, at most one is lost.
+
+What is compared of the data is the public name of their file, without its folder, and never their content: a digest of
+it would confirm a guess. Frames that a program passes have no name, and are taken for one another.
 """
 
 import dataclasses
@@ -14,18 +17,26 @@ import json
 import os
 import pathlib
 import tempfile
+from collections.abc import Sequence
 from typing import Any
 
-from kngjax.ledger import Ledger
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.ledger import BudgetExceeded, Ledger
 from kngjax.ledger.book import canonical
+from kngjax.ledger.store import sync_folder
 
 
 @dataclasses.dataclass(frozen=True)
 class Earlier:
-    """**Arguments:** `run`: which of the job's runs it was, from 1; 0 for none. `releases`: JSON by label."""
+    """What there is of a job, of the data of one name.
+
+    **Arguments:** `run`: which of the job's runs it was, from 1; 0 for none. `releases`: JSON by label. `lost`: whether
+    a debit led to no release.
+    """
 
     run: int
     releases: dict[str, str]
+    lost: bool = False
 
 
 def identity(settings: Any) -> str:
@@ -33,22 +44,35 @@ def identity(settings: Any) -> str:
     return hashlib.sha256(canonical(settings).encode()).hexdigest()
 
 
-def kept(job: str, ledger: Ledger | None, path: pathlib.Path | None, *, resume: bool, force: bool) -> Earlier:
+def kept(
+    job: str,
+    ledger: Ledger | None,
+    path: pathlib.Path | None,
+    *,
+    resume: bool,
+    force: bool,
+    data: str | None = None,
+) -> Earlier:
     """What is taken of earlier runs, and the number of this one. What there is, is neither replaced nor paid for twice.
 
     **Arguments:** `job`: its `identity`. `path`: of its releases.json. `resume`: take what there is. `force`: take
-    nothing. Raises ValueError where there is something and neither was said, for the output of another job, and to
-    resume with a ledger releases that were not debited from it.
+    nothing. `data`: the public name of the file of data, None for a frame. Raises ValueError where there is something
+    and neither was said, for the output of another job, to resume releases of data of another name, and to resume with
+    a ledger releases that were not debited from it.
 
-    A job is its settings: whether the data are the same is not known here, and a ledger is of one data set.
+    A job is its settings and the name of its data: whether the data are the same is not known here, and a ledger is of
+    one data set.
     """
-    known = Earlier(0, {}) if ledger is None else _in_ledger(ledger, job)
+    every = {} if ledger is None else _in_ledger(ledger, job)
+    known = every.get(data, Earlier(0, {}))
     if force:
-        return Earlier(known.run + 1, {})
+        return Earlier(known.run + 1, {}, known.lost)
     if resume:
-        held = Earlier(0, {}) if path is None else _in_file(path, job)
+        held = Earlier(0, {}) if path is None else _in_file(path, job, data)
         if known.run:
             return known
+        for other in every:
+            raise ValueError(_of_other_data("this job", other, data))
         if ledger is not None and held.releases:
             raise ValueError(
                 f"the releases of {path} were not debited from this ledger, which would then say less than was "
@@ -60,24 +84,50 @@ def kept(job: str, ledger: Ledger | None, path: pathlib.Path | None, *, resume: 
         raise ValueError(f"{path} exists, and was paid for: {advice}")
     if known.releases:
         raise ValueError(f"the ledger holds {len(known.releases)} releases of this very job: {advice}")
-    return Earlier(known.run + 1, {})
+    return Earlier(known.run + 1, {}, known.lost)
 
 
-def _in_ledger(ledger: Ledger, job: str) -> Earlier:
-    """What the last run of a job committed, though an earlier one may have committed more."""
+def require(ledger: Ledger, guarantees: Sequence[Guarantee], past: Earlier, *, proved: bool = True) -> None:
+    """Raises BudgetExceeded as `Ledger.require`, with what to do where a debit of this job led to no release."""
+    try:
+        ledger.require(guarantees, proved=proved)
+    except BudgetExceeded as error:
+        if not past.lost:
+            raise
+        raise BudgetExceeded(
+            f"{error}. A debit of this job that led to no release stays spent: release the missing regressions alone, "
+            "by a job of their own with what is left, or take a ledger with room, whose sum then counts besides this "
+            "one's"
+        ) from None
+
+
+def _in_ledger(ledger: Ledger, job: str) -> dict[str | None, Earlier]:
+    """What the last run of a job committed, though an earlier one may have committed more; by the name of its data."""
     book = ledger.read()
+    committed, found = book.releases, {}
     about = {number: content["what"] for number, content in book.what.items() if _is_of(content.get("what"), job)}
-    last = max((what["run"] for what in about.values()), default=0)
-    committed = book.releases
-    own = {number: what["label"] for number, what in about.items() if what["run"] == last}
-    return Earlier(last, {label: committed[number] for number, label in own.items() if number in committed})
+    for data in {what.get("data") for what in about.values()}:
+        own = {number: what for number, what in about.items() if what.get("data") == data}
+        last = max(what["run"] for what in own.values())
+        labels = {number: what["label"] for number, what in own.items() if what["run"] == last}
+        releases = {label: committed[number] for number, label in labels.items() if number in committed}
+        found[data] = Earlier(last, releases, not own.keys() <= book.released.keys())
+    return found
+
+
+def _of_other_data(what: str, earlier: str | None, data: str | None) -> str:
+    released, given = ("a frame without a name" if name is None else name for name in (earlier, data))
+    return (
+        f"{what} was released from {released}, and this run is of {given}: give the data that are to be resumed, or "
+        "another directory and no --resume; --force releases and pays anew"
+    )
 
 
 def _is_of(what: Any, job: str) -> bool:
     return isinstance(what, dict) and what.get("identity") == job
 
 
-def _in_file(path: pathlib.Path, job: str) -> Earlier:
+def _in_file(path: pathlib.Path, job: str, data: str | None) -> Earlier:
     if not path.exists():
         return Earlier(0, {})
     try:
@@ -87,6 +137,8 @@ def _in_file(path: pathlib.Path, job: str) -> Earlier:
         own = False
     if not own:
         raise ValueError(f"{path} is of another job: move it away, or give another directory; --force replaces it")
+    if (earlier := fields.get("data")) != data:
+        raise ValueError(_of_other_data(str(path), earlier, data))
     return Earlier(1, {entry["label"]: json.dumps(entry["release"], sort_keys=True) for entry in fields["releases"]})
 
 
@@ -101,6 +153,7 @@ def replace(path: pathlib.Path, text: str) -> None:
         # mkstemp lets nobody but the owner read; a release is for everybody.
         os.chmod(name, 0o666 & ~_umask())
         os.replace(name, path)
+        sync_folder(path.parent)
     except BaseException:
         pathlib.Path(name).unlink(missing_ok=True)
         raise

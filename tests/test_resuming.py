@@ -156,6 +156,54 @@ def test_the_commands(small, capfd, monkeypatch):
         cli.main([*words, "--resume", "--force"])
 
 
+def test_releases_of_another_file_of_data_are_not_taken_for_those_of_this_one(tmp_path, capfd):
+    ledger = kng.Ledger.create(tmp_path / "b.ledger", kng.Budget.pure(2), adjacency="replace", dataset="workers")
+    one = ("tau = [0.25, 0.5]", "tau = 0.5")
+    config = write_job(tmp_path, *PROVED[:3], one, PROVED[-1], data=workers(40))
+    workers(41).write_csv(tmp_path / "workers2.csv")
+    words = ["release", str(config), "--no-figure", "--output", str(tmp_path / "one")]
+    assert cli.main([*words, "--ledger", str(ledger.path)]) == 0
+    assert json.loads((tmp_path / "one" / "releases.json").read_text())["data"] == "workers.csv"
+    assert ledger.read().what[2]["what"]["data"] == "workers.csv"
+    rows, other = ledger.verify().num_rows, ["--data", str(tmp_path / "workers2.csv")]
+    elsewhere = [*words[:-1], str(tmp_path / "two"), "--ledger", str(ledger.path)]
+    capfd.readouterr()
+    for asked in (words, [*words, "--ledger", str(ledger.path)], elsewhere):
+        assert cli.main([*asked, *other, "--resume"]) == 2
+        said = capfd.readouterr()
+        assert "was released from workers.csv, and this run is of workers2.csv" in said.err
+        assert "--force releases and pays anew" in said.err
+        assert said.out == ""
+    assert ledger.verify().num_rows == rows
+    # Without --resume it is a job of its own, and each is resumed by itself.
+    assert cli.main([*elsewhere, *other]) == 0
+    assert ledger.verify().num_rows == 2 * rows - 1
+    again = [*words, "--ledger", str(ledger.path), "--resume"]
+    assert cli.main([*again, "--data", str(tmp_path / "workers.csv")]) == 0
+    assert ledger.verify().num_rows == 2 * rows - 1
+    # A frame that a program passes has no name.
+    read = configuration.read(config)
+    with pytest.raises(ValueError, match=r"was released from workers.*, and this run is of a frame without a name"):
+        job.kept(read, ledger, None, resume=True)
+    with pytest.raises(SystemExit):
+        cli.main(["release", "--help"])
+    assert "its content is not compared" in " ".join(capfd.readouterr().out.split())
+
+
+def test_a_ledger_without_room_for_a_lost_debit_says_what_to_do(small, fails_at, tmp_path):
+    config, _, _ = small
+    exact = kng.Budget.pure(Fraction(5, 8))
+    ledger = kng.Ledger.create(tmp_path / "exact.ledger", exact, adjacency="replace", dataset="workers")
+    fails_at(2)
+    with pytest.raises(kng.ReleaseFailed):
+        job.run(config, workers(40), progress=False, ledger=ledger)
+    advice = r"A debit of this job that led to no release stays spent: release the missing regressions alone"
+    for again in ({"resume": True}, {"force": True}):
+        with pytest.raises(kng.BudgetExceeded, match=advice):
+            job.run(config, workers(40), progress=False, ledger=ledger, **again)
+    assert ledger.verify().num_rows == 6
+
+
 CHANGES = [
     ("tau = [0.1, 0.25", "tau = [0.2, 0.25"),
     ("epsilon = 0.625", "epsilon = 0.5"),
@@ -178,6 +226,19 @@ def test_a_job_is_what_its_settings_are(tmp_path):
     assert len(digests | {job.identity(first)}) == len(CHANGES) + 1
     # Neither the folder nor the file of data is a part of it: the ledger says which records they are.
     assert known(("workers.csv", "others.csv")) == job.identity(first)
+
+
+def test_a_file_that_was_replaced_is_on_the_disk_with_its_folder(tmp_path, monkeypatch):
+    done, fsync, replace = [], os.fsync, os.replace
+
+    def remembered(descriptor):
+        done.append(os.path.samestat(os.fstat(descriptor), tmp_path.stat()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", remembered)
+    monkeypatch.setattr(os, "replace", lambda *names: done.append("replaced") or replace(*names))
+    resuming.replace(tmp_path / "releases.json", "{}")
+    assert done == [False, "replaced", True]
 
 
 @pytest.mark.parametrize("broken", ["fsync", "replace", "chmod"])

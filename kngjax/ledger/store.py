@@ -48,8 +48,13 @@ def create(path: pathlib.Path, first: Row) -> None:
         for statement in SCHEMA:
             connection.execute(statement)
         connection.execute(_INSERT, _fields(first))
+    sync_folder(path.parent)
+
+
+def sync_folder(path: pathlib.Path) -> None:
+    """Have the names in a folder on the disk, as far as the system lets one."""
     with contextlib.suppress(OSError):
-        folder = os.open(path.parent, os.O_RDONLY)
+        folder = os.open(path, os.O_RDONLY)
         try:
             os.fsync(folder)
         finally:
