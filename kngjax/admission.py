@@ -6,7 +6,7 @@ that somebody's reader inferred from the values. That the pandas indices of X an
 
 import dataclasses
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -89,6 +89,18 @@ def admitted(
     if columns.columns is not None:
         require_columns(bounds, columns.columns, dimension)
     return columns, rows
+
+
+def of_stream(stream: Stream, admit: Callable[[Any, Any], Any], may_be_empty: bool) -> Shape | None:
+    """The shape of X in what a stream declares before a value is looked at; None where it declares nothing.
+
+    **Arguments:** `admit`: from a chunk (X, y) to the shapes of both, as `admitted`. `may_be_empty`: whether there may
+    be no record. Raises as `admit`, and UnfitShape for a stream that is known to have no record and must have one.
+    """
+    shapes = [admit(*chunk)[0] for chunk in stream.declared()]
+    if not may_be_empty and stream.has_no_rows():
+        raise UnfitShape(EMPTY)
+    return shapes[0] if shapes else None
 
 
 def require_columns(bounds: Bounds, columns: int, dimension: int | None) -> None:

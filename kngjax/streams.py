@@ -10,7 +10,7 @@ from typing import Any
 
 import narwhals as nw
 
-from kngjax._files import batches, file_kind, schema
+from kngjax._files import batches, file_kind, has_no_rows, schemas, schemas_of_dataset
 from kngjax._owner_only import OwnerOnly
 from kngjax.refusals import UnfitShape, UnfitType
 
@@ -49,8 +49,8 @@ class Stream(OwnerOnly):
     def declared(self) -> list[tuple[Any, Any]]:
         """Chunks of the columns and types that the source declares, before a value of it is looked at.
 
-        Of files, datasets and lazy frames one chunk without a row; of a list its own chunks; none of what is read but
-        once. Raises as `chunks`.
+        Of each file, of datasets, lazy frames and pyarrow's readers a chunk without a row; of a list its own chunks;
+        none of what else is read but once. Raises as `chunks`.
         """
         if self._spent and self._once:
             raise UnfitShape(READ_BEFORE)
@@ -58,14 +58,25 @@ class Stream(OwnerOnly):
         if isinstance(source, list | tuple):
             return list(self._pairs(source))
         if isinstance(source, pathlib.Path):
-            empty = _read(lambda: schema(source)).empty_table()
+            empty = [one.empty_table() for one in _read(lambda: schemas(source))]
         elif _is_dataset(source):
-            empty = source.schema.empty_table()
+            wanted = self._wanted(source.schema.names)
+            empty = [one.empty_table() for one in schemas_of_dataset(source, wanted)]
+        elif _is_from("pyarrow", "RecordBatchReader", source):
+            empty = [source.schema.empty_table()]
         elif _is_lazy(source):
-            empty = sys.modules["polars"].DataFrame(schema=_read(source.collect_schema))
+            empty = [sys.modules["polars"].DataFrame(schema=_read(source.collect_schema))]
         else:
             return []
-        return list(self._pairs([empty], with_empty=True))
+        return list(self._pairs(empty, with_empty=True))
+
+    def has_no_rows(self) -> bool:
+        """Whether lengths of a list's chunks or the metadata of files tell that there is no record."""
+        source = self._source
+        if isinstance(source, list | tuple):
+            return not any(_has_rows(y if X is None else X) for X, y in self._pairs(source))
+        is_of_files = isinstance(source, pathlib.Path) or _is_dataset(source)
+        return is_of_files and _read(lambda: has_no_rows(source))
 
     def _pairs(self, chunks: Iterable[Any], with_empty: bool = False) -> Iterator[tuple[Any, Any]]:
         """X and y of each chunk, but for tables without a row."""
@@ -99,7 +110,7 @@ class Stream(OwnerOnly):
     def _raw(self) -> Iterator[Any]:
         source, ahead = self._source, {"batch_readahead": 2, "fragment_readahead": 1}
         if isinstance(source, pathlib.Path):
-            return batches(source, self._wanted(_read(lambda: schema(source)).names), self._chunk)
+            return batches(source, self._wanted(_read(lambda: schemas(source))[0].names), self._chunk)
         if _is_dataset(source):
             return source.to_batches(columns=self._wanted(source.schema.names), batch_size=self._chunk, **ahead)
         if _is_lazy(source):
@@ -119,6 +130,10 @@ def stream(
     For losses with a sufficient statistic (squared loss, means): n, X'X, X'y and y'y are sums over the records. Each
     chunk is validated and clipped like any records, and an error in one leaves nothing. Sums are exact (`kngjax.sums`):
     the same to the bit for any chunks in any order, and for the same records in memory.
+
+    Names and types of the columns of a list's chunks, of every file, of a dataset, a lazy frame and pyarrow's reader
+    are checked before a release costs anything. Nobody knows those of chunks from a generator beforehand: there a
+    column that is absent or of text makes a release fail that is spent.
 
     **Arguments:**
 
@@ -171,6 +186,14 @@ def _is_iterable(value: Any) -> bool:
 
 def _is_frame(value: Any) -> bool:
     return isinstance(nw.from_native(value, eager_only=True, pass_through=True), nw.DataFrame)
+
+
+def _has_rows(values: Any) -> bool:
+    try:
+        return len(values) > 0
+    except TypeError:
+        # Nobody knows before it is converted.
+        return True
 
 
 def _table(chunk: Any) -> nw.DataFrame:

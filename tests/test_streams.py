@@ -260,6 +260,78 @@ def test_what_is_refused_and_that_no_message_tells_a_value(source, choice, error
         assert not any("987654" in text or "321" in text for text in chain_of(caught.value))
 
 
+def parted(path, *parts):
+    path.mkdir()
+    for number, part in enumerate(parts):
+        pa.parquet.write_table(pa.table(part), path / f"{number}.parquet")
+    return path
+
+
+def reader(columns):
+    frame = pa.table(columns)
+    return pa.RecordBatchReader.from_batches(frame.schema, frame.to_batches())
+
+
+GOOD = {"age": [0.5], "height": [1.0], "wage": [2.0]}
+WHOLE, TEXT, NOTHING = {"age": [1]}, {"age": ["987654.321"]}, {name: pa.array([], pa.float64()) for name in GOOD}
+BEFORE = {
+    "a reader of text": (lambda path: reader(GOOD | TEXT), TypeError, r"columns of X at positions \[0\]"),
+    "a reader without a column": (lambda path: reader({"age": [0.5], "wage": [2.0]}), ValueError, "is not there"),
+    "a folder with text": (lambda path: parted(path / "p", GOOD, GOOD | TEXT), TypeError, "are not numbers"),
+    "a folder without a column": (lambda path: parted(path / "p", GOOD, WHOLE), ValueError, "which is not there"),
+    "a dataset with text": (
+        lambda path: pa.dataset.dataset(parted(path / "p", GOOD, GOOD | TEXT)),
+        TypeError,
+        "of another type than the dataset",
+    ),
+    "a dataset with fractions where the first file has none": (
+        lambda path: pa.dataset.dataset(parted(path / "p", GOOD | WHOLE, GOOD)),
+        TypeError,
+        "of another type than the dataset",
+    ),
+    "a dataset without a column": (
+        lambda path: pa.dataset.dataset(parted(path / "p", GOOD, {"age": [0.5], "wage": [2.0]})),
+        TypeError,
+        "are not numbers",
+    ),
+    "nothing": (lambda path: [], ValueError, "the data are empty"),
+    "chunks of nothing": (lambda path: [pa.table(NOTHING)] * 2, ValueError, "the data are empty"),
+    "a folder of files of nothing": (lambda path: parted(path / "p", NOTHING, NOTHING), ValueError, "data are empty"),
+    "a dataset of nothing": (
+        lambda path: pa.dataset.dataset(parted(path / "p", NOTHING, NOTHING)),
+        ValueError,
+        "the data are empty",
+    ),
+    "CSV of nothing": (lambda path: write(pa.table(NOTHING), path / "p.csv"), ValueError, "the data are empty"),
+    "Arrow of nothing": (lambda path: write(pa.table(NOTHING), path / "p.arrow"), ValueError, "the data are empty"),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_what_a_source_declares_is_refused_before_it_is_paid_for(tmp_path, name):
+    make, kind, message = BEFORE[name]
+    ledger = kng.Ledger.create(
+        tmp_path / "ledger", kng.Budget.approximate(9, "0.1"), adjacency="replace", dataset="invented"
+    )
+    with pytest.raises(kind, match=message) as caught:
+        kng.release(ADA_SSP, kng.stream(make(tmp_path), **CHOICE), ledger=ledger)
+    assert ledger.verify().num_rows == 1
+    assert not any("987654" in text for text in chain_of(caught.value))
+
+
+def test_files_whose_types_differ_and_fit_are_read(tmp_path):
+    mixed = parted(tmp_path / "mixed", GOOD | WHOLE, GOOD)
+    wide = pa.dataset.dataset(mixed, schema=pa.schema([(name, pa.float64()) for name in GOOD]))
+    for source in (mixed, wide, wide.filter(pa.dataset.field("age") > 0.0)):
+        stream = kng.stream(source, **CHOICE)
+        ADA_SSP.admit(stream)
+        assert float(SQUARED.prepare(stream).count) == 2.0
+    # Where n is private, no record is data like any other.
+    private = kng.AdaSSP(BOUNDS, 1.0, 1e-6, "add_remove")
+    for source in ([], parted(tmp_path / "none", NOTHING)):
+        assert private.admit(kng.stream(source, **CHOICE)).num_records is None
+
+
 def test_a_reader_that_fails_leaves_nothing_and_is_not_quoted():
     stream = kng.stream(broken(), **CHOICE)
     with pytest.raises(ValueError, match="failed with OSError, and nothing of it is used") as caught:
@@ -335,6 +407,9 @@ def test_what_is_no_stream(tmp_path):
     (tmp_path / "people.xlsx").write_text("")
     with pytest.raises(ValueError, match=r"must end in \.parquet, \.csv, \.arrow or \.feather"):
         kng.stream(tmp_path / "people.xlsx")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ValueError, match=r"the folder of data .*folder has no file that ends in \.parquet"):
+        kng.stream(tmp_path / "folder")
     for source in (np.zeros((3, 2)), 3, None):
         with pytest.raises(TypeError, match="has no chunks: give a file"):
             kng.stream(source)

@@ -145,8 +145,8 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
         if isinstance(X, Stream):
             if not self.loss.is_quadratic:
                 raise UnfitType(RECORDS_NEEDED)
-            shapes = [self._admitted(*chunk)[0] for chunk in X.declared()]
-            return self._facts(shapes[0] if shapes else None, None)
+            may_be_empty = self.adjacency is Adjacency.ADD_REMOVE
+            return self._facts(admission.of_stream(X, self._admitted, may_be_empty), None)
         columns, rows = self._admitted(X, y)
         count = columns.rows if rows.rows is None else rows.rows
         if count == 0 and self.adjacency is Adjacency.REPLACE:
