@@ -33,9 +33,10 @@ FAILURE = (
 )
 
 OF_FLOAT64 = (
-    "float64 computes every coordinate of the value to within 2^-44 of the larger of its own size, its distance from "
-    "the public centre and its public unit, which nobody has proved: then what its rounding errors do is hidden by the "
-    "coarse rounding of the output, but for rounding_delta",
+    "what float64 computes has the law of an exact draw of which every coordinate is moved by at most 2^-44 of the "
+    "larger of its own size, its distance from the public centre and its public unit, but for a probability that is "
+    "negligible beside rounding_delta; nobody has proved that. Then the coarse rounding of the output hides what "
+    "rounding errors do, but for rounding_delta",
     "the operating system's random bytes are unpredictable and ChaCha20 is indistinguishable from random",
 )
 OF_LATTICES = (
@@ -49,6 +50,8 @@ UNPROVED_OF_CHAINS = (
     "what the start of the chain does to it: a draw from an inflated limit law about the non-private estimate, which "
     "is computed from the private data. The number of sweeps is public",
 )
+# Characters of settings that `explain` shows.
+_LONGEST_SETTINGS = 600
 WITH_ROUNDING, IN_REALS = "exact_with_rounding", "exact_in_reals"
 
 UNPROVED_LAST = (
@@ -239,6 +242,7 @@ class Certificate:
             proved,
             f"Assurance: {self.assurance}, {self._assured()}.",
             f"Sensitivity: {self.sensitivity.value:.6g}, since {self.sensitivity.derivation}",
+            f"Settings: {_shortened(_as_call(self.mechanism))}.",
             f"Sampler: {json.dumps(self.sampler, sort_keys=True)}. {self.reason}",
             *(f"Assumed: {assumption}." for assumption in self.assumptions),
             *(f"Not proved: {statement}." for statement in self.unproved),
@@ -250,6 +254,7 @@ class Certificate:
         """Names and statements of a small table: what is proved, and what is not."""
         return [
             ("mechanism", self._parts()),
+            ("settings", _shortened(_as_call(self.mechanism))),
             ("of the draw", self.summary()),
             ("assurance", f"{self.assurance}, {self._assured()}"),
             ("sensitivity", f"{self.sensitivity.value:.6g}"),
@@ -322,10 +327,29 @@ class Certificate:
         )
 
 
+def _as_call(described: Any) -> str:
+    """What `describe` made of a part, as a call that names its settings; those that are None are left out."""
+    if isinstance(described, dict):
+        given = {name: value for name, value in described.items() if name != "type" and value is not None}
+        return f"{described['type']}({', '.join(f'{name}={_as_call(value)}' for name, value in given.items())})"
+    if isinstance(described, list):
+        return f"[{', '.join(map(_as_call, described))}]"
+    return repr(described)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_SETTINGS else f"{text[:_LONGEST_SETTINGS]} ... (to_json() has them whole)"
+
+
 def _failures(mechanism: AbstractMechanism, sampler: AbstractSampler | None) -> list[str]:
     """What can make a release fail after the debit, of public settings alone."""
     bounds, loss = mechanism.bounds, mechanism.loss
-    causes = ["data that cannot be read", "too little memory", "a draw that is not a number"]
+    causes = [
+        "data that cannot be read",
+        "too little memory",
+        "a draw that is not a number",
+        "a ledger that was damaged",
+    ]
     if bounds.columns != 0 and None in of_columns(bounds.missing, 1):
         causes.append("missing values in X without a policy")
     if loss.has_response and bounds.missing_y is None:

@@ -11,7 +11,7 @@ import scipy.optimize
 import scipy.sparse
 from jaxtyping import Float
 
-from kngjax._arrays import float64
+from kngjax._arrays import float64, record_sums_on_host
 from kngjax._owner_only import OwnerOnly, owner_only
 from kngjax.data import Data, QuadraticSummary, Records
 from kngjax.losses import AbstractLoss, GeometricMedianLoss, QuantileLoss
@@ -100,12 +100,12 @@ def _geometric_median(x: np.ndarray, num_steps: int = 1000) -> np.ndarray:
         distances = np.linalg.norm(x - theta, axis=1)
         apart = distances > 0
         weights = 1.0 / distances[apart]
-        pull = weights @ (x[apart] - theta)
+        pull = record_sums_on_host(weights, x[apart] - theta)
         resistance = np.count_nonzero(~apart)
         length = np.linalg.norm(pull)
         if length <= max(resistance, 1e-12 * len(x)):
             break
-        step = (1.0 - resistance / length) * pull / weights.sum()
+        step = (1.0 - resistance / length) * pull / record_sums_on_host(weights, np.ones((weights.size, 1)))
         theta = theta + step
         if np.linalg.norm(step) <= 1e-14 * (1.0 + np.linalg.norm(theta)):
             break
@@ -135,9 +135,10 @@ def _quantile_minimiser(x: np.ndarray, y: np.ndarray, tau: float) -> np.ndarray:
         sides = sides[sides.any(axis=1)]
         counts = sides.sum(axis=1)
         merge = sides / counts[:, None]
+        means = np.stack([record_sums_on_host(weights, np.column_stack([x, y])) for weights in merge])
         theta = _linear_programme(
-            np.concatenate([x[free], merge @ x]),
-            np.concatenate([y[free], merge @ y]),
+            np.concatenate([x[free], means[:, :-1]]),
+            np.concatenate([y[free], means[:, -1]]),
             np.concatenate([np.ones(free.sum()), counts]),
             tau,
         )

@@ -134,7 +134,8 @@ def release(
     key, a seed or a generator; RuntimeError while a side door is open, see `kngjax.side_doors`. Then the certificate is
     made, of public facts alone, and `kngjax.BudgetExceeded` raised where the budget does not allow it, as
     `Ledger.reserve` does for the rest. Whatever goes wrong after the debit may depend on values, and is
-    `kngjax.ReleaseFailed`: one text without a cause. What is interrupted from outside (Ctrl-C, a kill) ends as Python
+    `kngjax.ReleaseFailed`: one text without a cause; but where the ledger cannot keep the release, `kngjax.LedgerError`
+    says so, and nothing is released. What is interrupted from outside (Ctrl-C, a kill) ends as Python
     ends it. What was debited stays spent.
     """
     unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})

@@ -1,9 +1,11 @@
 """The coarse public rounding of a value that float64 computed, and what is left of its rounding errors.
 
-Theorem. Let θ be what real arithmetic makes of a release's random numbers, with any law, and θ' what float64 makes of
-them, |θ'_j - θ_j| ≤ r_j. Round both to the cells of a grid of width h_j whose offset U_j·h_j is drawn by itself, U_j
-uniform on the multiples of 2^-64 in [0, 1). Then they fall into different cells with probability at most
-η = Σ_j (r_j/h_j + 2^-64), and the laws of (U, cell of θ) and (U, cell of θ') differ by at most η in total variation.
+Theorem. Let θ be what real arithmetic makes of a release's random numbers, with any law, and θ' what float64 computes,
+|θ'_j - θ_j| ≤ r_j: of the same numbers or, as where rounding moves a choice among pieces of the law, of any others, for
+a coupling of the two laws is all that is needed. Round both to the cells of a grid of width h_j whose offset U_j·h_j is
+drawn by itself, U_j uniform on the multiples of 2^-64 in [0, 1). Then they fall into different cells with probability
+at most η = Σ_j (r_j/h_j + 2^-64), and the laws of (U, cell of θ) and (U, cell of θ') differ by at most η in total
+variation.
 
 Proof. Given θ_j and θ'_j, of which U_j is independent, they are parted only if a boundary (k + U_j)h_j lies between
 them: U_j then lies in an interval modulo 1 of length at most r_j/h_j, and such an interval has at most
@@ -49,7 +51,8 @@ class Rounding:
     2^(units_j) from the centre, and twice as wide beyond every doubling of that distance, as float64's own spacing:
     with t = |θ_j - c_j|/u_j they are of equal width h_j/u_j in g(t) = t for t ≤ 1 and k + t/2^k for 2^k ≤ t ≤ 2^(k+1).
 
-    Assumed of float64: |θ'_j - θ_j| ≤ 2^-44(|c_j| + max(u_j, |θ_j - c_j|)). The slope of g is at most 2/max(1, t), so
+    Assumed of float64: |θ'_j - θ_j| ≤ 2^-44(|c_j| + max(u_j, |θ_j - c_j|)) in some coupling of the laws, but for a
+    probability that is negligible beside η. The slope of g is at most 2/max(1, t), so
     |g(t') - g(t)| ≤ 2·2^-44·s_j/u_j with s_j = |c_j| + u_j, but for terms of second order, and by the theorem above
     η = Σ_j (2·2^-44·s_j/h_j + 2^-64). That is a statement about this assumption, which nobody has proved of the
     program: for that see `kngjax.Lattice`.

@@ -15,6 +15,8 @@ from kngjax.audit.climbing import climbing_pair
 from kngjax.data import Records
 from kngjax.losses import TangentExtension
 from kngjax.losses.base import AbstractLoss
+from kngjax.mechanisms.joint_quantiles import accumulate
+from kngjax.mechanisms.private_quantile import _gap_draws
 from kngjax.samplers.active_rows import ActiveRows, limit_law
 from kngjax.samplers.lines import line_segments
 
@@ -147,6 +149,31 @@ def test_no_sum_of_a_loss_is_longer_than_a_block(kind, dimension):
 
     found = longest_sum(everything, jnp.asarray(records.x), jnp.asarray(records.y))
     assert 0 < found <= ROWS_A_BLOCK
+
+
+def test_no_sum_over_the_gaps_of_a_quantile_is_longer_than_a_block():
+    edges = np.linspace(0.0, 1.0, COUNT)
+    half = jnp.full((3, 2), 0.5)
+    found = longest_sum(lambda edges: _gap_draws(edges, half[0, 0], half[0, 0], half), edges)
+    assert found <= ROWS_A_BLOCK
+
+
+@pytest.mark.parametrize(("add", "nothing"), [(np.add, 0.0), (np.logaddexp, -np.inf)])
+@pytest.mark.parametrize("count", [1, 8, 9, 73, 700])
+def test_partial_sums_of_gaps_never_fall_and_stay_where_nothing_is_added(add, nothing, count):
+    terms = GENERATOR.uniform(0.0, 1.0, (2, count))
+    terms[:, ::3] = nothing
+    found = accumulate(add, nothing, terms, most=8)
+    np.testing.assert_allclose(found, add.accumulate(terms, axis=-1), rtol=1e-14)
+    assert np.all(found[:, 1:] >= found[:, :-1])
+    np.testing.assert_array_equal(found[:, 3::3], found[:, 2 : count - 1 : 3])
+
+
+def test_partial_sums_of_gaps_err_by_no_more_than_two_roots_of_their_number():
+    column = climbing_pair(14)[0]
+    allowed = 2 * (int(np.sqrt(len(column))) + 2) * UNIT
+    assert relative_error(np.cumsum(column)[-1], column) > allowed
+    assert relative_error(accumulate(np.add, 0.0, column)[-1], column) <= allowed
 
 
 @pytest.mark.parametrize("mechanism", [kng.KNG, kng.ExponentialMechanism])

@@ -171,7 +171,8 @@ def test_a_release_is_one_exact_draw_with_a_certificate_that_says_so():
         "1.5-differential privacy, and 1.125-zCDP (rho = epsilon^2/2)",
         "w = (2, 3)",
         "K-norm noise",
-        "Assumed: float64 computes every coordinate",
+        "Assumed: what float64 computes has the law of an exact draw",
+        "Settings: KNormMechanism(bounds=Bounds(",
     ):
         assert part in text
     assert "Not proved" not in text

@@ -34,6 +34,8 @@ from kngjax.streams import RECORDS_NEEDED, Stream
 from kngjax.sums import ExactSums
 from kngjax.target import Target
 
+_ELSE = "Without a sampler release takes Exact() where that serves, and else says what would"
+
 LARGEST_DIMENSION = 4
 MOST_DIGITS = 50  # of the 53 of a float64
 
@@ -126,11 +128,11 @@ class Lattice(AbstractSampler):
             return f"{type(mechanism).__name__} draws from its own law directly: leave the sampler out"
         loss, domain = mechanism.loss, mechanism.domain
         if not isinstance(loss, QuantileLoss | SquaredLoss | SquaredDistanceLoss):
-            return f"Lattice needs whole scores, which {type(loss).__name__} has not: leave the sampler out"
+            return f"Lattice needs whole scores, which {type(loss).__name__} has not. {_ELSE}"
         if not isinstance(domain, Box | L1Ball | L2Ball):
             return f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}: ask for Exact()"
         if dimension > LARGEST_DIMENSION:
-            return f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}: leave the sampler out"
+            return f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}. {_ELSE}"
         if isinstance(mechanism, ExponentialMechanism):
             return None
         if not isinstance(mechanism, KNG) or mechanism.pointwise_sensitivity:

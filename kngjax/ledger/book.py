@@ -203,8 +203,9 @@ class Book:
 
     def explain(self) -> str:
         """The ledger in words, for the owner."""
+        one = "one record" if self.unit == "record" else f"one record, which stands for one {self.unit},"
         lines = [
-            f"Ledger of {self.dataset!r}: one {self.unit} is protected, adjacency {self.adjacency!s}.",
+            f"Ledger of {self.dataset!r}: {one} is protected, adjacency {self.adjacency!s}{self.caveat}.",
             f"Budget: {self.budget.explain()}{self.caveat}.",
             f"Left: {self.left}.",
             f"Reservations: {len(self.reserved)}, of which {len(self.released)} led to a release and "
@@ -212,4 +213,4 @@ class Book:
         ]
         if self.spent is not None:
             lines.append(f"Spent: {self.spent.explain()}{self.caveat}.")
-        return "\n".join([*lines, f"Head: row {self.num_rows}, {self.head}."])
+        return "\n".join([*lines, f"Head: row {self.num_rows}, {self.head}{self.caveat}."])

@@ -159,8 +159,9 @@ class Budget:
         if self.rule is Rule.PURE and (stated.failures or distance):
             return (
                 "A pure budget takes no release with a delta, and outputs rounded in float64 have one. Lattice() draws "
-                "without, for the mechanisms that it serves; else the ledger needs Budget.approximate, "
-                "or Budget.converted for many small releases"
+                "without: quantiles one by one (budget='split'), KNG and the exponential mechanism with the quantile "
+                "loss, the squared loss and, for means, SquaredDistanceLoss(). Else the ledger needs "
+                "Budget.approximate, or Budget.converted for many small releases"
             )
         if self.rho is not None and sums.rho is None:
             return "This budget adds up rho, which is not known of this release: it needs Budget.approximate"
@@ -204,7 +205,7 @@ _NUMBERS = ("epsilon", "delta", "rho")
 # Of ε, for which e^ε is a float64.
 _LARGEST = 700
 # Of a fraction that is shown; `to_dict` has it whole.
-_LONGEST = 40
+_LONGEST = 12
 
 
 def _apart(parts: Sequence[tuple[Guarantee, int]]) -> tuple[Sums, Fraction]:
@@ -229,4 +230,4 @@ def digits(number: Fraction) -> str:
     if Fraction(text) == number:
         return text.removesuffix(".0")
     exact = str(number)
-    return f"about {text}" if len(exact) > _LONGEST else f"{exact} (about {float(number):.6g})"
+    return f"about {float(number):.6g}" if len(exact) > _LONGEST else f"{exact} (about {float(number):.6g})"

@@ -267,10 +267,10 @@ class Ledger:
         asked = [(guarantee_of(text), 1) for text in texts]
         if not proved and book.unproved != ALLOW:
             raise BudgetExceeded(
-                "nothing is proved of this release, and this ledger debits what is proved alone: take a sampler with "
-                "a proof, as the default, Lattice(), Exact() or IndependenceMH(), or a ledger that was created with "
-                "unproved='allow' (kngjax ledger create --allow-unproved). Nothing was spent, drawn, or read of the "
-                "data"
+                "nothing is proved of this release, and this ledger debits what is proved alone: leave the sampler "
+                "out, and release takes one with a proof or says what else is proved; or take a ledger that was "
+                "created with unproved='allow' (kngjax ledger create --allow-unproved). Nothing was spent, drawn, or "
+                "read of the data"
             )
         for guarantee, _ in asked:
             if guarantee.adjacency != book.adjacency:

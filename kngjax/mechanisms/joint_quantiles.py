@@ -19,7 +19,7 @@ from jax.scipy.special import gammaln, logsumexp
 from jaxtyping import Array, Float, Int
 from numpy import ndarray
 
-from kngjax._arrays import Scalar
+from kngjax._arrays import ROWS_A_BLOCK, Scalar
 
 LogWeights = Float[ndarray, " gaps"]
 Gaps = Int[ndarray, " draws"]
@@ -47,7 +47,7 @@ class JointLaw:
         last = self._arrivals(self.num_quantiles - 1)
         last -= rate * np.abs(self._positions(self.num_quantiles - 1))
         top = np.max(last)
-        self.cumulative = np.cumsum(np.exp(last - top))
+        self.cumulative = accumulate(np.add, 0.0, np.exp(last - top))
         self.log_normaliser = float(top + np.log(self.cumulative[-1]))
 
     def _positions(self, level: int) -> LogWeights:
@@ -109,7 +109,7 @@ class _Steps:
 
     def __init__(self, weights: LogWeights, before: LogWeights, here: LogWeights, reach: int):
         self.here, self.reach = here, reach
-        self.far = np.logaddexp.accumulate(weights + before)
+        self.far = accumulate(np.logaddexp, -np.inf, weights + before)
         # The window of gap i is i - width, ..., i - 1.
         self.width = reach - 1
         if self.width:
@@ -160,7 +160,30 @@ class _Steps:
 
 
 def _accumulate_blocks(values: LogWeights, width: int) -> LogWeights:
-    return np.logaddexp.accumulate(values.reshape(-1, width), axis=1).reshape(-1)
+    return accumulate(np.logaddexp, -np.inf, values.reshape(-1, width)).reshape(-1)
+
+
+def accumulate(
+    add: np.ufunc, nothing: float, terms: Float[ndarray, "... gaps"], most: int = ROWS_A_BLOCK
+) -> Float[ndarray, "... gaps"]:
+    """Partial sums along the last axis: of blocks of about √n terms, and of what came before each block.
+
+    So a term passes at most 2√n + 2 additions on its way and not n of them. A block begins with the very number that
+    the one before ended with, so that the sums never fall, and where a term is `nothing` they stay, to the bit.
+
+    **Arguments:** `add`: np.add or np.logaddexp. `nothing`: what adds nothing, 0 or -inf. `most`: so many terms are one
+    block.
+    """
+    count = terms.shape[-1]
+    if count <= most:
+        return add.accumulate(terms, axis=-1)
+    size = math.isqrt(count) + 1
+    padded = np.full((*terms.shape[:-1], -(-count // size) * size), nothing)
+    padded[..., :count] = terms
+    blocks = add.accumulate(padded.reshape(*terms.shape[:-1], -1, size), axis=-1)
+    before = add.accumulate(blocks[..., :-1, -1], axis=-1)
+    add(blocks[..., 1:, :], before[..., None], out=blocks[..., 1:, :])
+    return blocks.reshape(padded.shape)[..., :count]
 
 
 def _choose(log_weights: Float[ndarray, "choices draws"], uniforms: Uniforms) -> Gaps:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import sensitivity as room
-from kngjax._arrays import Scalar, Vector, float64, is_traced, parameter
+from kngjax._arrays import Scalar, Vector, cumulative_sums, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.bounds import Bounds
 from kngjax.data import Data, Records, SortedValues
@@ -29,7 +29,10 @@ class PrivateQuantile(AbstractDirectMechanism):
 
     It is KNG of `QuantileLoss` with an intercept alone. The density is constant between consecutive order statistics,
     so a draw is exact: gap i, of length g_i, with probability ∝ g_i·exp(-ε|i - nτ|/(2Δ)), then a uniform point of it.
-    Values outside [lo, hi] count as lo or hi.
+    Values outside [lo, hi] count as lo or hi. Values that are equal have no gap between them: where many are, as zeros
+    or rounded incomes, f is as high on either side of them as it is between any others, and the draw says little, nor
+    do other levels' beside them with budget="joint". The exponential mechanism serves there,
+    `ExponentialMechanism(QuantileLoss(tau), Bounds(y=(lo, hi)), Box(lo, hi), ...)`.
 
     Exchanging one record moves #{y ≤ θ} by at most 1: Δ = 1. One record more moves #{y ≤ θ} - nτ by -τ or 1-τ:
     Δ = max(τ, 1-τ). Reimherr and Awan (2019, equation 3) print Δ = 2(1-τ), for which the true ε comes to 1/(2(1-τ))
@@ -261,7 +264,7 @@ def _gap_log_masses(edges: Array, tau: Array, rate: Array) -> Float[Array, " gap
 def _gap_draws(edges: Array, tau: Array, rate: Array, uniforms: Float[Array, "draws 2"]) -> Float[Array, " draws"]:
     """A gap by inversion and a uniform point of it."""
     log_masses = _gap_log_masses(edges, tau, rate)
-    cumulative = jnp.cumsum(jnp.exp(log_masses - jnp.max(log_masses)))
+    cumulative = cumulative_sums(jnp.exp(log_masses - jnp.max(log_masses)))
     gaps = jnp.searchsorted(cumulative, uniforms[:, 0] * cumulative[-1], side="right")
     # Partial sums that are added up in parallel may differ by a rounding error across an empty gap: step off it.
     numbers = jnp.arange(log_masses.size)

@@ -115,7 +115,7 @@ def restricted(loss: AbstractPredictorLoss, rows: Rows, place: Coordinates, cent
     changes = ~((low == high) & (low == start))
     rounding, steepness = rows.rounding, rows.steepness
     if not rows.rounding.any():
-        steepness = np.max(np.maximum(np.abs(low), np.abs(high))) * np.sum(np.abs(x), axis=0)
+        steepness = np.max(np.maximum(np.abs(low), np.abs(high))) * record_sums_on_host(np.ones(count), np.abs(x))
         rounding = (_SCORE_ROUNDING + count * np.finfo(np.float64).eps) * steepness
     gradient = rows.gradient + record_sums_on_host(low[~changes], x[~changes])
     there = values[changes]
