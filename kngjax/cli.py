@@ -4,6 +4,8 @@ Nothing heavy is imported before a subcommand runs, so that `kngjax --help` answ
 """
 
 import argparse
+import contextlib
+import os
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -11,7 +13,8 @@ from typing import Any
 
 from kngjax import registry
 
-FAILED, USER_ERROR = 1, 2
+# The last two as shells have them of SIGINT and SIGPIPE.
+FAILED, USER_ERROR, INTERRUPTED, NOT_READ = 1, 2, 130, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,14 +22,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     **Arguments**: `arguments`, the words after `kngjax`; None takes those of the process.
 
-    Errors of the user end in one line on the standard error stream, which tells no value of the data.
+    Errors of the user end in one line on the standard error stream, in the terms of the file and the command, which
+    tells no value of the data; so does Ctrl-C, with 130. Output that nobody reads on ends in silence, with 141.
     """
     options = _parser().parse_args(arguments)
     try:
-        return options.run(options)
+        status = options.run(options)
+        sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        kept = ": what was released is kept; --resume pays for the rest only" if options.run is _release else ""
+        print(f"kngjax: interrupted{kept}", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Else the interpreter writes what is left when it ends, and complains.
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return NOT_READ
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
-        print(f"kngjax: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"kngjax: error: {' '.join(_told(error).split())}", file=sys.stderr)
         return FAILED if isinstance(error, RuntimeError) else USER_ERROR
+
+
+def _told(error: Exception) -> str:
+    """An error in the terms of a job; of a release that failed always the same, whatever it says."""
+    from kngjax.refusals import ReleaseFailed
+
+    return registry.FAILED if isinstance(error, ReleaseFailed) else registry.in_toml(str(error))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -69,6 +91,15 @@ def _parser() -> argparse.ArgumentParser:
         "--force", action="store_true", help="release and pay anew, and replace the releases.json that is there"
     )
     release.set_defaults(run=_release)
+    check = commands.add_parser(
+        "check",
+        help="tell the data owner alone whether the data fit a configuration; releases and debits nothing",
+        description="For the data owner alone, not private: whether each regression can prepare its records, and the "
+        "fraction of records beyond bounds or levels, or missing. Exit status 0 if they fit, 2 if not.",
+    )
+    check.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
+    check.add_argument("--data", metavar="FILE", type=pathlib.Path, help="a CSV or Parquet file in place of [data]")
+    check.set_defaults(run=_check)
     audit = commands.add_parser(
         "audit",
         help="search for neighbouring data sets that betray the claimed epsilon",
@@ -177,6 +208,17 @@ def _require_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise ImportError("the figure needs matplotlib: pip install 'kngjax[plots]', or say --no-figure") from None
+
+
+def _check(options: argparse.Namespace) -> int:
+    from kngjax import config as configuration
+    from kngjax import job, report
+
+    config = configuration.read(options.config)
+    job.require_served(config, job.regressions(config), job.sampler(config))
+    text, fits = report.owner_check(config, job.load(config, options.data))
+    print(text)
+    return 0 if fits else USER_ERROR
 
 
 def _audit(options: argparse.Namespace) -> int:

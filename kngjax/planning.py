@@ -39,7 +39,11 @@ def declared(config: Config, table: str, make: Callable[[], Any]) -> Any:
     try:
         return make()
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{config.path}: [{table}] {registry.in_toml(str(error))}") from None
+        message = registry.in_toml(str(error))
+        # Whatever takes them, these are keys of one table.
+        if message.startswith(("epsilon ", "delta ")):
+            table = "privacy"
+        raise type(error)(f"{config.path}: [{table}] {message}") from None
 
 
 def design(config: Config) -> terms.Design | None:

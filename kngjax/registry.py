@@ -51,6 +51,30 @@ SAMPLERS = (
 )
 NORMS = {"l1": "L1", "l2": "L2", "l_inf": "LInf"}
 NORMS_OF_NUMBERS = {"weighted_l_inf": "WeightedLInf", "ellipsoid": "Ellipsoid", "polytope": "Polytope"}
+# What the command says in place of `kngjax.refusals.FAILED`, whatever happened.
+FAILED = (
+    "the release did not complete, and nothing of it is released; what it was debited from a ledger stays spent. Why "
+    "is not told, since it may depend on the data: most often cells are missing or no number where [[terms]] or "
+    "[response] have no 'missing = ...', or responses are none of 'levels = [...]' in [response]. The data owner finds "
+    "out by 'kngjax check CONFIG', for the owner's eyes alone"
+)
+# Words of Python in the library's messages, and those of a job's file or of the command, in the order of replacement.
+WORDS = (
+    (r"\bmissing_y = ", "[response] missing = "),
+    (r"Bounds\(\.\.\., missing=, missing_y=\)", "missing = ... in [[terms]] or [response]"),
+    (r"\bmissing=\.\.\.", "missing = ..."),
+    (r"(?:bounds=)?Bounds\(\.\.\., y=\(lower, upper\)\)", "[response] bounds = [lower, upper]"),
+    (r"\bleave y out\b", "leave [response] bounds out"),
+    (r"\bleave the sampler out\b", "leave [sampler] out"),
+    (r"\bsay allow_large_epsilon=True", "say allow_large_epsilon = true in [mechanism]"),
+    (r"\b(Take|or) KNG\b", r'\1 [mechanism] type = "kng"'),
+    (r" \(PosteriorSample\.calibrated finds the largest\)", ""),
+    (r"unproved='allow' \(kngjax ledger create --allow-unproved\)", "kngjax ledger create --allow-unproved"),
+    (r"\bBudget\.approximate\b", "kngjax ledger create --epsilon E --delta D"),
+    (r"\bBudget\.converted\b", "kngjax ledger create --epsilon E --delta D --by-zcdp"),
+    (r"\bBudget\.zcdp\(rho, distance=\.\.\.\)", "kngjax ledger create --rho R --distance H"),
+    (r"\b([a-z_]+)='([a-z_]+)'", r'\1 = "\2"'),
+)
 # Parameters that other tables of a job speak of.
 ELSEWHERE = ("loss", "bounds", "epsilon", "delta", "adjacency")
 
@@ -141,17 +165,24 @@ def in_toml(message: str) -> str:
         lambda found: f'[sampler] type = "{found[1]}"' + _keys_in_toml(found[2].split(", ")),
         message,
     )
-    message = re.sub(r"\bmissing_y = ", "[response] missing = ", message)
-    message = re.sub(r"(?:bounds=)?Bounds\(\.\.\., y=\(lower, upper\)\)", "[response] bounds = [lower, upper]", message)
-    return message.replace("leave the sampler out", "leave [sampler] out")
+    message = re.sub(
+        rf"\b({'|'.join(LOSSES.values())})\b(?:\(([^()]*)\))?",
+        lambda found: _loss_in_toml(found[1], found[2]),
+        message,
+    )
+    for words, meant in WORDS:
+        message = re.sub(words, meant, message)
+    return message
 
 
 def _mechanism_in_toml(kind: str, loss: str | None, needs: str | None) -> str:
     named = f'[mechanism] type = "{kind}"'
-    if loss is None:
-        return named
+    return named if loss is None else f"{named} and {_loss_in_toml(loss, needs)}"
+
+
+def _loss_in_toml(loss: str, needs: str | None) -> str:
     of_job = next(name for name, called in LOSSES.items() if called == loss)
-    return f'{named} and [loss] type = "{of_job}"' + _keys_in_toml((needs or "").split(", "))
+    return f'[loss] type = "{of_job}"' + _keys_in_toml((needs or "").split(", "))
 
 
 def _keys_in_toml(given: Iterable[str]) -> str:

@@ -1,12 +1,13 @@
 """What a job shows: released coefficients, certificates in short, released curves, and a view for the owner alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax import cells, job, nonprivate, totals
+from kngjax import cells, job, nonprivate, registry, totals
 from kngjax.config import Config
 from kngjax.data import prepare
 from kngjax.job import Result
@@ -188,10 +189,7 @@ def owner_view(config: Config, frame: Any, results: list[Result], progress: bool
     **Arguments**: `frame`, private, as for `job.run`. `progress`: None shows bars on a terminal.
     """
     x, y = job.records(config, frame)
-    lines = ["=" * len(OWNER_BANNER), OWNER_BANNER, "=" * len(OWNER_BANNER), "", f"{len(y)} records"]
-    clipped = _design(config).clipped_fractions(frame) | _clipped_response(config, frame)
-    lines += ["fraction of records beyond the public bounds or levels, or missing:"]
-    lines += [f"  {column}: {fraction:.4g}" for column, fraction in clipped.items()]
+    lines = _of_columns(config, frame)
     names, asked = _design(config).basis_names, job.sampler(config)
     for result in results:
         mechanism = result.regression.mechanism
@@ -222,12 +220,52 @@ def owner_view(config: Config, frame: Any, results: list[Result], progress: bool
     return "\n".join([*lines, "", OWNER_BANNER])
 
 
-def _clipped_response(config: Config, frame: Any) -> dict[str, float]:
-    import narwhals as nw
+def owner_check(config: Config, frame: Any) -> tuple[str, bool]:
+    """FOR THE DATA OWNER ONLY: whether each regression of a job can prepare these records, and in words why not.
 
-    response = config.response
-    if response.bounds is None:
-        return {}
-    numbers = cells.numbers(nw.from_native(frame, eager_only=True)[response.column])
-    lower, upper = response.bounds
-    return {response.column: 1.0 - float(np.mean((lower <= numbers) & (numbers <= upper)))}
+    **Arguments**: `frame`, private, as for `job.run`. Nothing is released or debited.
+
+    **Returns** the text, which tells no value of a record, and whether all fit. **Raises** as `job.check` of what
+    columns and types decide.
+    """
+    job.check(config, frame)
+    made, trouble = _tried(lambda: job.records(config, frame))
+    lines, fits = [*_of_columns(config, frame), ""], True
+    for one in job.regressions(config):
+        words = trouble
+        if made is not None:
+            given = job.arguments(one.mechanism, *made)
+            words = _tried(lambda one=one, given=given: one.mechanism.prepare(*given))[1]
+        fits &= words is None
+        lines.append(f"{one.label}: " + ("its records can be prepared" if words is None else f"REFUSED: {words}"))
+    return "\n".join([*lines, "", OWNER_BANNER]), fits
+
+
+def _tried(step: Callable[[], Any]) -> tuple[Any, str | None]:
+    """What a step makes, or its refusal in the terms of the job's file; what other packages say is not repeated."""
+    try:
+        return step(), None
+    except (TypeError, ValueError) as error:
+        return None, registry.in_toml(str(error))
+    except Exception as error:
+        return None, f"they cannot be prepared ({type(error).__name__})"
+
+
+def _of_columns(config: Config, frame: Any) -> list[str]:
+    """The banner, the number of records, and of each column how many are clipped, and how many missing."""
+    table = nw.from_native(frame, eager_only=True)
+    lines = ["=" * len(OWNER_BANNER), OWNER_BANNER, "=" * len(OWNER_BANNER), "", f"{len(table)} records"]
+    lines += ["fraction of records beyond the public bounds or levels, or missing, and of those missing alone:"]
+    for one in (*config.terms, config.response):
+        column = table[one.column]
+        numbers = cells.numbers(column)
+        outside = missing = np.isnan(numbers)
+        if one.bounds is not None:
+            outside = ~((one.bounds[0] <= numbers) & (numbers <= one.bounds[1]))
+        if one.levels is not None:
+            outside = cells.levels(column, one.levels) < 0
+            if not column.dtype.is_numeric():
+                missing = column.is_null().to_numpy().astype(bool) | (cells.levels(column, ("",)) == 0)
+        fractions = (float(flags.sum() / max(flags.size, 1)) for flags in (outside, missing))
+        lines.append("  {}: {:.4g}, missing {:.4g}".format(one.column, *fractions))
+    return lines

@@ -5,9 +5,12 @@ import pathlib
 import subprocess
 import sys
 
+import polars as pl
 import pytest
 
-from kngjax import cli
+from kngjax import cli, job, registry
+from kngjax.ledger import Budget, Ledger
+from kngjax.refusals import FAILED
 from kngjax.releases import Release
 from tests.small_jobs import SECRET_WAGE, workers, write_job
 
@@ -115,6 +118,75 @@ def test_errors_of_the_user_are_one_line(tmp_path, monkeypatch, capfd, wrong):
     assert message in said.err
     assert said.err.count("\n") == 1
     assert not (tmp_path / "output" / "releases.json").exists()
+
+
+HOLED = {
+    "nothing": lambda frame: frame,
+    "missing": lambda frame: frame.with_columns(education=pl.when(pl.col("wage") > 1000).then(None).otherwise(3)),
+    "no number": lambda frame: frame.with_columns(wage=pl.lit("much")),
+}
+
+
+@pytest.mark.parametrize("holes", list(HOLED)[1:])
+def test_a_release_that_fails_says_one_constant_text_in_the_terms_of_the_file(tmp_path, capfd, holes):
+    config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"), data=HOLED[holes](workers()))
+    assert cli.main(["release", str(config), "--no-figure", "--output", str(tmp_path / "output")]) == 1
+    assert capfd.readouterr().err.splitlines()[-1] == f"kngjax: error: {registry.FAILED}"
+    assert registry.FAILED != FAILED
+    for word in ("prepare(", "LogisticLoss", "missing=", "kngjax."):
+        assert word not in registry.FAILED
+    assert "'kngjax check CONFIG'" in registry.FAILED
+
+
+@pytest.mark.parametrize("holes", HOLED)
+def test_the_owner_is_told_whether_the_data_fit_and_nothing_is_spent(tmp_path, monkeypatch, capfd, holes):
+    ledger = Ledger.create(tmp_path / "budget", Budget.pure(1), adjacency="replace", dataset="workers")
+    levels = '[[terms]]\ncolumn = "region"\nlevels = ["north", "west"]\nmissing = "west"\n\n[loss]'
+    changes = ("epsilon = 0.3", 'epsilon = 0.3\nledger = "budget"'), ("[loss]", levels)
+    frame = HOLED[holes](workers()).with_columns(
+        region=pl.when(pl.int_range(pl.len()) < 30).then(pl.lit("")).otherwise(pl.lit("south"))
+    )
+    config = write_job(tmp_path, *changes, ("education = 12", 'education = 12, region = "north"'), data=frame)
+    (tmp_path / "workers.csv").rename(tmp_path / "others.csv")
+    monkeypatch.chdir(tmp_path)
+    before = ledger.path.read_bytes()
+    assert cli.main(["check", str(config), "--data", "others.csv"]) == (0 if holes == "nothing" else 2)
+    said = capfd.readouterr()
+    lines = said.out.splitlines()
+    assert lines[1] == lines[-1] == "OWNER ONLY: not private, do not publish"
+    assert "300 records" in lines
+    assert "  region: 1, missing 0.1" in lines
+    if holes == "nothing":
+        assert "tau = 0.25: its records can be prepared" in lines
+        assert f"  wage: {1 / 300:.4g}, missing 0" in lines
+    else:
+        column = "column 'education'" if holes == "missing" else "the response, column 'wage',"
+        assert f"tau = 0.5: REFUSED: {column} has cells that are missing" in said.out
+        assert "missing = " in said.out
+        assert "missing='drop'" not in said.out
+    if holes == "no number":
+        assert "  wage: 1, missing 1" in lines
+    assert str(SECRET_WAGE) not in said.out + said.err
+    assert "much" not in said.out + said.err
+    assert ledger.path.read_bytes() == before
+    assert not (tmp_path / "output").exists()
+
+
+def test_data_of_other_columns_are_refused_by_a_check(tmp_path, capfd):
+    config = write_job(tmp_path, data=workers().drop("wage"))
+    assert cli.main(["check", str(config)]) == 2
+    assert "names the column 'wage', which the data do not have" in capfd.readouterr().err
+
+
+def test_an_interrupt_is_one_line(tmp_path, monkeypatch, capfd):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(job, "run", interrupted)
+    config = write_job(tmp_path)
+    assert cli.main(["release", str(config), "--no-figure", "--output", str(tmp_path / "output")]) == 130
+    said = "kngjax: interrupted: what was released is kept; --resume pays for the rest only\n"
+    assert capfd.readouterr().err == said
 
 
 def test_without_matplotlib_nothing_is_released_but_a_figure_can_be_declined(tmp_path, monkeypatch, capfd):

@@ -75,7 +75,10 @@ BUILT = {
     "tau": (("0.25, 0.5", "0.25, 1.5"), r"\[loss\] tau must lie"),
     "degree": (("degree = 2", "degree = 12"), r"\[terms\] the degree for column 'experience'"),
     "reversed domain": (("[-20.0, 20.0]", "[20.0, -20.0]"), r"\[mechanism\] "),
-    "absurd epsilon": (("epsilon = 0.3", "epsilon = 3000.0"), r"\[mechanism\] epsilon = 1500"),
+    "absurd epsilon": (
+        ("epsilon = 0.3", "epsilon = 3000.0"),
+        r"\[privacy\] epsilon = 1500 .* say allow_large_epsilon = true in \[mechanism\]",
+    ),
     "sampler": (("LineGibbs", "Gibbs"), r"\[sampler\] type: must be one of Exact, GradientSpace"),
     "sampler's setting": (("num_sweeps", "sweeps"), r"\[sampler\] LineGibbs has an unknown setting 'sweeps'"),
 }

@@ -181,6 +181,12 @@ def test_tables_that_do_not_fit_one_another_are_refused(tmp_path, wrong):
         make(tmp_path, change)
 
 
+def test_a_delta_that_is_missing_is_asked_of_its_table(tmp_path):
+    changes = (MECHANISM, 'type = "ada_ssp"'), (LOSS, ""), (SAMPLER, ""), (FIGURE, "")
+    with pytest.raises(ValueError, match=r"small\.toml: \[privacy\] delta is missing"):
+        job.regressions(make(tmp_path, *changes))
+
+
 def test_a_delta_of_a_pure_mechanism_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"\[privacy\] delta: the guarantee of KNG has none"):
         job.regressions(make(tmp_path, WITH_DELTA))
@@ -210,6 +216,19 @@ def test_refusals_speak_toml_and_cost_nothing(tmp_path):
             "ObjectivePerturbation(HuberLoss(k), ...) is",
             '[mechanism] type = "objective_perturbation" and [loss] type = "huber" (k = ...) is',
         ),
+        (
+            "Take SmoothedQuantileLoss(tau, bandwidth) with a public bandwidth, or KNG",
+            'Take [loss] type = "smoothed_quantile" (tau = ..., bandwidth = ...) with a public bandwidth, or '
+            '[mechanism] type = "kng"',
+        ),
+        ("is no response of LogisticLoss", 'is no response of [loss] type = "logistic"'),
+        ("if so, say allow_large_epsilon=True", "if so, say allow_large_epsilon = true in [mechanism]"),
+        (
+            "Lattice() draws without; else the ledger needs Budget.approximate, or Budget.converted for many",
+            '[sampler] type = "Lattice" draws without; else the ledger needs kngjax ledger create --epsilon E '
+            "--delta D, or kngjax ledger create --epsilon E --delta D --by-zcdp for many",
+        ),
+        ("missing=..., or missing='drop' under", 'missing = ..., or missing = "drop" under'),
         ("nothing of it: [0, 1]", "nothing of it: [0, 1]"),
     ],
 )

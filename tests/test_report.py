@@ -113,8 +113,8 @@ def test_the_owner_sees_the_fit_the_clipping_and_the_chains_under_a_banner(relea
     assert "300 records" in lines
     experience = workers()["experience"].to_numpy()
     clipped = np.mean((experience < 0) | (experience > 60))
-    assert f"  experience: {clipped:.4g}" in lines
-    assert f"  wage: {1 / 300:.4g}" in lines
+    assert f"  experience: {clipped:.4g}, missing 0" in lines
+    assert f"  wage: {1 / 300:.4g}, missing 0" in lines
     assert "tau = 0.5 (4 research chains of LineGibbs, 100 draws each)" in lines
     row = next(line for line in lines if line.startswith("education P1"))
     fit, error, value, difference, rhat, ess = (float(number) for number in re.split(r"\s{2,}", row)[1:])

@@ -1,5 +1,8 @@
 """`kngjax ledger` and `kngjax release --ledger`: what is printed, and that a refusal comes before the data are read."""
 
+import os
+import subprocess
+import sys
 from fractions import Fraction
 
 import pytest
@@ -37,6 +40,17 @@ def test_create_show_verify(tmp_path, capfd, budget):
     assert f"Head: {head}" in capfd.readouterr().out
     assert cli.main(["ledger", "verify", path, "--head", "0" * 64]) == 1
     assert "was set back" in capfd.readouterr().err
+
+
+def test_output_that_nobody_reads_on_ends_in_silence(tmp_path):
+    path = tmp_path / "budget.ledger"
+    Ledger.create(path, Budget.pure(1), adjacency="replace", dataset="workers")
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = [sys.executable, "-m", "kngjax.cli", "ledger", "show", str(path)]
+    with os.fdopen(writing) as pipe:
+        done = subprocess.run(words, stdout=pipe, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 USER_ERRORS = {
