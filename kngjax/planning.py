@@ -40,10 +40,9 @@ def declared(config: Config, table: str, make: Callable[[], Any]) -> Any:
         return make()
     except (TypeError, ValueError) as error:
         message = registry.in_toml(str(error))
-        # Whatever takes them, these are keys of one table.
-        if message.startswith(("epsilon ", "delta ")):
-            table = "privacy"
-        raise type(error)(f"{config.path}: [{table}] {message}") from None
+        # Whatever takes them, these are keys of one table; and some messages name theirs.
+        table = "privacy" if message.startswith(("epsilon ", "delta ")) else table
+        raise type(error)(f"{config.path}: {message if message.startswith('[') else f'[{table}] {message}'}") from None
 
 
 def design(config: Config) -> terms.Design | None:

@@ -365,7 +365,7 @@ def test_a_substitute_that_the_loss_has_no_meaning_for_is_refused_before_data_ar
     response = ('column = "wage"\nunits = "dollars a week"\ntransform = "log"\nbounds = [20, 20000]',
                 'column = "member"\nmissing = 5')  # fmt: skip
     config = make(tmp_path, response, (LOSS, 'type = "logistic"'))
-    with pytest.raises(ValueError, match=r"\[response\] missing = 5\.0 is no response of"):
+    with pytest.raises(ValueError, match=r"small\.toml: \[response\] missing = 5\.0 is no response of"):
         job.regressions(config)
 
 
