@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kngjax import _csv
-from kngjax.refusals import UnfitType
+from kngjax.refusals import INTERRUPTIONS, UnfitType
 
 OTHER_TYPES = (
     "a file of the dataset has a column of another type than the dataset, and not every value of it would fit: give a "
@@ -57,7 +57,9 @@ def read(path: pathlib.Path) -> Any:
             return reader(path, kind)
         except ImportError:
             continue
-        except Exception:
+        except INTERRUPTIONS:
+            raise
+        except BaseException:
             # Another may read it: polars refuses a whole Parquet file for one cell of text that is no UTF-8.
             found = True
     if not found:
@@ -79,8 +81,11 @@ def _read_by_pandas(path: pathlib.Path, kind: str) -> Any:
     import pandas
 
     if kind == "Parquet":
-        # As Arrow has them: a date that is in no calendar of pandas would be an error of the whole file.
-        return pandas.read_parquet(path, dtype_backend="pyarrow")
+        from pyarrow import parquet
+
+        # As Arrow has them: a date that is in no calendar of pandas would be an error of the whole file, and what was
+        # an index in pandas is a column to the other readers.
+        return parquet.read_table(path).to_pandas(ignore_metadata=True, types_mapper=pandas.ArrowDtype)
     return pandas.DataFrame(_csv.columns(path), dtype=object)
 
 

@@ -4,7 +4,6 @@ Every data path of the package goes through `prepare`: what the sensitivity proo
 file enforces, once.
 """
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from kngjax._owner_only import OwnerOnly, without_fields
 from kngjax.admission import EMPTY
 from kngjax.bounds import Bounds
 from kngjax.missing import DROP, filled
-from kngjax.refusals import UnfitShape
+from kngjax.refusals import INTERRUPTIONS, UnfitShape
 
 NOT_FINITE = (
     "the data contain missing, NaN or infinite values, or cells that are no number, no declared level or a response "
@@ -264,8 +263,12 @@ def _cells(column: Any) -> Any:
 
 def _converted(name: str, step: Callable[[], Any]) -> Any:
     """What NumPy or a data frame makes of values; its own error, which may quote one, is not repeated."""
-    with contextlib.suppress(Exception):
+    try:
         return step()
+    except INTERRUPTIONS:
+        raise
+    except BaseException:
+        pass
     raise ValueError(
         f"{name} cannot be read as numbers: pass a NumPy array with a row a record, or a data frame of numbers"
     )

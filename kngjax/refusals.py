@@ -27,6 +27,11 @@ UNREADABLE = (
 )
 
 
+# What ends a program from outside. All else that is raised may quote a value: a panic of a compiled reader does, and is
+# no Exception.
+INTERRUPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+
+
 class ReleaseFailed(RuntimeError):
     """A release failed after the data were touched: always this text, without a cause or a context.
 
@@ -66,7 +71,9 @@ def admitted(step: Callable[[], Any]) -> tuple[Any, Exception | None]:
         refusal: Exception = TypeError(str(error))
     except UnfitShape as error:
         refusal = ValueError(str(error))
-    except Exception:
+    except INTERRUPTIONS:
+        raise
+    except BaseException:
         refusal = TypeError(UNREADABLE)
     return None, refusal
 
@@ -81,5 +88,7 @@ def sealed(work: Callable[[], Any]) -> tuple[Any, ReleaseFailed | None]:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             return work(), None
-    except Exception:
+    except INTERRUPTIONS:
+        raise
+    except BaseException:
         return None, ReleaseFailed()

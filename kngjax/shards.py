@@ -50,7 +50,7 @@ class Shards(OwnerOnly):
         """
         try:
             part, failure = work(), None
-        except Exception as error:
+        except BaseException as error:
             part, failure = None, error
         if self.spans_processes:
             words = [failure is not None, 0 if part is None else part.dimension, *_digest(settings)]
@@ -125,7 +125,8 @@ class Shards(OwnerOnly):
         if jax.process_index() == 0:
             try:
                 part = work()
-            except Exception as error:
+            except BaseException as error:
+                # The other processes wait for this one, whatever it was.
                 failure = error
         refused = multihost_utils.broadcast_one_to_all(np.array(failure is not None))
         if failure is not None:

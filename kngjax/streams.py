@@ -12,7 +12,7 @@ import narwhals as nw
 
 from kngjax._files import batches, file_kind, has_no_rows, schemas, schemas_of_dataset
 from kngjax._owner_only import OwnerOnly
-from kngjax.refusals import UnfitShape, UnfitType
+from kngjax.refusals import INTERRUPTIONS, UnfitShape, UnfitType
 
 RECORDS_NEEDED = (
     "what is computed of these data has no sufficient statistic, so the records must be in memory all at once: read "
@@ -219,7 +219,9 @@ def _prefetched(source: Iterator[Any]) -> Generator[Any, None, None]:
 def _read(step: Callable[[], Any]) -> Any:
     try:
         return step()
-    except Exception as error:
+    except INTERRUPTIONS:
+        raise
+    except BaseException as error:
         failure = type(error).__name__
     # Outside of the handler, so that the reader's own message is not chained to this one.
     raise ValueError(

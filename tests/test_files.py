@@ -5,6 +5,7 @@ import io
 import math
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -49,6 +50,15 @@ def test_every_library_gives_the_same_text(tmp_path, only, reader):
     assert type(frame).__module__.split(".")[0] == reader
     columns = {name: frame[name].to_pylist() if reader == "pyarrow" else list(frame[name]) for name in ("a", "b")}
     assert columns == {"a": ["1", "NA", " 7 ", None], "b": ['x, "y"', "", "\ufffdt\u00e9", None]}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_every_library_gives_the_same_columns_of_a_file_with_an_index(tmp_path, only, reader):
+    """Of which one is taken a cell that another refuses may decide: a byte that is no UTF-8."""
+    pd.DataFrame({"age": [5, 3, 9], "wage": [3, 4, 1]}).set_index("age").to_parquet(tmp_path / "data.parquet")
+    only(reader)
+    frame = _files.read(tmp_path / "data.parquet")
+    assert set(frame.column_names if reader == "pyarrow" else frame.columns) == {"age", "wage"}
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from kngjax.data import Records
 
 BOUNDS = kng.Bounds(x=([0.0, 0.0], [1.0, 1.0]), y=(0.0, 1.0))
 COLUMNS = kng.Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False)
+ONE = kng.Bounds(x=([0.0], [1.0]), intercept=False)
 NUMBERS, BOX = kng.Bounds(y=(0.0, 1.0)), kng.Box(-2.0, 2.0)
 PARTS = (BOUNDS, BOX, 1.0, "add_remove")
 NEIGHBOURS = "add_remove"
@@ -24,6 +25,10 @@ CASES = {
     "quantiles, split": (kng.PrivateQuantile([0.25, 0.5], NUMBERS, 1.0, NEIGHBOURS, budget="split"), None),
     "AdaSSP": (kng.AdaSSP(BOUNDS, 1.0, 1e-6, NEIGHBOURS), None),
     "posterior": (kng.PosteriorSample.calibrated(BOUNDS, 1000.0, 1.0, 1e-6, NEIGHBOURS, max_records=99), None),
+    "geometric median of one column": (
+        kng.KNG(kng.GeometricMedianLoss(), ONE, kng.Box([-1.0], [1.0]), 1.0, NEIGHBOURS),
+        kng.IndependenceMH(num_sweeps=8),
+    ),
     "median in one dimension": (kng.KNG(kng.QuantileLoss(0.5), NUMBERS, BOX, 1.0, NEIGHBOURS), kng.Exact()),
 }
 COMPILED_LONG = {
@@ -53,7 +58,7 @@ def test_no_record_is_released_as_one_is(name):
     mechanism, sampler = (CASES | COMPILED_LONG)[name]
     certificates = []
     for count in (0, 1):
-        X, y = np.full((count, 2), 0.5), np.ones(count)
+        X, y = np.full((count, mechanism.bounds.columns), 0.5), np.ones(count)
         if not mechanism.loss.has_response:
             y = None
         elif mechanism.bounds.columns == 0:

@@ -35,6 +35,22 @@ class Exploding:
         raise OverflowError(f"cannot take {SECRET}")
 
 
+class Panic(BaseException):
+    """As compiled readers raise it, which is no Exception."""
+
+
+class Panicking:
+    """Private values whose library panics."""
+
+    def __array__(self, dtype=None, copy=None):
+        raise Panic(f"cannot take {SECRET}")
+
+
+def panicking_chunks():
+    yield X, None
+    raise Panic(f"cannot take {SECRET}")
+
+
 COUNTS = kng.PosteriorSample(BOUNDS, 100.0, 0.01, "replace", max_records=5)
 LOGISTIC = kng.ObjectivePerturbation(kng.LogisticLoss(), kng.Bounds(x=([0.0], [1.0])), None, 1.0, "replace")
 POISSON = kng.KNG(kng.PoissonLoss(), kng.Bounds(x=([0.0], [1.0]), y=(-1.0, 9.0)), BOX, 1.0, "replace")
@@ -48,6 +64,7 @@ OF_VALUES = {
     "labels that are not 0 or 1": (LOGISTIC, (X, Y)),
     "negative counts": (POISSON, (X, -Y)),
     "the reader's own error": (MEAN, (Exploding(),)),
+    "a panic of another library": (MEAN, (Panicking(),)),
     "a stream that breaks off": (MEAN, (kng.stream([(X, None), (spoiled(np.nan), None)]),)),
 }
 
@@ -68,6 +85,22 @@ def test_what_depends_on_values_is_one_constant_text(name):
     assert (type(error), str(error)) == (kng.ReleaseFailed, FAILED)
     assert (error.__cause__, error.__context__, error.args) == (None, None, (FAILED,))
     assert not any(part in "".join(traceback.format_exception(error)) for part in ("0.98", "987654"))
+
+
+def test_a_stream_that_panics_fails_in_the_same_words():
+    with pytest.raises(kng.ReleaseFailed) as caught:
+        kng.release(MEAN, kng.stream(panicking_chunks()))
+    assert (str(caught.value), caught.value.__context__) == (FAILED, None)
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit])
+def test_what_ends_the_program_ends_it(interruption):
+    class Interrupted:
+        def __array__(self, dtype=None, copy=None):
+            raise interruption
+
+    with pytest.raises(interruption):
+        kng.release(MEAN, Interrupted())
 
 
 @pytest.mark.parametrize("name", OF_VALUES)

@@ -112,6 +112,8 @@ class GeometricMedianLoss(AbstractLoss):
         """
         records = _records(data)
         x = jnp.asarray(records.x)
+        if x.shape[0] == 0:
+            return jnp.zeros((x.shape[1], x.shape[1]))
         if x.shape[1] == 1:
             line = Records(jnp.ones_like(x), x[:, 0])
             return 2.0 * QuantileLoss(0.5).hessian(theta, line)
