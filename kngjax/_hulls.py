@@ -17,9 +17,11 @@ class Hull(NamedTuple):
     """A convex hull with 0 inside.
 
     **Arguments:** `vertices`: shape (m, d). `facets`: rows a of shape (f, d); the hull is {v : a'v ≤ 1 for every row}.
-    `simplices`: shape (s, d, d), each the vertices of a piece of the boundary; with 0 they fill the hull.
+    `simplices`: shape (s, d, d), each the vertices of a piece of the boundary; with 0 they fill the hull. `places`:
+    shape (m,), of the vertices among the points.
     """
 
+    places: np.ndarray
     vertices: np.ndarray
     facets: np.ndarray
     simplices: np.ndarray
@@ -59,15 +61,15 @@ def hull_about_zero(name: str, points: np.ndarray) -> Hull:
     """
     number, dimension = points.shape
     if dimension == 1:
-        ends = np.array([points.min(axis=0), points.max(axis=0)])
+        ends = points[(kept := np.array([points.argmin(), points.argmax()]))]
         if not ends[0] < 0 < ends[1]:
             whitened(name, np.zeros((1, 1)))
-        return Hull(ends, 1.0 / ends, ends[:, :, None])
+        return Hull(kept, ends, 1.0 / ends, ends[:, :, None])
     round_points, matrix = whitened(name, points)
     if number == dimension + 1:
         places = np.array([np.delete(np.arange(number), place) for place in range(number)])
         facets = np.linalg.solve(round_points[places], np.ones((number, dimension, 1)))[:, :, 0]
-        return Hull(points, facets @ matrix.T, points[places])
+        return Hull(np.arange(number), points, facets @ matrix.T, points[places])
     if dimension > LARGEST_DIMENSION:
         raise ValueError(
             f"the hull of the {name} in {dimension} dimensions has more facets than can be listed: polytopes are for "
@@ -87,7 +89,8 @@ def hull_about_zero(name: str, points: np.ndarray) -> Hull:
     facets = -planes[:, :-1] / planes[:, -1:]
     simplices = points[hull.simplices]
     volumes = np.abs(np.linalg.det(round_points[hull.simplices]))
-    return Hull(points[hull.vertices], facets @ matrix.T, simplices[volumes > 1e-14 * volumes.sum()])
+    kept = simplices[volumes > 1e-14 * volumes.sum()]
+    return Hull(hull.vertices, points[hull.vertices], facets @ matrix.T, kept)
 
 
 def least_ellipsoid(points: np.ndarray) -> np.ndarray:

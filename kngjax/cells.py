@@ -13,6 +13,7 @@ Nothing here raises for a value.
 """
 
 import importlib
+import itertools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -78,6 +79,19 @@ def levels(column: Any, declared: Sequence[str | float | int | bool]) -> Int[np.
                 found[values == key] = place
         return found
     return _each(values, lambda cell: places.get(_key(cell), -1), np.int64)
+
+
+def require_levels(of: str, declared: Sequence[Any]) -> None:
+    """Raises TypeError unless declared levels are all text or all finite numbers, ValueError where two are one.
+
+    Without a number and without text every cell that is none would have that level. **Arguments**: `of`: whose levels.
+    """
+    kinds = {isinstance(level, str) if isinstance(level, str | int | float) else None for level in declared}
+    if len(kinds) > 1 or None in kinds or any(_key(level) is None for level in declared):
+        raise TypeError(f"{of} must be all text or all finite numbers.")
+    for one, other in itertools.combinations(declared, 2):
+        if same_level(one, other):
+            raise ValueError(f"{of} must be all different: {one!r} is {other!r}.")
 
 
 def same_level(one: Any, other: Any) -> bool:

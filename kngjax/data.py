@@ -128,9 +128,8 @@ def prepare(
     before any value is looked at; then ValueError for missing values without a policy, for lists that make no table,
     and for empty data. No message contains a value of the data.
     """
-    columns, response = _validated(
-        bounds, X, y, has_response, dimension, responses=responses, reads_text=reads_text, may_be_empty=may_be_empty
-    )
+    columns, response = _numbers(bounds, X, y, has_response, dimension, responses=responses, reads_text=reads_text)
+    columns, response = _finite(bounds, columns, response, responses=responses, may_be_empty=may_be_empty)
     design = np.empty((response.size, bounds.intercept + columns.shape[1]))
     design[:, : int(bounds.intercept)] = 1.0
     clipped = design[:, int(bounds.intercept) :]
@@ -179,19 +178,24 @@ def simulated(bounds: Bounds, X: Any, y: Any) -> Records:
 def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
     """The fraction of records outside the bounds, for each column of X and for y. Owner-only: not a private release.
 
-    Returns `{"x": shape (columns,), "y": float}`, and with a hull also `"hull": float`; raises as `prepare` does.
+    Returns `{"x": shape (columns,), "y": float, "missing_x": shape (columns,), "missing_y": float}`, and with a hull
+    also `"hull": float`. Missing are cells that are no number, before `bounds.missing` fills them or drops the record,
+    by which the other fractions are of what is left. Raises as `prepare` does.
     """
-    columns, response = _validated(bounds, X, y)
+    columns, response = _numbers(bounds, X, y)
+    absent = np.isnan(columns), np.isnan(response)
+    columns, response = _finite(bounds, columns, response)
     x, outside = np.zeros(columns.shape[1]), 0.0
     if bounds.x_lower is not None and bounds.x_upper is not None:
         x = np.mean((columns < np.asarray(bounds.x_lower)) | (columns > np.asarray(bounds.x_upper)), axis=0)
     if bounds.y_lower is not None and bounds.y_upper is not None:
         outside = float(np.mean((response < float(bounds.y_lower)) | (response > float(bounds.y_upper))))
     beyond = {} if bounds.hull is None else {"hull": float(np.mean(bounds.hull.outside(columns)))}
-    return {"x": x, "y": outside, **beyond}
+    missing = {"missing_x": np.mean(absent[0], axis=0), "missing_y": float(np.mean(absent[1]))}
+    return {"x": x, "y": outside, **missing, **beyond}
 
 
-def _validated(
+def _numbers(
     bounds: Bounds,
     X: Any,
     y: Any,
@@ -200,9 +204,8 @@ def _validated(
     *,
     responses: Responses = cells.numbers,
     reads_text: bool = False,
-    may_be_empty: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """X of shape (n, columns) and y of shape (n,) as finite numbers that fit the bounds' shapes."""
+    """X of shape (n, columns) and y of shape (n,) that fit the bounds' shapes, NaN where a cell is no number."""
     admission.admitted(bounds, X, y, has_response=has_response, dimension=dimension, reads_text=reads_text)
     response = _converted("y", lambda: responses(_cells(y))) if has_response else None
     columns = np.empty((0 if response is None else len(response), 0)) if X is None else _columns(bounds, X, dimension)
@@ -212,10 +215,22 @@ def _validated(
     admission.require_axes_of_response(response.ndim)
     admission.require_same_rows(columns.shape[0], response.size)
     admission.require_columns(bounds, columns.shape[1], dimension)
+    return columns, response
+
+
+def _finite(
+    bounds: Bounds,
+    columns: np.ndarray,
+    response: np.ndarray,
+    *,
+    responses: Responses = cells.numbers,
+    may_be_empty: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same with what the bounds say in place of NaN, without the records that they drop."""
     columns, dropped = filled(columns, bounds.missing)
     if bounds.missing_y == DROP:
         dropped |= np.isnan(response)
-    elif bounds.missing_y is not None and has_response:
+    elif bounds.missing_y is not None:
         response[np.isnan(response)] = responses([bounds.missing_y])[0]
     columns, response = columns[~dropped], response[~dropped]
     if response.size == 0 and not may_be_empty:

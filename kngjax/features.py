@@ -47,10 +47,15 @@ class FeatureHull(ShownAsTyped, eqx.Module):
             raise TypeError("a FeatureHull is made on the host, from numbers: make it outside of jit and pass it in")
         vertices, centres, facets = [], [], []
         for block in blocks:
-            points = checked_points("vertices", block)
-            centre = points.mean(axis=0, keepdims=True)
-            hull = hull_about_zero("vertices about their mean", points - centre)
-            vertices.append(np.unique(hull.vertices + centre, axis=0))
+            points = np.unique(checked_points("vertices", block), axis=0)
+            while True:
+                # About the mean of the points that are kept, so that the vertices alone make the same hull again.
+                centre = points.mean(axis=0, keepdims=True)
+                hull = hull_about_zero("vertices about their mean", points - centre)
+                if len(hull.places) == len(points):
+                    break
+                points = points[np.sort(hull.places)]
+            vertices.append(points)
             centres.append(centre)
             facets.append(hull.facets)
         self.blocks, self.centres, self.facets = (tuple(map(parameter, part)) for part in (vertices, centres, facets))

@@ -55,8 +55,13 @@ class Polytope(AbstractNorm):
             # Polarity: the facets of the hull of ±a_i are the vertices of {v : |a_i'v| ≤ 1}.
             rows = checked_points("facets", given)
             points = hull_about_zero("facets", np.concatenate([rows, -rows])).facets
-        hull = hull_about_zero("vertices", np.concatenate([points, -points]))
-        self.vertices = parameter(_one_of_each_pair(hull.vertices))
+        # Until nothing is dropped or turned any more, so that the vertices alone make the same norm again.
+        for _ in range(2 + len(points)):
+            hull = hull_about_zero("vertices", np.concatenate([points, -points]))
+            before, points = points, _one_of_each_pair(hull.vertices)
+            if np.array_equal(before, points):
+                break
+        self.vertices = parameter(points)
         facets = _one_of_each_pair(hull.facets)
         # So that no vertex is longer than 1, whatever Qhull rounded.
         self.facets = parameter(facets / np.max(np.abs(facets @ self.vertices.T), axis=1, keepdims=True))

@@ -18,7 +18,6 @@ Everything in a `Design` is public and chosen before the data are seen; it maps 
 """
 
 import functools
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -145,14 +144,9 @@ class Categorical:
         if isinstance(self.levels, str):
             raise TypeError(f"the levels of column {self.column!r} must be a tuple, like ('north', 'south').")
         object.__setattr__(self, "levels", tuple(self.levels))
-        are_numbers = (isinstance(level, (int, float)) and math.isfinite(level) for level in self.levels)
-        if not (all(isinstance(level, str) for level in self.levels) or all(are_numbers)):
-            raise TypeError(f"the levels of column {self.column!r} must be all text or all finite numbers.")
+        cells.require_levels(f"the levels of column {self.column!r}", self.levels)
         if len(self.levels) < 2:
             raise ValueError(f"column {self.column!r} needs two levels or more.")
-        for one, other in itertools.combinations(self.levels, 2):
-            if cells.same_level(one, other):
-                raise ValueError(f"the levels of column {self.column!r} must be all different: {one!r} is {other!r}.")
         is_level = any(cells.same_level(self.missing, level) for level in self.levels)
         if self.missing == "drop" and is_level:
             raise ValueError(f"'drop' is a level of column {self.column!r}: missing = 'drop' would have two meanings.")
@@ -253,7 +247,7 @@ class Design:
             if isinstance(term, Categorical):
                 blocks.append(term.own_units)
             else:
-                matrix = replace(term, lower=-1, upper=1).own_units
+                matrix = replace(term, lower=-1, upper=1, missing=None).own_units
                 blocks.append(matrix[0] + moment_curve(term.degree, -1.0, 1.0, pieces) @ matrix[1:])
         return FeatureHull(*blocks)
 

@@ -233,6 +233,21 @@ def test_clipped_fractions_are_for_the_owner():
     assert (unbounded["x"].shape, unbounded["y"]) == ((0,), 0.0)
 
 
+def test_fractions_of_missing_cells_are_told_before_they_are_filled():
+    """With decimal commas all is replaced by the public values, which lie within the bounds."""
+    bounds = kng.Bounds(x={"a": (0.0, 1.0), "b": (0.0, 1.0)}, y=(0.0, 1.0), missing=0.5, missing_y=0.5)
+    frame = pd.DataFrame({"a": ["0,1", "0,2", "0,3", "0,4"], "b": ["0.1", "5", "x", "0.2"]})
+    found = clipped_fractions(bounds, frame, ["0.5", "7", None, "1e999"])
+    assert {name: np.asarray(value).tolist() for name, value in found.items()} == {
+        "x": [0.0, 0.25],
+        "y": 0.25,
+        "missing_x": [1.0, 0.25],
+        "missing_y": 0.5,
+    }
+    dropped = clipped_fractions(kng.Bounds(y=(0.0, 1.0), missing_y="drop"), None, [0.5, 7.0, np.nan, np.inf])
+    assert (dropped["y"], dropped["missing_y"], dropped["missing_x"].shape) == (0.5, 0.5, (0,))
+
+
 def test_clipped_fractions_refuse_what_prepare_refuses():
     with pytest.raises(ValueError, match="missing, NaN or infinite"):
         clipped_fractions(BOUNDS, np.array([[0.5, np.nan]]), [1.0])

@@ -1,7 +1,9 @@
 """Polytopes of features: they contain the curves that they promise, and every record that `prepare` lets through."""
 
+import dataclasses
 import json
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -144,9 +146,22 @@ def test_the_hull_of_a_design_contains_its_columns(pieces):
     # Two regions at once are in the box and not in the hull.
     both = np.array([[0.0, 1.0, 1.0, 0.0, -0.4, 0.0]])
     assert np.all((DESIGN.lower <= both) & (both <= DESIGN.upper))
-    assert clipped_fractions(bounds, both, [0.0]) == {"x": pytest.approx(np.zeros(6)), "y": 0.0, "hull": 1.0}
+    found = clipped_fractions(bounds, both, [0.0])
+    assert {name: np.max(found[name]) for name in found} == {
+        "x": 0.0,
+        "y": 0.0,
+        "hull": 1.0,
+        "missing_x": 0.0,
+        "missing_y": 0.0,
+    }
     np.testing.assert_allclose(prepare(bounds, both, [0.0]).x[0, 2:4], [0.5, 0.5])
     np.testing.assert_allclose(prepare(bounds, both, [0.0]).x[0, 2:4].sum(), 1.0)
+
+
+def test_a_value_in_place_of_missing_ones_leaves_the_hull_of_a_design_as_it_is():
+    age = terms.Polynomial("age", 18, 80, degree=2)
+    hulls = [terms.Design((term,)).hull() for term in (age, dataclasses.replace(age, missing=50))]
+    assert eqx.tree_equal(*hulls)
 
 
 def test_a_category_of_many_levels_is_a_simplex():

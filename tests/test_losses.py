@@ -258,7 +258,7 @@ def test_thresholds_and_bandwidths_out_of_range(width):
     ],
 )
 def test_labels_that_a_loss_does_not_model(loss, labels):
-    bounds = kng.Bounds(y=(-1e6, 1e6))
+    bounds = kng.Bounds(y=(0.0, 1e6) if isinstance(loss, kng.PoissonLoss) else None)
     mechanism = kng.KNG(loss, bounds, kng.Box(-1.0, 1.0), 1.0, "replace")
     with pytest.raises(ValueError, match="no declared level or a response that the loss has no meaning for") as caught:
         mechanism.prepare(None, labels)
@@ -312,13 +312,37 @@ def test_responses_without_a_meaning_are_missing():
 
 
 def test_levels_and_policies_that_are_none():
-    for levels in ((0, 1, 2), (1, 1.0), ("1", 1), (0, None)):
-        with pytest.raises(ValueError, match="levels must be two different"):
+    for levels in ((0, 1, 2), (1,), (), (1, 1.0), ("1", " 01")):
+        with pytest.raises(ValueError, match=r"levels of LogisticLoss must be (two|all different)"):
+            kng.LogisticLoss(levels)
+    # Of a level that is no number every cell that is none would be an instance.
+    for levels in ((0, None), (np.nan, 1), (np.inf, 1), (0, 10**400), ("1", 1)):
+        with pytest.raises(TypeError, match="levels of LogisticLoss must be all text or all finite numbers"):
             kng.LogisticLoss(levels)
     parts = (None, 1.0, "replace")
     with pytest.raises(ValueError, match=r"missing_y = 0\.0 is no response of LogisticLoss"):
         kng.ObjectivePerturbation(kng.LogisticLoss((-1, 1)), kng.Bounds(missing_y=0), *parts)
-    with pytest.raises(ValueError, match="these bounds of y would clip"):
-        kng.ObjectivePerturbation(kng.LogisticLoss(), kng.Bounds(y=(0.2, 0.8)), *parts)
+    with pytest.raises(ValueError, match="'drop' is a level of LogisticLoss"):
+        kng.ObjectivePerturbation(
+            kng.LogisticLoss(("drop ", "keep")), kng.Bounds(missing_y="drop"), None, 1.0, "add_remove"
+        )
     with pytest.raises(ValueError, match=r"missing_y = -1\.0 is no response of PoissonLoss"):
         kng.KNG(kng.PoissonLoss(), kng.Bounds(y=(-2.0, 9.0), missing_y=-1), kng.Box(-1.0, 1.0), 1.0, "replace")
+
+
+NO_RESPONSES = {
+    kng.LogisticLoss(): [(0.2, 0.8), (-1.0, 1.0), (0.0, 2.0), (-5.0, 5.0), (5.0, 9.0)],
+    kng.LogisticLoss((-1, 1)): [(-1.0, 1.0)],
+    kng.PoissonLoss(): [(-5.0, 5.0), (-5.0, -1.0), (-1e-9, 9.0)],
+}
+
+
+@pytest.mark.parametrize(("loss", "y"), [(loss, y) for loss, pairs in NO_RESPONSES.items() for y in pairs])
+def test_bounds_with_responses_that_have_no_meaning_are_refused(loss, y):
+    """Data within them would fail when the release is paid for."""
+    bounds = kng.Bounds(x=([0.0], [1.0]), y=y)
+    for mechanism in (kng.KNG, kng.ExponentialMechanism, kng.ObjectivePerturbation):
+        with pytest.raises(ValueError, match=r"these bounds of y (are not \(0, 1\)|promise some)"):
+            mechanism(loss, bounds, kng.Box(-1.0, 1.0), 1.0, "replace")
+    meant = (0.0, 1.0) if isinstance(loss, kng.LogisticLoss) else (2.0, 9.0)
+    kng.KNG(loss, kng.Bounds(x=([0.0], [1.0]), y=meant), kng.Box(-1.0, 1.0), 1.0, "replace")

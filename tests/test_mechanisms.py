@@ -202,7 +202,8 @@ def test_mechanisms_do_not_change():
 def test_the_numpyro_model_has_the_mechanisms_log_density(mechanism_type, domain):
     parts = PARTS | {"domain": domain}
     if mechanism_type is kng.ExponentialMechanism:
-        parts = parts | {"loss": kng.LogisticLoss(), "domain": kng.L2Ball(2.0)}
+        bounds = kng.Bounds(x=(0.0, 1.0))
+        parts = parts | {"loss": kng.LogisticLoss(), "bounds": bounds, "domain": kng.L2Ball(2.0)}
     mechanism = mechanism_type(**parts)
     data = mechanism.prepare(records()[0], np.tile([0.0, 1.0], 20))
     model, differences = mechanism.numpyro_model(data), []

@@ -99,7 +99,7 @@ def test_the_score_changes_by_at_most_one_between_neighbours(adjacency):
 def test_where_the_sensitivity_is_the_same_for_every_theta_the_option_is_refused():
     for loss in (kng.QuantileLoss(0.5), kng.PseudoHuberLoss(1.0), kng.LogisticLoss()):
         with pytest.raises(ValueError, match="same for every theta"):
-            pointwise(loss, domain=kng.Box(-1.0, 1.0))
+            pointwise(loss, kng.Bounds(x=(-1.0, 1.0), intercept=False), kng.Box(-1.0, 1.0))
     with pytest.raises(ValueError, match="leave norm out"):
         pointwise(norm=kng.L2())
     with pytest.raises(ValueError, match="not finite over this domain"):

@@ -53,7 +53,7 @@ def panicking_chunks():
 
 COUNTS = kng.PosteriorSample(BOUNDS, 100.0, 0.01, "replace", max_records=5)
 LOGISTIC = kng.ObjectivePerturbation(kng.LogisticLoss(), kng.Bounds(x=([0.0], [1.0])), None, 1.0, "replace")
-POISSON = kng.KNG(kng.PoissonLoss(), kng.Bounds(x=([0.0], [1.0]), y=(-1.0, 9.0)), BOX, 1.0, "replace")
+POISSON = kng.KNG(kng.PoissonLoss(), kng.Bounds(x=([0.0], [1.0]), y=(0.0, 9.0)), BOX, 1.0, "replace")
 FAR = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 50.0, "replace")
 OF_VALUES = {
     "NaN": (MEAN, (spoiled(np.nan),)),

@@ -10,6 +10,7 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
+from kngjax import terms
 from kngjax._shown import MOST_NUMBERS, ShownAsTyped, shown
 from kngjax.diagnostics import Draws
 
@@ -75,11 +76,25 @@ SHOWN = {
     "HMC()": kng.HMC(),
     "Lattice(theta_digits=6)": kng.Lattice(theta_digits=6),
 }
-# Whose vertices are put in an order of their own.
-HULLS = (
-    kng.Polytope([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
-    kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0], [18.0]]),
-)
+SPREAD = np.random.default_rng(0).normal(size=(12, 2))
+# Of which some vertices are dropped, and the others put in an order of their own.
+HULLS = {
+    "Polytope": kng.Polytope([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+    "Polytope of facets": kng.Polytope(facets=SPREAD),
+    "Polytope of scattered points": kng.Polytope(SPREAD),
+    "Polytope of a sensitivity": kng.sensitivity_set(
+        kng.QuantileLoss(0.3),
+        kng.Bounds(hull=kng.FeatureHull.powers(2, 0.0, 1.0, pieces=2)),
+        kng.Box(-1.0, 1.0),
+        "replace",
+    ).hull(),
+    "FeatureHull": kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0], [18.0], [3.0]]),
+    "FeatureHull of scattered points": kng.FeatureHull(SPREAD),
+    "FeatureHull of powers": kng.FeatureHull.powers(3, 0.1, 1.7) * kng.FeatureHull.intervals(0.1, 0.7),
+    "FeatureHull of a design": terms.Design(
+        (terms.Polynomial("age", 18, 80, 3, missing=50), terms.Categorical("region", ("north", "south", "west")))
+    ).hull(),
+}
 
 
 def evaluated(text):
@@ -93,11 +108,15 @@ def test_an_object_is_shown_as_the_call_that_makes_an_equal_one(text):
     assert eqx.tree_equal(evaluated(repr(SHOWN[text])), SHOWN[text])
 
 
-@pytest.mark.parametrize("hull", HULLS, ids=lambda hull: type(hull).__name__)
-def test_hulls_are_shown_by_their_vertices(hull):
+@pytest.mark.parametrize("hull", HULLS.values(), ids=HULLS)
+def test_a_hull_is_shown_by_vertices_that_make_it_again_to_the_last_bit(hull):
     again = evaluated(repr(hull))
-    for made, known in zip(jax.tree.leaves(again), jax.tree.leaves(hull), strict=True):
-        np.testing.assert_allclose(np.sort(np.abs(made), axis=None), np.sort(np.abs(known), axis=None), rtol=1e-12)
+    assert eqx.tree_equal(again, hull)
+    if isinstance(hull, kng.FeatureHull):
+        rows = np.random.default_rng(1).normal(scale=3.0, size=(100, hull.columns))
+        assert again.pulled(rows).tobytes() == hull.pulled(rows).tobytes()
+        assert hull.outside(rows).any()
+        assert eqx.tree_equal(evaluated(repr(kng.Bounds(hull=hull))), kng.Bounds(hull=hull))
 
 
 def test_no_public_class_is_left_out():
@@ -105,7 +124,7 @@ def test_no_public_class_is_left_out():
     typed = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, eqx.Module)}
     assert all(issubclass(kind, ShownAsTyped) for kind in typed)
     parts = set()
-    waiting = [*SHOWN.values(), *HULLS]
+    waiting = [*SHOWN.values(), *HULLS.values()]
     while waiting:
         one = waiting.pop()
         parts.add(type(one))

@@ -392,7 +392,7 @@ def test_levels_must_be_several_different_and_of_one_kind():
     for levels in (("a", "b", "a"), (1, True), ("1", "2", "01"), ("a", " a"), (2**53, 2**53 + 1), ("true", "1")):
         with pytest.raises(ValueError, match="levels of column 'v' must be all different"):
             Categorical("v", levels)
-    for levels in (("a", 1), (1.0, np.nan)):
+    for levels in (("a", 1), (1.0, np.nan), (0, 10**400)):
         with pytest.raises(TypeError, match="levels of column 'v' must be all text or all finite numbers"):
             Categorical("v", levels)
 

@@ -12,6 +12,7 @@ from kngjax import cells
 from kngjax._arrays import is_traced
 from kngjax.bounds import Bounds
 from kngjax.losses.base import AbstractPredictorLoss, Interval, Number
+from kngjax.missing import DROP
 
 
 class LogisticLoss(AbstractPredictorLoss):
@@ -20,7 +21,8 @@ class LogisticLoss(AbstractPredictorLoss):
     Score interval: σ ∈ (0, 1) and y ∈ {0, 1}, so s ∈ [-1, 1], whatever θ: only x needs bounds.
 
     **Arguments:** `levels`: the two values that the response has in the data, that of y = 0 first, like (-1, 1) or
-    ("no", "yes"); compared cell by cell as in `kngjax.cells`. Public. A cell that has neither counts as missing.
+    ("no", "yes"); compared cell by cell as in `kngjax.cells`. Public. A cell that has neither counts as missing. Raises
+    TypeError unless they are both text or both finite numbers, ValueError unless they are two.
     """
 
     levels: tuple[Any, Any] = eqx.field(static=True, default=(0, 1), converter=tuple)
@@ -28,9 +30,9 @@ class LogisticLoss(AbstractPredictorLoss):
     value_needs_response_bounds: ClassVar[bool] = False
 
     def __check_init__(self):
-        known = all(isinstance(level, str | int | float) for level in self.levels)
-        if len(self.levels) != 2 or not known or cells.same_level(*self.levels):
-            raise ValueError(f"levels must be two different numbers or texts, like ('no', 'yes'), not {self.levels!r}")
+        cells.require_levels("the levels of LogisticLoss", self.levels)
+        if len(self.levels) != 2:
+            raise ValueError(f"the levels of LogisticLoss must be two, like ('no', 'yes'), not {self.levels!r}")
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jax.nn.softplus(predictor) - response * predictor
@@ -65,10 +67,13 @@ class LogisticLoss(AbstractPredictorLoss):
 
     def check_bounds(self, bounds: Bounds) -> None:
         super().check_bounds(bounds)
+        if bounds.missing_y == DROP and any(cells.same_level(DROP, level) for level in self.levels):
+            raise ValueError("'drop' is a level of LogisticLoss: missing_y='drop' would have two meanings")
         lower, upper = bounds.y_lower, bounds.y_upper
         if lower is None or upper is None or is_traced(lower, upper):
             return
-        if float(lower) > 0.0 or float(upper) < 1.0:
+        if (float(lower), float(upper)) != (0.0, 1.0):
             raise ValueError(
-                "the logistic loss has responses 0 and 1, and these bounds of y would clip them: leave y out"
+                "the logistic loss has responses 0 and 1, whatever its levels are, and these bounds of y are not "
+                "(0, 1): leave y out"
             )

@@ -6,6 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from kngjax._arrays import is_traced
+from kngjax.bounds import Bounds
 from kngjax.losses.base import AbstractPredictorLoss, Interval, Number
 
 
@@ -13,7 +15,7 @@ class PoissonLoss(AbstractPredictorLoss):
     """ρ(η, y) = e^η - yη for counts y ∈ [y_l, y_u]; score e^η - y.
 
     Score interval: e^η is increasing, so s ∈ [e^η_l - y_u, e^η_u - y_l]: it needs bounds on x, y and Θ, and grows
-    exponentially with the reach of x'θ, so choose Θ tight. A negative response counts as missing.
+    exponentially with the reach of x'θ, so choose Θ tight. A negative response counts as missing, so 0 ≤ y_l.
     """
 
     needs_response_bounds: ClassVar[bool] = True
@@ -45,3 +47,10 @@ class PoissonLoss(AbstractPredictorLoss):
         """Numbers that are not negative; fractions have a likelihood of this form too."""
         counts = super().responses(column)
         return np.where(counts < 0, np.nan, counts)
+
+    def check_bounds(self, bounds: Bounds) -> None:
+        super().check_bounds(bounds)
+        if bounds.y_lower is not None and not is_traced(bounds.y_lower) and float(bounds.y_lower) < 0.0:
+            raise ValueError(
+                "the Poisson loss has no negative responses, and these bounds of y promise some: give y=(0, upper)"
+            )

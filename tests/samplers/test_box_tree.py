@@ -47,7 +47,8 @@ def records(kind="plain", loss="quantile", n=30, seed=0):
 
 
 def problem(loss="quantile", norm="default", domain="box", kind="plain", mechanism=kng.KNG, epsilon=4.0, n=30):
-    bounds = kng.Bounds(x=(-1.0, 1.0), y=(0.0, 9.0) if loss == "Poisson" else (-3.0, 3.0))
+    y = {"Poisson": (0.0, 9.0), "logistic": (0.0, 1.0)}.get(loss, (-3.0, 3.0))
+    bounds = kng.Bounds(x=(-1.0, 1.0), y=y)
     parts = (LOSSES[loss], bounds, DOMAINS[domain], epsilon, "replace")
     built = kng.KNG(*parts, NORMS[norm]) if mechanism is kng.KNG else mechanism(*parts)
     data = built.prepare(*records(kind, loss, n))
