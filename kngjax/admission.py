@@ -254,10 +254,7 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
     """The shape of an array, a series or a list of numbers; None for what has none before it is converted."""
     if isinstance(values, nw.Series):
         if not _fits(values, reads_text):
-            raise UnfitType(
-                f"{name} is not a series of numbers: encode categories by a public rule before the call, or, of "
-                "a loss that has levels, declare them: LogisticLoss(levels=('no', 'yes'))"
-            )
+            raise UnfitType(f"{name} is not a series of numbers: {_advice(name, values.to_native())}")
         return (len(values),)
     if isinstance(values, int | float | complex):
         return ()
@@ -271,11 +268,20 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
         return None
     if dtype.kind not in (_NUMBERS_AND_TEXT if reads_text else _NUMBERS):
         kind = _KINDS.get(dtype.kind, "records")
-        hint = ", or, of a loss that has levels, declare them: LogisticLoss(levels=('no', 'yes'))" * (name == "y")
-        raise UnfitType(
-            f"{name} must hold real numbers, and this array holds {kind}: convert it by a public rule{hint}"
-        )
+        raise UnfitType(f"{name} must hold real numbers, and this array holds {kind}: {_advice(name, values)}")
     return axes
+
+
+def _advice(name: str, column: Any) -> str:
+    """What to do with a column that is not of numbers by its type."""
+    if not cells.readable(column):
+        return "convert it to numbers by a public rule before the call, like the days since a public date"
+    policy = "missing_y" if name == "y" else "missing"
+    levels = "; of a loss that has levels declare them, LogisticLoss(levels=('no', 'yes'))" * (name == "y")
+    return (
+        f"numbers in text or in categories are read cell by cell where Bounds(..., {policy}=...) says what a cell "
+        f"counts as that is none{levels}; or convert it by a public rule before the call"
+    )
 
 
 def _axes_of_list(name: str, rows: Sequence[Any]) -> tuple[int, ...]:

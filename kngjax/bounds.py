@@ -102,7 +102,7 @@ class Bounds(ShownAsTyped, eqx.Module):
                 "a column of x with equal bounds is constant, as the intercept is, and no data can tell them apart: "
                 "leave the column out, or give Bounds(..., intercept=False)"
             )
-        require_inside("missing", self.missing, self.x_lower, self.x_upper)
+        require_inside("missing", self.missing, self.x_lower, self.x_upper, self.names)
         require_inside("missing_y", self.missing_y, self.y_lower, self.y_upper)
         if self.hull is None:
             return

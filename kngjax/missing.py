@@ -45,15 +45,22 @@ def of_columns(missing: Policies, columns: int) -> tuple[Policy, ...]:
     return missing if isinstance(missing, tuple) else (missing,) * columns
 
 
-def require_inside(name: str, missing: Policies, lower: Any, upper: Any) -> None:
-    """Raises ValueError for a number in place of missing ones that lies outside of the bounds, where there are any."""
+def require_inside(
+    name: str, missing: Policies, lower: Any, upper: Any, columns_named: Sequence[str] | None = None
+) -> None:
+    """Raises ValueError for a number in place of missing ones that lies outside of the bounds, where there are any.
+
+    **Arguments:** `columns_named`: the names of the columns, where they are declared.
+    """
     if lower is None:
         return
     columns = max(np.size(lower), np.size(upper), len(missing) if isinstance(missing, tuple) else 1)
     sides = (np.broadcast_to(np.asarray(side), (columns,)) for side in (lower, upper))
-    for policy, low, high in zip(of_columns(missing, columns), *sides, strict=True):
+    for place, (policy, low, high) in enumerate(zip(of_columns(missing, columns), *sides, strict=True)):
         if isinstance(policy, float) and not low <= policy <= high:
-            raise ValueError(f"{name} = {policy:g} lies outside of the bounds [{low:g}, {high:g}]")
+            column = f" of column {place} (from 0)" * (columns > 1)
+            column = column if columns_named is None else f" of column {columns_named[place]!r}"
+            raise ValueError(f"{name} = {policy:g} lies outside of the bounds [{low:g}, {high:g}]{column}")
 
 
 def filled(

@@ -209,6 +209,32 @@ def test_what_is_refused_and_that_no_message_tells_a_value(data, error, message)
             chain = chain.__cause__ or chain.__context__
 
 
+TEXT_FOR_Y = {
+    "text": pd.Series(["1", "2"], dtype="string"),
+    "objects": pd.Series(["1", 2], dtype=object),
+    "categories of numbers": pd.Series([1, 2], dtype="category"),
+    "polars' text": pl.Series(["1", "2"]),
+    "an array of text": np.array(["1", "2"]),
+}
+
+
+@pytest.mark.parametrize("name", TEXT_FOR_Y)
+def test_of_a_response_that_is_read_cell_by_cell_the_policy_is_named(name):
+    with pytest.raises(TypeError, match=r"Bounds\(\.\.\., missing_y=\.\.\.\).*LogisticLoss\(levels="):
+        prepare(kng.Bounds(y=(0.0, 3.0)), None, TEXT_FOR_Y[name])
+    np.testing.assert_array_equal(prepare(kng.Bounds(y=(0.0, 3.0), missing_y=0), None, TEXT_FOR_Y[name]).y, [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "dates", [pd.Series(pd.to_datetime(["2020-01-01"])), np.array(["2020-01-01"], "datetime64[D]")]
+)
+def test_of_dates_no_policy_is_named_since_none_would_help(dates):
+    for missing in (None, 0):
+        with pytest.raises(TypeError, match="days since a public date") as caught:
+            prepare(kng.Bounds(y=(0.0, 3.0), missing_y=missing), None, dates)
+        assert "missing" not in str(caught.value)
+
+
 def test_missing_values_have_one_constant_text():
     with pytest.raises(ValueError, match="by a rule that looks at one record at a time") as caught:
         prepare(BOUNDS, GOOD_X, [SECRET, np.nan])
