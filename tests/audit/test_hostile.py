@@ -12,9 +12,9 @@ from kngjax.audit import cases, hostile, hostile_inputs
 
 
 def test_hostile_inputs():
-    found = hostile_inputs(240, seed=7, mechanisms=["means", "quantile", "AdaSSP"], progress=False)
+    found = hostile_inputs(300, seed=7, mechanisms=["means", "quantile", "AdaSSP"], progress=False)
     assert found.passed, "\n".join(found.broken)
-    assert found.tried == found.released + found.told + found.failed == 240
+    assert found.tried == found.released + found.told + found.failed == 300
     assert min(found.released, found.told, found.failed) > 20
     assert found.unchanged == found.told
     assert found.failed_in_draw == 0
