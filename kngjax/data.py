@@ -4,6 +4,7 @@ Every data path of the package goes through `prepare`: what the sensitivity proo
 file enforces, once.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -263,10 +264,17 @@ def _without_rows(bounds: Bounds, dimension: int | None) -> int:
 
 
 def _of_rows(rows: Sequence[Any], expected: int) -> np.ndarray:
-    """A list of rows, each a list or an array; cell by cell, since what NumPy makes of a list depends on all of it."""
-    lists = [list(row) for row in rows]
-    (columns,) = {len(row) for row in lists} or {expected}
-    return cells.numbers([cell for row in lists for cell in row]).reshape(len(lists), columns)
+    """A list of rows, each a list or an array; cell by cell, since what NumPy makes of a list depends on all of it.
+
+    What is no row of so many cells is a record of missing cells, whatever the other rows are.
+    """
+    lengths = [admission.length_of(row) for row in rows]
+    (columns,) = set(lengths) if len(set(lengths)) == 1 else {expected}
+    if columns is None:
+        raise UnfitShape("the rows of a list must be lists of cells")
+    missing = [math.nan] * columns
+    found = [list(row) if length == columns else missing for row, length in zip(rows, lengths, strict=True)]
+    return cells.numbers([cell for row in found for cell in row]).reshape(len(rows), columns)
 
 
 def _cells(column: Any) -> Any:

@@ -135,7 +135,8 @@ def _quantile_minimiser(x: np.ndarray, y: np.ndarray, tau: float) -> np.ndarray:
         sides = sides[sides.any(axis=1)]
         counts = sides.sum(axis=1)
         merge = sides / counts[:, None]
-        means = np.stack([record_sums_on_host(weights, np.column_stack([x, y])) for weights in merge])
+        means = [record_sums_on_host(weights, np.column_stack([x, y])) for weights in merge]
+        means = np.reshape(means, (len(merge), dimension + 1))
         theta = _linear_programme(
             np.concatenate([x[free], means[:, :-1]]),
             np.concatenate([y[free], means[:, -1]]),

@@ -56,9 +56,9 @@ def kept(
     """What is taken of earlier runs, and the number of this one. What there is, is neither replaced nor paid for twice.
 
     **Arguments:** `job`: its `identity`. `path`: of its releases.json. `resume`: take what there is. `force`: take
-    nothing. `data`: the public name of the file of data, None for a frame. Raises ValueError where there is something
-    and neither was said, for the output of another job, to resume releases of data of another name, and to resume with
-    a ledger releases that were not debited from it.
+    nothing. `data`: the public name of the file of data, None for a frame. Raises ValueError where there is something,
+    of data of any name, and neither was said, for the output of another job, to resume releases of data of another
+    name, and to resume with a ledger releases that were not debited from it.
 
     A job is its settings and the name of its data: whether the data are the same is not known here, and a ledger is of
     one data set.
@@ -82,8 +82,10 @@ def kept(
     advice = "--resume takes what is there and pays for the rest only, --force releases and pays anew"
     if path is not None and path.exists():
         raise ValueError(f"{path} exists, and was paid for: {advice}")
-    if known.releases:
-        raise ValueError(f"the ledger holds {len(known.releases)} releases of this very job: {advice}")
+    for other, earlier in every.items():
+        if earlier.releases:
+            named = "" if other is None else f", of {other}"
+            raise ValueError(f"the ledger holds {len(earlier.releases)} releases of this very job{named}: {advice}")
     return Earlier(known.run + 1, {}, known.lost)
 
 

@@ -185,7 +185,8 @@ def test_an_interrupt_is_one_line(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(job, "run", interrupted)
     config = write_job(tmp_path)
     assert cli.main(["release", str(config), "--no-figure", "--output", str(tmp_path / "output")]) == 130
-    said = "kngjax: interrupted: what was released is kept; --resume pays for the rest only\n"
+    said = "kngjax: interrupted: what was released is kept, and a debit whose draw was cut off stays spent; --resume "
+    said += "pays for the rest\n"
     assert capfd.readouterr().err == said
 
 

@@ -151,16 +151,16 @@ REFUSED = {
     ),
     "an array of pandas' strings": ((GOOD_X, pd.array(["987654.321"] * 2)), TypeError, "y is not a series of numbers"),
     "an index of strings": ((GOOD_X, pd.Index(["987654.321"] * 2)), TypeError, "y is not a series of numbers"),
-    "an array of pyarrow for X": ((pa.array([SECRET, SECRET]), GOOD_Y), ValueError, r"X.reshape\(-1, 1\)"),
-    "a buffer of one axis": ((memoryview(GOOD_Y), GOOD_Y), ValueError, r"X.reshape\(-1, 1\)"),
+    "an array of pyarrow for X": ((pa.array([SECRET, SECRET]), GOOD_Y), ValueError, r"numpy.reshape\(X, \(-1, 1\)\)"),
+    "a buffer of one axis": ((memoryview(GOOD_Y), GOOD_Y), ValueError, r"numpy.reshape\(X, \(-1, 1\)\)"),
     "a batch": (
         (pa.RecordBatch.from_pydict({"a": [SECRET], "b": [SECRET]}), GOOD_Y[:1]),
         TypeError,
         r"pyarrow.RecordBatch: make a table of it first, pyarrow.Table.from_batches\(\[X\]\)",
     ),
     "a batch for y": ((GOOD_X, pa.RecordBatch.from_pydict({"y": [SECRET] * 2})), TypeError, "Table.from_batches"),
-    "one column without its axis": ((GOOD_X[:, 0], GOOD_Y), ValueError, r"X.reshape\(-1, 1\)"),
-    "a series for X": ((pd.Series(GOOD_Y), GOOD_Y), ValueError, r"X.reshape\(-1, 1\)"),
+    "one column without its axis": ((GOOD_X[:, 0], GOOD_Y), ValueError, r"numpy.reshape\(X, \(-1, 1\)\)"),
+    "a series for X": ((pd.Series(GOOD_Y), GOOD_Y), ValueError, r"numpy.reshape\(X, \(-1, 1\)\)"),
     "three axes": ((GOOD_X[None], GOOD_Y), ValueError, r"X must have shape \(n, columns\), not 3 axes"),
     "a column for y": ((GOOD_X, GOOD_Y[:, None]), ValueError, r"y must have shape \(n,\), not 2 axes"),
     "a frame for y": ((GOOD_X, pd.DataFrame({"y": GOOD_Y})), ValueError, r"y must have shape \(n,\)"),
@@ -170,16 +170,16 @@ REFUSED = {
     "a column too many": ((np.full((2, 3), SECRET), GOOD_Y), ValueError, "X has 3 columns and bounds.x is for 2"),
     "a column too few": ((np.full((2, 1), SECRET), GOOD_Y), ValueError, "X has 1 columns and bounds.x is for 2"),
     "no columns": ((None, GOOD_Y), ValueError, "X is missing, and bounds.x is for its columns"),
-    "ragged lists": (([[SECRET, 1.0], [SECRET]], GOOD_Y), ValueError, "rows of X do not have one length"),
-    "a list for X": (([SECRET, SECRET], GOOD_Y), ValueError, r"X.reshape\(-1, 1\)"),
-    "a number among lists": (([[SECRET, 1.0], SECRET], GOOD_Y), ValueError, "rows of X do not have one length"),
-    "text among lists": (([[SECRET, 1.0], "987654.321"], GOOD_Y), ValueError, "rows of X do not have one length"),
+    "ragged lists": (([[SECRET, 1.0], [SECRET]], GOOD_Y), ValueError, "missing, NaN"),
+    "a list for X": (([SECRET, SECRET], GOOD_Y), ValueError, r"numpy.reshape\(X, \(-1, 1\)\)"),
+    "a number among lists": (([[SECRET, 1.0], SECRET], GOOD_Y), ValueError, "missing, NaN"),
+    "text among lists": (([[SECRET, 1.0], "987654.321"], GOOD_Y), ValueError, "missing, NaN"),
     "lists too short": (([[SECRET], (SECRET,)], GOOD_Y), ValueError, "X has 1 columns and bounds.x is for 2"),
     "arrays too long": ([[np.full(3, SECRET)] * 2, GOOD_Y], ValueError, "X has 3 columns and bounds.x is for 2"),
     "dictionaries": (([{"a": SECRET, "b": 0.0}] * 2, GOOD_Y), TypeError, "pandas.DataFrame"),
-    "sets": (([{SECRET, 0.0}] * 2, GOOD_Y), TypeError, "must be lists of cells"),
+    "sets": (([{SECRET, 0.0}] * 2, GOOD_Y), ValueError, "not 1 axes"),
     "lists for y": ((GOOD_X, [[SECRET], [SECRET]]), ValueError, r"y must have shape \(n,\), not 2 axes"),
-    "a list among y": ((GOOD_X, [SECRET, [SECRET]]), ValueError, "rows of y do not have one length"),
+    "a list among y": ((GOOD_X, [SECRET, [SECRET]]), ValueError, "missing, NaN"),
     "lists within cells": (([[SECRET, [SECRET]]] * 2, GOOD_Y), ValueError, "missing, NaN"),
 }
 
@@ -241,6 +241,15 @@ def test_missing_values_have_one_constant_text():
     assert str(caught.value) == NOT_FINITE
 
 
+def test_a_row_of_a_list_that_is_none_is_a_record_of_missing_cells():
+    """It decides about itself alone: with a policy it counts as that, and the others are as ever."""
+    bounds = kng.Bounds(x=([0.0, 0.0], [1.0, 1.0]), missing=0.5)
+    for row in ([0.2], [0.2, 0.3, 0.4], None, "ab", {0.1, 0.2}, {"a": 0.1, "b": 0.2}, 0.3, [0.2, None]):
+        records = prepare(bounds, [[0.1, 0.9], row, np.array([0.8, 0.7])], [1.0, 2.0, 3.0])
+        np.testing.assert_array_equal(records.x[[0, 2], 1:], [[0.1, 0.9], [0.8, 0.7]])
+        np.testing.assert_array_equal(records.x[1, 1:], [0.2, 0.5] if row == [0.2, None] else [0.5, 0.5])
+
+
 def test_scalar_bounds_leave_the_number_of_columns_open_but_not_none():
     bounds = kng.Bounds(x=(0.0, 1.0))
     assert prepare(bounds, np.zeros((2, 7)), [0, 0]).dimension == 8
@@ -277,7 +286,7 @@ def test_fractions_of_missing_cells_are_told_before_they_are_filled():
 def test_clipped_fractions_refuse_what_prepare_refuses():
     with pytest.raises(ValueError, match="missing, NaN or infinite"):
         clipped_fractions(BOUNDS, np.array([[0.5, np.nan]]), [1.0])
-    with pytest.raises(ValueError, match=r"X.reshape\(-1, 1\)"):
+    with pytest.raises(ValueError, match=r"numpy.reshape\(X, \(-1, 1\)\)"):
         clipped_fractions(BOUNDS, np.array([0.5, 0.5]), [1.0, 1.0])
 
 

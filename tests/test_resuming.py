@@ -175,8 +175,11 @@ def test_releases_of_another_file_of_data_are_not_taken_for_those_of_this_one(tm
         assert "--force releases and pays anew" in said.err
         assert said.out == ""
     assert ledger.verify().num_rows == rows
-    # Without --resume it is a job of its own, and each is resumed by itself.
-    assert cli.main([*elsewhere, *other]) == 0
+    # Nor is it paid for in silence; forced it is, and each is resumed by itself.
+    assert cli.main([*elsewhere, *other]) == 2
+    assert "releases of this very job, of workers.csv: --resume" in capfd.readouterr().err
+    assert ledger.verify().num_rows == rows
+    assert cli.main([*elsewhere, *other, "--force"]) == 0
     assert ledger.verify().num_rows == 2 * rows - 1
     again = [*words, "--ledger", str(ledger.path), "--resume"]
     assert cli.main([*again, "--data", str(tmp_path / "workers.csv")]) == 0

@@ -289,10 +289,17 @@ BEFORE = {
         TypeError,
         "of another type than the dataset",
     ),
+    "a filtered dataset of two types": (
+        lambda path: pa.dataset.dataset(
+            parted(path / "p", GOOD, {"age": ["old"], "height": [0.5], "wage": [2.0]}),
+        ).filter(pa.dataset.field("wage") > 0),
+        TypeError,
+        "of another type than the dataset",
+    ),
     "a dataset without a column": (
         lambda path: pa.dataset.dataset(parted(path / "p", GOOD, {"age": [0.5], "wage": [2.0]})),
-        TypeError,
-        "are not numbers",
+        ValueError,
+        "which a file of the dataset has not",
     ),
     "nothing": (lambda path: [], ValueError, "the data are empty"),
     "chunks of nothing": (lambda path: [pa.table(NOTHING)] * 2, ValueError, "the data are empty"),

@@ -162,7 +162,7 @@ class Book:
 
     @property
     def left(self) -> str:
-        """What is left of the budget, in words, exactly, and what of it is not proved."""
+        """What is left of the budget, in words, and what of it is not proved."""
         return self.budget.left(self.parts) + self.caveat
 
     @property

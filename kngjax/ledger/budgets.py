@@ -230,4 +230,4 @@ def digits(number: Fraction) -> str:
     if Fraction(text) == number:
         return text.removesuffix(".0")
     exact = str(number)
-    return f"about {float(number):.6g}" if len(exact) > _LONGEST else f"{exact} (about {float(number):.6g})"
+    return f"about {float(number):.12g}" if len(exact) > _LONGEST else f"{exact} (about {float(number):.6g})"

@@ -169,21 +169,22 @@ def accumulate(
     """Partial sums along the last axis: of blocks of about √n terms, and of what came before each block.
 
     So a term passes at most 2√n + 2 additions on its way and not n of them. A block begins with the very number that
-    the one before ended with, so that the sums never fall, and where a term is `nothing` they stay, to the bit.
+    the one before ended with, and no sum is below one before it, though np.logaddexp may round so: sums never fall, and
+    where a term is `nothing` they stay, to the bit.
 
     **Arguments:** `add`: np.add or np.logaddexp. `nothing`: what adds nothing, 0 or -inf. `most`: so many terms are one
     block.
     """
     count = terms.shape[-1]
     if count <= most:
-        return add.accumulate(terms, axis=-1)
+        return np.maximum.accumulate(add.accumulate(terms, axis=-1), axis=-1)
     size = math.isqrt(count) + 1
     padded = np.full((*terms.shape[:-1], -(-count // size) * size), nothing)
     padded[..., :count] = terms
     blocks = add.accumulate(padded.reshape(*terms.shape[:-1], -1, size), axis=-1)
     before = add.accumulate(blocks[..., :-1, -1], axis=-1)
     add(blocks[..., 1:, :], before[..., None], out=blocks[..., 1:, :])
-    return blocks.reshape(padded.shape)[..., :count]
+    return np.maximum.accumulate(blocks.reshape(padded.shape)[..., :count], axis=-1)
 
 
 def _choose(log_weights: Float[ndarray, "choices draws"], uniforms: Uniforms) -> Gaps:
