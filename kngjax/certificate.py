@@ -330,7 +330,7 @@ class Certificate:
 def _as_call(described: Any) -> str:
     """What `describe` made of a part, as a call that names its settings; those that are None are left out."""
     if isinstance(described, dict):
-        given = {name: value for name, value in described.items() if name != "type" and value is not None}
+        given = {name: value for name, value in sorted(described.items()) if name != "type" and value is not None}
         return f"{described['type']}({', '.join(f'{name}={_as_call(value)}' for name, value in given.items())})"
     if isinstance(described, list):
         return f"[{', '.join(map(_as_call, described))}]"

@@ -204,7 +204,7 @@ def test_without_any_reader_the_error_says_what_to_install(tmp_path, monkeypatch
     config = make(tmp_path)
     for package in ("polars", "pandas", "pyarrow"):
         monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match="install polars, or pandas with pyarrow"):
+    with pytest.raises(ImportError, match="to read CSV install a package that does: pip install polars"):
         job.load(config)
 
 

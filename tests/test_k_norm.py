@@ -172,7 +172,7 @@ def test_a_release_is_one_exact_draw_with_a_certificate_that_says_so():
         "w = (2, 3)",
         "K-norm noise",
         "Assumed: what float64 computes has the law of an exact draw",
-        "Settings: KNormMechanism(bounds=Bounds(",
+        "Settings: KNormMechanism(adjacency='replace', bounds=Bounds(",
     ):
         assert part in text
     assert "Not proved" not in text
