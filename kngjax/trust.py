@@ -36,7 +36,7 @@ class Figure:
 def figures(quick: bool = False) -> Iterator[Figure]:
     """All of them, one by one, as they are done.
 
-    **Arguments:** `quick`: a few inputs, kills and mechanisms, in a minute or two instead of five.
+    **Arguments:** `quick`: a few inputs, kills and mechanisms, in some five minutes instead of fifteen.
     """
     yield from _worst_losses()
     yield _searched(quick)

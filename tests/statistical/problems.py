@@ -49,7 +49,7 @@ def problem(loss: str, mechanism: str, dimension: int, epsilon: float = 3.0, dom
 
 @jax.jit
 def _log_densities(mechanism, thetas, data):
-    return jax.lax.map(lambda theta: mechanism.log_density(theta, data), thetas, batch_size=4096)
+    return jax.lax.map(lambda theta: mechanism.log_density(theta, data), thetas, batch_size=64)
 
 
 class Quadrature:
