@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.per_instance import ridge
+from kngjax.per_instance import everyone, ridge
 
 matplotlib.use("Agg")
 
@@ -104,6 +104,13 @@ def test_nobody_within_the_bounds_exceeds_the_bound(metric):
     np.testing.assert_allclose(report.for_all.attained, np.max(report.epsilon), rtol=1e-8)
     assert report.for_all.attained <= report.for_all.bound <= report.worst_case * (1.0 + 1e-9)
     assert "all vertices" in report.for_all.method
+
+
+@pytest.mark.parametrize("intercept", [-2.0, 2.0])
+def test_the_largest_residual_is_at_either_end_of_y(intercept):
+    """|±1 ∓ 2.5|, of predictors within half of the intercept."""
+    bounds = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0))
+    assert everyone.largest_residual(bounds, np.array([intercept, 0.5])) == pytest.approx(3.5, rel=1e-12)
 
 
 def test_many_columns_have_too_many_corners():

@@ -8,7 +8,7 @@ SAMPLERS = (
         "samplers/rejection",
         "accepted = jnp.log(uniforms[:, 0]) < log_acceptance",
         "accepted = jnp.log(uniforms[:, 0]) < 0.5 * log_acceptance",
-        "samplers/test_envelopes.py::test_envelopes_agree_on_the_integral_of_the_density_and_on_its_law",
+        "samplers/test_rejection.py",
     ),
     slip(
         "proposals with the key of the uniform numbers",

@@ -161,7 +161,7 @@ PER_INSTANCE = (
         "per_instance/everyone",
         "max(float(bounds.y_upper) - lowest, highest - float(bounds.y_lower), 0.0)",
         "max(float(bounds.y_upper) - lowest, 0.0)",
-        "per_instance/test_report.py::test_nobody_within_the_bounds_exceeds_the_bound",
+        "per_instance/test_report.py::test_the_largest_residual_is_at_either_end_of_y",
     ),
 )
 
