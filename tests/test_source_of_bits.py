@@ -5,11 +5,13 @@ Each way to draw (directly, by a sampler, by a chain, on the lattice) is tried, 
 
 import random
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax import rounding
 
 VALUES = np.linspace(-1.0, 1.0, 9)
 NUMBERS = kng.Bounds(y=(-1.0, 1.0))
@@ -27,6 +29,8 @@ WAYS = {
 @pytest.mark.parametrize("name", WAYS)
 def test_generators_that_are_seeded_alike_change_nothing(name, monkeypatch):
     mechanism, sampler = WAYS[name]
+    # The offset of the rounding has bits of its own, which would hide that the draw has none.
+    monkeypatch.setattr(rounding, "_offset", lambda: Fraction(0))
     for clock in ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter_ns"):
         monkeypatch.setattr(time, clock, lambda: 1)
     values = []
