@@ -119,17 +119,18 @@ def file_kind(path: pathlib.Path) -> str:
     return kind
 
 
-def schemas(path: pathlib.Path) -> list[Any]:
+def schemas(path: pathlib.Path) -> Iterator[Any]:
     """The pyarrow schema of a file, or of each file of a folder; of CSV, all float64. Raises what pyarrow does."""
     import pyarrow
     from pyarrow import ipc, parquet
 
     if (kind := file_kind(path)) == "CSV":
-        return [pyarrow.schema([(name, pyarrow.float64()) for name in _csv.names(path)])]
-    if kind == "Arrow":
+        yield pyarrow.schema([(name, pyarrow.float64()) for name in _csv.names(path)])
+    elif kind == "Arrow":
         with ipc.open_file(path) as reader:
-            return [reader.schema]
-    return [parquet.read_schema(file) for file in _parquet_files(path)]
+            yield reader.schema
+    else:
+        yield from map(parquet.read_schema, _parquet_files(path))
 
 
 def schemas_of_dataset(dataset: Any, columns: Sequence[str]) -> list[Any]:

@@ -19,7 +19,7 @@ from kngjax._owner_only import OwnerOnly
 from kngjax.bounds import Bounds
 from kngjax.missing import of_columns
 from kngjax.refusals import UnfitShape, UnfitType
-from kngjax.streams import RECORDS_NEEDED, Stream
+from kngjax.streams import RECORDS_NEEDED, Stream, is_from
 
 EMPTY = "the data are empty: there is no record to release an estimate from"
 UNKNOWN_COLUMNS = (
@@ -160,7 +160,7 @@ def _table(X: Any, bounds: Bounds) -> Shape:
         return Shape(len(native), len(names), tuple(map(str, names)))
     axes = _axes("X", native, reads_text=None not in of_columns(bounds.missing, 1))
     if axes is None:
-        return Shape(None, None)
+        return Shape(_rows_of(native), None)
     # Of an empty list nothing tells the number of columns.
     if isinstance(native, Sequence) and axes == (0,):
         return Shape(0, None)
@@ -210,7 +210,7 @@ def _readable(name: str, values: Any) -> Any:
         raise UnfitType(f"{name} must hold real numbers, and a {type(values).__name__} does not stand for them here")
     if scipy.sparse.issparse(values):
         raise UnfitType(f"{name} is a sparse matrix: pass {name}.toarray()")
-    if _is_from("pyarrow", "RecordBatch", values):
+    if is_from("pyarrow", "RecordBatch", values):
         raise UnfitType(
             f"{name} is a pyarrow.RecordBatch: make a table of it first, pyarrow.Table.from_batches([{name}])"
         )
@@ -242,14 +242,9 @@ def _readable(name: str, values: Any) -> Any:
 
 def _as_series(values: Any) -> Any:
     """Arrays of pyarrow and pandas, whose types NumPy does not know, as the columns that narwhals knows."""
-    if _is_from("pandas", "Index", values) or _is_from("pandas.api.extensions", "ExtensionArray", values):
+    if is_from("pandas", "Index", values) or is_from("pandas.api.extensions", "ExtensionArray", values):
         return sys.modules["pandas"].Series(values)
     return cells.chunked(values)
-
-
-def _is_from(module: str, name: str, value: Any) -> bool:
-    # Whoever has such an object has imported its package.
-    return module in sys.modules and isinstance(value, getattr(sys.modules[module], name))
 
 
 def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:

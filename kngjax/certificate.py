@@ -348,7 +348,7 @@ def _failures(mechanism: AbstractMechanism, sampler: AbstractSampler | None) -> 
         "data that cannot be read",
         "too little memory",
         "a draw that is not a number",
-        "a ledger that was damaged",
+        "a ledger that cannot keep the release",
     ]
     if bounds.columns != 0 and None in of_columns(bounds.missing, 1):
         causes.append("missing values in X without a policy")

@@ -70,13 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=f"[mechanism] type: {', '.join(registry.MECHANISMS)}. [loss] type: {', '.join(registry.LOSSES)}. "
         f"[sampler] type: {', '.join(registry.SAMPLERS)}. Their settings are in the README, under Jobs in a file.",
     )
-    release.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
-    release.add_argument(
-        "--data",
-        metavar="FILE",
-        type=pathlib.Path,
-        help="a CSV or Parquet file in place of [data]; its name is published with the releases",
-    )
+    _add_job(release, "; its name is published with the releases")
     release.add_argument(
         "--ledger", metavar="FILE", type=pathlib.Path, help="the budget that pays, in place of its own"
     )
@@ -109,13 +103,7 @@ def _parser() -> argparse.ArgumentParser:
         description="For the data owner alone, not private: whether each regression can prepare its records, and the "
         "fraction of records beyond bounds or levels, or missing. Exit status 0 if they fit, 2 if not.",
     )
-    check.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
-    check.add_argument(
-        "--data",
-        metavar="FILE",
-        type=pathlib.Path,
-        help="a CSV or Parquet file in place of [data]; its name is published with the releases",
-    )
+    _add_job(check)
     check.set_defaults(run=_check)
     audit = commands.add_parser(
         "audit",
@@ -134,6 +122,12 @@ def _parser() -> argparse.ArgumentParser:
     trust.add_argument("--quick", action="store_true", help="small numbers; the whole takes some fifteen minutes")
     trust.set_defaults(run=_trust)
     return parser
+
+
+def _add_job(command: argparse.ArgumentParser, of_data: str = "") -> None:
+    command.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
+    of_data = f"a CSV or Parquet file in place of [data]{of_data}"
+    command.add_argument("--data", metavar="FILE", type=pathlib.Path, help=of_data)
 
 
 def _add_ledger(commands: Any) -> None:

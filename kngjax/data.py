@@ -269,9 +269,9 @@ def _of_rows(rows: Sequence[Any], expected: int) -> np.ndarray:
     What is no row of so many cells is a record of missing cells, whatever the other rows are.
     """
     lengths = [admission.length_of(row) for row in rows]
-    (columns,) = set(lengths) if len(set(lengths)) == 1 else {expected}
-    if columns is None:
-        raise UnfitShape("the rows of a list must be lists of cells")
+    shared = set(lengths)
+    columns = lengths[0] if len(shared) == 1 else expected
+    assert columns is not None, "admission refuses what has no row at all"
     missing = [math.nan] * columns
     found = [list(row) if length == columns else missing for row, length in zip(rows, lengths, strict=True)]
     return cells.numbers([cell for row in found for cell in row]).reshape(len(rows), columns)

@@ -58,9 +58,10 @@ FAILED = (
     "[response] have no 'missing = ...', or responses are none of 'levels = [...]' in [response]. The data owner finds "
     "out by 'kngjax check CONFIG', for the owner's eyes alone"
 )
+# What names a loss and is more than its name.
+LEVELS = (r"\bLogisticLoss\(levels=\([^()]*\)\)", 'levels = ["no", "yes"] in [response]')
 # Words of Python in the library's messages, and those of a job's file or of the command, in the order of replacement.
 WORDS = (
-    (r"\bLogisticLoss\(levels=\([^()]*\)\)", 'levels = ["no", "yes"] in [response]'),
     (r"\bmissing_y='drop'", 'missing = "drop" in [response]'),
     (r"\bgive y=\(0, upper\)", "give [response] bounds = [0, upper]"),
     (r"\bmissing_y = ", "[response] missing = "),
@@ -168,7 +169,7 @@ def in_toml(message: str) -> str:
         lambda found: f'[sampler] type = "{found[1]}"' + _keys_in_toml(found[2].split(", ")),
         message,
     )
-    message = re.sub(*WORDS[0], message)
+    message = re.sub(*LEVELS, message)
     message = re.sub(
         rf"\b({'|'.join(LOSSES.values())})\b(?:\(([^()]*)\))?",
         lambda found: _loss_in_toml(found[1], found[2]),

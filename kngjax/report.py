@@ -256,16 +256,18 @@ def _of_columns(config: Config, frame: Any) -> list[str]:
     table = nw.from_native(frame, eager_only=True)
     lines = ["=" * len(OWNER_BANNER), OWNER_BANNER, "=" * len(OWNER_BANNER), "", f"{len(table)} records"]
     lines += ["fraction of records beyond the public bounds or levels, or missing, and of those missing alone:"]
-    for one in (*config.terms, config.response):
+    basis, response = job.design(config), config.response
+    beyond = {} if basis is None else basis.clipped_fractions(frame)
+    for one in (*config.terms, response):
         column = table[one.column]
         numbers = cells.numbers(column)
         outside = missing = np.isnan(numbers)
-        if one.bounds is not None:
-            outside = ~((one.bounds[0] <= numbers) & (numbers <= one.bounds[1]))
-        if one.levels is not None:
-            outside = cells.levels(column, one.levels) < 0
-            if not column.dtype.is_numeric():
-                missing = column.is_null().to_numpy().astype(bool) | (cells.levels(column, ("",)) == 0)
-        fractions = (float(flags.sum() / max(flags.size, 1)) for flags in (outside, missing))
-        lines.append("  {}: {:.4g}, missing {:.4g}".format(one.column, *fractions))
+        if one.levels is not None and not column.dtype.is_numeric():
+            missing = column.is_null().to_numpy().astype(bool) | (cells.levels(column, ("",)) == 0)
+        if one is response and response.levels is not None:
+            outside = cells.levels(column, response.levels) < 0
+        elif one is response and response.bounds is not None:
+            outside = ~((response.bounds[0] <= numbers) & (numbers <= response.bounds[1]))
+        shares = [float(flags.sum() / max(flags.size, 1)) for flags in (outside, missing)]
+        lines.append(f"  {one.column}: {beyond.get(one.column, shares[0]):.4g}, missing {shares[1]:.4g}")
     return lines

@@ -58,11 +58,11 @@ class Stream(OwnerOnly):
         if isinstance(source, list | tuple):
             return list(self._pairs(source))
         if isinstance(source, pathlib.Path):
-            empty = [one.empty_table() for one in _read(lambda: schemas(source))]
+            empty = [one.empty_table() for one in _read(lambda: list(schemas(source)))]
         elif _is_dataset(source):
             wanted = self._wanted(source.schema.names)
             empty = [one.empty_table() for one in schemas_of_dataset(source, wanted)]
-        elif _is_from("pyarrow", "RecordBatchReader", source):
+        elif is_from("pyarrow", "RecordBatchReader", source):
             empty = [source.schema.empty_table()]
         elif _is_lazy(source):
             empty = [sys.modules["polars"].DataFrame(schema=_read(source.collect_schema))]
@@ -110,7 +110,7 @@ class Stream(OwnerOnly):
     def _raw(self) -> Iterator[Any]:
         source, ahead = self._source, {"batch_readahead": 2, "fragment_readahead": 1}
         if isinstance(source, pathlib.Path):
-            return batches(source, self._wanted(_read(lambda: schemas(source))[0].names), self._chunk)
+            return batches(source, self._wanted(_read(lambda: next(schemas(source))).names), self._chunk)
         if _is_dataset(source):
             return source.to_batches(columns=self._wanted(source.schema.names), batch_size=self._chunk, **ahead)
         if _is_lazy(source):
@@ -166,17 +166,18 @@ def stream(
     return Stream(source, names, response, int(chunk))
 
 
-def _is_from(module: str, name: str, value: Any) -> bool:
+def is_from(module: str, name: str, value: Any) -> bool:
+    """Whether a value is of this class of an optional package, which is not imported for that."""
     # Whoever has such an object has imported its package.
     return module in sys.modules and isinstance(value, getattr(sys.modules[module], name))
 
 
 def _is_dataset(value: Any) -> bool:
-    return _is_from("pyarrow.dataset", "Dataset", value)
+    return is_from("pyarrow.dataset", "Dataset", value)
 
 
 def _is_lazy(value: Any) -> bool:
-    return _is_from("polars", "LazyFrame", value)
+    return is_from("polars", "LazyFrame", value)
 
 
 def _is_iterable(value: Any) -> bool:
@@ -197,9 +198,9 @@ def _has_rows(values: Any) -> bool:
 
 
 def _table(chunk: Any) -> nw.DataFrame:
-    if _is_from("pyarrow", "RecordBatch", chunk):
+    if is_from("pyarrow", "RecordBatch", chunk):
         chunk = sys.modules["pyarrow"].Table.from_batches([chunk])
-    if _is_from("pyarrow", "Table", chunk) and len(set(chunk.column_names)) < chunk.num_columns:
+    if is_from("pyarrow", "Table", chunk) and len(set(chunk.column_names)) < chunk.num_columns:
         raise UnfitShape(SAME_NAME)
     table = nw.from_native(chunk, eager_only=True, pass_through=True)
     if not isinstance(table, nw.DataFrame):

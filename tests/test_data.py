@@ -250,6 +250,15 @@ def test_a_row_of_a_list_that_is_none_is_a_record_of_missing_cells():
         np.testing.assert_array_equal(records.x[1, 1:], [0.2, 0.5] if row == [0.2, None] else [0.5, 0.5])
 
 
+def test_a_row_that_is_none_changes_nothing_that_is_said_or_paid_before_the_draw():
+    mechanism = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False, missing=0.5), 1.0, "replace")
+    whole = kng.certify(mechanism, [[0.1], [0.2], [0.3]])
+    assert kng.certify(mechanism, [[0.1], None, [0.3]]) == whole
+    assert mechanism.admit([[0.1], None, [0.3]]).num_records == 3
+    with pytest.raises(ValueError, match="different numbers of rows"):
+        kng.certify(kng.AdaSSP(BOUNDS, 1.0, 1e-6, "replace"), [[0.1, 0.2], None], [0.5])
+
+
 def test_scalar_bounds_leave_the_number_of_columns_open_but_not_none():
     bounds = kng.Bounds(x=(0.0, 1.0))
     assert prepare(bounds, np.zeros((2, 7)), [0, 0]).dimension == 8

@@ -3,8 +3,8 @@
     digest_k = SHA-256(number, phase, reservation, guarantee, content, digest_{k-1})
 
 The first row is the budget; later ones reserve a part of it, say that a reservation made beforehand is being drawn
-from, or hold the release that a reservation led to. Files of
-format 1 are read as well: they held digests of releases alone, no distances, and no permission for what is not proved.
+from, or hold the release that a reservation led to. Files of format 1 are read as well: they held digests of releases
+alone, no distances, and no permission for what is not proved.
 """
 
 import dataclasses
