@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
+from hypothesis.extra import numpy as numpy_arrays
 
 import kngjax as kng
 from kngjax import _arrays, sums, trust
@@ -46,7 +46,7 @@ def test_sums_are_those_of_fractions(name):
 
 
 @settings(max_examples=40, deadline=None)
-@given(arrays.arrays(np.float64, (17, 2), elements=st.floats(allow_nan=False, allow_infinity=False)))
+@given(numpy_arrays.arrays(np.float64, (17, 2), elements=st.floats(allow_nan=False, allow_infinity=False)))
 def test_sums_of_any_floats_are_exact(x):
     rows = fractions(x)
     assert sums.gram(x)[0, 1] == sum(row[0] * row[1] for row in rows)

@@ -7,7 +7,7 @@ import pytest
 import kngjax as kng
 from kngjax import _files, audit, cells, job
 from kngjax import config as configuration
-from kngjax.audit import files
+from kngjax.audit import files as pairs_of_files
 from kngjax.terms import Categorical
 from tests.small_jobs import write_job
 
@@ -26,10 +26,10 @@ def test_thousands_of_pairs():
 
 
 def test_every_cell_is_tried():
-    words = {words.split(" as ")[0] for *_, words in files.pairs(400, suffixes=(".csv",))}
-    assert words == set(files.CSV_CELLS)
-    kinds = {words.split(" as ")[1].split(" in ")[0] for *_, words in files.pairs(80, 1, (".arrow",))}
-    assert kinds == set(files.TYPED_CELLS)
+    words = {words.split(" as ")[0] for *_, words in pairs_of_files.pairs(400, suffixes=(".csv",))}
+    assert words == set(pairs_of_files.CSV_CELLS)
+    kinds = {words.split(" as ")[1].split(" in ")[0] for *_, words in pairs_of_files.pairs(80, 1, (".arrow",))}
+    assert kinds == set(pairs_of_files.TYPED_CELLS)
 
 
 def inferred(path):
@@ -41,12 +41,12 @@ def inferred(path):
 def swallowing(path):
     """A quote that is not closed swallows the lines below it."""
     frame = pd.read_csv(path, encoding_errors="replace", encoding="utf-8-sig", on_bad_lines="skip", dtype=str)
-    return np.column_stack([files.DESIGN.matrix(frame), cells.numbers(frame["wage"])])
+    return np.column_stack([pairs_of_files.DESIGN.matrix(frame), cells.numbers(frame["wage"])])
 
 
 def centred(path):
     """Centred columns, as a pipeline may have them."""
-    rows = np.nan_to_num(files.READERS["polars"](path))
+    rows = np.nan_to_num(pairs_of_files.READERS["polars"](path))
     return rows - rows.mean(axis=0)
 
 
