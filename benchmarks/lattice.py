@@ -15,7 +15,7 @@ import numpy as np
 
 import kngjax as kng
 from kngjax import nonprivate
-from kngjax._arrays import float64
+from kngjax.core.arrays import float64
 
 TRUTH = np.array([0.2, 0.5])
 

@@ -24,7 +24,7 @@ from numpyro.infer import MCMC, NUTS, init_to_value
 
 import kngjax as kng
 from kngjax import nonprivate
-from kngjax._arrays import float64
+from kngjax.core.arrays import float64
 from kngjax.samplers.limit_law import limit_law_draws, sound_hessian
 
 

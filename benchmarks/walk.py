@@ -25,7 +25,7 @@ from numpyro.infer.mcmc import MCMCKernel
 import kngjax as kng
 from benchmarks.squared_loss import data_set, mechanisms
 from kngjax import nonprivate
-from kngjax._arrays import float64
+from kngjax.core.arrays import float64
 from kngjax.samplers.limit_law import limit_law_scales
 from kngjax.samplers.run import advance, start_chains
 

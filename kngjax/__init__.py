@@ -12,12 +12,15 @@ if TYPE_CHECKING:
     from kngjax import data as data
     from kngjax import nonprivate as nonprivate
     from kngjax import per_instance as per_instance
-    from kngjax import side_doors as side_doors
     from kngjax import terms as terms
     from kngjax.accounting.guarantees import Adjacency as Adjacency
     from kngjax.accounting.guarantees import Guarantee as Guarantee
     from kngjax.bounds import Bounds as Bounds
     from kngjax.certificate import Certificate as Certificate
+    from kngjax.core import side_doors as side_doors
+    from kngjax.core.errors import ReleaseFailed as ReleaseFailed
+    from kngjax.core.randomness import research_key as research_key
+    from kngjax.core.randomness import secure_key as secure_key
     from kngjax.diagnostics import CouplingBound as CouplingBound
     from kngjax.diagnostics import Draws as Draws
     from kngjax.diagnostics import coupling_bound as coupling_bound
@@ -61,9 +64,6 @@ if TYPE_CHECKING:
     from kngjax.per_instance import PerInstanceSummary as PerInstanceSummary
     from kngjax.per_instance import per_instance_privacy as per_instance_privacy
     from kngjax.polytopes import Polytope as Polytope
-    from kngjax.randomness import research_key as research_key
-    from kngjax.randomness import secure_key as secure_key
-    from kngjax.refusals import ReleaseFailed as ReleaseFailed
     from kngjax.releases import Release as Release
     from kngjax.releases import certify as certify
     from kngjax.releases import release as release
@@ -137,14 +137,14 @@ _ROOMS = {
     ),
     "kngjax.lattice": ("Lattice",),
     "kngjax.releases": ("release", "sample", "Release", "certify"),
-    "kngjax.refusals": ("ReleaseFailed",),
+    "kngjax.core.errors": ("ReleaseFailed",),
     "kngjax.ledger": ("Ledger", "Budget", "Reservation", "BudgetExceeded", "LedgerError"),
     "kngjax.samplers.run": ("draw",),
     "kngjax.simulation": ("simulate", "Simulation"),
     "kngjax.certificate": ("Certificate",),
     "kngjax.diagnostics": ("Draws", "coupling_bound", "CouplingBound"),
     "kngjax.per_instance": ("per_instance_privacy", "PerInstanceReport", "PerInstanceSummary"),
-    "kngjax.randomness": ("research_key", "secure_key"),
+    "kngjax.core.randomness": ("research_key", "secure_key"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}
 _SUBMODULES = ("accounting", "audit", "data", "nonprivate", "per_instance", "side_doors", "terms")

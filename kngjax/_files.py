@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kngjax import _csv
-from kngjax.refusals import INTERRUPTIONS, UnfitShape, UnfitType
+from kngjax.core.errors import INTERRUPTIONS, UnfitShape, UnfitType
 
 OTHER_TYPES = (
     "a file of the dataset has a column of another type than the dataset, and not every value of it would fit: give a "

@@ -14,11 +14,11 @@ import numpy as np
 import scipy.sparse
 
 from kngjax import cells
-from kngjax._arrays import is_traced
-from kngjax._owner_only import OwnerOnly
 from kngjax.bounds import Bounds
+from kngjax.core.arrays import is_traced
+from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.core.owner_only import OwnerOnly
 from kngjax.missing import of_columns
-from kngjax.refusals import UnfitShape, UnfitType
 from kngjax.streams import RECORDS_NEEDED, Stream, is_from
 
 EMPTY = "the data are empty: there is no record to release an estimate from"

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Scalar, is_traced, parameter, require_moderate
-from kngjax._shown import ShownAsTyped
+from kngjax.core.arrays import Scalar, is_traced, parameter, require_moderate
+from kngjax.core.representation import ShownAsTyped
 from kngjax.features import FeatureHull
 from kngjax.missing import DROP, Policies, Policy, explain, of_columns, policies, policy_of_response, require_inside
 

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax._arrays import float64
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.core.arrays import float64
 from kngjax.profiles import epsilon_at, gaussian_log_delta, posterior_sample_renyi
 
 # Of α - 1: any order is valid, and between two of these none is better by more than a part in 10⁴.

@@ -24,7 +24,7 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Float, Int
 
-from kngjax.refusals import UnfitType
+from kngjax.core.errors import UnfitType
 
 # Digits of ASCII alone: Python's own float() would also take those of other scripts, "1_000", "inf" and "nan".
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")

@@ -11,9 +11,9 @@ import jax
 import numpy as np
 from numpyro.distributions import Distribution
 
-from kngjax._html import html_table
 from kngjax.accounting.exact import outward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.core.html import html_table
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.missing import of_columns
 from kngjax.rounding import KEPT_DIGITS, Rounding

@@ -5,8 +5,8 @@ import dataclasses
 import jax
 import numpy as np
 
-from kngjax._arrays import float64
 from kngjax.admission import Facts
+from kngjax.core.arrays import float64
 from kngjax.data import Records
 from kngjax.lattice import Lattice
 from kngjax.losses import GeometricMedianLoss

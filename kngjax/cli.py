@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _told(error: Exception) -> str:
     """An error in the terms of a job; of a release that failed always the same, whatever it says."""
-    from kngjax.refusals import ReleaseFailed
+    from kngjax.core.errors import ReleaseFailed
 
     if isinstance(error, ReleaseFailed):
         return registry.FAILED
@@ -175,7 +175,8 @@ def _add_ledger(commands: Any) -> None:
 
 def _release(options: argparse.Namespace) -> int:
     from kngjax import config as configuration
-    from kngjax import job, report, resuming, side_doors
+    from kngjax import job, report, resuming
+    from kngjax.core import side_doors
 
     config = configuration.read(options.config)
     directory = options.output if options.output is not None else pathlib.Path("output") / config.name

@@ -15,12 +15,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax import admission, cells
-from kngjax._arrays import Scalar
-from kngjax._owner_only import OwnerOnly, without_fields
 from kngjax.admission import EMPTY
 from kngjax.bounds import Bounds
+from kngjax.core.arrays import Scalar
+from kngjax.core.errors import INTERRUPTIONS, UnfitShape
+from kngjax.core.owner_only import OwnerOnly, without_fields
 from kngjax.missing import DROP, filled
-from kngjax.refusals import INTERRUPTIONS, UnfitShape
 
 NOT_FINITE = (
     "the data contain missing, NaN or infinite values, or cells that are no number, no declared level or a response "

@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from kngjax import nonprivate
-from kngjax._arrays import float64
-from kngjax._html import html_table
-from kngjax._owner_only import OwnerOnly, owner_only
+from kngjax.core.arrays import float64
+from kngjax.core.html import html_table
+from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.core.randomness import require_typed_key
 from kngjax.data import Data
 from kngjax.mechanisms import AbstractDensityMechanism
-from kngjax.randomness import require_typed_key
 from kngjax.samplers import SliceGibbs, couplings
 from kngjax.samplers.base import Info
 

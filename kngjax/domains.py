@@ -21,9 +21,9 @@ from numpyro.distributions import constraints
 from numpyro.distributions.transforms import Transform, biject_to
 
 from kngjax import norms
-from kngjax._arrays import Scalar, Vector, is_traced, parameter, require_moderate
 from kngjax._balls import UniformBall
-from kngjax._shown import ShownAsTyped
+from kngjax.core.arrays import Scalar, Vector, is_traced, parameter, require_moderate
+from kngjax.core.representation import ShownAsTyped
 
 Interval = tuple[Float[Array, "..."], Float[Array, "..."]]
 

@@ -13,9 +13,9 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from kngjax._arrays import is_traced, parameter
 from kngjax._hulls import checked_points, hull_about_zero
-from kngjax._shown import ShownAsTyped
+from kngjax.core.arrays import is_traced, parameter
+from kngjax.core.representation import ShownAsTyped
 
 Rows = Float[Array, "rows columns"] | Float[np.ndarray, "rows columns"]
 

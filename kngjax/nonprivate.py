@@ -11,8 +11,8 @@ import scipy.optimize
 import scipy.sparse
 from jaxtyping import Float
 
-from kngjax._arrays import float64, record_sums_on_host
-from kngjax._owner_only import OwnerOnly, owner_only
+from kngjax.core.arrays import float64, record_sums_on_host
+from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data import Data, QuadraticSummary, Records
 from kngjax.losses import AbstractLoss, GeometricMedianLoss, QuantileLoss
 

@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax._arrays import Matrix, Vector, is_traced, parameter
 from kngjax._hulls import checked_points, least_ellipsoid
-from kngjax._shown import ShownAsTyped
+from kngjax.core.arrays import Matrix, Vector, is_traced, parameter
+from kngjax.core.representation import ShownAsTyped
 
 
 class AbstractNorm(ShownAsTyped, eqx.Module):

@@ -51,7 +51,7 @@ SAMPLERS = (
 )
 NORMS = {"l1": "L1", "l2": "L2", "l_inf": "LInf"}
 NORMS_OF_NUMBERS = {"weighted_l_inf": "WeightedLInf", "ellipsoid": "Ellipsoid", "polytope": "Polytope"}
-# What the command says in place of `kngjax.refusals.FAILED`, whatever happened.
+# What the command says in place of `kngjax.core.errors.FAILED`, whatever happened.
 FAILED = (
     "the release did not complete, and nothing of it is released; what it was debited from a ledger stays spent. Why "
     "is not told, since it may depend on the data: most often cells are missing or no number where [[terms]] or "

@@ -13,19 +13,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from kngjax import debits, nonprivate, side_doors
-from kngjax._arrays import float64
-from kngjax._html import html_table
+from kngjax import debits, nonprivate
 from kngjax.certificate import Certificate
 from kngjax.choices import chosen_sampler, default_sampler
+from kngjax.core import side_doors
+from kngjax.core.arrays import float64
+from kngjax.core.errors import admitted, sealed
+from kngjax.core.html import html_table
+from kngjax.core.randomness import require_typed_key, secure_key
 from kngjax.data import Data, QuadraticSummary, Records, SortedValues
 from kngjax.diagnostics import Draws
 from kngjax.lattice import Lattice
 from kngjax.ledger import Ledger, Reservation
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
-from kngjax.randomness import require_typed_key, secure_key
-from kngjax.refusals import admitted, sealed
 from kngjax.samplers import AbstractChainSampler, AbstractSampler
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.run import blocks, direct_draws, independent_draws, require_sampler, run_chains
@@ -131,9 +132,9 @@ def release(
 
     What types, names, shapes and settings refuse is refused first, in words, and costs nothing: TypeError or
     ValueError of `mechanism.admit`, for a sampler that cannot draw from this density or cannot be tuned publicly, for a
-    key, a seed or a generator; RuntimeError while a side door is open, see `kngjax.side_doors`. Then the certificate is
-    made, of public facts alone, and `kngjax.BudgetExceeded` raised where the budget does not allow it, as
-    `Ledger.reserve` does for the rest. Whatever goes wrong after the debit may depend on values, and is
+    key, a seed or a generator; RuntimeError while a side door is open, see `kngjax.core.side_doors`. Then the
+    certificate is made, of public facts alone, and `kngjax.BudgetExceeded` raised where the budget does not allow it,
+    as `Ledger.reserve` does for the rest. Whatever goes wrong after the debit may depend on values, and is
     `kngjax.ReleaseFailed`: one text without a cause; but where the ledger cannot keep the release, `kngjax.LedgerError`
     says so, and nothing is released. What is interrupted from outside (Ctrl-C, a kill) ends as Python
     ends it. What was debited stays spent.

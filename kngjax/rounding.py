@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax._arrays import float64
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact import exactly, outward, with_both_orders
+from kngjax.core.arrays import float64
 from kngjax.losses import SquaredDistanceLoss
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.sensitivity import response_radius

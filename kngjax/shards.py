@@ -17,11 +17,11 @@ from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax import randomness
-from kngjax._arrays import float64
-from kngjax._owner_only import OwnerOnly
+from kngjax.core import randomness
+from kngjax.core.arrays import float64
+from kngjax.core.errors import UnfitShape
+from kngjax.core.owner_only import OwnerOnly
 from kngjax.data import Records
-from kngjax.refusals import UnfitShape
 from kngjax.sums import ExactSums
 
 ELSEWHERE = "another process refused its rows, and nothing is computed: its own message says why"

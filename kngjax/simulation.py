@@ -14,9 +14,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from tqdm import tqdm
 
 from kngjax import data as data_room
+from kngjax.core.randomness import require_typed_key
 from kngjax.mechanisms import AbstractDirectMechanism, AbstractMechanism
 from kngjax.mechanisms.parameters import checked_epsilon
-from kngjax.randomness import require_typed_key
 from kngjax.samplers import AbstractSampler
 from kngjax.samplers.run import draw, require_sampler
 

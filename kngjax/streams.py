@@ -11,8 +11,8 @@ from typing import Any
 import narwhals as nw
 
 from kngjax._files import batches, file_kind, has_no_rows, schemas, schemas_of_dataset
-from kngjax._owner_only import OwnerOnly
-from kngjax.refusals import INTERRUPTIONS, UnfitShape, UnfitType
+from kngjax.core.errors import INTERRUPTIONS, UnfitShape, UnfitType
+from kngjax.core.owner_only import OwnerOnly
 
 RECORDS_NEEDED = (
     "what is computed of these data has no sufficient statistic, so the records must be in memory all at once: read "

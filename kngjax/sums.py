@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from kngjax._arrays import parameter
-from kngjax._owner_only import OwnerOnly, owner_only
+from kngjax.core.arrays import parameter
+from kngjax.core.errors import UnfitShape
+from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data import QuadraticSummary
-from kngjax.refusals import UnfitShape
 
 Exact = Shaped[np.ndarray, "..."]
 

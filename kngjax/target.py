@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Scalar, Vector
+from kngjax.core.arrays import Scalar, Vector
 from kngjax.data import Data
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss, GeometricMedianLoss

@@ -29,7 +29,7 @@ from numpy.polynomial import Legendre, legendre
 from numpy.polynomial import Polynomial as PowerSeries
 
 from kngjax import cells
-from kngjax.refusals import UnfitShape, UnfitType
+from kngjax.core.errors import UnfitShape, UnfitType
 
 if TYPE_CHECKING:
     from kngjax.features import FeatureHull

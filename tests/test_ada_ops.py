@@ -95,7 +95,8 @@ def test_every_step_of_the_proof_by_brute_force(dimension):
 
 @pytest.mark.parametrize("larger_was_run", [False, True])
 def test_the_bounds_fail_as_seldom_as_they_may(larger_was_run):
-    """λ̃ ≤ λ_min(D) and L ≥ Y + X‖θ̂_D‖ of the smaller data set, whichever was run; δ₁ = 0.2, attained where it is worst.
+    """λ̃ ≤ λ_min(D) and L ≥ Y + X‖θ̂_D‖ of the smaller data set, whichever was run; δ₁ = 0.2, attained where it is
+    worst.
 
     That is where the larger one was run, whose record raises λ_min by X² and lowers ‖θ̂‖ by as much as a record can.
     """

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from kngjax import cli, job, registry
+from kngjax.core.errors import FAILED
 from kngjax.ledger import Budget, Ledger
-from kngjax.refusals import FAILED
 from kngjax.releases import Release
 from tests.small_jobs import SECRET_WAGE, workers, write_job
 

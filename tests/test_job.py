@@ -12,7 +12,7 @@ import pytest
 import kngjax as kng
 from kngjax import config as configuration
 from kngjax import job, registry
-from kngjax.refusals import FAILED, UnfitShape
+from kngjax.core.errors import FAILED, UnfitShape
 from kngjax.releases import Release
 from tests.small_jobs import SECRET_WAGE, workers, write_job
 

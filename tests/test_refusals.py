@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 
 import kngjax as kng
-from kngjax import admission, refusals, releases
-from kngjax.refusals import FAILED, sealed
+from kngjax import admission, releases
+from kngjax.core import errors
+from kngjax.core.errors import FAILED, sealed
 
 PACKAGE = str(pathlib.Path(kng.__file__).parent)
 BOUNDS = kng.Bounds(x=([0.0], [1.0]), y=(0.0, 1.0))
@@ -248,7 +249,7 @@ def test_what_another_package_raises_is_not_repeated_before_a_debit_either(monke
     for data in ((X, X[:, 0]), (kng.shard(X, X[:, 0]),)):
         with pytest.raises(TypeError) as caught:
             kng.release(mechanism, *data)
-        assert (str(caught.value), caught.value.__context__) == (refusals.UNREADABLE, None)
+        assert (str(caught.value), caught.value.__context__) == (errors.UNREADABLE, None)
 
 
 def test_every_failure_is_spent(tmp_path):

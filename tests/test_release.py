@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax import randomness
 from kngjax.choices import default_sampler
+from kngjax.core import randomness
 
 BOUNDS = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), columns=1)
 PARTS = (BOUNDS, kng.Box(-2.0, 2.0), 1.0, "replace")

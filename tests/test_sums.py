@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as numpy_arrays
 
 import kngjax as kng
-from kngjax import _arrays, sums, trust
-from kngjax._arrays import block_sums
+from kngjax import sums, trust
 from kngjax.audit.climbing import climbing_pair, largest_change
+from kngjax.core.arrays import block_sums
 from kngjax.data import Records
 from kngjax.mechanisms import irls
 

@@ -424,7 +424,7 @@ def test_the_module_is_plain_numpy():
             inside = [f"kngjax.{alias.name}" for alias in node.names] if node.module == "kngjax" else [node.module]
             imported |= set(inside)
     foreign = {name for name in imported if name.split(".")[0] in ("jax", "equinox", "kngjax")}
-    assert foreign == {"kngjax.cells", "kngjax.features", "kngjax.refusals"}
+    assert foreign == {"kngjax.cells", "kngjax.features", "kngjax.core.errors"}
     program = "import sys, kngjax.terms; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
     assert "kngjax.terms" in loaded

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from kngjax._html import html_table
 from kngjax.accounting import conversions, nearness, pld
 from kngjax.accounting.adjacency import Adjacency as Adjacency
 from kngjax.accounting.composition import Sums, total
@@ -18,6 +17,7 @@ from kngjax.accounting.kinds import FACTORS
 from kngjax.accounting.kinds import Kind as Kind
 from kngjax.accounting.records import fields_of, rebuilt
 from kngjax.accounting.wording import sentence
+from kngjax.core.html import html_table
 
 _UNFIT = "the numbers of a {} guarantee do not fit together"
 

@@ -1,7 +1,8 @@
 """Whether private data get into what JAX and XLA write down: dumps, lowered programs, the compilation cache.
 
 A child process releases recognisable records with all of these switched on, and every file is searched. Snapshots of
-arguments (--xla_dump_hlo_snapshots) hold the data by design and are not switched on; `kngjax.side_doors` refuses them.
+arguments (--xla_dump_hlo_snapshots) hold the data by design and are not switched on; `kngjax.core.side_doors` refuses
+them.
 """
 
 import dataclasses
@@ -19,9 +20,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kngjax import side_doors
-from kngjax._arrays import float64
 from kngjax.audit.cases import CASES
+from kngjax.core import side_doors
+from kngjax.core.arrays import float64
 
 NUM_RECORDS = 24
 # Part of the name of the program that closes over the records, to show that the search would find them.

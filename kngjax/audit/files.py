@@ -13,8 +13,8 @@ import numpy as np
 from kngjax import _files, cells
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.audit.hostile import HostileInputs, trouble_with
+from kngjax.core.errors import ReleaseFailed
 from kngjax.ledger import Budget, Ledger
-from kngjax.refusals import ReleaseFailed
 from kngjax.streams import stream
 from kngjax.terms import Categorical, Design, Polynomial
 

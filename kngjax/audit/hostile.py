@@ -18,8 +18,8 @@ import scipy.sparse
 from tqdm import tqdm
 
 from kngjax.audit.cases import CASES, Case
+from kngjax.core.errors import FAILED, ReleaseFailed
 from kngjax.ledger import Budget, Ledger
-from kngjax.refusals import FAILED, ReleaseFailed
 
 # Few sizes, so that few programs are compiled.
 _SIZES = (0, 1, 9)

@@ -7,7 +7,7 @@ import numpy as np
 from flint import arb, ctx, fmpq
 from jaxtyping import Float, Shaped
 
-from kngjax._owner_only import OwnerOnly, owner_only
+from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data import Records
 from kngjax.lattice import Lattice
 from kngjax.mechanisms import AbstractDensityMechanism

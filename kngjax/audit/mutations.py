@@ -15,10 +15,11 @@ from unittest import mock
 
 import numpy as np
 
-from kngjax import data, randomness, releases
+from kngjax import data, releases
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.lattices import lattice_law, lattice_loss
 from kngjax.bounds import Bounds
+from kngjax.core import randomness
 from kngjax.domains import Box, L1Ball
 from kngjax.lattice import Lattice, sensitivities, sums
 from kngjax.lattice import sampler as lattices

@@ -7,13 +7,13 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 from tqdm import tqdm
 
-from kngjax._arrays import float64
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.attackers import RecordSource
 from kngjax.audit.black_box import black_box
+from kngjax.core.arrays import float64
+from kngjax.core.randomness import require_typed_key
 from kngjax.data import Records
 from kngjax.mechanisms import AbstractDirectMechanism, AbstractMechanism
-from kngjax.randomness import require_typed_key
 
 _FINALISTS = 8
 

@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax._arrays import float64
+from kngjax.core.arrays import float64
+from kngjax.core.randomness import require_typed_key
 from kngjax.data import QuadraticSummary
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractMechanism
-from kngjax.randomness import require_typed_key
 from kngjax.releases import sample
 from kngjax.samplers import AbstractSampler
 

@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Float
 from tqdm import tqdm
 
-from kngjax._arrays import float64
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.attackers import NUM_CLIMBERS, RecordSource
 from kngjax.audit.laws import LogDensity, grid, outputs, worst_log_ratios
+from kngjax.core.arrays import float64
 from kngjax.data import Records
 from kngjax.mechanisms import AbstractMechanism
 

@@ -11,9 +11,10 @@ import equinox as eqx
 import numpy as np
 
 from kngjax import norms
-from kngjax._arrays import float64
 from kngjax.accounting.exact import exactly, inward
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.core.arrays import float64
+from kngjax.core.errors import UnfitType
 from kngjax.data import Records
 from kngjax.domains import Box, L1Ball, L2Ball
 from kngjax.lattice.envelope import Envelope
@@ -26,7 +27,6 @@ from kngjax.lattice.units import DomainLattice
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss, SquaredLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractMechanism, ExponentialMechanism, PrivateQuantile
 from kngjax.mechanisms.base import TOO_MANY_RECORDS, require_own_responses
-from kngjax.refusals import UnfitType
 from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
 from kngjax.shards import Shards

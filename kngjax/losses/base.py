@@ -16,12 +16,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax import cells
-from kngjax._arrays import Vector, block_sums, record_sums, weighted_gram
-from kngjax._shown import ShownAsTyped
 from kngjax.bounds import Bounds
+from kngjax.core.arrays import Vector, block_sums, record_sums, weighted_gram
+from kngjax.core.errors import UnfitType
+from kngjax.core.representation import ShownAsTyped
 from kngjax.data import Data, Records
 from kngjax.missing import DROP
-from kngjax.refusals import UnfitType
 from kngjax.streams import RECORDS_NEEDED
 from kngjax.sums import ExactSums
 

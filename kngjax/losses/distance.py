@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Vector, block_sums, is_traced, parameter, weighted_gram
+from kngjax.core.arrays import Vector, block_sums, is_traced, parameter, weighted_gram
 from kngjax.data import Data, QuadraticSummary, Records
 from kngjax.losses import quadratic
 from kngjax.losses.base import AbstractLoss, Number, _records

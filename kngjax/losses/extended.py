@@ -3,7 +3,7 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Scalar
+from kngjax.core.arrays import Scalar
 from kngjax.losses.base import AbstractPredictorLoss, Interval, Number
 
 

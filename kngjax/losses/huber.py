@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Scalar, is_traced, parameter
+from kngjax.core.arrays import Scalar, is_traced, parameter
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax import cells
-from kngjax._arrays import is_traced
 from kngjax.bounds import Bounds
+from kngjax.core.arrays import is_traced
 from kngjax.losses.base import AbstractPredictorLoss, Interval, Number
 from kngjax.missing import DROP
 

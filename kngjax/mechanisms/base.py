@@ -17,18 +17,18 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import admission
 from kngjax import data as data_room
-from kngjax._arrays import Scalar, Vector, float64, is_traced
-from kngjax._shown import ShownAsTyped
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.admission import Facts
 from kngjax.bounds import Bounds
+from kngjax.core.arrays import Scalar, Vector, float64, is_traced
+from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.core.representation import ShownAsTyped
 from kngjax.data import Data, Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.norms import AbstractNorm
-from kngjax.refusals import UnfitShape, UnfitType
 from kngjax.sensitivity import Sensitivity
 from kngjax.shards import Shards
 from kngjax.streams import RECORDS_NEEDED, Stream

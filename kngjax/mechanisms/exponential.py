@@ -6,9 +6,9 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from kngjax import sensitivity as room
-from kngjax._arrays import Scalar, float64
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.bounds import Bounds
+from kngjax.core.arrays import Scalar, float64
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism

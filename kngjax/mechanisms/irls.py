@@ -11,11 +11,11 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import matrix_noise, moments
 from kngjax import sensitivity as room
-from kngjax._arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
 from kngjax.accounting.accountants import advanced_epsilon
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.bounds import Bounds
 from kngjax.calibration import largest_shift, renyi_budget
+from kngjax.core.arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
 from kngjax.data import Data, Records
 from kngjax.losses import QuantileLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism

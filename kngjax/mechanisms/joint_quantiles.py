@@ -19,7 +19,7 @@ from jax.scipy.special import gammaln, logsumexp
 from jaxtyping import Array, Float, Int
 from numpy import ndarray
 
-from kngjax._arrays import ROWS_A_BLOCK, Scalar
+from kngjax.core.arrays import ROWS_A_BLOCK, Scalar
 
 LogWeights = Float[ndarray, " gaps"]
 Gaps = Int[ndarray, " draws"]

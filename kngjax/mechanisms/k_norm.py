@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import sensitivity as room
-from kngjax._arrays import Scalar, Vector, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.bounds import Bounds
+from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data import Data, QuadraticSummary
 from kngjax.losses import SquaredDistanceLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism

@@ -10,9 +10,9 @@ from jaxtyping import Array, Float
 
 from kngjax import pointwise
 from kngjax import sensitivity as room
-from kngjax._arrays import Scalar, float64
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.bounds import Bounds
+from kngjax.core.arrays import Scalar, float64
 from kngjax.data import Data
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss

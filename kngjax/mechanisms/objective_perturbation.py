@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import sensitivity as room
-from kngjax._arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.bounds import Bounds
+from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.data import Data, Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredDistanceLoss, TangentExtension

@@ -11,10 +11,10 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import moments
 from kngjax import sensitivity as room
-from kngjax._arrays import Scalar, float64, is_traced
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.bounds import Bounds
 from kngjax.calibration import gaussian_guarantee, largest_shift
+from kngjax.core.arrays import Scalar, float64, is_traced
 from kngjax.data import Data, QuadraticSummary, Records
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredLoss
 from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
@@ -32,8 +32,8 @@ TOLERANCE = 1e-8
 class OutputPerturbation(AbstractDirectMechanism):
     """Releases θ̂ + N(0, A^{-1}/γ) with θ̂ = argmin ℓ_n(θ; D) + ½λ|θ|² over R^d; γ is the largest that is (ε, δ)-DP.
 
-    With A = I ("identity") it is a Gaussian mechanism: γ = (s/Δ)² with Δ = sup ‖θ̂' - θ̂‖_2 and s the largest shift that
-    meets the exact profile Φ(s/2 - ε/s) - e^ε Φ(-s/2 - ε/s) ≤ δ (Balle and Wang 2018). The objective is λ-strongly
+    With A = I ("identity") it is a Gaussian mechanism: γ = (s/Δ)² with Δ = sup ‖θ̂' - θ̂‖_2 and s the largest shift
+    that meets the exact profile Φ(s/2 - ε/s) - e^ε Φ(-s/2 - ε/s) ≤ δ (Balle and Wang 2018). The objective is λ-strongly
     convex, so Δ ≤ sup ‖∇ℓ_n(θ; D') - ∇ℓ_n(θ; D)‖_2/λ for a bounded score; for ridge regression, whose score has no
     bound, `kngjax.moments.ridge_changes` takes the largest change for `max_records` records within the bounds, twice
     that where a record is exchanged.

@@ -10,15 +10,15 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import sensitivity as room
-from kngjax._arrays import Scalar, Vector, cumulative_sums, float64, is_traced, parameter
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.bounds import Bounds
+from kngjax.core.arrays import Scalar, Vector, cumulative_sums, float64, is_traced, parameter
+from kngjax.core.errors import UnfitShape
 from kngjax.data import Data, Records, SortedValues
 from kngjax.losses import QuantileLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
 from kngjax.mechanisms.parameters import checked_epsilon, required
-from kngjax.refusals import UnfitShape
 
 BUDGETS = ("joint", "split")
 MOST_ORDERED = 7  # 5040 orders

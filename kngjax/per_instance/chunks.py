@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from kngjax._arrays import float64
+from kngjax.core.arrays import float64
 
 CHUNK = 16384
 

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from kngjax._arrays import float64
-from kngjax._owner_only import OwnerOnly, owner_only
 from kngjax.bounds import Bounds
+from kngjax.core.arrays import float64
+from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data import Records, prepare
 from kngjax.losses import AbstractPredictorLoss, LogisticLoss
 from kngjax.per_instance.chunks import by_chunks

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax import objective_profiles, profiles
-from kngjax._owner_only import OwnerOnly, without_fields
+from kngjax.core.owner_only import OwnerOnly, without_fields
 
 Numbers = Any
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from kngjax._arrays import float64, parameter
+from kngjax.core.arrays import float64, parameter
 from kngjax.data import Records
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.minimisers import tilted_minimiser
@@ -25,9 +25,9 @@ _ROUNDING = 1e-14
 class Moves(NamedTuple):
     """Of people, owner-only.
 
-    **Arguments:** `move`: θ̂' - θ̂ of the larger data set less the smaller, shape (n, d). `leverage`: cx'H^{-1}x with the
-    curvature c of this person's loss, out of sample to first order, shape (n,). `residual`: -s, the negative score at
-    θ̂ of the data as they are, shape (n,).
+    **Arguments:** `move`: θ̂' - θ̂ of the larger data set less the smaller, shape (n, d). `leverage`: cx'H^{-1}x with
+    the curvature c of this person's loss, out of sample to first order, shape (n,). `residual`: -s, the negative score
+    at θ̂ of the data as they are, shape (n,).
     """
 
     move: np.ndarray
@@ -59,10 +59,10 @@ def moves(
 ) -> Moves:
     """θ̂' - θ̂ for each person, in the data (`targets` None: as they leave) or outside of them (as they join).
 
-    "exact" solves Σ_j [s_j(θ̂+Δ) - s_j(θ̂)]x_j + λΔ ± s(θ̂+Δ)x = 0 by Newton's method from Δ = 0 with the Hessian at θ̂,
-    which one person changes by a matrix of rank one; a step costs O(nd) a person, and a few reach rounding. Where they
-    do not, the loss is fitted anew. "first_order" is H^{-1}∇ℓ(θ̂; z), an approximation at O(d²) a person that forgets
-    the person's own curvature.
+    "exact" solves Σ_j [s_j(θ̂+Δ) - s_j(θ̂)]x_j + λΔ ± s(θ̂+Δ)x = 0 by Newton's method from Δ = 0 with the Hessian at
+    θ̂, which one person changes by a matrix of rank one; a step costs O(nd) a person, and a few reach rounding. Where
+    they do not, the loss is fitted anew. "first_order" is H^{-1}∇ℓ(θ̂; z), an approximation at O(d²) a person that
+    forgets the person's own curvature.
 
     **Arguments:** `theta`: θ̂ of the data, from `minimiser`. Raises ValueError for other methods, and where a new fit
     failed.

@@ -5,8 +5,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from kngjax._arrays import float64
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.core.arrays import float64
 from kngjax.data import QuadraticSummary, Records
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.mechanisms import OutputPerturbation, PosteriorSample

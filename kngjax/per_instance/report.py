@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from kngjax._owner_only import OwnerOnly, owner_only
+from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.mechanisms.parameters import checked_delta
 from kngjax.per_instance.chunks import CHUNK, by_chunks
 from kngjax.per_instance.everyone import ForAll, epsilons

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
 
-from kngjax._arrays import Matrix, Vector
+from kngjax.core.arrays import Matrix, Vector
 from kngjax.per_instance.chunks import CHUNK, by_chunks
 from kngjax.per_instance.laws import AbstractPair, ObjectivePair, PosteriorPair, ShiftPair
 
@@ -98,8 +98,8 @@ def objective_perturbation(influence: Influence, deviation: Any) -> ObjectivePai
 def output_perturbation(influence: Influence, gamma: Any, metric: str = "identity") -> AbstractPair:
     """The laws of θ̂ + N(0, A^{-1}/γ) with and without each person.
 
-    A = I is a Gaussian mechanism of shift √γ‖θ̂' - θ̂‖_2, A = H is OPS, and A = H² objective perturbation with σ² = 1/γ;
-    H depends on the data, so that the covariance tells of a person too.
+    A = I is a Gaussian mechanism of shift √γ‖θ̂' - θ̂‖_2, A = H is OPS, and A = H² objective perturbation with σ² =
+    1/γ; H depends on the data, so that the covariance tells of a person too.
 
     **Arguments:** `gamma`: γ > 0. `metric`: A, "identity", "hessian" or "hessian_squared".
     """

@@ -1,7 +1,7 @@
 """The rows of a quantile loss whose residuals can change sign near an estimate: all others add a constant there.
 
-Within ‖H(θ - θ̂)‖_K ≤ R the predictor of a row moves by at most R·‖H^{-1}x_i‖_*, so rows with |y_i - x_i'θ̂| beyond keep
-their score. KNG's noise being of order 1/n, some hundred to some thousand rows remain, whatever n.
+Within ‖H(θ - θ̂)‖_K ≤ R the predictor of a row moves by at most R·‖H^{-1}x_i‖_*, so rows with |y_i - x_i'θ̂| beyond
+keep their score. KNG's noise being of order 1/n, some hundred to some thousand rows remain, whatever n.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 import scipy.special
 from jaxtyping import Array, Bool, Float
 
-from kngjax._arrays import Vector, record_sums, record_sums_on_host
+from kngjax.core.arrays import Vector, record_sums, record_sums_on_host
 from kngjax.data import Records
 from kngjax.losses import QuantileLoss
 from kngjax.norms import AbstractNorm

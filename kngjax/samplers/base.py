@@ -11,8 +11,8 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax._arrays import Vector
-from kngjax._shown import ShownAsTyped
+from kngjax.core.arrays import Vector
+from kngjax.core.representation import ShownAsTyped
 from kngjax.samplers.promises import EXACT, NONE, Promise
 from kngjax.target import Target
 

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from kngjax._arrays import Matrix, Vector, record_sums_on_host
+from kngjax.core.arrays import Matrix, Vector, record_sums_on_host
 from kngjax.data import Records
 from kngjax.domains import AbstractDomain
 from kngjax.losses import AbstractPredictorLoss

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from kngjax._arrays import Vector
+from kngjax.core.arrays import Vector
 from kngjax.data import Records
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.norms import k_norm_log_mass

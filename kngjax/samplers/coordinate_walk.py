@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax._arrays import Vector
+from kngjax.core.arrays import Vector
 from kngjax.data import QuadraticSummary
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.limit_law import limit_law_draws, limit_law_scales

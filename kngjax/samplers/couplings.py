@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax._arrays import Vector
+from kngjax.core.arrays import Vector
 from kngjax.samplers.limit_law import limit_law_draws
 from kngjax.samplers.quadratic import quadratic_form
 from kngjax.samplers.slice_gibbs import (

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax._arrays import Vector
+from kngjax.core.arrays import Vector
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.ensemble import combinations, half_size, halves
 from kngjax.samplers.limit_law import limit_law_draws

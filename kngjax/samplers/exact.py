@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax._arrays import Vector
+from kngjax.core.arrays import Vector
 from kngjax.data import QuadraticSummary, Records
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.norms import AbstractNorm

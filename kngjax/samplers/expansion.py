@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Vector, block_sums
+from kngjax.core.arrays import Vector, block_sums
 from kngjax.data import Records
 from kngjax.norms import k_norm_noise
 from kngjax.samplers.newton import SMOOTH_LOSSES, Point, gradient, point_of, records_a_block, solve
@@ -20,7 +20,8 @@ _LARGEST_ERROR = 0.5
 
 
 class Expansion(NamedTuple):
-    """G(θ) = ∇ℓ(θ̂) + Hδ + ½T[δ, δ] with δ = θ - θ̂, H = Σ ρ''_i x_i x_i' and T = Σ ρ'''_i x_i ⊗ x_i ⊗ x_i at θ̂. Private.
+    """G(θ) = ∇ℓ(θ̂) + Hδ + ½T[δ, δ] with δ = θ - θ̂, H = Σ ρ''_i x_i x_i' and T = Σ ρ'''_i x_i ⊗ x_i ⊗ x_i at θ̂.
+    Private.
 
     On {θ : H + T[δ] positive definite}, a convex set since T[δ] is linear in δ, G is the gradient of a strictly convex
     function, hence one to one there, with the Jacobian det(H + T[δ]).

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
-from kngjax._arrays import Vector
+from kngjax.core.arrays import Vector
 from kngjax.data import QuadraticSummary
 from kngjax.norms import k_norm_log_mass, k_norm_noise
 from kngjax.samplers.advice import advice_for

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpyro.infer.hmc import hmc
 
-from kngjax._arrays import Vector
+from kngjax.core.arrays import Vector
 from kngjax.samplers.advice import advice_for
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.limit_law import limit_law_draws

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from kngjax._arrays import Vector
+from kngjax.core.arrays import Vector
 from kngjax.data import Records
 from kngjax.norms import k_norm_log_mass, k_norm_noise
 from kngjax.samplers.active_rows import ActiveRows, LimitLaw, active_rows, limit_law
@@ -108,8 +108,8 @@ class IndependenceMH(AbstractIndependenceSampler):
     z has the K-norm density with rate c/s (for the exponential mechanism θ - θ̂ is N(0, s²(cH)^{-1})), H is the loss's
     Hessian at the non-private estimate θ̂, and the proposal density, evaluated in full for every candidate, is
     q = (1 - m)·|det H|·(c/s)^d exp(-(c/s)‖H(θ - θ̂)‖_K)/(d! vol K) + m·ν. Serves every density; made for the quantile
-    loss, whose gradient moves like H(θ - θ̂) once n is large: a proposal costs O(nd) and is one row of a matrix product,
-    where a line draw sorts.
+    loss, whose gradient moves like H(θ - θ̂) once n is large: a proposal costs O(nd) and is one row of a matrix
+    product, where a line draw sorts.
 
     `kngjax.release` and `kngjax.sample` gather the rows whose residuals can change sign near θ̂ (`active_rows`):
     proposals beyond that region are barred, those within cost its rows alone, whatever n, those from ν all rows.

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Vector, cumulative_sums, record_sums
+from kngjax.core.arrays import Vector, cumulative_sums, record_sums
 from kngjax.data import Records
 from kngjax.losses import QuantileLoss
 from kngjax.target import Target

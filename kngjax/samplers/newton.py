@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from kngjax._arrays import Vector, block_sums
+from kngjax.core.arrays import Vector, block_sums
 from kngjax.data import Records
 from kngjax.losses import LogisticLoss, PoissonLoss, PseudoHuberLoss, SmoothedQuantileLoss, SquaredLoss
 from kngjax.target import Target

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from kngjax._arrays import Vector
+from kngjax.core.arrays import Vector
 from kngjax.data import QuadraticSummary
 from kngjax.norms import L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
 from kngjax.target import Target

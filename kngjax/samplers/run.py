@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from tqdm import tqdm
 
-from kngjax._arrays import Vector, is_traced
+from kngjax.core.arrays import Vector, is_traced
 from kngjax.data import Data
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.samplers.advice import Density, chain

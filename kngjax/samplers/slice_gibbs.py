@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from kngjax._arrays import Vector
+from kngjax.core.arrays import Vector
 from kngjax.data import QuadraticSummary
 from kngjax.domains import AbstractDomain, Box, L1Ball, L2Ball
 from kngjax.norms import L1, L2, AbstractNorm, LInf, WeightedLInf

@@ -10,9 +10,9 @@ import pytest
 
 import kngjax as kng
 from kngjax import sensitivity as room
-from kngjax._arrays import float64
 from kngjax.audit import lattice_law, lattice_loss, lattice_spread
 from kngjax.audit.lattice_search import search_lattices
+from kngjax.core.arrays import float64
 from kngjax.lattice import problems as wholes
 from kngjax.lattice import sensitivities
 from kngjax.lattice.scores import WEIGHT_UNITS, GradientNorm

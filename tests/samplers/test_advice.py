@@ -11,7 +11,7 @@ import pytest
 
 import kngjax as kng
 from kngjax import choices
-from kngjax._arrays import float64
+from kngjax.core.arrays import float64
 from kngjax.samplers.advice import Density, advice, chain
 from kngjax.target import Target
 

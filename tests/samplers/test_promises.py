@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax._arrays import float64
+from kngjax.core.arrays import float64
 from kngjax.samplers.promises import EXACT, NONE, Promise
 
 EPSILON = 0.7

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax._arrays import Scalar
+from kngjax.core.arrays import Scalar
 from kngjax.domains import Box
 from kngjax.samplers.envelopes import segments
 from kngjax.samplers.envelopes.base import AbstractEnvelope, Proposals, Uniforms, excess, fitted

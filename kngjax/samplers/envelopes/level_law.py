@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kngjax._arrays import Scalar, Vector
+from kngjax.core.arrays import Scalar, Vector
 from kngjax.samplers.envelopes import segments
 
 NUM_TANGENTS = 24

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax._arrays import Scalar, Vector
+from kngjax.core.arrays import Scalar, Vector
 from kngjax.domains import Box
 from kngjax.samplers.envelopes import segments
 from kngjax.samplers.envelopes.base import AbstractEnvelope, Proposals, Uniforms, fitted

@@ -11,8 +11,8 @@ import pytest
 from numpyro.infer import MCMC, NUTS
 from scipy import stats
 
-from kngjax import randomness
-from kngjax.randomness import is_secure, require_typed_key, research_key, secure_key
+from kngjax.core import randomness
+from kngjax.core.randomness import is_secure, require_typed_key, research_key, secure_key
 
 
 def fixed_key(number=0):

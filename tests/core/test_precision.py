@@ -11,7 +11,7 @@ import pytest
 
 import kngjax as kng
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 BUDGETS = ("split", "joint")
 
 

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax._owner_only import OwnerOnly
 from kngjax.audit.lattices import LatticeLaw
+from kngjax.core.owner_only import OwnerOnly
 from kngjax.data import QuadraticSummary, Records, SortedValues
 from kngjax.per_instance.everyone import ForAll
 from kngjax.per_instance.laws import PosteriorPair

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import _arrays, sums
-from kngjax._arrays import ROWS_A_BLOCK, cumulative_sums, record_sums, record_sums_on_host, weighted_gram
+from kngjax import sums
 from kngjax.audit.climbing import climbing_pair
+from kngjax.core.arrays import ROWS_A_BLOCK, cumulative_sums, record_sums, record_sums_on_host, weighted_gram
 from kngjax.data import Records
 from kngjax.losses import TangentExtension
 from kngjax.losses.base import AbstractLoss

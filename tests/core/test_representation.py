@@ -11,7 +11,7 @@ import pytest
 
 import kngjax as kng
 from kngjax import terms
-from kngjax._shown import MOST_NUMBERS, ShownAsTyped, shown
+from kngjax.core.representation import MOST_NUMBERS, ShownAsTyped, shown
 from kngjax.diagnostics import Draws
 
 BOUNDS = kng.Bounds(x=(0.0, 1.0))
