@@ -24,11 +24,18 @@ if TYPE_CHECKING:
     from kngjax.diagnostics import CouplingBound as CouplingBound
     from kngjax.diagnostics import Draws as Draws
     from kngjax.diagnostics import coupling_bound as coupling_bound
-    from kngjax.domains import BaseMeasure as BaseMeasure
-    from kngjax.domains import Box as Box
-    from kngjax.domains import L1Ball as L1Ball
-    from kngjax.domains import L2Ball as L2Ball
-    from kngjax.features import FeatureHull as FeatureHull
+    from kngjax.geometry.domains import BaseMeasure as BaseMeasure
+    from kngjax.geometry.domains import Box as Box
+    from kngjax.geometry.domains import L1Ball as L1Ball
+    from kngjax.geometry.domains import L2Ball as L2Ball
+    from kngjax.geometry.feature_hulls import FeatureHull as FeatureHull
+    from kngjax.geometry.norms import L1 as L1
+    from kngjax.geometry.norms import L2 as L2
+    from kngjax.geometry.norms import Ellipsoid as Ellipsoid
+    from kngjax.geometry.norms import LInf as LInf
+    from kngjax.geometry.norms import WeightedLInf as WeightedLInf
+    from kngjax.geometry.norms import k_norm_noise as k_norm_noise
+    from kngjax.geometry.polytopes import Polytope as Polytope
     from kngjax.lattice import Lattice as Lattice
     from kngjax.ledger import Budget as Budget
     from kngjax.ledger import BudgetExceeded as BudgetExceeded
@@ -54,16 +61,9 @@ if TYPE_CHECKING:
     from kngjax.mechanisms import PosteriorSample as PosteriorSample
     from kngjax.mechanisms import PrivateIRLS as PrivateIRLS
     from kngjax.mechanisms import PrivateQuantile as PrivateQuantile
-    from kngjax.norms import L1 as L1
-    from kngjax.norms import L2 as L2
-    from kngjax.norms import Ellipsoid as Ellipsoid
-    from kngjax.norms import LInf as LInf
-    from kngjax.norms import WeightedLInf as WeightedLInf
-    from kngjax.norms import k_norm_noise as k_norm_noise
     from kngjax.per_instance import PerInstanceReport as PerInstanceReport
     from kngjax.per_instance import PerInstanceSummary as PerInstanceSummary
     from kngjax.per_instance import per_instance_privacy as per_instance_privacy
-    from kngjax.polytopes import Polytope as Polytope
     from kngjax.releases import Release as Release
     from kngjax.releases import certify as certify
     from kngjax.releases import release as release
@@ -104,10 +104,10 @@ _ROOMS = {
     "kngjax.bounds": ("Bounds",),
     "kngjax.streams": ("stream",),
     "kngjax.shards": ("shard",),
-    "kngjax.features": ("FeatureHull",),
-    "kngjax.domains": ("Box", "L1Ball", "L2Ball", "BaseMeasure"),
-    "kngjax.norms": ("L1", "L2", "LInf", "WeightedLInf", "Ellipsoid", "k_norm_noise"),
-    "kngjax.polytopes": ("Polytope",),
+    "kngjax.geometry.feature_hulls": ("FeatureHull",),
+    "kngjax.geometry.domains": ("Box", "L1Ball", "L2Ball", "BaseMeasure"),
+    "kngjax.geometry.norms": ("L1", "L2", "LInf", "WeightedLInf", "Ellipsoid", "k_norm_noise"),
+    "kngjax.geometry.polytopes": ("Polytope",),
     "kngjax.sensitivity": ("Sensitivity", "sensitivity_set"),
     "kngjax.sensitivity_sets": ("SensitivitySet",),
     "kngjax.accounting.guarantees": ("Adjacency", "Guarantee"),

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from kngjax.core.arrays import Matrix, Scalar, Vector
 from kngjax.data import Data
-from kngjax.domains import AbstractDomain
+from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 
 MAX_NEWTON_STEPS = 200

@@ -8,10 +8,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kngjax import norms
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.bounds import Bounds
 from kngjax.core.arrays import Vector
+from kngjax.geometry import norms
 from kngjax.losses import AbstractLoss, SquaredDistanceLoss, SquaredLoss
 from kngjax.sensitivity import gradient_changes, response_interval
 

@@ -33,11 +33,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax import norms
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.bounds import Bounds
 from kngjax.core.arrays import Vector, float64
-from kngjax.domains import AbstractDomain, Box
+from kngjax.geometry import norms
+from kngjax.geometry.domains import AbstractDomain, Box
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, QuantileLoss, SquaredDistanceLoss
 from kngjax.sensitivity_sets import LARGEST_NUMBER, SensitivitySet, change_points, number_of_points
 

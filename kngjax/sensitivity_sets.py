@@ -19,8 +19,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.norms import Ellipsoid
-from kngjax.polytopes import Polytope
+from kngjax.geometry.norms import Ellipsoid
+from kngjax.geometry.polytopes import Polytope
 
 # Of points that are listed: enough for twelve columns of a box.
 LARGEST_NUMBER = 8192

@@ -6,9 +6,9 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector
 from kngjax.data import Data
-from kngjax.domains import AbstractDomain
+from kngjax.geometry.domains import AbstractDomain
+from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractLoss, GeometricMedianLoss
-from kngjax.norms import AbstractNorm
 from kngjax.pointwise import PointwiseSensitivity
 
 

@@ -32,7 +32,7 @@ from kngjax import cells
 from kngjax.core.errors import UnfitShape, UnfitType
 
 if TYPE_CHECKING:
-    from kngjax.features import FeatureHull
+    from kngjax.geometry.feature_hulls import FeatureHull
 
 _HIGHEST_DEGREE = 8
 
@@ -240,7 +240,7 @@ class Design:
         **Arguments:** `pieces`: of each curve; more make it tighter, with more vertices. See `features.moment_curve`,
         which raises ValueError above degree 6 unless there is one piece.
         """
-        from kngjax.features import FeatureHull, moment_curve
+        from kngjax.geometry.feature_hulls import FeatureHull, moment_curve
 
         blocks = []
         for term in self.terms:

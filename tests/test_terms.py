@@ -424,8 +424,8 @@ def test_the_module_is_plain_numpy():
             inside = [f"kngjax.{alias.name}" for alias in node.names] if node.module == "kngjax" else [node.module]
             imported |= set(inside)
     foreign = {name for name in imported if name.split(".")[0] in ("jax", "equinox", "kngjax")}
-    assert foreign == {"kngjax.cells", "kngjax.features", "kngjax.core.errors"}
+    assert foreign == {"kngjax.cells", "kngjax.geometry.feature_hulls", "kngjax.core.errors"}
     program = "import sys, kngjax.terms; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
     assert "kngjax.terms" in loaded
-    assert not {"jax", "equinox", "scipy", "kngjax.features"} & set(loaded)
+    assert not {"jax", "equinox", "scipy", "kngjax.geometry.feature_hulls"} & set(loaded)

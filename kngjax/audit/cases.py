@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kngjax.bounds import Bounds
-from kngjax.domains import Box, L2Ball
+from kngjax.geometry.domains import Box, L2Ball
 from kngjax.lattice import Lattice
 from kngjax.ledger import Ledger
 from kngjax.losses import PseudoHuberLoss, QuantileLoss, SquaredLoss

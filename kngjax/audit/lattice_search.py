@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kngjax import norms
 from kngjax import sensitivity as room
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.lattices import LatticeLaw, lattice_law, lattice_loss, lattice_spread
 from kngjax.bounds import Bounds
-from kngjax.domains import AbstractDomain, Box, L1Ball, L2Ball
+from kngjax.geometry import norms
+from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
 from kngjax.lattice import Lattice
 from kngjax.losses import AbstractLoss, QuantileLoss, SquaredDistanceLoss, SquaredLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, ExponentialMechanism

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.data import Data, Records
-from kngjax.domains import AbstractDomain, Box
+from kngjax.geometry.domains import AbstractDomain, Box
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 
 LogDensity = Callable[[Any, Any], Any]

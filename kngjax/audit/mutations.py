@@ -20,7 +20,7 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.lattices import lattice_law, lattice_loss
 from kngjax.bounds import Bounds
 from kngjax.core import randomness
-from kngjax.domains import Box, L1Ball
+from kngjax.geometry.domains import Box, L1Ball
 from kngjax.lattice import Lattice, sensitivities, sums
 from kngjax.lattice import sampler as lattices
 from kngjax.lattice.scores import GradientNorm, QuantileScore

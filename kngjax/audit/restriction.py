@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from kngjax import norms
 from kngjax.bounds import Bounds
-from kngjax.domains import AbstractDomain, Box, L1Ball, L2Ball
+from kngjax.geometry import norms
+from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
 from kngjax.mechanisms import KNG, AbstractMechanism, ExponentialMechanism, KNormMechanism
 
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from kngjax import norms
 from kngjax.data import Records
+from kngjax.geometry import norms
 from kngjax.lattice import sensitivities
 from kngjax.lattice.plans import Plan
 from kngjax.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore, QuantileScore

@@ -10,13 +10,13 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import numpy as np
 
-from kngjax import norms
 from kngjax.accounting.exact import exactly, inward
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.core.errors import UnfitType
 from kngjax.data import Records
-from kngjax.domains import Box, L1Ball, L2Ball
+from kngjax.geometry import norms
+from kngjax.geometry.domains import Box, L1Ball, L2Ball
 from kngjax.lattice.envelope import Envelope
 from kngjax.lattice.finite import Bits
 from kngjax.lattice.plans import Plan, plan_for

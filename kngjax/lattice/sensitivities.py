@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kngjax import norms
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.geometry import norms
 from kngjax.lattice.units import DomainLattice, Interval, scale
 from kngjax.losses import AbstractLoss, QuantileLoss, SquaredDistanceLoss
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from kngjax.domains import AbstractDomain, Box, L1Ball, L2Ball
+from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
 
 Integers = Int[np.ndarray, "..."]
 Interval = tuple[Fraction, Fraction]

@@ -24,11 +24,11 @@ from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data import Data, Records
-from kngjax.domains import AbstractDomain
+from kngjax.geometry.domains import AbstractDomain
+from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractLoss
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
-from kngjax.norms import AbstractNorm
 from kngjax.sensitivity import Sensitivity
 from kngjax.shards import Shards
 from kngjax.streams import RECORDS_NEEDED, Stream

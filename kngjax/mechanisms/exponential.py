@@ -9,7 +9,7 @@ from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.bounds import Bounds
 from kngjax.core.arrays import Scalar, float64
-from kngjax.domains import AbstractDomain
+from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required

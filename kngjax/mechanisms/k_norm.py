@@ -13,10 +13,10 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.bounds import Bounds
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data import Data, QuadraticSummary
+from kngjax.geometry.norms import AbstractNorm, k_norm_log_mass, k_norm_noise
 from kngjax.losses import SquaredDistanceLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, required
-from kngjax.norms import AbstractNorm, k_norm_log_mass, k_norm_noise
 
 
 class KNormMechanism(AbstractDirectMechanism):

@@ -14,11 +14,11 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.bounds import Bounds
 from kngjax.core.arrays import Scalar, float64
 from kngjax.data import Data
-from kngjax.domains import AbstractDomain
+from kngjax.geometry.domains import AbstractDomain
+from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
-from kngjax.norms import AbstractNorm
 from kngjax.target import Target
 
 

@@ -14,12 +14,12 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.bounds import Bounds
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.data import Data, Records
-from kngjax.domains import AbstractDomain
+from kngjax.geometry.domains import AbstractDomain
+from kngjax.geometry.norms import L2, AbstractNorm, k_norm_log_mass, k_norm_noise
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredDistanceLoss, TangentExtension
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
 from kngjax.minimisers import quadratic_minimiser, tilted_minimiser
-from kngjax.norms import L2, AbstractNorm, k_norm_log_mass, k_norm_noise
 
 # Of the search, in units of the largest change of the gradient, or of 1 if that is less.
 DEFAULT_TOLERANCE = 1e-8

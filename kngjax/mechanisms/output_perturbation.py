@@ -16,12 +16,12 @@ from kngjax.bounds import Bounds
 from kngjax.calibration import gaussian_guarantee, largest_shift
 from kngjax.core.arrays import Scalar, float64, is_traced
 from kngjax.data import Data, QuadraticSummary, Records
+from kngjax.geometry.norms import L2
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredLoss
 from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_count, checked_delta, checked_epsilon, positive, required
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
 from kngjax.minimisers import tilted_minimiser
-from kngjax.norms import L2
 
 Metric = Literal["identity", "hessian", "hessian_squared"]
 

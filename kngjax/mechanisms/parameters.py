@@ -9,7 +9,7 @@ import numpy as np
 
 from kngjax.bounds import Bounds
 from kngjax.core.arrays import is_traced
-from kngjax.domains import AbstractDomain, Box
+from kngjax.geometry.domains import AbstractDomain, Box
 from kngjax.losses import AbstractLoss
 
 LARGEST_SENSIBLE_EPSILON = 100.0

@@ -15,8 +15,8 @@ from jaxtyping import Array, Bool, Float
 
 from kngjax.core.arrays import Vector, record_sums, record_sums_on_host
 from kngjax.data import Records
+from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import QuantileLoss
-from kngjax.norms import AbstractNorm
 from kngjax.samplers.limit_law import sound_hessian
 from kngjax.target import Target
 

@@ -7,8 +7,8 @@ serves best. README's table of chains says the same, and the tests compare.
 import dataclasses
 from typing import NamedTuple
 
+from kngjax.geometry.norms import L1, L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, SquaredDistanceLoss
-from kngjax.norms import L1, L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
 from kngjax.samplers.newton import SMOOTH_LOSSES
 from kngjax.target import Target
 

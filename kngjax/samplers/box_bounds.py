@@ -28,9 +28,9 @@ from jaxtyping import Array, Float, Int
 
 from kngjax.core.arrays import Matrix, Vector, record_sums_on_host
 from kngjax.data import Records
-from kngjax.domains import AbstractDomain
+from kngjax.geometry.domains import AbstractDomain
+from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractPredictorLoss
-from kngjax.norms import AbstractNorm
 from kngjax.target import Target
 
 # Bounds on the relative errors of a predictor and of a score, as above.

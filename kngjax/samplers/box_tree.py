@@ -17,8 +17,8 @@ from jaxtyping import Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
 from kngjax.data import Records
+from kngjax.geometry.norms import k_norm_log_mass
 from kngjax.losses import AbstractPredictorLoss
-from kngjax.norms import k_norm_log_mass
 from kngjax.samplers import box_bounds
 from kngjax.samplers.box_bounds import Coordinates, Rows
 from kngjax.samplers.boxes import Boxes, faces, halved, slabs

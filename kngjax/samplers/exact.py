@@ -9,8 +9,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
 from kngjax.data import QuadraticSummary, Records
+from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractPredictorLoss
-from kngjax.norms import AbstractNorm
 from kngjax.samplers import box_tree, rejection
 from kngjax.samplers.advice import MOST_BOXED, advice_for, has_boxes
 from kngjax.samplers.base import AbstractIndependentSampler

@@ -13,7 +13,7 @@ from jaxtyping import PRNGKeyArray
 
 from kngjax.core.arrays import Vector
 from kngjax.data import QuadraticSummary
-from kngjax.norms import k_norm_log_mass, k_norm_noise
+from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.samplers.advice import advice_for
 from kngjax.samplers.expansion import Expansion, expansion
 from kngjax.samplers.independence import AbstractIndependenceSampler, Weighted

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
 from kngjax.data import Records
-from kngjax.norms import k_norm_log_mass, k_norm_noise
+from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.samplers.active_rows import ActiveRows, LimitLaw, active_rows, limit_law
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.limit_law import limit_law_draws

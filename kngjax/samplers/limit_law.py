@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
-from kngjax.norms import k_norm_noise
+from kngjax.geometry.norms import k_norm_noise
 from kngjax.target import Target
 
 # A start a little wider than the law: chains that disagree can then be told from chains that agree.

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float
 
 from kngjax.core.arrays import Vector
 from kngjax.data import QuadraticSummary
-from kngjax.norms import L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
+from kngjax.geometry.norms import L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
 from kngjax.target import Target
 
 

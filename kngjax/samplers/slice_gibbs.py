@@ -9,8 +9,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
 from kngjax.data import QuadraticSummary
-from kngjax.domains import AbstractDomain, Box, L1Ball, L2Ball
-from kngjax.norms import L1, L2, AbstractNorm, LInf, WeightedLInf
+from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
+from kngjax.geometry.norms import L1, L2, AbstractNorm, LInf, WeightedLInf
 from kngjax.samplers.advice import advice_for, has_slices
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.limit_law import limit_law_draws

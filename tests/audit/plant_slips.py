@@ -29,7 +29,9 @@ _LONGEST = 900.0
 # Imported once for all slips; not what pytest itself must import first.
 _LIBRARIES = ("jax", "jax.numpy", "narwhals", "numpyro.distributions", "scipy.stats")
 # What must pass where nothing was planted, so that no slip is killed by the way it is tried.
-_CONTROL = Slip("nothing", "kngjax/__init__.py", "", "", ("tests/test_norms.py::test_weights_must_be_positive",))
+_CONTROL = Slip(
+    "nothing", "kngjax/__init__.py", "", "", ("tests/geometry/test_norms.py::test_weights_must_be_positive",)
+)
 
 
 def planted(text: str, slip: Slip) -> str:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Scalar
-from kngjax.domains import Box
+from kngjax.geometry.domains import Box
 from kngjax.samplers.envelopes import segments
 from kngjax.samplers.envelopes.base import AbstractEnvelope, Proposals, Uniforms, excess, fitted
 from kngjax.samplers.quadratic import QuadraticForm, support

@@ -13,7 +13,7 @@ from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Scalar, Vector
-from kngjax.domains import Box
+from kngjax.geometry.domains import Box
 from kngjax.samplers.envelopes import segments
 from kngjax.samplers.envelopes.base import AbstractEnvelope, Proposals, Uniforms, fitted
 from kngjax.samplers.envelopes.exponential_product import bounding_box

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Scalar, Vector
-from kngjax.norms import L1, L2, AbstractNorm, LInf, k_norm_log_mass, k_norm_noise
+from kngjax.geometry.norms import L1, L2, AbstractNorm, LInf, k_norm_log_mass, k_norm_noise
 from kngjax.samplers.envelopes import level_law, segments
 from kngjax.samplers.envelopes.base import AbstractEnvelope, Proposals, Uniforms, excess, fitted, normals
 from kngjax.samplers.envelopes.level_law import LevelLaw

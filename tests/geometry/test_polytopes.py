@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, spatial, stats
 
 import kngjax as kng
-from kngjax.norms import k_norm_noise
+from kngjax.geometry.norms import k_norm_noise
 from tests.goodness_of_fit import assert_cell_frequencies, assert_same_law, assert_two_samples_agree
 
 DIMENSIONS = (1, 2, 3, 5)

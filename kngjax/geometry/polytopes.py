@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax._hulls import checked_points, hull_about_zero
 from kngjax.core.arrays import Vector, is_traced, parameter
-from kngjax.norms import AbstractNorm
+from kngjax.geometry.hulls import checked_points, hull_about_zero
+from kngjax.geometry.norms import AbstractNorm
 
 Rows = Float[Array, "rows dimension"] | Float[np.ndarray, "rows dimension"]
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from numpyro.distributions import Distribution, constraints
 from numpyro.distributions.transforms import L1BallTransform, ParameterFreeTransform, Transform, biject_to
 
-from kngjax import norms
+from kngjax.geometry import norms
 
 
 class _UnitL2Ball(constraints._SingletonConstraint):

@@ -13,9 +13,9 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from kngjax._hulls import checked_points, hull_about_zero
 from kngjax.core.arrays import is_traced, parameter
 from kngjax.core.representation import ShownAsTyped
+from kngjax.geometry.hulls import checked_points, hull_about_zero
 
 Rows = Float[Array, "rows columns"] | Float[np.ndarray, "rows columns"]
 

@@ -20,10 +20,10 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from numpyro.distributions import constraints
 from numpyro.distributions.transforms import Transform, biject_to
 
-from kngjax import norms
-from kngjax._balls import UniformBall
 from kngjax.core.arrays import Scalar, Vector, is_traced, parameter, require_moderate
 from kngjax.core.representation import ShownAsTyped
+from kngjax.geometry import norms
+from kngjax.geometry.balls import UniformBall
 
 Interval = tuple[Float[Array, "..."], Float[Array, "..."]]
 

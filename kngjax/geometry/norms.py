@@ -15,9 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax._hulls import checked_points, least_ellipsoid
 from kngjax.core.arrays import Matrix, Vector, is_traced, parameter
 from kngjax.core.representation import ShownAsTyped
+from kngjax.geometry.hulls import checked_points, least_ellipsoid
 
 
 class AbstractNorm(ShownAsTyped, eqx.Module):

@@ -17,7 +17,7 @@ import kngjax as kng
 from kngjax import terms
 from kngjax.certificate import describe
 from kngjax.data import clipped_fractions, prepare
-from kngjax.features import SLACK, FeatureHull, moment_curve
+from kngjax.geometry.feature_hulls import SLACK, FeatureHull, moment_curve
 
 TRIANGLE = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
 PRODUCT = FeatureHull(TRIANGLE) * FeatureHull.powers(2, -1.0, 1.0, pieces=3) * FeatureHull.intervals(3.0, 4.0)
