@@ -16,7 +16,7 @@ import jax
 import numpy as np
 
 import kngjax as kng
-from kngjax.data import QuadraticSummary
+from kngjax.data.records import QuadraticSummary
 from kngjax.samplers.exact import quadratic_search
 
 MOST_ROWS = 100_000

@@ -24,7 +24,7 @@ import numpy as np
 import kngjax as kng
 from experiments import wages
 from kngjax import nonprivate
-from kngjax.data import Records, prepare
+from kngjax.data.records import Records, prepare
 from kngjax.geometry.norms import AbstractNorm
 
 SETTINGS = ("epsilon", "draws", "seed", "tau", "pieces", "records", "response_bound")

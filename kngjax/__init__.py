@@ -12,15 +12,17 @@ if TYPE_CHECKING:
     from kngjax import data as data
     from kngjax import nonprivate as nonprivate
     from kngjax import per_instance as per_instance
-    from kngjax import terms as terms
     from kngjax.accounting.guarantees import Adjacency as Adjacency
     from kngjax.accounting.guarantees import Guarantee as Guarantee
-    from kngjax.bounds import Bounds as Bounds
     from kngjax.certificate import Certificate as Certificate
     from kngjax.core import side_doors as side_doors
     from kngjax.core.errors import ReleaseFailed as ReleaseFailed
     from kngjax.core.randomness import research_key as research_key
     from kngjax.core.randomness import secure_key as secure_key
+    from kngjax.data import terms as terms
+    from kngjax.data.bounds import Bounds as Bounds
+    from kngjax.data.shards import shard as shard
+    from kngjax.data.streams import stream as stream
     from kngjax.diagnostics import CouplingBound as CouplingBound
     from kngjax.diagnostics import Draws as Draws
     from kngjax.diagnostics import coupling_bound as coupling_bound
@@ -82,10 +84,8 @@ if TYPE_CHECKING:
     from kngjax.sensitivity import Sensitivity as Sensitivity
     from kngjax.sensitivity import sensitivity_set as sensitivity_set
     from kngjax.sensitivity_sets import SensitivitySet as SensitivitySet
-    from kngjax.shards import shard as shard
     from kngjax.simulation import Simulation as Simulation
     from kngjax.simulation import simulate as simulate
-    from kngjax.streams import stream as stream
 
 # Public names in reading order, by the room they live in. They are imported when first used, so that
 # `kngjax --help` loads no JAX.
@@ -101,9 +101,9 @@ _ROOMS = {
         "SquaredDistanceLoss",
         "GeometricMedianLoss",
     ),
-    "kngjax.bounds": ("Bounds",),
-    "kngjax.streams": ("stream",),
-    "kngjax.shards": ("shard",),
+    "kngjax.data.bounds": ("Bounds",),
+    "kngjax.data.streams": ("stream",),
+    "kngjax.data.shards": ("shard",),
     "kngjax.geometry.feature_hulls": ("FeatureHull",),
     "kngjax.geometry.domains": ("Box", "L1Ball", "L2Ball", "BaseMeasure"),
     "kngjax.geometry.norms": ("L1", "L2", "LInf", "WeightedLInf", "Ellipsoid", "k_norm_noise"),

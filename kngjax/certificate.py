@@ -14,8 +14,8 @@ from numpyro.distributions import Distribution
 from kngjax.accounting.exact import outward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.html import html_table
+from kngjax.data.missing import of_columns
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
-from kngjax.missing import of_columns
 from kngjax.rounding import KEPT_DIGITS, Rounding
 from kngjax.samplers import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise

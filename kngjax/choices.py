@@ -5,9 +5,9 @@ import dataclasses
 import jax
 import numpy as np
 
-from kngjax.admission import Facts
 from kngjax.core.arrays import float64
-from kngjax.data import Records
+from kngjax.data.admission import Facts
+from kngjax.data.records import Records
 from kngjax.lattice import Lattice
 from kngjax.losses import GeometricMedianLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism

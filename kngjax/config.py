@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from kngjax import cells, registry
+from kngjax import registry
 from kngjax._toml import (
     Level,
     choice,
@@ -28,6 +28,7 @@ from kngjax._toml import (
     text,
     whole,
 )
+from kngjax.data import cells
 
 # What each loss must be told.
 LOSSES = {

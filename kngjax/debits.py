@@ -5,9 +5,9 @@ from typing import Any
 
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.certificate import Certificate, describe
+from kngjax.data.shards import Shards
 from kngjax.ledger import Ledger, LedgerError, Reservation
 from kngjax.mechanisms import AbstractMechanism
-from kngjax.shards import Shards
 
 
 def owed(certificate: Certificate) -> tuple[Guarantee, bool]:

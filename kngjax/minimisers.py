@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from kngjax.core.arrays import Matrix, Scalar, Vector
-from kngjax.data import Data
+from kngjax.data.records import Data
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.bounds import Bounds
+from kngjax.data.bounds import Bounds
 from kngjax.losses.base import Number
 from kngjax.sensitivity import feature_radius, response_radius
 

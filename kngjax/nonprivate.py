@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from kngjax.core.arrays import float64, record_sums_on_host
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.data import Data, QuadraticSummary, Records
+from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.losses import AbstractLoss, GeometricMedianLoss, QuantileLoss
 
 # Up to so many rows one linear programme takes milliseconds.

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
-from kngjax import registry, terms
+from kngjax import registry
 from kngjax.accounting.exact import inward
 from kngjax.accounting.guarantees import Kind
 from kngjax.config import Config, Response, Term
+from kngjax.data import terms
 
 # At which all releases together are stated besides.
 DELTA = 1e-6
@@ -46,7 +47,7 @@ def declared(config: Config, table: str, make: Callable[[], Any]) -> Any:
 
 
 def design(config: Config) -> terms.Design | None:
-    """The public basis of the job's terms, None without terms; raises as `kngjax.terms` does."""
+    """The public basis of the job's terms, None without terms; raises as `kngjax.data.terms` does."""
 
     def of(term: Term) -> terms.Polynomial | terms.Categorical:
         if term.bounds is not None:

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import Vector
+from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.losses import AbstractLoss, SquaredDistanceLoss, SquaredLoss
 from kngjax.sensitivity import gradient_changes, response_interval

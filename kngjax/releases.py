@@ -21,7 +21,9 @@ from kngjax.core.arrays import float64
 from kngjax.core.errors import admitted, sealed
 from kngjax.core.html import html_table
 from kngjax.core.randomness import require_typed_key, secure_key
-from kngjax.data import Data, QuadraticSummary, Records, SortedValues
+from kngjax.data.records import Data, QuadraticSummary, Records, SortedValues
+from kngjax.data.shards import Shards
+from kngjax.data.streams import Stream
 from kngjax.diagnostics import Draws
 from kngjax.lattice import Lattice
 from kngjax.ledger import Ledger, Reservation
@@ -30,8 +32,6 @@ from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism,
 from kngjax.samplers import AbstractChainSampler, AbstractSampler
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.run import blocks, direct_draws, independent_draws, require_sampler, run_chains
-from kngjax.shards import Shards
-from kngjax.streams import Stream
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)

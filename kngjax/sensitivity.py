@@ -34,8 +34,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import Vector, float64
+from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.geometry.domains import AbstractDomain, Box
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, QuantileLoss, SquaredDistanceLoss

@@ -13,8 +13,8 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 from jaxtyping import Array, Float, PRNGKeyArray
 from tqdm import tqdm
 
-from kngjax import data as data_room
 from kngjax.core.randomness import require_typed_key
+from kngjax.data import records as data_room
 from kngjax.mechanisms import AbstractDirectMechanism, AbstractMechanism
 from kngjax.mechanisms.parameters import checked_epsilon
 from kngjax.samplers import AbstractSampler

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector
-from kngjax.data import Data
+from kngjax.data.records import Data
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractLoss, GeometricMedianLoss

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.admission import Facts
 from kngjax.certificate import Certificate
 from kngjax.choices import chosen_sampler
+from kngjax.data.admission import Facts
 from kngjax.mechanisms import AbstractMechanism
 from kngjax.samplers import AbstractSampler
 

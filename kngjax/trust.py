@@ -11,8 +11,8 @@ import numpy as np
 from kngjax import audit, config, job
 from kngjax.audit import cases, climbing, mutations
 from kngjax.audit.lattice_search import search_lattices
-from kngjax.bounds import Bounds
 from kngjax.core.randomness import research_key
+from kngjax.data.bounds import Bounds
 from kngjax.ledger import killed_jobs, strain
 from kngjax.mechanisms import AbstractDensityMechanism, AdaSSP, KNormMechanism
 from kngjax.samplers import EnsembleWalk

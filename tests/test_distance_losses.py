@@ -15,7 +15,7 @@ import pytest
 import kngjax as kng
 from kngjax.certificate import Certificate
 from kngjax.choices import default_sampler
-from kngjax.data import QuadraticSummary, Records, prepare
+from kngjax.data.records import QuadraticSummary, Records, prepare
 
 LOSSES = {"mean": kng.SquaredDistanceLoss(), "median": kng.GeometricMedianLoss()}
 # Its value for one record, and its gradient, in NumPy.

@@ -13,7 +13,7 @@ import kngjax as kng
 from experiments import __main__ as command
 from experiments import wages
 from experiments.kng2019 import algorithm1, figure1, figure2, limit, plots
-from kngjax import terms
+from kngjax.data import terms
 from tests import goodness_of_fit as fit
 
 ROOT = pathlib.Path(__file__).parent.parent

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate, special, stats
 
 import kngjax as kng
-from kngjax.data import Records, prepare
+from kngjax.data.records import Records, prepare
 from kngjax.losses import TangentExtension
 
 LOSSES = {

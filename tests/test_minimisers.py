@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import optimize
 
 import kngjax as kng
-from kngjax.data import Records
+from kngjax.data.records import Records
 from kngjax.minimisers import quadratic_minimiser, tilted_minimiser
 
 DOMAINS = {"l1": kng.L1Ball(1.0), "l2": kng.L2Ball(1.0), "box": kng.Box(-0.3, 0.5)}

@@ -5,7 +5,7 @@ import pytest
 
 import kngjax as kng
 from kngjax import releases
-from kngjax.data import Records
+from kngjax.data.records import Records
 
 BOUNDS = kng.Bounds(x=([0.0, 0.0], [1.0, 1.0]), y=(0.0, 1.0))
 COLUMNS = kng.Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False)

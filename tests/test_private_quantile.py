@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax.data import Records
+from kngjax.data.records import Records
 from tests.goodness_of_fit import assert_cell_frequencies, assert_same_law, assert_two_samples_agree
 
 LO, HI = -1.0, 2.0

@@ -11,9 +11,10 @@ import polars as pl
 import pytest
 
 import kngjax as kng
-from kngjax import admission, releases
+from kngjax import releases
 from kngjax.core import errors
 from kngjax.core.errors import FAILED, sealed
+from kngjax.data import admission
 
 PACKAGE = str(pathlib.Path(kng.__file__).parent)
 BOUNDS = kng.Bounds(x=([0.0], [1.0]), y=(0.0, 1.0))

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import data as data_room
-from kngjax.data import Records
+from kngjax.data import records as data_room
+from kngjax.data.records import Records
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.sensitivity import Everywhere, hessian_sensitivity
 

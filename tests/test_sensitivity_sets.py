@@ -10,8 +10,8 @@ import pytest
 from scipy import optimize
 
 import kngjax as kng
-from kngjax import terms
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.data import terms
 from kngjax.sensitivity import sensitivity_points
 from kngjax.sensitivity_sets import change_points, number_of_points
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.data import Records, prepare, simulated
+from kngjax.data.records import Records, prepare, simulated
 from kngjax.samplers import AbstractSampler
 from kngjax.simulation import error
 

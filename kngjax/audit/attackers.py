@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kngjax import data as data_room
+from kngjax.data import records as data_room
 from kngjax.mechanisms import AbstractMechanism
 
 NUM_CLIMBERS = 64

@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 from scipy import stats
 
-from kngjax import data as data_room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
-from kngjax.data import Records
+from kngjax.data import records as data_room
+from kngjax.data.records import Records
 from kngjax.mechanisms import AbstractDirectMechanism, AbstractMechanism
 from kngjax.samplers.run import direct_draws
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.bounds import Bounds
+from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import Box, L2Ball
 from kngjax.lattice import Lattice
 from kngjax.ledger import Ledger

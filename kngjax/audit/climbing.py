@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.data import QuadraticSummary
+from kngjax.data.records import QuadraticSummary
 from kngjax.mechanisms import AbstractMechanism
 
 

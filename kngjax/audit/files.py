@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from kngjax import _files, cells
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.audit.hostile import HostileInputs, trouble_with
 from kngjax.core.errors import ReleaseFailed
+from kngjax.data import cells
+from kngjax.data.streams import stream
+from kngjax.data.terms import Categorical, Design, Polynomial
 from kngjax.ledger import Budget, Ledger
-from kngjax.streams import stream
-from kngjax.terms import Categorical, Design, Polynomial
 
 _NAMES = ("age", "region", "wage")
 _LEVELS = ("north", "south", "7")

@@ -18,7 +18,7 @@ from kngjax import sensitivity as room
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.lattices import LatticeLaw, lattice_law, lattice_loss, lattice_spread
-from kngjax.bounds import Bounds
+from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
 from kngjax.lattice import Lattice

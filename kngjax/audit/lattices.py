@@ -8,7 +8,7 @@ from flint import arb, ctx, fmpq
 from jaxtyping import Float, Shaped
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.data import Records
+from kngjax.data.records import Records
 from kngjax.lattice import Lattice
 from kngjax.mechanisms import AbstractDensityMechanism
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.data import Data, Records
+from kngjax.data.records import Data, Records
 from kngjax.geometry.domains import AbstractDomain, Box
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 

@@ -15,11 +15,12 @@ from unittest import mock
 
 import numpy as np
 
-from kngjax import data, releases
+from kngjax import releases
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.lattices import lattice_law, lattice_loss
-from kngjax.bounds import Bounds
 from kngjax.core import randomness
+from kngjax.data import records
+from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import Box, L1Ball
 from kngjax.lattice import Lattice, sensitivities, sums
 from kngjax.lattice import sampler as lattices
@@ -181,7 +182,7 @@ def _scaled_by_the_data(original: Any, bounds: Any, X: Any, y: Any, **others: An
 
 
 def _unclipped(original: Any, bounds: Any, X: Any, y: Any, **others: Any) -> Any:
-    return data.Records(original(bounds, X, y, **others).x, np.asarray(y, np.float64))
+    return records.Records(original(bounds, X, y, **others).x, np.asarray(y, np.float64))
 
 
 def _seeded(original: Any, self: Any, mechanism: Any, records: Any) -> Any:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import require_typed_key
-from kngjax.data import QuadraticSummary
+from kngjax.data.records import QuadraticSummary
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractMechanism
 from kngjax.releases import sample
 from kngjax.samplers import AbstractSampler

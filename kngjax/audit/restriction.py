@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.bounds import Bounds
+from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
 from kngjax.mechanisms import KNG, AbstractMechanism, ExponentialMechanism, KNormMechanism

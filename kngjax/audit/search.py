@@ -11,7 +11,7 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.attackers import NUM_CLIMBERS, RecordSource
 from kngjax.audit.laws import LogDensity, grid, outputs, worst_log_ratios
 from kngjax.core.arrays import float64
-from kngjax.data import Records
+from kngjax.data.records import Records
 from kngjax.mechanisms import AbstractMechanism
 
 RESOLUTIONS = {1: 401, 2: 41}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kngjax.bounds import Bounds
+from kngjax.data.bounds import Bounds
 from kngjax.lattice.sensitivities import Ranges, level
 from kngjax.lattice.units import DomainLattice, exponent_of, on_lattice, scale
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss

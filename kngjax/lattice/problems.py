@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from kngjax.data import Records
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.records import Records
 from kngjax.geometry import norms
 from kngjax.lattice import sensitivities
 from kngjax.lattice.plans import Plan
@@ -14,7 +15,6 @@ from kngjax.lattice.sums import sums_of, whole_features
 from kngjax.lattice.units import on_lattice, scale
 from kngjax.losses import QuantileLoss, SquaredDistanceLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism
-from kngjax.sums import ExactSums
 
 # What scores are divided by: a norm of the gradient, or of the loss a whole weight.
 Divisor = GradientNorm | int

@@ -14,7 +14,10 @@ from kngjax.accounting.exact import exactly, inward
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.core.errors import UnfitType
-from kngjax.data import Records
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.records import Records
+from kngjax.data.shards import Shards
+from kngjax.data.streams import RECORDS_NEEDED, Stream
 from kngjax.geometry import norms
 from kngjax.geometry.domains import Box, L1Ball, L2Ball
 from kngjax.lattice.envelope import Envelope
@@ -29,9 +32,6 @@ from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractMechanism, 
 from kngjax.mechanisms.base import TOO_MANY_RECORDS, require_own_responses
 from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
-from kngjax.shards import Shards
-from kngjax.streams import RECORDS_NEEDED, Stream
-from kngjax.sums import ExactSums
 from kngjax.target import Target
 
 _ELSE = "Without a sampler release takes Exact() where that serves, and else says what would"

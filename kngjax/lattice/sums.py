@@ -3,10 +3,10 @@
 import numpy as np
 from jaxtyping import Int
 
-from kngjax.data import Records
+from kngjax.data.exact_sums import ExactSums, products
+from kngjax.data.records import Records
 from kngjax.lattice.plans import Plan
 from kngjax.lattice.units import on_lattice
-from kngjax.sums import ExactSums, products
 
 
 def sums_of(records: Records, plan: Plan, has_response: bool) -> ExactSums:

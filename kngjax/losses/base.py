@@ -15,15 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax import cells
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import Vector, block_sums, record_sums, weighted_gram
 from kngjax.core.errors import UnfitType
 from kngjax.core.representation import ShownAsTyped
-from kngjax.data import Data, Records
-from kngjax.missing import DROP
-from kngjax.streams import RECORDS_NEEDED
-from kngjax.sums import ExactSums
+from kngjax.data import cells
+from kngjax.data.bounds import Bounds
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.missing import DROP
+from kngjax.data.records import Data, Records
+from kngjax.data.streams import RECORDS_NEEDED
 
 Number = Float[Array, ""] | Float[np.ndarray, ""] | float
 Interval = tuple[Number, Number]

@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Vector, block_sums, is_traced, parameter, weighted_gram
-from kngjax.data import Data, QuadraticSummary, Records
+from kngjax.data.exact_sums import ExactSums, column_sums, square_sum
+from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.losses import quadratic
 from kngjax.losses.base import AbstractLoss, Number, _records
 from kngjax.losses.quantile import QuantileLoss
-from kngjax.sums import ExactSums, column_sums, square_sum
 
 
 class SquaredDistanceLoss(AbstractLoss):

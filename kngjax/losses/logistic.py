@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax import cells
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import is_traced
+from kngjax.data import cells
+from kngjax.data.bounds import Bounds
+from kngjax.data.missing import DROP
 from kngjax.losses.base import AbstractPredictorLoss, Interval, Number
-from kngjax.missing import DROP
 
 
 class LogisticLoss(AbstractPredictorLoss):
@@ -21,8 +21,8 @@ class LogisticLoss(AbstractPredictorLoss):
     Score interval: σ ∈ (0, 1) and y ∈ {0, 1}, so s ∈ [-1, 1], whatever θ: only x needs bounds.
 
     **Arguments:** `levels`: the two values that the response has in the data, that of y = 0 first, like (-1, 1) or
-    ("no", "yes"); compared cell by cell as in `kngjax.cells`. Public. A cell that has neither counts as missing. Raises
-    TypeError unless they are both text or both finite numbers, ValueError unless they are two.
+    ("no", "yes"); compared cell by cell as in `kngjax.data.cells`. Public. A cell that has neither counts as missing.
+    Raises TypeError unless they are both text or both finite numbers, ValueError unless they are two.
     """
 
     levels: tuple[Any, Any] = eqx.field(static=True, default=(0, 1), converter=tuple)

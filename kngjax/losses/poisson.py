@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import is_traced
+from kngjax.data.bounds import Bounds
 from kngjax.losses.base import AbstractPredictorLoss, Interval, Number
 
 

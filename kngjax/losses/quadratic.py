@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Vector
-from kngjax.data import QuadraticSummary
+from kngjax.data.records import QuadraticSummary
 from kngjax.losses.base import Number
 
 

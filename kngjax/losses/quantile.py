@@ -9,7 +9,7 @@ from jax.scipy.stats import norm as normal
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector, block_sums, is_traced, parameter, weighted_gram
-from kngjax.data import Data
+from kngjax.data.records import Data
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number, _records
 
 

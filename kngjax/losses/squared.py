@@ -7,10 +7,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Vector, block_sums, is_traced, parameter
-from kngjax.data import Data, QuadraticSummary, Records
+from kngjax.data.exact_sums import ExactSums, gram
+from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.losses import quadratic
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number
-from kngjax.sums import ExactSums, gram
 
 
 class SquaredLoss(AbstractResidualLoss):

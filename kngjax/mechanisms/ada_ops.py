@@ -13,10 +13,10 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax import moments
 from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.bounds import Bounds
 from kngjax.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
-from kngjax.data import Data, QuadraticSummary
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required

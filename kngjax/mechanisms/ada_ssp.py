@@ -13,10 +13,10 @@ from scipy.special import ndtri
 from kngjax import moments
 from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.bounds import Bounds
 from kngjax.calibration import gaussian_guarantee, largest_shift
 from kngjax.core.arrays import Scalar, float64, is_traced, parameter
-from kngjax.data import Data, QuadraticSummary
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
 from kngjax.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.base import AbstractDirectMechanism

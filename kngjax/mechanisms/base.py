@@ -15,24 +15,24 @@ import numpy as np
 import numpyro
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import admission
-from kngjax import data as data_room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.admission import Facts
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.core.representation import ShownAsTyped
-from kngjax.data import Data, Records
+from kngjax.data import admission
+from kngjax.data import records as data_room
+from kngjax.data.admission import Facts
+from kngjax.data.bounds import Bounds
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.records import Data, Records
+from kngjax.data.shards import Shards
+from kngjax.data.streams import RECORDS_NEEDED, Stream
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractLoss
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.sensitivity import Sensitivity
-from kngjax.shards import Shards
-from kngjax.streams import RECORDS_NEEDED, Stream
-from kngjax.sums import ExactSums
 from kngjax.target import Target
 
 MAX_RECORDS = "a public number that n does not exceed"

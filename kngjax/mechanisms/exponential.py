@@ -7,8 +7,8 @@ from jaxtyping import Array, Float
 
 from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import Scalar, float64
+from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism

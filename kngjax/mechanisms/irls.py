@@ -13,10 +13,10 @@ from kngjax import matrix_noise, moments
 from kngjax import sensitivity as room
 from kngjax.accounting.accountants import advanced_epsilon
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.bounds import Bounds
 from kngjax.calibration import largest_shift, renyi_budget
 from kngjax.core.arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
-from kngjax.data import Data, Records
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Data, Records
 from kngjax.losses import QuantileLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, positive, required

@@ -10,9 +10,9 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
-from kngjax.data import Data, QuadraticSummary
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Data, QuadraticSummary
 from kngjax.geometry.norms import AbstractNorm, k_norm_log_mass, k_norm_noise
 from kngjax.losses import SquaredDistanceLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism

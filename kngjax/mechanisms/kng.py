@@ -11,9 +11,9 @@ from jaxtyping import Array, Float
 from kngjax import pointwise
 from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import Scalar, float64
-from kngjax.data import Data
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Data
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractLoss

@@ -11,9 +11,9 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
-from kngjax.data import Data, Records
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Data, Records
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import L2, AbstractNorm, k_norm_log_mass, k_norm_noise
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredDistanceLoss, TangentExtension

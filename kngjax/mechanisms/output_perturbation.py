@@ -12,10 +12,10 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax import moments
 from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.bounds import Bounds
 from kngjax.calibration import gaussian_guarantee, largest_shift
 from kngjax.core.arrays import Scalar, float64, is_traced
-from kngjax.data import Data, QuadraticSummary, Records
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.geometry.norms import L2
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredLoss
 from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism

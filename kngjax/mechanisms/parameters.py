@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import is_traced
+from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain, Box
 from kngjax.losses import AbstractLoss
 

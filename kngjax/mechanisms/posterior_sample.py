@@ -15,9 +15,9 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax import moments, profiles
 from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
-from kngjax.data import Data, QuadraticSummary
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
 from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
 from kngjax.mechanisms.parameters import (

@@ -11,10 +11,10 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import Scalar, Vector, cumulative_sums, float64, is_traced, parameter
 from kngjax.core.errors import UnfitShape
-from kngjax.data import Data, Records, SortedValues
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Data, Records, SortedValues
 from kngjax.losses import QuantileLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser

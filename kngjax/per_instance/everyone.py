@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import float64
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.data import Records, prepare
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Records, prepare
 from kngjax.losses import AbstractPredictorLoss, LogisticLoss
 from kngjax.per_instance.chunks import by_chunks
 from kngjax.per_instance.laws import PosteriorPair, ShiftPair

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from kngjax.core.arrays import float64, parameter
-from kngjax.data import Records
+from kngjax.data.records import Records
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.minimisers import tilted_minimiser
 from kngjax.per_instance.chunks import CHUNK, by_chunks

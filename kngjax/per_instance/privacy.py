@@ -7,7 +7,7 @@ import numpy as np
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
-from kngjax.data import QuadraticSummary, Records
+from kngjax.data.records import QuadraticSummary, Records
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.mechanisms import OutputPerturbation, PosteriorSample
 from kngjax.mechanisms.base import AbstractMechanism

@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from kngjax.core.arrays import Matrix, Vector, record_sums_on_host
-from kngjax.data import Records
+from kngjax.data.records import Records
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractPredictorLoss

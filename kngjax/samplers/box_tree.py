@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
-from kngjax.data import Records
+from kngjax.data.records import Records
 from kngjax.geometry.norms import k_norm_log_mass
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.samplers import box_bounds

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
-from kngjax.data import QuadraticSummary
+from kngjax.data.records import QuadraticSummary
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.limit_law import limit_law_draws, limit_law_scales
 from kngjax.target import Target

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
-from kngjax.data import QuadraticSummary, Records
+from kngjax.data.records import QuadraticSummary, Records
 from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.samplers import box_tree, rejection

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Vector, block_sums
-from kngjax.data import Records
+from kngjax.data.records import Records
 from kngjax.geometry.norms import k_norm_noise
 from kngjax.samplers.newton import SMOOTH_LOSSES, Point, gradient, point_of, records_a_block, solve
 from kngjax.target import Target

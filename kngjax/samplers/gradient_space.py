@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from kngjax.core.arrays import Vector
-from kngjax.data import QuadraticSummary
+from kngjax.data.records import QuadraticSummary
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.samplers.advice import advice_for
 from kngjax.samplers.expansion import Expansion, expansion

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
-from kngjax.data import Records
+from kngjax.data.records import Records
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.samplers.active_rows import ActiveRows, LimitLaw, active_rows, limit_law
 from kngjax.samplers.base import AbstractChainSampler, Info

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Vector, cumulative_sums, record_sums
-from kngjax.data import Records
+from kngjax.data.records import Records
 from kngjax.losses import QuantileLoss
 from kngjax.target import Target
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from kngjax.core.arrays import Vector, block_sums
-from kngjax.data import Records
+from kngjax.data.records import Records
 from kngjax.losses import LogisticLoss, PoissonLoss, PseudoHuberLoss, SmoothedQuantileLoss, SquaredLoss
 from kngjax.target import Target
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from kngjax.core.arrays import Vector
-from kngjax.data import QuadraticSummary
+from kngjax.data.records import QuadraticSummary
 from kngjax.geometry.norms import L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
 from kngjax.target import Target
 

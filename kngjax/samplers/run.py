@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from tqdm import tqdm
 
 from kngjax.core.arrays import Vector, is_traced
-from kngjax.data import Data
+from kngjax.data.records import Data
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.samplers.advice import Density, chain
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info

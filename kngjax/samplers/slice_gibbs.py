@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
-from kngjax.data import QuadraticSummary
+from kngjax.data.records import QuadraticSummary
 from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
 from kngjax.geometry.norms import L1, L2, AbstractNorm, LInf, WeightedLInf
 from kngjax.samplers.advice import advice_for, has_slices

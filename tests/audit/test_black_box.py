@@ -11,7 +11,7 @@ from kngjax import moments
 from kngjax import sensitivity as room
 from kngjax.audit import black_box, worst_neighbours
 from kngjax.audit.black_box import epsilon_lower_bound
-from kngjax.data import Records
+from kngjax.data.records import Records
 
 SURE = 1.0 - 1e-6
 ADAPTIVE = [kng.AdaOPS, kng.AdaSSP]

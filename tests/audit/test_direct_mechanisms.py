@@ -9,7 +9,7 @@ import kngjax as kng
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.audit import density_ratio
 from kngjax.audit.laws import worst_log_ratios
-from kngjax.data import QuadraticSummary, Records
+from kngjax.data.records import QuadraticSummary, Records
 from kngjax.mechanisms import AbstractDirectMechanism
 
 NOT_ASKED = "an audit of densities asks for no sensitivity and draws nothing"

@@ -5,10 +5,11 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax import _files, audit, cells, job
+from kngjax import audit, job
 from kngjax import config as configuration
 from kngjax.audit import files as pairs_of_files
-from kngjax.terms import Categorical
+from kngjax.data import cells, files
+from kngjax.data.terms import Categorical
 from tests.small_jobs import write_job
 
 
@@ -73,7 +74,7 @@ MECHANISM = kng.PrivateQuantile(0.5, kng.Bounds(y=(0, 100)), epsilon=1.0, adjace
 
 def test_hostile_files_are_released_or_fail_with_the_constant_text():
     def release(path, ledger):
-        wages = _files.read(path)["wage"].to_numpy()
+        wages = files.read(path)["wage"].to_numpy()
         kng.release(MECHANISM, None, cells.numbers(wages), ledger=ledger, progress=False)
 
     ends = audit.hostile_files(60, release)

@@ -7,7 +7,7 @@ import pytest
 
 import kngjax as kng
 from kngjax import sensitivity as room
-from kngjax.data import QuadraticSummary, Records
+from kngjax.data.records import QuadraticSummary, Records
 from tests.perturbed_problems import LAWS, squared
 
 both_adjacencies = pytest.mark.parametrize("adjacency", ["replace", "add_remove"])

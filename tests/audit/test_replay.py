@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import data
 from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit import replayed_sensitivity
+from kngjax.data import records
 
 DIMENSION = 8
 BOXES = (np.full(DIMENSION - 1, -1.0), 1.0)
@@ -65,7 +65,7 @@ def halved(original):
 
 
 def unclipped(original):
-    return lambda bounds, X, y, **options: data.Records(
+    return lambda bounds, X, y, **options: records.Records(
         np.column_stack([np.ones(len(y)), X]), np.asarray(y, np.float64)
     )
 

@@ -16,10 +16,10 @@ import pytest
 import kngjax as kng
 from kngjax.audit.lattices import LatticeLaw
 from kngjax.core.owner_only import OwnerOnly
-from kngjax.data import QuadraticSummary, Records, SortedValues
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.records import QuadraticSummary, Records, SortedValues
 from kngjax.per_instance.everyone import ForAll
 from kngjax.per_instance.laws import PosteriorPair
-from kngjax.sums import ExactSums
 
 # As many digits as nothing else shows.
 SECRET = 1.2345678

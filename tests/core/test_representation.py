@@ -10,8 +10,8 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
-from kngjax import terms
 from kngjax.core.representation import MOST_NUMBERS, ShownAsTyped, shown
+from kngjax.data import terms
 from kngjax.diagnostics import Draws
 
 BOUNDS = kng.Bounds(x=(0.0, 1.0))

@@ -14,9 +14,9 @@ from hypothesis.extra import numpy as hnp
 from scipy import optimize, spatial
 
 import kngjax as kng
-from kngjax import terms
 from kngjax.certificate import describe
-from kngjax.data import clipped_fractions, prepare
+from kngjax.data import terms
+from kngjax.data.records import clipped_fractions, prepare
 from kngjax.geometry.feature_hulls import SLACK, FeatureHull, moment_curve
 
 TRIANGLE = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])

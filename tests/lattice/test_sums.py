@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.data.exact_sums import ExactSums
 from kngjax.lattice import sums
-from kngjax.sums import ExactSums
 from tests.lattice import problems
 
 BOXES = ([0.0, -3.0], [1.0, 2.0])

@@ -6,7 +6,7 @@ import pytest
 import scipy.optimize
 
 import kngjax as kng
-from kngjax.data import Records
+from kngjax.data.records import Records
 from kngjax.per_instance import leave_one_out, ridge
 from kngjax.per_instance.report import epsilons_at, spread_out
 from tests import perturbed_ridge as oracle

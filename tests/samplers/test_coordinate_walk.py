@@ -8,7 +8,7 @@ import pytest
 
 import kngjax as kng
 from kngjax import nonprivate
-from kngjax.data import QuadraticSummary
+from kngjax.data.records import QuadraticSummary
 from kngjax.samplers.run import advance, start_chains
 from tests.statistical.problems import problem
 

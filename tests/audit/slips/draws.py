@@ -127,7 +127,7 @@ LATTICE = (
     ),
     slip(
         "products that float64 rounds",
-        "sums",
+        "data/exact_sums",
         "min(2**53 // (sizes[0] * sizes[1]), _BLOCK)",
         "min(2**58 // (sizes[0] * sizes[1]), _BLOCK)",
         "lattice/test_sums.py::test_products_are_exact_beyond_53_bits",

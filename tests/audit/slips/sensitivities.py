@@ -180,31 +180,31 @@ SENSITIVITIES = (
 RECORDS = (
     slip(
         "y that is not clipped",
-        "data",
+        "data/records",
         "response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))",
         "pass",
-        "test_data.py::test_every_table_gives_the_same_clipped_records_with_the_intercept_first",
+        "data/test_records.py::test_every_table_gives_the_same_clipped_records_with_the_intercept_first",
     ),
     slip(
         "a hull that pulls nobody in",
-        "data",
+        "data/records",
         "clipped[:] = bounds.hull.pulled(clipped)",
         "pass",
-        "test_data.py",
+        "data/test_records.py",
     ),
     slip(
         "infinite cells are numbers",
-        "cells",
+        "data/cells",
         "return nearest if math.isfinite(nearest) else math.nan",
         "return nearest",
-        "test_cells.py::test_all_else_is_no_number",
+        "data/test_cells.py::test_all_else_is_no_number",
     ),
     slip(
         "a level that nobody declared is the first",
-        "cells",
+        "data/cells",
         "lambda cell: places.get(_key(cell), -1)",
         "lambda cell: places.get(_key(cell), 0)",
-        "test_cells.py",
+        "data/test_cells.py",
     ),
 )
 

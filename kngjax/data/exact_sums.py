@@ -22,7 +22,7 @@ from jaxtyping import Float, Int, Shaped
 from kngjax.core.arrays import parameter
 from kngjax.core.errors import UnfitShape
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.data import QuadraticSummary
+from kngjax.data.records import QuadraticSummary
 
 Exact = Shaped[np.ndarray, "..."]
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kngjax import cells
+from kngjax.data import cells
 
 TEXTS = ("1", "2.5", " -7\t", "1.", ".5", "+3e-2", "TRUE", "false", "9007199254740993", "18446744073709551617")
 NUMBERS = (1.0, 2.5, -7.0, 1.0, 0.5, 0.03, 1.0, 0.0, 9007199254740992.0, 18446744073709551616.0)

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kngjax import terms
-from kngjax.terms import Categorical, Design, Polynomial
+from kngjax.data import terms
+from kngjax.data.terms import Categorical, Design, Polynomial
 
 SECRET = 4711.25  # a private value that no message may contain
 
@@ -424,8 +424,8 @@ def test_the_module_is_plain_numpy():
             inside = [f"kngjax.{alias.name}" for alias in node.names] if node.module == "kngjax" else [node.module]
             imported |= set(inside)
     foreign = {name for name in imported if name.split(".")[0] in ("jax", "equinox", "kngjax")}
-    assert foreign == {"kngjax.cells", "kngjax.geometry.feature_hulls", "kngjax.core.errors"}
-    program = "import sys, kngjax.terms; print(*sys.modules)"
+    assert foreign == {"kngjax.data.cells", "kngjax.geometry.feature_hulls", "kngjax.core.errors"}
+    program = "import sys, kngjax.data.terms; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
-    assert "kngjax.terms" in loaded
+    assert "kngjax.data.terms" in loaded
     assert not {"jax", "equinox", "scipy", "kngjax.geometry.feature_hulls"} & set(loaded)

@@ -7,7 +7,7 @@ coefficients in the column's own units v follow from the released ones, theta, b
 
     u = (2 v - lower - upper) / (upper - lower),     P_j(u) = sum_i M_ij v^i,     in own units: M theta.
 
-A cell becomes a number or a level by the rule of `kngjax.cells`. One that is missing, infinite, no number or no
+A cell becomes a number or a level by the rule of `kngjax.data.cells`. One that is missing, infinite, no number or no
 declared level is treated as the term's public `missing` says, in the same way whatever it was:
 
     missing=VALUE or LEVEL    the cell counts as this
@@ -28,8 +28,8 @@ import numpy as np
 from numpy.polynomial import Legendre, legendre
 from numpy.polynomial import Polynomial as PowerSeries
 
-from kngjax import cells
 from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.data import cells
 
 if TYPE_CHECKING:
     from kngjax.geometry.feature_hulls import FeatureHull
@@ -131,7 +131,7 @@ class Categorical:
     two different values of one kind, the reference first; `missing`, the declared level for cells that have
     none of them, or "drop", or None to refuse them.
 
-    **Raises**: `ValueError` for fewer levels, and for two that are one by the rule of `kngjax.cells`, like
+    **Raises**: `ValueError` for fewer levels, and for two that are one by the rule of `kngjax.data.cells`, like
     "1" and "01"; `TypeError` for levels of mixed or other kinds.
     """
 

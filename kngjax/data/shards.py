@@ -21,8 +21,8 @@ from kngjax.core import randomness
 from kngjax.core.arrays import float64
 from kngjax.core.errors import UnfitShape
 from kngjax.core.owner_only import OwnerOnly
-from kngjax.data import Records
-from kngjax.sums import ExactSums
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.records import Records
 
 ELSEWHERE = "another process refused its rows, and nothing is computed: its own message says why"
 FIRST_REFUSED = "the first process was refused by its ledger, and nothing is released: its own message says why"

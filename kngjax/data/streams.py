@@ -10,9 +10,9 @@ from typing import Any
 
 import narwhals as nw
 
-from kngjax._files import batches, file_kind, has_no_rows, schemas, schemas_of_dataset
 from kngjax.core.errors import INTERRUPTIONS, UnfitShape, UnfitType
 from kngjax.core.owner_only import OwnerOnly
+from kngjax.data.files import batches, file_kind, has_no_rows, schemas, schemas_of_dataset
 
 RECORDS_NEEDED = (
     "what is computed of these data has no sufficient statistic, so the records must be in memory all at once: read "
@@ -128,8 +128,8 @@ def stream(
     """Records for `mechanism.prepare` and `kngjax.release` that are summed chunk by chunk, in constant memory.
 
     For losses with a sufficient statistic (squared loss, means): n, X'X, X'y and y'y are sums over the records. Each
-    chunk is validated and clipped like any records, and an error in one leaves nothing. Sums are exact (`kngjax.sums`):
-    the same to the bit for any chunks in any order, and for the same records in memory.
+    chunk is validated and clipped like any records, and an error in one leaves nothing. Sums are exact
+    (`kngjax.data.exact_sums`): the same to the bit for any chunks in any order, and for the same records in memory.
 
     Names and types of the columns of a list's chunks, of every file, of a dataset, a lazy frame and pyarrow's reader
     are checked before a release costs anything. Nobody knows those of chunks from a generator beforehand: there a
@@ -138,9 +138,9 @@ def stream(
     **Arguments:**
 
     - `source`: a Parquet, Arrow or Feather file, a folder of Parquet files, or a CSV file, of which a record is a line
-        and a cell a number by `kngjax.cells`; a pyarrow dataset or record batch reader, a polars LazyFrame, which read
-        ahead as they see fit; or any iterable of chunks: data frames, or pairs (X, y) as in `kngjax.data.prepare`. Of
-        dask: `(part.compute() for part in frame.partitions)`. Private.
+        and a cell a number by `kngjax.data.cells`; a pyarrow dataset or record batch reader, a polars LazyFrame, which
+        read ahead as they see fit; or any iterable of chunks: data frames, or pairs (X, y) as in `kngjax.data.prepare`.
+        Of dask: `(part.compute() for part in frame.partitions)`. Private.
     - `columns`: the names of X's columns, in the order of the coefficients; None for all but the response, in the
         order of the source. For tables only.
     - `response`: the name of y's column; None where the model has no response, or for pairs.

@@ -1,8 +1,9 @@
 """Private files and public example data as data frames, and files in batches.
 
-What a file's records are: of a CSV file its lines after the header, each by itself (`kngjax._csv`), all of them text;
-of Parquet and Arrow files the rows, of the types of the file's own schema, which is public. `kngjax.cells` makes
-numbers and levels of their cells, so that no record depends on another, and none on which packages are installed.
+What a file's records are: of a CSV file its lines after the header, each by itself (`kngjax.data.csv_files`), all of
+them text; of Parquet and Arrow files the rows, of the types of the file's own schema, which is public.
+`kngjax.data.cells` makes numbers and levels of their cells, so that no record depends on another, and none on which
+packages are installed.
 """
 
 import contextlib
@@ -14,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from kngjax import _csv
 from kngjax.core.errors import INTERRUPTIONS, UnfitShape, UnfitType
+from kngjax.data import csv_files
 
 OTHER_TYPES = (
     "a file of the dataset has a column of another type than the dataset, and not every value of it would fit: give a "
@@ -75,7 +76,7 @@ def _read_by_polars(path: pathlib.Path, kind: str) -> Any:
 
     if kind == "Parquet":
         return polars.read_parquet(path)
-    columns = _csv.columns(path)
+    columns = csv_files.columns(path)
     return polars.DataFrame(columns, schema=dict.fromkeys(columns, polars.String))
 
 
@@ -88,7 +89,7 @@ def _read_by_pandas(path: pathlib.Path, kind: str) -> Any:
         # As Arrow has them: a date that is in no calendar of pandas would be an error of the whole file, and what was
         # an index in pandas is a column to the other readers.
         return parquet.read_table(path).to_pandas(ignore_metadata=True, types_mapper=pandas.ArrowDtype)
-    return pandas.DataFrame(_csv.columns(path), dtype=object)
+    return pandas.DataFrame(csv_files.columns(path), dtype=object)
 
 
 def _read_by_pyarrow(path: pathlib.Path, kind: str) -> Any:
@@ -98,7 +99,9 @@ def _read_by_pyarrow(path: pathlib.Path, kind: str) -> Any:
         return parquet.read_table(path)
     import pyarrow
 
-    return pyarrow.table({name: pyarrow.array(cells, pyarrow.string()) for name, cells in _csv.columns(path).items()})
+    return pyarrow.table(
+        {name: pyarrow.array(cells, pyarrow.string()) for name, cells in csv_files.columns(path).items()}
+    )
 
 
 def file_kind(path: pathlib.Path) -> str:
@@ -125,7 +128,7 @@ def schemas(path: pathlib.Path) -> Iterator[Any]:
     from pyarrow import ipc, parquet
 
     if (kind := file_kind(path)) == "CSV":
-        yield pyarrow.schema([(name, pyarrow.float64()) for name in _csv.names(path)])
+        yield pyarrow.schema([(name, pyarrow.float64()) for name in csv_files.names(path)])
     elif kind == "Arrow":
         with ipc.open_file(path) as reader:
             yield reader.schema
@@ -223,7 +226,7 @@ def batches(path: pathlib.Path, columns: Sequence[str], rows: int) -> Iterator[A
     from pyarrow import ipc, parquet
 
     if (kind := file_kind(path)) == "CSV":
-        for block in _csv.numbers(path, columns):
+        for block in csv_files.numbers(path, columns):
             batch = pyarrow.record_batch({name: np.ascontiguousarray(values) for name, values in block.items()})
             yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
     elif kind == "Arrow":

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from kngjax import cells
+from kngjax.data import cells
 
 # Possessive, so that a long cell is read once.
 _CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(?=,|\Z)')
@@ -51,7 +51,8 @@ def columns(path: pathlib.Path) -> dict[str, Sequence[str | None]]:
 def numbers(path: pathlib.Path, wanted: Sequence[str]) -> Iterator[dict[str, np.ndarray]]:
     """The numbers of these columns, NaN where a cell is none, a block of lines after another: needs pyarrow.
 
-    The same as `kngjax.cells.numbers` of `columns`: lines of plain text are cut and read by Arrow, others by Python.
+    The same as `kngjax.data.cells.numbers` of `columns`: lines of plain text are cut and read by Arrow, others by
+    Python.
     """
     with _opened(path) as file:
         header = _header(file)

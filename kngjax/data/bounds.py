@@ -12,8 +12,17 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, is_traced, parameter, require_moderate
 from kngjax.core.representation import ShownAsTyped
+from kngjax.data.missing import (
+    DROP,
+    Policies,
+    Policy,
+    explain,
+    of_columns,
+    policies,
+    policy_of_response,
+    require_inside,
+)
 from kngjax.geometry.feature_hulls import FeatureHull
-from kngjax.missing import DROP, Policies, Policy, explain, of_columns, policies, policy_of_response, require_inside
 
 Side = Float[Array, "*columns"] | Float[np.ndarray, "*columns"]
 

@@ -14,7 +14,7 @@ from jax.sharding import AxisType
 
 import kngjax as kng
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0), columns=2)
 BOX = kng.Box(-3.0, 3.0)
 ROWS = 1003  # divisible by neither 2 nor 8

@@ -13,13 +13,13 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse
 
-from kngjax import cells
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import is_traced
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.core.owner_only import OwnerOnly
-from kngjax.missing import of_columns
-from kngjax.streams import RECORDS_NEEDED, Stream, is_from
+from kngjax.data import cells
+from kngjax.data.bounds import Bounds
+from kngjax.data.missing import of_columns
+from kngjax.data.streams import RECORDS_NEEDED, Stream, is_from
 
 EMPTY = "the data are empty: there is no record to release an estimate from"
 UNKNOWN_COLUMNS = (
@@ -154,7 +154,7 @@ def _table(X: Any, bounds: Bounds) -> Shape:
             which = f"at positions {unfit} (from 0)" if bounds.names is None else str([names[place] for place in unfit])
             raise UnfitType(
                 f"the columns of X {which} are not numbers: encode categories with public levels "
-                "(kngjax.terms.Categorical) or leave the columns out. Text is read cell by cell where "
+                "(kngjax.data.terms.Categorical) or leave the columns out. Text is read cell by cell where "
                 "Bounds(..., missing=...) says what a cell counts as that is no number"
             )
         return Shape(len(native), len(names), tuple(map(str, names)))

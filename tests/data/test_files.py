@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kngjax as kng
-from kngjax import _csv, _files, cells
+from kngjax.data import cells, csv_files, files
 
 READERS = ("polars", "pandas", "pyarrow")
 
@@ -40,13 +40,13 @@ def only(monkeypatch):
 
 
 def texts(path):
-    return {name: list(column) for name, column in _csv.columns(path).items()}
+    return {name: list(column) for name, column in csv_files.columns(path).items()}
 
 
 @pytest.mark.parametrize("reader", READERS)
 def test_every_library_gives_the_same_text(tmp_path, only, reader):
     only(reader)
-    frame = _files.read(written(tmp_path, b'\xef\xbb\xbfa,b\r\n1,"x, ""y"""\r\nNA,\n 7 ,\xe9t\xc3\xa9\n,,\n'))
+    frame = files.read(written(tmp_path, b'\xef\xbb\xbfa,b\r\n1,"x, ""y"""\r\nNA,\n 7 ,\xe9t\xc3\xa9\n,,\n'))
     assert type(frame).__module__.split(".")[0] == reader
     columns = {name: frame[name].to_pylist() if reader == "pyarrow" else list(frame[name]) for name in ("a", "b")}
     assert columns == {"a": ["1", "NA", " 7 ", None], "b": ['x, "y"', "", "\ufffdt\u00e9", None]}
@@ -62,7 +62,7 @@ def test_no_cell_decides_which_library_reads_a_file(tmp_path):
         notes = pa.array([cell, b"b"], pa.binary()).view(pa.string())
         table = pa.table({"age": ages, "id": identifiers, "note": notes}).replace_schema_metadata(metadata)
         pyarrow.parquet.write_table(table, tmp_path / "data.parquet")
-        frame = _files.read(tmp_path / "data.parquet")
+        frame = files.read(tmp_path / "data.parquet")
         assert isinstance(frame, pa.Table)
         found.append([cells.numbers(frame[name]) for name in ("age", "id")])
     np.testing.assert_array_equal(found[0], found[1])
@@ -79,7 +79,7 @@ def test_a_line_that_cannot_be_read_is_a_record_of_missing_cells(tmp_path, line)
     path = written(tmp_path, f'a,b\n1,2\n{line}\n3,"4"\n'.encode())
     broken = [None] * len(line.split("\n"))
     assert texts(path) == {"a": ["1", *broken, "3"], "b": ["2", *broken, "4"]}
-    (block,) = _csv.numbers(path, ["b", "a"])
+    (block,) = csv_files.numbers(path, ["b", "a"])
     np.testing.assert_array_equal(block["a"], [1.0, *[math.nan] * len(broken), 3.0])
     np.testing.assert_array_equal(block["b"], [2.0, *[math.nan] * len(broken), 4.0])
 
@@ -88,7 +88,7 @@ def test_a_line_that_cannot_be_read_is_a_record_of_missing_cells(tmp_path, line)
 def test_a_header_that_is_none_is_refused(tmp_path, content):
     path = written(tmp_path, content)
     with pytest.raises(ValueError, match=r"cannot be read as CSV$"):
-        _files.read(path)
+        files.read(path)
     with pytest.raises(ValueError, match=r"reading the stream failed|two columns of one name"):
         list(kng.stream(path).chunks())
 
@@ -96,7 +96,7 @@ def test_a_header_that_is_none_is_refused(tmp_path, content):
 def test_one_column_keeps_its_empty_lines(tmp_path):
     path = written(tmp_path, b'a\n1\n\n"3"\n4')
     assert texts(path) == {"a": ["1", "", "3", "4"]}
-    (block,) = _csv.numbers(path, ["a"])
+    (block,) = csv_files.numbers(path, ["a"])
     np.testing.assert_array_equal(block["a"], [1.0, math.nan, 3.0, 4.0])
     assert texts(written(tmp_path, b"a,b\n")) == {"a": [], "b": []}
 
@@ -109,8 +109,8 @@ CELLS = st.text('01.5eE+-"x, \té\r\x00\ufeff', max_size=5) | st.sampled_from(WO
 @given(st.lists(st.lists(CELLS, min_size=1, max_size=3).map(",".join), max_size=8), st.sampled_from(("\n", "\r\n")))
 def test_the_quick_way_for_streams_is_the_rule(tmp_path_factory, lines, end):
     path = written(tmp_path_factory.mktemp("lines"), end.join(["a,b", *lines]).encode())
-    blocks = list(_csv.numbers(path, ["a", "b"]))
-    for name, column in _csv.columns(path).items():
+    blocks = list(csv_files.numbers(path, ["a", "b"]))
+    for name, column in csv_files.columns(path).items():
         found = np.concatenate([np.empty(0), *(block[name] for block in blocks)])
         assert found.tobytes() == cells.numbers(list(column)).tobytes()
 
@@ -118,7 +118,7 @@ def test_the_quick_way_for_streams_is_the_rule(tmp_path_factory, lines, end):
 def test_blocks_end_with_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(_csv, "_BLOCK", 5)
     path = written(tmp_path, b"a,b\n" + b"".join(b"%d,%d\n" % (row, -row) for row in range(50)))
-    blocks = list(_csv.numbers(path, ["b"]))
+    blocks = list(csv_files.numbers(path, ["b"]))
     assert len(blocks) > 10
     np.testing.assert_array_equal(np.concatenate([block["b"] for block in blocks]), -np.arange(50))
 
@@ -127,7 +127,7 @@ def test_blocks_end_with_lines(tmp_path, monkeypatch):
 def test_one_line_is_one_record_however_long(tmp_path):
     """2^24 carriage returns once summed to nothing in 64 bits, and Arrow then made a record of each."""
     path = written(tmp_path, b"a\n5\n" + b"1\r" * (2**24 + 1) + b"\n5\n")
-    found = np.concatenate([block["a"] for block in _csv.numbers(path, ["a"])])
+    found = np.concatenate([block["a"] for block in csv_files.numbers(path, ["a"])])
     assert found.shape == (3,)
     np.testing.assert_array_equal(found, [5.0, math.nan, 5.0])
 
@@ -136,7 +136,7 @@ def test_text_that_is_no_utf8_in_a_parquet_file_is_one_cell(tmp_path):
     """polars refuses the file: another library reads it, and the record stays one with a missing cell."""
     text = pa.array([b"1", b"\xff", b"3"]).view(pa.string())
     pa.parquet.write_table(pa.table({"a": text}), tmp_path / "data.parquet")
-    frame = _files.read(tmp_path / "data.parquet")
+    frame = files.read(tmp_path / "data.parquet")
     np.testing.assert_array_equal(cells.numbers(frame["a"]), [1.0, math.nan, 3.0])
     chunks = kng.stream(tmp_path / "data.parquet", columns=["a"]).chunks()
     np.testing.assert_array_equal(cells.numbers(next(chunks)[0]["a"]), [1.0, math.nan, 3.0])
@@ -147,7 +147,7 @@ def test_text_that_is_no_utf8_in_a_parquet_file_is_one_cell(tmp_path):
 def test_what_pythons_writer_writes_is_read(cells_of_line, everything):
     text = io.StringIO()
     csv.writer(text, quoting=csv.QUOTE_ALL if everything else csv.QUOTE_MINIMAL).writerow(cells_of_line)
-    assert _csv._split(text.getvalue()) == cells_of_line
+    assert csv_files._split(text.getvalue()) == cells_of_line
 
 
 @settings(max_examples=300)
@@ -171,13 +171,13 @@ def test_arrows_way_from_text_to_numbers_is_the_rule(texts):
 def test_one_odd_cell_leaves_every_other_record(tmp_path, only, reader, odd):
     """What a reader that guesses types did: it made text of the column, and of everybody the reference level."""
     only(reader)
-    from kngjax.terms import Categorical, Design, Polynomial
+    from kngjax.data.terms import Categorical, Design, Polynomial
 
     design = Design((Categorical("g", (0, 1), missing=0), Polynomial("v", 0, 9, missing=4)))
     lines = [f"{row % 2},{row % 10}" for row in range(40)]
-    before = design.matrix(_files.read(written(tmp_path, "\n".join(["g,v", *lines]).encode())))
+    before = design.matrix(files.read(written(tmp_path, "\n".join(["g,v", *lines]).encode())))
     for changed in (f"{odd},3", f"1,{odd}"):
         content = "\n".join(["g,v", *lines[:17], changed, *lines[18:]]).encode()
-        after = design.matrix(_files.read(written(tmp_path, content)))
+        after = design.matrix(files.read(written(tmp_path, content)))
         assert np.delete(before, 17, axis=0).tobytes() == np.delete(after, 17, axis=0).tobytes()
     assert before[:, 0].sum() == 20

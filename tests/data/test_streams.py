@@ -18,7 +18,7 @@ import pyarrow.parquet
 import pytest
 
 import kngjax as kng
-from kngjax.data import QuadraticSummary
+from kngjax.data.records import QuadraticSummary
 
 SECRET = 987654.321
 BOUNDS = kng.Bounds(x=(np.array([0.0, -1.0]), np.array([1.0, 2.0])), y=(0.0, 10.0))

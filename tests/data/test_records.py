@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import kngjax as kng
-from kngjax.data import NOT_FINITE, Records, clipped_fractions, prepare
+from kngjax.data.records import NOT_FINITE, Records, clipped_fractions, prepare
 
 SECRET = 987654.321
 BOUNDS = kng.Bounds(x=(np.array([0.0, -1.0]), np.array([1.0, 2.0])), y=(0.0, 10.0), intercept=True)

@@ -14,13 +14,13 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax import admission, cells
-from kngjax.admission import EMPTY
-from kngjax.bounds import Bounds
 from kngjax.core.arrays import Scalar
 from kngjax.core.errors import INTERRUPTIONS, UnfitShape
 from kngjax.core.owner_only import OwnerOnly, without_fields
-from kngjax.missing import DROP, filled
+from kngjax.data import admission, cells
+from kngjax.data.admission import EMPTY
+from kngjax.data.bounds import Bounds
+from kngjax.data.missing import DROP, filled
 
 NOT_FINITE = (
     "the data contain missing, NaN or infinite values, or cells that are no number, no declared level or a response "
@@ -122,12 +122,12 @@ def prepare(
     - `responses`: from cells of y to numbers, each by itself, NaN where one has no meaning. `reads_text`: whether y may
         be text. `may_be_empty`: whether there may be no record.
 
-    Each record is mapped by itself, so that neighbours stay neighbours: its cells become numbers by `kngjax.cells`;
-    those that are none are what `bounds.missing` says, or the record is dropped; then it is clipped to the box, and
-    moved towards the hull's centre until it is inside. All of it is silent, since how many records it touched is
-    private. Raises TypeError and ValueError for what types, names and shapes show to be no data for these bounds,
-    before any value is looked at; then ValueError for missing values without a policy, for lists that make no table,
-    and for empty data. No message contains a value of the data.
+    Each record is mapped by itself, so that neighbours stay neighbours: its cells become numbers by
+    `kngjax.data.cells`; those that are none are what `bounds.missing` says, or the record is dropped; then it is
+    clipped to the box, and moved towards the hull's centre until it is inside. All of it is silent, since how many
+    records it touched is private. Raises TypeError and ValueError for what types, names and shapes show to be no data
+    for these bounds, before any value is looked at; then ValueError for missing values without a policy, for lists that
+    make no table, and for empty data. No message contains a value of the data.
     """
     columns, response = _numbers(bounds, X, y, has_response, dimension, responses=responses, reads_text=reads_text)
     columns, response = _finite(bounds, columns, response, responses=responses, may_be_empty=may_be_empty)
@@ -278,7 +278,7 @@ def _of_rows(rows: Sequence[Any], expected: int) -> np.ndarray:
 
 
 def _cells(column: Any) -> Any:
-    """What `kngjax.cells` reads: of a sequence a list, of a buffer an array."""
+    """What `kngjax.data.cells` reads: of a sequence a list, of a buffer an array."""
     if isinstance(column, Sequence) and not hasattr(column, "__array__"):
         return list(column)
     return np.asarray(column) if isinstance(column, memoryview) else column
