@@ -81,7 +81,7 @@ LOSSES = (
         "losses/squared",
         "predictor[1] - response[0]",
         "predictor[1] - response[1]",
-        "test_losses.py::test_declared_intervals_hold_what_a_search_finds",
+        "losses/test_losses.py::test_declared_intervals_hold_what_a_search_finds",
     ),
     slip(
         "score of the check loss in [-tau, tau]",
@@ -92,14 +92,14 @@ LOSSES = (
         '"""None: the score jumps at η = y, so no number bounds its slope."""\n        return jnp.inf\n\n'
         "    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:\n"
         "        return -jnp.asarray(self.tau), jnp.asarray(self.tau)",
-        "test_losses.py::test_declared_intervals_hold_what_a_search_finds",
+        "losses/test_losses.py::test_declared_intervals_hold_what_a_search_finds",
     ),
     slip(
         "the least Poisson loss at an end of the predictor",
         "losses/poisson",
         "return jnp.min(jnp.stack(troughs)), jnp.max(jnp.stack(ends))",
         "return jnp.min(jnp.stack(ends)), jnp.max(jnp.stack(ends))",
-        "test_losses.py::test_declared_intervals_hold_what_a_search_finds",
+        "losses/test_losses.py::test_declared_intervals_hold_what_a_search_finds",
         "test_sensitivity.py::test_scores_and_values_stay_in_their_declared_intervals",
     ),
     slip(
@@ -114,14 +114,14 @@ LOSSES = (
         "losses/huber",
         "return jnp.clip(jnp.asarray(residual), -self.k, self.k)",
         "return jnp.clip(jnp.asarray(residual), -2.0 * self.k, 2.0 * self.k)",
-        "test_losses.py::test_values_are_the_closed_forms",
+        "losses/test_losses.py::test_values_are_the_closed_forms",
     ),
     slip(
         "tangents that begin beyond the interval",
         "losses/extended",
         "return jnp.clip(jnp.asarray(predictor), self.lower, self.upper)",
         "return jnp.clip(jnp.asarray(predictor), 2.0 * self.lower, 2.0 * self.upper)",
-        "test_losses.py::test_a_loss_continued_by_its_tangents",
+        "losses/test_losses.py::test_a_loss_continued_by_its_tangents",
     ),
 )
 
