@@ -81,9 +81,9 @@ if TYPE_CHECKING:
     from kngjax.samplers import LineGibbs as LineGibbs
     from kngjax.samplers import SliceGibbs as SliceGibbs
     from kngjax.samplers.run import draw as draw
-    from kngjax.sensitivity import Sensitivity as Sensitivity
-    from kngjax.sensitivity import sensitivity_set as sensitivity_set
-    from kngjax.sensitivity_sets import SensitivitySet as SensitivitySet
+    from kngjax.sensitivity.change_sets import SensitivitySet as SensitivitySet
+    from kngjax.sensitivity.gradients import Sensitivity as Sensitivity
+    from kngjax.sensitivity.gradients import sensitivity_set as sensitivity_set
     from kngjax.simulation import Simulation as Simulation
     from kngjax.simulation import simulate as simulate
 
@@ -108,8 +108,8 @@ _ROOMS = {
     "kngjax.geometry.domains": ("Box", "L1Ball", "L2Ball", "BaseMeasure"),
     "kngjax.geometry.norms": ("L1", "L2", "LInf", "WeightedLInf", "Ellipsoid", "k_norm_noise"),
     "kngjax.geometry.polytopes": ("Polytope",),
-    "kngjax.sensitivity": ("Sensitivity", "sensitivity_set"),
-    "kngjax.sensitivity_sets": ("SensitivitySet",),
+    "kngjax.sensitivity.gradients": ("Sensitivity", "sensitivity_set"),
+    "kngjax.sensitivity.change_sets": ("SensitivitySet",),
     "kngjax.accounting.guarantees": ("Adjacency", "Guarantee"),
     "kngjax.mechanisms": (
         "KNG",

@@ -19,7 +19,7 @@ from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism,
 from kngjax.rounding import KEPT_DIGITS, Rounding
 from kngjax.samplers import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
-from kngjax.sensitivity import Sensitivity
+from kngjax.sensitivity.gradients import Sensitivity
 
 ASSUMPTIONS = (
     "the bounds, the domain, epsilon and every other setting were fixed without looking at these data",

@@ -30,7 +30,7 @@ from kngjax.accounting.exact import exactly, outward, with_both_orders
 from kngjax.core.arrays import float64
 from kngjax.losses import SquaredDistanceLoss
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
-from kngjax.sensitivity import response_radius
+from kngjax.sensitivity.gradients import response_radius
 
 # Binary digits that a released value keeps at least, relative to the largest it may be; that it keeps of its noise;
 # and that float64 is assumed to have right.

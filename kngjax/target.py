@@ -9,7 +9,7 @@ from kngjax.data.records import Data
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractLoss, GeometricMedianLoss
-from kngjax.pointwise import PointwiseSensitivity
+from kngjax.sensitivity.pointwise import PointwiseSensitivity
 
 
 class Target(eqx.Module):

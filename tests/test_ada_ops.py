@@ -6,9 +6,9 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from kngjax import moments
 from kngjax.calibration import posterior_sample_gamma
 from kngjax.data.records import QuadraticSummary, Records
+from kngjax.sensitivity import moments
 from tests.goodness_of_fit import assert_two_samples_agree
 
 BOUNDS = {

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kngjax import sensitivity as room
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.lattices import LatticeLaw, lattice_law, lattice_loss, lattice_spread
@@ -24,6 +23,7 @@ from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
 from kngjax.lattice import Lattice
 from kngjax.losses import AbstractLoss, QuantileLoss, SquaredDistanceLoss, SquaredLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, ExponentialMechanism
+from kngjax.sensitivity import gradients as room
 
 _EPSILONS = (0.3, 1.0, 4.7)
 

@@ -1,8 +1,9 @@
 """By how much one record can change a score on the lattice: in fractions, from the rounded bounds and the lattice of Θ.
 
-These are the suprema of `kngjax.sensitivity` over the records and parameters that a lattice has. Scores are divided by
-them, so they may not be too small by anything: float64 loses all digits where the ends of an interval cancel, as those
-of x'θ - y do for Θ and y far from 0. Nothing is rounded here but the square root of the l2 ball, which is rounded up.
+These are the suprema of `kngjax.sensitivity.gradients` over the records and parameters that a lattice has. Scores are
+divided by them, so they may not be too small by anything: float64 loses all digits where the ends of an interval
+cancel, as those of x'θ - y do for Θ and y far from 0. Nothing is rounded here but the square root of the l2 ball, which
+is rounded up.
 
 With s ∈ [a, b], x_j ∈ [l_j, u_j] and an absolute norm, ‖s·x - s'·x'‖ is convex in each of s, s', x_j, x'_j by itself,
 hence largest where all of them are ends, and for given s and s' the coordinates are largest one by one:

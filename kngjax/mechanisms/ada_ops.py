@@ -10,8 +10,6 @@ import numpy as np
 from jax.scipy.special import ndtri
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import moments
-from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
@@ -21,6 +19,8 @@ from kngjax.losses import SquaredLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required
 from kngjax.profiles import posterior_sample_renyi
+from kngjax.sensitivity import gradients as room
+from kngjax.sensitivity import moments
 
 # The ridge is such that the bound on residuals exceeds what it bounds by e^½ at most, noise apart, and that a
 # posterior's covariance spends half of the last stage's budget at most.
@@ -61,12 +61,13 @@ class AdaOPS(AbstractDirectMechanism):
     either order, and λ_min, θ̂_λ and H those of D, the smaller, whichever was run. The event λ̃ ≤ λ_min is one and the
     same set of outcomes under P and Q. It fails with probability at most δ₁ = Φ(-z) under both: λ_min(D') ≤ λ_min + X².
     On it λ_min + λ ≥ h, so μ = x'H^{-1}x ≤ X²/h, and log(Y + X‖θ̂_λ‖) of D and of D' differ by at most a
-    (`kngjax.moments.residual_log_change`). So L ≥ Y + X‖θ̂_λ‖ ≥ |r| fails with probability at most δ₁ again. Let each
-    of the two laws stop with a fixed outcome as soon as one of the two events fails. Of what is left the stages are,
-    given those before, Gaussian with shifts of at most X²/σ₁ and a/σ₂ deviations and posteriors of Rényi divergence at
-    most R, so together they have D_α ≤ α(X²/σ₁)²/2 + α(a/σ₂)²/2 + R at the one order α, which is public. That is
-    (ε, δ - 2δ₁)-DP (`kngjax.calibration.renyi_budget`), so P(A) ≤ e^ε Q(A) + δ for every A. An order that is chosen
-    with λ̃ and L at hand would not do, nor a profile that is met at this ε alone: stages compose at fixed orders.
+    (`kngjax.sensitivity.moments.residual_log_change`). So L ≥ Y + X‖θ̂_λ‖ ≥ |r| fails with probability at most δ₁
+    again. Let each of the two laws stop with a fixed outcome as soon as one of the two events fails. Of what is left
+    the stages are, given those before, Gaussian with shifts of at most X²/σ₁ and a/σ₂ deviations and posteriors of
+    Rényi divergence at most R, so together they have D_α ≤ α(X²/σ₁)²/2 + α(a/σ₂)²/2 + R at the one order α, which is
+    public. That is (ε, δ - 2δ₁)-DP (`kngjax.calibration.renyi_budget`), so P(A) ≤ e^ε Q(A) + δ for every A. An order
+    that is chosen with λ̃ and L at hand would not do, nor a profile that is met at this ε alone: stages compose at
+    fixed orders.
 
     The bound is not tight: of the δ of the joint law the worst designs that a search found have a twentieth to a fifth,
     and with `replace` a thousandth. What that costs is accuracy.

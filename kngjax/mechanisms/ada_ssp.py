@@ -10,8 +10,6 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from scipy.special import ndtri
 
-from kngjax import moments
-from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.calibration import gaussian_guarantee, largest_shift
 from kngjax.core.arrays import Scalar, float64, is_traced, parameter
@@ -21,6 +19,8 @@ from kngjax.losses import SquaredLoss
 from kngjax.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required
+from kngjax.sensitivity import gradients as room
+from kngjax.sensitivity import moments
 
 # The ridge's bounds on the noise hold but for this probability; utility hangs on it, privacy does not.
 _RISK = 0.05
@@ -34,7 +34,7 @@ class AdaSSP(AbstractDirectMechanism):
     three parts are one Gaussian mechanism: with deviations Δ_j/(s√w_j) of sensitivities Δ_j and shares w_j that add up
     to 1, one record shifts their joint law by at most s deviations. s is the largest for which the exact profile
     δ(ε) = Φ(s/2 - ε/s) - e^ε Φ(-s/2 - ε/s) is at most δ (Balle and Wang 2018). Sensitivities are those of
-    `kngjax.moments`, for either adjacency.
+    `kngjax.sensitivity.moments`, for either adjacency.
 
     Wang (2018) spends (ε/3, δ/3) on each part with deviations Δ_j·√log(6/δ)/(ε/3), and has E's upper triangle of equal
     deviations: 1.6 times the noise at ε = 1, δ = 10⁻⁶, and √2 times that again off the diagonal of E.

@@ -32,7 +32,7 @@ from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractLoss
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
-from kngjax.sensitivity import Sensitivity
+from kngjax.sensitivity.gradients import Sensitivity
 from kngjax.target import Target
 
 MAX_RECORDS = "a public number that n does not exceed"

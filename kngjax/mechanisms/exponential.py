@@ -5,7 +5,6 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Scalar, float64
 from kngjax.data.bounds import Bounds
@@ -13,6 +12,7 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
+from kngjax.sensitivity import gradients as room
 
 
 class ExponentialMechanism(AbstractDensityMechanism):
@@ -20,8 +20,8 @@ class ExponentialMechanism(AbstractDensityMechanism):
 
     Δ is the range of one record's loss over Θ and the bounds (replace), or half of it (add_remove), so it needs bounds
     on x, y and Θ for every loss but the logistic, which needs none on y (Reimherr and Awan 2019, Proposition 2.2, for
-    replace; the half is ours, see `kngjax.sensitivity.value_sensitivity`). Its noise does not vanish against the
-    sampling error as n grows.
+    replace; the half is ours, see `kngjax.sensitivity.gradients.value_sensitivity`). Its noise does not vanish against
+    the sampling error as n grows.
     For quantile regression on |x'θ| ≤ B, |y| ≤ 1 the exponent is ε/(2·max(τ, 1-τ)(1+B)), where the paper prints
     4 for 2 and so spends half the budget.
 

@@ -9,8 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import matrix_noise, moments
-from kngjax import sensitivity as room
+from kngjax import matrix_noise
 from kngjax.accounting.accountants import advanced_epsilon
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.calibration import largest_shift, renyi_budget
@@ -20,6 +19,8 @@ from kngjax.data.records import Data, Records
 from kngjax.losses import QuantileLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, positive, required
+from kngjax.sensitivity import gradients as room
+from kngjax.sensitivity import moments
 
 MomentNoise = Literal["gaussian", "laplace"]
 MatrixNoise = Literal["gaussian", "laplace", "wishart"]
@@ -62,7 +63,8 @@ class PrivateIRLS(AbstractDirectMechanism):
     The weights are s_i = 1/max(1/κ, |y_i - x_i'θ|)^{2-p}. Without noise and for a large cap κ their limit
     minimises Σ|y_i - x_i'θ|^p: least absolute deviations for p = 1 (Chartrand and Yin 2008). The first weights are all
     κ^{2-p}, so the first iterate is least squares. Each of the 2J moments is a function of public iterates and of the
-    records, whose weights are at most w = κ^{2-p}; one record changes them by at most (`kngjax.moments`, times w)
+    records, whose weights are at most w = κ^{2-p}; one record changes them by at most (`kngjax.sensitivity.moments`,
+    times w)
 
         Σ s y x:   wXY in the l2 norm, wY sup‖x‖_1 in the l1 norm      (twice that where it is exchanged)
         Σ s x x':  wX² in the Frobenius norm (√2 wX²), w(sup‖x‖_1² + X²)/2 in the l1 norm of a triangle (twice that)

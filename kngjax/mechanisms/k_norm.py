@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.bounds import Bounds
@@ -17,6 +16,7 @@ from kngjax.geometry.norms import AbstractNorm, k_norm_log_mass, k_norm_noise
 from kngjax.losses import SquaredDistanceLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, required
+from kngjax.sensitivity import gradients as room
 
 
 class KNormMechanism(AbstractDirectMechanism):

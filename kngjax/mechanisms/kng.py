@@ -8,8 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax import pointwise
-from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Scalar, float64
 from kngjax.data.bounds import Bounds
@@ -19,6 +17,8 @@ from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
+from kngjax.sensitivity import gradients as room
+from kngjax.sensitivity import pointwise
 from kngjax.target import Target
 
 

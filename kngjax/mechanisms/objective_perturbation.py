@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.data.bounds import Bounds
@@ -20,6 +19,7 @@ from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredDistanceLo
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
 from kngjax.minimisers import quadratic_minimiser, tilted_minimiser
+from kngjax.sensitivity import gradients as room
 
 # Of the search, in units of the largest change of the gradient, or of 1 if that is less.
 DEFAULT_TOLERANCE = 1e-8

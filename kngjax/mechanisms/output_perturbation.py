@@ -9,8 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import moments
-from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.calibration import gaussian_guarantee, largest_shift
 from kngjax.core.arrays import Scalar, float64, is_traced
@@ -22,6 +20,8 @@ from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY
 from kngjax.mechanisms.parameters import checked_count, checked_delta, checked_epsilon, positive, required
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
 from kngjax.minimisers import tilted_minimiser
+from kngjax.sensitivity import gradients as room
+from kngjax.sensitivity import moments
 
 Metric = Literal["identity", "hessian", "hessian_squared"]
 
@@ -35,8 +35,8 @@ class OutputPerturbation(AbstractDirectMechanism):
     With A = I ("identity") it is a Gaussian mechanism: γ = (s/Δ)² with Δ = sup ‖θ̂' - θ̂‖_2 and s the largest shift
     that meets the exact profile Φ(s/2 - ε/s) - e^ε Φ(-s/2 - ε/s) ≤ δ (Balle and Wang 2018). The objective is λ-strongly
     convex, so Δ ≤ sup ‖∇ℓ_n(θ; D') - ∇ℓ_n(θ; D)‖_2/λ for a bounded score; for ridge regression, whose score has no
-    bound, `kngjax.moments.ridge_changes` takes the largest change for `max_records` records within the bounds, twice
-    that where a record is exchanged.
+    bound, `kngjax.sensitivity.moments.ridge_changes` takes the largest change for `max_records` records within the
+    bounds, twice that where a record is exchanged.
 
     The other two are for the squared loss, where A depends on the data through H = X'X + λI, so that the covariance
     betrays records too, and Lemma 4 of Wang (2019), which is for a fixed A, does not apply:

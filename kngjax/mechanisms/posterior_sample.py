@@ -12,8 +12,7 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import moments, profiles
-from kngjax import sensitivity as room
+from kngjax import profiles
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.bounds import Bounds
@@ -28,6 +27,8 @@ from kngjax.mechanisms.parameters import (
     positive,
     required,
 )
+from kngjax.sensitivity import gradients as room
+from kngjax.sensitivity import moments
 
 # Cells of leverages over each of which the profile is bounded, and how often those of the largest bounds are cut up.
 _CELLS, _ROUNDS = 1024, 4
@@ -42,10 +43,10 @@ class PosteriorSample(AbstractDirectMechanism):
     data, so it is no Gaussian mechanism: its privacy loss for one record is the quadratic of
     `kngjax.profiles.posterior_sample_log_delta`, known exactly from the record's leverage μ and residual r. (ε, δ)-DP
     takes the largest of these profiles over μ ≤ X²/λ and the residuals that n records within the bounds allow
-    (`kngjax.moments.largest_ridge_residual`, attained); δ increases with |r| by Anderson's theorem, and over μ it is
-    bounded cell by cell (`_worst_log_delta`). Proposition 16 of Wang (2019) bounds the same with other constants. An
-    exchange of records is one removal and one addition, so `replace` has δ(ε) ≤ (1 + e^{ε/2})·δ(ε/2) of `add_remove`;
-    that falls below δ for some ε only if λ is well above X².
+    (`kngjax.sensitivity.moments.largest_ridge_residual`, attained); δ increases with |r| by Anderson's theorem, and
+    over μ it is bounded cell by cell (`_worst_log_delta`). Proposition 16 of Wang (2019) bounds the same with other
+    constants. An exchange of records is one removal and one addition, so `replace` has δ(ε) ≤ (1 + e^{ε/2})·δ(ε/2) of
+    `add_remove`; that falls below δ for some ε only if λ is well above X².
 
     The guarantee weakens with n, since θ̂ may grow with √n: `max_records` is a public promise. It is worst case and far
     weaker than what most data give: see `kngjax.per_instance_privacy`, or `AdaOPS` for noise that adapts to the data.

@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, cumulative_sums, float64, is_traced, parameter
 from kngjax.core.errors import UnfitShape
@@ -19,6 +18,7 @@ from kngjax.losses import QuantileLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
 from kngjax.mechanisms.parameters import checked_epsilon, required
+from kngjax.sensitivity import gradients as room
 
 BUDGETS = ("joint", "split")
 MOST_ORDERED = 7  # 5040 orders

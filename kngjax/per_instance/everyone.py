@@ -15,7 +15,7 @@ from kngjax.losses import AbstractPredictorLoss, LogisticLoss
 from kngjax.per_instance.chunks import by_chunks
 from kngjax.per_instance.laws import PosteriorPair, ShiftPair
 from kngjax.per_instance.ridge import Design, Influence
-from kngjax.sensitivity import feature_radius
+from kngjax.sensitivity.gradients import feature_radius
 
 _MOST_VERTICES = 4096
 _GRID, _ROUNDS = 513, 3

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import sensitivity as room
 from kngjax.data.records import QuadraticSummary, Records
+from kngjax.sensitivity import gradients as room
 from tests.perturbed_problems import LAWS, squared
 
 both_adjacencies = pytest.mark.parametrize("adjacency", ["replace", "add_remove"])

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import sensitivity as room
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit import replayed_sensitivity
 from kngjax.data import records
+from kngjax.sensitivity import gradients as room
 
 DIMENSION = 8
 BOXES = (np.full(DIMENSION - 1, -1.0), 1.0)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import sensitivity as room
 from kngjax.audit import lattice_law, lattice_loss, lattice_spread
 from kngjax.audit.lattice_search import search_lattices
 from kngjax.core.arrays import float64
 from kngjax.lattice import problems as wholes
 from kngjax.lattice import sensitivities
 from kngjax.lattice.scores import WEIGHT_UNITS, GradientNorm
+from kngjax.sensitivity import gradients as room
 from tests.lattice import problems
 
 # No multiples of any spacing, in x, y and Θ.
@@ -179,7 +179,7 @@ def plan_of_line(mechanism, data_digits=4, theta_digits=4):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_they_are_those_of_real_numbers_to_rounding(adjacency):
-    """Of bounds and Θ on the lattice, by `kngjax.sensitivity`: neither less nor more."""
+    """Of bounds and Θ on the lattice, by `kngjax.sensitivity.gradients`: neither less nor more."""
     line, plane = (
         kng.Bounds(x=(-0.25, 0.75), y=(-0.5, 1.5)),
         kng.Bounds(x={"one": (-0.25, 0.75), "two": (0.5, 2.0)}, intercept=False),

@@ -12,8 +12,8 @@ from scipy import optimize
 import kngjax as kng
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data import terms
-from kngjax.sensitivity import sensitivity_points
-from kngjax.sensitivity_sets import change_points, number_of_points
+from kngjax.sensitivity.change_sets import change_points, number_of_points
+from kngjax.sensitivity.gradients import sensitivity_points
 
 ADJACENCIES = ("replace", "add_remove")
 both_adjacencies = pytest.mark.parametrize("adjacency", ADJACENCIES)

@@ -13,7 +13,7 @@ from kngjax.core.arrays import Vector
 from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.losses import AbstractLoss, SquaredDistanceLoss, SquaredLoss
-from kngjax.sensitivity import gradient_changes, response_interval
+from kngjax.sensitivity.gradients import gradient_changes, response_interval
 
 
 def depends_on_theta(loss: AbstractLoss, adjacency: Adjacency) -> bool:

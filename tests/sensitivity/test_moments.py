@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import moments
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.sensitivity import moments
 from tests.perturbed_ridge import ridge
 
 BOUNDS = kng.Bounds(x=(np.array([-1.0, -2.0]), np.array([1.0, 0.5])), y=(-0.5, 1.5), intercept=False)

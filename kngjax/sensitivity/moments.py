@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data.bounds import Bounds
 from kngjax.losses.base import Number
-from kngjax.sensitivity import feature_radius, response_radius
+from kngjax.sensitivity.gradients import feature_radius, response_radius
 
 # Of a few operations, relative: outward.
 _ROUNDING = 1e-14

@@ -14,7 +14,7 @@ import kngjax as kng
 from kngjax.data import records as data_room
 from kngjax.data.records import Records
 from kngjax.losses import AbstractPredictorLoss
-from kngjax.sensitivity import Everywhere, hessian_sensitivity
+from kngjax.sensitivity.gradients import Everywhere, hessian_sensitivity
 
 TAUS = (0.05, 0.5, 0.75, 0.9, 0.95)
 ADJACENCIES = ("replace", "add_remove")

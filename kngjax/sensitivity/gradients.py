@@ -17,8 +17,8 @@ a level, #{y ≤ θ_j} - nτ_j, whose total variation a record changes by little
 One record's Hessian is ρ''·xx', of rank one: its eigenvalue is at most λ, which objective perturbation rests on.
 
 The box |v_j| ≤ w_j contains every change, and corners that no change reaches: s and x do not vary freely of each
-other, nor does the intercept. `kngjax.sensitivity_sets` lists the extreme points of the changes themselves, and
-`kngjax.pointwise` has w at one θ instead of over all of Θ.
+other, nor does the intercept. `kngjax.sensitivity.change_sets` lists the extreme points of the changes themselves, and
+`kngjax.sensitivity.pointwise` has w at one θ instead of over all of Θ.
 
 The functions here run on arrays and tracers alike; `Sensitivity` is their result in numbers and words.
 """
@@ -39,7 +39,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.geometry.domains import AbstractDomain, Box
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, QuantileLoss, SquaredDistanceLoss
-from kngjax.sensitivity_sets import LARGEST_NUMBER, SensitivitySet, change_points, number_of_points
+from kngjax.sensitivity.change_sets import LARGEST_NUMBER, SensitivitySet, change_points, number_of_points
 
 
 @runtime_checkable
@@ -137,7 +137,7 @@ def sensitivity_points(
     """Points whose hull with their negatives is that of all possible changes of ∇ℓ_n, shape (points, d).
 
     None for medians, whose changes fill a ball, for means under add_remove, and if there are more than
-    `kngjax.sensitivity_sets.LARGEST_NUMBER`: their number doubles with every column.
+    `kngjax.sensitivity.change_sets.LARGEST_NUMBER`: their number doubles with every column.
     """
     exchanged_points = isinstance(loss, SquaredDistanceLoss) and adjacency is Adjacency.REPLACE
     if not (isinstance(loss, AbstractPredictorLoss) or exchanged_points):
