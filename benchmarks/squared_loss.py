@@ -17,7 +17,7 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.data.records import QuadraticSummary
-from kngjax.samplers.exact import quadratic_search
+from kngjax.samplers.exact.exact import quadratic_search
 
 MOST_ROWS = 100_000
 BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))

@@ -18,8 +18,9 @@ from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import Data
 from kngjax.mechanisms import AbstractDensityMechanism
-from kngjax.samplers import SliceGibbs, couplings
+from kngjax.samplers import SliceGibbs
 from kngjax.samplers.base import Info
+from kngjax.samplers.chains import couplings
 
 
 @owner_only

@@ -32,7 +32,7 @@ from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractMechanism, 
 from kngjax.mechanisms.base import TOO_MANY_RECORDS, require_own_responses
 from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
-from kngjax.target import Target
+from kngjax.samplers.target import Target
 
 _ELSE = "Without a sampler release takes Exact() where that serves, and else says what would"
 

@@ -32,8 +32,8 @@ from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractLoss
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
+from kngjax.samplers.target import Target
 from kngjax.sensitivity.gradients import Sensitivity
-from kngjax.target import Target
 
 MAX_RECORDS = "a public number that n does not exceed"
 MAX_RECORDS_ASSUMPTION = (

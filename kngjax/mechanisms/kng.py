@@ -17,9 +17,9 @@ from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
+from kngjax.samplers.target import Target
 from kngjax.sensitivity import gradients as room
 from kngjax.sensitivity import pointwise
-from kngjax.target import Target
 
 
 class KNG(AbstractDensityMechanism):

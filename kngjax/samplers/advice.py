@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from kngjax.geometry.norms import L1, L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, SquaredDistanceLoss
-from kngjax.samplers.newton import SMOOTH_LOSSES
-from kngjax.target import Target
+from kngjax.samplers.chains.newton import SMOOTH_LOSSES
+from kngjax.samplers.target import Target
 
 # Up to which boxes are tried unless asked for more.
 MOST_BOXED = 4

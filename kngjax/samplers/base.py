@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.core.arrays import Vector
 from kngjax.core.representation import ShownAsTyped
 from kngjax.samplers.promises import EXACT, NONE, Promise
-from kngjax.target import Target
+from kngjax.samplers.target import Target
 
 
 class Info(NamedTuple):

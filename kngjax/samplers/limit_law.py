@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
 from kngjax.geometry.norms import k_norm_noise
-from kngjax.target import Target
+from kngjax.samplers.target import Target
 
 # A start a little wider than the law: chains that disagree can then be told from chains that agree.
 INFLATION = 1.5

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 from kngjax.core.arrays import Vector
 from kngjax.data.records import QuadraticSummary
 from kngjax.geometry.norms import L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
-from kngjax.target import Target
+from kngjax.samplers.target import Target
 
 
 class QuadraticForm(NamedTuple):

@@ -17,7 +17,7 @@ from kngjax.losses import TangentExtension
 from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.joint_quantiles import accumulate
 from kngjax.mechanisms.private_quantile import _gap_draws
-from kngjax.samplers.active_rows import ActiveRows, limit_law
+from kngjax.samplers.chains.active_rows import ActiveRows, limit_law
 from kngjax.samplers.lines import line_segments
 
 UNIT = Fraction(1, 2**53)

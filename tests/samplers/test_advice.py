@@ -13,7 +13,7 @@ import kngjax as kng
 from kngjax import choices
 from kngjax.core.arrays import float64
 from kngjax.samplers.advice import Density, advice, chain
-from kngjax.target import Target
+from kngjax.samplers.target import Target
 
 LOSSES = {
     "quantile": kng.QuantileLoss(0.25),

@@ -1,0 +1,307 @@
+"""The box tree: exact draws in few dimensions for any convex loss, by rejection from a piecewise constant envelope.
+
+Θ is covered by boxes with a lower bound L_b of the score on each, so that Σ_b vol(b) exp(-c·L_b) bounds the mass from
+above: a box is chosen by its share, a point in it uniformly, and accepted with probability exp(-c(score - L_b)) if it
+lies in Θ. Draws are exact whenever refinement stops and whatever the coordinates: the envelope is one in any case.
+"""
+
+import dataclasses
+import functools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+from kngjax.core.arrays import Vector
+from kngjax.data.records import Records
+from kngjax.geometry.norms import k_norm_log_mass
+from kngjax.losses import AbstractPredictorLoss
+from kngjax.samplers.exact import box_bounds
+from kngjax.samplers.exact.box_bounds import Coordinates, Rows
+from kngjax.samplers.exact.boxes import Boxes, faces, halved, slabs
+from kngjax.samplers.limit_law import sound_hessian
+from kngjax.samplers.target import Target
+
+# In units of the limit law's noise: boxes about θ₀ within which the rows that matter are gathered.
+_RADII = (8.0, 16.0, 32.0, 64.0, 256.0, 1024.0, 4096.0)
+# The core of the envelope; beyond it rays bound the score as well as boxes do.
+_CORE = 32.0
+# So many cells of a region's faces are tried before its rays are given up.
+_MOST_CELLS = 8192
+_SHARE_OF_RAYS = 0.6
+# In so many regions beyond the core both kinds of bounds are worth their time.
+_BOTH_BOUNDS = 2
+# Refinement stops at about this acceptance, or at so many boxes: more of them would cost more than they save.
+_GOALS = {1: 0.5, 2: 0.4, 3: 0.1, 4: 0.01}
+_MOST_BOXES = 400_000
+# In logarithms: what is not worth another shell.
+_NEGLIGIBLE = 12.0
+# So many proposals cost less than the boxes that would save them.
+_PROPOSALS_AT_LEAST = 10000.0
+_FEWEST_SPLITS, _MOST_SPLITS = 64, 8192
+# Proposals a call: few sizes, each of which is compiled once.
+_BATCHES = (1024, 4096, 16_384)
+
+
+class Region(NamedTuple):
+    """A box about θ₀ in u with the rows that matter within it. **Arguments:** `centre`, `half`; `rows`."""
+
+    centre: Float[np.ndarray, " dimension"]
+    half: Float[np.ndarray, " dimension"]
+    rows: Rows
+
+
+@dataclasses.dataclass(frozen=True)
+class BoxTree:
+    """An envelope of a target's density. Private.
+
+    **Arguments:** `target`; `place`: the coordinates; `regions`: nested, the last is all of Θ; `boxes`: which cover Θ;
+    `acceptance`: about the share of proposals that are accepted.
+    """
+
+    target: Target
+    place: Coordinates
+    regions: list[Region]
+    boxes: Boxes
+    acceptance: float
+
+    def draws(
+        self, key: PRNGKeyArray, num_draws: int, max_proposals: int
+    ) -> tuple[Float[np.ndarray, "draws dimension"], bool]:
+        """Independent exact draws, NaN where the search was given up, and whether it succeeded."""
+        dimension = self.place.centre.shape[0]
+        log_masses = self.boxes.log_volumes() - float(self.target.rate) * self.boxes.lower
+        cumulative = np.cumsum(np.exp(log_masses - log_masses.max()))
+        kept, count, tried = np.full((num_draws, dimension), np.nan), 0, 0
+        expected = 1.2 * num_draws / max(self.acceptance, 1e-6)
+        batch = next((size for size in _BATCHES if size >= expected), _BATCHES[-1])
+        while count < num_draws and tried < max_proposals:
+            uniforms = np.asarray(_uniforms(key, tried // batch, batch, dimension + 2))
+            chosen = np.searchsorted(cumulative, uniforms[:, 0] * cumulative[-1], side="right")
+            chosen = np.minimum(chosen, cumulative.size - 1)
+            theta = self._points(chosen, uniforms[:, 1:-1])
+            accepted = np.flatnonzero(self._accepted(chosen, theta, uniforms[:, -1]))[: num_draws - count]
+            kept[count : count + accepted.size] = theta[accepted]
+            count, tried = count + accepted.size, tried + batch
+        return kept, count == num_draws
+
+    def _points(self, chosen: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+        boxes = self.boxes
+        u = boxes.centres[chosen] + boxes.halves[chosen] * (2.0 * uniforms - 1.0)
+        return self.place.centre + u @ np.asarray(self.place.matrix).T
+
+    def _accepted(self, chosen: np.ndarray, theta: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+        accepted = np.asarray(_contained(self.target.domain, theta))
+        scores = np.zeros(chosen.size)
+        levels = np.where(accepted, self.boxes.levels[chosen], -1)
+        for level, region in enumerate(self.regions):
+            some = np.flatnonzero(levels == level)
+            if some.size:
+                scores[some] = box_bounds.scores_at(self.target, region.rows, self.place, theta[some])
+        # 1 - U lies in (0, 1], where its logarithm is finite.
+        excess = float(self.target.rate) * (scores - self.boxes.lower[chosen])
+        return accepted & (np.log1p(-uniforms) <= -excess)
+
+
+@jax.jit
+def _contained(domain, theta):
+    return jax.vmap(domain.contains)(jnp.asarray(theta))
+
+
+@functools.partial(jax.jit, static_argnames=("batch", "columns"))
+def _uniforms(key, number, batch, columns):
+    return jax.random.uniform(jax.random.fold_in(key, number), (batch, columns))
+
+
+def require_double_precision() -> None:
+    """Raises ValueError unless JAX computes in float64: bounds that are rounded outward need its digits."""
+    if jnp.zeros(()).dtype != jnp.float64:
+        raise ValueError(
+            "Exact bounds scores to more digits than float32 has: set jax.config.update('jax_enable_x64', True), or "
+            "call kngjax.release or kngjax.sample, which compute in float64"
+        )
+
+
+def build(target: Target, centre: Vector | None, num_draws: int = 1000, most_boxes: int = _MOST_BOXES) -> BoxTree:
+    """The tree of a target, refined about an estimate of θ.
+
+    **Arguments:** `target`: of a convex loss of x'θ and a uniform domain. `centre`: shape (d,), or None for a point in
+    the middle of Θ: speed alone depends on it. `num_draws`: how many will be asked for; few draws need no fine
+    envelope. `most_boxes`: at which refinement stops.
+    """
+    about = coordinates(target, target.domain.interior_point(target.dimension) if centre is None else centre)
+    regions = _regions(target, about)
+    boxes = _first_boxes(target, about, regions)
+    goal = min(_GOALS.get(target.dimension, 0.001), num_draws / _PROPOSALS_AT_LEAST)
+    return _refined(target, about.place, regions, boxes, goal, most_boxes)
+
+
+class Surroundings(NamedTuple):
+    """What is known of Θ and of the limit law before any box is.
+
+    **Arguments:** `place`: the coordinates. `lower`, `upper`: of u over Θ, shape (d,). `within`: whether θ₀ lies in Θ.
+    `log_mass`: the limit law's in u.
+    """
+
+    place: Coordinates
+    lower: Float[np.ndarray, " dimension"]
+    upper: Float[np.ndarray, " dimension"]
+    within: bool
+    log_mass: float
+
+
+def coordinates(target: Target, centre: Vector) -> Surroundings:
+    """In which the limit law has unit scale: θ₀ is the point of Θ nearest to the estimate, M is H^{-1} diag(1/‖e_j‖)/c.
+
+    For the exponential mechanism M is (cH)^{-½}.
+    """
+    place, lower, upper, within, log_mass = jax.tree.map(np.array, _coordinates(target, centre))
+    return Surroundings(Coordinates(*place), lower, upper, bool(within), float(log_mass))
+
+
+@jax.jit
+def _coordinates(target, centre):
+    domain, dimension = target.domain, target.dimension
+    interior = domain.interior_point(dimension)
+    estimate = jnp.where(jnp.all(jnp.isfinite(centre)), centre, interior)
+    nearest = jnp.where(domain.contains(estimate), estimate, domain.project(estimate))
+    # A last bit outside of Θ, rays from it would not stay within.
+    nearest = jnp.where(domain.contains(nearest), nearest, interior + (1.0 - 1e-9) * (nearest - interior))
+    hessian = sound_hessian(target, nearest)
+    scales = jnp.ones(dimension) if target.norm is None else jax.vmap(target.norm)(jnp.eye(dimension))
+    values, vectors = jnp.linalg.eigh(scales[:, None] * hessian * scales[None, :])
+    values = jnp.maximum(values, 1e-12 * values[-1:])
+    sizes = jnp.sqrt(target.rate * values) if target.norm is None else target.rate * values
+    matrix = scales[:, None] * vectors / sizes[None, :]
+    inverse = sizes[:, None] * vectors.T / scales[None, :]
+    lower, upper = jax.vmap(domain.linear_interval)(inverse, inverse)
+    log_mass = 0.5 * dimension * math.log(2.0 * math.pi)
+    if target.norm is not None:
+        log_mass = k_norm_log_mass(target.norm, 1.0, dimension) + jnp.sum(jnp.log(scales))
+    place, shift = (nearest, matrix, inverse, jnp.sqrt(values) / sizes), inverse @ nearest
+    return place, lower - shift, upper - shift, domain.contains(nearest), log_mass
+
+
+def _regions(target: Target, about: Surroundings) -> list[Region]:
+    """Nested boxes about θ₀; the last is the box in u around all of Θ."""
+    place, lower, upper = about.place, about.lower, about.upper
+    width = upper - lower
+    lower, upper = lower - 1e-9 * width, upper + 1e-9 * width
+    assert isinstance(target.loss, AbstractPredictorLoss)
+    assert isinstance(target.data, Records)
+    whole, regions = box_bounds.all_rows(target.data), []
+    rows, all_of_them = whole, whole.count
+    for radius in (np.inf, *reversed(_RADII)):
+        low, high = np.maximum(lower, -radius), np.minimum(upper, radius)
+        # Smaller than Θ, and by more than rounding.
+        is_smaller = np.any((low - lower > 1e-9 * width) | (upper - high > 1e-9 * width))
+        if radius < np.inf and (np.any(low >= high) or not is_smaller):
+            continue
+        centre, half = 0.5 * (low + high), 0.5 * (high - low)
+        region = box_bounds.restricted(target.loss, rows, place, centre, half)
+        regions.append(Region(centre, half, region))
+        # The rows of the other regions are found among all rows, or once for all among an eighth of them.
+        if radius == np.inf or (rows.count == all_of_them and 8 * region.count <= all_of_them):
+            rows = region
+    return regions[::-1]
+
+
+def _first_boxes(target: Target, about: Surroundings, regions: list[Region]) -> Boxes:
+    """A core about θ₀, and slabs around it whose bounds are those of the rays through the core's faces.
+
+    Shells are added outward until all that is farther out can hardly matter.
+    """
+    rate, last = float(target.rate), len(regions) - 1
+    first = _core(regions)
+    pieces = [Boxes.one(regions[first].centre, regions[first].half, first)]
+    if first == last:
+        return pieces[0]
+    if not about.within:
+        return Boxes.one(regions[last].centre, regions[last].half, last)
+    volume = float(np.sum(np.log(2.0 * regions[last].half)))
+    for level in range(first, last):
+        wanted = (volume - about.log_mass + _NEGLIGIBLE) / rate
+        lower = _beyond(target, about.place, regions[level], regions[last], wanted)
+        outer = last if lower >= wanted else level + 1
+        pieces.append(slabs(regions[level], regions[outer], outer, lower))
+        if outer == last:
+            break
+    return Boxes.joined(pieces)
+
+
+def _core(regions: list[Region]) -> int:
+    return next((level for level, region in enumerate(regions) if np.max(region.half) >= _CORE), len(regions) - 1)
+
+
+def _beyond(target: Target, place: Coordinates, region: Region, whole: Region, wanted: float) -> float:
+    """A lower bound of the score on all rays through a region's faces, as good as wanted or as can be had cheaply.
+
+    Cells of the faces are halved until their bounds are not far below what the rays through their centres say.
+    """
+    waiting, lowest, goal, tried = faces(region, whole), np.inf, wanted, 0
+    scales = np.asarray(place.moves)
+    while waiting.lower.size:
+        waiting = waiting.at(box_bounds.meets(target.domain, place, waiting.centres, waiting.halves))
+        if not waiting.lower.size:
+            break
+        found = box_bounds.ray_bounds(target, region.rows, place, waiting.centres, waiting.halves)
+        tried += found.lower.size
+        goal = min(goal, _SHARE_OF_RAYS * float(np.min(found.middle)))
+        short = found.lower < goal
+        if tried > _MOST_CELLS or goal <= 0.0:
+            short[:] = False
+        lowest = min(lowest, float(np.min(found.lower[~short], initial=np.inf)))
+        waiting = halved(halved(waiting.at(short), scales), scales)
+    return lowest
+
+
+def _refined(
+    target: Target, place: Coordinates, regions: list[Region], boxes: Boxes, goal: float, most_boxes: int
+) -> BoxTree:
+    """Halves the boxes that carry most of the envelope's excess until proposals are accepted often enough."""
+    rate = float(target.rate)
+    unknown = np.isneginf(boxes.lower)
+    boxes = Boxes.joined([boxes.at(~unknown), _bounded(target, place, regions, boxes.at(unknown))])
+    while True:
+        log_volumes = boxes.log_volumes()
+        log_upper = log_volumes - rate * boxes.lower
+        top = log_upper.max()
+        upper = np.exp(log_upper - top)
+        # About what is accepted of a box.
+        expected = np.exp(log_volumes - rate * np.maximum(boxes.middle, boxes.lower) - top)
+        acceptance = float(expected.sum() / upper.sum())
+        if acceptance >= goal or boxes.lower.size >= most_boxes:
+            return BoxTree(target, place, regions, boxes, acceptance)
+        excess = upper - expected
+        order = np.argsort(-excess)
+        # Half of the excess, in so many boxes at a time that calls are few.
+        half = int(np.searchsorted(np.cumsum(excess[order]), 0.5 * excess.sum())) + 1
+        chosen = order[: int(np.clip(half, _FEWEST_SPLITS, _MOST_SPLITS))]
+        children = halved(boxes.at(chosen), np.asarray(place.moves))
+        children = children.at(box_bounds.meets(target.domain, place, children.centres, children.halves))
+        boxes = Boxes.joined([boxes.without(chosen), _bounded(target, place, regions, children)])
+
+
+def _bounded(target: Target, place: Coordinates, regions: list[Region], boxes: Boxes) -> Boxes:
+    """The boxes with bounds from the smallest region that contains each, or their parents' where those are better."""
+    levels = np.full(boxes.lower.size, len(regions) - 1)
+    for level in reversed(range(len(regions) - 1)):
+        centre, half = regions[level].centre, regions[level].half
+        levels[np.all(np.abs(boxes.centres - centre) + boxes.halves <= half, axis=1)] = level
+    lower, middle = boxes.lower.copy(), boxes.middle.copy()
+    core = _core(regions)
+    for level, region in enumerate(regions):
+        some = np.flatnonzero(levels == level)
+        if some.size:
+            here = (target, region.rows, place, boxes.centres[some], boxes.halves[some])
+            # Far out rays bound better than intervals, and tell about half of the score, as of any quadratic loss.
+            if level > core and target.norm is not None:
+                rays = box_bounds.ray_bounds(*here)
+                lower[some], middle[some] = np.maximum(lower[some], rays.lower), 2.0 * rays.middle
+            if level <= core + _BOTH_BOUNDS or target.norm is None:
+                found = box_bounds.score_bounds(*here)
+                lower[some], middle[some] = np.maximum(lower[some], found.lower), found.middle
+    return dataclasses.replace(boxes, lower=lower, middle=middle, levels=levels)

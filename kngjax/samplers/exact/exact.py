@@ -1,0 +1,125 @@
+"""Exact independent draws, by the structure of the loss."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kngjax.core.arrays import Vector
+from kngjax.data.records import QuadraticSummary, Records
+from kngjax.geometry.norms import AbstractNorm
+from kngjax.losses import AbstractPredictorLoss
+from kngjax.samplers.advice import MOST_BOXED, advice_for, has_boxes
+from kngjax.samplers.base import AbstractIndependentSampler
+from kngjax.samplers.exact import box_tree, rejection
+from kngjax.samplers.exact.envelopes import BaseMeasureEnvelope, ExponentialProduct, NormalProduct, TiltedInverse
+from kngjax.samplers.lines import cumulative_masses, draw_on_line, line_segments
+from kngjax.samplers.quadratic import quadratic_form
+from kngjax.samplers.target import Target
+
+# A first round without fits ends after so many proposals, if it does not promise to end within so many.
+FIRST_PROPOSALS = 4096
+PROMISING_PROPOSALS = 100_000
+
+
+class Exact(AbstractIndependentSampler):
+    """Independent draws from exactly the mechanism's density, in real arithmetic.
+
+    - Squared loss: rejection from the best of a menu of envelopes. With ∇ℓ = Aθ - b and θ̂ = A^{-1}b these are noise
+      about θ̂, θ = θ̂ + A^{-1}z with z from the K-norm density (normal for the exponential mechanism), accepted if it
+      lies in Θ; the same noise tilted towards Θ, where θ̂ is outside; the base measure ν; and a product of
+      one-dimensional laws, for the crossover between the two. All have a known log mass M, and acceptance is Z·e^(-M)
+      with the same unknown Z, so the smallest M is the best envelope. Tilt and product are fitted only if the other
+      two find too little. Neither choice nor fit, both made from the data, change the law of the draw. Where Δ depends
+      on θ an envelope of noise is accepted with probability exp(-c·(score - ‖∇ℓ‖_K)) besides, which is at most 1
+      because Δ(θ) is at most Δ. Where ν is not uniform it is the only envelope.
+    - One coefficient with the quantile loss: inversion of the piecewise exponential law along the line.
+    - Other convex losses of x'θ with few coefficients, the quantile loss among them: rejection from an envelope that
+      is constant on boxes, refined about an estimate of θ (`box_tree`). Its estimate, coordinates and size are
+      computed from the data and do not change the law. Needs a norm that grows with every |v_j|: l_1, l_2, l_inf.
+
+    How many proposals a draw took depends on the data: it must not be published.
+
+    **Arguments:** `max_proposals`: after so many the search is given up and reported as failed. `most_coefficients`:
+    up to which boxes are tried; 5 coefficients take minutes. Public.
+    """
+
+    max_proposals: int = eqx.field(static=True, default=1_000_000_000)
+    most_coefficients: int = eqx.field(static=True, default=MOST_BOXED)
+
+    failures: ClassVar[tuple[str, ...]] = ("a search that reaches its public limit of proposals",)
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "the statement is about a search that found its draw: whether one was given up at its public limit of "
+        "proposals depends on the data and is not published",
+    )
+
+    def check(self, target: Target) -> None:
+        if isinstance(target.data, QuadraticSummary) or (target.is_piecewise_linear and target.dimension == 1):
+            return
+        if self.runs_on_host(target):
+            box_tree.require_double_precision()
+            return
+        raise ValueError(
+            f"Exact serves the squared loss, and other convex losses of x'theta with up to {self.most_coefficients} "
+            "coefficients on L1Ball, L2Ball or Box in a norm of absolute values (L1, L2, LInf, WeightedLInf), with one "
+            "sensitivity for every theta. Exact(most_coefficients=5) tries one more. Otherwise: "
+            f"{advice_for(target)}"
+        )
+
+    def serves_by_boxes(self, norm: AbstractNorm | None, dimension: int) -> bool:
+        """Whether boxes are tried for so many coefficients and this norm of the gradient."""
+        return has_boxes(norm, dimension, self.most_coefficients)
+
+    def runs_on_host(self, target: Target) -> bool:
+        return (
+            isinstance(target.loss, AbstractPredictorLoss)
+            and isinstance(target.data, Records)
+            and not (target.is_piecewise_linear and target.dimension == 1)
+            and target.domain.is_uniform
+            and target.pointwise is None
+            and self.serves_by_boxes(target.norm, target.dimension)
+        )
+
+    def draws(
+        self, target: Target, key: PRNGKeyArray, num_draws: int, centre: Vector | None = None
+    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        if isinstance(target.data, QuadraticSummary):
+            search = quadratic_search(target, key, num_draws, self.max_proposals)
+            return search.kept, search.count >= num_draws
+        if self.runs_on_host(target):
+            tree = box_tree.build(target, centre, num_draws)
+            kept, succeeded = tree.draws(key, num_draws, self.max_proposals)
+            return jnp.asarray(kept), jnp.asarray(succeeded)
+        theta = target.domain.interior_point(1)
+        segments = line_segments(target, theta, jnp.ones(1))
+        uniforms = jax.random.uniform(key, (num_draws, 2))
+        steps = jax.vmap(draw_on_line, in_axes=(None, None, 0))(segments, cumulative_masses(segments), uniforms)
+        return (theta + steps)[:, None], jnp.asarray(True)
+
+
+def quadratic_search(target: Target, key: PRNGKeyArray, num_draws: int, max_proposals: int) -> rejection.Search:
+    """Independent draws for a quadratic loss, with the counts of the search for them; owner-only."""
+    form, base = quadratic_form(target), BaseMeasureEnvelope.of(target)
+    batch = min(max(256, 2 * num_draws), 65536)
+
+    def searching(search):
+        return (search.count < num_draws) & (search.tried < max_proposals)
+
+    def advance(number, search):
+        fitting = (number == 1) & searching(search)
+
+        def unfinished(search):
+            missing = num_draws - search.count
+            promising = missing * search.tried < PROMISING_PROPOSALS * search.count
+            return searching(search) & ((number == 1) | (search.tried < FIRST_PROPOSALS) | promising)
+
+        envelopes = [base]
+        if target.domain.is_uniform:
+            product = NormalProduct if target.norm is None else ExponentialProduct
+            envelopes += [TiltedInverse.fit(target, form, fitting), product.fit(target, form, fitting)]
+        return rejection.search_from(target, form, envelopes, search, unfinished, batch)
+
+    # What the first round found stays: an accepted proposal has the law f whatever round it is of.
+    return jax.lax.fori_loop(0, 2, advance, rejection.start(key, num_draws, target.dimension))

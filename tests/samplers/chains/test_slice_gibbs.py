@@ -1,0 +1,201 @@
+"""Slice-Gibbs leaves the density invariant, whatever the norm, the domain and the middle of its radial moves."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import kngjax as kng
+from benchmarks import squared_loss
+from kngjax.choices import default_sampler
+from kngjax.samplers.chains import couplings, slice_gibbs
+from kngjax.samplers.quadratic import quadratic_form
+from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
+from tests.samplers.exact.test_envelopes import CASES, regression
+
+NUM_CHAINS = 3000
+
+
+def exact_draws(mechanism, data, seed=1):
+    return kng.sample(
+        mechanism, data, key=kng.research_key(seed), sampler=kng.Exact(), num_draws=NUM_CHAINS, num_chains=1
+    ).theta[0]
+
+
+def slice_draws(mechanism, data, sweeps, seed=2):
+    """Ends of as many independent chains."""
+    sampler = kng.SliceGibbs(num_warmup=sweeps - 1)
+    key = kng.research_key(seed)
+    draws = kng.sample(mechanism, data, key=key, sampler=sampler, num_draws=1, num_chains=NUM_CHAINS, progress=False)
+    return draws.theta[:, 0]
+
+
+def assert_same_joint_law(first, second):
+    for coordinate in range(first.shape[1]):
+        assert_two_samples_agree(first[:, coordinate], second[:, coordinate])
+    assert_two_samples_agree(np.abs(first).sum(axis=1), np.abs(second).sum(axis=1))
+    assert_two_samples_agree(first[:, 0] - first[:, 1], second[:, 0] - second[:, 1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "norm", "domain"),
+    [pytest.param(*case, marks=[] if case == ("kng", "default", "l1_ball") else pytest.mark.slow) for case in CASES],
+)
+def test_chains_end_in_the_law_of_exact_draws(kind, norm, domain):
+    mechanism, data = regression(kind, norm, domain, shift=0.45)
+    assert_same_joint_law(exact_draws(mechanism, data), slice_draws(mechanism, data, 30))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [100, 700, 3000])
+def test_chains_agree_with_exact_draws_at_twelve_coefficients(n):
+    mechanism, data = regression("kng", "default", "l1_ball", d=12, n=n, epsilon=1.0)
+    assert_same_joint_law(exact_draws(mechanism, data), slice_draws(mechanism, data, 40))
+
+
+@pytest.mark.parametrize("middle", [[0.0, 0.0, 0.0], [0.9, 0.0, 0.0], [5.0, -3.0, 1.0]])
+def test_one_sweep_leaves_the_density_invariant_whatever_the_middle(middle):
+    """Chains that start at exact draws; a middle within Θ, near its boundary, and far outside of it."""
+    mechanism, data = regression("kng", "default", "l1_ball", shift=0.45)
+    exact = exact_draws(mechanism, data)
+
+    @jax.jit
+    def sweep(mechanism, data, theta, keys):
+        target = mechanism.target(data)
+        form = quadratic_form(target)
+        point = jnp.asarray(middle)
+        geometry = slice_gibbs.slice_geometry(target, form)._replace(middle=point, middle_image=form.images(point))
+
+        def one(theta, key):
+            state = slice_gibbs.place(geometry, theta)
+            noise = kng.SliceGibbs().noise(key, target, state, 1)
+            # The radial move alone, many times: it is what the middle bears upon.
+            for number in range(noise.levels.shape[1]):
+                radius = slice_gibbs.slice_radius(target, state, noise.levels[0, number])
+                state = slice_gibbs.radial_move(target, state, radius, noise.uniforms[0, number])
+            return state.theta
+
+        return jax.vmap(one)(theta, keys)
+
+    swept = sweep(mechanism, data, jnp.asarray(exact), jax.random.split(kng.research_key(3), NUM_CHAINS))
+    assert np.all(np.abs(swept).sum(axis=1) <= 1.0 + 1e-9)
+    assert np.mean(np.any(np.abs(swept - exact) > 1e-6, axis=1)) > 0.99
+    assert_same_joint_law(exact_draws(mechanism, data, seed=4), np.asarray(swept))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kng.KNG, kng.ExponentialMechanism])
+def test_an_unconstrained_score_is_gamma(kind):
+    """Where Θ cuts nothing off, c·(score - smallest) is Gamma(d) for KNG, Gamma(d/2) for the exponential mechanism."""
+    random = np.random.default_rng(0)
+    x = random.uniform(-1.0, 1.0, (20_000, 20))
+    y = np.clip(0.01 * x.sum(axis=1) + 0.1 * random.standard_normal(20_000), -1.0, 1.0)
+    bounds = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), intercept=False)
+    mechanism = kind(kng.SquaredLoss(), bounds, kng.L1Ball(1.0), 20.0, "replace")
+    data = mechanism.prepare(x, y)
+    theta = slice_draws(mechanism, data, 40)
+    assert np.abs(theta).sum(axis=1).max() < 0.8
+    target = mechanism.target(data)
+    scores = np.asarray(jax.vmap(target.score)(jnp.asarray(theta)))
+    if kind is kng.ExponentialMechanism:
+        scores = scores - float(target.score(jnp.linalg.solve(data.gram, data.moment)))
+    assert_same_law(float(target.rate) * scores, stats.gamma(20 if kind is kng.KNG else 10).cdf)
+
+
+@pytest.mark.slow
+def test_few_sweeps_make_an_independent_draw_where_features_are_correlated():
+    for mechanism in squared_loss.mechanisms().values():
+        sweeps = squared_loss.sweeps_a_draw(mechanism, squared_loss.data_set(1200, 12, 0, 0.99), num_draws=500)
+        assert max(sweeps) < 4.5
+
+
+def test_what_it_cannot_draw_from_is_refused():
+    parts = (kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=1), kng.L1Ball(1.0), 1.0, "replace")
+    x, y = np.linspace(-1.0, 1.0, 12)[:, None], np.linspace(-0.5, 0.5, 12)
+    corners = np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]])
+    refused = {
+        "squared loss on a uniform domain": kng.KNG(kng.QuantileLoss(0.5), *parts),
+        "not of Polytope": kng.KNG(kng.SquaredLoss(), *parts, norm=kng.Polytope(corners)),
+        "with pointwise_sensitivity": kng.KNG(kng.SquaredLoss(), *parts, pointwise_sensitivity=True),
+    }
+    for message, mechanism in refused.items():
+        with pytest.raises(ValueError, match=message):
+            kng.release(mechanism, x, y, sampler=kng.SliceGibbs())
+
+
+def test_a_release_of_many_coefficients_is_of_this_chain():
+    mechanism, _ = regression("kng", "default", "l1_ball")
+    mechanism = kng.KNG(mechanism.loss, mechanism.bounds.for_dimension(21), mechanism.domain, 3.0, mechanism.adjacency)
+    random = np.random.default_rng(0)
+    records = random.uniform(-1.0, 1.0, (60, 20)), random.uniform(-1.0, 1.0, 60)
+    assert isinstance(default_sampler(mechanism, 21)[0], kng.SliceGibbs)
+    release = kng.release(mechanism, *records, sampler=kng.SliceGibbs(), progress=False)
+    assert release.certificate.sampler["type"] == "SliceGibbs"
+    assert not release.certificate.exact
+    assert np.abs(release.value).sum() <= 1.0
+
+
+def test_uniform_laws_are_coupled_maximally():
+    """Both marginals are right, and the two are equal as often as the laws overlap."""
+    uniforms = jax.random.uniform(kng.research_key(6), (20_000, 3))
+    for first, second in [((0.0, 1.0), (0.4, 2.4)), ((0.0, 1.0), (0.2, 0.5)), ((0.0, 1.0), (2.0, 3.0))]:
+        intervals = [tuple(map(jnp.asarray, interval)) for interval in (first, second)]
+        x, y = jax.vmap(lambda u, i=intervals: couplings.coupled_uniforms(*i, u, jnp.asarray(False)))(uniforms)
+        for draws, (lower, upper) in ((x, first), (y, second)):
+            assert_same_law(draws, lambda at, lower=lower, upper=upper: np.clip((at - lower) / (upper - lower), 0, 1))
+        overlap = max(min(first[1], second[1]) - max(first[0], second[0]), 0.0)
+        shared = overlap / max(first[1] - first[0], second[1] - second[0])
+        equal = np.mean(np.asarray(x == y))
+        assert abs(equal - shared) <= 5.0 * np.sqrt(shared * (1.0 - shared) / 20_000) + 1e-12
+
+
+@pytest.mark.parametrize("kind", ["kng", pytest.param("exponential", marks=pytest.mark.slow)])
+def test_each_chain_of_a_pair_moves_as_one_alone_and_pairs_meet(kind):
+    mechanism, data = regression(kind, "default", "l1_ball", shift=0.45)
+    first, second = exact_draws(mechanism, data, 7), exact_draws(mechanism, data, 8)
+    num_radial = slice_gibbs.num_radial_moves(3)
+
+    @jax.jit
+    def sweep(mechanism, data, first, second, keys):
+        target = mechanism.target(data)
+        geometry = slice_gibbs.slice_geometry(target, quadratic_form(target))
+
+        def one(first, second, key):
+            def advance(number, pair):
+                keys = jax.random.split(jax.random.fold_in(key, number), 3)
+                noise = couplings._Noise(
+                    jax.random.uniform(keys[0]) < 0.7,
+                    jax.random.exponential(keys[1], (2 + num_radial, 2)),
+                    jax.random.uniform(keys[2], (6 + num_radial, 3)),
+                )
+                return couplings.coupled_sweep(target, geometry, *pair, noise)
+
+            return jax.lax.fori_loop(0, 12, advance, (first, second))
+
+        return jax.vmap(one)(first, second, keys)
+
+    keys = jax.random.split(kng.research_key(9), NUM_CHAINS)
+    ends = sweep(mechanism, data, jnp.asarray(first), jnp.asarray(second), keys)
+    law = exact_draws(mechanism, data, 10)
+    for end in ends:
+        assert_same_joint_law(np.asarray(end), law)
+    assert np.mean(np.all(ends[0] == ends[1], axis=1)) > 0.3
+
+
+@pytest.mark.slow
+def test_a_coupling_bound_falls_and_says_when_it_cannot_tell():
+    mechanism, data = regression("kng", "default", "l1_ball", shift=0.45)
+    bound = kng.coupling_bound(mechanism, data, key=kng.research_key(11), num_pairs=200, lag=5, num_sweeps=100)
+    assert bound.total_variation.shape == (101,)
+    assert np.all(np.diff(bound.total_variation) <= 0.0)
+    assert 5 < bound.sweeps_to(1e-2) < 80
+    assert "OWNER ONLY" in repr(bound)
+    # One pair that never met leaves no bound.
+    never = couplings.convergence_bound(jnp.asarray([6.0, jnp.inf]), 5, 3)
+    assert np.all(np.isinf(never))
+    np.testing.assert_array_equal(couplings.convergence_bound(jnp.asarray([6.0, 16.0]), 5, 2), [2.0, 1.0, 1.0])
+    with pytest.raises(RuntimeError, match="more sweeps"):
+        kng.CouplingBound(np.asarray(never)).sweeps_to()
+    with pytest.raises(ValueError, match="lag must be at least 1"):
+        kng.coupling_bound(mechanism, data, key=kng.research_key(13), lag=0)
