@@ -11,14 +11,14 @@ from jax.scipy.special import ndtri
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_budget
+from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required
-from kngjax.profiles import posterior_sample_renyi
 from kngjax.sensitivity import gradients as room
 from kngjax.sensitivity import moments
 
@@ -65,9 +65,9 @@ class AdaOPS(AbstractDirectMechanism):
     again. Let each of the two laws stop with a fixed outcome as soon as one of the two events fails. Of what is left
     the stages are, given those before, Gaussian with shifts of at most X²/σ₁ and a/σ₂ deviations and posteriors of
     Rényi divergence at most R, so together they have D_α ≤ α(X²/σ₁)²/2 + α(a/σ₂)²/2 + R at the one order α, which is
-    public. That is (ε, δ - 2δ₁)-DP (`kngjax.calibration.renyi_budget`), so P(A) ≤ e^ε Q(A) + δ for every A. An order
-    that is chosen with λ̃ and L at hand would not do, nor a profile that is met at this ε alone: stages compose at
-    fixed orders.
+    public. That is (ε, δ - 2δ₁)-DP (`kngjax.mechanisms.noise.calibration.renyi_budget`), so P(A) ≤ e^ε Q(A) + δ for
+    every A. An order that is chosen with λ̃ and L at hand would not do, nor a profile that is met at this ε alone:
+    stages compose at fixed orders.
 
     The bound is not tight: of the δ of the joint law the worst designs that a search found have a twentieth to a fifth,
     and with `replace` a thousandth. What that costs is accuracy.

@@ -11,13 +11,13 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from scipy.special import ndtri
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.calibration import gaussian_guarantee, largest_shift
 from kngjax.core.arrays import Scalar, float64, is_traced, parameter
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
-from kngjax.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
+from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required
 from kngjax.sensitivity import gradients as room
 from kngjax.sensitivity import moments

@@ -9,15 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import matrix_noise
 from kngjax.accounting.accountants import advanced_epsilon
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.calibration import largest_shift, renyi_budget
 from kngjax.core.arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records
 from kngjax.losses import QuantileLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.noise import matrix_noise
+from kngjax.mechanisms.noise.calibration import largest_shift, renyi_budget
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, positive, required
 from kngjax.sensitivity import gradients as room
 from kngjax.sensitivity import moments
@@ -89,7 +89,8 @@ class PrivateIRLS(AbstractDirectMechanism):
     Park and Welling (2016), whose letter for κ is δ, have three of these variants, and Wishart noise of d + 1 degrees
     of freedom that is one-sided, so that with probability 1 - e^{-ε'} a release is one that the neighbour cannot
     produce. Here Wishart noise has many degrees of freedom, and its scale is that of its exact profile
-    (`kngjax.matrix_noise`); it is no part of a zCDP budget, and an exchange of records is a removal and an addition.
+    (`kngjax.mechanisms.noise.matrix_noise`); it is no part of a zCDP budget, and an exchange of records is a removal
+    and an addition.
 
     **Arguments:**
 

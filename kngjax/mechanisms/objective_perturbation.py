@@ -17,8 +17,8 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import L2, AbstractNorm, k_norm_log_mass, k_norm_noise
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredDistanceLoss, TangentExtension
 from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimiser
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
-from kngjax.minimisers import quadratic_minimiser, tilted_minimiser
 from kngjax.sensitivity import gradients as room
 
 # Of the search, in units of the largest change of the gradient, or of 1 if that is less.

@@ -10,16 +10,16 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.calibration import gaussian_guarantee, largest_shift
 from kngjax.core.arrays import Scalar, float64, is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.geometry.norms import L2
 from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredLoss
 from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
+from kngjax.mechanisms.minimisers import tilted_minimiser
+from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.parameters import checked_count, checked_delta, checked_epsilon, positive, required
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
-from kngjax.minimisers import tilted_minimiser
 from kngjax.sensitivity import gradients as room
 from kngjax.sensitivity import moments
 
@@ -43,10 +43,10 @@ class OutputPerturbation(AbstractDirectMechanism):
 
     - A = H ("hessian") has the law of `PosteriorSample`, whose exact profile is calibrated.
     - A = H² ("hessian_squared") is noise b ~ N(0, I/γ) in the objective, θ = H^{-1}(X'y + b). Its privacy loss for one
-      record (`kngjax.objective_profiles`) is at most log(1+κ) + w²/2 + wz but for a probability of 4Φ(-z), with
-      w = √γ·XR + κz, κ = X²/λ and R the largest residual: take z = Φ^{-1}(1 - δ/4), solve for w, and γ. This is a bound
-      and not exact, and there is none for κz ≥ w: λ must be many times X²/ε. At (1, 0.01) the worst records that a
-      search found had less than a hundredth of δ: what that costs is accuracy.
+      record (`kngjax.mechanisms.noise.objective_profiles`) is at most log(1+κ) + w²/2 + wz but for a probability of
+      4Φ(-z), with w = √γ·XR + κz, κ = X²/λ and R the largest residual: take z = Φ^{-1}(1 - δ/4), solve for w, and γ.
+      This is a bound and not exact, and there is none for κz ≥ w: λ must be many times X²/ε. At (1, 0.01) the worst
+      records that a search found had less than a hundredth of δ: what that costs is accuracy.
 
     An exchange is a removal and an addition: for `replace` these two are calibrated at ε/2 and δ/(1 + e^{ε/2}).
 

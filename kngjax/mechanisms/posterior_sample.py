@@ -12,13 +12,13 @@ import numpyro
 import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax import profiles
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses import SquaredLoss
 from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
+from kngjax.mechanisms.noise import gaussian_profiles
 from kngjax.mechanisms.parameters import (
     LARGEST_SENSIBLE_EPSILON,
     checked_count,
@@ -41,12 +41,12 @@ class PosteriorSample(AbstractDirectMechanism):
 
     It is the posterior of y | X, θ ~ N(Xθ, I/γ) with prior θ ~ N(0, I/(γλ)). Mean and covariance both depend on the
     data, so it is no Gaussian mechanism: its privacy loss for one record is the quadratic of
-    `kngjax.profiles.posterior_sample_log_delta`, known exactly from the record's leverage μ and residual r. (ε, δ)-DP
-    takes the largest of these profiles over μ ≤ X²/λ and the residuals that n records within the bounds allow
-    (`kngjax.sensitivity.moments.largest_ridge_residual`, attained); δ increases with |r| by Anderson's theorem, and
-    over μ it is bounded cell by cell (`_worst_log_delta`). Proposition 16 of Wang (2019) bounds the same with other
-    constants. An exchange of records is one removal and one addition, so `replace` has δ(ε) ≤ (1 + e^{ε/2})·δ(ε/2) of
-    `add_remove`; that falls below δ for some ε only if λ is well above X².
+    `kngjax.mechanisms.noise.gaussian_profiles.posterior_sample_log_delta`, known exactly from the record's leverage μ
+    and residual r. (ε, δ)-DP takes the largest of these profiles over μ ≤ X²/λ and the residuals that n records within
+    the bounds allow (`kngjax.sensitivity.moments.largest_ridge_residual`, attained); δ increases with |r| by Anderson's
+    theorem, and over μ it is bounded cell by cell (`_worst_log_delta`). Proposition 16 of Wang (2019) bounds the same
+    with other constants. An exchange of records is one removal and one addition, so `replace` has δ(ε) ≤ (1 +
+    e^{ε/2})·δ(ε/2) of `add_remove`; that falls below δ for some ε only if λ is well above X².
 
     The guarantee weakens with n, since θ̂ may grow with √n: `max_records` is a public promise. It is worst case and far
     weaker than what most data give: see `kngjax.per_instance_privacy`, or `AdaOPS` for noise that adapts to the data.
@@ -286,7 +286,7 @@ def _worst_log_delta(mechanism: PosteriorSample, epsilon: Array, dimension: int)
         largest = _residuals(mechanism, jnp.clip(turn, lower, upper), dimension)
         largest *= jnp.sqrt((1.0 + upper) / (1.0 + lower)) * (1.0 + _ROUNDING)
         residuals = jnp.stack([largest, _residuals(mechanism, upper, dimension)])
-        bounds, values = profiles.posterior_sample_log_delta(step, upper[None], residuals, mechanism.gamma)
+        bounds, values = gaussian_profiles.posterior_sample_log_delta(step, upper[None], residuals, mechanism.gamma)
         attained, place = jnp.maximum(attained, jnp.max(values)), jnp.argmax(bounds)
         is_open = bounds >= jnp.minimum(attained, bounds[place])
         first, last = jnp.argmax(is_open), bounds.size - 1 - jnp.argmax(is_open[::-1])
@@ -302,7 +302,9 @@ def _worst_log_delta(mechanism: PosteriorSample, epsilon: Array, dimension: int)
 
 @eqx.filter_jit
 def _worst_epsilon(mechanism: PosteriorSample, log_delta: Array, dimension: int) -> Float[Array, ""]:
-    return profiles.epsilon_at(lambda epsilon: _worst_log_delta(mechanism, epsilon, dimension), log_delta, jnp.ones(()))
+    return gaussian_profiles.epsilon_at(
+        lambda epsilon: _worst_log_delta(mechanism, epsilon, dimension), log_delta, jnp.ones(())
+    )
 
 
 @eqx.filter_jit
@@ -317,5 +319,5 @@ def largest_gamma(mechanism: PosteriorSample, epsilon: Array, dimension: int) ->
         return _worst_log_delta(eqx.tree_at(lambda part: part.gamma, mechanism, gamma), epsilon, dimension)
 
     target = jnp.log(jnp.asarray(mechanism.delta))
-    largest = 1.0 / profiles.epsilon_at(profile, target, jnp.ones(()))
+    largest = 1.0 / gaussian_profiles.epsilon_at(profile, target, jnp.ones(()))
     return jnp.where(profile(1.0 / largest) <= target, largest, 0.0)

@@ -11,8 +11,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kngjax import objective_profiles, profiles
 from kngjax.core.owner_only import OwnerOnly, without_fields
+from kngjax.mechanisms.noise import gaussian_profiles, objective_profiles
 
 Numbers = Any
 
@@ -40,7 +40,7 @@ class AbstractPair(OwnerOnly, eqx.Module):
 
     def epsilon(self, log_delta: Any) -> Float[Array, "..."]:
         """The smallest ε with log δ(ε) ≤ log δ, rounded outward; elementwise."""
-        return profiles.epsilon_at(self.log_delta, log_delta, self._first_guess(log_delta))
+        return gaussian_profiles.epsilon_at(self.log_delta, log_delta, self._first_guess(log_delta))
 
 
 @without_fields
@@ -55,13 +55,15 @@ class PosteriorPair(AbstractPair):
     gamma: Numbers
 
     def log_delta(self, epsilon: Any) -> Float[Array, "..."]:
-        return profiles.posterior_sample_log_delta(epsilon, self.leverage, self.residual, self.gamma)
+        return gaussian_profiles.posterior_sample_log_delta(epsilon, self.leverage, self.residual, self.gamma)
 
     def renyi(self, alpha: Any) -> Float[Array, "..."]:
-        return profiles.posterior_sample_renyi(alpha, self.leverage, self.residual, self.gamma)
+        return gaussian_profiles.posterior_sample_renyi(alpha, self.leverage, self.residual, self.gamma)
 
     def _first_guess(self, log_delta: Any) -> Float[Array, "..."]:
-        return profiles.posterior_sample_epsilon_bound(jnp.exp(log_delta), self.leverage, self.residual, self.gamma)
+        return gaussian_profiles.posterior_sample_epsilon_bound(
+            jnp.exp(log_delta), self.leverage, self.residual, self.gamma
+        )
 
 
 @without_fields
@@ -74,10 +76,10 @@ class ShiftPair(AbstractPair):
     shift: Numbers
 
     def log_delta(self, epsilon: Any) -> Float[Array, "..."]:
-        return profiles.gaussian_log_delta(epsilon, self.shift)
+        return gaussian_profiles.gaussian_log_delta(epsilon, self.shift)
 
     def renyi(self, alpha: Any) -> Float[Array, "..."]:
-        return profiles.gaussian_renyi(alpha, self.shift)
+        return gaussian_profiles.gaussian_renyi(alpha, self.shift)
 
     def _first_guess(self, log_delta: Any) -> Float[Array, "..."]:
         # P(L > ε) ≤ e^{-(ε - s²/2)²/(2s²)}.

@@ -9,7 +9,7 @@ import numpy as np
 from kngjax.core.arrays import float64, parameter
 from kngjax.data.records import Records
 from kngjax.losses import AbstractPredictorLoss
-from kngjax.minimisers import tilted_minimiser
+from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.per_instance.chunks import CHUNK, by_chunks
 
 METHODS = ("exact", "first_order")

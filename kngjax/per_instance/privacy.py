@@ -34,8 +34,8 @@ def per_instance_privacy(
 ) -> PerInstanceReport:
     """(ε, δ)-per-instance privacy of each person: sup over events of the two laws with and without them. Owner-only.
 
-    Definition 2 of Wang (2019), with the exact profiles of `kngjax.profiles` where the paper has tail bounds. A report
-    depends on all of the data: it must not be published, nor shown to the people in it.
+    Definition 2 of Wang (2019), with the exact profiles of `kngjax.mechanisms.noise.gaussian_profiles` where the paper
+    has tail bounds. A report depends on all of the data: it must not be published, nor shown to the people in it.
 
     For `adjacency="replace"` the number is of this person's removal from the data, or addition to them, all the same:
     an exchange of this person for another depends on that other too. By the triangle inequality for (ε, δ) it is at

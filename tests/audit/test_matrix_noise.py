@@ -10,9 +10,9 @@ from scipy import stats
 
 import kngjax as kng
 from experiments import irls2016
-from kngjax import matrix_noise
 from kngjax.audit.black_box import epsilon_lower_bound
-from kngjax.calibration import largest_shift
+from kngjax.mechanisms.noise import matrix_noise
+from kngjax.mechanisms.noise.calibration import largest_shift
 from tests.goodness_of_fit import assert_cell_frequencies
 
 EPSILON, DELTA, CAP = 0.5, 1e-3, 2.0

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from kngjax import profiles
+from kngjax.mechanisms.noise import gaussian_profiles
 from kngjax.per_instance import facts
 
 CHANCES = st.floats(1e-4, 1.0 - 1e-4)
@@ -96,9 +96,9 @@ def test_advanced_composition_is_better_for_many():
 def test_group_privacy_of_a_gaussian_mechanism():
     """Three people move the mean by .2, .5 and .1: δ of each at its own ε, and of all at the sum."""
     shifts, epsilons = np.array([0.2, 0.5, 0.1]), np.array([0.1, 0.4, 0.02])
-    deltas = np.exp(np.array(profiles.gaussian_log_delta(epsilons, shifts)))
+    deltas = np.exp(np.array(gaussian_profiles.gaussian_log_delta(epsilons, shifts)))
     group = facts.group_privacy(epsilons, deltas)
-    exact = np.exp(float(profiles.gaussian_log_delta(float(group.epsilon), float(shifts.sum()))))
+    exact = np.exp(float(gaussian_profiles.gaussian_log_delta(float(group.epsilon), float(shifts.sum()))))
     assert exact <= group.delta
     assert group.delta < 1.0
     # By hand, from the one end and from the other.
@@ -222,4 +222,4 @@ def test_bad_numbers():
 def test_the_law_of_the_chain_of_shifts_is_what_it_says():
     """The Gaussian numbers above, by SciPy."""
     delta = stats.norm.cdf(0.1 - 0.5) - np.exp(0.1) * stats.norm.cdf(-0.1 - 0.5)
-    np.testing.assert_allclose(np.exp(float(profiles.gaussian_log_delta(0.1, 0.2))), delta, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(float(gaussian_profiles.gaussian_log_delta(0.1, 0.2))), delta, rtol=1e-12)

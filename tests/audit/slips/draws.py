@@ -15,7 +15,7 @@ SAMPLERS = (
         "samplers/exact/rejection",
         "jax.random.fold_in(proposal_key, number), uniforms[:, 1:]",
         "uniform_key, uniforms[:, 1:]",
-        "test_independent_noises.py",
+        "mechanisms/test_independent_noises.py",
     ),
     slip(
         "points of a line from the wrong end of a segment",
@@ -78,7 +78,7 @@ SAMPLERS = (
         "samplers/limit_law",
         "place = jax.random.uniform(place_key,",
         "place = jax.random.uniform(noise_key,",
-        "test_independent_noises.py",
+        "mechanisms/test_independent_noises.py",
     ),
 )
 

@@ -29,7 +29,7 @@ NORMS_AND_DOMAINS = (
         "geometry/norms",
         "norm.draw_from_ball(ball_key, shape, dimension)",
         "norm.draw_from_ball(radius_key, shape, dimension)",
-        "test_independent_noises.py",
+        "mechanisms/test_independent_noises.py",
     ),
     slip(
         "volume of a weighted box without its factor 2",
@@ -145,7 +145,7 @@ SENSITIVITIES = (
         "sensitivity/gradients",
         "2.0 * (1.0 - jnp.min(jnp.diff(ends)))",
         "2.0 * (1.0 - jnp.max(jnp.diff(ends)))",
-        "test_private_quantile.py::test_sensitivities_by_hand",
+        "mechanisms/test_private_quantile.py::test_sensitivities_by_hand",
     ),
     slip(
         "longest record by its first vertex",

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate, stats
 
 import kngjax as kng
-from kngjax import minimisers
+from kngjax.mechanisms import minimisers
 from tests.perturbed_problems import (
     FACTS,
     LAWS,

@@ -10,7 +10,7 @@ from scipy import optimize
 
 import kngjax as kng
 from kngjax.data.records import Records
-from kngjax.minimisers import quadratic_minimiser, tilted_minimiser
+from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimiser
 
 DOMAINS = {"l1": kng.L1Ball(1.0), "l2": kng.L2Ball(1.0), "box": kng.Box(-0.3, 0.5)}
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from kngjax import profiles
+from kngjax.mechanisms.noise import gaussian_profiles
 from tests import exact_hockey_stick as oracle
 from tests.exact_hockey_stick import exact
 from tests.gaussian_laws import hockey_stick
@@ -224,6 +224,6 @@ def test_the_worst_record_is_bounded_and_nearly_attained(regularization, gamma):
     mechanism = kng.PosteriorSample(LINE, regularization, gamma, "add_remove", max_records=1000)
     leverages = 1.0 / regularization * np.linspace(1e-6, 1.0, 100_001)
     residuals = 1.0 + np.sqrt(999.0 * leverages * (1.0 - regularization * leverages))
-    attained = float(np.max(profiles.posterior_sample_log_delta(0.5, leverages, residuals, gamma)))
+    attained = float(np.max(gaussian_profiles.posterior_sample_log_delta(0.5, leverages, residuals, gamma)))
     bound = np.log(mechanism.delta_at(0.5))
     assert attained - 1e-9 <= bound <= attained + 1e-4

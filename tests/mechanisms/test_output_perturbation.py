@@ -7,8 +7,8 @@ from scipy import optimize, stats
 import kngjax as kng
 from tests.gaussian_laws import hockey_stick
 from tests.goodness_of_fit import assert_same_law
+from tests.mechanisms.test_posterior_sample import LINE, PLANE, neighbours
 from tests.perturbed_ridge import ridge
-from tests.test_posterior_sample import LINE, PLANE, neighbours
 
 METRICS = ("identity", "hessian", "hessian_squared")
 EPSILON, DELTA = 1.0, 1e-3

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
-from kngjax.profiles import epsilon_at, gaussian_log_delta, posterior_sample_renyi
+from kngjax.mechanisms.noise.gaussian_profiles import epsilon_at, gaussian_log_delta, posterior_sample_renyi
 
 # Of α - 1: any order is valid, and between two of these none is better by more than a part in 10⁴.
 _ORDERS = np.logspace(-4.0, 8.0, 2401)
@@ -21,7 +21,8 @@ _ROUNDING = 1e-10
 
 @jax.jit
 def largest_shift(epsilon: Any, delta: Any) -> Float[Array, ""]:
-    """The largest s whose `kngjax.profiles.gaussian_log_delta` is at most log δ at ε: what N(0, I) hides of it.
+    """The largest s whose `kngjax.mechanisms.noise.gaussian_profiles.gaussian_log_delta` is at most log δ at ε: what
+    N(0, I) hides of it.
 
     Rounded inward, as that profile is rounded outward; 0, which hides nothing, where none is found.
 

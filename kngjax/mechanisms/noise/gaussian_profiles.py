@@ -8,7 +8,7 @@ Everything is computed in log space, since δ of interest is a small difference 
 returned is not below log δ, since a bound on the rounding error of each term is added. The bounds propagate relative
 errors of a few units of float64 in +, -, *, /, √, exp, log, erf and erfcx, of which XLA states none; tests compare with
 ball arithmetic. The functions are elementwise in arrays that broadcast against each other, and run under jit and vmap;
-they want float64. `kngjax.objective_profiles` has noise in the objective.
+they want float64. `kngjax.mechanisms.noise.objective_profiles` has noise in the objective.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax.scipy.special import ndtr
 from jaxtyping import Array, Float
 
-from kngjax._mills import (
+from kngjax.mechanisms.noise.mills_ratio import (
     UNIT,
     log_density,
     log_difference,

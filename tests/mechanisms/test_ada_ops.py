@@ -6,8 +6,8 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from kngjax.calibration import posterior_sample_gamma
 from kngjax.data.records import QuadraticSummary, Records
+from kngjax.mechanisms.noise.calibration import posterior_sample_gamma
 from kngjax.sensitivity import moments
 from tests.goodness_of_fit import assert_two_samples_agree
 

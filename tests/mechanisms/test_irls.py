@@ -9,9 +9,9 @@ import pytest
 from scipy import optimize, stats
 
 import kngjax as kng
-from kngjax import matrix_noise
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.mechanisms.irls import EXTRA_DEGREES
+from kngjax.mechanisms.noise import matrix_noise
 from kngjax.samplers import run
 from kngjax.sensitivity import moments
 from tests.goodness_of_fit import assert_same_law

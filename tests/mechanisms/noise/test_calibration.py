@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from kngjax.calibration import largest_shift, posterior_sample_gamma, renyi_budget
+from kngjax.mechanisms.noise.calibration import largest_shift, posterior_sample_gamma, renyi_budget
 
 BUDGETS = list(itertools.product([0.01, 0.5, 2.0, 20.0], [1e-12, 1e-6, 0.05]))
 

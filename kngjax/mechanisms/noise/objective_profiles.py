@@ -1,6 +1,6 @@
 """Privacy profiles log δ(ε) of ridge regression with Gaussian noise in its objective, by quadrature.
 
-The notation and the rules are those of `kngjax.profiles`.
+The notation and the rules are those of `kngjax.mechanisms.noise.gaussian_profiles`.
 """
 
 from collections.abc import Callable
@@ -12,8 +12,8 @@ from jax.scipy.special import ndtr
 from jaxtyping import Array, Float
 from scipy.special import log_ndtr
 
-from kngjax._mills import UNIT, log_density, log_difference, log_positive, mills
-from kngjax.profiles import at_worst
+from kngjax.mechanisms.noise.gaussian_profiles import at_worst
+from kngjax.mechanisms.noise.mills_ratio import UNIT, log_density, log_difference, log_positive, mills
 
 # Of a node's standard normal variable: beyond it lies less than 1e-32.
 _FAR = 12.0

@@ -5,16 +5,16 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from kngjax import objective_profiles, profiles
-from kngjax._mills import mills, mills_slope
+from kngjax.mechanisms.noise import gaussian_profiles, objective_profiles
+from kngjax.mechanisms.noise.mills_ratio import mills, mills_slope
 from tests import exact_hockey_stick as oracle
 from tests.exact_hockey_stick import exact
 
 # Default runs take few cases and those that were worst; slow ones take thousands.
 SIZES = [40, pytest.param(3000, marks=pytest.mark.slow)]
 PROGRAMS = {
-    "gaussian": jax.jit(profiles.gaussian_log_delta),
-    "posterior": jax.jit(profiles.posterior_sample_log_delta),
+    "gaussian": jax.jit(gaussian_profiles.gaussian_log_delta),
+    "posterior": jax.jit(gaussian_profiles.posterior_sample_log_delta),
     "objective": jax.jit(objective_profiles.objective_log_delta),
 }
 # What was once below the exact value, or far above it: (ε, s), (ε, μ, r, γ), (ε, μ, r, |x|, |H⁻¹x|, σ).

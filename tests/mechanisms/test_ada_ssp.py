@@ -6,7 +6,7 @@ import pytest
 from scipy import integrate, stats
 
 import kngjax as kng
-from kngjax.matrix_noise import symmetric_gaussian
+from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
 from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
 
 ADJACENCIES = ["add_remove", "replace"]
