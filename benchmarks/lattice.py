@@ -14,8 +14,8 @@ import time
 import numpy as np
 
 import kngjax as kng
-from kngjax import nonprivate
 from kngjax.core.arrays import float64
+from kngjax.owner import nonprivate
 
 TRUTH = np.array([0.2, 0.5])
 

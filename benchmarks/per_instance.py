@@ -17,8 +17,8 @@ import scipy.linalg
 import scipy.optimize
 from scipy.special import ndtr
 
-from kngjax.per_instance import ridge
-from kngjax.per_instance.report import epsilons_at, spread_out
+from kngjax.owner.per_instance import ridge
+from kngjax.owner.per_instance.report import epsilons_at, spread_out
 
 DELTA, GAMMA = 1e-6, 4.0
 LOOP_PEOPLE = 300

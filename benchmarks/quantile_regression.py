@@ -17,8 +17,8 @@ import numpy as np
 import statsmodels.api as sm
 
 import kngjax as kng
-from kngjax import nonprivate
 from kngjax.core.arrays import float64
+from kngjax.owner import nonprivate
 from kngjax.samplers.exact import box_tree
 
 SIZES = ((2, 1_000_000), (3, 100_000), (4, 30_000), (10, 100_000))

@@ -23,8 +23,8 @@ import statsmodels.api as sm
 from numpyro.infer import MCMC, NUTS, init_to_value
 
 import kngjax as kng
-from kngjax import nonprivate
 from kngjax.core.arrays import float64
+from kngjax.owner import nonprivate
 from kngjax.samplers.limit_law import limit_law_draws, sound_hessian
 
 

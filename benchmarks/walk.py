@@ -24,8 +24,8 @@ from numpyro.infer.mcmc import MCMCKernel
 
 import kngjax as kng
 from benchmarks.squared_loss import data_set, mechanisms
-from kngjax import nonprivate
 from kngjax.core.arrays import float64
+from kngjax.owner import nonprivate
 from kngjax.samplers.limit_law import limit_law_scales
 from kngjax.samplers.run import advance, start_chains
 

@@ -6,9 +6,9 @@ Two questions, each answered with whole releases, from secure keys, at the same 
 2. How large is the privacy noise of the Legendre basis and of raw powers of education/18 and experience/60? The noise
    of a coefficient is measured by the releases' normalised median absolute deviation, 1.4826 median|c - median c|,
    which one stray release cannot spoil, and divided by the coefficient's standard error without privacy (sandwich,
-   `kngjax.nonprivate.fit`). Both bases are compared on the same four coefficients, those of the columns' own units:
-   intercept, education, experience, experience^2, whose standard errors come from the fit in raw powers, where own
-   units differ by scale factors alone. `noise` is the largest of the four ratios.
+   `kngjax.owner.nonprivate.fit`). Both bases are compared on the same four coefficients, those of the columns' own
+   units: intercept, education, experience, experience^2, whose standard errors come from the fit in raw powers, where
+   own units differ by scale factors alone. `noise` is the largest of the four ratios.
 
 The data are public, so that the estimate without privacy may be shown next to the releases.
 """
@@ -22,9 +22,9 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
-from kngjax import nonprivate
 from kngjax.data import terms
 from kngjax.data.records import prepare
+from kngjax.owner import nonprivate
 
 DESIGN = terms.Design((terms.Polynomial("education", 0, 18), terms.Polynomial("experience", 0, 60, degree=2)))
 # In own units a coefficient of raw powers is divided by its column's scale.

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     from kngjax import accounting as accounting
     from kngjax import audit as audit
     from kngjax import data as data
-    from kngjax import nonprivate as nonprivate
-    from kngjax import per_instance as per_instance
     from kngjax.accounting.guarantees import Adjacency as Adjacency
     from kngjax.accounting.guarantees import Guarantee as Guarantee
     from kngjax.certificate import Certificate as Certificate
@@ -23,9 +21,6 @@ if TYPE_CHECKING:
     from kngjax.data.bounds import Bounds as Bounds
     from kngjax.data.shards import shard as shard
     from kngjax.data.streams import stream as stream
-    from kngjax.diagnostics import CouplingBound as CouplingBound
-    from kngjax.diagnostics import Draws as Draws
-    from kngjax.diagnostics import coupling_bound as coupling_bound
     from kngjax.geometry.domains import BaseMeasure as BaseMeasure
     from kngjax.geometry.domains import Box as Box
     from kngjax.geometry.domains import L1Ball as L1Ball
@@ -63,9 +58,14 @@ if TYPE_CHECKING:
     from kngjax.mechanisms import PosteriorSample as PosteriorSample
     from kngjax.mechanisms import PrivateIRLS as PrivateIRLS
     from kngjax.mechanisms import PrivateQuantile as PrivateQuantile
-    from kngjax.per_instance import PerInstanceReport as PerInstanceReport
-    from kngjax.per_instance import PerInstanceSummary as PerInstanceSummary
-    from kngjax.per_instance import per_instance_privacy as per_instance_privacy
+    from kngjax.owner import nonprivate as nonprivate
+    from kngjax.owner import per_instance as per_instance
+    from kngjax.owner.draws import CouplingBound as CouplingBound
+    from kngjax.owner.draws import Draws as Draws
+    from kngjax.owner.draws import coupling_bound as coupling_bound
+    from kngjax.owner.per_instance import PerInstanceReport as PerInstanceReport
+    from kngjax.owner.per_instance import PerInstanceSummary as PerInstanceSummary
+    from kngjax.owner.per_instance import per_instance_privacy as per_instance_privacy
     from kngjax.releases import Release as Release
     from kngjax.releases import certify as certify
     from kngjax.releases import release as release
@@ -142,8 +142,8 @@ _ROOMS = {
     "kngjax.samplers.run": ("draw",),
     "kngjax.simulation": ("simulate", "Simulation"),
     "kngjax.certificate": ("Certificate",),
-    "kngjax.diagnostics": ("Draws", "coupling_bound", "CouplingBound"),
-    "kngjax.per_instance": ("per_instance_privacy", "PerInstanceReport", "PerInstanceSummary"),
+    "kngjax.owner.draws": ("Draws", "coupling_bound", "CouplingBound"),
+    "kngjax.owner.per_instance": ("per_instance_privacy", "PerInstanceReport", "PerInstanceSummary"),
     "kngjax.core.randomness": ("research_key", "secure_key"),
 }
 _HOMES = {name: room for room, names in _ROOMS.items() for name in names}

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from kngjax import debits, nonprivate
+from kngjax import debits
 from kngjax.certificate import Certificate
 from kngjax.choices import chosen_sampler, default_sampler
 from kngjax.core import side_doors
@@ -24,11 +24,12 @@ from kngjax.core.randomness import require_typed_key, secure_key
 from kngjax.data.records import Data, QuadraticSummary, Records, SortedValues
 from kngjax.data.shards import Shards
 from kngjax.data.streams import Stream
-from kngjax.diagnostics import Draws
 from kngjax.lattice import Lattice
 from kngjax.ledger import Ledger, Reservation
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.owner import nonprivate
+from kngjax.owner.draws import Draws
 from kngjax.samplers import AbstractChainSampler, AbstractSampler
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.run import blocks, direct_draws, independent_draws, require_sampler, run_chains

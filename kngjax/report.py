@@ -7,12 +7,13 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax import job, nonprivate, registry, totals
+from kngjax import job, registry, totals
 from kngjax.config import Config
 from kngjax.data import cells
 from kngjax.data.records import prepare
 from kngjax.data.terms import Design
 from kngjax.job import Result
+from kngjax.owner import nonprivate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

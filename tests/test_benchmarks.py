@@ -22,7 +22,7 @@ from benchmarks import (
     walk,
 )
 from benchmarks.__main__ import ROOMS, main
-from kngjax.per_instance import ridge
+from kngjax.owner.per_instance import ridge
 
 
 def test_three_ways_to_the_same_epsilons():

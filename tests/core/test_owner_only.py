@@ -18,8 +18,8 @@ from kngjax.audit.lattices import LatticeLaw
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import QuadraticSummary, Records, SortedValues
-from kngjax.per_instance.everyone import ForAll
-from kngjax.per_instance.laws import PosteriorPair
+from kngjax.owner.per_instance.everyone import ForAll
+from kngjax.owner.per_instance.laws import PosteriorPair
 
 # As many digits as nothing else shows.
 SECRET = 1.2345678

@@ -12,7 +12,7 @@ import pytest
 import kngjax as kng
 from kngjax.core.representation import MOST_NUMBERS, ShownAsTyped, shown
 from kngjax.data import terms
-from kngjax.diagnostics import Draws
+from kngjax.owner.draws import Draws
 
 BOUNDS = kng.Bounds(x=(0.0, 1.0))
 BOTH = kng.Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2)

@@ -11,7 +11,7 @@ from kngjax.accounting import conversions
 from kngjax.mechanisms import irls
 from kngjax.mechanisms.noise.calibration import largest_shift
 from kngjax.mechanisms.noise.matrix_noise import wishart_log_delta, wishart_scale
-from kngjax.per_instance import facts
+from kngjax.owner.per_instance import facts
 from tests import exact_hockey_stick as oracle
 from tests.exact_hockey_stick import exact
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import nonprivate
+from kngjax.owner import nonprivate
 from kngjax.samplers.limit_law import INFLATION, inverse_directions, limit_law_draws, limit_law_scales
 from tests.goodness_of_fit import assert_two_samples_agree
 from tests.statistical.problems import problem

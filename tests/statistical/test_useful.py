@@ -22,7 +22,7 @@ def test_all_coefficients_lie_within_two_standard_errors(tau, least):
     released = np.stack([kng.release(mechanism, x, y, progress=False).value for _ in range(NUM_RELEASES)])
     reference = sm.QuantReg(y, sm.add_constant(x)).fit(q=tau)
     ours = kng.nonprivate.fit(mechanism.loss, prepare(mechanism.bounds, x, y))
-    # statsmodels iterates to a tolerance; ours is the exact minimiser (tests/test_nonprivate.py).
+    # statsmodels iterates to a tolerance; ours is the exact minimiser (tests/owner/test_nonprivate.py).
     np.testing.assert_allclose(ours.theta, reference.params, atol=0.1 * reference.bse.min())
     for standard_errors in (reference.bse, ours.standard_errors):
         within = np.all(np.abs(released - ours.theta) <= 2.0 * standard_errors, axis=1)

@@ -120,7 +120,7 @@ class IndependenceMH(AbstractIndependenceSampler):
     20,000 proposals.
 
     θ̂ and H are computed from the private data by a public rule: θ̂ from responses that are clipped to three times the
-    public reach of x'θ (`kngjax.nonprivate.centre`), so that it is a number. The chain leaves the mechanism's law
+    public reach of x'θ (`kngjax.owner.nonprivate.centre`), so that it is a number. The chain leaves the mechanism's law
     invariant whatever they are, also where they are no numbers, but how they move the law of a finite run is not
     covered by any proof.
 

@@ -144,24 +144,24 @@ MECHANISMS = (
 PER_INSTANCE = (
     slip(
         "people inside of the data looked at as if outside",
-        "per_instance/ridge",
+        "owner/per_instance/ridge",
         "remainder = 1.0 - leverage if inside else jnp.ones_like(leverage)",
         "remainder = jnp.ones_like(leverage)",
-        "per_instance/test_privacy.py::test_removal_is_a_fit_without_the_person",
+        "owner/per_instance/test_privacy.py::test_removal_is_a_fit_without_the_person",
     ),
     slip(
         "a step of an estimate without its leverage",
-        "per_instance/ridge",
+        "owner/per_instance/ridge",
         "influence.spread * np.abs(influence.residual) / (1.0 + influence.leverage)",
         "influence.spread * np.abs(influence.residual)",
-        "per_instance/test_privacy.py::test_the_way_of_an_estimate_is_that_to_a_fit_without_the_person",
+        "owner/per_instance/test_privacy.py::test_the_way_of_an_estimate_is_that_to_a_fit_without_the_person",
     ),
     slip(
         "the largest residual at one end of y",
-        "per_instance/everyone",
+        "owner/per_instance/everyone",
         "max(float(bounds.y_upper) - lowest, highest - float(bounds.y_lower), 0.0)",
         "max(float(bounds.y_upper) - lowest, 0.0)",
-        "per_instance/test_report.py::test_the_largest_residual_is_at_either_end_of_y",
+        "owner/per_instance/test_report.py::test_the_largest_residual_is_at_either_end_of_y",
     ),
 )
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import nonprivate
+from kngjax.owner import nonprivate
 from kngjax.samplers.chains.active_rows import active_rows
 from tests.goodness_of_fit import assert_two_samples_agree
 

@@ -7,8 +7,8 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
-from kngjax import nonprivate
 from kngjax.data.records import QuadraticSummary
+from kngjax.owner import nonprivate
 from kngjax.samplers.run import advance, start_chains
 from tests.statistical.problems import problem
 

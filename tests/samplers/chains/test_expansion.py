@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import nonprivate
+from kngjax.owner import nonprivate
 from kngjax.samplers.chains.expansion import Expansion, expansion
 from kngjax.samplers.chains.newton import gradient, log_determinant, solve
 from kngjax.samplers.run import advance, start_chains

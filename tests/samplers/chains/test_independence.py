@@ -7,7 +7,7 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
-from kngjax import nonprivate
+from kngjax.owner import nonprivate
 from kngjax.samplers.chains.independence import IndependenceNoise, IndependenceState
 from kngjax.samplers.target import Target
 from tests.goodness_of_fit import assert_mean_within

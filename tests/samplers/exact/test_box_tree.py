@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import nonprivate
+from kngjax.owner import nonprivate
 from kngjax.samplers.exact import box_bounds, box_tree, boxes
 from tests import minikng
 from tests.goodness_of_fit import assert_cell_frequencies

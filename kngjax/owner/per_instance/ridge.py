@@ -8,8 +8,8 @@ import numpy as np
 import scipy.linalg
 
 from kngjax.core.arrays import Matrix, Vector
-from kngjax.per_instance.chunks import CHUNK, by_chunks
-from kngjax.per_instance.laws import AbstractPair, ObjectivePair, PosteriorPair, ShiftPair
+from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
+from kngjax.owner.per_instance.laws import AbstractPair, ObjectivePair, PosteriorPair, ShiftPair
 
 METRICS = ("identity", "hessian", "hessian_squared")
 # Of 1 - μ': what is left has lost that many digits.

@@ -11,13 +11,13 @@ import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from kngjax import nonprivate
 from kngjax.core.arrays import float64
 from kngjax.core.html import html_table
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import Data
 from kngjax.mechanisms import AbstractDensityMechanism
+from kngjax.owner import nonprivate
 from kngjax.samplers import SliceGibbs
 from kngjax.samplers.base import Info
 from kngjax.samplers.chains import couplings

@@ -12,11 +12,11 @@ from kngjax.losses import AbstractPredictorLoss
 from kngjax.mechanisms import OutputPerturbation, PosteriorSample
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.parameters import checked_delta
-from kngjax.per_instance import everyone, leave_one_out, ridge
-from kngjax.per_instance.chunks import CHUNK, by_chunks
-from kngjax.per_instance.everyone import ForAll
-from kngjax.per_instance.laws import AbstractPair, ShiftPair
-from kngjax.per_instance.report import PerInstanceReport, epsilons_at, spread_out
+from kngjax.owner.per_instance import everyone, leave_one_out, ridge
+from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
+from kngjax.owner.per_instance.everyone import ForAll
+from kngjax.owner.per_instance.laws import AbstractPair, ShiftPair
+from kngjax.owner.per_instance.report import PerInstanceReport, epsilons_at, spread_out
 
 # Each of these is as costly as a person of a smooth loss.
 _MOST_TRIALS = 256

@@ -12,9 +12,9 @@ from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Records, prepare
 from kngjax.losses import AbstractPredictorLoss, LogisticLoss
-from kngjax.per_instance.chunks import by_chunks
-from kngjax.per_instance.laws import PosteriorPair, ShiftPair
-from kngjax.per_instance.ridge import Design, Influence
+from kngjax.owner.per_instance.chunks import by_chunks
+from kngjax.owner.per_instance.laws import PosteriorPair, ShiftPair
+from kngjax.owner.per_instance.ridge import Design, Influence
 from kngjax.sensitivity.gradients import feature_radius
 
 _MOST_VERTICES = 4096

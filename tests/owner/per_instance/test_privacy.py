@@ -7,8 +7,8 @@ import scipy.optimize
 
 import kngjax as kng
 from kngjax.data.records import Records
-from kngjax.per_instance import leave_one_out, ridge
-from kngjax.per_instance.report import epsilons_at, spread_out
+from kngjax.owner.per_instance import leave_one_out, ridge
+from kngjax.owner.per_instance.report import epsilons_at, spread_out
 from tests import perturbed_ridge as oracle
 from tests.goodness_of_fit import assert_mean_within
 

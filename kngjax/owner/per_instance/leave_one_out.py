@@ -10,7 +10,7 @@ from kngjax.core.arrays import float64, parameter
 from kngjax.data.records import Records
 from kngjax.losses import AbstractPredictorLoss
 from kngjax.mechanisms.minimisers import tilted_minimiser
-from kngjax.per_instance.chunks import CHUNK, by_chunks
+from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
 
 METHODS = ("exact", "first_order")
 # Linear predictors that are held at a time, people times records.

@@ -10,9 +10,9 @@ from jaxtyping import Float, Int
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.mechanisms.parameters import checked_delta
-from kngjax.per_instance.chunks import CHUNK, by_chunks
-from kngjax.per_instance.everyone import ForAll, epsilons
-from kngjax.per_instance.laws import AbstractPair
+from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
+from kngjax.owner.per_instance.everyone import ForAll, epsilons
+from kngjax.owner.per_instance.laws import AbstractPair
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -159,14 +159,14 @@ class PerInstanceReport(OwnerOnly):
         return np.argsort(-self.epsilon, kind="stable")[: int(k)]
 
     def plot_boxes(self, others: "dict[str, PerInstanceReport] | None" = None) -> "Figure":
-        """Box plots of ε against the line of differential privacy. See `kngjax.per_instance.plots.boxes`."""
-        from kngjax.per_instance import plots
+        """Box plots of ε against the line of differential privacy. See `kngjax.owner.per_instance.plots.boxes`."""
+        from kngjax.owner.per_instance import plots
 
         return plots.boxes({self.mechanism: self} | (others or {}))
 
     def plot_influence(self, worst: int = 10) -> "Figure":
-        """ε against leverage and against residual. See `kngjax.per_instance.plots.influence`."""
-        from kngjax.per_instance import plots
+        """ε against leverage and against residual. See `kngjax.owner.per_instance.plots.influence`."""
+        from kngjax.owner.per_instance import plots
 
         return plots.influence(self, worst)
 

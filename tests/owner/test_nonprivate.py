@@ -6,8 +6,8 @@ import scipy.optimize
 import statsmodels.api as sm
 
 import kngjax as kng
-from kngjax import nonprivate
 from kngjax.data import records as data_room
+from kngjax.owner import nonprivate
 from tests.statistical.problems import records
 
 

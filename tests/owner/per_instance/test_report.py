@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.per_instance import everyone, ridge
+from kngjax.owner.per_instance import everyone, ridge
 
 matplotlib.use("Agg")
 

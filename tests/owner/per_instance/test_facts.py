@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from kngjax.mechanisms.noise import gaussian_profiles
-from kngjax.per_instance import facts
+from kngjax.owner.per_instance import facts
 
 CHANCES = st.floats(1e-4, 1.0 - 1e-4)
 
