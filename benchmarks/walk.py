@@ -26,8 +26,8 @@ import kngjax as kng
 from benchmarks.squared_loss import data_set, mechanisms
 from kngjax.core.arrays import float64
 from kngjax.owner import nonprivate
+from kngjax.releases.chains import advance, start_chains
 from kngjax.samplers.limit_law import limit_law_scales
-from kngjax.samplers.run import advance, start_chains
 
 NUMPY_CHAINS = 2
 

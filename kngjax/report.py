@@ -7,13 +7,14 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax import job, registry, totals
+from kngjax import job, registry
 from kngjax.config import Config
 from kngjax.data import cells
 from kngjax.data.records import prepare
 from kngjax.data.terms import Design
 from kngjax.job import Result
 from kngjax.owner import nonprivate
+from kngjax.releases import totals
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ import pytest
 from kngjax import cli, job, registry
 from kngjax.core.errors import FAILED
 from kngjax.ledger import Budget, Ledger
-from kngjax.releases import Release
+from kngjax.releases.release import Release
 from tests.small_jobs import SECRET_WAGE, workers, write_job
 
 CONFIGS = pathlib.Path(__file__).parent.parent / "configs"

@@ -13,7 +13,7 @@ import kngjax as kng
 from kngjax import config as configuration
 from kngjax import job, registry
 from kngjax.core.errors import FAILED, UnfitShape
-from kngjax.releases import Release
+from kngjax.releases.release import Release
 from tests.small_jobs import SECRET_WAGE, workers, write_job
 
 

@@ -10,7 +10,8 @@ import pytest
 
 import kngjax as kng
 from kngjax import config as configuration
-from kngjax import job, report, totals
+from kngjax import job, report
+from kngjax.releases import totals
 from kngjax.samplers.promises import EXACT
 from tests.small_jobs import workers, write_job
 

@@ -7,9 +7,10 @@ from fractions import Fraction
 import pytest
 
 import kngjax as kng
-from kngjax import cli, job, releases, resuming
+from kngjax import cli, job, resuming
 from kngjax import config as configuration
 from kngjax.ledger import killed_jobs
+from kngjax.releases import release
 from tests.small_jobs import PROVED, workers, write_job
 
 LABELS = [f"tau = {level}" for level in (0.1, 0.25, 0.5, 0.75, 0.9)]
@@ -40,7 +41,7 @@ def fails_at(monkeypatch):
     """Let the draw number k fail, as a search that gives up."""
 
     def at(number):
-        drawn, count = releases._drawn, iter(range(1, 100))
+        drawn, count = release._drawn, iter(range(1, 100))
 
         def draw(*arguments):
             if next(count) == number:

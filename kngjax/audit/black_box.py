@@ -18,7 +18,7 @@ from kngjax.core.arrays import float64
 from kngjax.data import records as data_room
 from kngjax.data.records import Records
 from kngjax.mechanisms import AbstractDirectMechanism, AbstractMechanism
-from kngjax.samplers.run import direct_draws
+from kngjax.releases.chains import direct_draws
 
 LARGEST_BATCH = 250_000
 _NEWTON_STEPS = 12

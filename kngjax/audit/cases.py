@@ -11,7 +11,6 @@ import numpy as np
 
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import Box, L2Ball
-from kngjax.lattice import Lattice
 from kngjax.ledger import Ledger
 from kngjax.losses import PseudoHuberLoss, QuantileLoss, SquaredLoss
 from kngjax.mechanisms import (
@@ -27,7 +26,8 @@ from kngjax.mechanisms import (
     PrivateIRLS,
     PrivateQuantile,
 )
-from kngjax.releases import Release, release
+from kngjax.releases.lattice import Lattice
+from kngjax.releases.release import Release, release
 from kngjax.samplers import (
     AbstractSampler,
     EnsembleWalk,

@@ -20,9 +20,9 @@ from kngjax.audit.lattices import LatticeLaw, lattice_law, lattice_loss, lattice
 from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
-from kngjax.lattice import Lattice
 from kngjax.losses import AbstractLoss, QuantileLoss, SquaredDistanceLoss, SquaredLoss
 from kngjax.mechanisms import KNG, AbstractDensityMechanism, ExponentialMechanism
+from kngjax.releases.lattice import Lattice
 from kngjax.sensitivity import gradients as room
 
 _EPSILONS = (0.3, 1.0, 4.7)

@@ -15,19 +15,19 @@ from unittest import mock
 
 import numpy as np
 
-from kngjax import releases
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.lattices import lattice_law, lattice_loss
 from kngjax.core import randomness
 from kngjax.data import records
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import Box, L1Ball
-from kngjax.lattice import Lattice, sensitivities, sums
-from kngjax.lattice import sampler as lattices
-from kngjax.lattice.scores import GradientNorm, QuantileScore
-from kngjax.lattice.units import DomainLattice
 from kngjax.losses import QuantileLoss, SquaredLoss
 from kngjax.mechanisms import KNG, ExponentialMechanism
+from kngjax.releases import release
+from kngjax.releases.lattice import Lattice, sensitivities, sums
+from kngjax.releases.lattice import sampler as lattices
+from kngjax.releases.lattice.scores import GradientNorm, QuantileScore
+from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers import Exact
 
 _COARSE = Lattice(data_digits=4, theta_digits=5)
@@ -112,7 +112,7 @@ def _two_alike() -> bool:
     """
     values = np.linspace(-1.0, 1.0, 9)
     for sampler in (Lattice(), Exact()):
-        one, other = (releases.release(_quantile(0.5), None, values, sampler=sampler) for _ in range(2))
+        one, other = (release.release(_quantile(0.5), None, values, sampler=sampler) for _ in range(2))
         rounding = one.certificate.rounding
         apart = 0.0 if rounding is None else 2.0 ** (1 + max(rounding.exponents))
         if np.all(np.abs(one.value - other.value) <= apart):

@@ -67,15 +67,15 @@ def test_sums_over_records_are_looked_for_too():
 
 def test_the_lowered_text_of_a_release_holds_no_data():
     """The same in one process, on the program of the release itself; and that a closure would be seen."""
-    from kngjax.samplers import run
+    from kngjax.releases import chains
 
     case = cases.CASES["AdaSSP"]()
     data, sought = case.mechanism.prepare(X, Y), dumps._Sought(X, Y)
     key = jax.random.key(0)
-    text = run._compiled_direct_draws.lower(case.mechanism, data, key, 1).as_text().encode()
+    text = chains._compiled_direct_draws.lower(case.mechanism, data, key, 1).as_text().encode()
     assert len(text) > 1000
     assert not sought.within(text)
-    closed = jax.jit(functools.partial(run._compiled_direct_draws.__wrapped__, case.mechanism, data, num_draws=1))
+    closed = jax.jit(functools.partial(chains._compiled_direct_draws.__wrapped__, case.mechanism, data, num_draws=1))
     assert sought.within(closed.lower(key).as_text().encode())
 
 

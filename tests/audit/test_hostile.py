@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import releases
 from kngjax.audit import cases, hostile, hostile_inputs
+from kngjax.releases import release
 
 
 def test_hostile_inputs():
@@ -56,7 +56,7 @@ def test_what_is_broken_is_seen(monkeypatch):
 
 
 def test_a_debit_for_a_refusal_in_words_is_seen(monkeypatch):
-    ledgers, made, admitted = [], hostile._ledger, releases.admitted
+    ledgers, made, admitted = [], hostile._ledger, release.admitted
 
     def debited_first(step):
         ledgers[-1].reserve(cases.CASES["means"]().mechanism.guarantee)
@@ -71,7 +71,7 @@ def test_a_debit_for_a_refusal_in_words_is_seen(monkeypatch):
 
 
 def test_a_failure_that_costs_nothing_is_seen(monkeypatch):
-    monkeypatch.setattr(releases.debits, "reserve", lambda *_: None)
+    monkeypatch.setattr(release.debits, "reserve", lambda *_: None)
     found = hostile_inputs(40, seed=7, mechanisms=["means"], progress=False)
     assert any("failed, and its ledger has 0 rows more" in words for words in found.broken)
 

@@ -14,10 +14,10 @@ from hypothesis.extra import numpy as hnp
 from scipy import optimize, spatial
 
 import kngjax as kng
-from kngjax.certificate import describe
 from kngjax.data import terms
 from kngjax.data.records import clipped_fractions, prepare
 from kngjax.geometry.feature_hulls import SLACK, FeatureHull, moment_curve
+from kngjax.releases.certificate import describe
 
 TRIANGLE = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
 PRODUCT = FeatureHull(TRIANGLE) * FeatureHull.powers(2, -1.0, 1.0, pieces=3) * FeatureHull.intervals(3.0, 4.0)

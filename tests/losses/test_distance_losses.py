@@ -13,9 +13,9 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
-from kngjax.certificate import Certificate
-from kngjax.choices import default_sampler
 from kngjax.data.records import QuadraticSummary, Records, prepare
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.sampler_choice import default_sampler
 
 LOSSES = {"mean": kng.SquaredDistanceLoss(), "median": kng.GeometricMedianLoss()}
 # Its value for one record, and its gradient, in NumPy.

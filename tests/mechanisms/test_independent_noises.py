@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
-from kngjax.samplers.run import draw
+from kngjax.releases.chains import draw
 
 GENERATOR = np.random.default_rng(0)
 X, Y = GENERATOR.uniform(-1.0, 1.0, (30, 2)), GENERATOR.uniform(-1.0, 1.0, 30)

@@ -12,7 +12,7 @@ import kngjax as kng
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.mechanisms.irls import EXTRA_DEGREES
 from kngjax.mechanisms.noise import matrix_noise
-from kngjax.samplers import run
+from kngjax.releases import chains
 from kngjax.sensitivity import moments
 from tests.goodness_of_fit import assert_same_law
 
@@ -79,7 +79,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     x, y = table(1000)
     whole = value(without_noise(), x, y)
     monkeypatch.setattr("kngjax.mechanisms.irls._ROWS", 64)
-    run._compiled_direct_draws.clear_cache()
+    chains._compiled_direct_draws.clear_cache()
     np.testing.assert_allclose(value(without_noise(), x, y), whole, rtol=1e-12)
 
 

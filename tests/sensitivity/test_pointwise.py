@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from kngjax.choices import default_sampler
+from kngjax.releases.sampler_choice import default_sampler
 from tests.goodness_of_fit import assert_same_law
 from tests.statistical.problems import Quadrature
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from kngjax.samplers.run import direct_draws
+from kngjax.releases.chains import direct_draws
 from tests.goodness_of_fit import assert_cell_frequencies, assert_mean_within, assert_same_law
 from tests.perturbed_problems import FACTS, constants, law, squared, squared_log_density, table
 

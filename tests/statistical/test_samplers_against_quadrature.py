@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
-from kngjax.choices import default_sampler
+from kngjax.releases.sampler_choice import default_sampler
 from tests.goodness_of_fit import assert_cell_frequencies, assert_same_law
 from tests.statistical.problems import Quadrature, problem
 

@@ -136,8 +136,8 @@ MECHANISMS = (
         "mechanisms/base",
         "return data.num_records if self.adjacency is Adjacency.REPLACE else None",
         "return data.num_records",
-        "test_private_counts.py",
-        "lattice/test_sampler.py::test_nothing_of_a_private_number_of_records_reaches_plan_or_certificate",
+        "releases/test_private_counts.py",
+        "releases/lattice/test_sampler.py::test_nothing_of_a_private_number_of_records_reaches_plan_or_certificate",
     ),
 )
 

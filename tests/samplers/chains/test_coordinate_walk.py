@@ -9,7 +9,7 @@ import pytest
 import kngjax as kng
 from kngjax.data.records import QuadraticSummary
 from kngjax.owner import nonprivate
-from kngjax.samplers.run import advance, start_chains
+from kngjax.releases.chains import advance, start_chains
 from tests.statistical.problems import problem
 
 NUM_SWEEPS, NUM_CHAINS = 4, 3

@@ -9,9 +9,9 @@ import pytest
 
 import kngjax as kng
 from kngjax.owner import nonprivate
+from kngjax.releases.chains import advance, start_chains
 from kngjax.samplers.chains.expansion import Expansion, expansion
 from kngjax.samplers.chains.newton import gradient, log_determinant, solve
-from kngjax.samplers.run import advance, start_chains
 from tests.goodness_of_fit import assert_mean_within, assert_two_samples_agree
 from tests.statistical.problems import Quadrature, problem
 

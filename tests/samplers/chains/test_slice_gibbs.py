@@ -8,7 +8,7 @@ from scipy import stats
 
 import kngjax as kng
 from benchmarks import squared_loss
-from kngjax.choices import default_sampler
+from kngjax.releases.sampler_choice import default_sampler
 from kngjax.samplers.chains import couplings, slice_gibbs
 from kngjax.samplers.quadratic import quadratic_form
 from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree

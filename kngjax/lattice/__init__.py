@@ -1,5 +1,0 @@
-"""Releases on a public lattice, with every rounding included in the proof."""
-
-from kngjax.lattice.sampler import Lattice
-
-__all__ = ["Lattice"]

@@ -1,0 +1,370 @@
+"""What was proved of a release, under which assumptions, by which sampler, and what a finite run leaves unproved."""
+
+import dataclasses
+import importlib.metadata
+import json
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from numpyro.distributions import Distribution
+
+from kngjax.accounting.exact import outward
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.core.html import html_table
+from kngjax.data.missing import of_columns
+from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.releases.rounding import KEPT_DIGITS, Rounding
+from kngjax.samplers import AbstractSampler
+from kngjax.samplers.promises import EXACT, Promise
+from kngjax.sensitivity.gradients import Sensitivity
+
+ASSUMPTIONS = (
+    "the bounds, the domain, epsilon and every other setting were fixed without looking at these data",
+    "the records were clipped to the bounds: the value estimates what it does from clipped records",
+    "whatever was done to the data before the call treated each record by itself",
+    "only this value and this certificate are published: not run time, memory, logs, or owner-only diagnostics",
+)
+
+FAILURE = (
+    "that this release did not fail is an output that the guarantee does not cover; what could have made it fail: {}"
+)
+
+OF_FLOAT64 = (
+    "what float64 computes has the law of an exact draw of which every coordinate is moved by at most 2^-44 of the "
+    "larger of its own size, its distance from the public centre and its public unit, but for a probability that is "
+    "negligible beside rounding_delta; nobody has proved that. Then the coarse rounding of the output hides what "
+    "rounding errors do, but for rounding_delta",
+    "the operating system's random bytes are unpredictable and ChaCha20 is indistinguishable from random",
+)
+OF_LATTICES = (
+    "CPython, NumPy and FLINT compute whole numbers and balls as they say, and the operating system's random bytes are "
+    "unpredictable",
+)
+
+UNPROVED_OF_CHAINS = (
+    "how far the law of this draw is from the law that the guarantee is about: it comes from a Markov chain after "
+    "finitely many sweeps, whose limit that law is. So the delta of this release is unknown",
+    "what the start of the chain does to it: a draw from an inflated limit law about the non-private estimate, which "
+    "is computed from the private data. The number of sweeps is public",
+)
+# Characters of settings that `explain` shows.
+_LONGEST_SETTINGS = 600
+WITH_ROUNDING, IN_REALS = "exact_with_rounding", "exact_in_reals"
+
+UNPROVED_LAST = (
+    "that the chain has converged: diagnostics of such chains are evidence, not proof, and are not part of a release",
+)
+
+
+def describe(part: Any) -> Any:
+    """A JSON-ready description of a part made of public settings: its type with its fields, arrays as lists."""
+    if isinstance(part, eqx.Module):
+        declared = [field.name for field in dataclasses.fields(part) if not field.metadata.get("derived")]
+        fields = {name: describe(getattr(part, name)) for name in declared}
+        return {"type": type(part).__name__, **fields}
+    if isinstance(part, Distribution):
+        names = part.gather_pytree_data_fields()
+        fields = {name: describe(value) for name in names if (value := getattr(part, name, None)) is not None}
+        return {"type": type(part).__name__, **fields, "batch_shape": list(part.batch_shape)}
+    if isinstance(part, jax.Array | np.ndarray | np.generic):
+        return np.asarray(part).tolist()
+    if isinstance(part, tuple):
+        return [describe(item) for item in part]
+    if part is None or isinstance(part, bool | int | float):
+        return part
+    return str(part)
+
+
+@dataclasses.dataclass(frozen=True)
+class Certificate:
+    """The statement that goes with a released value. Everything in it is public.
+
+    **Arguments:**
+
+    - `mechanism`: its type and all its public settings.
+    - `guarantee`: of one draw from exactly the mechanism's law; `cost`, `epsilon` and `delta` are the release's.
+    - `sensitivity`: Δ with its derivation.
+    - `sampler`: its type and public settings. `reason`: why it was taken, from public facts alone.
+    - `promise`: how near the sampler's law is to that law, in real arithmetic.
+    - `assurance`: "exact_with_rounding" if the proof includes every rounding; "exact_in_reals" if the law is exact in
+        real arithmetic, and the output was rounded; else the kind of the promise.
+    - `rounding`: of the output; None with "exact_with_rounding".
+    - `assumptions`, `unproved`: what the guarantee rests on, and what nobody has proved of this release.
+    - `versions`: of the packages that computed it.
+    """
+
+    mechanism: dict[str, Any]
+    guarantee: Guarantee
+    sensitivity: Sensitivity
+    sampler: dict[str, Any]
+    reason: str
+    promise: Promise
+    assurance: str
+    rounding: Rounding | None
+    assumptions: tuple[str, ...]
+    unproved: tuple[str, ...]
+    versions: dict[str, str]
+
+    @classmethod
+    def of(
+        cls,
+        mechanism: AbstractMechanism,
+        sampler: AbstractSampler | None,
+        reason: str,
+        dimension: int,
+        num_records: int | None = None,
+    ) -> "Certificate":
+        """The certificate of one draw from this mechanism by this sampler. Computed from public settings alone.
+
+        **Arguments:** `sampler`: None for a mechanism that draws directly from its own law. `dimension`: d.
+        `num_records`: n, where it is public: under replace. Some promises of chains follow from it.
+        """
+        promise = EXACT
+        if sampler is not None and isinstance(mechanism, AbstractDensityMechanism):
+            known = math.inf
+            if num_records is not None and mechanism.adjacency is Adjacency.REPLACE:
+                known = mechanism.log_range(dimension, num_records)
+            promise = sampler.promise(known)
+        with_rounding = sampler is not None and sampler.includes_rounding
+        assumptions = OF_LATTICES if with_rounding else OF_FLOAT64
+        assumptions += mechanism.assumptions if isinstance(mechanism, AbstractDirectMechanism) else ()
+        assumptions += () if sampler is None else sampler.assumed(mechanism)
+        of_data = (
+            mechanism.bounds.explain_missing(mechanism.loss.has_response),
+            FAILURE.format("; ".join(_failures(mechanism, sampler))),
+        )
+        unproved = (
+            () if sampler is None or promise.is_proved else (*UNPROVED_OF_CHAINS, *sampler.unproved, *UNPROVED_LAST)
+        )
+        return cls(
+            mechanism=describe(mechanism),
+            guarantee=mechanism.guarantee_for(dimension),
+            sensitivity=mechanism.sensitivity_for(dimension),
+            sampler={"type": "Direct"} if sampler is None else describe(sampler),
+            reason=reason,
+            promise=promise,
+            assurance=_assurance(promise, with_rounding),
+            rounding=None if with_rounding else Rounding.of(mechanism, dimension, num_records),
+            assumptions=(*ASSUMPTIONS, *of_data, *assumptions),
+            unproved=unproved,
+            versions={name: importlib.metadata.version(name) for name in ("kngjax", "jax", "numpyro")},
+        )
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The declared names of the coefficients, the intercept first; None where none were declared."""
+        bounds = self.mechanism.get("bounds") or {}
+        declared = bounds.get("names")
+        return None if declared is None else ("intercept",) * bounds["intercept"] + tuple(declared)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the value is a draw from exactly the mechanism's law, in real arithmetic."""
+        return self.promise.is_exact
+
+    @property
+    def _of_draw(self) -> Guarantee | None:
+        """What is proved of the draw before it is rounded."""
+        if self.exact:
+            return self.guarantee
+        epsilon, delta = self.promise.cost(self.guarantee.epsilon)
+        if not (epsilon < math.inf and delta < 1.0):
+            return None
+        adjacency = self.guarantee.adjacency
+        return Guarantee.approximate(epsilon, delta, adjacency) if delta else Guarantee.pure(epsilon, adjacency)
+
+    @property
+    def cost(self) -> Guarantee | None:
+        """What is proved of this very release, and a ledger debits; None where a chain leaves it unproved.
+
+        That of the draw, and of a law within η of it in total variation for what rounding in float64 may do.
+        """
+        law = self._of_draw
+        return law if law is None or self.rounding is None else law.within(self.rounding.distance)
+
+    @property
+    def epsilon(self) -> float | None:
+        """The ε that this very release costs; None where a chain leaves it unproved.
+
+        Infinite for a guarantee that states no ε, as ρ-zCDP: `cost.at(delta=...)` has one at every δ above η.
+        """
+        return None if (cost := self.cost) is None else cost.epsilon
+
+    @property
+    def delta(self) -> float:
+        """The δ that this very release costs in all, `rounding_delta` included; NaN where nothing is proved."""
+        return math.nan if (cost := self.cost) is None else cost.delta
+
+    @property
+    def rounding_delta(self) -> float:
+        """What rounding adds to δ: 0 if the proof includes it; else by the assumption about float64 in `rounding`.
+
+        (1 + e^ε)η at the ε of the draw, or of the mechanism where that is unknown; NaN where that is infinite, and η is
+        `rounding.distance`.
+        """
+        if self.rounding is None:
+            return 0.0
+        epsilon = (self._of_draw or self.guarantee).epsilon
+        return math.nan if math.isinf(epsilon) else self.rounding.delta(epsilon)
+
+    def summary(self) -> str:
+        """One line for a table."""
+        sampler = self.sampler["type"]
+        if self.exact:
+            return f"{sampler}: proved {self.guarantee.explain()}{self._with_rounding()}"
+        if self.cost is not None:
+            return f"{sampler} (Markov chain): proved {self._proved()}"
+        return f"{sampler} (Markov chain): its limit law is {self.guarantee.explain()}; this finite run is not proved"
+
+    def explain(self) -> str:
+        """The certificate as text for a reader who knows statistics."""
+        if self.exact:
+            proved = (
+                f"Proved: this value is one draw from exactly the mechanism's law, which is {self.guarantee.explain()}"
+                f"{self._with_rounding()}."
+            )
+        elif self.cost is not None:
+            proved = (
+                f"Proved: the mechanism's law is {self.guarantee.explain()}, and this value, drawn by a Markov chain, "
+                f"is {self._proved()}: {self.promise.reason}."
+            )
+        else:
+            proved = (
+                f"Proved: the mechanism's law is {self.guarantee.explain()}. Not proved: that this value, which a "
+                "Markov chain approximates, follows that law."
+            )
+        names = self.names
+        lines = [
+            f"Mechanism: {self._parts()}." + ("" if names is None else f" Coefficients: {', '.join(names)}."),
+            proved,
+            f"Assurance: {self.assurance}, {self._assured()}.",
+            f"Sensitivity: {self.sensitivity.value:.6g}, since {self.sensitivity.derivation}",
+            f"Settings: {_shortened(_as_call(self.mechanism))}.",
+            f"Sampler: {json.dumps(self.sampler, sort_keys=True)}. {self.reason}",
+            *(f"Assumed: {assumption}." for assumption in self.assumptions),
+            *(f"Not proved: {statement}." for statement in self.unproved),
+            "Computed by " + ", ".join(f"{name} {version}" for name, version in sorted(self.versions.items())) + ".",
+        ]
+        return "\n".join(lines)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and statements of a small table: what is proved, and what is not."""
+        return [
+            ("mechanism", self._parts()),
+            ("settings", _shortened(_as_call(self.mechanism))),
+            ("of the draw", self.summary()),
+            ("assurance", f"{self.assurance}, {self._assured()}"),
+            ("sensitivity", f"{self.sensitivity.value:.6g}"),
+            ("sampler", f"{self.sampler['type']}. {self.reason}"),
+            *(("not proved", statement) for statement in self.unproved),
+        ]
+
+    def _repr_html_(self) -> str:
+        return html_table("Certificate", self.rows())
+
+    def _assured(self) -> str:
+        if self.assurance == WITH_ROUNDING:
+            return "every rounding is part of the proof"
+        assert self.rounding is not None
+        how = "a grid of random offset" if self.rounding.units else f"public multiples of 2^-{KEPT_DIGITS} of its unit"
+        rounded = (
+            f"output rounded to {how}; by the assumption on float64 other rounding changes the law by at most "
+            f"{float(self.rounding.distance):.2g} in total variation"
+        )
+        if not math.isnan(self.rounding_delta):
+            rounded += f", which adds {self.rounding_delta:.2g} to delta"
+        if self.assurance == IN_REALS:
+            return f"proved for real numbers; {rounded}"
+        return f"which is less than exact, and was asked for by name; {rounded}"
+
+    def _with_rounding(self) -> str:
+        """(ε, δ) of an exact draw, rounding included, where that is more than the law's."""
+        if self.rounding is None:
+            return ""
+        near = f"within {float(self.rounding.distance):.3g} of that in total variation"
+        return f"; with rounding {near if self.epsilon == math.inf else self._proved()}"
+
+    def _proved(self) -> str:
+        """(ε, δ) of this release in all."""
+        return f"({self.epsilon:.6g}, {self.delta:.3g})-differentially private under {self.guarantee.adjacency}"
+
+    def _parts(self) -> str:
+        words = [self.mechanism["type"]]
+        for word, name in (("with", "loss"), ("on", "domain")):
+            if self.mechanism.get(name):
+                words += [word, self.mechanism[name]["type"]]
+        return " ".join(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready dictionary; what is unknown is null."""
+        fields = dataclasses.asdict(self)
+        delta = None if math.isnan(self.delta) else self.delta
+        proved: dict[str, Any] = {"epsilon": self.epsilon, "delta": delta}
+        if self.epsilon == math.inf:
+            # JSON has no infinity, and zCDP no (ε, 0).
+            proved = {"epsilon": None, "delta": None, "rho": self.guarantee.rho}
+            if self.rounding is not None:
+                proved["distance"] = outward(self.rounding.distance)
+        return {**fields, "guarantee": self.guarantee.to_dict(), "proved_of_this_release": proved}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Certificate":
+        """The inverse of `to_dict`."""
+        fields = {name: value for name, value in fields.items() if name != "proved_of_this_release"}
+        return cls(
+            **{
+                **fields,
+                "guarantee": Guarantee.from_dict(fields["guarantee"]),
+                "sensitivity": Sensitivity(**fields["sensitivity"]),
+                "promise": Promise(**fields["promise"]),
+                "rounding": _rounding(fields["rounding"]),
+                "assumptions": tuple(fields["assumptions"]),
+                "unproved": tuple(fields["unproved"]),
+            }
+        )
+
+
+def _as_call(described: Any) -> str:
+    """What `describe` made of a part, as a call that names its settings; those that are None are left out."""
+    if isinstance(described, dict):
+        given = {name: value for name, value in sorted(described.items()) if name != "type" and value is not None}
+        return f"{described['type']}({', '.join(f'{name}={_as_call(value)}' for name, value in given.items())})"
+    if isinstance(described, list):
+        return f"[{', '.join(map(_as_call, described))}]"
+    return repr(described)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_SETTINGS else f"{text[:_LONGEST_SETTINGS]} ... (to_json() has them whole)"
+
+
+def _failures(mechanism: AbstractMechanism, sampler: AbstractSampler | None) -> list[str]:
+    """What can make a release fail after the debit, of public settings alone."""
+    bounds, loss = mechanism.bounds, mechanism.loss
+    causes = [
+        "data that cannot be read",
+        "too little memory",
+        "a draw that is not a number",
+        "a ledger that cannot keep the release",
+    ]
+    if bounds.columns != 0 and None in of_columns(bounds.missing, 1):
+        causes.append("missing values in X without a policy")
+    if loss.has_response and bounds.missing_y is None:
+        causes.append("responses that are missing, or that the loss has no meaning for, without a policy")
+    if any(getattr(part, "max_records", None) is not None for part in (mechanism, sampler)):
+        causes.append("more than max_records records")
+    own = mechanism.failures if isinstance(mechanism, AbstractDirectMechanism) else ()
+    return [*causes, *own, *(() if sampler is None else sampler.failures)]
+
+
+def _assurance(promise: Promise, with_rounding: bool) -> str:
+    if promise.is_exact:
+        return WITH_ROUNDING if with_rounding else IN_REALS
+    return promise.kind
+
+
+def _rounding(fields: dict[str, Any] | None) -> Rounding | None:
+    return None if fields is None else Rounding(**{name: tuple(values) for name, values in fields.items()})

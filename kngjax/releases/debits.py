@@ -1,0 +1,85 @@
+"""Where a release meets a ledger: its cost is reserved before the data are touched, and committed at the end."""
+
+import json
+from typing import Any
+
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.data.shards import Shards
+from kngjax.ledger import Ledger, LedgerError, Reservation
+from kngjax.mechanisms import AbstractMechanism
+from kngjax.releases.certificate import Certificate, describe
+
+
+def owed(certificate: Certificate) -> tuple[Guarantee, bool]:
+    """What a ledger debits for the release of this certificate, and whether it is proved to cost no more.
+
+    Where nothing is proved of the release, that is the guarantee of the law that a Markov chain approximates, and only
+    a ledger that was created with `unproved="allow"` takes it.
+    """
+    return (certificate.guarantee, False) if certificate.cost is None else (certificate.cost, True)
+
+
+def settings(mechanism: AbstractMechanism) -> Any:
+    """All public settings of a mechanism, JSON-ready; infinities as words."""
+    return in_json(describe(mechanism))
+
+
+def in_json(described: Any) -> Any:
+    """What `describe` makes of a part, with infinities as words."""
+    return json.loads(json.dumps(described), parse_constant=str)
+
+
+def reserve(ledger: Ledger | Reservation | None, certificate: Certificate, X: Any) -> Reservation | None:
+    """What the release of this certificate costs, spent; None without a ledger.
+
+    **Arguments:** `ledger`: or a reservation made beforehand, for this very `certificate.cost` or its `to_replace()`,
+    and not drawn from before, since a draw that fails tells something too. Of processes that share `X`, the first
+    one's counts.
+
+    Raises as `Ledger.reserve`; TypeError for what is no ledger, ValueError for a reservation of another guarantee.
+    """
+
+    guarantee, proved = owed(certificate)
+
+    def own() -> Reservation | None:
+        if isinstance(ledger, Ledger):
+            return ledger.reserve(guarantee, in_json(certificate.mechanism), proved=proved)
+        if ledger is None:
+            return None
+        if not isinstance(ledger, Reservation):
+            raise TypeError(f"ledger must be a Ledger(path) or a Reservation of one, not a {type(ledger).__name__}")
+        if not _covers(ledger, certificate):
+            raise ValueError(
+                "this reservation was made for another guarantee: reserve what the release costs, "
+                "kngjax.certify(mechanism, X, y).cost, or its to_replace()"
+            )
+        ledger.take()
+        return ledger
+
+    return X.on_first(own) if isinstance(X, Shards) else own()
+
+
+def _covers(reservation: Reservation, certificate: Certificate) -> bool:
+    guarantee, proved = owed(certificate)
+    return reservation.covers(guarantee) and (proved or not reservation.proved)
+
+
+def commit(reservation: Reservation | None, certificate: Certificate, released: str, X: Any) -> None:
+    """Say that a reservation led to this release, on the disk before anybody sees it.
+
+    **Arguments:** `certificate`: its own. `released`: its canonical JSON, which the ledger keeps.
+
+    Raises LedgerError where that cannot be said, and the release must not be returned.
+    """
+
+    def own() -> None:
+        if reservation is None:
+            return
+        if not _covers(reservation, certificate):
+            raise LedgerError("the release costs another guarantee than was reserved: nothing is released")
+        reservation.commit(released, exact=certificate.exact)
+
+    if isinstance(X, Shards):
+        X.on_first(own)
+    else:
+        own()

@@ -1,0 +1,99 @@
+"""Envelopes of lattice mechanisms: boxes with lower bounds of the score, refined until rejection is cheap."""
+
+import bisect
+import itertools
+from fractions import Fraction
+
+import numpy as np
+
+from kngjax.releases.lattice.finite import Bits, LevelLaw, below, happens
+from kngjax.releases.lattice.scores import AbstractScore, Boxes
+from kngjax.releases.lattice.units import DomainLattice
+
+_MOST_SPLIT = 4096
+
+
+class Envelope:
+    """Draws k ∈ Θ with P(k) ∝ exp(-rate·s(k)), exactly, by rejection from Σ_boxes 1{k ∈ box}·exp(-rate·lower bound).
+
+    A box is drawn with probability ∝ number of its points·exp(-rate·lower), a point of it uniformly, and kept with
+    probability exp(-rate·(s - lower)) if it lies in Θ: every point is kept with the same multiple of exp(-rate·s),
+    whatever the boxes are. So the boxes may depend on the data, and floating point may choose them.
+
+    That needs lower ≤ s, which `QuadraticScore` and `QuantileScore` prove of their boxes for all data, in whole numbers
+    alone. It is checked all the same, so that an error in the program would fail and not draw from another law.
+
+    **Arguments:** `score`, `domain`: of the lattice points. `rate`: c. `target`: boxes are halved until the bounds say
+    that at most so many proposals are expected a draw. `most_boxes`: or until there are so many.
+    """
+
+    def __init__(self, score: AbstractScore, domain: DomainLattice, rate: Fraction, target: float, most_boxes: int):
+        self._score, self._domain, self._rate = score, domain, rate
+        self._boxes = self._refined(target, most_boxes)
+        levels, place = np.unique(self._boxes.lower, return_inverse=True)
+        order = np.argsort(place, kind="stable")
+        self._members = np.split(order, np.cumsum(np.bincount(place))[:-1])
+        sizes = _sizes(self._boxes)
+        # Of each level the numbers of points in its first boxes.
+        self._points = [list(itertools.accumulate(sizes[box] for box in members)) for members in self._members]
+        self._law = LevelLaw([int(level) for level in levels], [points[-1] for points in self._points], rate)
+
+    def draw(self, bits: Bits) -> np.ndarray:
+        """k, shape (d,). It tries until it succeeds: a limit would make failure an output that depends on the data."""
+        while True:
+            level, boxes = self._law.draw(bits), self._boxes
+            points = self._points[level]
+            box = self._members[level][bisect.bisect_right(points, below(points[-1], bits))]
+            low, high = boxes.low[box], boxes.high[box]
+            point = np.array([int(a) + below(int(b - a) + 1, bits) for a, b in zip(low, high, strict=True)], np.int64)
+            if not self._domain.contains(point):
+                continue
+            excess = self._score.at(point, boxes.rows[box], boxes.sums[box]) - int(boxes.lower[box])
+            if excess < 0:
+                # No data lead here, see above.
+                raise AssertionError("a bound of the score does not hold")
+            if happens(self._rate * excess, bits):
+                return point
+
+    def _refined(self, target: float, most_boxes: int) -> Boxes:
+        boxes, importance = self._score.whole(self._domain.low, self._domain.high), self._score.importance()
+        while True:
+            upper, gap = self._log_masses(boxes)
+            total, missing = np.sum(upper), np.sum(gap)
+            if missing <= total * (1.0 - 1.0 / target) or len(upper) >= most_boxes:
+                return boxes
+            # Those that carry nine tenths of what may be missing.
+            order = np.argsort(-gap)
+            number = int(np.searchsorted(np.cumsum(gap[order]), 0.9 * missing)) + 1
+            chosen = order[: min(number, _MOST_SPLIT)]
+            boxes = self._halved(boxes, chosen, importance)
+
+    def _log_masses(self, boxes: Boxes):
+        """Upper bounds of the boxes' masses and their excess over lower bounds, relative to the largest; in floats."""
+        rate = float(self._rate)
+        log_counts = np.sum(np.log((boxes.high - boxes.low + 1).astype(float)), axis=1)
+        upper = log_counts - rate * boxes.lower.astype(float)
+        spread = rate * (boxes.upper - boxes.lower).astype(float)
+        masses = np.exp(upper - np.max(upper))
+        return masses, -np.expm1(-spread) * masses
+
+    def _halved(self, boxes: Boxes, chosen: np.ndarray, importance: np.ndarray) -> Boxes:
+        low, high = boxes.low[chosen], boxes.high[chosen]
+        axis = np.argmax((high - low) * importance, axis=1)
+        here = np.arange(chosen.size)
+        middle = low[here, axis] + (high[here, axis] - low[here, axis]) // 2
+        left_high, right_low = high.copy(), low.copy()
+        left_high[here, axis], right_low[here, axis] = middle, middle + 1
+        lows, highs = np.concatenate([low, right_low]), np.concatenate([left_high, high])
+        parents = np.concatenate([chosen, chosen])
+        inside = ~self._domain.misses(lows, highs)
+        lows, highs, parents = lows[inside], highs[inside], parents[inside]
+        others = boxes.of(np.setdiff1d(np.arange(len(boxes.rows)), chosen))
+        if parents.size == 0:
+            return others
+        return others.joined(self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents]))
+
+
+def _sizes(boxes: Boxes) -> list[int]:
+    sides = boxes.high - boxes.low + 1
+    return [int(np.prod(side.astype(object))) for side in sides]

@@ -1,0 +1,100 @@
+"""From a mechanism and its records to whole scores on a public lattice."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.records import Records
+from kngjax.geometry import norms
+from kngjax.losses import QuantileLoss, SquaredDistanceLoss
+from kngjax.mechanisms import KNG, AbstractDensityMechanism
+from kngjax.releases.lattice import sensitivities
+from kngjax.releases.lattice.plans import Plan
+from kngjax.releases.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore, QuantileScore
+from kngjax.releases.lattice.sums import sums_of, whole_features
+from kngjax.releases.lattice.units import on_lattice, scale
+
+# What scores are divided by: a norm of the gradient, or of the loss a whole weight.
+Divisor = GradientNorm | int
+
+
+def score_of(mechanism: AbstractDensityMechanism, data: Records | ExactSums, plan: Plan) -> AbstractScore:
+    """The whole score of these records, which the mechanism prepared, or of their sums on their lattice. Private."""
+    if isinstance(mechanism.loss, QuantileLoss):
+        assert isinstance(data, Records)
+        return _quantile_score(mechanism, whole_features(data, plan), np.asarray(data.y, np.float64), plan)
+    sums = data if isinstance(data, ExactSums) else sums_of(data, plan, mechanism.loss.has_response)
+    if isinstance(mechanism.loss, SquaredDistanceLoss):
+        return _mean_score(mechanism, sums, plan)
+    shift = 2 ** (plan.response - plan.unit)
+    moment, squares = sums.moment * shift, sums.squares * shift**2
+    return _quadratic_score(divisor_of(mechanism, plan), sums.gram, moment, squares)
+
+
+def _mean_score(mechanism, sums: ExactSums, plan: Plan) -> QuadraticScore:
+    """∇ℓ = nθ - Σx, and 2ℓ = n|θ|² - 2θ'Σx + Σ|x|²."""
+    dimension = sums.dimension
+    shifts = np.array([2 ** (place - plan.unit) for place in plan.places], object)
+    squares = sum(int(size) * shift**2 for size, shift in zip(sums.gram.diagonal(), shifts, strict=True))
+    gram = np.array([[sums.count * (row == column) for column in range(dimension)] for row in range(dimension)], object)
+    return _quadratic_score(divisor_of(mechanism, plan), gram, sums.moment * shifts, squares)
+
+
+def _quadratic_score(divisor: Divisor, gram, moment, squares: int) -> QuadraticScore:
+    if isinstance(divisor, GradientNorm):
+        return QuadraticScore(gram, moment, squares, norm=divisor)
+    return QuadraticScore(gram, moment, squares, weight=divisor)
+
+
+def _quantile_score(mechanism, x: np.ndarray, responses: np.ndarray, plan: Plan) -> QuantileScore:
+    tau, divisor = sensitivities.level(mechanism.loss), divisor_of(mechanism, plan)
+    if isinstance(divisor, GradientNorm):
+        # Beyond what any x'θ reaches a response has one sign, however far it is.
+        end = math.ldexp(plan.reach, plan.unit)
+        return QuantileScore(x, on_lattice(np.clip(responses, -end, end), plan.unit), tau, norm=divisor)
+    return QuantileScore(x, on_lattice(responses, plan.unit), tau, weight=divisor)
+
+
+def divisor_of(mechanism: AbstractDensityMechanism, plan: Plan) -> Divisor:
+    """W: at least what one record can change the whole gradient by, in its norm, or the whole loss. Public.
+
+    Of a quantile loss they are D times the gradient and the loss, τ = N/D; of a quadratic loss the gradient, coordinate
+    j in units of 2^(a_j + e), and twice the loss, in units of 2^(2e); for means a_j = 0.
+
+    Raises ValueError if no record within the rounded bounds can change anything.
+    """
+    loss, adjacency, ranges = mechanism.loss, mechanism.adjacency, plan.ranges
+    # The gradient's units and that of the loss.
+    factor, units, unit = 1, [place + plan.unit for place in plan.places], 2 * plan.unit
+    if isinstance(loss, QuantileLoss):
+        factor, units, unit = sensitivities.level(loss).denominator, list(plan.places), plan.unit
+    elif isinstance(loss, SquaredDistanceLoss):
+        units = [plan.unit for _ in plan.places]
+    if not isinstance(mechanism, KNG):
+        times = factor if isinstance(loss, QuantileLoss) else 2
+        return _whole(times * sensitivities.value_sensitivity(loss, ranges, adjacency), unit)
+    if mechanism.norm is None:
+        return GradientNorm(_wholes(factor, sensitivities.gradient_changes(loss, ranges, adjacency), units))
+    change = sensitivities.gradient_sensitivity(loss, ranges, adjacency, mechanism.norm)
+    if isinstance(mechanism.norm, norms.L1):
+        least = min(units)
+        scales = np.array([2 ** (unit - least) for unit in units], object)
+        return GradientNorm(np.array(_whole(factor * change, least), object), scales)
+    weights = sensitivities.norm_weights(mechanism.norm, len(units))
+    return GradientNorm(_wholes(factor, [change * weight for weight in weights], units))
+
+
+def _wholes(factor: int, changes: list[Fraction], units: list[int]) -> np.ndarray:
+    return np.array([_whole(factor * change, unit) for change, unit in zip(changes, units, strict=True)], object)
+
+
+def _whole(change: Fraction, unit: int) -> int:
+    """The least whole number of units of 2^unit/WEIGHT_UNITS that is at least this."""
+    if change <= 0:
+        raise ValueError(
+            "on the lattice of these digits one record can change nothing: give bounds of some width, or more "
+            "data_digits"
+        )
+    return math.ceil(change / scale(unit) * WEIGHT_UNITS)

@@ -1,0 +1,176 @@
+"""Many private estimates from simulated data, in one compiled program for each number of records."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType, Mesh, PartitionSpec
+from jaxtyping import Array, Float, PRNGKeyArray
+from tqdm import tqdm
+
+from kngjax.core.randomness import require_typed_key
+from kngjax.data import records as data_room
+from kngjax.mechanisms import AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.parameters import checked_epsilon
+from kngjax.releases.chains import draw, require_sampler
+from kngjax.samplers import AbstractSampler
+
+# (key, number of records) -> (X, y, θ): the records, and the θ that estimates are measured against.
+Design = Callable[[PRNGKeyArray, int], tuple[Any, Any, Any]]
+Measure = Callable[[Array, Array], Array]
+
+_AXIS = "replicate"
+_LARGEST_BATCH = 128
+# X, its clipped copy with an intercept, and what is computed from it.
+_COPIES = 4
+
+
+def error(theta: Array, truth: Array) -> Float[Array, ""]:
+    """|θ̃ - θ|_2."""
+    return jnp.linalg.norm(theta - truth)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Simulation:
+    """What `simulate` found: of simulated data, so nothing here is private.
+
+    **Arguments:**
+
+    - `sizes`: the numbers of records, shape (sizes,). `epsilons`: shape (epsilons,).
+    - `theta`: the estimates, shape (sizes, epsilons, replicates, d), NaN where a search was given up.
+    - `truth`: what they are measured against, shape (sizes, replicates, d).
+    - `measures`: by name, each of shape (sizes, epsilons, replicates).
+    """
+
+    sizes: np.ndarray
+    epsilons: np.ndarray
+    theta: np.ndarray
+    truth: np.ndarray
+    measures: dict[str, np.ndarray]
+
+    def __repr__(self) -> str:
+        sizes, epsilons, replicates, dimension = self.theta.shape
+        names = ", ".join(self.measures)
+        return (
+            f"<Simulation: {sizes} sizes x {epsilons} epsilons x {replicates} replicates of {dimension} coefficients; "
+            f"measures: {names}>"
+        )
+
+    def table(self) -> list[dict[str, int | float]]:
+        """A row a size and ε: mean and standard error over replicates of each measure, for a data frame or a CSV."""
+        rows = []
+        for place, size in enumerate(self.sizes):
+            for number, epsilon in enumerate(self.epsilons):
+                row: dict[str, int | float] = {"n": int(size), "epsilon": float(epsilon)}
+                for name, values in self.measures.items():
+                    found = values[place, number]
+                    row[name] = float(np.mean(found))
+                    row[f"{name}_standard_error"] = float(np.std(found, ddof=1) / np.sqrt(len(found)))
+                rows.append(row)
+        return rows
+
+
+def simulate(
+    design: Design,
+    mechanism: AbstractMechanism,
+    num_replicates: int,
+    key: PRNGKeyArray,
+    *,
+    num_records: int | Sequence[int],
+    epsilons: Sequence[float] | None = None,
+    sampler: AbstractSampler | None = None,
+    measures: Mapping[str, Measure] | None = None,
+    max_bytes: int = 1 << 30,
+    batch_size: int | None = None,
+    devices: Sequence[Any] | None = None,
+    float32: bool = False,
+    progress: bool | None = None,
+) -> Simulation:
+    """Generates data, draws, and measures, many times over: one compiled program a number of records.
+
+    Replicates are mapped over in batches, each with every ε on the same data; between batches the progress bar moves.
+    A replicate depends on its own key and on the batch size alone, so that results are the same to the bit on one
+    device and on many.
+
+    **Arguments:**
+
+    - `design`: a function of (key, number of records) that JAX can compile, to (X, y, θ): X of shape (n, columns),
+      without the constant column, or None; y of shape (n,), or None for a mean; θ of shape (d,).
+    - `mechanism`: any mechanism that compiles. `sampler`: for KNG and the exponential mechanism; chains start about θ.
+    - `key`: a research key. `num_records`: n, or several. `epsilons`: None for the mechanism's own.
+    - `measures`: by name, functions of an estimate and θ to a number; None for the error |θ̃ - θ|_2.
+    - `max_bytes`: of memory for the records of one batch on one device. `batch_size`: instead of what follows from it.
+    - `devices`: None for all that JAX sees. `float32`: for research where speed counts: estimates lose digits as n
+      grows. `progress`: None shows the bar on a terminal.
+
+    Raises ValueError for counts below 1, for a mechanism or sampler that computes on the host, and as `draw` does.
+    """
+    require_typed_key(key)
+    require_sampler(mechanism, sampler)
+    sizes = [num_records] if isinstance(num_records, int | np.integer) else list(num_records)
+    if not sizes or min(sizes) < 1 or num_replicates < 1:
+        raise ValueError("num_records and num_replicates must be at least 1")
+    if isinstance(mechanism, AbstractDirectMechanism) and mechanism.runs_on_host:
+        raise ValueError(f"{type(mechanism).__name__} draws on the host and cannot be mapped: loop over kng.sample")
+    losses = np.asarray([float(mechanism.epsilon)] if epsilons is None else list(epsilons), dtype=np.float64)
+    if epsilons is not None and not any(field.name == "epsilon" for field in dataclasses.fields(mechanism)):
+        raise ValueError(f"{type(mechanism).__name__} computes its epsilon: simulate one mechanism for each")
+    for epsilon in losses:
+        checked_epsilon(float(epsilon), allow_large_epsilon=True)
+    named = tuple((measures or {"error": error}).items())
+    chosen = list(jax.devices() if devices is None else devices)
+    mesh = Mesh(np.asarray(chosen), (_AXIS,), axis_types=(AxisType.Auto,))
+    batches = [batch_size or _batch(design, size, max_bytes, num_replicates, key) for size in sizes]
+    found = []
+    hidden = None if progress is None else not progress
+    with (
+        jax.enable_x64(not float32),
+        tqdm(total=len(sizes) * num_replicates, unit="data set", disable=hidden) as bar,
+    ):
+        for size, batch in zip(sizes, batches, strict=True):
+            keys = jax.random.split(jax.random.fold_in(key, size), num_replicates)
+            parts, step = [], batch * len(chosen)
+            for start in range(0, num_replicates, step):
+                own = keys[jnp.arange(start, start + step) % num_replicates]
+                settings = (design, int(size), named, mesh)
+                given = None if epsilons is None else losses
+                made = _batch_of_replicates(*settings, mechanism, sampler, given, own)
+                parts.append(jax.tree.map(np.asarray, made))
+                bar.update(min(step, num_replicates - start))
+            found.append(jax.tree.map(lambda *pieces: np.concatenate(pieces)[:num_replicates], *parts))
+    theta, truth, values = jax.tree.map(lambda *pieces: np.stack(pieces), *found)
+    by_epsilon = {name: np.swapaxes(value, 1, 2) for name, value in zip(dict(named), values, strict=True)}
+    return Simulation(np.asarray(sizes), losses, np.swapaxes(theta, 1, 2), truth, by_epsilon)
+
+
+def _batch(design: Design, num_records: int, max_bytes: int, num_replicates: int, key: PRNGKeyArray) -> int:
+    """Replicates at a time on a device, whatever the number of devices."""
+    shapes = jax.eval_shape(lambda key: design(key, num_records), key)
+    size = _COPIES * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))
+    return int(np.clip(max_bytes // max(size, 1), 1, min(_LARGEST_BATCH, num_replicates)))
+
+
+@functools.partial(jax.jit, static_argnames=("design", "num_records", "measures", "mesh"))
+def _batch_of_replicates(design, num_records, measures, mesh, mechanism, sampler, epsilons, keys):
+    def replicate(key):
+        data_key, draw_key = jax.random.split(key)
+        X, y, truth = design(data_key, num_records)
+        data = mechanism.summarise(data_room.simulated(mechanism.bounds, X, y))
+        if epsilons is None:
+            theta = draw(mechanism, data, draw_key, sampler, truth)[0][None]
+        else:
+
+            def estimate(epsilon, own_key):
+                own = eqx.tree_at(lambda mechanism: mechanism.epsilon, mechanism, epsilon)
+                return draw(own, data, own_key, sampler, truth)[0]
+
+            theta = jax.vmap(estimate)(epsilons, jax.random.split(draw_key, epsilons.shape[0]))
+        return theta, truth, [jax.vmap(measure, (0, None))(theta, truth) for _, measure in measures]
+
+    part = PartitionSpec(_AXIS)
+    return jax.shard_map(jax.vmap(replicate), mesh=mesh, in_specs=part, out_specs=part, check_vma=False)(keys)

@@ -1,0 +1,48 @@
+"""What releases of the same records cost together, as their certificates say."""
+
+from collections.abc import Iterable
+
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.data.admission import Facts
+from kngjax.mechanisms import AbstractMechanism
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.sampler_choice import chosen_sampler
+from kngjax.samplers import AbstractSampler
+
+
+def planned(mechanism: AbstractMechanism, asked: AbstractSampler | None, num_records: int) -> Certificate:
+    """The certificate of a release from records in memory, before anything is debited.
+
+    **Arguments:** `mechanism`: whose bounds say how many columns there are. `asked`: the sampler, or None.
+    `num_records`: used where it is public, under replace. Raises ValueError for a sampler that cannot serve.
+    """
+    count = num_records if mechanism.adjacency is Adjacency.REPLACE else None
+    dimension = mechanism.dimension or 1
+    chosen, reason = chosen_sampler(mechanism, asked, Facts(dimension, count), fits_lattice=True)
+    return Certificate.of(mechanism, chosen, reason, dimension, count)
+
+
+def spent(certificates: Iterable[Certificate]) -> Guarantee | None:
+    """What is proved of these releases together; None if nothing is of one of them.
+
+    Where the parts state no finite ε, it is stated at the sum of what each states of δ.
+    """
+    costs = [certificate.cost for certificate in certificates]
+    known = [cost for cost in costs if cost is not None]
+    if not known or len(known) < len(costs):
+        return None
+    if len(known) == 1:
+        # A composition states its own (ε, δ), which a composition of it would forget.
+        return known[0]
+    total, delta = Guarantee.composed(known), sum(cost.exact_delta for cost in known)
+    return total.stated(delta) if total.exact_epsilon is None and delta < 1 else total
+
+
+def besides(certificates: Iterable[Certificate]) -> str:
+    """What to say besides the sums over the laws, in words; empty where the releases cost no more."""
+    cost = spent(certificates)
+    if cost is None:
+        return ". That is of the laws that Markov chains approximate, and NOT PROVED of these releases"
+    if cost.exact_distance:
+        return f"; with the rounding of these outputs ({cost.epsilon:g}, {cost.delta:.3g})-DP"
+    return ""

@@ -1,0 +1,136 @@
+"""Mechanism and data are arguments: one compiled program a shape, and mapping over replicates is a loop."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.releases import chains
+
+BOUNDS = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), columns=1)
+LOSSES = {"squared": kng.SquaredLoss(), "quantile": kng.QuantileLoss(0.5), "pseudo-Huber": kng.PseudoHuberLoss(0.5)}
+
+
+def build(name, epsilon=1.0):
+    return kng.KNG(LOSSES[name], BOUNDS, kng.Box(-2.0, 2.0), epsilon, "replace")
+
+
+def records(seed, n=24):
+    random = np.random.default_rng(seed)
+    return random.uniform(size=(n, 1)), random.uniform(-1.0, 1.0, n)
+
+
+def programs():
+    """How many compiled programs each jitted function holds."""
+    return [
+        function._cache_size() for function in (chains.compiled_independent_draws, chains.start_chains, chains.advance)
+    ]
+
+
+@pytest.mark.parametrize("name", ["squared", "pseudo-Huber"])
+def test_one_program_serves_five_data_sets_and_five_epsilons(name):
+    before, after_first = programs(), None
+    for seed in range(5):
+        for epsilon in (0.1, 0.5, 1.0, 2.0, 8.0):
+            mechanism = build(name, epsilon)
+            data = mechanism.prepare(*records(seed))
+            kng.sample(mechanism, data, key=kng.research_key(seed), num_draws=5, num_chains=2, num_warmup=5)
+            after_first = after_first or programs()
+    assert programs() == after_first
+    grown = np.subtract(after_first, before)
+    assert np.array_equal(grown > 0, [name == "squared", name != "squared", name != "squared"])
+    assert grown.max() <= 2  # the warm-up and the kept draws
+
+
+def test_releases_share_their_program_too():
+    kng.release(build("squared"), *records(0), sampler=kng.Exact())
+    after_first = programs()
+    for epsilon in (0.3, 3.0):
+        kng.release(build("squared", epsilon), *records(1), sampler=kng.Exact())
+    assert programs() == after_first
+
+
+def stacked(trees):
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *trees)
+
+
+def replicate_inputs(name, number=5):
+    mechanism = build(name)
+    data = [mechanism.prepare(*records(seed)) for seed in range(number)]
+    centres = np.random.default_rng(1).uniform(-1.0, 1.0, (number, 2))
+    return mechanism, data, jax.random.split(jax.random.key(2), number), centres
+
+
+@pytest.mark.parametrize(
+    ("name", "sampler"),
+    [
+        pytest.param("squared", kng.Exact(), marks=pytest.mark.slow),
+        pytest.param("pseudo-Huber", kng.EnsembleWalk(num_sweeps=7), marks=pytest.mark.slow),
+        pytest.param("pseudo-Huber", kng.GradientSpace(num_sweeps=7), marks=pytest.mark.slow),
+        ("quantile", kng.IndependenceMH(num_sweeps=7)),
+    ],
+    ids=["Exact", "EnsembleWalk", "GradientSpace", "IndependenceMH"],
+)
+def test_mapping_a_draw_over_replicates_is_a_loop(name, sampler):
+    mechanism, data, keys, centres = replicate_inputs(name)
+
+    @jax.jit
+    def one(data, key, centre):
+        return kng.draw(mechanism, data, key, sampler, centre)
+
+    loop = [one(*arguments) for arguments in zip(data, keys, centres, strict=True)]
+    thetas, succeeded = jax.vmap(one)(stacked(data), keys, jnp.asarray(centres))
+    assert thetas.shape == (5, 2)
+    assert succeeded.all()
+    np.testing.assert_allclose(thetas, [theta for theta, _ in loop], rtol=1e-9, atol=1e-12)
+    assert len(np.unique(np.asarray(thetas)[:, 0])) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "sampler"),
+    [("quantile", kng.LineGibbs(7)), pytest.param("squared", kng.Exact(), marks=pytest.mark.slow)],
+    ids=["LineGibbs", "Exact"],
+)
+def test_mapping_a_draw_over_epsilon_is_a_loop(name, sampler):
+    _, data, keys, _ = replicate_inputs(name, 1)
+    epsilons = np.array([0.2, 1.0, 5.0])
+
+    @jax.jit
+    def one(epsilon):
+        return kng.draw(build(name, epsilon), data[0], keys[0], sampler)[0]
+
+    loop = [one(epsilon) for epsilon in epsilons]
+    assert len(np.unique(np.asarray(loop)[:, 0])) > 1
+    np.testing.assert_allclose(jax.vmap(one)(jnp.asarray(epsilons)), loop, rtol=1e-9)
+
+
+def test_a_draw_that_was_given_up_is_nan_and_says_so():
+    mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 50.0, "replace")
+    data = mechanism.prepare(None, np.ones(4000))
+    theta, succeeded = jax.jit(kng.draw)(mechanism, data, jax.random.key(3), kng.Exact(max_proposals=2000))
+    assert np.isnan(theta).all()
+    assert not succeeded
+
+
+def test_a_draw_refuses_what_a_release_refuses():
+    mechanism, data, keys, _ = replicate_inputs("quantile", 1)
+    with pytest.raises(ValueError, match="LineGibbs"):
+        kng.draw(mechanism, data[0], keys[0], kng.NUTS(step_size=0.1))
+    smooth = build("pseudo-Huber")
+    with pytest.raises(ValueError, match="adapt its step size to the private data"):
+        kng.draw(smooth, smooth.prepare(*records(0)), keys[0], kng.NUTS())
+
+
+def test_blocks_cover_the_promised_number_of_sweeps():
+    for sampler in (
+        kng.LineGibbs(),
+        kng.EnsembleWalk(),
+        kng.GradientSpace(),
+        kng.IndependenceMH(),
+        kng.CoordinateWalk(num_sweeps=1234),
+        kng.LineGibbs(3),
+    ):
+        for dimension in (1, 2, 7):
+            number, block = chains.blocks(sampler, dimension)
+            assert number * block >= sampler.release_sweeps(dimension) > (number - 1) * block

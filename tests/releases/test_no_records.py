@@ -1,0 +1,96 @@
+"""Under add_remove no refusal tells no record from one: both are released, by every mechanism and sampler."""
+
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.data.records import Records
+from kngjax.releases import release
+
+BOUNDS = kng.Bounds(x=([0.0, 0.0], [1.0, 1.0]), y=(0.0, 1.0))
+COLUMNS = kng.Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False)
+ONE = kng.Bounds(x=([0.0], [1.0]), intercept=False)
+NUMBERS, BOX = kng.Bounds(y=(0.0, 1.0)), kng.Box(-2.0, 2.0)
+PARTS = (BOUNDS, BOX, 1.0, "add_remove")
+NEIGHBOURS = "add_remove"
+
+
+CASES = {
+    "squared": (kng.KNG(kng.SquaredLoss(), *PARTS), None),
+    "means": (kng.KNG(kng.SquaredDistanceLoss(), COLUMNS, BOX, 1.0, NEIGHBOURS), None),
+    "median": (kng.KNG(kng.QuantileLoss(0.5), *PARTS), None),
+    "exponential": (kng.ExponentialMechanism(kng.QuantileLoss(0.5), *PARTS), None),
+    "quantile": (kng.PrivateQuantile(0.5, NUMBERS, 1.0, NEIGHBOURS), None),
+    "quantiles": (kng.PrivateQuantile([0.25, 0.5], NUMBERS, 1.0, NEIGHBOURS), None),
+    "quantiles, split": (kng.PrivateQuantile([0.25, 0.5], NUMBERS, 1.0, NEIGHBOURS, budget="split"), None),
+    "AdaSSP": (kng.AdaSSP(BOUNDS, 1.0, 1e-6, NEIGHBOURS), None),
+    "posterior": (kng.PosteriorSample.calibrated(BOUNDS, 1000.0, 1.0, 1e-6, NEIGHBOURS, max_records=99), None),
+    "geometric median of one column": (
+        kng.KNG(kng.GeometricMedianLoss(), ONE, kng.Box([-1.0], [1.0]), 1.0, NEIGHBOURS),
+        kng.IndependenceMH(num_sweeps=8),
+    ),
+    "median in one dimension": (kng.KNG(kng.QuantileLoss(0.5), NUMBERS, BOX, 1.0, NEIGHBOURS), kng.Exact()),
+}
+COMPILED_LONG = {
+    "output": (kng.OutputPerturbation(kng.SquaredLoss(), BOUNDS, 99.0, 1.0, 1e-6, NEIGHBOURS, max_records=99), None),
+    "AdaOPS": (kng.AdaOPS(BOUNDS, 1.0, 1e-6, NEIGHBOURS), None),
+    "reweighted": (kng.PrivateIRLS(BOUNDS, 1.0, 1e-6, NEIGHBOURS), None),
+    "objective": (
+        kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.5), BOUNDS, kng.L2Ball(2.0), 1.0, NEIGHBOURS),
+        None,
+    ),
+    "logistic": (kng.ObjectivePerturbation(kng.LogisticLoss(), BOUNDS, None, 1.0, NEIGHBOURS), None),
+    "squared in real numbers": (kng.KNG(kng.SquaredLoss(), *PARTS), kng.Exact()),
+    "slices": (kng.KNG(kng.SquaredLoss(), *PARTS), kng.SliceGibbs(num_sweeps=8)),
+    "median by boxes": (kng.KNG(kng.QuantileLoss(0.5), *PARTS), kng.Exact()),
+    "median by lines": (kng.KNG(kng.QuantileLoss(0.5), *PARTS), kng.LineGibbs(num_sweeps=8)),
+    "median by proposals": (kng.KNG(kng.QuantileLoss(0.5), *PARTS), kng.IndependenceMH(num_sweeps=8)),
+    "pseudo-Huber": (kng.KNG(kng.PseudoHuberLoss(0.5), *PARTS), kng.EnsembleWalk(num_sweeps=8)),
+    "geometric median": (
+        kng.KNG(kng.GeometricMedianLoss(), COLUMNS, BOX, 1.0, NEIGHBOURS),
+        kng.EnsembleWalk(num_sweeps=8),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*CASES, *(pytest.param(name, marks=pytest.mark.slow) for name in COMPILED_LONG)])
+def test_no_record_is_released_as_one_is(name):
+    mechanism, sampler = (CASES | COMPILED_LONG)[name]
+    certificates = []
+    for count in (0, 1):
+        X, y = np.full((count, mechanism.bounds.columns), 0.5), np.ones(count)
+        if not mechanism.loss.has_response:
+            y = None
+        elif mechanism.bounds.columns == 0:
+            X = None
+        released = kng.release(mechanism, X, y, sampler=sampler, progress=False)
+        assert released.value.shape == (mechanism.dimension,)
+        certificates.append(released.certificate)
+    # Nor by anything that is said of them.
+    assert certificates[0] == certificates[1]
+
+
+@pytest.mark.parametrize("loss", [kng.QuantileLoss(0.3), kng.PseudoHuberLoss(0.5), kng.LogisticLoss()])
+@pytest.mark.parametrize("kind", [kng.KNG, kng.ExponentialMechanism])
+def test_the_row_of_zeros_that_samplers_get_changes_no_density(kind, loss):
+    mechanism = kind(loss, *PARTS)
+    empty = Records(np.empty((0, 3)), np.empty(0))
+    padded = release._with_a_row(mechanism, empty)
+    assert padded.num_records == 1
+    values = [float(mechanism.log_density(np.array(theta), padded)) for theta in ([0.0, 0.0, 0.0], [1.0, -1.5, 0.5])]
+    assert values[0] == pytest.approx(values[1], abs=1e-12)
+    records = Records(np.ones((2, 3)), np.ones(2))
+    assert release._with_a_row(mechanism, records) is records
+
+
+def test_a_list_and_a_file_without_a_row_are_no_record_too(tmp_path):
+    mechanism, _ = CASES["squared"]
+    assert kng.release(mechanism, [], []).value.shape == (3,)
+    (tmp_path / "empty.csv").write_text("a,b,y\n")
+    assert kng.release(mechanism, kng.stream(tmp_path / "empty.csv", response="y")).value.shape == (3,)
+
+
+def test_dropped_records_leave_none():
+    bounds = kng.Bounds(x=([0.0, 0.0], [1.0, 1.0]), y=(0.0, 1.0), missing="drop")
+    mechanism = kng.KNG(kng.SquaredLoss(), bounds, BOX, 1.0, NEIGHBOURS)
+    assert kng.release(mechanism, np.full((3, 2), np.nan), np.ones(3)).value.shape == (3,)

@@ -1,0 +1,364 @@
+"""A release is one value and its certificate: what it holds, what it hides, and what it refuses to do."""
+
+import dataclasses
+import json
+
+import numpy as np
+import numpyro.distributions as dist
+import pandas as pd
+import pytest
+
+import kngjax as kng
+from kngjax.core import randomness
+from kngjax.releases.sampler_choice import default_sampler
+
+BOUNDS = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), columns=1)
+PARTS = (BOUNDS, kng.Box(-2.0, 2.0), 1.0, "replace")
+MECHANISMS = {
+    "exact": kng.KNG(kng.SquaredLoss(), *PARTS),
+    # In a norm for which there are no exact draws.
+    "line draws": kng.KNG(kng.QuantileLoss(0.5), *PARTS, kng.Ellipsoid(np.eye(2))),
+    "boxes": kng.KNG(kng.QuantileLoss(0.5), *PARTS),
+    "walk": kng.KNG(kng.PseudoHuberLoss(0.5), *PARTS),
+    "exact exponential": kng.ExponentialMechanism(kng.SquaredLoss(), *PARTS),
+}
+# What is not proved is asked for by name.
+CHAINS = {"line draws": kng.LineGibbs(), "walk": kng.EnsembleWalk()}
+
+every_mechanism = pytest.mark.parametrize("name", MECHANISMS)
+
+
+def records(seed=0, n=40):
+    random = np.random.default_rng(seed)
+    return random.uniform(size=(n, 1)), random.uniform(-1.0, 1.0, n)
+
+
+def released(name):
+    return kng.release(MECHANISMS[name], *records(), sampler=CHAINS.get(name))
+
+
+class Releases(dict):
+    """One of each mechanism, made when it is first asked for."""
+
+    def __missing__(self, name):
+        self[name] = released(name)
+        return self[name]
+
+
+@pytest.fixture(scope="module")
+def releases():
+    return Releases()
+
+
+@every_mechanism
+def test_the_value_is_a_read_only_vector_in_the_domain(releases, name):
+    value = releases[name].value
+    assert (type(value), value.dtype, value.shape) == (np.ndarray, np.float64, (2,))
+    assert np.all(np.abs(value) <= 2.0)
+    with pytest.raises(ValueError, match="read-only"):
+        value[0] = 0.0
+    with pytest.raises(AttributeError):
+        releases[name].value = np.zeros(2)
+
+
+@every_mechanism
+def test_json_round_trip_is_exact(releases, name):
+    text = releases[name].to_json()
+    again = kng.Release.from_json(text)
+    np.testing.assert_array_equal(again.value, releases[name].value)
+    assert not again.value.flags.writeable
+    assert again == releases[name]
+    assert hash(again) == hash(releases[name])
+    assert again.certificate.explain() == releases[name].certificate.explain()
+    assert text == json.dumps(json.loads(text), sort_keys=True)
+    assert set(json.loads(text)) == {"value", "certificate"}
+
+
+def test_two_releases_of_the_same_data_differ(releases):
+    for name in ("exact", "boxes", "line draws"):
+        again = released(name)
+        assert np.all(again.value != releases[name].value)
+        assert again != releases[name]
+        assert again.certificate == releases[name].certificate
+
+
+@pytest.mark.parametrize("name", ["exact", "boxes", "walk"])
+def test_a_release_takes_all_its_randomness_from_the_operating_system_and_the_key_once(releases, monkeypatch, name):
+    asked = []
+
+    def known(size):
+        asked.append(size)
+        return bytes(range(size))
+
+    monkeypatch.setattr(randomness.os, "urandom", known)
+    sampler = CHAINS.get(name, kng.Exact())
+
+    def in_floats():
+        return kng.release(MECHANISMS[name], *records(), sampler=sampler)
+
+    first, second = (in_floats() for _ in range(2))
+    # A key, and an offset of the rounding for each coefficient.
+    assert asked == [32, 8, 8, 32, 8, 8]
+    # The bytes are all the randomness there is: equal ones give equal releases, and fresh ones others.
+    assert np.array_equal(first.value, second.value)
+    assert not np.array_equal(first.value, releases[name].value)
+    monkeypatch.undo()
+    assert not np.array_equal(first.value, in_floats().value)
+
+
+@pytest.mark.parametrize("name", ["exact", "boxes", "exact exponential"])
+def test_exact_draws_are_certified_as_proved(releases, name):
+    certificate = releases[name].certificate
+    assert (certificate.exact, certificate.epsilon, certificate.delta) == (True, 1.0, 0.0)
+    assert certificate.cost == certificate.guarantee
+    assert certificate.unproved == ()
+    assert "Proved: this value is one draw from exactly the mechanism's law" in certificate.explain()
+    assert "Not proved" not in certificate.explain()
+    assert json.loads(releases[name].to_json())["certificate"]["proved_of_this_release"] == {"delta": 0, "epsilon": 1}
+
+
+def test_a_guarantee_without_an_epsilon_is_certified_by_its_rho(releases):
+    exact = kng.Certificate.of(MECHANISMS["exact"], kng.Exact(), "", 2)
+    certificate = dataclasses.replace(exact, guarantee=kng.Guarantee.zcdp("0.1", "replace"))
+    assert certificate.epsilon == np.inf
+    fields = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
+    distance = fields["proved_of_this_release"].pop("distance")
+    assert fields["proved_of_this_release"] == {"epsilon": None, "delta": None, "rho": 0.1}
+    assert 0.0 < distance == pytest.approx(float(certificate.rounding.distance), rel=1e-12)
+    assert kng.Certificate.from_dict(fields) == certificate
+    assert "0.1-zCDP, hence (" in certificate.explain()
+
+
+def test_releases_carry_names_and_publish_declared_ones_alone():
+    x, y = np.linspace(0.0, 1.0, 40), np.zeros(40)
+    frame = pd.DataFrame({"of no use": x, "age": x})
+    bounds = kng.Bounds(x={"age": (0.0, 1.0)}, y=(-1.0, 1.0))
+    declared = kng.KNG(kng.SquaredLoss(), bounds, kng.Box(-2.0, 2.0), 1.0, "replace")
+    named = kng.release(declared, frame, y)
+    assert named.names == named.certificate.names == ("intercept", "age")
+    assert kng.Release.from_json(named.to_json()).names == ("intercept", "age")
+    assert repr(named).startswith(f"<Release intercept = {named.value[0]:.6g}, age = ")
+    assert "Coefficients: intercept, age." in named.certificate.explain()
+    assert "age" in named._repr_html_()
+    # A file without a header line has a record for names: those of a frame go nowhere.
+    found = kng.release(MECHANISMS["exact"], pd.DataFrame({"0.98765": x}), y)
+    assert found.names == ("intercept", "0.98765")
+    for text in (found.to_json(), repr(found), found._repr_html_(), found.certificate.explain()):
+        assert "98765" not in text
+    assert kng.Release.from_json(found.to_json()) == found
+    assert kng.Release.from_json(found.to_json()).names is None
+    assert kng.release(MECHANISMS["exact"], x[:, None], y).names is None
+
+
+def test_certificates_state_what_becomes_of_missing_values_and_what_makes_a_release_fail():
+    text = kng.Certificate.of(MECHANISMS["exact"], kng.Exact(), "", 2).explain()
+    assert "in X they make a release fail, in the response they make a release fail" in text
+    for cause in ("missing values in X without a policy", "a search that reaches its public limit of proposals"):
+        assert cause in text
+    bounds = kng.Bounds(x={"age": (0.0, 1.0)}, y=(-1.0, 1.0), missing=0.5, missing_y=0)
+    mechanism = kng.AdaSSP(bounds, 1.0, 1e-6, "replace")
+    text = kng.Certificate.of(mechanism, None, "", 2).explain()
+    assert "in X they count as 0.5, in the response they count as 0.0" in text
+    assert "this release did not fail is an output that the guarantee does not cover" in text
+    assert "without a policy" not in text
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_are_certified_in_other_words_and_their_delta_is_unknown(releases, name):
+    certificate = releases[name].certificate
+    assert not certificate.exact
+    assert certificate.epsilon is None
+    assert np.isnan(certificate.delta)
+    assert "Not proved: that this value" in certificate.explain()
+    assert "one draw from exactly" not in certificate.explain()
+    assert "proved pure" not in certificate.summary()
+    assert any("delta of this release is unknown" in statement for statement in certificate.unproved)
+    fields = json.loads(releases[name].to_json())["certificate"]
+    assert fields["proved_of_this_release"] == {"delta": None, "epsilon": None}
+    if name == "line draws":
+        assert certificate.sampler["directions"] == "ensemble"
+    assert certificate.guarantee.epsilon == 1.0
+
+
+@every_mechanism
+def test_the_certificate_states_what_a_reader_needs(releases, name):
+    certificate, mechanism = releases[name].certificate, MECHANISMS[name]
+    assert certificate.guarantee == mechanism.guarantee
+    assert certificate.sensitivity == mechanism.sensitivity_for(2)
+    fields = certificate.mechanism
+    assert (fields["type"], fields["epsilon"], fields["adjacency"]) == (type(mechanism).__name__, 1.0, "replace")
+    assert fields["bounds"]["x_upper"] == [1.0]
+    assert fields["domain"] == {"type": "Box", "lower": -2.0, "upper": 2.0}
+    assert set(certificate.versions) == {"kngjax", "jax", "numpyro"}
+    text = certificate.explain()
+    for needed in ("the bounds, the domain, epsilon", certificate.sensitivity.derivation, certificate.sampler["type"]):
+        assert needed in text
+
+
+@pytest.mark.parametrize(
+    ("name", "adjacency"),
+    [
+        ("exact", "replace"),
+        ("exact", "add_remove"),
+        pytest.param("boxes", "add_remove", marks=pytest.mark.slow),
+    ],
+)
+def test_nothing_in_a_certificate_depends_on_the_data(name, adjacency):
+    mechanism = MECHANISMS[name]
+    mechanism = type(mechanism)(mechanism.loss, BOUNDS, mechanism.domain, 1.0, adjacency)
+    spread = records(1)
+    degenerate = np.full((40, 1), 7.0), np.full(40, -55.0)  # clipped to a single repeated record
+    certificates = [kng.release(mechanism, *data).certificate for data in (spread, degenerate)]
+    if adjacency == "add_remove":
+        # The number of records is private too.
+        certificates.append(kng.release(mechanism, *records(2, 43)).certificate)
+    for certificate in certificates[1:]:
+        assert certificate == certificates[0]
+        assert certificate.explain() == certificates[0].explain()
+
+
+@pytest.mark.parametrize("name", list(CHAINS))
+def test_a_chain_is_never_taken_unasked(name):
+    """Before the data are touched: these must not be."""
+    mechanism = MECHANISMS[name]
+
+    class Untouched:
+        dtype = np.dtype(float)
+
+        def __init__(self, *shape):
+            self.shape = shape
+
+        def __array__(self, dtype=None, copy=None):
+            raise AssertionError("the data were touched")
+
+    with pytest.raises(ValueError, match=r"not proved to be private: .*ask for sampler=kngjax\.\w+\(\)"):
+        kng.release(mechanism, Untouched(40, 1), Untouched(40))
+
+
+@pytest.mark.parametrize(
+    ("name", "sampler", "assurance"),
+    [
+        ("boxes", None, "exact_with_rounding"),
+        ("exact exponential", None, "exact_with_rounding"),
+        ("exact", kng.Exact(), "exact_in_reals"),
+        ("walk", kng.EnsembleWalk(num_sweeps=3), "none"),
+    ],
+)
+def test_certificates_name_their_assurance(name, sampler, assurance):
+    release = kng.release(MECHANISMS[name], *records(), sampler=sampler)
+    certificate = release.certificate
+    assert certificate.assurance == assurance
+    assert f"Assurance: {assurance}, " in certificate.explain()
+    if assurance == "exact_with_rounding":
+        assert (certificate.rounding, certificate.rounding_delta) == (None, 0.0)
+        return
+    # Θ is 4 wide: cells of 2^-20 of its half, of which errors of 2^-44 of that part two values in a share of 2^-23.
+    assert certificate.rounding.exponents == (-19, -19)
+    assert certificate.rounding_delta == pytest.approx((1 + np.e) * 2 * 2.0**-23, rel=1e-9)
+
+
+@pytest.mark.parametrize("argument", ["key", "seed", "rng_key"])
+def test_seeds_are_refused(argument):
+    with pytest.raises(TypeError, match=f"takes no {argument}: its randomness comes from the operating system"):
+        kng.release(MECHANISMS["exact"], *records(), **{argument: kng.research_key(0)})
+
+
+@pytest.mark.parametrize("count", ["num_draws", "num_chains"])
+def test_a_release_is_one_draw(count):
+    with pytest.raises(TypeError, match=f"takes no {count}"):
+        kng.release(MECHANISMS["exact"], *records(), **{count: 2})
+
+
+@pytest.mark.parametrize(
+    ("name", "sampler", "message"),
+    [
+        ("line draws", kng.NUTS(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
+        ("line draws", kng.HMC(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
+        ("line draws", kng.Exact(most_coefficients=1), r"SmoothedQuantileLoss.*sampler=kngjax\.LineGibbs\(\)"),
+        ("walk", kng.NUTS(), r"adapt its step size to the private data.*NUTS\(step_size=...\)"),
+        ("walk", kng.HMC(), "adapt its step size to the private data"),
+        ("walk", kng.LineGibbs(), r"needs the quantile loss.*ObjectivePerturbation\(.*sampler=kngjax\."),
+        ("exact", kng.LineGibbs(), "needs the quantile loss"),
+        ("walk", kng.Exact(most_coefficients=1), r"Exact serves the squared loss.*sampler=kngjax\."),
+    ],
+    ids=repr,
+)
+def test_samplers_that_cannot_serve_are_refused_and_one_that_can_is_named(name, sampler, message):
+    with pytest.raises(ValueError, match=message):
+        kng.release(MECHANISMS[name], *records(), sampler=sampler)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "settings"),
+    [
+        (kng.EnsembleWalk(num_sweeps=3), {"type": "EnsembleWalk", "num_sweeps": 3}),
+        pytest.param(
+            kng.NUTS(step_size=0.05, num_sweeps=3), {"type": "NUTS", "step_size": 0.05}, marks=pytest.mark.slow
+        ),
+    ],
+    ids=["EnsembleWalk", "NUTS"],
+)
+def test_a_sampler_asked_for_is_taken_and_named(sampler, settings):
+    certificate = kng.release(MECHANISMS["walk"], *records(), sampler=sampler).certificate
+    assert settings.items() <= certificate.sampler.items()
+    assert (certificate.exact, certificate.reason) == (False, "Asked for by the caller.")
+    assert kng.CoordinateWalk(tuning="limit_law").for_release().tuning == "public"
+
+
+def test_the_choice_of_sampler_is_a_function_of_public_facts():
+    quantile, normal = MECHANISMS["boxes"], kng.BaseMeasure(dist.Normal(0.0, 1.0))
+    on_normal = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, normal, 1.0, "replace")
+    choices = {
+        (MECHANISMS["exact"], 5): kng.Exact,
+        (quantile, 1): kng.Exact,
+        (quantile, 4): kng.Exact,
+        (quantile, 5): kng.LineGibbs,
+        (MECHANISMS["line draws"], 2): kng.LineGibbs,
+        (on_normal, 2): kng.EnsembleWalk,
+        (MECHANISMS["walk"], 1): kng.EnsembleWalk,
+    }
+    for (mechanism, dimension), expected in choices.items():
+        sampler, reason = default_sampler(mechanism, dimension)
+        assert type(sampler) is expected
+        assert reason.startswith("Chosen because")
+
+
+def test_an_exact_search_that_is_given_up_releases_nothing():
+    # θ̂ = 1 is far outside Θ, and n and ε are so large that neither envelope is ever accepted.
+    mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 10.0, "replace")
+    data, sampler = (None, np.ones(20_000)), kng.Exact(max_proposals=2000)
+    with pytest.raises(kng.ReleaseFailed):
+        kng.release(mechanism, *data, sampler=sampler)
+    # Its owner is told why.
+    with pytest.raises(RuntimeError, match=r"public limit of proposals.*Enlarge the domain"):
+        kng.sample(mechanism, mechanism.prepare(*data), key=kng.research_key(0), sampler=sampler, num_draws=1)
+
+
+SETTINGS = {
+    "epsilon": {"epsilon": 2.0},
+    "adjacency": {"adjacency": "add_remove"},
+    "bounds of x": {"bounds": kng.Bounds(x=(0.0, 2.0), y=(-1.0, 1.0), columns=1)},
+    "bounds of y": {"bounds": kng.Bounds(x=(0.0, 1.0), y=(-1.0, 3.0), columns=1)},
+    "intercept": {"bounds": kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), intercept=False)},
+    "tau": {"loss": kng.QuantileLoss(0.25)},
+    "domain": {"domain": kng.Box(-2.0, 2.5)},
+    "norm": {"norm": kng.LInf()},
+    "base measure": {"domain": kng.BaseMeasure(dist.Normal(0.0, 1.0))},
+    "its scale": {"domain": kng.BaseMeasure(dist.Normal(0.0, 2.0))},
+    "written as a vector": {"domain": kng.BaseMeasure(dist.Normal(0.0, 3.0).expand((2,)).to_event(1))},
+    "and its scale": {"domain": kng.BaseMeasure(dist.Normal(0.0, 4.0).expand((2,)).to_event(1))},
+    "truncated": {"domain": kng.BaseMeasure(dist.TruncatedNormal(0.0, 1.0, low=-1.0, high=1.0))},
+    "truncated and its scale": {"domain": kng.BaseMeasure(dist.TruncatedNormal(0.0, 2.0, low=-1.0, high=1.0))},
+}
+
+
+def test_two_mechanisms_that_differ_in_a_public_setting_have_different_certificates():
+    plain = {"loss": kng.QuantileLoss(0.5), "bounds": BOUNDS, "domain": kng.Box(-2.0, 2.0), "epsilon": 1.0}
+    plain["adjacency"] = "replace"
+    described = {"plain": plain} | {name: plain | change for name, change in SETTINGS.items()}
+    texts = {}
+    for name, parts in described.items():
+        certificate = kng.Certificate.of(kng.KNG(**parts), kng.EnsembleWalk(), "", 2)
+        text = json.dumps(certificate.to_dict(), sort_keys=True, allow_nan=False)
+        assert text not in texts, f"{name!r} reads as {texts[text]!r}"
+        texts[text] = name

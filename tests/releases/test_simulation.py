@@ -1,0 +1,157 @@
+"""Simulations against a loop over replicates, on one device and on eight, and what they refuse."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.data.records import Records, prepare, simulated
+from kngjax.releases.simulation import error
+from kngjax.samplers import AbstractSampler
+
+BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))
+THETA = np.array([0.1, 0.4])
+KEY = kng.research_key(3)
+
+
+def design(key, num_records):
+    x_key, noise_key = jax.random.split(key)
+    X = jax.random.uniform(x_key, (num_records, 1), minval=-1.2, maxval=1.2)
+    return X, THETA[0] + THETA[1] * X[:, 0] + 0.5 * jax.random.normal(noise_key, (num_records,)), jnp.asarray(THETA)
+
+
+def mechanism(**changes):
+    settings = {"loss": kng.SquaredLoss(), "bounds": BOUNDS, "domain": kng.L1Ball(1.0), "epsilon": 1.0}
+    return kng.KNG(**{**settings, "adjacency": "replace", **changes})
+
+
+CASES: dict[str, tuple[kng.KNG | kng.ObjectivePerturbation, AbstractSampler | None]] = {
+    "exact": (mechanism(), kng.Exact()),
+    "walk": (mechanism(loss=kng.PseudoHuberLoss(0.2)), kng.CoordinateWalk(num_sweeps=20)),
+    "direct": (kng.ObjectivePerturbation(kng.SquaredLoss(), BOUNDS, kng.L1Ball(1.0), 1.0, "replace"), None),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["walk", *(pytest.param(name, marks=pytest.mark.slow) for name in ("exact", "direct"))]
+)
+def test_each_replicate_is_one_draw_from_its_own_data(name):
+    built, sampler = CASES[name]
+    found = kng.simulate(design, built, 5, KEY, num_records=40, sampler=sampler, batch_size=2, progress=False)
+    assert found.theta.shape == (1, 1, 5, 2)
+    assert (found.sizes.tolist(), found.epsilons.tolist()) == ([40], [1.0])
+    draw = jax.jit(lambda data, key, centre: kng.draw(built, data, key, sampler, centre)[0])
+    for number, key in enumerate(jax.random.split(jax.random.fold_in(KEY, 40), 5)):
+        data_key, draw_key = jax.random.split(key)
+        X, y, theta = design(data_key, 40)
+        expected = draw(built.prepare(X, y), draw_key, theta)
+        np.testing.assert_allclose(found.theta[0, 0, number], expected, rtol=1e-8)
+        np.testing.assert_allclose(found.measures["error"][0, 0, number], np.linalg.norm(expected - THETA), rtol=1e-8)
+    np.testing.assert_array_equal(found.truth, np.broadcast_to(THETA, (1, 5, 2)))
+
+
+@pytest.mark.slow
+def test_every_epsilon_sees_the_same_data_and_tables_have_standard_errors():
+    measures = {"slope": lambda theta, truth: theta[1] - truth[1], "error": error}
+    found = kng.simulate(
+        design,
+        mechanism(),
+        6,
+        KEY,
+        num_records=[30, 60],
+        epsilons=[0.5, 90.0],
+        sampler=kng.Exact(),
+        measures=measures,
+        progress=False,
+    )
+    assert found.theta.shape == (2, 2, 6, 2)
+    np.testing.assert_allclose(found.measures["slope"], found.theta[..., 1] - THETA[1])
+    rows = found.table()
+    assert [(row["n"], row["epsilon"]) for row in rows] == [(30, 0.5), (30, 90.0), (60, 0.5), (60, 90.0)]
+    assert rows[3]["error"] == pytest.approx(np.mean(found.measures["error"][1, 1]))
+    spread = np.std(found.measures["error"][1, 1], ddof=1) / np.sqrt(6)
+    assert rows[3]["error_standard_error"] == pytest.approx(spread)
+    # At ε = 90 noise is small against that of ε = .5, and the data are the same: least squares on Θ.
+    for number, key in enumerate(jax.random.split(jax.random.fold_in(KEY, 60), 6)):
+        X, y, _ = design(jax.random.split(key)[0], 60)
+        fit = kng.nonprivate.minimiser(kng.SquaredLoss(), mechanism().prepare(X, y))
+        assert np.linalg.norm(found.theta[1, 1, number] - fit) < 0.2
+    assert "2 sizes x 2 epsilons x 6 replicates" in repr(found)
+
+
+@pytest.mark.parametrize("bounds", [BOUNDS, kng.Bounds(x=([-0.5], [0.2]), y=(-0.1, 0.3), intercept=False)])
+def test_generated_records_are_clipped_as_prepared_ones_are(bounds):
+    X, y, _ = design(kng.research_key(0), 50)
+    found = jax.jit(lambda X, y: simulated(bounds, X, y))(X, y)
+    expected = prepare(bounds, X, y)
+    assert isinstance(found, Records)
+    np.testing.assert_array_equal(found.x, expected.x)
+    np.testing.assert_array_equal(found.y, expected.y)
+
+
+def test_means_have_no_response():
+    built = kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace")
+
+    def uniform(key, num_records):
+        return jax.random.uniform(key, (num_records, 2)), None, jnp.full(2, 0.5)
+
+    found = kng.simulate(uniform, built, 4, KEY, num_records=500, progress=False)
+    assert np.all(found.measures["error"] < 0.2)
+
+
+PROGRAM = """
+import sys, jax, numpy as np
+import kngjax as kng
+from tests.releases.test_simulation import CASES, KEY, design
+assert len(jax.devices()) == int(sys.argv[1])
+parts = [kng.simulate(design, *case[:1], 20, KEY, num_records=50, epsilons=[0.5, 2.0], sampler=case[1], batch_size=2,
+                      progress=False).theta for case in CASES.values()]
+np.save(sys.argv[2], np.stack(parts))
+"""
+
+
+@pytest.mark.slow
+def test_results_are_the_same_to_the_bit_on_eight_devices(tmp_path):
+    found = []
+    for number in (1, 8):
+        path = tmp_path / f"{number}.npy"
+        flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={number}", "JAX_PLATFORMS": "cpu"}
+        command = [sys.executable, "-c", PROGRAM, str(number), str(path)]
+        subprocess.run(command, check=True, env={**os.environ, **flags}, timeout=600)
+        found.append(np.load(path))
+    np.testing.assert_array_equal(*found)
+    assert np.all(np.isfinite(found[0]))
+
+
+REFUSED = [
+    ({"num_replicates": 0}, "at least 1"),
+    ({"num_records": []}, "at least 1"),
+    ({"sampler": None}, "say which sampler"),
+    ({"epsilons": [-1.0]}, "epsilon must be positive"),
+    ({"mechanism": kng.PrivateQuantile([0.2, 0.5], kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"), "sampler": None}, "host"),
+]
+
+
+@pytest.mark.parametrize(("changes", "advice"), REFUSED)
+def test_what_it_refuses(changes, advice):
+    settings = {"design": design, "mechanism": mechanism(), "num_replicates": 3, "key": KEY, "sampler": kng.Exact()}
+    with pytest.raises(ValueError, match=advice):
+        kng.simulate(**{**settings, "num_records": 10, "progress": False, **changes})
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "advice"),
+    [
+        (None, None, "neither"),
+        (np.zeros((3, 2)), np.zeros(3), "2 columns"),
+        (np.zeros((3, 1)), np.zeros((3, 1)), "must return"),
+    ],
+)
+def test_designs_that_do_not_fit_the_bounds_are_named(X, y, advice):
+    with pytest.raises(ValueError, match=advice):
+        simulated(kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0)), X, y)
