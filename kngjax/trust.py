@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from kngjax import audit, config, job
-from kngjax.audit import cases, climbing, mutations
+from kngjax.audit import cases, climbing, ledger_strain, mutations
 from kngjax.audit.lattice_search import search_lattices
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
-from kngjax.ledger import killed_jobs, strain
+from kngjax.ledger import killed_jobs
 from kngjax.mechanisms import AbstractDensityMechanism, AdaSSP, KNormMechanism
 from kngjax.samplers import EnsembleWalk
 
@@ -73,14 +73,14 @@ def figures(quick: bool = False) -> Iterator[Figure]:
         dumps.passed,
     )
     with tempfile.TemporaryDirectory() as folder:
-        race = strain.race(folder, writers=8, allowed=20 if quick else 400)
+        race = ledger_strain.race(folder, writers=8, allowed=20 if quick else 400)
         yield Figure(
             "processes that race for one budget",
             f"{race.writers} processes, {race.releases} releases of {race.allowed} allowed",
             race.passed,
         )
     with tempfile.TemporaryDirectory() as folder:
-        storm = strain.kill_storm(folder, kills=4 if quick else 80, writers=4, allowed=40 if quick else 600)
+        storm = ledger_strain.kill_storm(folder, kills=4 if quick else 80, writers=4, allowed=40 if quick else 600)
         yield Figure(
             "kills by SIGKILL amid releases",
             f"{storm.kills} kills, {storm.kills_between} between debit and commit, {storm.rows_reserved} of "

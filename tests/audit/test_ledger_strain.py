@@ -5,9 +5,10 @@ from fractions import Fraction
 
 import pytest
 
-from kngjax.ledger import Ledger, strain
+from kngjax.audit import ledger_strain
+from kngjax.ledger import Ledger
 
-WHOLE = strain.Strain(
+WHOLE = ledger_strain.Strain(
     writers=2,
     kills=3,
     kills_between=1,
@@ -45,22 +46,22 @@ def check_storm(found, kills):
 
 
 def test_eight_processes_make_as_many_releases_as_one_budget_allows(tmp_path):
-    check_race(tmp_path, strain.race(tmp_path, writers=8, allowed=40))
+    check_race(tmp_path, ledger_strain.race(tmp_path, writers=8, allowed=40))
 
 
 def test_a_storm_of_kills_never_overspends(tmp_path):
-    check_storm(strain.kill_storm(tmp_path, kills=12, writers=4, allowed=300), 12)
+    check_storm(ledger_strain.kill_storm(tmp_path, kills=12, writers=4, allowed=300), 12)
 
 
 @pytest.mark.slow
 def test_a_long_race(tmp_path):
-    check_race(tmp_path, strain.race(tmp_path, writers=8, allowed=400))
+    check_race(tmp_path, ledger_strain.race(tmp_path, writers=8, allowed=400))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_long_storm_of_kills(tmp_path, seed):
-    found = strain.kill_storm(tmp_path, kills=80, writers=4, allowed=600, seed=seed)
+    found = ledger_strain.kill_storm(tmp_path, kills=80, writers=4, allowed=600, seed=seed)
     check_storm(found, 80)
     # Some of them where it matters most.
     assert found.kills_between > 0
