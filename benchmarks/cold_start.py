@@ -30,7 +30,7 @@ def listen(event, seconds, **_):
     if event == "/jax/core/compile/backend_compile_duration":
         compilations.append(seconds)
 jax.monitoring.register_event_duration_secs_listener(listen)
-from kngjax.cli import main
+from kngjax.command.cli import main
 status = main(sys.argv[1:])
 print(json.dumps([len(compilations), sum(compilations)]), file=sys.stderr)
 sys.exit(status)

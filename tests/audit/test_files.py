@@ -5,12 +5,13 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax import audit, job
-from kngjax import config as configuration
+from kngjax import audit
 from kngjax.audit import files as pairs_of_files
+from kngjax.command import config as configuration
+from kngjax.command import job
 from kngjax.data import cells, files
 from kngjax.data.terms import Categorical
-from tests.small_jobs import write_job
+from tests.command.small_jobs import write_job
 
 
 def test_no_reader_lets_a_cell_reach_another_record():

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax import cli, job
-from kngjax.config import read
+from kngjax.command import cli, job
+from kngjax.command.config import read
 from kngjax.core import side_doors
-from tests.small_jobs import workers, write_job
+from tests.command.small_jobs import workers, write_job
 
 MEAN = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 0.25, "replace")
 X = np.full((5, 1), 0.5)

@@ -7,10 +7,11 @@ from fractions import Fraction
 
 import pytest
 
-from kngjax import Budget, Guarantee, Ledger, ReleaseFailed, cli, job, planning
+from kngjax import Budget, Guarantee, Ledger, ReleaseFailed
 from kngjax.accounting.exact import exactly
-from kngjax.config import read
-from tests.small_jobs import PROVED, workers, write_job
+from kngjax.command import cli, job, planning
+from kngjax.command.config import read
+from tests.command.small_jobs import PROVED, workers, write_job
 
 TENTH = Guarantee.bounded_range("0.1", "replace")
 WORDS = ("--adjacency", "replace", "--dataset", "workers")
@@ -47,7 +48,7 @@ def test_output_that_nobody_reads_on_ends_in_silence(tmp_path):
     Ledger.create(path, Budget.pure(1), adjacency="replace", dataset="workers")
     reading, writing = os.pipe()
     os.close(reading)
-    words = [sys.executable, "-m", "kngjax.cli", "ledger", "show", str(path)]
+    words = [sys.executable, "-m", "kngjax.command.cli", "ledger", "show", str(path)]
     with os.fdopen(writing) as pipe:
         done = subprocess.run(words, stdout=pipe, stderr=subprocess.PIPE, check=False)
     assert (done.returncode, done.stderr) == (141, b"")

@@ -327,7 +327,7 @@ def test_a_ledger_goes_to_another_process(tmp_path):
 
 def test_a_ledger_needs_no_jax(used):
     program = (
-        "import sys; from kngjax.cli import main; "
+        "import sys; from kngjax.command.cli import main; "
         f"assert main(['ledger', 'show', {str(used.path)!r}]) == 0; print('jax' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

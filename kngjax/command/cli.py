@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from kngjax import registry
+from kngjax.command import registry
 
 # The last two as shells have them of SIGINT and SIGPIPE.
 FAILED, USER_ERROR, INTERRUPTED, NOT_READ = 1, 2, 130, 141
@@ -174,8 +174,8 @@ def _add_ledger(commands: Any) -> None:
 
 
 def _release(options: argparse.Namespace) -> int:
-    from kngjax import config as configuration
-    from kngjax import job, report, resuming
+    from kngjax.command import config as configuration
+    from kngjax.command import job, report, resuming
     from kngjax.core import side_doors
 
     config = configuration.read(options.config)
@@ -223,8 +223,8 @@ def _require_matplotlib() -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from kngjax import config as configuration
-    from kngjax import job, report
+    from kngjax.command import config as configuration
+    from kngjax.command import job, report
 
     config = configuration.read(options.config)
     job.require_served(config, job.regressions(config), job.sampler(config))
@@ -234,8 +234,9 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _audit(options: argparse.Namespace) -> int:
-    from kngjax import audit, job
-    from kngjax import config as configuration
+    from kngjax import audit
+    from kngjax.command import config as configuration
+    from kngjax.command import job
 
     if options.steps is not None and options.steps < 1:
         raise ValueError(f"--steps must be at least 1, not {options.steps}")
@@ -260,7 +261,7 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _trust(options: argparse.Namespace) -> int:
-    from kngjax import trust
+    from kngjax.command import trust
 
     passed = True
     for figure in trust.figures(quick=options.quick):

@@ -8,11 +8,11 @@ import sys
 import polars as pl
 import pytest
 
-from kngjax import cli, job, registry
+from kngjax.command import cli, job, registry
 from kngjax.core.errors import FAILED
 from kngjax.ledger import Budget, Ledger
 from kngjax.releases.release import Release
-from tests.small_jobs import SECRET_WAGE, workers, write_job
+from tests.command.small_jobs import SECRET_WAGE, workers, write_job
 
 CONFIGS = pathlib.Path(__file__).parent.parent / "configs"
 
@@ -20,7 +20,7 @@ CONFIGS = pathlib.Path(__file__).parent.parent / "configs"
 def test_help_imports_nothing_heavy():
     program = (
         "import sys\n"
-        "from kngjax.cli import main\n"
+        "from kngjax.command.cli import main\n"
         "for words in (['--help'], ['release', '--help'], ['audit', '--help']):\n"
         "    try:\n"
         "        main(words)\n"

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from kngjax import audit, config, job
+from kngjax import audit
 from kngjax.audit import cases, climbing, ledger_strain, mutations
 from kngjax.audit.lattice_search import search_lattices
+from kngjax.command import config, job, killed_jobs
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
-from kngjax.ledger import killed_jobs
 from kngjax.mechanisms import AbstractDensityMechanism, AdaSSP, KNormMechanism
 from kngjax.samplers import EnsembleWalk
 

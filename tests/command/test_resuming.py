@@ -7,11 +7,10 @@ from fractions import Fraction
 import pytest
 
 import kngjax as kng
-from kngjax import cli, job, resuming
-from kngjax import config as configuration
-from kngjax.ledger import killed_jobs
+from kngjax.command import cli, job, killed_jobs, resuming
+from kngjax.command import config as configuration
 from kngjax.releases import release
-from tests.small_jobs import PROVED, workers, write_job
+from tests.command.small_jobs import PROVED, workers, write_job
 
 LABELS = [f"tau = {level}" for level in (0.1, 0.25, 0.5, 0.75, 0.9)]
 EACH = Fraction(1, 8)

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 import kngjax as kng
-from kngjax import config as configuration
-from kngjax import job, report
+from kngjax.command import config as configuration
+from kngjax.command import job, report
 from kngjax.releases import totals
 from kngjax.samplers.promises import EXACT
-from tests.small_jobs import workers, write_job
+from tests.command.small_jobs import workers, write_job
 
 
 @pytest.fixture(scope="module")

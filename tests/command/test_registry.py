@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 import kngjax as kng
-from kngjax import config as configuration
-from kngjax import job, planning, registry
+from kngjax.command import config as configuration
+from kngjax.command import job, planning, registry
 from kngjax.mechanisms import AbstractMechanism
 from kngjax.samplers import AbstractSampler
-from tests.small_jobs import JOB, workers, write_job
+from tests.command.small_jobs import JOB, workers, write_job
 
 LOSS = '[loss]\ntype = "quantile"\ntau = [0.25, 0.5]\n'
 MECHANISM = 'type = "kng"\ndomain = { box = [-20.0, 20.0] }'
@@ -117,7 +117,7 @@ def test_levels_of_a_mechanism_and_their_types(jobs):
 
 @pytest.mark.parametrize("name", ["private_quantile", "k_norm", "ada_ssp"])
 def test_a_job_of_another_mechanism_is_released_and_written(jobs, tmp_path, name):
-    from kngjax import report
+    from kngjax.command import report
 
     config = jobs(name)
     results = job.run(config, workers(), progress=False)
@@ -247,7 +247,7 @@ def test_keys_and_types_follow_constructors():
 
 
 def test_the_readme_lists_every_mechanism_and_setting():
-    text = (pathlib.Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    text = (pathlib.Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     table = text.split("| `type` | its settings |")[1].split("\n\n")[0]
     rows = [[re.findall(r"`(.*?)`", cell) for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     assert [kind for (kind,), *_ in rows] == list(registry.MECHANISMS)

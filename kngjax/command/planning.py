@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
-from kngjax import registry
 from kngjax.accounting.exact import inward
 from kngjax.accounting.guarantees import Kind
-from kngjax.config import Config, Response, Term
+from kngjax.command import registry
+from kngjax.command.config import Config, Response, Term
 from kngjax.data import terms
 
 # At which all releases together are stated besides.

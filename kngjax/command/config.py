@@ -11,8 +11,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from kngjax import registry
-from kngjax._toml import (
+from kngjax.command import registry
+from kngjax.command.toml import (
     Level,
     choice,
     domain,
@@ -148,7 +148,7 @@ class Loss:
 class Mechanism:
     """[mechanism]: `type`, the `domain` of the basis coefficients, and the mechanism's own settings.
 
-    `domain` and `settings` are as the file has them; `kngjax.registry` makes arguments of them.
+    `domain` and `settings` are as the file has them; `kngjax.command.registry` makes arguments of them.
     """
 
     type: str

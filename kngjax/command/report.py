@@ -7,12 +7,12 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax import job, registry
-from kngjax.config import Config
+from kngjax.command import job, registry
+from kngjax.command.config import Config
+from kngjax.command.job import Result
 from kngjax.data import cells
 from kngjax.data.records import prepare
 from kngjax.data.terms import Design
-from kngjax.job import Result
 from kngjax.owner import nonprivate
 from kngjax.releases import totals
 

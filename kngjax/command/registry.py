@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin
 
-from kngjax._toml import choice, domain, number, one_or_more, pairs_of_a_table, shown, switch, text, whole
+from kngjax.command.toml import choice, domain, number, one_or_more, pairs_of_a_table, shown, switch, text, whole
 
 MECHANISMS = {
     "kng": "KNG",

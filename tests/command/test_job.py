@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 import kngjax as kng
-from kngjax import config as configuration
-from kngjax import job, registry
+from kngjax.command import config as configuration
+from kngjax.command import job, registry
 from kngjax.core.errors import FAILED, UnfitShape
 from kngjax.releases.release import Release
-from tests.small_jobs import SECRET_WAGE, workers, write_job
+from tests.command.small_jobs import SECRET_WAGE, workers, write_job
 
 
 def make(folder, *changes, data=None):

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kngjax import cli, trust
 from kngjax.audit import mutations
+from kngjax.command import cli, trust
 
 
 def test_worst_losses_are_near_what_is_claimed_and_never_above():
