@@ -13,7 +13,7 @@ from experiments import irls2016
 from kngjax.audit.black_box import epsilon_lower_bound
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.mechanisms.noise.calibration import largest_shift
-from tests.goodness_of_fit import assert_cell_frequencies
+from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 EPSILON, DELTA, CAP = 0.5, 1e-3, 2.0
 # Claimed of the replacements: large, so that an audit of so many draws has the power to see half their noise.

@@ -8,7 +8,7 @@ import pytest
 import kngjax as kng
 from kngjax.data.records import QuadraticSummary, Records
 from kngjax.sensitivity import gradients as room
-from tests.perturbed_problems import LAWS, squared
+from tests.oracles.perturbed_problems import LAWS, squared
 
 both_adjacencies = pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 

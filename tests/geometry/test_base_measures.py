@@ -12,7 +12,7 @@ from numpyro.infer import Predictive
 from scipy import integrate, stats
 
 import kngjax as kng
-from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_same_law, assert_two_samples_agree
 
 COVARIANCE = np.array([[1.0, 0.6], [0.6, 2.0]])
 

@@ -11,7 +11,7 @@ from scipy import optimize, spatial, stats
 
 import kngjax as kng
 from kngjax.geometry.norms import k_norm_noise
-from tests.goodness_of_fit import assert_cell_frequencies, assert_same_law, assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law, assert_two_samples_agree
 
 DIMENSIONS = (1, 2, 3, 5)
 every_dimension = pytest.mark.parametrize("dimension", DIMENSIONS)

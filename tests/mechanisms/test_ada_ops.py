@@ -9,7 +9,7 @@ import kngjax as kng
 from kngjax.data.records import QuadraticSummary, Records
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma
 from kngjax.sensitivity import moments
-from tests.goodness_of_fit import assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_two_samples_agree
 
 BOUNDS = {
     1: kng.Bounds(x=([-2.0], 2.0), y=(-1.0, 1.0), intercept=False),

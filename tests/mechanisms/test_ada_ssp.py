@@ -7,7 +7,7 @@ from scipy import integrate, stats
 
 import kngjax as kng
 from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
-from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_same_law, assert_two_samples_agree
 
 ADJACENCIES = ["add_remove", "replace"]
 BOUNDS = {

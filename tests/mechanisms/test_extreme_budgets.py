@@ -12,8 +12,8 @@ from kngjax.mechanisms import irls
 from kngjax.mechanisms.noise.calibration import largest_shift
 from kngjax.mechanisms.noise.matrix_noise import wishart_log_delta, wishart_scale
 from kngjax.owner.per_instance import facts
-from tests import exact_hockey_stick as oracle
-from tests.exact_hockey_stick import exact
+from tests.oracles import exact_hockey_stick as oracle
+from tests.oracles.exact_hockey_stick import exact
 
 LINE = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0), intercept=False)
 NUMBERS = kng.Bounds(y=(-1.0, 1.0))

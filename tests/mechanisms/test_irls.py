@@ -14,7 +14,7 @@ from kngjax.mechanisms.irls import EXTRA_DEGREES
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.releases import chains
 from kngjax.sensitivity import moments
-from tests.goodness_of_fit import assert_same_law
+from tests.oracles.goodness_of_fit import assert_same_law
 
 SIDE = np.ones(2)
 QUICK_NOISES = [("laplace", "laplace", 4), ("gaussian", "laplace", 60)]

@@ -11,7 +11,7 @@ from scipy import special
 
 import kngjax as kng
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
-from tests.goodness_of_fit import assert_cell_frequencies
+from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 LO, HI = -1.0, 2.0
 BOUNDS = kng.Bounds(y=(LO, HI))

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from tests.goodness_of_fit import assert_cell_frequencies, assert_same_law, assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law, assert_two_samples_agree
 
 EPSILON, NUM_RECORDS, NUM_DRAWS = 1.5, 8, 6000
 LOWER, UPPER = np.array([-1.0, 2.0]), np.array([1.0, 5.0])

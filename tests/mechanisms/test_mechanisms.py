@@ -13,7 +13,7 @@ from scipy import stats
 
 import kngjax as kng
 from kngjax.mechanisms.parameters import required
-from tests.goodness_of_fit import assert_same_law
+from tests.oracles.goodness_of_fit import assert_same_law
 
 PARTS = {
     "loss": kng.QuantileLoss(0.4),

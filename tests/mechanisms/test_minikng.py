@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from tests import minikng
-from tests.goodness_of_fit import assert_two_samples_agree
+from tests.oracles import minikng
+from tests.oracles.goodness_of_fit import assert_two_samples_agree
 
 BOUNDS = kng.Bounds(x=(np.array([-1.0, 0.0]), np.array([2.0, 1.0])), y=(-3.0, 2.0), intercept=True)
 RADIUS = 1.5

@@ -11,7 +11,7 @@ from scipy import integrate, stats
 
 import kngjax as kng
 from kngjax.mechanisms import minimisers
-from tests.perturbed_problems import (
+from tests.oracles.perturbed_problems import (
     FACTS,
     LAWS,
     SYMMETRIC,

@@ -5,10 +5,10 @@ import pytest
 from scipy import optimize, stats
 
 import kngjax as kng
-from tests.gaussian_laws import hockey_stick
-from tests.goodness_of_fit import assert_same_law
 from tests.mechanisms.test_posterior_sample import LINE, PLANE, neighbours
-from tests.perturbed_ridge import ridge
+from tests.oracles.gaussian_laws import hockey_stick
+from tests.oracles.goodness_of_fit import assert_same_law
+from tests.oracles.perturbed_ridge import ridge
 
 METRICS = ("identity", "hessian", "hessian_squared")
 EPSILON, DELTA = 1.0, 1e-3

@@ -9,11 +9,11 @@ from scipy import stats
 
 import kngjax as kng
 from kngjax.mechanisms.noise import gaussian_profiles
-from tests import exact_hockey_stick as oracle
-from tests.exact_hockey_stick import exact
-from tests.gaussian_laws import hockey_stick
-from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
-from tests.perturbed_ridge import ridge
+from tests.oracles import exact_hockey_stick as oracle
+from tests.oracles.exact_hockey_stick import exact
+from tests.oracles.gaussian_laws import hockey_stick
+from tests.oracles.goodness_of_fit import assert_same_law, assert_two_samples_agree
+from tests.oracles.perturbed_ridge import ridge
 
 LINE = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0), intercept=False)
 PLANE = kng.Bounds(x=([-1.0], [1.0]), y=(-2.0, 2.0))

@@ -13,7 +13,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.records import Records
-from tests.goodness_of_fit import assert_cell_frequencies, assert_same_law, assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law, assert_two_samples_agree
 
 LO, HI = -1.0, 2.0
 BOUNDS = kng.Bounds(y=(LO, HI))

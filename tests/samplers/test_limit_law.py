@@ -7,7 +7,7 @@ import pytest
 import kngjax as kng
 from kngjax.owner import nonprivate
 from kngjax.samplers.limit_law import INFLATION, inverse_directions, limit_law_draws, limit_law_scales
-from tests.goodness_of_fit import assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_two_samples_agree
 from tests.statistical.problems import problem
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.samplers.lines import cumulative_masses, draw_on_line, line_segments
-from tests.goodness_of_fit import assert_same_law
+from tests.oracles.goodness_of_fit import assert_same_law
 from tests.statistical.problems import problem
 
 DIRECTIONS = [np.array([1.0, 0.0]), np.array([0.0, -1.0]), np.array([0.7, -0.3])]

@@ -7,7 +7,7 @@ import pytest
 import kngjax as kng
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.sensitivity import moments
-from tests.perturbed_ridge import ridge
+from tests.oracles.perturbed_ridge import ridge
 
 BOUNDS = kng.Bounds(x=(np.array([-1.0, -2.0]), np.array([1.0, 0.5])), y=(-0.5, 1.5), intercept=False)
 RADIUS, RESPONSE = np.sqrt(5.0), 1.5

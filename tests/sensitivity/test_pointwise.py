@@ -8,7 +8,7 @@ from scipy import stats
 
 import kngjax as kng
 from kngjax.releases.sampler_choice import default_sampler
-from tests.goodness_of_fit import assert_same_law
+from tests.oracles.goodness_of_fit import assert_same_law
 from tests.statistical.problems import Quadrature
 
 ADJACENCIES = ["replace", "add_remove"]

@@ -7,8 +7,8 @@ from scipy import stats
 
 import kngjax as kng
 from kngjax.releases.chains import direct_draws
-from tests.goodness_of_fit import assert_cell_frequencies, assert_mean_within, assert_same_law
-from tests.perturbed_problems import FACTS, constants, law, squared, squared_log_density, table
+from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_mean_within, assert_same_law
+from tests.oracles.perturbed_problems import FACTS, constants, law, squared, squared_log_density, table
 
 
 def draws_of(mechanism, data, number, seed=0):

@@ -11,7 +11,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.releases.sampler_choice import default_sampler
-from tests.goodness_of_fit import assert_cell_frequencies, assert_same_law
+from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law
 from tests.statistical.problems import Quadrature, problem
 
 NUM_DRAWS = 2000

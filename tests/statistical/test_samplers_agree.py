@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from tests.goodness_of_fit import assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_two_samples_agree
 
 
 def thinned(draws: kng.Draws, num_kept: int) -> np.ndarray:

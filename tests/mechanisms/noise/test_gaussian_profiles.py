@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kngjax.mechanisms.noise import gaussian_profiles, objective_profiles
-from tests import perturbed_ridge as oracle
-from tests.goodness_of_fit import assert_mean_within
+from tests.oracles import perturbed_ridge as oracle
+from tests.oracles.goodness_of_fit import assert_mean_within
 
 EPSILONS = (0.0, 0.5, 1.0)
 # (μ, γ, r), then δ(D‖D') and δ(D'‖D) at each of these ε.

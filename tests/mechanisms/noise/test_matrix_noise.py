@@ -8,7 +8,7 @@ from scipy import stats
 import kngjax as kng
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.mechanisms.noise.calibration import largest_shift
-from tests.goodness_of_fit import assert_mean_within, assert_same_law
+from tests.oracles.goodness_of_fit import assert_mean_within, assert_same_law
 
 NUM_DRAWS = 4000
 

@@ -7,8 +7,8 @@ from scipy import integrate, stats
 
 from kngjax.mechanisms.noise import gaussian_profiles, objective_profiles
 from kngjax.mechanisms.noise.mills_ratio import mills, mills_slope
-from tests import exact_hockey_stick as oracle
-from tests.exact_hockey_stick import exact
+from tests.oracles import exact_hockey_stick as oracle
+from tests.oracles.exact_hockey_stick import exact
 
 # Default runs take few cases and those that were worst; slow ones take thousands.
 SIZES = [40, pytest.param(3000, marks=pytest.mark.slow)]

@@ -9,8 +9,8 @@ import kngjax as kng
 from kngjax.data.records import Records
 from kngjax.owner.per_instance import leave_one_out, ridge
 from kngjax.owner.per_instance.report import epsilons_at, spread_out
-from tests import perturbed_ridge as oracle
-from tests.goodness_of_fit import assert_mean_within
+from tests.oracles import perturbed_ridge as oracle
+from tests.oracles.goodness_of_fit import assert_mean_within
 
 BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))
 RIDGE = 2.0

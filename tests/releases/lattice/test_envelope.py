@@ -11,7 +11,7 @@ from kngjax.audit import lattice_law
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.scores import RESOLUTION, WEIGHT_UNITS, QuadraticScore
 from kngjax.releases.lattice.units import DomainLattice
-from tests.goodness_of_fit import assert_cell_frequencies
+from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 LINE = kng.Bounds(x=([-0.3], [0.7]), y=(-1.0, 1.0))
 PLANE = kng.Bounds(x={"one": (-0.3, 0.7), "two": (0.1, 0.9)}, intercept=False)

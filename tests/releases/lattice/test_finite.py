@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kngjax.releases.lattice.finite import LevelLaw, below, happens
-from tests.goodness_of_fit import assert_cell_frequencies
+from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 
 def bits_of(seed):

@@ -10,7 +10,7 @@ import pytest
 import kngjax as kng
 from kngjax.audit import lattice_law, lattice_loss
 from kngjax.releases.lattice import units
-from tests.goodness_of_fit import assert_cell_frequencies
+from tests.oracles.goodness_of_fit import assert_cell_frequencies
 from tests.releases.lattice import problems
 
 BOUNDS, BALL = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(1.0)

@@ -10,7 +10,7 @@ import pytest
 import kngjax as kng
 from kngjax.owner import nonprivate
 from kngjax.samplers.chains.active_rows import active_rows
-from tests.goodness_of_fit import assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_two_samples_agree
 
 LOSS = kng.QuantileLoss(0.3)
 

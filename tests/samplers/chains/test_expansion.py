@@ -12,7 +12,7 @@ from kngjax.owner import nonprivate
 from kngjax.releases.chains import advance, start_chains
 from kngjax.samplers.chains.expansion import Expansion, expansion
 from kngjax.samplers.chains.newton import gradient, log_determinant, solve
-from tests.goodness_of_fit import assert_mean_within, assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_mean_within, assert_two_samples_agree
 from tests.statistical.problems import Quadrature, problem
 
 SMOOTH = ["pseudo_huber", "logistic", "poisson", "smoothed_quantile"]

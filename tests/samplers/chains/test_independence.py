@@ -10,7 +10,7 @@ import kngjax as kng
 from kngjax.owner import nonprivate
 from kngjax.samplers.chains.independence import IndependenceNoise, IndependenceState
 from kngjax.samplers.target import Target
-from tests.goodness_of_fit import assert_mean_within
+from tests.oracles.goodness_of_fit import assert_mean_within
 from tests.statistical.problems import problem
 
 BOX, NORMAL = kng.Box(-30.0, 30.0), kng.BaseMeasure(dist.Normal(0.0, 4.0))

@@ -7,7 +7,7 @@ import pytest
 from numpyro.infer import MCMC
 
 import kngjax as kng
-from tests.goodness_of_fit import assert_mean_within
+from tests.oracles.goodness_of_fit import assert_mean_within
 from tests.statistical.problems import problem
 
 

@@ -11,7 +11,7 @@ from benchmarks import squared_loss
 from kngjax.releases.sampler_choice import default_sampler
 from kngjax.samplers.chains import couplings, slice_gibbs
 from kngjax.samplers.quadratic import quadratic_form
-from tests.goodness_of_fit import assert_same_law, assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_same_law, assert_two_samples_agree
 from tests.samplers.exact.test_envelopes import CASES, regression
 
 NUM_CHAINS = 3000

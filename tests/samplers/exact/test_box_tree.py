@@ -9,8 +9,8 @@ import pytest
 import kngjax as kng
 from kngjax.owner import nonprivate
 from kngjax.samplers.exact import box_bounds, box_tree, boxes
-from tests import minikng
-from tests.goodness_of_fit import assert_cell_frequencies
+from tests.oracles import minikng
+from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 LOSSES = {
     "quantile": kng.QuantileLoss(0.3),

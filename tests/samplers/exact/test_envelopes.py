@@ -23,7 +23,7 @@ from kngjax.samplers.exact.envelopes import (
 )
 from kngjax.samplers.exact.envelopes.tilted import tilted_log_mass, tilted_noise
 from kngjax.samplers.quadratic import quadratic_form
-from tests.goodness_of_fit import assert_mean_within, assert_same_law, assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_mean_within, assert_same_law, assert_two_samples_agree
 
 NUM_PROPOSALS = 40_000
 DOMAINS = {"l1_ball": kng.L1Ball(1.0), "l2_ball": kng.L2Ball(0.8), "box": kng.Box(-0.4, 0.6)}

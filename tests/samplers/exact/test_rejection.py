@@ -10,7 +10,7 @@ import kngjax as kng
 from kngjax.samplers.exact import rejection
 from kngjax.samplers.exact.envelopes import AbstractEnvelope
 from kngjax.samplers.quadratic import quadratic_form
-from tests.goodness_of_fit import assert_mean_within
+from tests.oracles.goodness_of_fit import assert_mean_within
 
 NUM_DRAWS = 4000
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.goodness_of_fit import (
+from tests.oracles.goodness_of_fit import (
     FAILURE_RATE,
     assert_cell_frequencies,
     assert_mean_within,

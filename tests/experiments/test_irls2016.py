@@ -7,7 +7,7 @@ import pytest
 
 from experiments import __main__ as command
 from experiments import irls2016
-from tests.test_experiments import CONFIGS
+from tests.experiments.test_experiments import CONFIGS
 
 
 @pytest.mark.slow

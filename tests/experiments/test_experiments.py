@@ -14,7 +14,7 @@ from experiments import __main__ as command
 from experiments import wages
 from experiments.kng2019 import algorithm1, figure1, figure2, limit, plots
 from kngjax.data import terms
-from tests import goodness_of_fit as fit
+from tests.oracles import goodness_of_fit as fit
 
 ROOT = pathlib.Path(__file__).parent.parent
 CONFIGS = ROOT / "configs"

@@ -6,7 +6,7 @@ import pytest
 import kngjax as kng
 from experiments import __main__ as command
 from experiments.pdp2017 import efficiency, figure2, regression, tables
-from tests.test_experiments import CONFIGS, smoke
+from tests.experiments.test_experiments import CONFIGS, smoke
 
 FOLDER = CONFIGS / "pdp2017"
 
