@@ -3,10 +3,10 @@
 import ast
 import functools
 import importlib
-import itertools
 import pathlib
 import subprocess
 import sys
+import types
 
 import equinox as eqx
 import pytest
@@ -16,42 +16,23 @@ import kngjax as kng
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "kngjax"
 
-# Each room may import from its own floor and from those below.
-FLOORS = (
-    (
-        "_arrays",
-        "_csv",
-        "_files",
-        "cells",
-        "_hulls",
-        "_toml",
-        "_owner_only",
-        "_shown",
-        "_html",
-        "refusals",
-        "side_doors",
-        "accounting",
-        "norms",
-        "randomness",
-        "features",
-        "terms",
-        "_mills",
-        "profiles",
-        "objective_profiles",
-        "matrix_noise",
-        "calibration",
-        "ledger",
-    ),
-    ("_balls", "admission", "bounds", "missing", "domains", "data", "streams", "shards", "sums", "polytopes"),
-    ("losses",),
-    ("sensitivity_sets", "sensitivity", "moments", "pointwise", "nonprivate", "minimisers"),
-    ("target",),
-    ("mechanisms",),
+# Each room may import from those before it, and from itself.
+ROOMS = (
+    "core",
+    "accounting",
+    "geometry",
+    "data",
+    "losses",
+    "sensitivity",
+    "samplers",
+    "mechanisms",
+    "ledger",
+    "owner",
+    "releases",
+    "audit",
+    "command",
 )
-# Samplers draw from a density, and may not know what promises rest on it.
-ROOMS_OF_SAMPLERS = {"_arrays", "_shown", "_balls", "norms", "randomness", "domains", "data"}
-ROOMS_OF_SAMPLERS |= {"losses", "target"}
-COMMAND_LINE = ("cli", "job", "planning", "report", "trust")
+MOST_ENTRIES = 16
 
 
 def module_name(path):
@@ -88,31 +69,23 @@ def room(name):
     return name.split(".")[1] if "." in name else ""
 
 
-def floor(name):
-    return next((number for number, rooms in enumerate(FLOORS) if name in rooms), None)
+def test_the_top_of_the_package_is_its_rooms():
+    entries = {path.name for path in PACKAGE.iterdir() if path.name != "__pycache__"}
+    assert entries == {*ROOMS, "__init__.py", "__init__.pyi", "py.typed"}
+    assert len(entries) <= MOST_ENTRIES
+    assert not [path for path in PACKAGE.rglob("_*.py") if path.name != "__init__.py"], (
+        "a file's name says what is in it"
+    )
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if floor(room(name)) is not None])
-def test_imports_go_down(name):
-    for other in rooms_imported(name):
-        assert floor(other) is not None, f"{name} imports {other}, which is upstairs"
-        assert floor(other) <= floor(room(name)), f"{name} imports {other}, which is upstairs"
-
-
-@pytest.mark.parametrize("name", [name for name in MODULES if room(name) == "samplers"])
-def test_samplers_know_a_density_and_no_mechanism(name):
-    allowed = ROOMS_OF_SAMPLERS | {"samplers"} | ({"mechanisms"} if name == "kngjax.releases.chains" else set())
-    assert rooms_imported(name) <= allowed
-
-
-@pytest.mark.parametrize("name", [name for name in MODULES if room(name) not in COMMAND_LINE])
-def test_nothing_rests_on_the_command_line(name):
-    assert not rooms_imported(name) & set(COMMAND_LINE)
+@pytest.mark.parametrize("name", [name for name in MODULES if room(name)])
+def test_imports_go_one_way(name):
+    allowed = ROOMS[: ROOMS.index(room(name)) + 1]
+    assert rooms_imported(name) <= set(allowed), f"{name} imports from a room that stands on its own"
 
 
 def test_no_import_goes_in_a_circle():
     waiting = {name: {other for other in imports(syntax(path)) if other in MODULES} for name, path in MODULES.items()}
-    del waiting["kngjax"]  # it names all rooms, for type checkers, and imports none
     while waiting:
         free = [name for name, others in waiting.items() if not others & (waiting.keys() - {name})]
         assert free, f"a circle among {sorted(waiting)}"
@@ -128,9 +101,8 @@ def test_accounting_and_ledgers_are_plain_python(name):
 
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.name)
 def test_experiments_use_the_public_face(path):
-    public = {"kngjax", *(f"kngjax.{name}" for name in kng._SUBMODULES), *kng._ROOMS}
     used = {other for other in imports(syntax(path)) if other.split(".")[0] == "kngjax"}
-    assert used <= public
+    assert used <= {"kngjax"}
 
 
 def module_classes():
@@ -156,22 +128,22 @@ def test_every_module_class_is_abstract_or_final():
             assert not heirs, f"{one.__name__} is concrete, and {heirs} inherit from it"
 
 
-def test_the_names_for_type_checkers_are_the_public_names():
-    block = next(node for node in syntax(PACKAGE / "__init__.py").body if isinstance(node, ast.If))
-    assert ast.unparse(block.test) == "TYPE_CHECKING"
+def test_the_list_of_public_names_is_true():
+    stub = ast.parse((PACKAGE / "__init__.pyi").read_text(encoding="utf-8"))
+    assert ast.get_docstring(stub)
     declared = {}
-    for statement in block.body:
-        assert isinstance(statement, ast.ImportFrom)
+    for statement in [node for node in stub.body if isinstance(node, ast.ImportFrom)]:
         for alias in statement.names:
             assert alias.name == alias.asname, "a re-export repeats its name"
+            assert alias.name not in declared
             declared[alias.name] = statement.module
-    assert sorted(declared) == sorted(kng.__all__)
-    assert len(set(kng.__all__)) == len(kng.__all__)
+    assert sorted(declared) == sorted(kng.__all__) == dir(kng)
     for name, home in declared.items():
-        expected = importlib.import_module(f"kngjax.{name}") if home == "kngjax" else None
-        assert getattr(kng, name) is (expected or getattr(importlib.import_module(home), name))
-    assert dir(kng) == sorted(kng.__all__)
-    with pytest.raises(AttributeError, match="has no attribute 'Laplace'"):
+        defined = getattr(kng, name)
+        assert getattr(importlib.import_module(f"kngjax.{home}" if home else "kngjax"), name) is defined
+        # Each name stands with the file that defines it.
+        assert isinstance(defined, types.ModuleType) or defined.__module__ == f"kngjax.{home}"
+    with pytest.raises(AttributeError, match="Laplace"):
         _ = kng.Laplace
 
 
@@ -210,27 +182,3 @@ def test_files_are_short_and_documented(path):
     undocumented = [node.name for node in public if not ast.get_docstring(node)]
     assert not undocumented, f"without a docstring: {undocumented}"
     assert ast.get_docstring(tree) or not tree.body
-
-
-def test_there_is_a_floor_or_a_rule_for_every_room():
-    upstairs = {
-        "samplers",
-        "certificate",
-        "diagnostics",
-        "releases",
-        "lattice",
-        "rounding",
-        "choices",
-        "debits",
-        "audit",
-        "config",
-        "registry",
-        "resuming",
-        "totals",
-        "estimators",
-        "per_instance",
-        "simulation",
-        "",
-    }
-    rooms = {room(name) for name in MODULES}
-    assert rooms <= {*itertools.chain(*FLOORS), *upstairs, *COMMAND_LINE}, "name the floor of the new room in FLOORS"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from kngjax.data import records as data_room
-from kngjax.mechanisms import AbstractMechanism
+from kngjax.mechanisms.base import AbstractMechanism
 
 NUM_CLIMBERS = 64
 FAR = 1000.0

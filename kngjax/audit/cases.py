@@ -11,32 +11,30 @@ import numpy as np
 
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import Box, L2Ball
-from kngjax.ledger import Ledger
-from kngjax.losses import PseudoHuberLoss, QuantileLoss, SquaredLoss
-from kngjax.mechanisms import (
-    KNG,
-    AbstractMechanism,
-    AdaOPS,
-    AdaSSP,
-    ExponentialMechanism,
-    KNormMechanism,
-    ObjectivePerturbation,
-    OutputPerturbation,
-    PosteriorSample,
-    PrivateIRLS,
-    PrivateQuantile,
-)
-from kngjax.releases.lattice import Lattice
+from kngjax.ledger.ledgers import Ledger
+from kngjax.losses.huber import PseudoHuberLoss
+from kngjax.losses.quantile import QuantileLoss
+from kngjax.losses.squared import SquaredLoss
+from kngjax.mechanisms.ada_ops import AdaOPS
+from kngjax.mechanisms.ada_ssp import AdaSSP
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.exponential import ExponentialMechanism
+from kngjax.mechanisms.irls import PrivateIRLS
+from kngjax.mechanisms.k_norm import KNormMechanism
+from kngjax.mechanisms.kng import KNG
+from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation
+from kngjax.mechanisms.output_perturbation import OutputPerturbation
+from kngjax.mechanisms.posterior_sample import PosteriorSample
+from kngjax.mechanisms.private_quantile import PrivateQuantile
+from kngjax.releases.lattice.sampler import Lattice
 from kngjax.releases.release import Release, release
-from kngjax.samplers import (
-    AbstractSampler,
-    EnsembleWalk,
-    Exact,
-    GradientSpace,
-    IndependenceMH,
-    LineGibbs,
-    SliceGibbs,
-)
+from kngjax.samplers.base import AbstractSampler
+from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
+from kngjax.samplers.chains.gradient_space import GradientSpace
+from kngjax.samplers.chains.independence import IndependenceMH
+from kngjax.samplers.chains.line_gibbs import LineGibbs
+from kngjax.samplers.chains.slice_gibbs import SliceGibbs
+from kngjax.samplers.exact.exact import Exact
 
 BOUNDS = Bounds(x=([0.0, 0.0], [1.0, 1.0]), y=(0.0, 1.0))
 BOX = Box(-2.0, 2.0)

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.data.records import QuadraticSummary
-from kngjax.mechanisms import AbstractMechanism
+from kngjax.mechanisms.base import AbstractMechanism
 
 
 def climbing_pair(power: int, stride: int = 1) -> tuple[Float[np.ndarray, " records"], Float[np.ndarray, " records"]]:

@@ -16,7 +16,8 @@ from kngjax.core.errors import ReleaseFailed
 from kngjax.data import cells
 from kngjax.data.streams import stream
 from kngjax.data.terms import Categorical, Design, Polynomial
-from kngjax.ledger import Budget, Ledger
+from kngjax.ledger.budgets import Budget
+from kngjax.ledger.ledgers import Ledger
 
 _NAMES = ("age", "region", "wage")
 _LEVELS = ("north", "south", "7")

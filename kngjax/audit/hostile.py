@@ -19,7 +19,8 @@ from tqdm import tqdm
 
 from kngjax.audit.cases import CASES, Case
 from kngjax.core.errors import FAILED, ReleaseFailed
-from kngjax.ledger import Budget, Ledger
+from kngjax.ledger.budgets import Budget
+from kngjax.ledger.ledgers import Ledger
 
 # Few sizes, so that few programs are compiled.
 _SIZES = (0, 1, 9)

@@ -20,9 +20,14 @@ from kngjax.audit.lattices import LatticeLaw, lattice_law, lattice_loss, lattice
 from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
-from kngjax.losses import AbstractLoss, QuantileLoss, SquaredDistanceLoss, SquaredLoss
-from kngjax.mechanisms import KNG, AbstractDensityMechanism, ExponentialMechanism
-from kngjax.releases.lattice import Lattice
+from kngjax.losses.base import AbstractLoss
+from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.losses.quantile import QuantileLoss
+from kngjax.losses.squared import SquaredLoss
+from kngjax.mechanisms.base import AbstractDensityMechanism
+from kngjax.mechanisms.exponential import ExponentialMechanism
+from kngjax.mechanisms.kng import KNG
+from kngjax.releases.lattice.sampler import Lattice
 from kngjax.sensitivity import gradients as room
 
 _EPSILONS = (0.3, 1.0, 4.7)

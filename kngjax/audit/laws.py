@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from kngjax.data.records import Data, Records
 from kngjax.geometry.domains import AbstractDomain, Box
-from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 
 LogDensity = Callable[[Any, Any], Any]
 

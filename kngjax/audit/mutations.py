@@ -21,14 +21,17 @@ from kngjax.core import randomness
 from kngjax.data import records
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import Box, L1Ball
-from kngjax.losses import QuantileLoss, SquaredLoss
-from kngjax.mechanisms import KNG, ExponentialMechanism
+from kngjax.losses.quantile import QuantileLoss
+from kngjax.losses.squared import SquaredLoss
+from kngjax.mechanisms.exponential import ExponentialMechanism
+from kngjax.mechanisms.kng import KNG
 from kngjax.releases import release
-from kngjax.releases.lattice import Lattice, sensitivities, sums
 from kngjax.releases.lattice import sampler as lattices
+from kngjax.releases.lattice import sensitivities, sums
+from kngjax.releases.lattice.sampler import Lattice
 from kngjax.releases.lattice.scores import GradientNorm, QuantileScore
 from kngjax.releases.lattice.units import DomainLattice
-from kngjax.samplers import Exact
+from kngjax.samplers.exact.exact import Exact
 
 _COARSE = Lattice(data_digits=4, theta_digits=5)
 _LINE, _PLANE = Bounds(y=(-1.0, 1.0)), Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))

@@ -7,7 +7,10 @@ import numpy as np
 from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
-from kngjax.mechanisms import KNG, AbstractMechanism, ExponentialMechanism, KNormMechanism
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.exponential import ExponentialMechanism
+from kngjax.mechanisms.k_norm import KNormMechanism
+from kngjax.mechanisms.kng import KNG
 
 
 def restricted(mechanism: AbstractMechanism, dimension: int) -> AbstractMechanism:

@@ -12,7 +12,7 @@ from kngjax.audit.attackers import NUM_CLIMBERS, RecordSource
 from kngjax.audit.laws import LogDensity, grid, outputs, worst_log_ratios
 from kngjax.core.arrays import float64
 from kngjax.data.records import Records
-from kngjax.mechanisms import AbstractMechanism
+from kngjax.mechanisms.base import AbstractMechanism
 
 RESOLUTIONS = {1: 401, 2: 41}
 

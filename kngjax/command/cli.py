@@ -271,7 +271,8 @@ def _trust(options: argparse.Namespace) -> int:
 
 
 def _ledger_create(options: argparse.Namespace) -> int:
-    from kngjax.ledger import Budget, Ledger
+    from kngjax.ledger.budgets import Budget
+    from kngjax.ledger.ledgers import Ledger
 
     epsilon, delta, rho = options.epsilon, options.delta, options.rho
     if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
@@ -299,7 +300,7 @@ def _ledger_create(options: argparse.Namespace) -> int:
 
 
 def _ledger_show(options: argparse.Namespace) -> int:
-    from kngjax.ledger import Ledger
+    from kngjax.ledger.ledgers import Ledger
 
     print(Ledger(options.file).read().explain())
     return 0
@@ -308,7 +309,7 @@ def _ledger_show(options: argparse.Namespace) -> int:
 def _ledger_releases(options: argparse.Namespace) -> int:
     import json
 
-    from kngjax.ledger import Ledger
+    from kngjax.ledger.ledgers import Ledger
 
     book = Ledger(options.file).read()
     found = [
@@ -326,7 +327,7 @@ def _ledger_releases(options: argparse.Namespace) -> int:
 
 
 def _ledger_verify(options: argparse.Namespace) -> int:
-    from kngjax.ledger import Ledger
+    from kngjax.ledger.ledgers import Ledger
 
     book = Ledger(options.file).verify(options.head)
     print(

@@ -164,7 +164,10 @@ def ledger(config: Config, file: str | pathlib.Path | None = None) -> kng.Ledger
 
 
 def identity(config: Config) -> str:
-    """A digest of all public settings that decide what is released, whatever the file is called: `kngjax.command.resuming`."""
+    """A digest of all public settings that decide what is released, whatever the file is called.
+
+    `kngjax.command.resuming` finds by it what was paid for.
+    """
     asked = sampler(config)
     return resuming.identity(
         {

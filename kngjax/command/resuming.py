@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.ledger import BudgetExceeded, Ledger
 from kngjax.ledger.book import canonical
+from kngjax.ledger.ledgers import BudgetExceeded, Ledger
 from kngjax.ledger.store import sync_folder
 
 

@@ -14,8 +14,10 @@ from kngjax.audit.lattice_search import search_lattices
 from kngjax.command import config, job, killed_jobs
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
-from kngjax.mechanisms import AbstractDensityMechanism, AdaSSP, KNormMechanism
-from kngjax.samplers import EnsembleWalk
+from kngjax.mechanisms.ada_ssp import AdaSSP
+from kngjax.mechanisms.base import AbstractDensityMechanism
+from kngjax.mechanisms.k_norm import KNormMechanism
+from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 
 
 @dataclasses.dataclass(frozen=True)

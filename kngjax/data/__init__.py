@@ -1,7 +1,9 @@
 """Private records: public bounds, the one gate that every record passes, files, streams and shards."""
 
-from kngjax.data.records import Data as Data
-from kngjax.data.records import QuadraticSummary as QuadraticSummary
-from kngjax.data.records import Records as Records
-from kngjax.data.records import SortedValues as SortedValues
-from kngjax.data.records import prepare as prepare
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submodules=["terms"],
+    submod_attrs={"records": ["Data", "QuadraticSummary", "Records", "SortedValues", "prepare"]},
+)

@@ -1,0 +1,1 @@
+"""Norms, polytopes, balls, hulls and domains with their base measures."""

@@ -26,10 +26,3 @@ which every sum of it then says.
 - disks that say that they have written and have not, and network file systems whose locks do not work.
 - when a release was made and how long it took: the file's own times and its rows tell whoever can read it.
 """
-
-from kngjax.ledger.book import Book as Book
-from kngjax.ledger.book import LedgerError as LedgerError
-from kngjax.ledger.budgets import Budget as Budget
-from kngjax.ledger.ledgers import BudgetExceeded as BudgetExceeded
-from kngjax.ledger.ledgers import Ledger as Ledger
-from kngjax.ledger.ledgers import Reservation as Reservation

@@ -14,7 +14,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
-from kngjax.losses import SquaredLoss
+from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi

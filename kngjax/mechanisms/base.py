@@ -29,8 +29,7 @@ from kngjax.data.shards import Shards
 from kngjax.data.streams import RECORDS_NEEDED, Stream
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import AbstractNorm
-from kngjax.losses import AbstractLoss
-from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.samplers.target import Target
 from kngjax.sensitivity.gradients import Sensitivity

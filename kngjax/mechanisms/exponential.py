@@ -9,7 +9,7 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Scalar, float64
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
-from kngjax.losses import AbstractLoss
+from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
 from kngjax.sensitivity import gradients as room

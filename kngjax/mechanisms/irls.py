@@ -14,7 +14,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records
-from kngjax.losses import QuantileLoss
+from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.mechanisms.noise.calibration import largest_shift, renyi_budget

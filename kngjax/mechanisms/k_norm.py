@@ -13,7 +13,7 @@ from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.geometry.norms import AbstractNorm, k_norm_log_mass, k_norm_noise
-from kngjax.losses import SquaredDistanceLoss
+from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, required
 from kngjax.sensitivity import gradients as room

@@ -14,7 +14,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import AbstractNorm
-from kngjax.losses import AbstractLoss
+from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
 from kngjax.samplers.target import Target

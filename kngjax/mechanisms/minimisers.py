@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from kngjax.core.arrays import Matrix, Scalar, Vector
 from kngjax.data.records import Data
 from kngjax.geometry.domains import AbstractDomain
-from kngjax.losses import AbstractLoss
+from kngjax.losses.base import AbstractLoss
 
 MAX_NEWTON_STEPS = 200
 # Of a Newton step; the whole one comes first.

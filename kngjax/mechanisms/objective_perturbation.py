@@ -15,7 +15,9 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import L2, AbstractNorm, k_norm_log_mass, k_norm_noise
-from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredDistanceLoss, TangentExtension
+from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
+from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimiser
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required

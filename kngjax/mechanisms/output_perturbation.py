@@ -14,7 +14,8 @@ from kngjax.core.arrays import Scalar, float64, is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.geometry.norms import L2
-from kngjax.losses import AbstractLoss, AbstractPredictorLoss, SquaredLoss
+from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
+from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
 from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift

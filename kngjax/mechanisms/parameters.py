@@ -10,7 +10,7 @@ import numpy as np
 from kngjax.core.arrays import is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain, Box
-from kngjax.losses import AbstractLoss
+from kngjax.losses.base import AbstractLoss
 
 LARGEST_SENSIBLE_EPSILON = 100.0
 

@@ -16,7 +16,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
-from kngjax.losses import SquaredLoss
+from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
 from kngjax.mechanisms.noise import gaussian_profiles
 from kngjax.mechanisms.parameters import (

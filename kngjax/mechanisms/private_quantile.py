@@ -14,7 +14,7 @@ from kngjax.core.arrays import Scalar, Vector, cumulative_sums, float64, is_trac
 from kngjax.core.errors import UnfitShape
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records, SortedValues
-from kngjax.losses import QuantileLoss
+from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
 from kngjax.mechanisms.parameters import checked_epsilon, required

@@ -1,0 +1,5 @@
+"""For the data owner's eyes: research draws, the estimate without privacy, each person's privacy."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules=["nonprivate", "per_instance"])

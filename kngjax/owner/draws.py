@@ -16,11 +16,11 @@ from kngjax.core.html import html_table
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import Data
-from kngjax.mechanisms import AbstractDensityMechanism
+from kngjax.mechanisms.base import AbstractDensityMechanism
 from kngjax.owner import nonprivate
-from kngjax.samplers import SliceGibbs
 from kngjax.samplers.base import Info
 from kngjax.samplers.chains import couplings
+from kngjax.samplers.chains.slice_gibbs import SliceGibbs
 
 
 @owner_only

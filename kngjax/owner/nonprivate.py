@@ -14,7 +14,9 @@ from jaxtyping import Float
 from kngjax.core.arrays import float64, record_sums_on_host
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data.records import Data, QuadraticSummary, Records
-from kngjax.losses import AbstractLoss, GeometricMedianLoss, QuantileLoss
+from kngjax.losses.base import AbstractLoss
+from kngjax.losses.distance import GeometricMedianLoss
+from kngjax.losses.quantile import QuantileLoss
 
 # Up to so many rows one linear programme takes milliseconds.
 MOST_WHOLE_ROWS = 3000

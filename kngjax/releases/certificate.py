@@ -15,9 +15,9 @@ from kngjax.accounting.exact import outward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.html import html_table
 from kngjax.data.missing import of_columns
-from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.releases.rounding import KEPT_DIGITS, Rounding
-from kngjax.samplers import AbstractSampler
+from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
 from kngjax.sensitivity.gradients import Sensitivity
 

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from kngjax.core.arrays import Vector, is_traced
 from kngjax.data.records import Data
-from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.samplers.advice import Density, chain
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.data.shards import Shards
-from kngjax.ledger import Ledger, LedgerError, Reservation
-from kngjax.mechanisms import AbstractMechanism
+from kngjax.ledger.book import LedgerError
+from kngjax.ledger.ledgers import Ledger, Reservation
+from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate, describe
 
 

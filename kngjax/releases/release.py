@@ -21,18 +21,17 @@ from kngjax.core.randomness import require_typed_key, secure_key
 from kngjax.data.records import Data, QuadraticSummary, Records, SortedValues
 from kngjax.data.shards import Shards
 from kngjax.data.streams import Stream
-from kngjax.ledger import Ledger, Reservation
+from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.losses.base import AbstractPredictorLoss
-from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.owner import nonprivate
 from kngjax.owner.draws import Draws
 from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.chains import blocks, direct_draws, independent_draws, require_sampler, run_chains
-from kngjax.releases.lattice import Lattice
+from kngjax.releases.lattice.sampler import Lattice
 from kngjax.releases.sampler_choice import chosen_sampler, default_sampler
-from kngjax.samplers import AbstractChainSampler, AbstractSampler
-from kngjax.samplers.base import AbstractIndependentSampler
+from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)

@@ -28,8 +28,8 @@ from jaxtyping import Float
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact import exactly, outward, with_both_orders
 from kngjax.core.arrays import float64
-from kngjax.losses import SquaredDistanceLoss
-from kngjax.mechanisms import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.sensitivity.gradients import response_radius
 
 # Binary digits that a released value keeps at least, relative to the largest it may be; that it keeps of its noise;

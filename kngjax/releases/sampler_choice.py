@@ -8,13 +8,17 @@ import numpy as np
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
 from kngjax.data.records import Records
-from kngjax.losses import GeometricMedianLoss
-from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.losses.distance import GeometricMedianLoss
+from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.kng import KNG
 from kngjax.releases.chains import blocks, require_sampler
-from kngjax.releases.lattice import Lattice
-from kngjax.samplers import AbstractChainSampler, AbstractSampler, EnsembleWalk, Exact, LineGibbs, SliceGibbs
+from kngjax.releases.lattice.sampler import Lattice
 from kngjax.samplers.advice import Density, advice
-from kngjax.samplers.base import AbstractIndependentSampler
+from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
+from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
+from kngjax.samplers.chains.line_gibbs import LineGibbs
+from kngjax.samplers.chains.slice_gibbs import SliceGibbs
+from kngjax.samplers.exact.exact import Exact
 
 # Beyond it rejection for the squared loss takes millions of proposals where Θ and noise are of one size and features
 # are correlated.

@@ -15,10 +15,10 @@ from tqdm import tqdm
 
 from kngjax.core.randomness import require_typed_key
 from kngjax.data import records as data_room
-from kngjax.mechanisms import AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.base import AbstractDirectMechanism, AbstractMechanism
 from kngjax.mechanisms.parameters import checked_epsilon
 from kngjax.releases.chains import draw, require_sampler
-from kngjax.samplers import AbstractSampler
+from kngjax.samplers.base import AbstractSampler
 
 # (key, number of records) -> (X, y, θ): the records, and the θ that estimates are measured against.
 Design = Callable[[PRNGKeyArray, int], tuple[Any, Any, Any]]

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.data.admission import Facts
-from kngjax.mechanisms import AbstractMechanism
+from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.sampler_choice import chosen_sampler
-from kngjax.samplers import AbstractSampler
+from kngjax.samplers.base import AbstractSampler
 
 
 def planned(mechanism: AbstractMechanism, asked: AbstractSampler | None, num_records: int) -> Certificate:

@@ -8,7 +8,8 @@ import dataclasses
 from typing import NamedTuple
 
 from kngjax.geometry.norms import L1, L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
-from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, SquaredDistanceLoss
+from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
+from kngjax.losses.distance import GeometricMedianLoss, SquaredDistanceLoss
 from kngjax.samplers.chains.newton import SMOOTH_LOSSES
 from kngjax.samplers.target import Target
 

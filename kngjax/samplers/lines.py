@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Vector, cumulative_sums, record_sums
 from kngjax.data.records import Records
-from kngjax.losses import QuantileLoss
+from kngjax.losses.quantile import QuantileLoss
 from kngjax.samplers.target import Target
 
 

@@ -8,7 +8,8 @@ from kngjax.core.arrays import Scalar, Vector
 from kngjax.data.records import Data
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import AbstractNorm
-from kngjax.losses import AbstractLoss, GeometricMedianLoss
+from kngjax.losses.base import AbstractLoss
+from kngjax.losses.distance import GeometricMedianLoss
 from kngjax.sensitivity.pointwise import PointwiseSensitivity
 
 

@@ -38,7 +38,9 @@ from kngjax.core.arrays import Vector, float64
 from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.geometry.domains import AbstractDomain, Box
-from kngjax.losses import AbstractLoss, AbstractPredictorLoss, GeometricMedianLoss, QuantileLoss, SquaredDistanceLoss
+from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
+from kngjax.losses.distance import GeometricMedianLoss, SquaredDistanceLoss
+from kngjax.losses.quantile import QuantileLoss
 from kngjax.sensitivity.change_sets import LARGEST_NUMBER, SensitivitySet, change_points, number_of_points
 
 

@@ -12,7 +12,9 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Vector
 from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
-from kngjax.losses import AbstractLoss, SquaredDistanceLoss, SquaredLoss
+from kngjax.losses.base import AbstractLoss
+from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.losses.squared import SquaredLoss
 from kngjax.sensitivity.gradients import gradient_changes, response_interval
 
 

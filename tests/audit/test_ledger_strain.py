@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from kngjax.audit import ledger_strain
-from kngjax.ledger import Ledger
+from kngjax.ledger.ledgers import Ledger
 
 WHOLE = ledger_strain.Strain(
     writers=2,

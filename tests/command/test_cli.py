@@ -10,7 +10,8 @@ import pytest
 
 from kngjax.command import cli, job, registry
 from kngjax.core.errors import FAILED
-from kngjax.ledger import Budget, Ledger
+from kngjax.ledger.budgets import Budget
+from kngjax.ledger.ledgers import Ledger
 from kngjax.releases.release import Release
 from tests.command.small_jobs import SECRET_WAGE, workers, write_job
 

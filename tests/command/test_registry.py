@@ -10,8 +10,8 @@ import pytest
 import kngjax as kng
 from kngjax.command import config as configuration
 from kngjax.command import job, planning, registry
-from kngjax.mechanisms import AbstractMechanism
-from kngjax.samplers import AbstractSampler
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.samplers.base import AbstractSampler
 from tests.command.small_jobs import JOB, workers, write_job
 
 LOSS = '[loss]\ntype = "quantile"\ntau = [0.25, 0.5]\n'
@@ -30,7 +30,7 @@ def make(folder, *changes):
 def public(kind):
     return {
         name
-        for name in kng._HOMES
+        for name in kng.__all__
         if isinstance(one := getattr(kng, name), type) and issubclass(one, kind) and one is not kind
     }
 

@@ -13,8 +13,8 @@ from kngjax.audit.climbing import climbing_pair
 from kngjax.core.arrays import ROWS_A_BLOCK, cumulative_sums, record_sums, record_sums_on_host, weighted_gram
 from kngjax.data import exact_sums
 from kngjax.data.records import Records
-from kngjax.losses import TangentExtension
 from kngjax.losses.base import AbstractLoss
+from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.joint_quantiles import accumulate
 from kngjax.mechanisms.private_quantile import _gap_draws
 from kngjax.samplers.chains.active_rows import ActiveRows, limit_law

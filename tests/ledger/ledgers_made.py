@@ -1,7 +1,8 @@
 """Small ledgers of invented data."""
 
 from kngjax.accounting import Guarantee
-from kngjax.ledger import Budget, Ledger
+from kngjax.ledger.budgets import Budget
+from kngjax.ledger.ledgers import Ledger
 
 TENTH = Guarantee.bounded_range("0.1", "replace")
 # In the place of a release, and of a digest.

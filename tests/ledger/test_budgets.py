@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kngjax.accounting import Guarantee
-from kngjax.ledger import Budget
-from kngjax.ledger.budgets import digits
+from kngjax.ledger.budgets import Budget, digits
 from tests.accounting.guarantees_drawn import SIMPLE, made
 
 PURE = Guarantee.pure("0.1", "replace")

@@ -16,7 +16,10 @@ import pytest
 from hypothesis import given, settings
 
 from kngjax.accounting import Guarantee
-from kngjax.ledger import Budget, BudgetExceeded, Ledger, LedgerError, store
+from kngjax.ledger import store
+from kngjax.ledger.book import LedgerError
+from kngjax.ledger.budgets import Budget
+from kngjax.ledger.ledgers import BudgetExceeded, Ledger
 from tests.accounting.guarantees_drawn import SIMPLE, made
 from tests.ledger.ledgers_made import RELEASED, TENTH, new
 

@@ -3,8 +3,9 @@
 import pytest
 
 from kngjax.accounting import Guarantee
-from kngjax.ledger import BudgetExceeded, Ledger, store
+from kngjax.ledger import store
 from kngjax.ledger.book import BEFORE_ALL, Row, canonical
+from kngjax.ledger.ledgers import BudgetExceeded, Ledger
 from tests.ledger.ledgers_made import DIGEST, RELEASED, TENTH
 
 BUDGETS = {

@@ -8,8 +8,10 @@ import sqlite3
 import pytest
 
 from kngjax.accounting import Guarantee
-from kngjax.ledger import Budget, Ledger, LedgerError, store
-from kngjax.ledger.book import Row, canonical
+from kngjax.ledger import store
+from kngjax.ledger.book import LedgerError, Row, canonical
+from kngjax.ledger.budgets import Budget
+from kngjax.ledger.ledgers import Ledger
 from tests.ledger.ledgers_made import DIGEST, TENTH
 
 COLUMNS = ("number", "phase", "reservation", "guarantee", "content", "previous", "digest")

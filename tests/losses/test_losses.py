@@ -8,7 +8,7 @@ from scipy import integrate, special, stats
 
 import kngjax as kng
 from kngjax.data.records import Records, prepare
-from kngjax.losses import TangentExtension
+from kngjax.losses.extended import TangentExtension
 
 LOSSES = {
     "squared": kng.SquaredLoss(),

@@ -12,7 +12,7 @@ import pytest
 import kngjax as kng
 from kngjax.data.records import Records, prepare, simulated
 from kngjax.releases.simulation import error
-from kngjax.samplers import AbstractSampler
+from kngjax.samplers.base import AbstractSampler
 
 BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))
 THETA = np.array([0.1, 0.4])

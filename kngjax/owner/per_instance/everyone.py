@@ -11,7 +11,8 @@ from kngjax.core.arrays import float64
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Records, prepare
-from kngjax.losses import AbstractPredictorLoss, LogisticLoss
+from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.losses.logistic import LogisticLoss
 from kngjax.owner.per_instance.chunks import by_chunks
 from kngjax.owner.per_instance.laws import PosteriorPair, ShiftPair
 from kngjax.owner.per_instance.ridge import Design, Influence

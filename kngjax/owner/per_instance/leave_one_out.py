@@ -8,7 +8,7 @@ import numpy as np
 
 from kngjax.core.arrays import float64, parameter
 from kngjax.data.records import Records
-from kngjax.losses import AbstractPredictorLoss
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
 

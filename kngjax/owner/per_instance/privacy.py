@@ -8,10 +8,11 @@ import numpy as np
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.data.records import QuadraticSummary, Records
-from kngjax.losses import AbstractPredictorLoss
-from kngjax.mechanisms import OutputPerturbation, PosteriorSample
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.output_perturbation import OutputPerturbation
 from kngjax.mechanisms.parameters import checked_delta
+from kngjax.mechanisms.posterior_sample import PosteriorSample
 from kngjax.owner.per_instance import everyone, leave_one_out, ridge
 from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
 from kngjax.owner.per_instance.everyone import ForAll

@@ -15,8 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kngjax.data.bounds import Bounds
-from kngjax.losses import QuantileLoss, SquaredDistanceLoss
-from kngjax.mechanisms import KNG, AbstractDensityMechanism
+from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.losses.quantile import QuantileLoss
+from kngjax.mechanisms.base import AbstractDensityMechanism
+from kngjax.mechanisms.kng import KNG
 from kngjax.releases.lattice.sensitivities import Ranges, level
 from kngjax.releases.lattice.units import DomainLattice, exponent_of, on_lattice, scale
 

@@ -8,8 +8,10 @@ import numpy as np
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Records
 from kngjax.geometry import norms
-from kngjax.losses import QuantileLoss, SquaredDistanceLoss
-from kngjax.mechanisms import KNG, AbstractDensityMechanism
+from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.losses.quantile import QuantileLoss
+from kngjax.mechanisms.base import AbstractDensityMechanism
+from kngjax.mechanisms.kng import KNG
 from kngjax.releases.lattice import sensitivities
 from kngjax.releases.lattice.plans import Plan
 from kngjax.releases.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore, QuantileScore

@@ -20,9 +20,13 @@ from kngjax.data.shards import Shards
 from kngjax.data.streams import RECORDS_NEEDED, Stream
 from kngjax.geometry import norms
 from kngjax.geometry.domains import Box, L1Ball, L2Ball
-from kngjax.losses import QuantileLoss, SquaredDistanceLoss, SquaredLoss
-from kngjax.mechanisms import KNG, AbstractDensityMechanism, AbstractMechanism, ExponentialMechanism, PrivateQuantile
-from kngjax.mechanisms.base import TOO_MANY_RECORDS, require_own_responses
+from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.losses.quantile import QuantileLoss
+from kngjax.losses.squared import SquaredLoss
+from kngjax.mechanisms.base import TOO_MANY_RECORDS, AbstractDensityMechanism, AbstractMechanism, require_own_responses
+from kngjax.mechanisms.exponential import ExponentialMechanism
+from kngjax.mechanisms.kng import KNG
+from kngjax.mechanisms.private_quantile import PrivateQuantile
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.finite import Bits
 from kngjax.releases.lattice.plans import Plan, plan_for

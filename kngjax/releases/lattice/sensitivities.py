@@ -24,7 +24,9 @@ import numpy as np
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.geometry import norms
-from kngjax.losses import AbstractLoss, QuantileLoss, SquaredDistanceLoss
+from kngjax.losses.base import AbstractLoss
+from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.losses.quantile import QuantileLoss
 from kngjax.releases.lattice.units import DomainLattice, Interval, scale
 
 # Binary digits of a square root.

@@ -11,7 +11,11 @@ from jaxtyping import Array, Bool, Float, Int
 
 from kngjax.core.arrays import Vector, block_sums
 from kngjax.data.records import Records
-from kngjax.losses import LogisticLoss, PoissonLoss, PseudoHuberLoss, SmoothedQuantileLoss, SquaredLoss
+from kngjax.losses.huber import PseudoHuberLoss
+from kngjax.losses.logistic import LogisticLoss
+from kngjax.losses.poisson import PoissonLoss
+from kngjax.losses.quantile import SmoothedQuantileLoss
+from kngjax.losses.squared import SquaredLoss
 from kngjax.samplers.target import Target
 
 # Twice differentiable with ρ'' > 0 everywhere, so that on a design of full rank ∇ℓ is one to one with the determinant

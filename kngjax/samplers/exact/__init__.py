@@ -1,0 +1,1 @@
+"""Exact draws: by rejection from envelopes, and segment by segment."""

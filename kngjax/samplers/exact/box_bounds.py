@@ -30,7 +30,7 @@ from kngjax.core.arrays import Matrix, Vector, record_sums_on_host
 from kngjax.data.records import Records
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import AbstractNorm
-from kngjax.losses import AbstractPredictorLoss
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.target import Target
 
 # Bounds on the relative errors of a predictor and of a score, as above.

@@ -18,7 +18,7 @@ from jaxtyping import Float, PRNGKeyArray
 from kngjax.core.arrays import Vector
 from kngjax.data.records import Records
 from kngjax.geometry.norms import k_norm_log_mass
-from kngjax.losses import AbstractPredictorLoss
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.exact import box_bounds
 from kngjax.samplers.exact.box_bounds import Coordinates, Rows
 from kngjax.samplers.exact.boxes import Boxes, faces, halved, slabs

@@ -10,11 +10,14 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.core.arrays import Vector
 from kngjax.data.records import QuadraticSummary, Records
 from kngjax.geometry.norms import AbstractNorm
-from kngjax.losses import AbstractPredictorLoss
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.advice import MOST_BOXED, advice_for, has_boxes
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.exact import box_tree, rejection
-from kngjax.samplers.exact.envelopes import BaseMeasureEnvelope, ExponentialProduct, NormalProduct, TiltedInverse
+from kngjax.samplers.exact.envelopes.base import BaseMeasureEnvelope
+from kngjax.samplers.exact.envelopes.exponential_product import ExponentialProduct
+from kngjax.samplers.exact.envelopes.normal_product import NormalProduct
+from kngjax.samplers.exact.envelopes.tilted import TiltedInverse
 from kngjax.samplers.lines import cumulative_masses, draw_on_line, line_segments
 from kngjax.samplers.quadratic import quadratic_form
 from kngjax.samplers.target import Target

@@ -10,18 +10,11 @@ import pytest
 from scipy import integrate, special, stats
 
 import kngjax as kng
-from kngjax.samplers.exact.envelopes import (
-    BaseMeasureEnvelope,
-    ExponentialProduct,
-    NormalProduct,
-    TiltedInverse,
-    exponential_product,
-    level_law,
-    normal_product,
-    num_uniforms,
-    segments,
-)
-from kngjax.samplers.exact.envelopes.tilted import tilted_log_mass, tilted_noise
+from kngjax.samplers.exact.envelopes import exponential_product, level_law, normal_product, segments
+from kngjax.samplers.exact.envelopes.base import BaseMeasureEnvelope, num_uniforms
+from kngjax.samplers.exact.envelopes.exponential_product import ExponentialProduct
+from kngjax.samplers.exact.envelopes.normal_product import NormalProduct
+from kngjax.samplers.exact.envelopes.tilted import TiltedInverse, tilted_log_mass, tilted_noise
 from kngjax.samplers.quadratic import quadratic_form
 from tests.oracles.goodness_of_fit import assert_mean_within, assert_same_law, assert_two_samples_agree
 

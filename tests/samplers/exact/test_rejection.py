@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 import kngjax as kng
 from kngjax.samplers.exact import rejection
-from kngjax.samplers.exact.envelopes import AbstractEnvelope
+from kngjax.samplers.exact.envelopes.base import AbstractEnvelope
 from kngjax.samplers.quadratic import quadratic_form
 from tests.oracles.goodness_of_fit import assert_mean_within
 
