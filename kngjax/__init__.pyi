@@ -7,7 +7,7 @@ domains, mechanisms and samplers here, each by its room.
 from . import accounting as accounting
 from . import audit as audit
 from . import data as data
-from .accounting.guarantees import Adjacency as Adjacency
+from .accounting.adjacency import Adjacency as Adjacency
 from .accounting.guarantees import Guarantee as Guarantee
 from .core import side_doors as side_doors
 from .core.errors import ReleaseFailed as ReleaseFailed
@@ -58,9 +58,9 @@ from .owner import per_instance as per_instance
 from .owner.draws import CouplingBound as CouplingBound
 from .owner.draws import Draws as Draws
 from .owner.draws import coupling_bound as coupling_bound
-from .owner.per_instance import PerInstanceReport as PerInstanceReport
-from .owner.per_instance import PerInstanceSummary as PerInstanceSummary
-from .owner.per_instance import per_instance_privacy as per_instance_privacy
+from .owner.per_instance.privacy import per_instance_privacy as per_instance_privacy
+from .owner.per_instance.report import PerInstanceReport as PerInstanceReport
+from .owner.per_instance.report import PerInstanceSummary as PerInstanceSummary
 from .releases.certificate import Certificate as Certificate
 from .releases.chains import draw as draw
 from .releases.lattice.sampler import Lattice as Lattice

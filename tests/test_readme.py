@@ -35,16 +35,21 @@ def test_every_path_that_it_names_exists():
         assert (ROOT / named).exists(), f"README.md names {named}, which is not there"
 
 
+def homes(*rooms):
+    """The files of these rooms that define public names, and the names."""
+    public = {name: getattr(getattr(kng, name), "__module__", "") for name in kng.__all__}
+    return {name: home for name, home in public.items() if home.split(".")[1:2] and home.split(".")[1] in rooms}
+
+
 def test_the_table_of_symbols_is_complete():
-    """Every file of the rooms that hold mathematics is in the table, by itself or with its folder."""
-    rooms = ("geometry", "losses", "sensitivity", "mechanisms", "samplers", "releases")
-    for path in [path for room in rooms for path in (ROOT / "kngjax" / room).rglob("*.py")]:
-        places = [path, *path.parents][: -len(ROOT.parents) - 2]
-        named = [place.relative_to(ROOT).as_posix() + "/" * place.is_dir() for place in places]
+    """Every file that defines a public name of mathematics is in the table, by itself or with its folder."""
+    for home in set(homes("geometry", "losses", "sensitivity", "mechanisms", "samplers", "releases").values()):
+        file = pathlib.PurePosixPath(home.replace(".", "/"))
+        named = [f"{file}.py", *(f"{folder}/" for folder in file.parents)]
         assert any(f"`{name}`" in README for name in named), f"{named[0]} is not in the table"
 
 
 def test_every_sampler_is_in_the_table_of_samplers():
-    samplers = [name for name in kng.__all__ if getattr(kng, name).__module__.startswith("kngjax.samplers.")]
+    samplers = homes("samplers")
     assert samplers
     assert all(f"`{name}`" in README for name in samplers)

@@ -18,7 +18,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from kngjax import Bounds
-from kngjax.data.records import QuadraticSummary, Records, prepare
+from kngjax.data import QuadraticSummary, Records, prepare
 
 # The responses are scaled only when all of them have been seen, so until then they have no bounds.
 BOUNDS = Bounds(x=(-1.0, 1.0))

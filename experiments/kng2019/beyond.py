@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from experiments.kng2019 import algorithm1, figure1, peers, plots
-from kngjax.data.records import Records
+from kngjax.data import Records
 
 DIMENSION = 12
 # The interpreter of an environment with diffprivlib; without it that row is left out.

@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from experiments.kng2019 import algorithm1, plots
-from kngjax.owner import nonprivate
+from kngjax import nonprivate
 
 SETTINGS = ("tau", "epsilon", "radius", "dimension", "sizes", "replicates", "sweeps", "seed")
 # `LineGibbs` runs in blocks of so many sweeps: with whole blocks one compiled program serves all that is done at an n.

@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from experiments.kng2019 import algorithm1, plots
-from kngjax.owner import nonprivate
+from kngjax import nonprivate
 
 SETTINGS = ("epsilon", "radius", "huber_k", "dimension", "sizes", "replicates", "draws", "seed")
 CHAINS = 4

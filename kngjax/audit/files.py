@@ -13,7 +13,7 @@ import numpy as np
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.audit.hostile import HostileInputs, trouble_with
 from kngjax.core.errors import ReleaseFailed
-from kngjax.data import cells
+from kngjax.data import cells, files
 from kngjax.data.streams import stream
 from kngjax.data.terms import Categorical, Design, Polynomial
 from kngjax.ledger.budgets import Budget
@@ -103,7 +103,7 @@ def read_by(library: str) -> Callable[[pathlib.Path], np.ndarray]:
     """The rows, design and response, that a file has when "polars", "pandas" or "pyarrow" reads it."""
 
     def rows(path: pathlib.Path) -> np.ndarray:
-        reader = getattr(_files, f"_read_by_{library}")
+        reader = getattr(files, f"_read_by_{library}")
         frame = reader(path, {".csv": "CSV", ".parquet": "Parquet"}[path.suffix])
         return np.column_stack([DESIGN.matrix(frame), cells.numbers(frame["wage"])])
 

@@ -227,17 +227,17 @@ def mutations() -> tuple[Mutation, ...]:
         Mutation("one record too many", _patched(QuantileScore, "at", _one_record_more), _wrong_law),
         Mutation(
             "responses scaled by their largest",
-            _patched(data, "prepare", _scaled_by_the_data),
+            _patched(records, "prepare", _scaled_by_the_data),
             lambda: _loses(_exponential(), _outliers),
         ),
         Mutation(
             "clipping of y skipped",
-            _patched(data, "prepare", _unclipped),
+            _patched(records, "prepare", _unclipped),
             lambda: _loses(_exponential(), _outliers),
         ),
         Mutation("seeded lattice", _patched(Lattice, "draw", _seeded), _two_alike),
         Mutation(
-            "seeded key", _patched(releases, "secure_key", lambda original: randomness.research_key(0)), _two_alike
+            "seeded key", _patched(release, "secure_key", lambda original: randomness.research_key(0)), _two_alike
         ),
         Mutation(
             "value off its lattice",

@@ -2,8 +2,4 @@
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__,
-    submodules=["terms"],
-    submod_attrs={"records": ["Data", "QuadraticSummary", "Records", "SortedValues", "prepare"]},
-)
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

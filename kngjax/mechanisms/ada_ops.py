@@ -19,8 +19,8 @@ from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required
-from kngjax.sensitivity import gradients as room
-from kngjax.sensitivity import moments
+from kngjax.sensitivity import gradients, moments
+from kngjax.sensitivity.gradients import Sensitivity
 
 # The ridge is such that the bound on residuals exceeds what it bounds by e^½ at most, noise apart, and that a
 # posterior's covariance spends half of the last stage's budget at most.
@@ -161,14 +161,17 @@ class AdaOPS(AbstractDirectMechanism):
         least_curvature = change / jnp.minimum(by_bound, by_covariance)
         return Plan(order, budget, change / eigenvalue_shift, bound_shift, tail, least_curvature)
 
-    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The sensitivity of λ_min; the derivation says what the other stages rest on."""
         with float64():
-            x, y = float(room.feature_radius(self.bounds, dimension)), float(room.response_radius(self.bounds))
+            x, y = (
+                float(gradients.feature_radius(self.bounds, dimension)),
+                float(gradients.response_radius(self.bounds)),
+            )
             change = float(moments.eigenvalue_change(self.bounds, dimension))
             plan = jax.tree.map(float, self.plan(dimension))
         halves = ", at half of epsilon, since an exchange is a removal and an addition"
-        return room.Sensitivity(
+        return Sensitivity(
             change,
             f"|x| <= {x:.6g} and |y| <= {y:.6g}, so one record more or less moves the smallest eigenvalue of X'X by at "
             f"most {change:.6g} (noise of deviation {plan.eigenvalue_deviation:.6g}). With h the private lower bound "
@@ -187,7 +190,7 @@ class AdaOPS(AbstractDirectMechanism):
         """
         values, moment, dimension = jnp.asarray(values), jnp.asarray(moment), values.shape[0]
         plan = self.plan(dimension)
-        x, y = room.feature_radius(self.bounds, dimension), room.response_radius(self.bounds)
+        x, y = gradients.feature_radius(self.bounds, dimension), gradients.response_radius(self.bounds)
         deviation = plan.eigenvalue_deviation
         lower = values[0] - moments.eigenvalue_change(self.bounds, dimension) + deviation * (normals[0] - plan.tail)
         lower = jnp.maximum(lower, 0.0)

@@ -19,8 +19,8 @@ from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required
-from kngjax.sensitivity import gradients as room
-from kngjax.sensitivity import moments
+from kngjax.sensitivity import gradients, moments
+from kngjax.sensitivity.gradients import Sensitivity
 
 # The ridge's bounds on the noise hold but for this probability; utility hangs on it, privacy does not.
 _RISK = 0.05
@@ -110,18 +110,21 @@ class AdaSSP(AbstractDirectMechanism):
         shift = largest_shift(self.epsilon, self.delta)
         return self.changes(dimension) / (shift * jnp.sqrt(jnp.asarray(self.shares)))
 
-    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The Frobenius sensitivity of X'X; the derivation has those of the other parts and the noise on each."""
         with float64():
             changes, deviations = np.array(self.changes(dimension)), np.array(self.deviations(dimension))
-            x, y = float(room.feature_radius(self.bounds, dimension)), float(room.response_radius(self.bounds))
+            x, y = (
+                float(gradients.feature_radius(self.bounds, dimension)),
+                float(gradients.response_radius(self.bounds)),
+            )
         event = "exchanging one record" if self.adjacency is Adjacency.REPLACE else "one record more or less"
         names = ("the smallest eigenvalue of X'X", "X'y in the l2 norm", "X'X in the Frobenius norm")
         parts = (
             f"{name} by at most {change:.6g} (noise of deviation {deviation:.6g})"
             for name, change, deviation in zip(names, changes, deviations, strict=True)
         )
-        return room.Sensitivity(
+        return Sensitivity(
             float(changes[2]), f"|x| <= {x:.6g} and |y| <= {y:.6g}, so {event} moves {'; '.join(parts)}."
         )
 

@@ -12,7 +12,8 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
-from kngjax.sensitivity import gradients as room
+from kngjax.sensitivity import gradients
+from kngjax.sensitivity.gradients import Sensitivity
 
 
 class ExponentialMechanism(AbstractDensityMechanism):
@@ -64,13 +65,13 @@ class ExponentialMechanism(AbstractDensityMechanism):
         return None
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
-        return room.value_sensitivity(self.loss, self.bounds, self.domain, self.adjacency, dimension)
+        return gradients.value_sensitivity(self.loss, self.bounds, self.domain, self.adjacency, dimension)
 
     def record_range(self, dimension: int) -> Float[Array, ""]:
         """The range of one record's loss."""
-        return room.value_sensitivity(self.loss, self.bounds, self.domain, Adjacency.REPLACE, dimension)
+        return gradients.value_sensitivity(self.loss, self.bounds, self.domain, Adjacency.REPLACE, dimension)
 
-    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
         with float64():
             value = float(self.sensitivity_value(dimension))
-        return room.Sensitivity(value, room.explain_value_sensitivity(self.adjacency, value))
+        return Sensitivity(value, gradients.explain_value_sensitivity(self.adjacency, value))

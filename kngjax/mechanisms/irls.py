@@ -19,8 +19,8 @@ from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.mechanisms.noise.calibration import largest_shift, renyi_budget
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, positive, required
-from kngjax.sensitivity import gradients as room
-from kngjax.sensitivity import moments
+from kngjax.sensitivity import gradients, moments
+from kngjax.sensitivity.gradients import Sensitivity
 
 MomentNoise = Literal["gaussian", "laplace"]
 MatrixNoise = Literal["gaussian", "laplace", "wishart"]
@@ -148,7 +148,7 @@ class PrivateIRLS(AbstractDirectMechanism):
             raise ValueError("private IRLS needs public bounds of the response, bounds=Bounds(..., y=(lower, upper))")
         if cap is None:
             with float64():
-                cap = _CAP_OF_RADIUS / float(room.response_radius(self.bounds))
+                cap = _CAP_OF_RADIUS / float(gradients.response_radius(self.bounds))
         self.cap = positive("cap", cap, "κ, the largest weight of a record where p = 1, in units of 1/y")
         self.power = parameter(power)
         self.moment_noise, self.matrix_noise = moment_noise, matrix_noise
@@ -252,7 +252,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         """
         l2_matrix, l2_moment = moments.moment_changes(self.bounds, self.adjacency, dimension)
         l1_matrix, l1_moment = moments.absolute_moment_changes(self.bounds, self.adjacency, dimension)
-        one_sided = jnp.square(room.feature_radius(self.bounds, dimension))
+        one_sided = jnp.square(gradients.feature_radius(self.bounds, dimension))
         moment = {"gaussian": l2_moment, "laplace": l1_moment}[self.moment_noise]
         matrix = {"gaussian": l2_matrix, "laplace": l1_matrix, "wishart": one_sided}[self.matrix_noise]
         return self._largest_weight * moment, self._largest_weight * matrix
@@ -309,17 +309,14 @@ class PrivateIRLS(AbstractDirectMechanism):
             epsilon, delta = 0.5 * epsilon, delta / (1.0 + jnp.exp(0.5 * epsilon)) * (1.0 - 1e-14)
         return matrix_noise.wishart_scale(epsilon, delta, change, dimension, dimension + 1 + EXTRA_DEGREES)
 
-    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The sensitivity of Σ s x x' in the norm of its noise; the derivation has that of Σ s y x, and the noise."""
         with float64():
             moment, matrix = (float(change) for change in self.changes(dimension))
             noise = jax.tree.map(float, _budget(self, dimension)[1])
-            x, y, most = (
-                float(room.feature_radius(self.bounds, dimension)),
-                float(room.response_radius(self.bounds)),
-                float(self._largest_weight),
-            )
-        return room.Sensitivity(
+            x = float(gradients.feature_radius(self.bounds, dimension))
+            y, most = float(gradients.response_radius(self.bounds)), float(self._largest_weight)
+        return Sensitivity(
             matrix,
             f"weights are at most {most:.6g}, |x| <= {x:.6g} and |y| <= {y:.6g}, so one record moves the weighted X'y "
             f"by at most {moment:.6g} in the norm of its {self.moment_noise} noise (of size {noise.moment:.6g}) and "

@@ -16,7 +16,8 @@ from kngjax.geometry.norms import AbstractNorm, k_norm_log_mass, k_norm_noise
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, required
-from kngjax.sensitivity import gradients as room
+from kngjax.sensitivity import gradients
+from kngjax.sensitivity.gradients import Sensitivity
 
 
 class KNormMechanism(AbstractDirectMechanism):
@@ -87,23 +88,23 @@ class KNormMechanism(AbstractDirectMechanism):
         return Guarantee.pure(float(self.epsilon), self.adjacency)
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
-        return room.mean_changes(*self.bounds.features(dimension))
+        return gradients.mean_changes(*self.bounds.features(dimension))
 
     def score_norm(self, dimension: int) -> AbstractNorm:
         """The norm of the noise."""
-        return room.default_norm(self.loss, self._changes(dimension)) if self.norm is None else self.norm
+        return gradients.default_norm(self.loss, self._changes(dimension)) if self.norm is None else self.norm
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         """Δ of Σx; runs under jit."""
-        everywhere = room.Everywhere()
-        return room.gradient_sensitivity(self.loss, self.bounds, everywhere, self.adjacency, self.norm, dimension)
+        everywhere = gradients.Everywhere()
+        return gradients.gradient_sensitivity(self.loss, self.bounds, everywhere, self.adjacency, self.norm, dimension)
 
-    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of Σx, with its derivation."""
         with float64():
             changes, value = np.asarray(self._changes(dimension)), float(self.sensitivity_value(dimension))
             norm = self.score_norm(dimension)
-        return room.Sensitivity(value, room.explain_mean_sensitivity(norm, changes, value))
+        return Sensitivity(value, gradients.explain_mean_sensitivity(norm, changes, value))
 
     def _rate(self, summary: QuadraticSummary) -> Float[Array, ""]:
         return summary.count * self.epsilon / self.sensitivity_value(summary.dimension)

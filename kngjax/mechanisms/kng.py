@@ -18,8 +18,8 @@ from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
 from kngjax.samplers.target import Target
-from kngjax.sensitivity import gradients as room
-from kngjax.sensitivity import pointwise
+from kngjax.sensitivity import gradients, pointwise
+from kngjax.sensitivity.gradients import Sensitivity
 
 
 class KNG(AbstractDensityMechanism):
@@ -87,9 +87,9 @@ class KNG(AbstractDensityMechanism):
         self._check()
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
-        return room.gradient_changes(self.loss, self.bounds, self._reach(dimension), self.adjacency, dimension)
+        return gradients.gradient_changes(self.loss, self.bounds, self._reach(dimension), self.adjacency, dimension)
 
-    def _reach(self, dimension: int) -> room.Reach:
+    def _reach(self, dimension: int) -> gradients.Reach:
         """Θ, or one point of it where there is no bound over all of R^d and a scale is all that is needed."""
         if self.pointwise_sensitivity and not self.domain.is_uniform:
             return pointwise.Point(self.domain.interior_point(dimension))
@@ -103,10 +103,10 @@ class KNG(AbstractDensityMechanism):
         return dataclasses.replace(target, pointwise=score)
 
     def score_norm(self, dimension: int) -> AbstractNorm:
-        return room.default_norm(self.loss, self._changes(dimension)) if self.norm is None else self.norm
+        return gradients.default_norm(self.loss, self._changes(dimension)) if self.norm is None else self.norm
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
-        return room.gradient_sensitivity(
+        return gradients.gradient_sensitivity(
             self.loss, self.bounds, self._reach(dimension), self.adjacency, self.norm, dimension
         )
 
@@ -115,15 +115,17 @@ class KNG(AbstractDensityMechanism):
         if self.pointwise_sensitivity:
             return jnp.asarray(jnp.inf)
         norm = self.score_norm(dimension)
-        return room.gradient_sensitivity(self.loss, self.bounds, self.domain, Adjacency.ADD_REMOVE, norm, dimension)
+        return gradients.gradient_sensitivity(
+            self.loss, self.bounds, self.domain, Adjacency.ADD_REMOVE, norm, dimension
+        )
 
-    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
         if self.pointwise_sensitivity:
-            return room.Sensitivity(1.0, pointwise.explain_pointwise_sensitivity(self.adjacency))
+            return Sensitivity(1.0, pointwise.explain_pointwise_sensitivity(self.adjacency))
         with float64():
             changes, norm = np.asarray(self._changes(dimension)), self.score_norm(dimension)
             value = float(self.sensitivity_value(dimension))
-            derivation = room.explain_gradient_sensitivity(
+            derivation = gradients.explain_gradient_sensitivity(
                 self.loss, self.bounds, self.domain, self.adjacency, norm, changes, value
             )
-        return room.Sensitivity(value, derivation)
+        return Sensitivity(value, derivation)

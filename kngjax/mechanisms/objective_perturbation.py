@@ -21,7 +21,8 @@ from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimiser
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
-from kngjax.sensitivity import gradients as room
+from kngjax.sensitivity import gradients
+from kngjax.sensitivity.gradients import Sensitivity
 
 # Of the search, in units of the largest change of the gradient, or of 1 if that is less.
 DEFAULT_TOLERANCE = 1e-8
@@ -204,8 +205,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         return Guarantee.pure(float(self.epsilon), self.adjacency)
 
     @property
-    def _reach(self) -> room.Reach:
-        return room.Everywhere() if self.domain is None else self.domain
+    def _reach(self) -> gradients.Reach:
+        return gradients.Everywhere() if self.domain is None else self.domain
 
     @property
     def _objective_epsilon(self) -> Float[Array, ""]:
@@ -215,10 +216,10 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         return jnp.asarray((1.0 - self.output_share) * self.epsilon * (1.0 - 2.0**-50))
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
-        return room.gradient_changes(self.loss, self.bounds, self._reach, self.adjacency, dimension)
+        return gradients.gradient_changes(self.loss, self.bounds, self._reach, self.adjacency, dimension)
 
     def _largest_curvature(self, dimension: int) -> Float[Array, ""]:
-        return room.hessian_sensitivity(self._regression_loss, self.bounds, self._reach, dimension)
+        return gradients.hessian_sensitivity(self._regression_loss, self.bounds, self._reach, dimension)
 
     @property
     def _regression_loss(self) -> AbstractPredictorLoss:
@@ -233,11 +234,11 @@ class ObjectivePerturbation(AbstractDirectMechanism):
 
     def score_norm(self, dimension: int) -> AbstractNorm:
         """The norm of the noise b."""
-        return room.default_norm(self.loss, self._changes(dimension)) if self.norm is None else self.norm
+        return gradients.default_norm(self.loss, self._changes(dimension)) if self.norm is None else self.norm
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         """Δ for d coefficients; runs under jit."""
-        return room.gradient_sensitivity(self.loss, self.bounds, self._reach, self.adjacency, self.norm, dimension)
+        return gradients.gradient_sensitivity(self.loss, self.bounds, self._reach, self.adjacency, self.norm, dimension)
 
     def noise_rate(self, dimension: int) -> Float[Array, ""]:
         """qε/Δ of the noise b, with (1-f)ε for ε where the minimiser is approximate; runs under jit."""
@@ -260,7 +261,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         return self.output_share * self.epsilon * self.ridge(dimension) / (2.0 * self.search_tolerance(dimension))
 
     @property
-    def sensitivity(self) -> room.Sensitivity:
+    def sensitivity(self) -> Sensitivity:
         """Δ with its derivation, λ and γ; ValueError where scalar bounds leave d open, since γ grows with it."""
         if self.dimension is None:
             raise ValueError(
@@ -269,16 +270,16 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             )
         return self.sensitivity_for(self.dimension)
 
-    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of ∇ℓ_n, with its derivation, λ and γ."""
         with float64():
             changes, norm = np.asarray(self._changes(dimension)), self.score_norm(dimension)
             value, ridge = float(self.sensitivity_value(dimension)), float(self.ridge(dimension))
             parts = [
-                room.explain_gradient_sensitivity(
+                gradients.explain_gradient_sensitivity(
                     self.loss, self.bounds, self._reach, self.adjacency, norm, changes, value
                 ),
-                room.explain_hessian_sensitivity(self._regression_loss, self.bounds, self._reach, dimension),
+                gradients.explain_hessian_sensitivity(self._regression_loss, self.bounds, self._reach, dimension),
             ]
             objective, noise = float(self._objective_epsilon), float(self.noise_share * self._objective_epsilon)
             parts.append(
@@ -293,7 +294,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
                     f"2*tolerance/gamma = {error:.6g} in the l2 norm, and the noise that "
                     f"covers them spends {float(self.output_share * self.epsilon):.6g} of epsilon."
                 )
-        return room.Sensitivity(value, " ".join(parts))
+        return Sensitivity(value, " ".join(parts))
 
     def _slope(self, theta: Vector, data: Data, dimension: int) -> Float[Array, " dimension"]:
         """∇ℓ_n(θ; D) + γθ, which is -b where θ is the minimiser on R^d."""

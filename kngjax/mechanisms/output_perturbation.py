@@ -21,8 +21,8 @@ from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.parameters import checked_count, checked_delta, checked_epsilon, positive, required
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
-from kngjax.sensitivity import gradients as room
-from kngjax.sensitivity import moments
+from kngjax.sensitivity import gradients, moments
+from kngjax.sensitivity.gradients import Sensitivity
 
 Metric = Literal["identity", "hessian", "hessian_squared"]
 
@@ -147,8 +147,8 @@ class OutputPerturbation(AbstractDirectMechanism):
         return gaussian_guarantee(self.epsilon, self.delta, self.adjacency)
 
     def _gradient_change(self, dimension: int) -> Float[Array, ""]:
-        reach = room.Everywhere()
-        return room.gradient_sensitivity(self.loss, self.bounds, reach, self.adjacency, L2(), dimension)
+        reach = gradients.Everywhere()
+        return gradients.gradient_sensitivity(self.loss, self.bounds, reach, self.adjacency, L2(), dimension)
 
     def tolerance(self, dimension: int) -> Float[Array, ""]:
         """‖∇J‖_2 at which the search for the minimiser stops; public."""
@@ -181,7 +181,7 @@ class OutputPerturbation(AbstractDirectMechanism):
             return largest_gamma(sample, jnp.asarray(epsilon), dimension)
         if self.adjacency is Adjacency.REPLACE:
             epsilon, delta = 0.5 * epsilon, delta / (1.0 + jnp.exp(0.5 * epsilon))
-        x = room.feature_radius(self.bounds, dimension)
+        x = gradients.feature_radius(self.bounds, dimension)
         leverage = jnp.square(x) / self.regularization
         # The largest residual is that at half of the largest leverage.
         residual = moments.largest_ridge_residual(
@@ -192,13 +192,16 @@ class OutputPerturbation(AbstractDirectMechanism):
         width = jnp.sqrt(jnp.square(quantile) + 2.0 * jnp.maximum(room_left, 0.0)) - quantile - leverage * quantile
         return jnp.square(jnp.maximum(width, 0.0) / (x * residual))
 
-    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of θ̂ in the l2 norm, with its derivation and γ."""
         with float64():
             value, gamma = float(self.sensitivity_value(dimension)), float(_gamma(self, dimension))
             ridge = float(self.regularization)
         if self.loss.is_quadratic:
-            x, y = float(room.feature_radius(self.bounds, dimension)), float(room.response_radius(self.bounds))
+            x, y = (
+                float(gradients.feature_radius(self.bounds, dimension)),
+                float(gradients.response_radius(self.bounds)),
+            )
             why = f"with |x| <= {x:.6g}, |y| <= {y:.6g} and at most {int(self._num_others) + 1} records it moves"
         else:
             why = (
@@ -210,13 +213,13 @@ class OutputPerturbation(AbstractDirectMechanism):
             "hessian": "The noise has covariance (gamma H)^-1, and epsilon takes in that H changes",
             "hessian_squared": "The noise has covariance (gamma H^2)^-1, and epsilon takes in that H changes",
         }[self.metric]
-        return room.Sensitivity(value, f"{why} by at most {value:.6g} in the l2 norm. {noise}; gamma = {gamma:.6g}.")
+        return Sensitivity(value, f"{why} by at most {value:.6g} in the l2 norm. {noise}; gamma = {gamma:.6g}.")
 
     def least_noise(self, dimension: int, num_records: int | None) -> Any:
         """(γA)^{-1/2}; where A depends on the data, at the largest eigenvalue that X'X of `max_records` can have."""
         power = {"identity": 0.0, "hessian": 0.5, "hessian_squared": 1.0}[self.metric]
         most = 0.0 if self.max_records is None else float(self.max_records)
-        largest = float(self.regularization) + most * float(room.feature_radius(self.bounds, dimension)) ** 2
+        largest = float(self.regularization) + most * float(gradients.feature_radius(self.bounds, dimension)) ** 2
         return np.full(dimension, float(self.gamma_for(dimension)) ** -0.5 * largest**-power)
 
     def minimiser(self, data: Data) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:

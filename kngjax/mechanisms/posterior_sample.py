@@ -27,8 +27,8 @@ from kngjax.mechanisms.parameters import (
     positive,
     required,
 )
-from kngjax.sensitivity import gradients as room
-from kngjax.sensitivity import moments
+from kngjax.sensitivity import gradients, moments
+from kngjax.sensitivity.gradients import Sensitivity
 
 # Cells of leverages over each of which the profile is bounded, and how often those of the largest bounds are cut up.
 _CELLS, _ROUNDS = 1024, 4
@@ -192,15 +192,18 @@ class PosteriorSample(AbstractDirectMechanism):
         residuals = _residuals(self, leverages, dimension)
         return jnp.max(jnp.sqrt(leverages) * residuals / (1.0 + leverages))
 
-    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
         """How far θ̂ may move, with the leverages and residuals behind it in words."""
         with float64():
             value = float(self.sensitivity_value(dimension))
-            x, y = float(room.feature_radius(self.bounds, dimension)), float(room.response_radius(self.bounds))
+            x, y = (
+                float(gradients.feature_radius(self.bounds, dimension)),
+                float(gradients.response_radius(self.bounds)),
+            )
             most = x**2 / float(self.regularization)
             residual = float(jnp.max(_residuals(self, _leverages(self, dimension), dimension)))
         n = int(self.max_records)
-        return room.Sensitivity(
+        return Sensitivity(
             value,
             f"one record has |x| <= {x:.6g} and |y| <= {y:.6g}, so its leverage is at most X^2/lambda = {most:.6g}, "
             f"and with at most {n} records its residual at most {residual:.6g}; where it comes or goes the estimate "
@@ -217,7 +220,7 @@ class PosteriorSample(AbstractDirectMechanism):
 
     def least_noise(self, dimension: int, num_records: int | None) -> Any:
         """(γ(λ + NX²))^{-1/2}, with N = `max_records` and X the largest |x|: no X'X has a larger eigenvalue."""
-        most = float(self.max_records) * float(room.feature_radius(self.bounds, dimension)) ** 2
+        most = float(self.max_records) * float(gradients.feature_radius(self.bounds, dimension)) ** 2
         return np.full(dimension, (float(self.gamma) * (float(self.regularization) + most)) ** -0.5)
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
@@ -253,7 +256,7 @@ class PosteriorSample(AbstractDirectMechanism):
 
 def _leverages(mechanism: PosteriorSample, dimension: int) -> Float[Array, " leverages"]:
     """Ends of cells up to X²/λ, from where leverage and residual are of little account."""
-    most = jnp.square(room.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
+    most = jnp.square(gradients.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
     least = most / (1e3 * (1.0 + most) * mechanism.max_records)
     return jnp.exp(jnp.linspace(jnp.log(least), jnp.log(most), _CELLS)).at[-1].set(most * (1.0 + _ROUNDING))
 
@@ -278,7 +281,7 @@ def _worst_log_delta(mechanism: PosteriorSample, epsilon: Array, dimension: int)
     """
     replace = mechanism.adjacency is Adjacency.REPLACE
     step = 0.5 * epsilon if replace else epsilon
-    turn = 0.5 * jnp.square(room.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
+    turn = 0.5 * jnp.square(gradients.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
 
     def cut_up(_, search):
         ends, attained, _ = search

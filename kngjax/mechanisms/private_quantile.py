@@ -18,7 +18,8 @@ from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
 from kngjax.mechanisms.parameters import checked_epsilon, required
-from kngjax.sensitivity import gradients as room
+from kngjax.sensitivity import gradients
+from kngjax.sensitivity.gradients import Sensitivity
 
 BUDGETS = ("joint", "split")
 MOST_ORDERED = 7  # 5040 orders
@@ -132,17 +133,17 @@ class PrivateQuantile(AbstractDirectMechanism):
         part = Guarantee.bounded_range(float(self._part), self.adjacency)
         return Guarantee.composed([part] * self.dimension)
 
-    def sensitivity_for(self, dimension: int) -> room.Sensitivity:
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of the joint score, or the largest of the single ones, with its derivation."""
         if dimension != self.dimension:
             raise ValueError(f"these are {self.dimension} quantiles, not {dimension}")
         with float64():
             tau = np.asarray(self.tau)
             if self._is_joint:
-                value = float(room.joint_quantile_sensitivity(tau, self.adjacency))
-                return room.Sensitivity(value, room.explain_joint_quantile_sensitivity(tau, self.adjacency, value))
-            changes = np.array(room.quantile_changes(tau, self.bounds, self.adjacency))
-        return room.Sensitivity(float(changes.max()), room.explain_quantile_changes(tau, self.adjacency, changes))
+                value = float(gradients.joint_quantile_sensitivity(tau, self.adjacency))
+                return Sensitivity(value, gradients.explain_joint_quantile_sensitivity(tau, self.adjacency, value))
+            changes = np.array(gradients.quantile_changes(tau, self.bounds, self.adjacency))
+        return Sensitivity(float(changes.max()), gradients.explain_quantile_changes(tau, self.adjacency, changes))
 
     def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
         """The values, shape (n,), given as `X` or as `y`: each is a response."""
@@ -207,15 +208,15 @@ class PrivateQuantile(AbstractDirectMechanism):
     def _edges(self, data: Data) -> Array:
         if not isinstance(data, SortedValues):
             raise TypeError(f"quantiles need data from the mechanism's own prepare, not {type(data).__name__}")
-        lower, upper = (jnp.reshape(side, 1) for side in room.response_interval(self.bounds))
+        lower, upper = (jnp.reshape(side, 1) for side in gradients.response_interval(self.bounds))
         return jnp.concatenate([lower, jnp.asarray(data.values), upper])
 
     def _rates(self) -> Float[Array, " quantiles"]:
         """ε/(2Δ) of each quantile that is drawn by itself."""
-        return self._part / (2.0 * room.quantile_changes(self.tau, self.bounds, self.adjacency))
+        return self._part / (2.0 * gradients.quantile_changes(self.tau, self.bounds, self.adjacency))
 
     def _joint_rate(self) -> Float[Array, ""]:
-        return self.epsilon / (2.0 * room.joint_quantile_sensitivity(self.tau, self.adjacency))
+        return self.epsilon / (2.0 * gradients.joint_quantile_sensitivity(self.tau, self.adjacency))
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int

@@ -10,7 +10,6 @@ import kngjax as kng
 from kngjax.audit import black_box, worst_neighbours
 from kngjax.audit.black_box import epsilon_lower_bound
 from kngjax.data.records import Records
-from kngjax.sensitivity import gradients as room
 from kngjax.sensitivity import moments
 
 SURE = 1.0 - 1e-6

@@ -109,7 +109,7 @@ def test_a_job_lets_no_cell_reach_another_record(tmp_path, monkeypatch, library)
         raise ImportError
 
     for other in {"polars", "pandas", "pyarrow"} - {library}:
-        monkeypatch.setattr(_files, f"_read_by_{other}", missing)
+        monkeypatch.setattr(files, f"_read_by_{other}", missing)
     config = configuration.read(write_job(tmp_path, *MISSING))
     lines = ["wage,experience,education", *(f"{40 + row},{row % 50},{row % 2}" for row in range(200))]
     rows = []

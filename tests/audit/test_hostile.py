@@ -63,7 +63,7 @@ def test_a_debit_for_a_refusal_in_words_is_seen(monkeypatch):
         return admitted(step)
 
     monkeypatch.setattr(hostile, "_ledger", lambda *parts: ledgers.append(made(*parts)) or ledgers[-1])
-    monkeypatch.setattr(releases, "admitted", debited_first)
+    monkeypatch.setattr(release, "admitted", debited_first)
     found = hostile_inputs(40, seed=7, mechanisms=["means"], progress=False)
     assert not found.passed
     assert found.unchanged == 0 < found.told

@@ -7,7 +7,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.records import QuadraticSummary, Records
-from kngjax.sensitivity import gradients as room
+from kngjax.sensitivity import gradients
 from tests.oracles.perturbed_problems import LAWS, squared
 
 both_adjacencies = pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
@@ -124,4 +124,4 @@ def test_gradients_change_by_no_more_than_delta_far_outside_of_the_domain(name, 
     )
     assert 0.9 < np.max(changes) <= 1.0 + 1e-12
     # Of both records together.
-    assert np.max(curvatures) <= 2.0 * float(room.hessian_sensitivity(loss, bounds, domain, 2))
+    assert np.max(curvatures) <= 2.0 * float(gradients.hessian_sensitivity(loss, bounds, domain, 2))

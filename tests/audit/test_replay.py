@@ -8,7 +8,6 @@ import kngjax as kng
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit import replayed_sensitivity
 from kngjax.data import records
-from kngjax.sensitivity import gradients as room
 
 DIMENSION = 8
 BOXES = (np.full(DIMENSION - 1, -1.0), 1.0)
@@ -72,7 +71,7 @@ def unclipped(original):
 
 PLANTED = {
     "halved sensitivity": (room, "gradient_changes", halved),
-    "no clipping": (data, "prepare", unclipped),
+    "no clipping": (records, "prepare", unclipped),
     "one record's adjacency": (
         room,
         "gradient_changes",

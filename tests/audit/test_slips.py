@@ -21,8 +21,8 @@ def test_a_slip_can_be_planted_and_the_tests_that_see_it_exist(slip):
 def test_there_are_enough_of_all_rooms_and_each_is_another():
     assert len(SLIPS) >= 60
     assert len({slip.name for slip in SLIPS}) == len({(slip.file, slip.old, slip.new) for slip in SLIPS}) == len(SLIPS)
-    rooms = collections.Counter(slip.file.split("/")[1].removesuffix(".py") for slip in SLIPS)
-    assert len(rooms) >= 20
+    rooms = collections.Counter(slip.file.split("/")[1] for slip in SLIPS)
+    assert len(rooms) >= 11
     assert max(rooms.values()) <= len(SLIPS) // 3
 
 

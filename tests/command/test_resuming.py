@@ -47,7 +47,7 @@ def fails_at(monkeypatch):
                 raise RuntimeError("the search was given up")
             return drawn(*arguments)
 
-        monkeypatch.setattr(releases, "_drawn", draw)
+        monkeypatch.setattr(release, "_drawn", draw)
 
     yield at
     monkeypatch.undo()

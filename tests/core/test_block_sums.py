@@ -10,6 +10,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.audit.climbing import climbing_pair
+from kngjax.core import arrays
 from kngjax.core.arrays import ROWS_A_BLOCK, cumulative_sums, record_sums, record_sums_on_host, weighted_gram
 from kngjax.data import exact_sums
 from kngjax.data.records import Records
@@ -38,7 +39,7 @@ def of_a_sum(count, block, factors=1):
 
 
 def test_sums_of_climbing_records_err_by_no_more_than_is_proved(monkeypatch):
-    monkeypatch.setattr(_arrays, "ROWS_A_BLOCK", 8)
+    monkeypatch.setattr(arrays, "ROWS_A_BLOCK", 8)
     column = climbing_pair(14)[0]
     allowed = of_a_sum(len(column), 8)
     one_after_another = np.cumsum(column)[-1]
@@ -52,7 +53,7 @@ def test_sums_of_climbing_records_err_by_no_more_than_is_proved(monkeypatch):
 
 @pytest.mark.parametrize("count", [8, 73, 700])
 def test_nothing_is_left_out(monkeypatch, count):
-    monkeypatch.setattr(_arrays, "ROWS_A_BLOCK", 8)
+    monkeypatch.setattr(arrays, "ROWS_A_BLOCK", 8)
     weights, rows = GENERATOR.integers(-9, 10, count) * 1.0, GENERATOR.integers(-9, 10, (count, 3)) * 1.0
     np.testing.assert_array_equal(
         jax.vmap(record_sums, (0, None))(np.stack([weights, -weights]), rows)[1], -weights @ rows

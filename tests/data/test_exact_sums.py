@@ -14,6 +14,7 @@ from hypothesis.extra import numpy as numpy_arrays
 import kngjax as kng
 from kngjax.audit.climbing import climbing_pair, largest_change
 from kngjax.command import trust
+from kngjax.core import arrays
 from kngjax.core.arrays import block_sums
 from kngjax.data import exact_sums
 from kngjax.data.records import Records
@@ -156,7 +157,7 @@ def test_weighted_moments_are_summed_in_blocks(monkeypatch):
 
 def test_gradients_of_minimisers_are_summed_in_blocks(monkeypatch):
     """They take the loss's own: of blocks of four rows here, for the Hessian too and for the value."""
-    monkeypatch.setattr(_arrays, "ROWS_A_BLOCK", 4)
+    monkeypatch.setattr(arrays, "ROWS_A_BLOCK", 4)
     loss, found = kng.HuberLoss(10.0), []
     for column in climbing_pair(16, 4):
         gradients = Records(column[:, None], np.ones(len(column)))

@@ -31,7 +31,7 @@ def only(monkeypatch):
     def hide(reader):
         for other in READERS:
             if other != reader:
-                monkeypatch.setattr(_files, f"_read_by_{other}", missing)
+                monkeypatch.setattr(files, f"_read_by_{other}", missing)
 
     def missing(*_):
         raise ImportError
@@ -116,7 +116,7 @@ def test_the_quick_way_for_streams_is_the_rule(tmp_path_factory, lines, end):
 
 
 def test_blocks_end_with_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr(_csv, "_BLOCK", 5)
+    monkeypatch.setattr(csv_files, "_BLOCK", 5)
     path = written(tmp_path, b"a,b\n" + b"".join(b"%d,%d\n" % (row, -row) for row in range(50)))
     blocks = list(csv_files.numbers(path, ["b"]))
     assert len(blocks) > 10

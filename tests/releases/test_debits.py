@@ -170,7 +170,7 @@ def test_samplers_are_debited_and_chains_are_marked(tmp_path):
 
 def test_a_spent_budget_refuses_before_the_data_are_touched(tmp_path, monkeypatch):
     own = ledger(tmp_path, of("0.4"))
-    monkeypatch.setattr(releases, "secure_key", never)
+    monkeypatch.setattr(release, "secure_key", never)
     with pytest.raises(
         kng.BudgetExceeded,
         match=r"0\.4 of epsilon = 0\.4 and 0\.1 of delta = 0\.1 is left, and epsilon = 0\.5 at delta",
@@ -191,7 +191,7 @@ def test_the_debit_is_on_the_disk_before_the_data_are_touched_and_anything_is_dr
         seen.append(kng.Ledger(own.path).read().unfinished)
 
     secure = release.secure_key
-    monkeypatch.setattr(releases, "secure_key", lambda: (look(), secure())[1])
+    monkeypatch.setattr(release, "secure_key", lambda: (look(), secure())[1])
     kng.release(HALF, Watched(look), ledger=own)
     assert len(seen) >= 2
     assert all(unfinished == [2] for unfinished in seen)

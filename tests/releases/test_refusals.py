@@ -191,14 +191,14 @@ def test_whatever_happens_inside_is_sealed(monkeypatch):
         def centre(*_, error=error):
             raise error
 
-        monkeypatch.setattr(releases, "direct_draws", centre)
+        monkeypatch.setattr(release, "direct_draws", centre)
         with pytest.raises(kng.ReleaseFailed) as caught:
             kng.release(MEAN, X)
         assert (str(caught.value), caught.value.__context__) == (FAILED, None)
 
 
 def test_a_draw_that_is_no_number_is_not_released(monkeypatch):
-    monkeypatch.setattr(releases, "direct_draws", lambda *_: (np.full((1, 1), np.nan), True))
+    monkeypatch.setattr(release, "direct_draws", lambda *_: (np.full((1, 1), np.nan), True))
     with pytest.raises(kng.ReleaseFailed):
         kng.release(MEAN, X)
 

@@ -15,7 +15,7 @@ from kngjax.core.arrays import float64
 from kngjax.releases.lattice import problems as wholes
 from kngjax.releases.lattice import sensitivities
 from kngjax.releases.lattice.scores import WEIGHT_UNITS, GradientNorm
-from kngjax.sensitivity import gradients as room
+from kngjax.sensitivity import gradients
 from tests.releases.lattice import problems
 
 # No multiples of any spacing, in x, y and Θ.
@@ -192,9 +192,9 @@ def test_they_are_those_of_real_numbers_to_rounding(adjacency):
         plan = kng.Lattice(12, 12, max_records=64)._plan(mechanism, 2, None)
         with float64():
             facts = (loss, bounds, domain, mechanism.adjacency)
-            floats = np.asarray(room.gradient_changes(*facts, 2))
-            in_norm = float(room.gradient_sensitivity(*facts, kng.L1(), 2))
-            value = float(room.value_sensitivity(*facts, 2))
+            floats = np.asarray(gradients.gradient_changes(*facts, 2))
+            in_norm = float(gradients.gradient_sensitivity(*facts, kng.L1(), 2))
+            value = float(gradients.value_sensitivity(*facts, 2))
         ours = sensitivities.gradient_changes(loss, plan.ranges, mechanism.adjacency)
         np.testing.assert_allclose([float(change) for change in ours], floats, rtol=1e-12)
         found = float(sensitivities.gradient_sensitivity(loss, plan.ranges, mechanism.adjacency, kng.L1()))

@@ -1,0 +1,6 @@
+from . import terms as terms
+from .records import Data as Data
+from .records import QuadraticSummary as QuadraticSummary
+from .records import Records as Records
+from .records import SortedValues as SortedValues
+from .records import prepare as prepare
