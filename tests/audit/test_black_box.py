@@ -10,7 +10,7 @@ import kngjax as kng
 from kngjax.audit import black_box, worst_neighbours
 from kngjax.audit.black_box import epsilon_lower_bound
 from kngjax.data.records import Records
-from kngjax.sensitivity import moments
+from kngjax.sensitivity import gradients, moments
 
 SURE = 1.0 - 1e-6
 ADAPTIVE = [kng.AdaOPS, kng.AdaSSP]
@@ -134,9 +134,9 @@ def test_an_exchange_stays_below_epsilon(kind):
 def halved_sensitivities(monkeypatch):
     """X and Y as if they were half of what they are, in moments and in mechanisms; compiled programs forget it."""
     jax.clear_caches()
-    originals = {name: getattr(room, name) for name in ("feature_radius", "response_radius")}
+    originals = {name: getattr(gradients, name) for name in ("feature_radius", "response_radius")}
     for name, whole in originals.items():
-        for place in (room, moments):
+        for place in (gradients, moments):
             monkeypatch.setattr(place, name, lambda *args, whole=whole: jnp.asarray(whole(*args)) / np.sqrt(2.0))
     np.testing.assert_allclose(
         moments.eigenvalue_change(BOUNDS[1], 1), 0.5 * originals["feature_radius"](BOUNDS[1], 1) ** 2

@@ -71,8 +71,8 @@ def test_no_neighbour_betrays_itself(adjacency, noise_share):
 )
 @both_adjacencies
 def test_half_a_constant_would_be_caught(monkeypatch, constant, noise_share, adjacency):
-    right = getattr(room, constant)
-    monkeypatch.setattr(room, constant, lambda *arguments: 0.5 * right(*arguments))
+    right = getattr(gradients, constant)
+    monkeypatch.setattr(gradients, constant, lambda *arguments: 0.5 * right(*arguments))
     assert max(worst_log_ratios(squared(kng.Box(-1.0, 1.0), adjacency, noise_share=noise_share))) > 1.03
 
 

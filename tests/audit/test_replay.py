@@ -8,6 +8,7 @@ import kngjax as kng
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit import replayed_sensitivity
 from kngjax.data import records
+from kngjax.sensitivity import gradients
 
 DIMENSION = 8
 BOXES = (np.full(DIMENSION - 1, -1.0), 1.0)
@@ -70,10 +71,10 @@ def unclipped(original):
 
 
 PLANTED = {
-    "halved sensitivity": (room, "gradient_changes", halved),
+    "halved sensitivity": (gradients, "gradient_changes", halved),
     "no clipping": (records, "prepare", unclipped),
     "one record's adjacency": (
-        room,
+        gradients,
         "gradient_changes",
         lambda original: (
             lambda loss, bounds, reach, adjacency, dimension: original(
