@@ -116,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_ledger(commands)
     trust = commands.add_parser(
         "trust",
-        help="measure the figures of PROMISES.md anew; reads no data",
+        help="measure the figures of docs/promises.md anew; reads no data",
         description="Audit, plant bugs, try hostile inputs, search dumps, race and kill: what the library withstands.",
     )
     trust.add_argument("--quick", action="store_true", help="small numbers; the whole takes some fifteen minutes")

@@ -1,4 +1,4 @@
-"""The figures of PROMISES.md, measured anew: what the command `kngjax trust` prints."""
+"""The figures of docs/promises.md, measured anew: what the command `kngjax trust` prints."""
 
 import dataclasses
 import pathlib

@@ -23,7 +23,7 @@ import pytest
 from tests.audit.slips import SLIPS, Slip
 
 ROOT = pathlib.Path(__file__).parents[2]
-_COPIED = ("kngjax", "tests", "benchmarks", "experiments", "pyproject.toml", "README.md", "PROMISES.md")
+_COPIED = ("kngjax", "tests", "benchmarks", "experiments", "pyproject.toml", "README.md", "docs")
 # Beyond it a test hangs, which counts as seen.
 _LONGEST = 900.0
 # Imported once for all slips; not what pytest itself must import first.
