@@ -21,7 +21,7 @@ from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 
 
 @dataclasses.dataclass(frozen=True)
-class Figure:
+class Finding:
     """One line of the table.
 
     **Arguments:** `what`: was measured. `found`: in words with its number. `passed`: whether it is as promised.
@@ -35,7 +35,7 @@ class Figure:
         return f"{'ok    ' if self.passed else 'FAILED'}  {self.what:48} {self.found}"
 
 
-def figures(quick: bool = False) -> Iterator[Figure]:
+def figures(quick: bool = False) -> Iterator[Finding]:
     """All of them, one by one, as they are done.
 
     **Arguments:** `quick`: a few inputs, kills and mechanisms, in some five minutes instead of fifteen.
@@ -45,22 +45,22 @@ def figures(quick: bool = False) -> Iterator[Figure]:
     yield _replayed(quick)
     yield _climbing(quick)
     naive = audit.impossible_outputs(audit.laplace_values(), 0.0, 1.0, 1.0)
-    yield Figure(
+    yield Finding(
         "for comparison: jax.random.laplace added to 0 or 1",
         f"{100 * naive:.0f}% of its float32 outputs are impossible under the neighbour",
         naive > 0.0,
     )
     planted = mutations.mutations()
     missed = [mutation.name for mutation in planted if not mutation.caught()]
-    yield Figure(
+    yield Finding(
         "planted bugs caught",
         f"{len(planted) - len(missed)} of {len(planted)}" + (f"; missed: {', '.join(missed)}" if missed else ""),
         not missed,
     )
     alarms = sum(mutation.alarm() for mutation in planted for _ in range(1 if quick else 36))
-    yield Figure("false alarms of these audits", f"{alarms} of {len(planted) * (1 if quick else 36)}", alarms == 0)
+    yield Finding("false alarms of these audits", f"{alarms} of {len(planted) * (1 if quick else 36)}", alarms == 0)
     hostile = audit.hostile_inputs(200 if quick else 10_000, progress=False)
-    yield Figure(
+    yield Finding(
         "hostile inputs",
         f"{hostile.tried} tried: {hostile.released} released, {hostile.told} refused in words, the ledger "
         f"unchanged by {hostile.unchanged} of them, {hostile.failed} failed with the constant text, "
@@ -69,21 +69,21 @@ def figures(quick: bool = False) -> Iterator[Figure]:
     )
     yield from _files(quick)
     dumps = audit.data_in_dumps(("median",) if quick else None)
-    yield Figure(
+    yield Finding(
         "bytes of records in XLA dumps and caches",
         f"{dumps.bytes_found} in {dumps.files} files; {dumps.bytes_planted} of a closure over the data, as a control",
         dumps.passed,
     )
     with tempfile.TemporaryDirectory() as folder:
         race = ledger_strain.race(folder, writers=8, allowed=20 if quick else 400)
-        yield Figure(
+        yield Finding(
             "processes that race for one budget",
             f"{race.writers} processes, {race.releases} releases of {race.allowed} allowed",
             race.passed,
         )
     with tempfile.TemporaryDirectory() as folder:
         storm = ledger_strain.kill_storm(folder, kills=4 if quick else 80, writers=4, allowed=40 if quick else 600)
-        yield Figure(
+        yield Finding(
             "kills by SIGKILL amid releases",
             f"{storm.kills} kills, {storm.kills_between} between debit and commit, {storm.rows_reserved} of "
             f"{storm.allowed} debits",
@@ -91,7 +91,7 @@ def figures(quick: bool = False) -> Iterator[Figure]:
         )
     with tempfile.TemporaryDirectory() as folder:
         killed = killed_jobs.kill_jobs(folder, kills=2 if quick else 20)
-        yield Figure("kills by SIGKILL amid jobs that are resumed", killed.explain(), killed.passed)
+        yield Finding("kills by SIGKILL amid jobs that are resumed", killed.explain(), killed.passed)
 
 
 # A job on the files of `audit.files`, whose missing cells have a public policy, or none.
@@ -120,7 +120,7 @@ adjacency = "replace"
 """
 
 
-def _files(quick: bool) -> Iterator[Figure]:
+def _files(quick: bool) -> Iterator[Finding]:
     """Every reader, and what `kngjax release` does from a file to a release."""
     with tempfile.TemporaryDirectory() as folder:
         jobs = []
@@ -136,7 +136,7 @@ def _files(quick: bool) -> Iterator[Figure]:
 
         number = 40 if quick else 1_000
         found = audit.file_pairs(number, readers={**audit.READERS, "kngjax release": rows})
-        yield Figure(
+        yield Finding(
             "pairs of files that differ in one cell",
             f"{number} for each of {', '.join(found.tried)}: {len(found.differences)} with another record changed",
             found.passed,
@@ -145,7 +145,7 @@ def _files(quick: bool) -> Iterator[Figure]:
             ends = audit.hostile_files(
                 number // 2, lambda path, book, one=one: job.run(one, job.load(one, path), progress=False, ledger=book)
             )
-            yield Figure(
+            yield Finding(
                 f"files with a hostile cell, {words}",
                 f"{ends.tried} tried: {ends.released} released, {ends.told} refused in words, {ends.failed} failed "
                 f"with the constant text, {len(ends.broken)} broken",
@@ -153,7 +153,7 @@ def _files(quick: bool) -> Iterator[Figure]:
             )
 
 
-def _replayed(quick: bool) -> Figure:
+def _replayed(quick: bool) -> Finding:
     """Of every density at records in one corner of the bounds, of which one jumps to another."""
     made = {name: case().mechanism for name, case in cases.CASES.items() if "lattice" not in name}
     densities = [mechanism for mechanism in made.values() if isinstance(mechanism, AbstractDensityMechanism)]
@@ -168,20 +168,20 @@ def _replayed(quick: bool) -> Figure:
         for mechanism in densities[: 2 if quick else None]
     ]
     found = f"{max(ratios):.3f} of {len(ratios)} mechanisms, replayed on a neighbour in float64"
-    return Figure("largest change over its sensitivity", found, max(ratios) <= 1.0 + 1e-9)
+    return Finding("largest change over its sensitivity", found, max(ratios) <= 1.0 + 1e-9)
 
 
-def _searched(quick: bool) -> Figure:
+def _searched(quick: bool) -> Finding:
     """Of lattices with random settings, most of them extreme."""
     found = search_lattices(30 if quick else 400)
-    return Figure(
+    return Finding(
         "worst loss over epsilon, extreme lattices",
         f"{found.loss:.4f} of {found.pairs} pairs, enclosed by balls; spread {float(found.spread):.4f}, exactly",
         0.9 <= found.loss <= 1.0 and found.spread <= 1,
     )
 
 
-def _climbing(quick: bool) -> Figure:
+def _climbing(quick: bool) -> Finding:
     """What one record changes in the sums of a climbing pair, by a mean and by a regression, over what it is."""
     column, other = climbing.climbing_pair(18 if quick else 22)
     x, neighbour = (np.column_stack([values, values]) for values in (column, other))
@@ -195,13 +195,13 @@ def _climbing(quick: bool) -> Figure:
         ),
     ]
     naive = float(np.max(x.sum(axis=0) - neighbour.sum(axis=0)))
-    return Figure(
+    return Finding(
         "climbing pairs: computed over true change of sums",
         f"{max(ratios):.9f} of {len(x)} records; {naive:.6f} by adding them one after another",
         max(ratios) <= 1.0 + 1e-9 < naive,
     )
 
 
-def _worst_losses() -> Iterator[Figure]:
+def _worst_losses() -> Iterator[Finding]:
     for name, low, high in mutations.worst_losses():
-        yield Figure(f"worst loss over epsilon, {name}", f"{high:.4f}, enclosed by balls", 0.9 <= low <= high <= 1.0)
+        yield Finding(f"worst loss over epsilon, {name}", f"{high:.4f}, enclosed by balls", 0.9 <= low <= high <= 1.0)

@@ -11,13 +11,11 @@ from typing import Any
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Bool, Float
 
 from kngjax.core.arrays import is_traced, parameter
 from kngjax.core.representation import ShownAsTyped
-from kngjax.geometry.hulls import checked_points, hull_about_zero
-
-Rows = Float[Array, "rows columns"] | Float[np.ndarray, "rows columns"]
+from kngjax.geometry.hulls import Rows, checked_points, hull_about_zero
 
 # By how much, relative to its size, the polytope that is enforced exceeds the declared one: rounding moves features
 # that lie on its boundary. The sensitivity is that of a polytope which exceeds it by as much again.

@@ -4,6 +4,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Array, Float
+
+Rows = Float[Array, "rows columns"] | Float[np.ndarray, "rows columns"]
 
 # Facets of a hull grow so fast with the dimension that the next one takes minutes and gigabytes.
 LARGEST_DIMENSION = 6

@@ -29,7 +29,7 @@ _LARGEST_EXCESS, _COVARIANCE_SHARE = 0.5, 0.5
 _LEAST_RIDGE = 1e-6
 
 
-class Plan(NamedTuple):
+class AdaOPSPlan(NamedTuple):
     """What is public before the data are seen. `order`, `budget`: α, and R of the last stage. `tail`: z."""
 
     order: Array
@@ -142,7 +142,7 @@ class AdaOPS(AbstractDirectMechanism):
         """(ε, δ)-DP of one draw."""
         return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency)
 
-    def plan(self, dimension: int) -> Plan:
+    def plan(self, dimension: int) -> AdaOPSPlan:
         """α, R, the noise of the first two stages and h₀, from public settings; runs under jit."""
         epsilon, delta = jnp.asarray(self.epsilon), jnp.asarray(self.delta)
         if self.adjacency is Adjacency.REPLACE:
@@ -159,7 +159,7 @@ class AdaOPS(AbstractDirectMechanism):
         by_bound = jnp.expm1(_LARGEST_EXCESS / (1.0 + tail / bound_shift))
         by_covariance = _largest_leverage(order, _COVARIANCE_SHARE * budget)
         least_curvature = change / jnp.minimum(by_bound, by_covariance)
-        return Plan(order, budget, change / eigenvalue_shift, bound_shift, tail, least_curvature)
+        return AdaOPSPlan(order, budget, change / eigenvalue_shift, bound_shift, tail, least_curvature)
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The sensitivity of λ_min; the derivation says what the other stages rest on."""

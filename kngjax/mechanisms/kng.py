@@ -92,7 +92,7 @@ class KNG(AbstractDensityMechanism):
     def _reach(self, dimension: int) -> gradients.Reach:
         """Θ, or one point of it where there is no bound over all of R^d and a scale is all that is needed."""
         if self.pointwise_sensitivity and not self.domain.is_uniform:
-            return pointwise.Point(self.domain.interior_point(dimension))
+            return pointwise.SinglePoint(self.domain.interior_point(dimension))
         return self.domain
 
     def target(self, data: Data) -> Target:

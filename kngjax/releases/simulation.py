@@ -21,7 +21,7 @@ from kngjax.releases.chains import draw, require_sampler
 from kngjax.samplers.base import AbstractSampler
 
 # (key, number of records) -> (X, y, θ): the records, and the θ that estimates are measured against.
-Design = Callable[[PRNGKeyArray, int], tuple[Any, Any, Any]]
+DataGenerator = Callable[[PRNGKeyArray, int], tuple[Any, Any, Any]]
 Measure = Callable[[Array, Array], Array]
 
 _AXIS = "replicate"
@@ -76,7 +76,7 @@ class Simulation:
 
 
 def simulate(
-    design: Design,
+    design: DataGenerator,
     mechanism: AbstractMechanism,
     num_replicates: int,
     key: PRNGKeyArray,
@@ -148,7 +148,7 @@ def simulate(
     return Simulation(np.asarray(sizes), losses, np.swapaxes(theta, 1, 2), truth, by_epsilon)
 
 
-def _batch(design: Design, num_records: int, max_bytes: int, num_replicates: int, key: PRNGKeyArray) -> int:
+def _batch(design: DataGenerator, num_records: int, max_bytes: int, num_replicates: int, key: PRNGKeyArray) -> int:
     """Replicates at a time on a device, whatever the number of devices."""
     shapes = jax.eval_shape(lambda key: design(key, num_records), key)
     size = _COPIES * sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(shapes))

@@ -23,7 +23,7 @@ import dataclasses
 import math
 from typing import Any, Literal, get_args
 
-Kind = Literal["exact", "mixture", "truncated", "sup_norm", "total_variation", "purified", "estimated", "none"]
+PromiseKind = Literal["exact", "mixture", "truncated", "sup_norm", "total_variation", "purified", "estimated", "none"]
 
 # Of a logarithm and a sum in floating point, relative and outward.
 _ROUNDING = 1e-14
@@ -43,14 +43,14 @@ class Promise:
     Raises ValueError for a distance that is none of the kind's.
     """
 
-    kind: Kind
+    kind: PromiseKind
     distance: float = 0.0
     log_range: float = 0.0
     reason: str = ""
 
     def __post_init__(self):
-        if self.kind not in get_args(Kind):
-            raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}, got {self.kind!r}")
+        if self.kind not in get_args(PromiseKind):
+            raise ValueError(f"kind must be one of {', '.join(get_args(PromiseKind))}, got {self.kind!r}")
         largest = math.inf if self.kind == "purified" else 1.0
         if not 0.0 <= self.distance <= largest:
             raise ValueError(f"the distance of a promise must lie between 0 and {largest:g}, got {self.distance}")

@@ -25,7 +25,7 @@ def depends_on_theta(loss: AbstractLoss, adjacency: Adjacency) -> bool:
     return loss.needs_response_bounds
 
 
-class Point(eqx.Module):
+class SinglePoint(eqx.Module):
     """Θ = {θ}, as far as sensitivities ask."""
 
     theta: Vector
@@ -55,7 +55,7 @@ class PointwiseSensitivity(eqx.Module):
         """
         theta = jnp.asarray(theta)
         if not isinstance(self.loss, SquaredLoss):
-            return gradient_changes(self.loss, self.bounds, Point(theta), self.adjacency, theta.shape[0])
+            return gradient_changes(self.loss, self.bounds, SinglePoint(theta), self.adjacency, theta.shape[0])
         lower, upper = self.bounds.features(theta.shape[0])
         products = jnp.stack([lower * theta, upper * theta])
         smallest, largest = jnp.min(products, axis=0), jnp.max(products, axis=0)

@@ -15,7 +15,7 @@ from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.losses.logistic import LogisticLoss
 from kngjax.owner.per_instance.chunks import by_chunks
 from kngjax.owner.per_instance.laws import PosteriorPair, ShiftPair
-from kngjax.owner.per_instance.ridge import Design, Influence
+from kngjax.owner.per_instance.ridge import Influence, RidgeFit
 from kngjax.sensitivity.gradients import feature_radius
 
 _MOST_VERTICES = 4096
@@ -81,7 +81,7 @@ def _farthest(blocks: list[np.ndarray], directions: np.ndarray) -> Iterator[np.n
         yield np.concatenate([block[np.argmax(block @ part)] for block, part in parts])
 
 
-def directions(found: Design) -> np.ndarray:
+def directions(found: RidgeFit) -> np.ndarray:
     """Where leverages and predictions are large: the eigenvectors of H^{-1}, and θ̂."""
     return np.vstack([np.linalg.eigh(found.factor @ found.factor.T)[1].T, found.theta])
 
@@ -104,7 +104,7 @@ def largest_residual(bounds: Bounds, theta: np.ndarray) -> float:
 
 
 def posterior_bound(
-    bounds: Bounds, found: Design, gamma: float, tried: Influence, log_delta: float, complete: bool
+    bounds: Bounds, found: RidgeFit, gamma: float, tried: Influence, log_delta: float, complete: bool
 ) -> float:
     """The largest ε of OPS over μ ≤ sup μ and |r| ≤ sup |r|, on a grid of μ that closes in.
 
@@ -125,7 +125,7 @@ def posterior_bound(
 
 
 def shift_bound(
-    bounds: Bounds, found: Design, gamma: float, tried: Influence, log_delta: float, complete: bool
+    bounds: Bounds, found: RidgeFit, gamma: float, tried: Influence, log_delta: float, complete: bool
 ) -> float:
     """ε of the largest √γ‖H^{-1}x‖·|r|/(1+μ), with v = ‖H^{-1}x‖ ≤ sup v, |r| ≤ sup |r| and μ ≥ λ_min(H)v²."""
     least = _least_eigenvalue(found)
@@ -151,10 +151,10 @@ def epsilons(pair, log_delta):
     return pair.epsilon(log_delta)
 
 
-def _least_eigenvalue(found: Design) -> float:
+def _least_eigenvalue(found: RidgeFit) -> float:
     return float(np.linalg.eigvalsh(found.factor @ found.factor.T)[0])
 
 
-def _radius(bounds: Bounds, found: Design) -> float:
+def _radius(bounds: Bounds, found: RidgeFit) -> float:
     with float64():
         return float(feature_radius(bounds, len(found.theta)))

@@ -161,7 +161,7 @@ def _worst_case(mechanism: PosteriorSample | OutputPerturbation, delta: Any, dim
 
 
 def _ridge_for_all(
-    mechanism: PosteriorSample | OutputPerturbation, found: ridge.Design, gamma: float, log_delta: float
+    mechanism: PosteriorSample | OutputPerturbation, found: ridge.RidgeFit, gamma: float, log_delta: float
 ) -> everyone.ForAll:
     bounds, loss = mechanism.bounds, _smooth_loss(mechanism)
     records, how = everyone.candidates(bounds, loss, everyone.directions(found))

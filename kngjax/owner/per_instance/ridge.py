@@ -20,7 +20,7 @@ _SINGULAR = (
 )
 
 
-class Design(NamedTuple):
+class RidgeFit(NamedTuple):
     """Owner-only. **Arguments:** `theta`: θ̂ = H^{-1}X'y, shape (d,); `factor`: L with LL' = H = X'X + λI, (d, d)."""
 
     theta: np.ndarray
@@ -39,17 +39,17 @@ class Influence(NamedTuple):
     spread: np.ndarray
 
 
-def design(gram: Matrix, moment: Vector, regularization: Any) -> Design:
+def design(gram: Matrix, moment: Vector, regularization: Any) -> RidgeFit:
     """θ̂ and the Cholesky factor of X'X + λI; ValueError where that is not positive definite in float64."""
     precision = np.asarray(gram, dtype=np.float64) + float(regularization) * np.eye(len(moment))
     spectrum = np.linalg.eigvalsh(precision)
     if not spectrum[0] > len(moment) * np.finfo(np.float64).eps * spectrum[-1]:
         raise ValueError(_SINGULAR)
     factor = scipy.linalg.cholesky(precision, lower=True)
-    return Design(scipy.linalg.cho_solve((factor, True), np.asarray(moment, dtype=np.float64)), factor)
+    return RidgeFit(scipy.linalg.cho_solve((factor, True), np.asarray(moment, dtype=np.float64)), factor)
 
 
-def influences(x: Any, y: Any, found: Design, inside: bool, chunk: int = CHUNK) -> Influence:
+def influences(x: Any, y: Any, found: RidgeFit, inside: bool, chunk: int = CHUNK) -> Influence:
     """μ, r, ‖x‖ and ‖H^{-1}x‖ of each person with respect to the data without that person.
 
     For people inside of the data H is that of all, and their in-sample μ', r' give by the formula of Sherman and

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from kngjax.releases.lattice.finite import Bits, LevelLaw, below, happens
-from kngjax.releases.lattice.scores import AbstractScore, Boxes
+from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
 from kngjax.releases.lattice.units import DomainLattice
 
 _MOST_SPLIT = 4096
@@ -55,7 +55,7 @@ class Envelope:
             if happens(self._rate * excess, bits):
                 return point
 
-    def _refined(self, target: float, most_boxes: int) -> Boxes:
+    def _refined(self, target: float, most_boxes: int) -> LatticeBoxes:
         boxes, importance = self._score.whole(self._domain.low, self._domain.high), self._score.importance()
         while True:
             upper, gap = self._log_masses(boxes)
@@ -68,7 +68,7 @@ class Envelope:
             chosen = order[: min(number, _MOST_SPLIT)]
             boxes = self._halved(boxes, chosen, importance)
 
-    def _log_masses(self, boxes: Boxes):
+    def _log_masses(self, boxes: LatticeBoxes):
         """Upper bounds of the boxes' masses and their excess over lower bounds, relative to the largest; in floats."""
         rate = float(self._rate)
         log_counts = np.sum(np.log((boxes.high - boxes.low + 1).astype(float)), axis=1)
@@ -77,7 +77,7 @@ class Envelope:
         masses = np.exp(upper - np.max(upper))
         return masses, -np.expm1(-spread) * masses
 
-    def _halved(self, boxes: Boxes, chosen: np.ndarray, importance: np.ndarray) -> Boxes:
+    def _halved(self, boxes: LatticeBoxes, chosen: np.ndarray, importance: np.ndarray) -> LatticeBoxes:
         low, high = boxes.low[chosen], boxes.high[chosen]
         axis = np.argmax((high - low) * importance, axis=1)
         here = np.arange(chosen.size)
@@ -94,6 +94,6 @@ class Envelope:
         return others.joined(self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents]))
 
 
-def _sizes(boxes: Boxes) -> list[int]:
+def _sizes(boxes: LatticeBoxes) -> list[int]:
     sides = boxes.high - boxes.low + 1
     return [int(np.prod(side.astype(object))) for side in sides]

@@ -26,7 +26,7 @@ _ROWS_A_PASS = 2**15
 _MOST_PATTERNS = 3
 
 
-class Boxes(NamedTuple):
+class LatticeBoxes(NamedTuple):
     """Boxes low ≤ k ≤ high of lattice points with whole bounds of the score on them, and what scores keep of each.
 
     `lower` ≤ score(k) for every whole k in the box, for all data: each score proves it of its own. The draw is exact
@@ -43,29 +43,29 @@ class Boxes(NamedTuple):
     rows: list[np.ndarray]
     sums: np.ndarray
 
-    def of(self, places: np.ndarray) -> "Boxes":
+    def of(self, places: np.ndarray) -> "LatticeBoxes":
         """Some of them."""
         low, high, lower, upper, sums = (part[places] for part in (*self[:4], self.sums))
-        return Boxes(low, high, lower, upper, [self.rows[place] for place in places], sums)
+        return LatticeBoxes(low, high, lower, upper, [self.rows[place] for place in places], sums)
 
-    def joined(self, *others: "Boxes") -> "Boxes":
+    def joined(self, *others: "LatticeBoxes") -> "LatticeBoxes":
         """These and others."""
         all_of_them = (self, *others)
         low, high, lower, upper, sums = (
             np.concatenate(parts) for parts in zip(*((*boxes[:4], boxes.sums) for boxes in all_of_them), strict=True)
         )
-        return Boxes(low, high, lower, upper, [rows for boxes in all_of_them for rows in boxes.rows], sums)
+        return LatticeBoxes(low, high, lower, upper, [rows for boxes in all_of_them for rows in boxes.rows], sums)
 
 
 class AbstractScore(abc.ABC):
     """A score on lattice points k of Z^d."""
 
     @abc.abstractmethod
-    def whole(self, low: np.ndarray, high: np.ndarray) -> Boxes:
+    def whole(self, low: np.ndarray, high: np.ndarray) -> LatticeBoxes:
         """The one box from low to high, each of shape (d,)."""
 
     @abc.abstractmethod
-    def parts(self, low: np.ndarray, high: np.ndarray, rows: list[np.ndarray], sums: np.ndarray) -> Boxes:
+    def parts(self, low: np.ndarray, high: np.ndarray, rows: list[np.ndarray], sums: np.ndarray) -> LatticeBoxes:
         """Boxes within boxes whose `rows` and `sums` are given."""
 
     @abc.abstractmethod
@@ -124,7 +124,7 @@ class QuadraticScore(AbstractScore):
 
     def parts(self, low, high, rows, sums):
         lower, upper = self._bounds(_objects(low), _objects(high))
-        return Boxes(low, high, lower, upper, rows, sums)
+        return LatticeBoxes(low, high, lower, upper, rows, sums)
 
     def _bounds(self, low, high):
         if self._norm is not None:
@@ -216,7 +216,7 @@ class QuantileScore(AbstractScore):
         box, x, copies = box[is_open], x[is_open], copies[is_open]
         if self._norm is not None:
             lower, upper = self._of_gradients(sums, x * copies[:, None], box)
-            return Boxes(low, high, lower, upper, kept, sums)
+            return LatticeBoxes(low, high, lower, upper, kept, sums)
         ends = np.sort(np.stack([sums[:, :-1] * low, sums[:, :-1] * high]), axis=0)
         least, most = (np.sum(side, axis=1) - sums[:, -1] for side in ends)
         # A piece of an open record is at least 0.
@@ -224,7 +224,7 @@ class QuantileScore(AbstractScore):
         farthest = copies * np.maximum(self._rise * (reach + gap), -self._fall * (reach - gap)) / 2
         most = most + np.ceil(_totals(farthest, np.ones((len(x), 1)), box, len(rows))[:, 0]).astype(np.int64)
         lower, upper = (_levels(np.maximum(end, 0), self._weight) for end in (least, most))
-        return Boxes(low, high, lower, upper, kept, sums)
+        return LatticeBoxes(low, high, lower, upper, kept, sums)
 
     def _of_gradients(self, sums, x, box):
         """Bounds of the norm on each box, of the sums of closed records and the features of open ones, all counted."""

@@ -57,7 +57,7 @@ class Coordinates(NamedTuple):
     moves: Vector
 
 
-class Rows(eqx.Module):
+class RegionRows(eqx.Module):
     """The records whose score is not constant over a region, and what all others contribute there. Private.
 
     **Arguments:** `x`, `y`: those records, padded with zeros. `weights`: 1 for them and 0 for the padding. `tables`:
@@ -83,13 +83,13 @@ class Rows(eqx.Module):
         return int(np.count_nonzero(np.asarray(self.weights)))
 
 
-def all_rows(data: Records) -> Rows:
+def all_rows(data: Records) -> RegionRows:
     """Every record, before any region is known: only to be restricted."""
     nothing, size = np.zeros(data.dimension), -(-data.num_records // _ROWS_A_TABLE) * _ROWS_A_TABLE
     return _padded(np.asarray(data.x), np.asarray(data.y), size, np.zeros(2), nothing, nothing, nothing, nothing)
 
 
-def _padded(x: np.ndarray, y: np.ndarray, most: int, *others: np.ndarray) -> Rows:
+def _padded(x: np.ndarray, y: np.ndarray, most: int, *others: np.ndarray) -> RegionRows:
     """Rows on the device, of the least size above their number that is compiled and at most `most`."""
     count, size = y.size, _FEWEST_ROWS
     while size < count:
@@ -98,10 +98,12 @@ def _padded(x: np.ndarray, y: np.ndarray, most: int, *others: np.ndarray) -> Row
     design, response, weights = np.zeros((size, x.shape[1])), np.zeros(size), np.zeros(size)
     design[:count], response[:count], weights[:count] = x, y, 1.0
     tables = np.asarray(-(-count // _ROWS_A_TABLE))
-    return Rows(jnp.asarray(design), jnp.asarray(response), jnp.asarray(weights), tables, *others)
+    return RegionRows(jnp.asarray(design), jnp.asarray(response), jnp.asarray(weights), tables, *others)
 
 
-def restricted(loss: AbstractPredictorLoss, rows: Rows, place: Coordinates, centre: Vector, half: Vector) -> Rows:
+def restricted(
+    loss: AbstractPredictorLoss, rows: RegionRows, place: Coordinates, centre: Vector, half: Vector
+) -> RegionRows:
     """The rows of a smaller region, the box {|u - centre| ≤ half}.
 
     Those are left out whose score is one number on the region and at θ₀, wherever θ₀ lies: by convexity it is that
@@ -132,37 +134,44 @@ def _score_ends(loss, x, y, place, centre, half, extent):
     return score(middle - reach, y), score(middle + reach, y), score(start, y), jax.vmap(loss.record_value)(start, y)
 
 
-class Bounds(NamedTuple):
-    """Of the score over boxes. **Arguments:** `lower`: below it everywhere; `middle`: about its typical value."""
+class ScoreBounds(NamedTuple):
+    """Bounds of the score on each box.
+
+    **Arguments:** `lower`: below it everywhere. `middle`: about its typical value.
+    """
 
     lower: Float[np.ndarray, " boxes"]
     middle: Float[np.ndarray, " boxes"]
 
 
-def score_bounds(target: Target, rows: Rows, place: Coordinates, centres: np.ndarray, halves: np.ndarray) -> Bounds:
+def score_bounds(
+    target: Target, rows: RegionRows, place: Coordinates, centres: np.ndarray, halves: np.ndarray
+) -> ScoreBounds:
     """Bounds of ‖∇ℓ_n‖_K, or of ℓ_n(θ) - ℓ_n(θ₀) if `target.norm` is None, over boxes within the rows' region.
 
     KNG: with scores in [m_i - q_i, m_i + q_i] each |∇_j| is at least |Σ m_i x_ij| - Σ q_i |x_ij|, and a norm that grows
     with every |∇_j| at least what it is there. Exponential mechanism: the tangent at the box's centre.
     """
-    found = Bounds(*_in_batches(_box_bounds, (target.loss, target.norm, rows, place), (centres, halves)))
+    found = ScoreBounds(*_in_batches(_box_bounds, (target.loss, target.norm, rows, place), (centres, halves)))
     if target.norm is not None:
         return found
     # A standard Gaussian's exponent is on average so much above that of the centre.
     return found._replace(middle=found.middle + np.sum(halves**2, axis=1) / (6.0 * float(target.rate)))
 
 
-def ray_bounds(target: Target, rows: Rows, place: Coordinates, centres: np.ndarray, halves: np.ndarray) -> Bounds:
+def ray_bounds(
+    target: Target, rows: RegionRows, place: Coordinates, centres: np.ndarray, halves: np.ndarray
+) -> ScoreBounds:
     """Lower bounds of the score on all rays from θ₀, from where they pass through these cells.
 
     Along a ray ∇ℓ'(θ - θ₀) grows as the distance does at least, so beyond p it is ≥ (ℓ(p) - ℓ(θ₀))·distance, and
     ‖∇ℓ‖_K ≥ (ℓ(p) - ℓ(θ₀))/‖p - θ₀‖_* by the definition of the dual norm. ℓ(p) is bounded by the tangent at the centre
     of the cell. Where it does not rise nothing is known. `middle` is the same for the centre alone.
     """
-    return Bounds(*_in_batches(_cell_bounds, (target.loss, target.norm, rows, place), (centres, halves)))
+    return ScoreBounds(*_in_batches(_cell_bounds, (target.loss, target.norm, rows, place), (centres, halves)))
 
 
-def scores_at(target: Target, rows: Rows, place: Coordinates, theta: np.ndarray) -> np.ndarray:
+def scores_at(target: Target, rows: RegionRows, place: Coordinates, theta: np.ndarray) -> np.ndarray:
     """The score at points within the rows' region, the same as is bounded."""
     return _in_batches(_scores, (target.loss, target.norm, rows, place), (theta,))[0]
 
@@ -230,7 +239,7 @@ def _nothing(function: Any, boxes: tuple[Array, ...]) -> Any:
 
 
 @_tabulated
-def _box_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: Rows, place: Coordinates):
+def _box_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: RegionRows, place: Coordinates):
     score = jax.vmap(loss.record_score)
     if norm is None:
         sums_of, tangent = _tangents(loss, rows, place)
@@ -258,7 +267,7 @@ def _box_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: Ro
 
 
 @_tabulated
-def _cell_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: Rows, place: Coordinates):
+def _cell_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: RegionRows, place: Coordinates):
     sums_of, tangent = _tangents(loss, rows, place)
 
     def along(value, length):
@@ -277,7 +286,7 @@ def _cell_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: R
 
 
 @_tabulated
-def _scores(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: Rows, place: Coordinates):
+def _scores(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: RegionRows, place: Coordinates):
     if norm is None:
         return _values(loss), lambda sums, theta: (_value(sums, rows, place, theta)[0],)
     score = jax.vmap(loss.record_score)
@@ -299,7 +308,7 @@ def _values(loss: AbstractPredictorLoss):
     return values
 
 
-def _value(sums: tuple[Array, Array], rows: Rows, place: Coordinates, theta: Array) -> tuple[Array, Array]:
+def _value(sums: tuple[Array, Array], rows: RegionRows, place: Coordinates, theta: Array) -> tuple[Array, Array]:
     """ℓ_n(θ) - ℓ_n(θ₀), where the rows that are left out are linear, and a bound on its rounding error."""
     change = theta - place.centre
     rounding = rows.rounding @ jnp.abs(change) + 2.0 * _PREDICTOR_ROUNDING * (rows.steepness @ rows.extent)
@@ -308,7 +317,7 @@ def _value(sums: tuple[Array, Array], rows: Rows, place: Coordinates, theta: Arr
     return jnp.asarray(rows.gradient) @ change + (sums[0] - rows.here[0]), jnp.asarray(rounding)
 
 
-def _tangents(loss: AbstractPredictorLoss, rows: Rows, place: Coordinates):
+def _tangents(loss: AbstractPredictorLoss, rows: RegionRows, place: Coordinates):
     """Sums, and from them and u a value that the loss is not below there, relative to θ₀, with its slope in u."""
     values, score = _values(loss), jax.vmap(loss.record_score)
 

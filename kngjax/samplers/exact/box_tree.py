@@ -20,7 +20,7 @@ from kngjax.data.records import Records
 from kngjax.geometry.norms import k_norm_log_mass
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.exact import box_bounds
-from kngjax.samplers.exact.box_bounds import Coordinates, Rows
+from kngjax.samplers.exact.box_bounds import Coordinates, RegionRows
 from kngjax.samplers.exact.boxes import Boxes, faces, halved, slabs
 from kngjax.samplers.limit_law import sound_hessian
 from kngjax.samplers.target import Target
@@ -51,7 +51,7 @@ class Region(NamedTuple):
 
     centre: Float[np.ndarray, " dimension"]
     half: Float[np.ndarray, " dimension"]
-    rows: Rows
+    rows: RegionRows
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,7 +21,7 @@ from kngjax.samplers.target import Target
 NUM_STEPS = 250
 
 
-class Shape(NamedTuple):
+class ProductShape(NamedTuple):
     """**Arguments:** `slopes`: cg. `weights`: cw ≥ 0. `pull`: r ≥ 0."""
 
     slopes: Float[Array, " dimension"]
@@ -29,7 +29,7 @@ class Shape(NamedTuple):
     pull: Scalar
 
 
-class Pieces(NamedTuple):
+class ExponentialPieces(NamedTuple):
     """Three segments a coordinate: `ends` at which each is highest, `rates` of its fall, `lengths`, `log_masses`.
 
     The fall is to the right where `rates` are positive and to the left where they are negative.
@@ -47,7 +47,7 @@ def bounding_box(target: Target) -> tuple[Float[Array, " dimension"], Float[Arra
     return jnp.asarray(lower), jnp.asarray(upper)
 
 
-def log_factors(form: QuadraticForm, shape: Shape, theta: Float[Array, "*points dimension"]) -> Array:
+def log_factors(form: QuadraticForm, shape: ProductShape, theta: Float[Array, "*points dimension"]) -> Array:
     """-cg_j(θ_j - θ̂_j) - cw_j|θ_j - θ̂_j| - r|θ_j|, coordinate by coordinate."""
     steps = theta - jnp.broadcast_to(form.centre, theta.shape)
     slopes, weights = jnp.broadcast_to(shape.slopes, theta.shape), jnp.broadcast_to(shape.weights, theta.shape)
@@ -61,7 +61,7 @@ def edges_of(target: Target, form: QuadraticForm) -> Float[Array, "4 dimension"]
     return jnp.stack([lower, jnp.minimum(*turns), jnp.maximum(*turns), upper])
 
 
-def pieces_of(form: QuadraticForm, edges: Float[Array, "4 dimension"], shape: Shape) -> Pieces:
+def pieces_of(form: QuadraticForm, edges: Float[Array, "4 dimension"], shape: ProductShape) -> ExponentialPieces:
     """The factors between the edges."""
     middles = 0.5 * (edges[:-1] + edges[1:])
     sides = jnp.sign(middles - jnp.broadcast_to(form.centre, middles.shape))
@@ -70,7 +70,7 @@ def pieces_of(form: QuadraticForm, edges: Float[Array, "4 dimension"], shape: Sh
     ends = jnp.where(rates > 0, edges[:-1], edges[1:])
     lengths = edges[1:] - edges[:-1]
     log_masses = log_factors(form, shape, ends) + segments.log_mass(jnp.abs(rates), lengths)
-    return Pieces(ends, rates, lengths, log_masses)
+    return ExponentialPieces(ends, rates, lengths, log_masses)
 
 
 class ExponentialProduct(AbstractEnvelope):
@@ -80,11 +80,13 @@ class ExponentialProduct(AbstractEnvelope):
     """
 
     log_mass: Float[Array, ""]
-    shape: Shape
-    pieces: Pieces
+    shape: ProductShape
+    pieces: ExponentialPieces
 
     @classmethod
-    def of(cls, target: Target, form: QuadraticForm, shape: Shape, wanted: Bool[Array, ""]) -> "ExponentialProduct":
+    def of(
+        cls, target: Target, form: QuadraticForm, shape: ProductShape, wanted: Bool[Array, ""]
+    ) -> "ExponentialProduct":
         """The envelope for this shape, scaled to where it is below c‖y‖ in spite of rounding."""
         shape = within_budget(target, form, shape)
         pieces = pieces_of(form, edges_of(target, form), shape)
@@ -109,7 +111,7 @@ class ExponentialProduct(AbstractEnvelope):
             shares, log_pull = parameters
             up, down, weights = jnp.split(jax.nn.softmax(shares), 3)
             slopes = target.rate * ((up - down) / axes) @ form.transform
-            found = Shape(slopes, target.rate * weights / costs, pulls * jnp.exp(log_pull))
+            found = ProductShape(slopes, target.rate * weights / costs, pulls * jnp.exp(log_pull))
             return within_budget(target, form, found)
 
         def log_mass(parameters):
@@ -149,7 +151,7 @@ def column_costs(form: QuadraticForm) -> Float[Array, " dimension"]:
     return jax.vmap(form.norm.dual)(form.inverse)
 
 
-def within_budget(target: Target, form: QuadraticForm, shape: Shape) -> Shape:
+def within_budget(target: Target, form: QuadraticForm, shape: ProductShape) -> ProductShape:
     """The same shape with g and w scaled so that ‖T'^{-1}cg‖_* + Σ_j cw_j‖T'^{-1}e_j‖_* is c, less rounding's share.
 
     Rounding of the inverse: with R = I - T^{-1}T, |θ_j - θ̂_j| ≤ costs_j‖y‖ + Σ_k |R_jk||θ_k - θ̂_k|, so that
@@ -160,4 +162,4 @@ def within_budget(target: Target, form: QuadraticForm, shape: Shape) -> Shape:
     residual = jnp.abs(jnp.eye(costs.shape[0]) - form.inverse @ form.transform)
     share = jnp.maximum(1.0 - 1e-9 - 4.0 * jnp.max(residual @ costs / costs), 0.0)
     factor = target.rate * share / used
-    return Shape(shape.slopes * factor, shape.weights * factor, shape.pull)
+    return ProductShape(shape.slopes * factor, shape.weights * factor, shape.pull)

@@ -21,7 +21,7 @@ NUM_HALVINGS = 40
 NUM_NODES = 96
 
 
-class LevelLaw(NamedTuple):
+class LevelTangents(NamedTuple):
     """Tangents at v = `anchors` with `heights` and `slopes`, each the highest between two of the `edges`.
 
     `log_masses`: of the tangents' segments.
@@ -57,7 +57,7 @@ def _slope_and_curvature(log_level: Float[Array, "*levels"], rate: Scalar, tilt:
     return slope, -decay + jnp.sum(jnp.where(flat, 0.0, ratios * (1.0 - falls - ratios)), axis=-1)
 
 
-def level_law(rate: Scalar, tilt: Vector) -> LevelLaw:
+def level_law(rate: Scalar, tilt: Vector) -> LevelTangents:
     """The tangents; for Σ|h_j| < c.
 
     The slope of the log-density of v is between 1 - κt and d + 1 - κt, so its mode is between 1/κ and (d + 1)/κ.
@@ -80,11 +80,11 @@ def level_law(rate: Scalar, tilt: Vector) -> LevelLaw:
     edges = jnp.concatenate([jnp.full(1, -jnp.inf), crossings, jnp.full(1, jnp.inf)])
     tops = heights + slopes * (jnp.where(slopes > 0, edges[1:], edges[:-1]) - anchors)
     log_masses = tops + segments.log_mass(jnp.abs(slopes), jnp.diff(edges))
-    return LevelLaw(anchors, heights, slopes, edges, log_masses)
+    return LevelTangents(anchors, heights, slopes, edges, log_masses)
 
 
 def draw_levels(
-    law: LevelLaw, rate: Scalar, tilt: Vector, uniforms: Float[Array, "draws 2"]
+    law: LevelTangents, rate: Scalar, tilt: Vector, uniforms: Float[Array, "draws 2"]
 ) -> tuple[Float[Array, " draws"], Float[Array, " draws"]]:
     """t of draws from the tangents, and the log of the density over the tangent at each, at most 0."""
     cumulative = jnp.cumsum(jnp.exp(law.log_masses - jnp.max(law.log_masses)))

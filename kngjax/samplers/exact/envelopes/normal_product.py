@@ -25,7 +25,7 @@ NUM_STEPS = 150
 FAR = 6.0
 
 
-class Pieces(NamedTuple):
+class NormalPieces(NamedTuple):
     """Two pieces a coordinate, the sides of 0, in units of each normal law: from `near` to `near + lengths` deviations.
 
     `near`: of the end nearer to the mean, at least 0 where the mean is outside. `signs`: whether the piece runs away
@@ -41,7 +41,7 @@ class Pieces(NamedTuple):
 
 def pieces_of(
     form: QuadraticForm, edges: Float[Array, "3 dimension"], curvatures: Vector, slopes: Vector, pull: Scalar
-) -> Pieces:
+) -> NormalPieces:
     """The factors between the edges, for q = κD and v = Rm."""
     shape = (2, edges.shape[1])
     centre, curvatures = jnp.broadcast_to(form.centre, shape), jnp.broadcast_to(curvatures, shape)
@@ -54,7 +54,7 @@ def pieces_of(
     mirrored = left + right < 0
     near, far = jnp.where(mirrored, -right, left), jnp.where(mirrored, -left, right)
     log_masses = heights - jnp.log(scales) + _log_mass(near, far - near)
-    return Pieces(means, near, far - near, jnp.where(mirrored, -1.0, 1.0), log_masses)
+    return NormalPieces(means, near, far - near, jnp.where(mirrored, -1.0, 1.0), log_masses)
 
 
 class NormalProduct(AbstractEnvelope):
@@ -68,7 +68,7 @@ class NormalProduct(AbstractEnvelope):
     rest: Float[Array, "dimension dimension"]
     tangent: Float[Array, " dimension"]
     pull: Scalar
-    pieces: Pieces
+    pieces: NormalPieces
 
     @classmethod
     def fit(cls, target: Target, form: QuadraticForm, wanted: Bool[Array, ""]) -> "NormalProduct":

@@ -15,7 +15,7 @@ from kngjax.core.arrays import Scalar, Vector
 from kngjax.geometry.norms import L1, L2, AbstractNorm, LInf, k_norm_log_mass, k_norm_noise
 from kngjax.samplers.exact.envelopes import level_law, segments
 from kngjax.samplers.exact.envelopes.base import AbstractEnvelope, Proposals, Uniforms, excess, fitted, normals
-from kngjax.samplers.exact.envelopes.level_law import LevelLaw
+from kngjax.samplers.exact.envelopes.level_law import LevelTangents
 from kngjax.samplers.quadratic import QuadraticForm, support
 from kngjax.samplers.target import Target
 
@@ -49,7 +49,7 @@ def tilted_log_mass(norm: AbstractNorm | None, rate: Scalar, tilt: Vector) -> Fl
 
 
 def tilted_noise(
-    norm: AbstractNorm | None, rate: Scalar, tilt: Vector, law: LevelLaw | None, uniforms: Uniforms
+    norm: AbstractNorm | None, rate: Scalar, tilt: Vector, law: LevelTangents | None, uniforms: Uniforms
 ) -> Proposals:
     """Draws of y from exp(-c‖y‖ - h'y) or from a law above it, and the log of the one over the other.
 
@@ -88,7 +88,7 @@ class TiltedInverse(AbstractEnvelope):
     log_mass: Float[Array, ""]
     direction: Float[Array, " dimension"]
     tilt: Float[Array, " dimension"]
-    law: LevelLaw | None
+    law: LevelTangents | None
 
     @classmethod
     def of(cls, target: Target, form: QuadraticForm, direction: Vector | None = None) -> "TiltedInverse":
