@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.core.arrays import Scalar
+from kngjax.core.arrays import Scalar, Vector
 from kngjax.core.errors import INTERRUPTIONS, UnfitShape
 from kngjax.core.owner_only import OwnerOnly, without_fields
 from kngjax.data import admission, cells
@@ -48,6 +48,10 @@ class Records(OwnerOnly, eqx.Module):
         """n; public under replace alone."""
         return self.x.shape[-2]
 
+    def predictors(self, theta: Vector) -> Float[Array, " records"]:
+        """Xθ."""
+        return jnp.asarray(self.x) @ jnp.asarray(theta)
+
 
 @without_fields
 class QuadraticSummary(OwnerOnly, eqx.Module):
@@ -69,6 +73,14 @@ class QuadraticSummary(OwnerOnly, eqx.Module):
     def num_records(self) -> int:
         """n; public under replace alone."""
         return int(self.count)
+
+    def gradient(self, theta: Vector) -> Float[Array, " dimension"]:
+        """X'Xθ - X'y."""
+        return jnp.asarray(self.gram) @ jnp.asarray(theta) - self.moment
+
+    def value(self, theta: Vector, gradient: Vector) -> Float[Array, ""]:
+        """½(θ'X'Xθ - 2θ'X'y + y'y) from the gradient at θ, in O(d)."""
+        return 0.5 * (jnp.asarray(theta) @ (gradient - self.moment) + self.sum_of_squares)
 
 
 @without_fields

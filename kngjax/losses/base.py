@@ -30,11 +30,7 @@ Interval = tuple[Number, Number]
 
 
 class AbstractLoss(ShownAsTyped, eqx.Module):
-    """A loss ℓ(θ; record) of one record, summed over the records.
-
-    `carry` is what samplers keep of θ and update when one coordinate moves: the linear predictors, so that the pass
-    over X'θ is never repeated; the gradient itself for a sufficient statistic; θ where nothing can be kept.
-    """
+    """A loss ℓ(θ; record) of one record, summed over the records."""
 
     needs_response_bounds: ClassVar[bool] = False
     value_needs_response_bounds: ClassVar[bool] = True
@@ -43,20 +39,12 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
     is_quadratic: ClassVar[bool] = False
 
     @abc.abstractmethod
-    def carry(self, theta: Vector, data: Data) -> Array:
-        """What to keep of θ."""
+    def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """ℓ_n(θ; D)."""
 
     @abc.abstractmethod
-    def moved(self, carry: Array, data: Data, coordinate: int | Array, step: Number) -> Array:
-        """The carry after θ_coordinate grew by `step`."""
-
-    @abc.abstractmethod
-    def gradient_from(self, carry: Array, data: Data) -> Float[Array, " dimension"]:
-        """∇ℓ_n from the carry."""
-
-    @abc.abstractmethod
-    def value_from(self, carry: Array, theta: Vector, data: Data) -> Float[Array, ""]:
-        """ℓ_n from the carry."""
+    def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
+        """∇ℓ_n(θ; D), shape (d,)."""
 
     @abc.abstractmethod
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
@@ -89,14 +77,6 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
         """The sums of a sufficient statistic, exactly; raises UnfitType for a loss that has none."""
         raise UnfitType(RECORDS_NEEDED)
 
-    def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
-        """∇ℓ_n(θ; D), shape (d,)."""
-        return self.gradient_from(self.carry(theta, data), data)
-
-    def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
-        """ℓ_n(θ; D)."""
-        return self.value_from(self.carry(theta, data), theta, data)
-
 
 class AbstractPredictorLoss(AbstractLoss):
     """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ."""
@@ -125,34 +105,33 @@ class AbstractPredictorLoss(AbstractLoss):
     def curvature_bound(self, predictor: Interval) -> Number:
         """The largest ∂²ρ/∂η² over η in this interval and any y, where it exists; the reason is in the docstring."""
 
-    def carry(self, theta: Vector, data: Data) -> Array:
-        """The linear predictors Xθ, shape (n,)."""
-        return jnp.asarray(_records(data).x) @ jnp.asarray(theta)
+    def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        records = require_records(data)
+        return self.value_at(records.predictors(theta), records)
 
-    def moved(self, carry: Array, data: Data, coordinate: int | Array, step: Number) -> Array:
-        """The linear predictors after one coordinate moved, in O(n)."""
-        return carry + step * jnp.asarray(_records(data).x)[:, coordinate]
+    def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
+        records = require_records(data)
+        return self.gradient_at(records.predictors(theta), records)
 
-    def gradient_from(self, carry: Array, data: Data) -> Float[Array, " dimension"]:
-        """Σ_i s_i x_i."""
-        records = _records(data)
-        return record_sums(jax.vmap(self.record_score)(carry, jnp.asarray(records.y)), records.x)
+    def value_at(self, predictors: Array, records: Records) -> Float[Array, ""]:
+        """Σ_i ρ(η_i, y_i) from the linear predictors η_i, shape (n,)."""
+        return block_sums(jnp.sum, (jax.vmap(self.record_value)(predictors, jnp.asarray(records.y)),))
 
-    def value_from(self, carry: Array, theta: Vector, data: Data) -> Float[Array, ""]:
-        """Σ_i ρ(η_i, y_i)."""
-        return block_sums(jnp.sum, (jax.vmap(self.record_value)(carry, jnp.asarray(_records(data).y)),))
+    def gradient_at(self, predictors: Array, records: Records) -> Float[Array, " dimension"]:
+        """Σ_i s_i x_i from the linear predictors, shape (n,)."""
+        return record_sums(jax.vmap(self.record_score)(predictors, jnp.asarray(records.y)), records.x)
 
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
         """Σ_i ρ''_i x_i x_i'."""
-        records = _records(data)
-        curvatures = jax.vmap(self.record_curvature)(self.carry(theta, data), jnp.asarray(records.y))
+        records = require_records(data)
+        curvatures = jax.vmap(self.record_curvature)(records.predictors(theta), jnp.asarray(records.y))
         return weighted_gram(curvatures, records.x)
 
     def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
         """s_i x_i."""
-        records = _records(data)
-        x = jnp.asarray(records.x)
-        return x * jax.vmap(self.record_score)(x @ jnp.asarray(theta), jnp.asarray(records.y))[:, None]
+        records = require_records(data)
+        scores = jax.vmap(self.record_score)(records.predictors(theta), jnp.asarray(records.y))
+        return jnp.asarray(records.x) * scores[:, None]
 
 
 class AbstractResidualLoss(AbstractPredictorLoss):
@@ -183,7 +162,8 @@ class AbstractResidualLoss(AbstractPredictorLoss):
         return self.residual_value(jnp.clip(self.residual_minimiser(), lower, upper)), ends
 
 
-def _records(data: Data) -> Records:
+def require_records(data: Data) -> Records:
+    """The data if they are records; raises TypeError for a summary."""
     if not isinstance(data, Records):
         raise TypeError(
             f"this loss needs the records, not a {type(data).__name__}: prepare the data with a mechanism of this loss"

@@ -9,8 +9,7 @@ from jaxtyping import Array, Float
 from kngjax.core.arrays import Vector, block_sums, is_traced, parameter, weighted_gram
 from kngjax.data.exact_sums import ExactSums, column_sums, square_sum
 from kngjax.data.records import Data, QuadraticSummary, Records
-from kngjax.losses import quadratic
-from kngjax.losses.base import AbstractLoss, Number, _records
+from kngjax.losses.base import AbstractLoss, require_records
 from kngjax.losses.quantile import QuantileLoss
 
 
@@ -43,21 +42,15 @@ class SquaredDistanceLoss(AbstractLoss):
         return QuadraticSummary(parameter(float(count)), parameter(count * np.eye(dimension)), moment, jnp.sum(squares))
 
     def _summary(self, data: Data) -> QuadraticSummary:
-        return data if isinstance(data, QuadraticSummary) else self.summarise(_records(data))
+        return data if isinstance(data, QuadraticSummary) else self.summarise(require_records(data))
 
-    def carry(self, theta: Vector, data: Data) -> Array:
-        """The gradient nθ - Σx, shape (d,)."""
-        return quadratic.carry(theta, self._summary(data))
+    def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        summary = self._summary(data)
+        return summary.value(theta, summary.gradient(theta))
 
-    def moved(self, carry: Array, data: Data, coordinate: int | Array, step: Number) -> Array:
-        """The gradient after one coordinate moved."""
-        return quadratic.moved(carry, self._summary(data), coordinate, step)
-
-    def gradient_from(self, carry: Array, data: Data) -> Float[Array, " dimension"]:
-        return carry
-
-    def value_from(self, carry: Array, theta: Vector, data: Data) -> Float[Array, ""]:
-        return quadratic.value_from(carry, theta, self._summary(data))
+    def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
+        """nθ - Σx."""
+        return self._summary(data).gradient(theta)
 
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
         """nI."""
@@ -65,7 +58,7 @@ class SquaredDistanceLoss(AbstractLoss):
 
     def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
         """θ - x_i."""
-        x = jnp.asarray(_records(data).x)
+        x = jnp.asarray(require_records(data).x)
         return jnp.broadcast_to(jnp.asarray(theta), x.shape) - x
 
 
@@ -82,36 +75,27 @@ class GeometricMedianLoss(AbstractLoss):
     has_response: ClassVar[bool] = False
     value_needs_response_bounds: ClassVar[bool] = False
 
-    def carry(self, theta: Vector, data: Data) -> Array:
-        """θ itself: distances must be recomputed."""
-        return jnp.asarray(theta)
-
-    def moved(self, carry: Array, data: Data, coordinate: int | Array, step: Number) -> Array:
-        """θ after one coordinate moved."""
-        return carry.at[coordinate].add(step)
-
     def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
         """(θ - x_i)/‖θ - x_i‖, or 0 at θ = x_i."""
-        x = jnp.asarray(_records(data).x)
+        x = jnp.asarray(require_records(data).x)
         steps = jnp.broadcast_to(jnp.asarray(theta), x.shape) - x
         square = jnp.sum(jnp.square(steps), axis=1, keepdims=True)
         here = square == 0.0
         return jnp.where(here, 0.0, steps / jnp.sqrt(jnp.where(here, 1.0, square)))
 
-    def gradient_from(self, carry: Array, data: Data) -> Float[Array, " dimension"]:
-        return block_sums(lambda rows: jnp.sum(rows, axis=0), (self.record_gradients(carry, data),))
+    def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
+        return block_sums(lambda rows: jnp.sum(rows, axis=0), (self.record_gradients(theta, data),))
 
-    def value_from(self, carry: Array, theta: Vector, data: Data) -> Float[Array, ""]:
-        x = jnp.asarray(_records(data).x)
-        return block_sums(jnp.sum, (jnp.linalg.norm(x - jnp.broadcast_to(carry, x.shape), axis=1),))
+    def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        x = jnp.asarray(require_records(data).x)
+        return block_sums(jnp.sum, (jnp.linalg.norm(x - jnp.broadcast_to(jnp.asarray(theta), x.shape), axis=1),))
 
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
         """Σ_i (I - u_i u_i')/‖θ - x_i‖ with u_i the direction; for d = 1, where that is 0, the check loss's estimate.
 
         Distances below a thousandth of their mean count as that: the sum has no finite variance in the plane.
         """
-        records = _records(data)
-        x = jnp.asarray(records.x)
+        x = jnp.asarray(require_records(data).x)
         if x.shape[0] == 0:
             return jnp.zeros((x.shape[1], x.shape[1]))
         if x.shape[1] == 1:

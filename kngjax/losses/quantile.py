@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector, block_sums, is_traced, parameter, weighted_gram
 from kngjax.data.records import Data
-from kngjax.losses.base import AbstractResidualLoss, Interval, Number, _records
+from kngjax.losses.base import AbstractResidualLoss, Interval, Number, require_records
 
 
 def _check_tau(tau: Scalar) -> None:
@@ -73,8 +73,8 @@ class QuantileLoss(AbstractResidualLoss):
         h = n^{-1/3} z^{2/3} (1.5 φ(q)²/(2q² + 1))^{1/3}, q = Φ^{-1}(τ), z = Φ^{-1}(.975). A matter of tuning and of
         standard errors: no guarantee and no exact sampler rests on it.
         """
-        records = _records(data)
-        residuals = jnp.asarray(records.y) - self.carry(theta, data)
+        records = require_records(data)
+        residuals = jnp.asarray(records.y) - records.predictors(theta)
         quartiles = jnp.quantile(residuals, jnp.array([0.25, 0.75]))
         spread = jnp.fmin(_standard_deviation(residuals), (quartiles[1] - quartiles[0]) / 1.34)
         quantile = normal.ppf(self.tau)

@@ -9,7 +9,6 @@ from jaxtyping import Array, Float
 from kngjax.core.arrays import Vector, block_sums, is_traced, parameter
 from kngjax.data.exact_sums import ExactSums, gram
 from kngjax.data.records import Data, QuadraticSummary, Records
-from kngjax.losses import quadratic
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number
 
 
@@ -57,24 +56,14 @@ class SquaredLoss(AbstractResidualLoss):
         sums = block_sums(lambda x, y: (x.T @ x, x.T @ y, y @ y), (x, y))
         return QuadraticSummary(parameter(float(y.shape[0])), *sums)
 
-    def carry(self, theta: Vector, data: Data) -> Array:
-        """The gradient X'Xθ - X'y, shape (d,)."""
-        return quadratic.carry(theta, data) if isinstance(data, QuadraticSummary) else super().carry(theta, data)
-
-    def moved(self, carry: Array, data: Data, coordinate: int | Array, step: Number) -> Array:
-        """The gradient after one coordinate moved, in O(d)."""
+    def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
         if isinstance(data, QuadraticSummary):
-            return quadratic.moved(carry, data, coordinate, step)
-        return super().moved(carry, data, coordinate, step)
+            return data.value(theta, data.gradient(theta))
+        return super().value(theta, data)
 
-    def gradient_from(self, carry: Array, data: Data) -> Float[Array, " dimension"]:
-        return carry if isinstance(data, QuadraticSummary) else super().gradient_from(carry, data)
-
-    def value_from(self, carry: Array, theta: Vector, data: Data) -> Float[Array, ""]:
-        """½(θ'∇ℓ_n - θ'X'y + y'y), in O(d)."""
-        if isinstance(data, QuadraticSummary):
-            return quadratic.value_from(carry, theta, data)
-        return super().value_from(carry, theta, data)
+    def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
+        """X'Xθ - X'y."""
+        return data.gradient(theta) if isinstance(data, QuadraticSummary) else super().gradient(theta, data)
 
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
         """X'X."""

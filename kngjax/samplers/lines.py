@@ -38,7 +38,7 @@ def line_segments(target: Target, theta: Vector, direction: Vector) -> Segments:
     assert isinstance(loss, QuantileLoss)
     assert isinstance(data, Records)
     x = jnp.asarray(data.x)
-    slope, residual = x @ direction, jnp.asarray(data.y) - loss.carry(theta, data)
+    slope, residual = x @ direction, jnp.asarray(data.y) - data.predictors(theta)
     left, right = target.domain.chord(theta, direction)
 
     flat = slope == 0

@@ -47,13 +47,7 @@ class Target(eqx.Module):
         """Whether along every line the log-density is linear between finitely many known breakpoints."""
         return self.loss.score_is_piecewise_constant and self.domain.is_uniform
 
-    def score_from(self, carry: Array, theta: Vector) -> Float[Array, ""]:
-        """The score from what the loss carries of θ."""
-        if self.norm is None:
-            return self.loss.value_from(carry, theta, self.data)
-        return self.score_of(self.loss.gradient_from(carry, self.data), theta)
-
-    def score_of(self, gradient: Vector, theta: Vector) -> Float[Array, ""]:
+    def score_from_gradient(self, gradient: Vector, theta: Vector) -> Float[Array, ""]:
         """The score of KNG from the gradient at θ."""
         assert self.norm is not None
         return self.norm_at(theta)(gradient)
@@ -65,7 +59,9 @@ class Target(eqx.Module):
 
     def score(self, theta: Vector) -> Float[Array, ""]:
         """‖∇ℓ_n(θ; D)‖_K or ℓ_n(θ; D)."""
-        return self.score_from(self.loss.carry(theta, self.data), theta)
+        if self.norm is None:
+            return self.loss.value(theta, self.data)
+        return self.score_from_gradient(self.loss.gradient(theta, self.data), theta)
 
     def log_density(self, theta: Vector) -> Float[Array, ""]:
         """log f(θ) up to a constant; -inf outside Θ."""

@@ -70,18 +70,6 @@ def test_sums_over_records_are_loops_in_numpy(name, dimension):
         )
 
 
-@every_loss
-def test_one_moved_coordinate_is_a_recomputation(name):
-    loss, (records, theta) = LOSSES[name], problem(3)
-    data = loss.summarise(records)
-    carry = loss.carry(theta, data)
-    for coordinate, step in ((0, 0.3), (2, -1.1), (1, 1e-3)):
-        carry, theta = loss.moved(carry, data, coordinate, step), theta + step * np.eye(3)[coordinate]
-        np.testing.assert_allclose(carry, loss.carry(theta, data), rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(loss.gradient_from(carry, data), loss.gradient(theta, records), rtol=1e-10)
-    np.testing.assert_allclose(loss.value_from(carry, theta, data), loss.value(theta, records), rtol=1e-10)
-
-
 def test_the_sufficient_statistic_says_all_about_the_squared_distance():
     loss, (records, theta) = LOSSES["mean"], problem(3)
     summary = loss.summarise(records)

@@ -93,19 +93,6 @@ def test_sums_over_records_are_loops_in_numpy(name):
         np.testing.assert_allclose(loss.hessian(theta, records), hessian, rtol=1e-11)
 
 
-@every_loss
-@pytest.mark.parametrize("summarised", [False, True])
-def test_one_moved_coordinate_is_a_recomputation(name, summarised):
-    loss, (records, theta) = LOSSES[name], problem(name)
-    data = loss.summarise(records) if summarised else records
-    carry = loss.carry(theta, data)
-    for coordinate, step in ((0, 0.3), (2, -1.1), (1, 1e-3)):
-        carry, theta = loss.moved(carry, data, coordinate, step), theta + step * np.eye(3)[coordinate]
-        np.testing.assert_allclose(carry, loss.carry(theta, data), rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(loss.gradient_from(carry, data), loss.gradient(theta, records), rtol=1e-10)
-    np.testing.assert_allclose(loss.value_from(carry, theta, data), loss.value(theta, records), rtol=1e-10)
-
-
 def test_the_sufficient_statistic_says_all_about_the_squared_loss():
     loss, (records, theta) = LOSSES["squared"], problem("squared")
     summary = loss.summarise(records)

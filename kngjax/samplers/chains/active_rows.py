@@ -66,7 +66,7 @@ class ActiveRows(eqx.Module):
         x = jnp.asarray(self.x)
         scores = jax.vmap(target.loss.record_score)(x @ theta, jnp.asarray(self.y))
         gradient = jnp.asarray(self.gradient) + record_sums(scores, x)
-        return -target.rate * target.score_of(gradient, theta) + target.domain.log_density(theta)
+        return -target.rate * target.score_from_gradient(gradient, theta) + target.domain.log_density(theta)
 
 
 def active_rows(target: Target, centre: Vector, scale: float) -> ActiveRows | None:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from kngjax.core.arrays import Vector
 from kngjax.data.records import QuadraticSummary
 from kngjax.samplers.base import AbstractChainSampler, Info
+from kngjax.samplers.chains.score_cache import score_cache
 from kngjax.samplers.limit_law import limit_law_draws, limit_law_scales
 from kngjax.samplers.target import Target
 
@@ -131,8 +132,8 @@ class CoordinateWalk(AbstractChainSampler):
         if self.precision == "float64":
             return _sweep(target, theta, None, noise, over)
         origin = jnp.broadcast_to(jnp.expand_dims(centre, tuple(range(1, theta.ndim))), theta.shape)
-        moved, info = _sweep(_about(target, centre), (theta - origin).astype(jnp.float32), centre, noise, over)
-        return origin + moved, info
+        step, info = _sweep(_about(target, centre), (theta - origin).astype(jnp.float32), centre, noise, over)
+        return origin + step, info
 
     def position(self, target: Target, state: WalkState) -> Float[Array, " dimension"]:
         return state.theta
@@ -154,35 +155,32 @@ def _sweep(
     **Arguments:** `theta`: shape (d,) or (d, chains), like the noise. `origin`: what a point of Θ is, less `theta`; or
     None. `over`: maps a function of one chain over chains, given the axes of its arguments.
     """
-    loss, data = target.loss, target.data
-    carried = over(lambda theta: loss.carry(theta, data), in_axes=-1)
-    moved_carry = over(
-        lambda carry, coordinate, step: loss.moved(carry, data, coordinate, step), in_axes=(-1, None, -1)
-    )
+    cache = score_cache(target)
+    make_cache, update_cache = over(cache.make, in_axes=-1), over(cache.update, in_axes=(-1, None, -1))
 
-    def log_density_of_one(theta, carry):
+    def log_density_of_one(theta, cached):
         point = theta if origin is None else theta + origin.astype(theta.dtype)
         log_base = target.domain.log_density(point).astype(theta.dtype)
-        return log_base - target.rate * target.score_from(carry, theta)
+        return log_base - target.rate * cache.score(cached, theta)
 
     log_density = over(log_density_of_one, in_axes=-1)
 
     def move(walk, inputs):
         coordinate, step, uniform = inputs
-        theta, carry, density = walk
+        theta, cached, density = walk
         # The maps are around each part, and not around a move, so that no part has its chains elsewhere.
-        moved, carry_there = theta.at[coordinate].add(step), moved_carry(carry, coordinate, step)
-        proposed = log_density(moved, carry_there)
+        proposal, cached_there = theta.at[coordinate].add(step), update_cache(cached, coordinate, step)
+        proposed = log_density(proposal, cached_there)
         # log(f/f') < -log(1 - u), an exponential number.
         accept = uniform > 1.0 - jnp.exp(proposed - density)
 
         def chosen(new, old):
             return jnp.where(jnp.broadcast_to(accept, new.shape), new, old)
 
-        return jax.tree.map(chosen, (moved, carry_there, proposed), walk), accept
+        return jax.tree.map(chosen, (proposal, cached_there, proposed), walk), accept
 
-    carry = carried(theta)
-    start = (theta, carry, log_density(theta, carry))
+    cached = make_cache(theta)
+    start = (theta, cached, log_density(theta, cached))
     inputs = (jnp.arange(target.dimension), noise.steps, noise.uniforms)
     (theta, _, density), accepted = jax.lax.scan(move, start, inputs)
     num_steps = jnp.full(density.shape, target.dimension)
