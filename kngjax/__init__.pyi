@@ -17,7 +17,7 @@ from .data import terms as terms
 from .data.bounds import Bounds as Bounds
 from .data.shards import shard as shard
 from .data.streams import stream as stream
-from .geometry.domains import BaseMeasure as BaseMeasure
+from .geometry.base_measures import BaseMeasure as BaseMeasure
 from .geometry.domains import Box as Box
 from .geometry.domains import L1Ball as L1Ball
 from .geometry.domains import L2Ball as L2Ball

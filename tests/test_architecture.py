@@ -158,6 +158,12 @@ def test_importing_the_package_imports_nothing_heavy():
     assert not {"jax", "arviz", "sklearn", "numpyro", "equinox", "matplotlib", "pandas"} & set(run_python(program))
 
 
+def test_the_first_names_import_little_besides_jax_and_equinox():
+    program = "import sys, kngjax; kngjax.Box; kngjax.QuantileLoss; kngjax.Bounds; kngjax.KNG; print(*sys.modules)"
+    slow = {"numpyro", "optax", "arviz", "tqdm", "scipy.optimize", "scipy.sparse", "scipy.special", "scipy.stats"}
+    assert not slow & set(run_python(program))
+
+
 def test_using_every_public_name_makes_no_array_and_imports_neither_arviz_nor_plots():
     program = (
         "import sys, numpyro, optax, equinox, jax; before = len(jax.live_arrays()); import kngjax;"

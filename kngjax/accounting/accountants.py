@@ -6,7 +6,7 @@ Adding up ε, δ and ρ, which `Guarantee.composed` does, needs no such plan. Im
 import math
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from kngjax.accounting.conversions import falling, zcdp_epsilon, zcdp_epsilon_textbook
 from kngjax.accounting.exact import exactly, outward
@@ -60,7 +60,8 @@ def repeated(guarantee: Guarantee, count: int) -> Guarantee:
     epsilon = guarantee.epsilon
     log_p, log_q = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))
     lies = np.arange(count // 2 + 1, dtype=np.float64)
-    logs = gammaln(count + 1.0) - gammaln(lies + 1.0) - gammaln(count - lies + 1.0)
+    log_gamma = scipy.special.gammaln
+    logs = log_gamma(count + 1.0) - log_gamma(lies + 1.0) - log_gamma(count - lies + 1.0)
     masses = np.exp(logs + (count - lies) * log_p + lies * log_q)
     # Each of count releases tells all with probability δ.
     whole = -math.expm1(count * math.log1p(-guarantee.delta))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-from scipy.special import erfcx, ndtr
+import scipy
 
 Table = tuple[tuple[float, float], ...]
 
@@ -149,13 +149,13 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
         spare = 1e-15 * (far + 1.0) * (abs(near) + 2.0) + 2e-15 * (1.0 + far * far)
         integral = 0.5 * mu * float(_WEIGHTS @ (1.0 - places * _mills(places)))
         return _probability(_above(density * integral * (1.0 + spare)))
-    left = float(ndtr(-near))
+    left = float(scipy.special.ndtr(-near))
     value = density * float(_mills(near) - _mills(far)) if near > 0.0 else left - density * float(_mills(far))
     return _probability(_above(value, 1e-14 * (1.0 + near * near) * left))
 
 
 def _mills(at: Any) -> Any:
-    return math.sqrt(0.5 * math.pi) * erfcx(at / math.sqrt(2.0))
+    return math.sqrt(0.5 * math.pi) * scipy.special.erfcx(at / math.sqrt(2.0))
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, ClassVar
@@ -10,7 +11,6 @@ from typing import Any, ClassVar
 import jax
 import jax.core
 import numpy as np
-from numpyro.distributions import Distribution
 
 # An array of more numbers is shown by the first and the last ones alone.
 MOST_NUMBERS = 40
@@ -70,11 +70,17 @@ def _same(value: Any, default: Any) -> bool:
     return known and bool(np.array_equal(np.asarray(value), np.asarray(default)))
 
 
+def is_distribution(value: Any) -> bool:
+    """Whether a value is a distribution of NumPyro, which nothing is before NumPyro is imported."""
+    numpyro = sys.modules.get("numpyro.distributions")
+    return numpyro is not None and isinstance(value, numpyro.Distribution)
+
+
 def shown(value: Any) -> str:
     """A public value as one would type it."""
     if isinstance(value, jax.core.Tracer):
         return f"<traced {value.aval.str_short()}>"
-    if isinstance(value, Distribution):
+    if is_distribution(value):
         names = inspect.signature(type(value)).parameters
         given = {name: part for name in names if (part := getattr(value, name, None)) is not None}
         settings = (f"{name}={shown(part)}" for name, part in given.items() if name != "validate_args")

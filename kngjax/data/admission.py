@@ -11,7 +11,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-import scipy.sparse
+import scipy
 
 from kngjax.core.arrays import is_traced
 from kngjax.core.errors import UnfitShape, UnfitType

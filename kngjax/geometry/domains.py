@@ -1,4 +1,4 @@
-"""Domains Θ of the parameter and the base measures ν on them: L1Ball, L2Ball, Box, any proper NumPyro distribution.
+"""Domains Θ of the parameter with the uniform measure ν on them: L1Ball, L2Ball, Box; `base_measures` has the others.
 
 A density mechanism draws θ from exp(-c·score(θ)) ν(dθ). Scores such as the gradient norm of the quantile loss are
 bounded, so ν must have finite mass; here it always is a probability: uniform on a bounded convex body or a proper
@@ -7,23 +7,23 @@ distribution. The base measure is public: it must not be chosen by looking at th
 
 import abc
 import inspect
-from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro.distributions as dist
-import optax.projections
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
-from numpyro.distributions import constraints
-from numpyro.distributions.transforms import Transform, biject_to
 
 from kngjax.core.arrays import Scalar, Vector, is_traced, parameter, require_moderate
 from kngjax.core.representation import ShownAsTyped
 from kngjax.geometry import norms
-from kngjax.geometry.balls import UniformBall
+
+# NumPyro takes as long to import as JAX, and many programs that name a domain need no distribution.
+if TYPE_CHECKING:
+    import numpyro.distributions
+    import numpyro.distributions.transforms
 
 Interval = tuple[Float[Array, "..."], Float[Array, "..."]]
 
@@ -34,7 +34,7 @@ class AbstractDomain(ShownAsTyped, eqx.Module):
     shown_by_place: ClassVar[bool] = True
 
     @abc.abstractmethod
-    def distribution(self, dimension: int) -> dist.Distribution:
+    def distribution(self, dimension: int) -> "numpyro.distributions.Distribution":
         """ν as a NumPyro distribution on R^d; its support is Θ."""
 
     @abc.abstractmethod
@@ -81,8 +81,10 @@ class AbstractDomain(ShownAsTyped, eqx.Module):
         """Independent draws from ν."""
         return jnp.asarray(self.distribution(dimension).sample(key, shape))
 
-    def bijector(self, dimension: int) -> Transform:
+    def bijector(self, dimension: int) -> "numpyro.distributions.transforms.Transform":
         """NumPyro's smooth bijection from R^d onto the interior of Θ."""
+        from numpyro.distributions.transforms import biject_to
+
         return biject_to(self.distribution(dimension).support)
 
     def interior_point(self, dimension: int) -> Float[Array, " dimension"]:
@@ -114,14 +116,18 @@ class L1Ball(_AbstractBall):
 
     radius: Scalar = eqx.field(converter=parameter)
 
-    def distribution(self, dimension: int) -> dist.Distribution:
+    def distribution(self, dimension: int) -> "numpyro.distributions.Distribution":
+        from kngjax.geometry.balls import UniformBall
+
         return UniformBall(self.radius, dimension, norms.L1)
 
     def contains(self, theta: Vector) -> Bool[Array, ""]:
         return norms.L1()(theta) <= self.radius
 
     def project(self, theta: Vector) -> Float[Array, " dimension"]:
-        return optax.projections.projection_l1_ball(jnp.asarray(theta), self.radius)
+        from optax.projections import projection_l1_ball
+
+        return projection_l1_ball(jnp.asarray(theta), self.radius)
 
     def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
         """± radius · max_j |x_j|, by Hölder's inequality."""
@@ -161,14 +167,18 @@ class L2Ball(_AbstractBall):
 
     radius: Scalar = eqx.field(converter=parameter)
 
-    def distribution(self, dimension: int) -> dist.Distribution:
+    def distribution(self, dimension: int) -> "numpyro.distributions.Distribution":
+        from kngjax.geometry.balls import UniformBall
+
         return UniformBall(self.radius, dimension, norms.L2)
 
     def contains(self, theta: Vector) -> Bool[Array, ""]:
         return norms.L2()(theta) <= self.radius
 
     def project(self, theta: Vector) -> Float[Array, " dimension"]:
-        return optax.projections.projection_l2_ball(jnp.asarray(theta), self.radius)
+        from optax.projections import projection_l2_ball
+
+        return projection_l2_ball(jnp.asarray(theta), self.radius)
 
     def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
         """± radius · ‖x‖_2, by the Cauchy-Schwarz inequality."""
@@ -251,7 +261,9 @@ class Box(AbstractDomain):
     def _sides(self, dimension: int) -> Interval:
         return jnp.broadcast_to(self.lower, (dimension,)), jnp.broadcast_to(self.upper, (dimension,))
 
-    def distribution(self, dimension: int) -> dist.Distribution:
+    def distribution(self, dimension: int) -> "numpyro.distributions.Distribution":
+        import numpyro.distributions as dist
+
         return dist.Uniform(*self._sides(dimension)).to_event(1)
 
     def contains(self, theta: Vector) -> Bool[Array, ""]:
@@ -260,7 +272,7 @@ class Box(AbstractDomain):
 
     def project(self, theta: Vector) -> Float[Array, " dimension"]:
         theta = jnp.asarray(theta)
-        return optax.projections.projection_box(theta, *self._sides(theta.shape[-1]))
+        return jnp.clip(theta, *self._sides(theta.shape[-1]))
 
     def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
         """The sum over coordinates of the extreme products of two intervals."""
@@ -279,107 +291,3 @@ class Box(AbstractDomain):
     def widths(self, dimension: int) -> Float[Array, " dimension"]:
         lower, upper = self._sides(dimension)
         return upper - lower
-
-
-def _own(base: dist.Distribution) -> dist.Distribution:
-    """The same law with arrays of its own."""
-    return jax.tree.map(lambda leaf: np.array(leaf) if isinstance(leaf, np.ndarray) else leaf, base)
-
-
-class BaseMeasure(AbstractDomain):
-    """Any proper NumPyro distribution as base measure; Θ is its support.
-
-    **Arguments:** `base`: a continuous distribution with event shape (d,), or a scalar one, which serves as the
-    law of each coefficient independently. Public: a prior, not something fitted to the data.
-    """
-
-    base: dist.Distribution = eqx.field(converter=_own)
-
-    def __check_init__(self):
-        if is_traced(*jax.tree.leaves(self.base)):
-            return
-        parts = list(_nested(self.base))
-        for part in parts:
-            if isinstance(part, dist.ImproperUniform | dist.MaskedDistribution):
-                raise ValueError(
-                    f"{type(part).__name__} has infinite mass, so the density of the mechanism is improper: "
-                    "give a proper distribution, or a bounded L1Ball, L2Ball or Box"
-                )
-        has_points = any(isinstance(part, dist.Delta) for part in parts)
-        if has_points or self.base.support is None or self.base.support.is_discrete:
-            raise ValueError("the base measure must be continuous: densities are with respect to Lebesgue measure")
-        shape = self.base.batch_shape + self.base.event_shape
-        if len(shape) > 1:
-            raise ValueError(
-                f"the base measure must be a law on R^d, got batch shape {self.base.batch_shape} "
-                f"and event shape {self.base.event_shape}"
-            )
-        if self.base.event_shape and biject_to(self.base.support).inverse_shape(shape) != shape:
-            raise ValueError("the base measure must have a density on R^d: its support has a lower dimension")
-        dimension = self.dimension or 1
-        if not np.isfinite(np.asarray(self.log_density(self.interior_point(dimension)))):
-            raise ValueError("the base measure has no finite density at its centre: check its parameters")
-
-    @property
-    def is_uniform(self) -> bool:
-        return False
-
-    @property
-    def dimension(self) -> int | None:
-        shape = self.base.batch_shape + self.base.event_shape
-        return shape[0] if shape else None
-
-    def distribution(self, dimension: int) -> dist.Distribution:
-        if self.base.event_shape:
-            return self.base
-        return self.base.expand((dimension,)).to_event(1)
-
-    def contains(self, theta: Vector) -> Bool[Array, ""]:
-        theta = jnp.asarray(theta)
-        support = self.distribution(theta.shape[-1]).support
-        assert support is not None
-        return jnp.all(support(theta))
-
-    def project(self, theta: Vector) -> Float[Array, " dimension"]:
-        if self.base.support is constraints.real or self.base.support is constraints.real_vector:
-            return jnp.asarray(theta)
-        raise TypeError("no Euclidean projection is known onto the support of this base measure")
-
-    def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
-        """Infinite: sensitivities that need a bound on x'θ ask for a bounded domain."""
-        return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
-
-    def chord(self, theta: Vector, direction: Vector) -> Interval:
-        return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
-
-    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
-        # One key a draw: some NumPyro samplers broadcast their parameters, which strict rank promotion forbids.
-        draw_one = jnp.vectorize(self.distribution(dimension).sample, signature="()->(d)")
-        return draw_one(jax.random.split(key, shape))
-
-    def widths(self, dimension: int) -> Float[Array, " dimension"]:
-        """Eight standard deviations, or 20 where the variance is infinite or unknown."""
-        try:
-            deviation = jnp.sqrt(self.distribution(dimension).variance)
-        except (NotImplementedError, ZeroDivisionError):
-            return jnp.full(dimension, 20.0)
-        return jnp.where(jnp.isfinite(deviation), 8.0 * deviation, 20.0)
-
-    def interior_point(self, dimension: int) -> Float[Array, " dimension"]:
-        """The mean where it is finite, else the image of 0 under the bijector."""
-        fallback = jnp.asarray(self.bijector(dimension)(jnp.zeros(dimension)))
-        try:
-            mean = self.distribution(dimension).mean
-        except (NotImplementedError, ZeroDivisionError):
-            return fallback
-        return jnp.where(jnp.all(jnp.isfinite(mean)), mean, fallback)
-
-
-def _nested(distribution: dist.Distribution) -> Iterator[dist.Distribution]:
-    """The distribution and all that it is made of: bases of transformations and truncations, components of mixtures."""
-    yield distribution
-    for name in distribution.gather_pytree_data_fields():
-        part = getattr(distribution, name, None)
-        for inner in part if isinstance(part, list | tuple) else [part]:
-            if isinstance(inner, dist.Distribution):
-                yield from _nested(inner)

@@ -7,8 +7,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
-from scipy.special import ndtri
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, float64, is_traced, parameter
@@ -24,7 +24,7 @@ from kngjax.sensitivity.gradients import Sensitivity
 
 # The ridge's bounds on the noise hold but for this probability; utility hangs on it, privacy does not.
 _RISK = 0.05
-_QUANTILE = -float(ndtri(_RISK))
+_QUANTILE = -float(scipy.special.ndtri(_RISK))
 
 
 class AdaSSP(AbstractDirectMechanism):

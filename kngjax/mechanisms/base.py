@@ -12,7 +12,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
@@ -384,6 +383,8 @@ class AbstractDensityMechanism(AbstractMechanism):
         will run NUTS on the quantile loss's piecewise-constant density without a warning, and wrongly: use our
         samplers there.
         """
+
+        import numpyro
 
         def model() -> None:
             target = self.target(data)

@@ -8,8 +8,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import numpyro
-import numpyro.distributions as dist
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
@@ -225,6 +223,8 @@ class PosteriorSample(AbstractDirectMechanism):
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -(γ/2)(θ-θ̂)'H(θ-θ̂) + ½log det(γH/2π), normalised. Private: a function of the data."""
+        import numpyro.distributions as dist
+
         mean, factor = self._posterior(data)
         return dist.MultivariateNormal(mean, precision_matrix=factor @ factor.T).log_prob(jnp.asarray(theta))
 
@@ -233,6 +233,9 @@ class PosteriorSample(AbstractDirectMechanism):
 
         The prior is N(0, I/(γλ)), and the likelihood's factor is -(γ/2)(θ'X'Xθ - 2θ'X'y).
         """
+        import numpyro
+        import numpyro.distributions as dist
+
         assert isinstance(data, QuadraticSummary)
 
         def model() -> None:

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
-import scipy.sparse
+import scipy
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64, record_sums_on_host

@@ -9,11 +9,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from numpyro.distributions import Distribution
 
 from kngjax.accounting.exact import outward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.html import html_table
+from kngjax.core.representation import is_distribution
 from kngjax.data.missing import of_columns
 from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.releases.rounding import KEPT_DIGITS, Rounding
@@ -65,7 +65,7 @@ def describe(part: Any) -> Any:
         declared = [field.name for field in dataclasses.fields(part) if not field.metadata.get("derived")]
         fields = {name: describe(getattr(part, name)) for name in declared}
         return {"type": type(part).__name__, **fields}
-    if isinstance(part, Distribution):
+    if is_distribution(part):
         names = part.gather_pytree_data_fields()
         fields = {name: describe(value) for name in names if (value := getattr(part, name, None)) is not None}
         return {"type": type(part).__name__, **fields, "batch_shape": list(part.batch_shape)}

@@ -8,16 +8,16 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jax.scipy.special import ndtr
 from jaxtyping import Array, Float
-from scipy.special import log_ndtr
 
 from kngjax.mechanisms.noise.gaussian_profiles import at_worst
 from kngjax.mechanisms.noise.mills_ratio import UNIT, log_density, log_difference, log_positive, mills
 
 # Of a node's standard normal variable: beyond it lies less than 1e-32.
 _FAR = 12.0
-_LOG_BEYOND = float(log_ndtr(-_FAR)) + float(np.log(2.0))
+_LOG_BEYOND = float(scipy.special.log_ndtr(-_FAR)) + float(np.log(2.0))
 # Pieces of this rule end around the places where the integrand turns: in t, and around roots in the widths of their
 # layers; and where the standard normal weight wants it.
 _DEGREE = 32

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
+import scipy
 
 from kngjax.core.arrays import Matrix, Vector
 from kngjax.owner.per_instance.chunks import CHUNK, by_chunks

@@ -10,7 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
+import scipy
 from jaxtyping import Array, Bool, Float
 
 from kngjax.core.arrays import Vector, record_sums, record_sums_on_host

@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
-from numpyro.infer.hmc import hmc
 
 from kngjax.core.arrays import Vector
 from kngjax.samplers.advice import advice_for
@@ -40,6 +39,8 @@ class _AbstractHamiltonian(AbstractChainSampler):
         return self
 
     def _kernel(self, target: Target, theta: Vector, key: PRNGKeyArray):
+        from numpyro.infer.hmc import hmc
+
         def potential(unconstrained):
             return -target.unconstrained_log_density(unconstrained)
 

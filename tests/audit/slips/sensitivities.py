@@ -61,7 +61,7 @@ NORMS_AND_DOMAINS = (
     ),
     slip(
         "a base measure with point masses",
-        "geometry/domains",
+        "geometry/base_measures",
         "if has_points or self.base.support is None",
         "if self.base.support is None",
         "geometry/test_base_measures.py::test_improper_and_discrete_laws_are_refused",

@@ -8,7 +8,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.samplers.quadratic import QuadraticForm
@@ -84,6 +83,8 @@ def fitted(
 
     `wanted`: where it is false no step is made; mapped over data sets that want none the loop costs nothing.
     """
+    import optax
+
     optimiser = optax.adam(optax.cosine_decay_schedule(rate, num_steps))
 
     def unfinished(search):
