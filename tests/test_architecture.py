@@ -99,6 +99,12 @@ def test_accounting_and_ledgers_are_plain_python(name):
     assert not roots & {"jax", "jaxlib", "jaxtyping", "equinox", "numpyro", "optax"}
 
 
+@pytest.mark.parametrize("name", MODULES)
+def test_nothing_of_the_package_imports_what_only_tests_need(name):
+    roots = {".".join(other.split(".")[:2]) for other in imports(syntax(MODULES[name]))}
+    assert not roots & {"unittest", "unittest.mock", "pytest", "hypothesis"}
+
+
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.name)
 def test_experiments_use_the_public_face(path):
     public = {name: getattr(kng, name) for name in kng.__all__}

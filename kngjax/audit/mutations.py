@@ -11,7 +11,6 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
@@ -149,12 +148,20 @@ def _order_matters() -> bool:
 
 def _patched(owner: Any, name: str, change: Callable[..., Any]) -> Callable[[], Any]:
     """A context in which `owner.name` is `change(original, ...)`."""
-    original = getattr(owner, name)
+    declared, original = vars(owner)[name], getattr(owner, name)
 
     def changed(*arguments: Any, **named: Any) -> Any:
         return change(original, *arguments, **named)
 
-    return lambda: mock.patch.object(owner, name, changed)
+    @contextlib.contextmanager
+    def plant() -> Iterator[None]:
+        setattr(owner, name, changed)
+        try:
+            yield
+        finally:
+            setattr(owner, name, declared)
+
+    return plant
 
 
 def _add_remove(original: Any, loss: Any, ranges: Any, adjacency: Any) -> Any:

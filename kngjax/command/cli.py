@@ -261,10 +261,20 @@ def _audit(options: argparse.Namespace) -> int:
 
 
 def _trust(options: argparse.Namespace) -> int:
-    from kngjax.command import trust
+    from kngjax.audit import trust
+    from kngjax.command import config as configuration
+    from kngjax.command import job
+
+    def records(path: pathlib.Path, data: pathlib.Path) -> Any:
+        config = configuration.read(path)
+        return job.records(config, job.load(config, data))
+
+    def release(path: pathlib.Path, data: pathlib.Path, ledger: Any) -> Any:
+        config = configuration.read(path)
+        return job.run(config, job.load(config, data), progress=False, ledger=ledger)
 
     passed = True
-    for figure in trust.figures(quick=options.quick):
+    for figure in trust.figures(trust.Jobs(records, release, "kngjax.command.cli"), quick=options.quick):
         print(figure, flush=True)
         passed &= figure.passed
     return 0 if passed else FAILED

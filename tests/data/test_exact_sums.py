@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as numpy_arrays
 
 import kngjax as kng
+from kngjax.audit import trust
 from kngjax.audit.climbing import climbing_pair, largest_change
-from kngjax.command import trust
 from kngjax.core import arrays
 from kngjax.core.arrays import block_sums
 from kngjax.data import exact_sums

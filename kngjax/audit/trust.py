@@ -1,17 +1,18 @@
 """The figures of docs/promises.md, measured anew: what the command `kngjax trust` prints."""
 
 import dataclasses
+import functools
 import pathlib
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from kngjax import audit
-from kngjax.audit import cases, climbing, ledger_strain, mutations
+from kngjax.audit import cases, climbing, killed_jobs, ledger_strain, mutations
 from kngjax.audit.lattice_search import search_lattices
-from kngjax.command import config, job, killed_jobs
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
 from kngjax.mechanisms.ada_ssp import AdaSSP
@@ -35,8 +36,21 @@ class Finding:
         return f"{'ok    ' if self.passed else 'FAILED'}  {self.what:48} {self.found}"
 
 
-def figures(quick: bool = False) -> Iterator[Finding]:
-    """All of them, one by one, as they are done.
+@dataclasses.dataclass(frozen=True)
+class Jobs:
+    """How the command runs a job; it hands this over, as audits import nothing of the command.
+
+    **Arguments:** `records(job, data)`: X and y of two files. `release(job, data, ledger)`: releases the job's
+    regressions. `command`: the name of the module whose `main` is the command.
+    """
+
+    records: Callable[[pathlib.Path, pathlib.Path], tuple[np.ndarray | None, np.ndarray]]
+    release: Callable[[pathlib.Path, pathlib.Path, Any], Any]
+    command: str
+
+
+def figures(jobs: Jobs, quick: bool = False) -> Iterator[Finding]:
+    """All figures, each as soon as it is measured.
 
     **Arguments:** `quick`: a few inputs, kills and mechanisms, in some five minutes instead of fifteen.
     """
@@ -67,7 +81,7 @@ def figures(quick: bool = False) -> Iterator[Finding]:
         f"{len(hostile.broken)} broken",
         hostile.passed,
     )
-    yield from _files(quick)
+    yield from _files(jobs, quick)
     dumps = audit.data_in_dumps(("median",) if quick else None)
     yield Finding(
         "bytes of records in XLA dumps and caches",
@@ -90,7 +104,7 @@ def figures(quick: bool = False) -> Iterator[Finding]:
             storm.passed,
         )
     with tempfile.TemporaryDirectory() as folder:
-        killed = killed_jobs.kill_jobs(folder, kills=2 if quick else 20)
+        killed = killed_jobs.kill_jobs(folder, jobs.command, kills=2 if quick else 20)
         yield Finding("kills by SIGKILL amid jobs that are resumed", killed.explain(), killed.passed)
 
 
@@ -120,17 +134,15 @@ adjacency = "replace"
 """
 
 
-def _files(quick: bool) -> Iterator[Finding]:
-    """Every reader, and what `kngjax release` does from a file to a release."""
+def _files(jobs: Jobs, quick: bool) -> Iterator[Finding]:
+    """Files read by every reader, and released by `kngjax release`."""
     with tempfile.TemporaryDirectory() as folder:
-        jobs = []
-        for name, text in (("policy", _JOB), ("none", re.sub("missing.*\n", "", _JOB))):
-            path = pathlib.Path(folder) / f"{name}.toml"
-            path.write_text(text, encoding="utf-8")
-            jobs.append(config.read(path))
+        with_policy, without = (pathlib.Path(folder) / f"{name}.toml" for name in ("policy", "none"))
+        with_policy.write_text(_JOB, encoding="utf-8")
+        without.write_text(re.sub("missing.*\n", "", _JOB), encoding="utf-8")
 
-        def rows(path: pathlib.Path) -> np.ndarray:
-            x, y = job.records(jobs[0], job.load(jobs[0], path))
+        def rows(data: pathlib.Path) -> np.ndarray:
+            x, y = jobs.records(with_policy, data)
             assert x is not None
             return np.column_stack((x, y))
 
@@ -141,10 +153,8 @@ def _files(quick: bool) -> Iterator[Finding]:
             f"{number} for each of {', '.join(found.tried)}: {len(found.differences)} with another record changed",
             found.passed,
         )
-        for words, one in zip(("replaced by public values", "refused"), jobs, strict=True):
-            ends = audit.hostile_files(
-                number // 2, lambda path, book, one=one: job.run(one, job.load(one, path), progress=False, ledger=book)
-            )
+        for words, path in (("replaced by public values", with_policy), ("refused", without)):
+            ends = audit.hostile_files(number // 2, functools.partial(jobs.release, path))
             yield Finding(
                 f"files with a hostile cell, {words}",
                 f"{ends.tried} tried: {ends.released} released, {ends.told} refused in words, {ends.failed} failed "
@@ -154,7 +164,7 @@ def _files(quick: bool) -> Iterator[Finding]:
 
 
 def _replayed(quick: bool) -> Finding:
-    """Of every density at records in one corner of the bounds, of which one jumps to another."""
+    """The largest replayed change when one record moves from one corner of the bounds to another, of each density."""
     made = {name: case().mechanism for name, case in cases.CASES.items() if "lattice" not in name}
     densities = [mechanism for mechanism in made.values() if isinstance(mechanism, AbstractDensityMechanism)]
     x, y = np.ones((40, 2)), np.zeros(40)
@@ -172,7 +182,7 @@ def _replayed(quick: bool) -> Finding:
 
 
 def _searched(quick: bool) -> Finding:
-    """Of lattices with random settings, most of them extreme."""
+    """The worst loss of lattices with random settings, most of them extreme."""
     found = search_lattices(30 if quick else 400)
     return Finding(
         "worst loss over epsilon, extreme lattices",
@@ -182,7 +192,7 @@ def _searched(quick: bool) -> Finding:
 
 
 def _climbing(quick: bool) -> Finding:
-    """What one record changes in the sums of a climbing pair, by a mean and by a regression, over what it is."""
+    """The computed over the true change of sums by one record of a climbing pair, for a mean and a regression."""
     column, other = climbing.climbing_pair(18 if quick else 22)
     x, neighbour = (np.column_stack([values, values]) for values in (column, other))
     box = ([-1.0, -1.0], 1.0)

@@ -21,7 +21,7 @@ from kngjax.ledger.budgets import Budget
 from kngjax.ledger.ledgers import Ledger
 
 _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
-# A binary number, so that five are the whole.
+# A power of two, so that five of them add up to the budget exactly.
 _EACH = Fraction(1, 8)
 _JOB = f"""
 [data]
@@ -42,16 +42,16 @@ domain = {{ box = [-80.0, 80.0] }}
 epsilon = {float(_EACH * len(_LEVELS))}
 adjacency = "replace"
 """
-# Of the process: a byte when a commit has returned, which is when a release exists.
+# Runs the command, and writes a byte when a commit has returned, which is when a release exists.
 _PROGRAM = """
-import os, sys
-from kngjax import cli, debits
+import importlib, os, sys
+from kngjax.releases import debits
 commit = debits.commit
-def told(*arguments):
+def commit_and_tell(*arguments):
     commit(*arguments)
     os.write(int(sys.argv[1]), b"r")
-debits.commit = told
-sys.exit(cli.main(sys.argv[2:]))
+debits.commit = commit_and_tell
+sys.exit(importlib.import_module(sys.argv[2]).main(sys.argv[3:]))
 """
 _LONGEST = 300.0
 
@@ -92,32 +92,33 @@ class KilledJobs:
         )
 
 
-def kill_jobs(directory: str | os.PathLike[str], kills: int = 20, seed: int = 0) -> KilledJobs:
+def kill_jobs(directory: str | os.PathLike[str], command: str, kills: int = 20, seed: int = 0) -> KilledJobs:
     """Run jobs, kill and resume them, until there were that many kills and the last job is complete.
 
-    **Arguments:** `directory`: an existing one, for ledgers and outputs. `seed`: of the moments.
+    **Arguments:** `directory`: an existing one, for ledgers and outputs. `command`: the name of the module whose `main`
+    is the command `kngjax`. `seed`: decides the moments of the kills.
     """
-    moments, began, found = random.Random(seed), time.perf_counter(), _Found()
+    moments, began, counts = random.Random(seed), time.perf_counter(), _Counts()
     jobs = 0
-    while found.kills < kills or not jobs:
+    while counts.kills < kills or not jobs:
         folder = pathlib.Path(directory) / f"job-{os.getpid()}-{jobs}"
         folder.mkdir()
-        _one_job(folder, kills, moments, found)
+        _run_until_complete(folder, command, kills, moments, counts)
         jobs += 1
     return KilledJobs(
-        found.kills,
-        found.between,
+        counts.kills,
+        counts.between,
         jobs,
-        found.returned,
-        found.kept,
-        found.lost,
-        tuple(found.troubles),
+        counts.returned,
+        counts.kept,
+        counts.lost,
+        tuple(counts.troubles),
         time.perf_counter() - began,
     )
 
 
 @dataclasses.dataclass
-class _Found:
+class _Counts:
     kills: int = 0
     between: int = 0
     returned: int = 0
@@ -130,49 +131,51 @@ class _Found:
             self.troubles.append(trouble)
 
 
-def _one_job(folder: pathlib.Path, kills: int, moments: random.Random, found: _Found) -> None:
+def _run_until_complete(
+    folder: pathlib.Path, command: str, kills: int, moments: random.Random, counts: _Counts
+) -> None:
     """Kill and resume one job until it is complete, and compare after every end."""
     (folder / "people.csv").write_text("wage,age\n" + "".join(f"{7 * k % 59}.5,{3 * k % 41}\n" for k in range(40)))
     (folder / "job.toml").write_text(_JOB)
     ledger = Ledger.create(folder / "budget.ledger", Budget.pure(100), adjacency="replace", dataset="invented")
     before, status = ledger.read(), -signal.SIGKILL
     while status == -signal.SIGKILL:
-        status, returned = _run(folder, ledger, moments if found.kills < kills else None)
-        found.returned += returned
+        status, returned = _run(folder, command, ledger, moments if counts.kills < kills else None)
+        counts.returned += returned
         try:
             book = ledger.verify()
         except LedgerError as error:
-            return found.troubles.append(str(error))
-        found.expect(len(book.releases) >= len(before.releases) + returned, "a release that returned was not kept")
+            return counts.troubles.append(str(error))
+        counts.expect(len(book.releases) >= len(before.releases) + returned, "a release that returned was not kept")
         same = all(book.releases.get(number) == text for number, text in before.releases.items())
-        found.expect(same, "a release that was kept is another")
+        counts.expect(same, "a release that was kept is another")
         written = _written(folder)
-        found.expect(all(text in map(json.loads, book.releases.values()) for text in written), "an output of its own")
+        counts.expect(all(text in map(json.loads, book.releases.values()) for text in written), "an output of its own")
         open_debits = len(book.unfinished) - len(before.unfinished)
-        found.expect(0 <= open_debits <= (status == -signal.SIGKILL), "a debit without a kill")
-        found.kills += status == -signal.SIGKILL
-        found.between += open_debits
+        counts.expect(0 <= open_debits <= (status == -signal.SIGKILL), "a debit without a kill")
+        counts.kills += status == -signal.SIGKILL
+        counts.between += open_debits
         before = book
-    found.expect(status == 0, f"a job ended with {status}")
-    found.expect(len(written) == len(before.releases) == len(_LEVELS), "the output is not whole")
+    counts.expect(status == 0, f"a job ended with {status}")
+    counts.expect(len(written) == len(before.releases) == len(_LEVELS), "the output is not whole")
     debits = len(_LEVELS) + len(before.unfinished)
     exact = before.spent is not None and before.spent.exact_epsilon == _EACH * debits
-    found.expect(exact, "the sum is not that of the debits")
-    found.kept += len(before.releases)
-    found.lost += len(before.unfinished)
+    counts.expect(exact, "the sum is not that of the debits")
+    counts.kept += len(before.releases)
+    counts.lost += len(before.unfinished)
 
 
-def _run(folder: pathlib.Path, ledger: Ledger, moments: random.Random | None) -> tuple[int, int]:
+def _run(folder: pathlib.Path, command: str, ledger: Ledger, moments: random.Random | None) -> tuple[int, int]:
     """The status of one run, killed if there are moments for it, and how many releases it saw committed."""
     reading, writing = os.pipe()
-    words = [sys.executable, "-c", _PROGRAM, str(writing), "release", str(folder / "job.toml"), "--resume", "--output"]
-    words += [str(folder / "output"), "--ledger", str(ledger.path)]
+    words = [sys.executable, "-c", _PROGRAM, str(writing), command, "release", str(folder / "job.toml"), "--resume"]
+    words += ["--output", str(folder / "output"), "--ledger", str(ledger.path)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     process = subprocess.Popen(words, pass_fds=[writing], env=environment, **quiet)
     os.close(writing)
     if moments is not None:
-        # Some rows later, of two a release, and a moment after that.
+        # A release writes two rows: kill some rows later, and a moment after that.
         rows, ends = ledger.read().num_rows + moments.randint(1, 6), time.perf_counter() + _LONGEST
         while process.poll() is None and ledger.read().num_rows < rows and time.perf_counter() < ends:
             time.sleep(0.002)

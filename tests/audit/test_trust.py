@@ -2,8 +2,8 @@
 
 import pytest
 
-from kngjax.audit import mutations
-from kngjax.command import cli, trust
+from kngjax.audit import mutations, trust
+from kngjax.command import cli
 
 
 def test_worst_losses_are_near_what_is_claimed_and_never_above():
@@ -15,7 +15,7 @@ def test_worst_losses_are_near_what_is_claimed_and_never_above():
 
 def test_a_loss_above_the_claim_fails_the_command(monkeypatch, capsys):
     monkeypatch.setattr(mutations, "worst_losses", lambda: iter([("planted", 0.99, 1.01)]))
-    monkeypatch.setattr(trust, "figures", lambda quick: trust._worst_losses())
+    monkeypatch.setattr(trust, "figures", lambda jobs, quick: trust._worst_losses())
     assert cli.main(["trust", "--quick"]) == 1
     assert "FAILED  worst loss over epsilon, planted" in capsys.readouterr().out
 
