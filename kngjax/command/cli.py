@@ -68,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
         help="release the regressions of a configuration, privately",
         description="Release the regressions of a configuration once, print them and write them as JSON.",
         epilog=f"[mechanism] type: {', '.join(registry.MECHANISMS)}. [loss] type: {', '.join(registry.LOSSES)}. "
-        f"[sampler] type: {', '.join(registry.SAMPLERS)}. Their settings are in the README, under Jobs in a file.",
+        f"[sampler] type: {', '.join(registry.SAMPLERS)}. Their settings are in docs/jobs.md.",
     )
     _add_job(release, "; its name is published with the releases")
     release.add_argument(

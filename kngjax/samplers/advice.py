@@ -1,7 +1,7 @@
 """What to take for a density that an asked-for, or any exact, sampler does not serve: one rule, of public facts alone.
 
 First what is proved: a mechanism that draws from a law of its own, or an exact sampler. Then the one Markov chain that
-serves best. README's table of chains says the same, and the tests compare.
+serves best. The table of docs/how-to-choose.md says the same, and the tests compare.
 """
 
 import dataclasses

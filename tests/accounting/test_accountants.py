@@ -1,4 +1,4 @@
-"""Advanced and exact composition, the comparison of accountants in the README, and dp-accounting as an extra."""
+"""Advanced and exact composition, the accountants that docs/several-releases.md compares, and dp-accounting."""
 
 import itertools
 import math
@@ -36,7 +36,7 @@ def converted(rho):
     return optimize.minimize_scalar(epsilon, bounds=(-2.0, 8.0), method="bounded").fun
 
 
-def test_the_table_of_the_readme():
+def test_the_table_of_the_documentation():
     found = compare(FIFTY, DELTA)
     exact = optimize.brentq(lambda epsilon: responses(0.1, 50, epsilon) - DELTA, 0.0, 5.0)
     expected = {

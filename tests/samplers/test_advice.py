@@ -1,4 +1,4 @@
-"""Whoever is refused is told what serves: refusals, samplers and README say one and the same, and it is true."""
+"""Whoever is refused is told what serves: refusals, samplers and documentation say one and the same, and it is true."""
 
 import itertools
 import pathlib
@@ -113,7 +113,7 @@ def test_releases_without_an_exact_sampler_give_this_advice():
     assert str(refusal.value).endswith(advice(sampler_choice.density_of(mechanism, 6)))
 
 
-README_ROWS = {
+TABLE_OF_CHAINS = {
     "quantile loss, more than 4 coefficients": (("quantile",), 5, False),
     "smoothed quantile, pseudo-Huber, logistic, Poisson loss": (
         ("smoothed quantile", "pseudo-Huber", "logistic", "Poisson"),
@@ -127,13 +127,13 @@ README_ROWS = {
 }
 
 
-def test_the_table_of_the_readme_says_the_same():
-    text = (pathlib.Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+def test_the_table_of_the_documentation_says_the_same():
+    text = (pathlib.Path(__file__).parents[2] / "docs" / "how-to-choose.md").read_text(encoding="utf-8")
     table = text.split("| density without an exact sampler |")[1].split("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
-    assert [row[0] for row in rows] == list(README_ROWS)
+    assert [row[0] for row in rows] == list(TABLE_OF_CHAINS)
     for case, proved, chains in rows:
-        losses, dimension, exponential = README_ROWS[case]
+        losses, dimension, exponential = TABLE_OF_CHAINS[case]
         for loss in losses:
             kind = kng.ExponentialMechanism if exponential else kng.KNG
             mechanism = kind(LOSSES[loss], bounds_of(loss, dimension), DOMAINS["box"], 1.0, "replace")

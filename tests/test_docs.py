@@ -1,0 +1,117 @@
+"""The pages stay true: code runs and prints what they show, links lead somewhere, tables are complete."""
+
+import functools
+import pathlib
+import re
+
+import pytest
+
+import kngjax as kng
+
+ROOT = pathlib.Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+EXECUTED = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [*EXECUTED, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]
+MOST_LINES_OF_THE_README = 120
+# Their programs compile for long.
+SLOW = {"each-person.md", "how-to-choose.md"}
+
+BLOCK = re.compile(r"^```python\n(.*?)^```$(?:(?:(?!^```|^#).)*?^```text\n(.*?)^```$)?", flags=re.DOTALL | re.MULTILINE)
+
+
+@functools.cache
+def text(path):
+    return path.read_text(encoding="utf-8")
+
+
+def of_every_page(pages):
+    return pytest.mark.parametrize("page", pages, ids=lambda page: page.name)
+
+
+def matches(printed, shown):
+    """Whether this was printed: any white space is as good as any other, and `...` stands for anything."""
+    parts = [re.escape(" ".join(part.split())) for part in shown.split("...")]
+    return re.fullmatch(r"\s?.*\s?".join(parts), " ".join(printed.split())) is not None
+
+
+@pytest.mark.parametrize(
+    ("shown", "same"), [("a b\nc", True), ("a ... c", True), ("a ...", True), ("a c", False), ("a b c ... d", False)]
+)
+def test_outputs_are_compared_word_by_word(shown, same):
+    assert matches("a  b\nc\n", shown) == same
+
+
+@of_every_page(
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page.name in SLOW))
+        for page in EXECUTED
+        if "```python" in text(page)
+    ]
+)
+def test_the_python_blocks_run_and_print_what_is_shown(page, capsys):
+    """A page is one program: its blocks in their order. The text block below a block is what it prints."""
+    blocks = BLOCK.findall(text(page))
+    assert len(blocks) == text(page).count("```python")
+    names = {"__name__": page.stem}
+    for program, shown in blocks:
+        exec(compile(program, page.name, "exec"), names)
+        printed = capsys.readouterr().out
+        assert matches(printed, shown), f"{page.name} shows\n{shown}\nand this was printed:\n{printed}"
+
+
+def test_the_readme_is_short():
+    assert len(text(ROOT / "README.md").splitlines()) <= MOST_LINES_OF_THE_README
+
+
+def test_the_commands_name_what_exists():
+    commands = re.findall(r"^python3 -m venv .*$", text(ROOT / "README.md"), flags=re.MULTILINE)
+    assert len(commands) == 2
+    config = re.search(r"kngjax release (\S+)", commands[0])
+    assert config is not None
+    assert (ROOT / config.group(1)).is_file()
+    assert "python3 -m venv .*pytest" in (ROOT / ".ci" / "run").read_text()
+
+
+def anchors(page):
+    """What can be linked to within a page: its headings, as hosts of repositories spell them."""
+    headings = re.findall(r"^#+ (.*)$", text(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@of_every_page(PAGES)
+def test_every_link_and_path_leads_somewhere(page):
+    links = re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", text(page))
+    for target, anchor in [link for link in links if not link[0].startswith("https://")]:
+        named = page.parent / target if target else page
+        assert named.exists(), f"{page.name} links to {target}, which is not there"
+        assert not anchor or anchor in anchors(named), f"{page.name} links to {target}#{anchor}, which is not there"
+    for path in re.findall(r"`((?:kngjax|configs|docs|experiments|results|tests)/[^` ]*)`", text(page)):
+        assert (ROOT / path).exists(), f"{page.name} names {path}, which is not there"
+
+
+def test_every_page_is_in_the_index():
+    index = text(DOCS / "index.md")
+    assert all(f"]({page.name})" in index for page in DOCS.glob("*.md") if page.name != "index.md")
+
+
+def homes(*rooms):
+    """The public names that files of these rooms define, and the files."""
+    public = {name: getattr(getattr(kng, name), "__module__", "") for name in kng.__all__}
+    return {name: home for name, home in public.items() if home.split(".")[1:2] and home.split(".")[1] in rooms}
+
+
+def test_the_table_of_symbols_is_complete():
+    """Every file that defines a public name of mathematics is in the table, by itself or with its folder."""
+    table = text(DOCS / "from-paper-to-code.md")
+    for home in set(homes("geometry", "losses", "sensitivity", "mechanisms", "samplers", "releases").values()):
+        file = pathlib.PurePosixPath(home.replace(".", "/"))
+        named = [f"{file}.py", *(f"{folder}/" for folder in file.parents)]
+        assert any(f"`{name}`" in table for name in named), f"{named[0]} is not in the table"
+
+
+@pytest.mark.parametrize("room", ["samplers", "mechanisms"])
+def test_every_sampler_and_mechanism_can_be_chosen(room):
+    names = homes(room)
+    assert names
+    missing = [name for name in names if not re.search(rf"`{name}\b", text(DOCS / "how-to-choose.md"))]
+    assert not missing, f"docs/how-to-choose.md does not say when to take {missing}"
