@@ -4,6 +4,8 @@ The two neighbours differ in one record of length 1 and weight κ: matrices M an
 release's entries along v and at whether it is one that the larger matrix can produce.
 """
 
+import functools
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -76,30 +78,29 @@ def log_ratio(kind, noisy, smaller, larger):
     return np.where(possible, logs - np.linalg.slogdet(noisy - smaller)[1], -1e9)
 
 
+@functools.cache
+def replacement_noise(kind, dimension, seed):
+    """Noise of a replacement at the claim `STRONG`; its size is in proportion to its scale, whatever the kind."""
+    key, shape = kng.research_key(seed), (MANY_DRAWS.get((kind, dimension), NUM_DRAWS),)
+    if kind == "gaussian":
+        size = CAP / largest_shift(STRONG, DELTA)
+        return np.asarray(matrix_noise.symmetric_gaussian(key, dimension, size, shape))
+    if kind == "laplace":
+        # Of the triangle of κvv': κ(‖v‖_1² + ‖v‖_2²)/2.
+        size = CAP * 0.5 * (dimension + 1.0) / STRONG
+        return np.asarray(matrix_noise.triangle_laplace(key, dimension, size, shape))
+    degrees = dimension + 1 + 100
+    size = matrix_noise.wishart_scale(STRONG, DELTA, CAP, dimension, degrees)
+    return np.asarray(matrix_noise.wishart(key, dimension, degrees, size, shape))
+
+
 def replacement_bound(kind, factor, dimension):
-    """The audit's lower bound on ε of a replacement whose noise is multiplied by a factor, at the claim `STRONG`."""
+    """The audit's lower bound on ε of a replacement whose noise is multiplied by a factor."""
     delta = 0.0 if kind == "laplace" else DELTA
     smaller, larger, vector = neighbours(dimension)
-    num_draws = MANY_DRAWS.get((kind, dimension), NUM_DRAWS)
-
-    def draw(matrix, seed):
-        key, shape = kng.research_key(seed), (num_draws,)
-        if kind == "gaussian":
-            size = CAP / largest_shift(STRONG, DELTA)
-            noise = matrix_noise.symmetric_gaussian(key, dimension, factor * size, shape)
-        elif kind == "laplace":
-            # Of the triangle of κvv': κ(‖v‖_1² + ‖v‖_2²)/2.
-            size = CAP * 0.5 * (dimension + 1.0) / STRONG
-            noise = matrix_noise.triangle_laplace(key, dimension, factor * size, shape)
-        else:
-            degrees = dimension + 1 + 100
-            size = matrix_noise.wishart_scale(STRONG, DELTA, CAP, dimension, degrees)
-            noise = matrix_noise.wishart(key, dimension, degrees, factor * size, shape)
-        return matrix + np.asarray(noise)
-
     features = []
     for seed, matrix in enumerate((smaller, larger)):
-        noisy = draw(matrix, seed)
+        noisy = matrix + factor * replacement_noise(kind, dimension, seed)
         best = log_ratio(kind, noisy, smaller, larger)
         features.append(np.column_stack([seen(noisy, larger, vector), best]))
     return epsilon_lower_bound(*features, delta, 1.0 - 1e-6)

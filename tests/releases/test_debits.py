@@ -16,25 +16,32 @@ import kngjax as kng
 from kngjax.ledger.book import canonical, guarantee_of
 from kngjax.releases import debits, release
 from kngjax.releases.certificate import Certificate
+from tests.made_once import MadeOnce
 
 BOUNDS = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0))
 BOX = kng.Box(-2.0, 2.0)
 NUMBERS = kng.Bounds(y=(0.0, 1.0))
 HALF = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 0.5, "replace")
-MECHANISMS = {
-    "KNG": kng.KNG(kng.SquaredLoss(), BOUNDS, BOX, 0.3, "replace"),
-    "open dimension": kng.KNG(kng.SquaredLoss(), kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), BOX, 0.3, "replace"),
-    "exponential": kng.ExponentialMechanism(kng.SquaredLoss(), BOUNDS, BOX, 0.3, "add_remove"),
-    "means": HALF,
-    "quantile": kng.PrivateQuantile(0.5, NUMBERS, 0.7, "replace"),
-    "quantiles": kng.PrivateQuantile([0.25, 0.5], NUMBERS, 0.7, "replace"),
-    "objective": kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.5), BOUNDS, BOX, 0.1, "replace"),
-    "output": kng.OutputPerturbation(kng.SquaredLoss(), BOUNDS, 1000.0, 1.0, 1e-6, "replace", max_records=10**4),
-    "reweighted": kng.PrivateIRLS(BOUNDS, 0.9, 1e-6, "replace"),
-    "posterior": kng.PosteriorSample.calibrated(BOUNDS, 1000.0, 1.0, 1e-6, "add_remove", max_records=10**4),
-    "AdaOPS": kng.AdaOPS(BOUNDS, 1.0, 1e-6, "replace"),
-    "AdaSSP": kng.AdaSSP(BOUNDS, 1.0, 1e-6, "add_remove"),
-}
+MECHANISMS = MadeOnce(
+    {
+        "KNG": lambda: kng.KNG(kng.SquaredLoss(), BOUNDS, BOX, 0.3, "replace"),
+        "open dimension": lambda: kng.KNG(
+            kng.SquaredLoss(), kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), BOX, 0.3, "replace"
+        ),
+        "exponential": lambda: kng.ExponentialMechanism(kng.SquaredLoss(), BOUNDS, BOX, 0.3, "add_remove"),
+        "means": lambda: HALF,
+        "quantile": lambda: kng.PrivateQuantile(0.5, NUMBERS, 0.7, "replace"),
+        "quantiles": lambda: kng.PrivateQuantile([0.25, 0.5], NUMBERS, 0.7, "replace"),
+        "objective": lambda: kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.5), BOUNDS, BOX, 0.1, "replace"),
+        "output": lambda: kng.OutputPerturbation(
+            kng.SquaredLoss(), BOUNDS, 1000.0, 1.0, 1e-6, "replace", max_records=10**4
+        ),
+        "reweighted": lambda: kng.PrivateIRLS(BOUNDS, 0.9, 1e-6, "replace"),
+        "posterior": lambda: kng.PosteriorSample.calibrated(BOUNDS, 1000.0, 1.0, 1e-6, "add_remove", max_records=10**4),
+        "AdaOPS": lambda: kng.AdaOPS(BOUNDS, 1.0, 1e-6, "replace"),
+        "AdaSSP": lambda: kng.AdaSSP(BOUNDS, 1.0, 1e-6, "add_remove"),
+    }
+)
 
 
 def ledger(folder, budget, adjacency="replace", name="budget.ledger", unproved="refuse"):

@@ -6,25 +6,28 @@ import pytest
 import kngjax as kng
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.sampler_choice import chosen_sampler
+from tests.made_once import MadeOnce
 
 BOUNDS = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0))
 NUMBERS, COLUMN = kng.Bounds(y=(-1.0, 1.0)), kng.Bounds(x=([-1.0], [1.0]), intercept=False)
 BOX = kng.Box(-1.0, 1.0)
 CHECK, SQUARED = kng.QuantileLoss(0.5), kng.SquaredLoss()
-MECHANISMS = {
-    "median": kng.KNG(CHECK, NUMBERS, BOX, 1.0, "add_remove"),
-    "median regression": kng.KNG(CHECK, BOUNDS, BOX, 1.0, "add_remove"),
-    "least squares": kng.KNG(SQUARED, BOUNDS, BOX, 1.0, "add_remove"),
-    "exponential": kng.ExponentialMechanism(CHECK, BOUNDS, BOX, 1.0, "add_remove"),
-    "mean": kng.KNG(kng.SquaredDistanceLoss(), COLUMN, BOX, 1.0, "add_remove"),
-    "quantiles": kng.PrivateQuantile([0.2, 0.7], NUMBERS, 1.0, "add_remove", budget="split"),
-    "objective": kng.ObjectivePerturbation(SQUARED, BOUNDS, BOX, 1.0, "add_remove"),
-    "output": kng.OutputPerturbation(SQUARED, BOUNDS, 1000.0, 1.0, 1e-6, "add_remove", max_records=10**5),
-    "posterior": kng.PosteriorSample(BOUNDS, 1000.0, 1.0, "add_remove", 10**5, 1e-6),
-    "AdaSSP": kng.AdaSSP(BOUNDS, 1.0, 1e-6, "add_remove"),
-    "AdaOPS": kng.AdaOPS(BOUNDS, 1.0, 1e-6, "add_remove"),
-    "reweighted": kng.PrivateIRLS(BOUNDS, 1.0, 1e-6, "add_remove"),
-}
+MECHANISMS = MadeOnce(
+    {
+        "median": lambda: kng.KNG(CHECK, NUMBERS, BOX, 1.0, "add_remove"),
+        "median regression": lambda: kng.KNG(CHECK, BOUNDS, BOX, 1.0, "add_remove"),
+        "least squares": lambda: kng.KNG(SQUARED, BOUNDS, BOX, 1.0, "add_remove"),
+        "exponential": lambda: kng.ExponentialMechanism(CHECK, BOUNDS, BOX, 1.0, "add_remove"),
+        "mean": lambda: kng.KNG(kng.SquaredDistanceLoss(), COLUMN, BOX, 1.0, "add_remove"),
+        "quantiles": lambda: kng.PrivateQuantile([0.2, 0.7], NUMBERS, 1.0, "add_remove", budget="split"),
+        "objective": lambda: kng.ObjectivePerturbation(SQUARED, BOUNDS, BOX, 1.0, "add_remove"),
+        "output": lambda: kng.OutputPerturbation(SQUARED, BOUNDS, 1000.0, 1.0, 1e-6, "add_remove", max_records=10**5),
+        "posterior": lambda: kng.PosteriorSample(BOUNDS, 1000.0, 1.0, "add_remove", 10**5, 1e-6),
+        "AdaSSP": lambda: kng.AdaSSP(BOUNDS, 1.0, 1e-6, "add_remove"),
+        "AdaOPS": lambda: kng.AdaOPS(BOUNDS, 1.0, 1e-6, "add_remove"),
+        "reweighted": lambda: kng.PrivateIRLS(BOUNDS, 1.0, 1e-6, "add_remove"),
+    }
+)
 
 
 def data(mechanism, n):

@@ -11,17 +11,20 @@ import pytest
 import kngjax as kng
 from kngjax.core import randomness
 from kngjax.releases.sampler_choice import default_sampler
+from tests.made_once import MadeOnce
 
 BOUNDS = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), columns=1)
 PARTS = (BOUNDS, kng.Box(-2.0, 2.0), 1.0, "replace")
-MECHANISMS = {
-    "exact": kng.KNG(kng.SquaredLoss(), *PARTS),
-    # In a norm for which there are no exact draws.
-    "line draws": kng.KNG(kng.QuantileLoss(0.5), *PARTS, kng.Ellipsoid(np.eye(2))),
-    "boxes": kng.KNG(kng.QuantileLoss(0.5), *PARTS),
-    "walk": kng.KNG(kng.PseudoHuberLoss(0.5), *PARTS),
-    "exact exponential": kng.ExponentialMechanism(kng.SquaredLoss(), *PARTS),
-}
+MECHANISMS = MadeOnce(
+    {
+        "exact": lambda: kng.KNG(kng.SquaredLoss(), *PARTS),
+        # In a norm for which there are no exact draws.
+        "line draws": lambda: kng.KNG(kng.QuantileLoss(0.5), *PARTS, kng.Ellipsoid(np.eye(2))),
+        "boxes": lambda: kng.KNG(kng.QuantileLoss(0.5), *PARTS),
+        "walk": lambda: kng.KNG(kng.PseudoHuberLoss(0.5), *PARTS),
+        "exact exponential": lambda: kng.ExponentialMechanism(kng.SquaredLoss(), *PARTS),
+    }
+)
 # What is not proved is asked for by name.
 CHAINS = {"line draws": kng.LineGibbs(), "walk": kng.EnsembleWalk()}
 
