@@ -11,6 +11,7 @@ from kngjax.audit import black_box, worst_neighbours
 from kngjax.audit.black_box import epsilon_lower_bound
 from kngjax.data.records import Records
 from kngjax.sensitivity import gradients, moments
+from tests.audit.fractions import half_fraction
 
 SURE = 1.0 - 1e-6
 ADAPTIVE = [kng.AdaOPS, kng.AdaSSP]
@@ -153,10 +154,15 @@ def test_halved_sensitivities_are_caught(kind, epsilon, halved_sensitivities):
     assert not found.passed, found.explain()
 
 
+def long_audits():
+    """At each budget one dimension a kind, the other one at the next."""
+    for number, budget in enumerate([(0.5, DELTA), (2.0, DELTA), (2.0, 1e-6)]):
+        for kind, dimension in half_fraction(tuple(ADAPTIVE), (1, 2), odd=number % 2):
+            yield *budget, kind, dimension
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ADAPTIVE)
-@pytest.mark.parametrize("dimension", [1, 2])
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.5, DELTA), (2.0, DELTA), (2.0, 1e-6)])
+@pytest.mark.parametrize(("epsilon", "delta", "kind", "dimension"), list(long_audits()))
 def test_a_million_draws_on_the_worst_neighbours_that_a_search_has_found(kind, dimension, epsilon, delta):
     mechanism = kind(BOUNDS[dimension], epsilon, delta, "add_remove")
     pair = worst_neighbours(mechanism, key=kng.research_key(2), progress=False)

@@ -52,29 +52,50 @@ def _log_densities(mechanism, thetas, data):
     return jax.lax.map(lambda theta: mechanism.log_density(theta, data), thetas, batch_size=64)
 
 
+# Beyond e^-25 of its largest value a density has no mass that a test could see.
+FARTHEST = 25.0
+COARSE = 100
+
+
 class Quadrature:
     """The law of a density on a box by midpoint quadrature; `uniforms` maps its draws to uniform variables.
 
-    Rosenblatt's transform: F_1(θ_1) and F_{2|1}(θ_2 | θ_1) are independent and uniform if θ follows the density.
+    Rosenblatt's transform: F_1(θ_1) and F_{2|1}(θ_2 | θ_1) are independent and uniform if θ follows the density. The
+    rule is laid about the points of a coarse one where log f is within 25 of its largest value.
     """
 
     def __init__(self, mechanism, data, lower: float, upper: float, points: int):
-        self.dimension, self.edges = data.dimension, np.linspace(lower, upper, points + 1)
-        middles = 0.5 * (self.edges[1:] + self.edges[:-1])
-        grid = np.stack(np.meshgrid(*[middles] * self.dimension, indexing="ij"), axis=-1).reshape(-1, self.dimension)
-        values = np.asarray(_log_densities(mechanism, jnp.asarray(grid), data)).reshape([points] * self.dimension)
+        self.dimension = data.dimension
+        ends = np.full(self.dimension, lower), np.full(self.dimension, upper)
+        if self.dimension > 1:
+            edges, values = self._values(mechanism, data, ends, COARSE)
+            near = np.argwhere(values >= values.max() - FARTHEST)
+            first, last = np.maximum(near.min(axis=0) - 1, 0), np.minimum(near.max(axis=0) + 2, COARSE)
+            ends = tuple(edges[side, np.arange(self.dimension)] for side in (first, last))
+        self.edges, values = self._values(mechanism, data, ends, points)
         self.masses = np.exp(values - values.max())
         self.masses /= self.masses.sum()
+
+    def _values(self, mechanism, data, ends, points: int) -> tuple[np.ndarray, np.ndarray]:
+        """The edges of the cells, shape (points + 1, dimension), and log f at their middles."""
+        edges = np.linspace(*ends, points + 1)
+        middles = 0.5 * (edges[1:] + edges[:-1])
+        grid = np.stack(np.meshgrid(*middles.T, indexing="ij"), axis=-1).reshape(-1, self.dimension)
+        # In pieces of one shape, so that one program serves both rules.
+        pieces = np.resize(grid, (-(-len(grid) // COARSE**2), COARSE**2, self.dimension))
+        values = np.concatenate([_log_densities(mechanism, jnp.asarray(piece), data) for piece in pieces])
+        return edges, values[: len(grid)].reshape([points] * self.dimension)
 
     def uniforms(self, theta: np.ndarray) -> list[np.ndarray]:
         """One array of uniform variables a coordinate, from draws of shape (draws, dimension)."""
         marginal = self.masses if self.dimension == 1 else self.masses.sum(axis=1)
-        first = np.interp(theta[:, 0], self.edges, np.concatenate([[0.0], np.cumsum(marginal)]))
+        first = np.interp(theta[:, 0], self.edges[:, 0], np.concatenate([[0.0], np.cumsum(marginal)]))
         if self.dimension == 1:
             return [first]
-        rows = np.clip(np.searchsorted(self.edges, theta[:, 0]) - 1, 0, len(marginal) - 1)
+        rows = np.clip(np.searchsorted(self.edges[:, 0], theta[:, 0]) - 1, 0, len(marginal) - 1)
         cumulative = np.cumsum(self.masses, axis=1)
         totals = np.where(cumulative[:, -1:] > 0, cumulative[:, -1:], 1.0)
         cumulative = np.concatenate([np.zeros((len(marginal), 1)), cumulative], axis=1) / totals
-        second = [np.interp(value, self.edges, cumulative[row]) for value, row in zip(theta[:, 1], rows, strict=True)]
+        cuts = self.edges[:, 1]
+        second = [np.interp(value, cuts, cumulative[row]) for value, row in zip(theta[:, 1], rows, strict=True)]
         return [first, np.asarray(second)]

@@ -96,8 +96,8 @@ def test_a_release_tells_nothing_of_the_rows():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dimension", [3, 4])
-def test_exact_draws_independence_and_line_draws_agree(dimension):
+def test_exact_draws_independence_and_line_draws_agree():
+    dimension = 3
     built, data = problem(dimension, 2000)
     exact = kng.sample(built, data, key=kng.research_key(0), sampler=kng.Exact(), num_draws=3000, num_chains=1)
     chains = {

@@ -114,7 +114,7 @@ def test_draws_follow_the_density_with_and_without(loss):
     domain = kng.Box(-2.0, 2.5)
     built, data = problem(loss, "kng", 2, domain=domain, num_records=num_records)
     _, centre, sampler = with_expansion(built, data)
-    law, ends = Quadrature(built, data, -2.0, 2.5, 1200), []
+    law, ends = Quadrature(built, data, -2.0, 2.5, 400), []
     for one in (sampler, dataclasses.replace(sampler, expansion=None)):
         states = start_chains(built, data, one, centre, kng.research_key(2), num_chains)
         _, thetas, _ = advance(built, data, one, states, kng.research_key(3), 1, 1, 40)
