@@ -146,8 +146,7 @@ def halved_sensitivities(monkeypatch):
     jax.clear_caches()
 
 
-@pytest.mark.parametrize("kind", ADAPTIVE)
-@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+@pytest.mark.parametrize(("kind", "epsilon"), list(zip(ADAPTIVE, (0.5, 2.0), strict=True)))
 def test_halved_sensitivities_are_caught(kind, epsilon, halved_sensitivities):
     """X², XY and so every deviation are half of what the proof needs."""
     found = audited(kind(BOUNDS[1], epsilon, DELTA, "add_remove"), far_pair(1))

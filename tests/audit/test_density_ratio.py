@@ -43,10 +43,9 @@ def one_of_each(kind, name, adjacency):
     return kind(*parts, EPSILON, adjacency), dimension
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("features", FEATURES)
-@pytest.mark.parametrize("kind", MECHANISMS)
-@pytest.mark.parametrize("tau", [0.05, 0.9])
+@pytest.mark.parametrize(
+    ("tau", "features", "kind", "adjacency"), list(half_fraction((0.05, 0.9), FEATURES, MECHANISMS, ADJACENCIES))
+)
 def test_quantile_regression_through_the_origin_keeps_epsilon(kind, tau, features, adjacency):
     found = density_ratio(quantile(kind, tau, features, adjacency), dimension=1, **FAST)
     assert found.passed, found.explain()
