@@ -28,7 +28,6 @@ from kngjax.mechanisms.base import AbstractDensityMechanism
 from kngjax.mechanisms.exponential import ExponentialMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.releases.lattice.sampler import Lattice
-from kngjax.sensitivity import gradients
 
 _EPSILONS = (0.3, 1.0, 4.7)
 
@@ -121,7 +120,7 @@ def _families(mechanism: AbstractDensityMechanism, generator: np.random.Generato
     bounds = mechanism.bounds
     sides = np.asarray(bounds.x_lower), np.asarray(bounds.x_upper)
     columns = zip(*(np.broadcast_to(side, (bounds.columns or 1,)) for side in sides), strict=True)
-    ends = gradients.response_interval(bounds)
+    ends = mechanism.loss.response_interval(bounds)
     responses = (0.0,) if ends is None else tuple(map(float, ends))
     corners = list(itertools.product(itertools.product(*columns), responses))
     last: list[Any] = [[corner] for corner in corners]

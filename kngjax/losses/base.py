@@ -7,6 +7,7 @@ the record itself.
 """
 
 import abc
+import dataclasses
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -15,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.core.arrays import Vector, block_sums, record_sums, weighted_gram
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.core.arrays import Vector, block_sums, float64, record_sums, weighted_gram
 from kngjax.core.errors import UnfitType
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data import cells
@@ -24,19 +26,39 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.data.missing import DROP
 from kngjax.data.records import Data, Records
 from kngjax.data.streams import RECORDS_NEEDED
+from kngjax.geometry.reach import Reach, SinglePoint
+from kngjax.losses.estimates import trust_region
 
 Number = Float[Array, ""] | Float[np.ndarray, ""] | float
 Interval = tuple[Number, Number]
+Ends = tuple[Vector, Vector]
 
 
 class AbstractLoss(ShownAsTyped, eqx.Module):
-    """A loss ℓ(θ; record) of one record, summed over the records."""
+    """A loss ℓ(θ; record) of one record, summed over the records, with the facts that others rest on.
+
+    Facts without an argument:
+
+    - `has_response`: whether a record has a response besides its features.
+    - `needs_response_bounds`: whether one record's gradient is bounded only where y is; `value_needs_response_bounds`:
+      whether its value is.
+    - `is_quadratic`: whether `summarise` gives a `QuadraticSummary`, so that ℓ_n = ½θ'Gθ - m'θ + ½s.
+    - `is_smooth`: whether ρ'' is positive for every η and continuously differentiable, so that on a design of full rank
+      ∇ℓ_n is one to one, with the determinant of the Hessian as its Jacobian. Huber's loss is not: its gradient is
+      constant wherever all records are outliers.
+    - `score_is_piecewise_constant`: whether ∂ρ/∂η is constant but for one jump, at η = y (see `score_step`).
+    - `gradient_length`: the Euclidean length of every record's gradient where its direction is free, None elsewhere.
+    - `gradient_slope`: c where one record's gradient is cθ less what depends on the record alone, None elsewhere.
+    """
 
     needs_response_bounds: ClassVar[bool] = False
     value_needs_response_bounds: ClassVar[bool] = True
     has_response: ClassVar[bool] = True
     score_is_piecewise_constant: ClassVar[bool] = False
     is_quadratic: ClassVar[bool] = False
+    is_smooth: ClassVar[bool] = False
+    gradient_length: ClassVar[float | None] = None
+    gradient_slope: ClassVar[float | None] = None
 
     @abc.abstractmethod
     def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
@@ -53,6 +75,82 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
     @abc.abstractmethod
     def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
         """The gradient of each record, shape (n, d)."""
+
+    @abc.abstractmethod
+    def gradient_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
+        """(m, M), each of shape (d,): every record's gradient lies between them for every θ ∈ Θ.
+
+        Under replace up to what all records share at the same θ, since an exchange cancels it.
+        """
+
+    @abc.abstractmethod
+    def value_range(self, bounds: Bounds, reach: Reach, dimension: int) -> Interval:
+        """Two numbers between which ℓ of every record within the bounds lies for every θ ∈ Θ."""
+
+    def gradient_range_at(self, theta: Vector, bounds: Bounds, adjacency: Adjacency) -> Ends:
+        """`gradient_range` at this θ alone."""
+        return self.gradient_range(bounds, SinglePoint(theta), adjacency, theta.shape[0])
+
+    def range_depends_on_theta(self, adjacency: Adjacency) -> bool:
+        """Whether `gradient_range_at` varies with θ; where one record's gradient is bounded for every θ it does not."""
+        return self.needs_response_bounds
+
+    def score_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Interval:
+        """[a, b] ∋ s where one record's gradient is s·x, under replace but for its sign and what all records share.
+
+        Raises TypeError where it is not: where `why_no_points` says why.
+        """
+        raise TypeError(f"one record's gradient under {type(self).__name__} is no multiple of its features")
+
+    def why_no_points(self, adjacency: Adjacency) -> str | None:
+        """Why the extreme points of all changes of ∇ℓ_n are not listed; None where they are, by `score_range`."""
+        return (
+            f"the changes of {type(self).__name__} have no known extreme points: norm=None takes the box around them "
+            "as the ball"
+        )
+
+    def describe_gradient(self, adjacency: Adjacency, score: tuple[float, float] | None) -> tuple[str, str]:
+        """What one record's gradient is, and how far neighbours' gradients are apart in coordinate j, in words.
+
+        **Arguments:** `score`: `score_range` in numbers, where there is one.
+        """
+        most = "w_j = M_j - m_j" if adjacency is Adjacency.REPLACE else "w_j = max(|m_j|, |M_j|)"
+        if score is None:
+            return "in [m_j, M_j] in coordinate j;", most
+        what = f"s*x with the score s in [{score[0]:.6g}, {score[1]:.6g}], so its coordinate j lies in [m_j, M_j] by"
+        return f"{what} the bounds of x;", most
+
+    def why_no_ridge(self) -> str | None:
+        """Why no ridge makes objective perturbation with this loss private; None where one does."""
+        return (
+            f"one record's Hessian under {type(self).__name__} is not of rank one and bounded, so that no ridge makes "
+            "up for it. Take KNG"
+        )
+
+    def proved_instead(self, dimension: int, is_uniform: bool) -> str | None:
+        """A mechanism beside KNG that is proved and estimates the same or nearly so, in words; None if there is none.
+
+        **Arguments:** `dimension`: d. `is_uniform`: whether Θ has the uniform base measure.
+        """
+        return None
+
+    def gradient_is_piecewise_constant(self, dimension: int) -> bool:
+        """Whether ∇ℓ_n takes finitely many values, so that its derivatives say nothing."""
+        return self.score_is_piecewise_constant
+
+    def response_interval(self, bounds: Bounds) -> Any:
+        """The interval that every response lies in, None if there is none."""
+        return None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
+
+    def minimise(self, records: Records) -> Float[np.ndarray, " dimension"]:
+        """argmin ℓ_n over all of R^d, on the host. Private."""
+        with float64():
+            return trust_region(
+                lambda theta: _value_and_gradient(theta, self, records),
+                lambda theta: _hessian(theta, self, records),
+                records.dimension,
+                1e-9 * records.num_records,
+            )
 
     @property
     def reads_text(self) -> bool:
@@ -104,6 +202,37 @@ class AbstractPredictorLoss(AbstractLoss):
     @abc.abstractmethod
     def curvature_bound(self, predictor: Interval) -> Number:
         """The largest ∂²ρ/∂η² over η in this interval and any y, where it exists; the reason is in the docstring."""
+
+    def score_step(self) -> Interval:
+        """(s, J): the score is s where η < y and s + J where η ≥ y. Raises TypeError unless it is constant but there.
+
+        Then log-densities are piecewise linear along every line of a uniform Θ, with known breakpoints.
+        """
+        raise TypeError(f"the score of {type(self).__name__} is not constant but for a jump")
+
+    def score_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Interval:
+        predictor = reach.linear_interval(*bounds.features(dimension))
+        return self.score_interval(predictor, self.response_interval(bounds))
+
+    def gradient_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
+        """The smallest and the largest of a·l_j, a·u_j, b·l_j, b·u_j, with s ∈ [a, b] and x_j ∈ [l_j, u_j]."""
+        return products(self.score_range(bounds, reach, adjacency, dimension), bounds.features(dimension))
+
+    def value_range(self, bounds: Bounds, reach: Reach, dimension: int) -> Interval:
+        predictor = reach.linear_interval(*bounds.features(dimension))
+        return self.value_interval(predictor, self.response_interval(bounds) or (0.0, 0.0))
+
+    def why_no_points(self, adjacency: Adjacency) -> None:
+        return None
+
+    def why_no_ridge(self) -> str | None:
+        return None
+
+    def proved_instead(self, dimension: int, is_uniform: bool) -> str | None:
+        fields = ", ".join(field.name for field in dataclasses.fields(self) if field.default is dataclasses.MISSING)
+        where = "" if is_uniform else " on L1Ball, L2Ball or Box"
+        made = f"ObjectivePerturbation({type(self).__name__}({fields}), ...)"
+        return f"{made}{where} is proved for any number of coefficients"
 
     def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
         records = require_records(data)
@@ -160,6 +289,22 @@ class AbstractResidualLoss(AbstractPredictorLoss):
         lower, upper = response[0] - predictor[1], response[1] - predictor[0]
         ends = jnp.maximum(self.residual_value(lower), self.residual_value(upper))
         return self.residual_value(jnp.clip(self.residual_minimiser(), lower, upper)), ends
+
+
+def products(first: Interval, second: Ends) -> Ends:
+    """The smallest and the largest product of a number of each interval: of ends."""
+    ends = jnp.stack([one * other for one in first for other in second])
+    return jnp.min(ends, axis=0), jnp.max(ends, axis=0)
+
+
+@jax.jit
+def _value_and_gradient(theta, loss, data):
+    return loss.value(theta, data), loss.gradient(theta, data)
+
+
+@jax.jit
+def _hessian(theta, loss, data):
+    return loss.hessian(theta, data)
 
 
 def require_records(data: Data) -> Records:

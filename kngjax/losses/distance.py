@@ -2,15 +2,34 @@
 
 from typing import ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.arrays import Vector, block_sums, is_traced, parameter, weighted_gram
+from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums, column_sums, square_sum
 from kngjax.data.records import Data, QuadraticSummary, Records
-from kngjax.losses.base import AbstractLoss, require_records
+from kngjax.geometry.reach import Reach
+from kngjax.losses.base import AbstractLoss, Ends, Interval, require_records
+from kngjax.losses.estimates import geometric_median
 from kngjax.losses.quantile import QuantileLoss
+
+
+def _steps(bounds: Bounds, reach: Reach, dimension: int) -> tuple[Array, Array]:
+    """The smallest and the largest θ_j - x_j over Θ and the bounds, each of shape (d,)."""
+    lower, upper = bounds.features(dimension)
+    smallest, largest = jax.vmap(lambda axis: reach.linear_interval(axis, axis))(jnp.eye(dimension))
+    return smallest - upper, largest - lower
+
+
+def _squared_distances(bounds: Bounds, reach: Reach, dimension: int) -> tuple[Array, Array]:
+    """The smallest and the largest ‖θ - x‖² over the box about Θ and the bounds."""
+    first, last = _steps(bounds, reach, dimension)
+    farthest = jnp.maximum(jnp.abs(first), jnp.abs(last))
+    return jnp.sum(jnp.square(jnp.clip(0.0, first, last))), jnp.sum(jnp.square(farthest))
 
 
 class SquaredDistanceLoss(AbstractLoss):
@@ -25,6 +44,40 @@ class SquaredDistanceLoss(AbstractLoss):
     has_response: ClassVar[bool] = False
     value_needs_response_bounds: ClassVar[bool] = False
     is_quadratic: ClassVar[bool] = True
+    gradient_slope: ClassVar[float | None] = 1.0
+
+    def gradient_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
+        """θ - x, or under replace, where θ cancels and the sign is of no matter, x."""
+        return bounds.features(dimension) if adjacency is Adjacency.REPLACE else _steps(bounds, reach, dimension)
+
+    def range_depends_on_theta(self, adjacency: Adjacency) -> bool:
+        return adjacency is Adjacency.ADD_REMOVE
+
+    def score_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Interval:
+        """x' - x as if every score were 1."""
+        if adjacency is Adjacency.REPLACE:
+            return 1.0, 1.0
+        return super().score_range(bounds, reach, adjacency, dimension)
+
+    def why_no_points(self, adjacency: Adjacency) -> str | None:
+        if adjacency is Adjacency.REPLACE:
+            return None
+        return "the changes of a mean under add_remove fill a box, which norm=None takes as the ball"
+
+    def describe_gradient(self, adjacency: Adjacency, score: tuple[float, float] | None) -> tuple[str, str]:
+        exchange = adjacency is Adjacency.REPLACE
+        most = "u_j - l_j, the width of the bounds" if exchange else "the largest |theta_j - x_j| over Theta"
+        return "theta - x, so", most
+
+    def why_no_ridge(self) -> str:
+        return f"objective perturbation is for regression; for a mean ({type(self).__name__}) take KNormMechanism"
+
+    def proved_instead(self, dimension: int, is_uniform: bool) -> str:
+        return "KNormMechanism(...) is proved and has the same mean in view"
+
+    def value_range(self, bounds: Bounds, reach: Reach, dimension: int) -> Interval:
+        nearest, farthest = _squared_distances(bounds, reach, dimension)
+        return 0.5 * nearest, 0.5 * farthest
 
     def sums(self, records: Records) -> ExactSums:
         """(n, nI, Σx, Σ‖x‖²), exactly: the quadratic ½nθ'θ - θ'Σx + ½Σ‖x‖²."""
@@ -74,6 +127,34 @@ class GeometricMedianLoss(AbstractLoss):
 
     has_response: ClassVar[bool] = False
     value_needs_response_bounds: ClassVar[bool] = False
+    gradient_length: ClassVar[float | None] = 1.0
+
+    def gradient_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
+        """[-1, 1] in each coordinate, of a unit vector."""
+        return -jnp.ones(dimension), jnp.ones(dimension)
+
+    def why_no_points(self, adjacency: Adjacency) -> str:
+        return "the changes of a geometric median fill a Euclidean ball, which norm=None takes as the ball"
+
+    def why_no_ridge(self) -> str:
+        return (
+            f"one record's Hessian under {type(self).__name__} is of any size near the record and not of rank one, so "
+            "that no ridge makes up for it. Take KNG"
+        )
+
+    def proved_instead(self, dimension: int, is_uniform: bool) -> str | None:
+        return "PrivateQuantile(0.5, ...) is proved and exact" if dimension == 1 else None
+
+    def gradient_is_piecewise_constant(self, dimension: int) -> bool:
+        return dimension == 1
+
+    def value_range(self, bounds: Bounds, reach: Reach, dimension: int) -> Interval:
+        nearest, farthest = _squared_distances(bounds, reach, dimension)
+        return jnp.sqrt(nearest), jnp.sqrt(farthest)
+
+    def minimise(self, records: Records) -> Float[np.ndarray, " dimension"]:
+        """By Weiszfeld's iteration."""
+        return geometric_median(np.asarray(records.x))
 
     def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
         """(θ - x_i)/‖θ - x_i‖, or 0 at θ = x_i."""

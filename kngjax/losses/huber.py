@@ -1,5 +1,7 @@
 """Huber's loss and its smooth form: robust regression with no bound on the response."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -58,6 +60,8 @@ class PseudoHuberLoss(AbstractResidualLoss):
     """
 
     k: Scalar = eqx.field(converter=parameter)
+
+    is_smooth: ClassVar[bool] = True
 
     def __check_init__(self):
         _check_threshold(self.k)

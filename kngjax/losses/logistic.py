@@ -28,6 +28,7 @@ class LogisticLoss(AbstractPredictorLoss):
     levels: tuple[Any, Any] = eqx.field(static=True, default=(0, 1), converter=tuple)
 
     value_needs_response_bounds: ClassVar[bool] = False
+    is_smooth: ClassVar[bool] = True
 
     def __check_init__(self):
         cells.require_levels("the levels of LogisticLoss", self.levels)
@@ -55,6 +56,10 @@ class LogisticLoss(AbstractPredictorLoss):
         """ρ is log(1 + e^-η) for y = 1 and log(1 + e^η) for y = 0: monotone in η, so extreme at the ends."""
         signed = jnp.stack([jnp.asarray(end) for end in (*predictor, -predictor[0], -predictor[1])])
         return jax.nn.softplus(jnp.min(signed)), jax.nn.softplus(jnp.max(signed))
+
+    def response_interval(self, bounds: Bounds) -> Any:
+        """[0, 1], whatever the levels."""
+        return 0.0, 1.0
 
     @property
     def reads_text(self) -> bool:

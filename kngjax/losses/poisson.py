@@ -19,6 +19,7 @@ class PoissonLoss(AbstractPredictorLoss):
     """
 
     needs_response_bounds: ClassVar[bool] = True
+    is_smooth: ClassVar[bool] = True
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jnp.exp(predictor) - response * predictor

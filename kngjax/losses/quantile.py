@@ -9,8 +9,9 @@ from jax.scipy.stats import norm as normal
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector, block_sums, is_traced, parameter, weighted_gram
-from kngjax.data.records import Data
+from kngjax.data.records import Data, Records
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number, require_records
+from kngjax.losses.estimates import quantile_regression
 
 
 def _check_tau(tau: Scalar) -> None:
@@ -66,6 +67,26 @@ class QuantileLoss(AbstractResidualLoss):
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         return -jnp.asarray(self.tau), 1.0 - jnp.asarray(self.tau)
 
+    def score_step(self) -> Interval:
+        return -jnp.asarray(self.tau), jnp.asarray(1.0)
+
+    def why_no_ridge(self) -> str:
+        return (
+            f"{type(self).__name__} has a Hessian of zero almost everywhere and jumps elsewhere: it is not strongly "
+            "convex in the data, and noise in the objective leaves gaps in what can be released. Take "
+            "SmoothedQuantileLoss(tau, bandwidth) with a public bandwidth, or KNG"
+        )
+
+    def proved_instead(self, dimension: int, is_uniform: bool) -> str:
+        return (
+            "ObjectivePerturbation(SmoothedQuantileLoss(tau, bandwidth), ...) is proved for any number of "
+            "coefficients; its bias: it estimates the quantile of y plus normal noise, of standard deviation bandwidth"
+        )
+
+    def minimise(self, records: Records) -> Float[np.ndarray, " dimension"]:
+        """By linear programmes, on the rows that matter."""
+        return quantile_regression(np.asarray(records.x), np.asarray(records.y), float(self.tau))
+
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
         """Σ_i f̂_i x_i x_i' with Powell's kernel estimate of the residual density at 0 (Koenker 2005, section 3.4.2).
 
@@ -98,6 +119,8 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
 
     tau: Scalar = eqx.field(converter=parameter)
     bandwidth: Scalar = eqx.field(converter=parameter)
+
+    is_smooth: ClassVar[bool] = True
 
     def __check_init__(self):
         _check_tau(self.tau)

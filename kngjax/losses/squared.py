@@ -6,10 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.arrays import Vector, block_sums, is_traced, parameter
+from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums, gram
 from kngjax.data.records import Data, QuadraticSummary, Records
-from kngjax.losses.base import AbstractResidualLoss, Interval, Number
+from kngjax.losses.base import AbstractResidualLoss, Ends, Interval, Number
 
 
 class SquaredLoss(AbstractResidualLoss):
@@ -22,6 +24,7 @@ class SquaredLoss(AbstractResidualLoss):
 
     needs_response_bounds: ClassVar[bool] = True
     is_quadratic: ClassVar[bool] = True
+    is_smooth: ClassVar[bool] = True
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         return 0.5 * jnp.square(residual)
@@ -42,6 +45,22 @@ class SquaredLoss(AbstractResidualLoss):
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         assert response is not None
         return predictor[0] - response[1], predictor[1] - response[0]
+
+    def gradient_range_at(self, theta: Vector, bounds: Bounds, adjacency: Adjacency) -> Ends:
+        """Coordinate j is (v + θ_j x_j)x_j with v = Σ_{k≠j} θ_k x_k - y in an interval that does not depend on x_j.
+
+        Linear in v and quadratic in x_j, so its range is exact. For |x_j| ≤ 1 and |y| ≤ Y it is M(a_j, θ_j) +
+        M(a_j, -θ_j) wide, with a_j = Y + Σ_{k≠j}|θ_k| and M(a, b) = a - b for b ≤ a/2, a²/(4b) beyond.
+        """
+        lower, upper = bounds.features(theta.shape[0])
+        ends = jnp.stack([lower * theta, upper * theta])
+        smallest, largest = jnp.min(ends, axis=0), jnp.max(ends, axis=0)
+        least, most = self.response_interval(bounds)
+        others = [jnp.sum(smallest) - smallest - most, jnp.sum(largest) - largest - least]
+        curved = jnp.where(theta == 0, 1.0, theta)
+        turns = [jnp.clip(jnp.where(theta == 0, lower, -v / (2.0 * curved)), lower, upper) for v in others]
+        values = jnp.stack([(v + theta * x) * x for v in others for x in (lower, upper, *turns)])
+        return jnp.min(values, axis=0), jnp.max(values, axis=0)
 
     def sums(self, records: Records) -> ExactSums:
         """(n, X'X, X'y, y'y), exactly."""

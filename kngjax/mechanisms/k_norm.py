@@ -13,6 +13,7 @@ from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.geometry.norms import AbstractNorm, k_norm_log_mass, k_norm_noise
+from kngjax.geometry.reach import Everywhere
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, required
@@ -88,7 +89,7 @@ class KNormMechanism(AbstractDirectMechanism):
         return Guarantee.pure(float(self.epsilon), self.adjacency)
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
-        return gradients.mean_changes(*self.bounds.features(dimension))
+        return gradients.gradient_changes(self.loss, self.bounds, Everywhere(), Adjacency.REPLACE, dimension)
 
     def score_norm(self, dimension: int) -> AbstractNorm:
         """The norm of the noise."""
@@ -96,8 +97,8 @@ class KNormMechanism(AbstractDirectMechanism):
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         """Δ of Σx; runs under jit."""
-        everywhere = gradients.Everywhere()
-        return gradients.gradient_sensitivity(self.loss, self.bounds, everywhere, self.adjacency, self.norm, dimension)
+        reach = Everywhere()
+        return gradients.gradient_sensitivity(self.loss, self.bounds, reach, self.adjacency, self.norm, dimension)
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of Σx, with its derivation."""

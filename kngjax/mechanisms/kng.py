@@ -14,6 +14,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import AbstractNorm
+from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
@@ -79,7 +80,7 @@ class KNG(AbstractDensityMechanism):
     def __check_init__(self):
         if self.pointwise_sensitivity and self.norm is not None:
             raise ValueError("pointwise_sensitivity has a norm of its own, max_j |v_j|/w_j(theta): leave norm out")
-        if self.pointwise_sensitivity and not pointwise.depends_on_theta(self.loss, self.adjacency):
+        if self.pointwise_sensitivity and not self.loss.range_depends_on_theta(self.adjacency):
             raise ValueError(
                 f"the sensitivity of {type(self.loss).__name__} is the same for every theta: leave "
                 "pointwise_sensitivity out"
@@ -89,10 +90,10 @@ class KNG(AbstractDensityMechanism):
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
         return gradients.gradient_changes(self.loss, self.bounds, self._reach(dimension), self.adjacency, dimension)
 
-    def _reach(self, dimension: int) -> gradients.Reach:
+    def _reach(self, dimension: int) -> Reach:
         """Θ, or one point of it where there is no bound over all of R^d and a scale is all that is needed."""
         if self.pointwise_sensitivity and not self.domain.is_uniform:
-            return pointwise.SinglePoint(self.domain.interior_point(dimension))
+            return SinglePoint(self.domain.interior_point(dimension))
         return self.domain
 
     def target(self, data: Data) -> Target:

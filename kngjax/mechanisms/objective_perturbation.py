@@ -15,8 +15,8 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import L2, AbstractNorm, k_norm_log_mass, k_norm_noise
+from kngjax.geometry.reach import Everywhere, Reach
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
-from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.base import AbstractDirectMechanism
 from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimiser
@@ -131,20 +131,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             )
 
     def _check_loss(self) -> None:
-        name = type(self.loss).__name__
-        if isinstance(self.loss, SquaredDistanceLoss):
-            raise ValueError(f"objective perturbation is for regression; for a mean ({name}) take KNormMechanism")
-        if not isinstance(self.loss, AbstractPredictorLoss):
-            raise ValueError(
-                f"one record's Hessian under {name} is of any size near the record and not of rank one, so that no "
-                "ridge makes up for it. Take KNG"
-            )
-        if self.loss.score_is_piecewise_constant:
-            raise ValueError(
-                f"{name} has a Hessian of zero almost everywhere and jumps elsewhere: it is not strongly convex in the "
-                "data, and noise in the objective leaves gaps in what can be released. Take "
-                "SmoothedQuantileLoss(tau, bandwidth) with a public bandwidth, or KNG"
-            )
+        if (reason := self.loss.why_no_ridge()) is not None:
+            raise ValueError(reason)
         if self.domain is not None and not self.domain.is_uniform:
             raise ValueError(
                 f"objective perturbation minimises over a bounded convex set, and {type(self.domain).__name__} is a "
@@ -205,8 +193,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         return Guarantee.pure(float(self.epsilon), self.adjacency)
 
     @property
-    def _reach(self) -> gradients.Reach:
-        return gradients.Everywhere() if self.domain is None else self.domain
+    def _reach(self) -> Reach:
+        return Everywhere() if self.domain is None else self.domain
 
     @property
     def _objective_epsilon(self) -> Float[Array, ""]:

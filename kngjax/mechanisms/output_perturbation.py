@@ -14,8 +14,8 @@ from kngjax.core.arrays import Scalar, float64, is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.geometry.norms import L2
+from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
-from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
 from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
@@ -106,7 +106,7 @@ class OutputPerturbation(AbstractDirectMechanism):
                 f"output perturbation is for smooth losses of a regression, and {name} is none: take KNG, "
                 "PrivateQuantile or KNormMechanism"
             )
-        if self.metric != "identity" and not isinstance(self.loss, SquaredLoss):
+        if self.metric != "identity" and not self.loss.is_quadratic:
             raise ValueError(f"metric={self.metric!r} is for the squared loss, whose Hessian does not depend on theta")
         if is_traced(*jax.tree.leaves(self)):
             return
@@ -147,7 +147,7 @@ class OutputPerturbation(AbstractDirectMechanism):
         return gaussian_guarantee(self.epsilon, self.delta, self.adjacency)
 
     def _gradient_change(self, dimension: int) -> Float[Array, ""]:
-        reach = gradients.Everywhere()
+        reach = Everywhere()
         return gradients.gradient_sensitivity(self.loss, self.bounds, reach, self.adjacency, L2(), dimension)
 
     def tolerance(self, dimension: int) -> Float[Array, ""]:

@@ -142,7 +142,7 @@ class PrivateQuantile(AbstractDirectMechanism):
             if self._is_joint:
                 value = float(gradients.joint_quantile_sensitivity(tau, self.adjacency))
                 return Sensitivity(value, gradients.explain_joint_quantile_sensitivity(tau, self.adjacency, value))
-            changes = np.array(gradients.quantile_changes(tau, self.bounds, self.adjacency))
+            changes = np.array(gradients.quantile_changes(tau, self.adjacency))
         return Sensitivity(float(changes.max()), gradients.explain_quantile_changes(tau, self.adjacency, changes))
 
     def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
@@ -208,12 +208,12 @@ class PrivateQuantile(AbstractDirectMechanism):
     def _edges(self, data: Data) -> Array:
         if not isinstance(data, SortedValues):
             raise TypeError(f"quantiles need data from the mechanism's own prepare, not {type(data).__name__}")
-        lower, upper = (jnp.reshape(side, 1) for side in gradients.response_interval(self.bounds))
+        lower, upper = (jnp.reshape(side, 1) for side in self.loss.response_interval(self.bounds))
         return jnp.concatenate([lower, jnp.asarray(data.values), upper])
 
     def _rates(self) -> Float[Array, " quantiles"]:
         """ε/(2Δ) of each quantile that is drawn by itself."""
-        return self._part / (2.0 * gradients.quantile_changes(self.tau, self.bounds, self.adjacency))
+        return self._part / (2.0 * gradients.quantile_changes(self.tau, self.adjacency))
 
     def _joint_rate(self) -> Float[Array, ""]:
         return self.epsilon / (2.0 * gradients.joint_quantile_sensitivity(self.tau, self.adjacency))

@@ -28,7 +28,6 @@ from jaxtyping import Float
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact import exactly, outward, with_both_orders
 from kngjax.core.arrays import float64
-from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.sensitivity.gradients import response_radius
 
@@ -189,11 +188,11 @@ def _least_noise(mechanism: AbstractMechanism, dimension: int, num_records: int 
     """How large the noise of each coefficient is at least, from public settings; 0 where that is not known."""
     if isinstance(mechanism, AbstractDirectMechanism):
         return mechanism.least_noise(dimension, num_records)
-    if not (isinstance(mechanism, AbstractDensityMechanism) and isinstance(mechanism.loss, SquaredDistanceLoss)):
+    if not isinstance(mechanism, AbstractDensityMechanism):
         return np.zeros(dimension)
-    norm = mechanism.score_norm(dimension)
-    if norm is None or not num_records:
+    slope, norm = mechanism.loss.gradient_slope, mechanism.score_norm(dimension)
+    if slope is None or norm is None or not num_records:
         return np.zeros(dimension)
-    # exp(-(ε/2Δ)·n‖θ - x̄‖_K).
-    rate = num_records * float(mechanism.epsilon) / (2.0 * float(mechanism.sensitivity_value(dimension)))
+    # exp(-(ε/2Δ)·nc‖θ - θ̂‖_K).
+    rate = slope * num_records * float(mechanism.epsilon) / (2.0 * float(mechanism.sensitivity_value(dimension)))
     return np.array([float(norm.dual(axis)) for axis in np.eye(dimension)]) / rate

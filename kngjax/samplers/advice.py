@@ -4,13 +4,10 @@ First what is proved: a mechanism that draws from a law of its own, or an exact 
 serves best. The table of docs/how-to-choose.md says the same, and the tests compare.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 from kngjax.geometry.norms import L1, L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
-from kngjax.losses.distance import GeometricMedianLoss, SquaredDistanceLoss
-from kngjax.samplers.chains.newton import SMOOTH_LOSSES
 from kngjax.samplers.target import Target
 
 # Up to which boxes are tried unless asked for more.
@@ -53,7 +50,7 @@ def chain(density: Density) -> str:
         return "SliceGibbs()"
     if loss.score_is_piecewise_constant and density.is_uniform:
         return "LineGibbs()"
-    if isinstance(loss, SMOOTH_LOSSES) and density.norm is not None and plain:
+    if loss.is_smooth and density.norm is not None and plain:
         return "GradientSpace()"
     return "EnsembleWalk()"
 
@@ -74,31 +71,14 @@ def exact(density: Density) -> str | None:
     return None
 
 
-def proved(density: Density) -> str | None:
-    """The mechanism beside that is proved and estimates the same or nearly so, in words; None if there is none."""
-    loss = density.loss
-    if isinstance(loss, SquaredDistanceLoss):
-        return "KNormMechanism(...) is proved and has the same mean in view"
-    if isinstance(loss, GeometricMedianLoss):
-        return "PrivateQuantile(0.5, ...) is proved and exact" if density.dimension == 1 else None
-    name = type(loss).__name__
-    if loss.score_is_piecewise_constant:
-        return (
-            "ObjectivePerturbation(SmoothedQuantileLoss(tau, bandwidth), ...) is proved for any number of "
-            "coefficients; its bias: it estimates the quantile of y plus normal noise, of standard deviation bandwidth"
-        )
-    settings = ", ".join(field.name for field in dataclasses.fields(loss) if field.default is dataclasses.MISSING)
-    where = "" if density.is_uniform else " on L1Ball, L2Ball or Box"
-    return f"ObjectivePerturbation({name}({settings}), ...){where} is proved for any number of coefficients"
-
-
 def advice(density: Density) -> str:
     """What to take, in one or more sentences: what is proved first, then the chain to ask for by name."""
     name = chain(density)
     on_request = f"sampler=kngjax.{name}"
     if name == "GradientSpace()":
         on_request += " where n*epsilon is at least 100 a coefficient, else sampler=kngjax.EnsembleWalk()"
-    sentences = [proved(density), exact(density), f"of Markov chains, of which nothing is proved, ask for {on_request}"]
+    proved = density.loss.proved_instead(density.dimension, density.is_uniform)
+    sentences = [proved, exact(density), f"of Markov chains, of which nothing is proved, ask for {on_request}"]
     return "; ".join(sentence for sentence in sentences if sentence)
 
 

@@ -1,4 +1,4 @@
-"""The density of a quantile loss along a line, exactly: its segments, their masses, a draw.
+"""The density of a piecewise-constant score along a line, exactly: its segments, their masses, a draw.
 
 Along θ + tv the indicators 1{y_i ≤ x_i'θ} change at the breakpoints t_i = (y_i - x_i'θ)/(x_i'v) and nowhere else. On
 the segments between them the gradient is constant, so the KNG log-density is constant and that of the exponential
@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Vector, cumulative_sums, record_sums
 from kngjax.data.records import Records
-from kngjax.losses.quantile import QuantileLoss
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.target import Target
 
 
@@ -35,7 +35,7 @@ def line_segments(target: Target, theta: Vector, direction: Vector) -> Segments:
     **Arguments:** `theta`: a point of Θ, shape (d,); `direction`: v ≠ 0, shape (d,).
     """
     loss, data = target.loss, target.data
-    assert isinstance(loss, QuantileLoss)
+    assert isinstance(loss, AbstractPredictorLoss)
     assert isinstance(data, Records)
     x = jnp.asarray(data.x)
     slope, residual = x @ direction, jnp.asarray(data.y) - data.predictors(theta)
@@ -46,11 +46,12 @@ def line_segments(target: Target, theta: Vector, direction: Vector) -> Segments:
     crossing = (breakpoints > left) & (breakpoints < right)
     # Just right of the left end, y_i ≤ x_i'θ holds for these rows:
     below = jnp.where(slope > 0, breakpoints <= left, jnp.where(slope < 0, breakpoints > left, residual <= 0))
-    turn = jnp.where(crossing, jnp.sign(slope), 0.0)
+    first, jump = loss.score_step()
+    turn = jnp.where(crossing, jump * jnp.sign(slope), 0.0)
     breakpoints = jnp.where(crossing, breakpoints, right)
     order = jnp.argsort(breakpoints, stable=False)
     edges = jnp.concatenate([left[None], breakpoints[order], right[None]])
-    scores = jnp.where(below, 1.0, 0.0) - loss.tau
+    scores = jnp.where(below, jump, 0.0) + first
 
     if target.norm is None:
         slopes = -target.rate * _cumulate(record_sums(scores, slope), (turn * slope)[order])

@@ -9,7 +9,6 @@ from kngjax.data.records import Data
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses.base import AbstractLoss
-from kngjax.losses.distance import GeometricMedianLoss
 from kngjax.sensitivity.pointwise import PointwiseSensitivity
 
 
@@ -39,8 +38,7 @@ class Target(eqx.Module):
     @property
     def is_piecewise_constant(self) -> bool:
         """Whether the density (on a uniform domain) takes finitely many values, so that its gradient says nothing."""
-        one_median = isinstance(self.loss, GeometricMedianLoss) and self.dimension == 1
-        return self.norm is not None and (self.loss.score_is_piecewise_constant or one_median)
+        return self.norm is not None and self.loss.gradient_is_piecewise_constant(self.dimension)
 
     @property
     def is_piecewise_linear(self) -> bool:

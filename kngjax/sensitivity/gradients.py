@@ -1,15 +1,15 @@
 """Δ from declared facts, bounds, norm and adjacency: every sensitivity of the package has its one home here.
 
-In regression one record contributes s·x to the gradient, with s ∈ [a, b] declared by the loss and x_j ∈ [l_j, u_j]
-enforced by `kngjax.data.prepare`. Coordinate j of the contribution therefore lies in [m_j, M_j], the smallest and the
-largest of {a l_j, a u_j, b l_j, b u_j}, and between neighbouring data sets the gradient's coordinate j changes by at
-most
+The loss declares in which [m_j, M_j] coordinate j of one record's gradient lies, for every record within the bounds
+and every θ ∈ Θ; in regression, where it is s·x with s ∈ [a, b] and x_j ∈ [l_j, u_j], these are the smallest and the
+largest of {a l_j, a u_j, b l_j, b u_j}. `kngjax.data.prepare` enforces the bounds, so between neighbouring data sets
+the gradient's coordinate j changes by at most
 
     replace:     w_j = M_j - m_j          (one contribution in the box is exchanged for another)
     add_remove:  w_j = max(|m_j|, |M_j|)  (one contribution comes or goes)
 
-For the mean a contribution is θ - x: exchanging one moves coordinate j by at most u_j - l_j, whatever θ. For the
-geometric median contributions are unit vectors, so a change lies in an l2 ball and not in a box.
+What all records share at the same θ an exchange cancels: for the mean, whose contribution is θ - x, that is θ. Where
+contributions have one length and any direction, as for the geometric median, a change lies in an l2 ball.
 
 A quantile of numbers is quantile regression with an intercept alone. Several together have a gradient of one coordinate
 a level, #{y ≤ θ_j} - nτ_j, whose total variation a record changes by little, whatever the number of levels.
@@ -25,9 +25,8 @@ The functions here run on arrays and tracers alike; `Sensitivity` is their resul
 
 import dataclasses
 import functools
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -37,28 +36,10 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Vector, float64
 from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
-from kngjax.geometry.domains import AbstractDomain, Box
-from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
-from kngjax.losses.distance import GeometricMedianLoss, SquaredDistanceLoss
-from kngjax.losses.quantile import QuantileLoss
+from kngjax.geometry.domains import AbstractDomain
+from kngjax.geometry.reach import Reach
+from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss, Ends
 from kngjax.sensitivity.change_sets import LARGEST_NUMBER, SensitivitySet, change_points, number_of_points
-
-
-@runtime_checkable
-class Reach(Protocol):
-    """What sensitivities ask of Θ."""
-
-    def linear_interval(self, lower: Any, upper: Any) -> tuple[Any, Any]:
-        """The smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper."""
-        ...
-
-
-class Everywhere(eqx.Module):
-    """Θ = R^d, for losses whose facts hold for every x'θ."""
-
-    def linear_interval(self, lower: Any, upper: Any) -> tuple[Array, Array]:
-        """All real numbers."""
-        return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,20 +53,8 @@ class Sensitivity:
     derivation: str
 
 
-def response_interval(bounds: Bounds) -> Any:
-    """The bounds of the response as a pair, or None if there are none."""
-    return None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
-
-
 # Compiled: each function is one small program in the place of dozens for its single operations.
 _compiled = functools.partial(jax.jit, static_argnames=("adjacency", "dimension"))
-
-
-@functools.partial(jax.jit, static_argnames="dimension")
-def score_interval(loss: AbstractPredictorLoss, bounds: Bounds, domain: Reach, dimension: int) -> Any:
-    """[a, b], which contains the score of every record within the bounds for every θ ∈ Θ."""
-    lower, upper = bounds.features(dimension)
-    return loss.score_interval(domain.linear_interval(lower, upper), response_interval(bounds))
 
 
 @_compiled
@@ -93,44 +62,26 @@ def gradient_changes(
     loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
 ) -> Float[Array, " dimension"]:
     """w: by how much each coordinate of ∇ℓ_n can change between neighbouring data sets, shape (d,)."""
-    lower, upper = bounds.features(dimension)
-    if isinstance(loss, GeometricMedianLoss):
-        return jnp.full(dimension, _median_change(adjacency))
-    if isinstance(loss, SquaredDistanceLoss):
-        return mean_changes(lower, upper) if adjacency is Adjacency.REPLACE else _farthest(bounds, domain, dimension)
-    assert isinstance(loss, AbstractPredictorLoss)
-    score = score_interval(loss, bounds, domain, dimension)
-    products = jnp.stack([s * side for s in score for side in (lower, upper)])
-    smallest, largest = jnp.min(products, axis=0), jnp.max(products, axis=0)
+    return changes_within(loss.gradient_range(bounds, domain, adjacency, dimension), adjacency)
+
+
+def changes_within(gradient_range: Ends, adjacency: Adjacency) -> Float[Array, " dimension"]:
+    """w from the range (m, M) of one record's gradient, shape (d,)."""
+    smallest, largest = (jnp.asarray(end) for end in gradient_range)
     if adjacency is Adjacency.REPLACE:
         return largest - smallest
     return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
 
 
-def mean_changes(lower: Vector, upper: Vector) -> Float[Array, " dimension"]:
-    """u - l: by how much exchanging one record of the box [l, u] can move each coordinate of Σx."""
-    return jnp.asarray(upper - lower)
-
-
-def _median_change(adjacency: Adjacency) -> float:
-    return 2.0 if adjacency is Adjacency.REPLACE else 1.0
-
-
-def _differences(bounds: Bounds, domain: Reach, dimension: int) -> tuple[Array, Array]:
-    """The smallest and the largest θ_j - x_j over Θ and the bounds, each of shape (d,)."""
-    lower, upper = bounds.features(dimension)
-    smallest, largest = jax.vmap(lambda axis: domain.linear_interval(axis, axis))(jnp.eye(dimension))
-    return smallest - upper, largest - lower
-
-
-def _farthest(bounds: Bounds, domain: Reach, dimension: int) -> Array:
-    smallest, largest = _differences(bounds, domain, dimension)
-    return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
+def _length_of_change(loss: AbstractLoss, adjacency: Adjacency) -> float:
+    """The radius of the Euclidean ball of all changes, where one record's gradient has one length."""
+    assert loss.gradient_length is not None
+    return loss.gradient_length * (2.0 if adjacency is Adjacency.REPLACE else 1.0)
 
 
 def default_norm(loss: AbstractLoss, changes: Vector) -> norms.AbstractNorm:
-    """The norm whose ball is closest about the possible gradient changes: the box w, or the l2 ball for medians."""
-    return norms.L2() if isinstance(loss, GeometricMedianLoss) else norms.WeightedLInf(changes)
+    """The norm whose ball is closest about the possible gradient changes: the box w, or the l2 ball that they fill."""
+    return norms.WeightedLInf(changes) if loss.gradient_length is None else norms.L2()
 
 
 def sensitivity_points(
@@ -138,18 +89,21 @@ def sensitivity_points(
 ) -> Float[Array, "points dimension"] | None:
     """Points whose hull with their negatives is that of all possible changes of ∇ℓ_n, shape (points, d).
 
-    None for medians, whose changes fill a ball, for means under add_remove, and if there are more than
+    None where the loss says why there are none, and if there are more than
     `kngjax.sensitivity.change_sets.LARGEST_NUMBER`: their number doubles with every column.
     """
-    exchanged_points = isinstance(loss, SquaredDistanceLoss) and adjacency is Adjacency.REPLACE
-    if not (isinstance(loss, AbstractPredictorLoss) or exchanged_points):
-        return None
     blocks = bounds.feature_blocks(dimension)
-    if number_of_points(blocks, adjacency) > LARGEST_NUMBER:
+    if loss.why_no_points(adjacency) is not None or number_of_points(blocks, adjacency) > LARGEST_NUMBER:
         return None
-    # For the mean x' - x: as if every score were 1.
-    score = score_interval(loss, bounds, domain, dimension) if isinstance(loss, AbstractPredictorLoss) else (1.0, 1.0)
-    return change_points(blocks, score, adjacency)
+    return change_points(blocks, _score_range(loss, bounds, domain, adjacency, dimension), adjacency)
+
+
+@_compiled
+def _score_range(
+    loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
+) -> tuple[Array, Array]:
+    first, last = loss.score_range(bounds, domain, adjacency, dimension)
+    return jnp.asarray(first), jnp.asarray(last)
 
 
 @_compiled
@@ -166,8 +120,8 @@ def gradient_sensitivity(
     A norm is convex, so it is largest at one of the `sensitivity_points`; where they are too many it is bounded over
     the box |v_j| ≤ w_j of `gradient_changes`.
     """
-    if isinstance(loss, GeometricMedianLoss):
-        return _median_change(adjacency) * (norm or norms.L2()).largest_over_l2_ball(dimension)
+    if loss.gradient_length is not None:
+        return _length_of_change(loss, adjacency) * (norm or norms.L2()).largest_over_l2_ball(dimension)
     changes = gradient_changes(loss, bounds, domain, adjacency, dimension)
     if norm is None:
         # 1 by the definition of the norm, which needs finite changes.
@@ -196,10 +150,8 @@ def sensitivity_set(
         raise ValueError("scalar bounds leave the number of coefficients open: pass dimension (intercept included)")
     if loss.needs_response_bounds and bounds.y_lower is None:
         raise ValueError(f"{type(loss).__name__} needs public bounds of the response, Bounds(..., y=(lower, upper))")
-    if isinstance(loss, GeometricMedianLoss):
-        raise ValueError("the changes of a geometric median fill a Euclidean ball, which norm=None takes as the ball")
-    if isinstance(loss, SquaredDistanceLoss) and parsed is Adjacency.ADD_REMOVE:
-        raise ValueError("the changes of a mean under add_remove fill a box, which norm=None takes as the ball")
+    if (reason := loss.why_no_points(parsed)) is not None:
+        raise ValueError(reason)
     with float64():
         points = sensitivity_points(loss, bounds, domain, parsed, dimension)
         if points is None:
@@ -248,30 +200,16 @@ def value_sensitivity(
     ratio varies by at most 2c(b - a), as it does on the way from D to D without z to D', one half-range step each.
     With c = ε/(2Δ) and Δ = b - a that is ε. The plain sensitivity sup_θ |ℓ(θ; z') - ℓ(θ; z)| is at most b - a too.
     """
-    lower, upper = bounds.features(dimension)
-    if isinstance(loss, AbstractPredictorLoss):
-        response = response_interval(bounds) or (0.0, 0.0)
-        smallest, largest = loss.value_interval(domain.linear_interval(lower, upper), response)
-    else:
-        first, last = _differences(bounds, domain, dimension)
-        nearest = jnp.sum(jnp.square(jnp.clip(0.0, first, last)))
-        farthest = jnp.sum(jnp.square(_farthest(bounds, domain, dimension)))
-        if isinstance(loss, GeometricMedianLoss):
-            smallest, largest = jnp.sqrt(nearest), jnp.sqrt(farthest)
-        else:
-            smallest, largest = 0.5 * nearest, 0.5 * farthest
+    smallest, largest = loss.value_range(bounds, domain, dimension)
     return jnp.asarray(largest - smallest) * (1.0 if adjacency is Adjacency.REPLACE else 0.5)
 
 
-def quantile_changes(tau: Float[Any, " quantiles"], bounds: Bounds, adjacency: Adjacency) -> Float[Array, " quantiles"]:
+def quantile_changes(tau: Float[Any, " quantiles"], adjacency: Adjacency) -> Float[Array, " quantiles"]:
     """By how much each #{y ≤ θ} - nτ_j can change: the gradient of the quantile loss with an intercept alone.
 
-    1 (replace) or max(τ_j, 1-τ_j) (add_remove).
+    One record adds -τ_j or 1-τ_j: so 1 (replace) or max(τ_j, 1-τ_j) (add_remove).
     """
-    line = Box(bounds.y_lower, bounds.y_upper)
-    return jax.vmap(lambda level: gradient_changes(QuantileLoss(level), bounds, line, adjacency, 1)[0])(
-        jnp.asarray(tau)
-    )
+    return changes_within((-jnp.asarray(tau), 1.0 - jnp.asarray(tau)), adjacency)
 
 
 def joint_quantile_sensitivity(tau: Float[Any, " quantiles"], adjacency: Adjacency) -> Float[Array, ""]:
@@ -302,28 +240,24 @@ def explain_gradient_sensitivity(
     event = "exchanging one record moves" if exchange else "one record more or less moves"
     in_norm = f"In the {type(norm).__name__} norm no such change is longer than {value:.6g}."
     widths = "w = (" + ", ".join(f"{change:.6g}" for change in changes) + ")"
-    if isinstance(loss, GeometricMedianLoss):
-        length = _median_change(adjacency)
-        return f"one record's gradient has Euclidean length 1, so {event} the gradient by at most {length:g}. {in_norm}"
-    if isinstance(loss, SquaredDistanceLoss):
-        why = "u_j - l_j, the width of the bounds" if exchange else "the largest |theta_j - x_j| over Theta"
+    if loss.gradient_length is not None:
+        length = _length_of_change(loss, adjacency)
         return (
-            f"one record's gradient is theta - x, so {event} coordinate j of the gradient by at most {why}: {widths}. "
-            f"{in_norm}"
+            f"one record's gradient has Euclidean length {loss.gradient_length:g}, so {event} the gradient by at most "
+            f"{length:g}. {in_norm}"
         )
-    assert isinstance(loss, AbstractPredictorLoss)
-    first, last = (float(end) for end in score_interval(loss, bounds, domain, len(changes)))
-    most = "w_j = M_j - m_j" if exchange else "w_j = max(|m_j|, |M_j|)"
+    score, by_points = None, ""
+    if loss.why_no_points(adjacency) is None:
+        first, last = _score_range(loss, bounds, domain, adjacency, len(changes))
+        score, by_points = (float(first), float(last)), _by_points(bounds, adjacency, norm, len(changes))
+    what, most = loss.describe_gradient(adjacency, score)
     return (
-        f"one record's gradient is s*x with the score s in [{first:.6g}, {last:.6g}], so its coordinate j lies in "
-        f"[m_j, M_j] by the bounds of x; {event} coordinate j of the gradient by at most {most}: {widths}. "
-        f"{in_norm}{_by_points(loss, bounds, adjacency, norm, len(changes))}"
+        f"one record's gradient is {what} {event} coordinate j of the gradient by at most {most}: {widths}. "
+        f"{in_norm}{by_points}"
     )
 
 
-def _by_points(
-    loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency, norm: norms.AbstractNorm, dimension: int
-) -> str:
+def _by_points(bounds: Bounds, adjacency: Adjacency, norm: norms.AbstractNorm, dimension: int) -> str:
     if isinstance(norm, norms.WeightedLInf):
         return ""
     number = number_of_points(bounds.feature_blocks(dimension), adjacency)

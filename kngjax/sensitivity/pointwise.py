@@ -13,26 +13,7 @@ from kngjax.core.arrays import Vector
 from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.losses.base import AbstractLoss
-from kngjax.losses.distance import SquaredDistanceLoss
-from kngjax.losses.squared import SquaredLoss
-from kngjax.sensitivity.gradients import gradient_changes, response_interval
-
-
-def depends_on_theta(loss: AbstractLoss, adjacency: Adjacency) -> bool:
-    """Whether w(θ) varies with θ: where scores are bounded for every η it does not."""
-    if isinstance(loss, SquaredDistanceLoss):
-        return adjacency is Adjacency.ADD_REMOVE
-    return loss.needs_response_bounds
-
-
-class SinglePoint(eqx.Module):
-    """Θ = {θ}, as far as sensitivities ask."""
-
-    theta: Vector
-
-    def linear_interval(self, lower: Vector, upper: Vector) -> tuple[Array, Array]:
-        products = jnp.stack([lower * self.theta, upper * self.theta])
-        return jnp.sum(jnp.min(products, axis=0)), jnp.sum(jnp.max(products, axis=0))
+from kngjax.sensitivity.gradients import changes_within
 
 
 class PointwiseSensitivity(eqx.Module):
@@ -46,31 +27,10 @@ class PointwiseSensitivity(eqx.Module):
     adjacency: Adjacency = eqx.field(static=True)
 
     def changes(self, theta: Vector) -> Float[Array, " dimension"]:
-        """w(θ), shape (d,).
-
-        For the squared loss coordinate j of one record's gradient is (v + θ_j x_j)x_j with v = Σ_{k≠j} θ_k x_k - y in
-        an interval that does not depend on x_j: linear in v and quadratic in x_j, so its range is exact. For |x_j| ≤ 1
-        and |y| ≤ Y it is M(a_j, θ_j) + M(a_j, -θ_j) wide, with a_j = Y + Σ_{k≠j}|θ_k| and M(a, b) = a - b for b ≤ a/2,
-        a²/(4b) beyond. Other losses take the score interval at the reach of this θ.
-        """
-        theta = jnp.asarray(theta)
-        if not isinstance(self.loss, SquaredLoss):
-            return gradient_changes(self.loss, self.bounds, SinglePoint(theta), self.adjacency, theta.shape[0])
-        lower, upper = self.bounds.features(theta.shape[0])
-        products = jnp.stack([lower * theta, upper * theta])
-        smallest, largest = jnp.min(products, axis=0), jnp.max(products, axis=0)
-        response = response_interval(self.bounds)
-        others = [
-            jnp.sum(smallest) - smallest - response[1],
-            jnp.sum(largest) - largest - response[0],
-        ]
-        curved = jnp.where(theta == 0, 1.0, theta)
-        turns = [jnp.clip(jnp.where(theta == 0, lower, -v / (2.0 * curved)), lower, upper) for v in others]
-        values = jnp.stack([(v + theta * x) * x for v in others for x in (lower, upper, *turns)])
-        least, most = jnp.min(values, axis=0), jnp.max(values, axis=0)
-        if self.adjacency is Adjacency.REPLACE:
-            return most - least
-        return jnp.maximum(jnp.abs(least), jnp.abs(most))
+        """w(θ), shape (d,), from the range of one record's gradient at this θ."""
+        return changes_within(
+            self.loss.gradient_range_at(jnp.asarray(theta), self.bounds, self.adjacency), self.adjacency
+        )
 
     def norm_at(self, theta: Vector) -> norms.WeightedLInf:
         """max_j |v_j|/w_j(θ): nowhere below the same with w of all of Θ."""

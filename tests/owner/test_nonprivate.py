@@ -7,6 +7,7 @@ import statsmodels.api as sm
 
 import kngjax as kng
 from kngjax.data import records as data_room
+from kngjax.losses import estimates
 from kngjax.owner import nonprivate
 from tests.statistical.problems import records
 
@@ -75,7 +76,7 @@ def test_quantile_regression_of_many_records_is_exact(design, tau):
     assert chosen.success
     np.testing.assert_allclose(chosen.x @ x[tied], -slope, atol=1e-5)
     # The linear programme of all rows finds no smaller loss.
-    whole = nonprivate._linear_programme(x, y, np.ones(len(y)), tau)
+    whole = estimates.linear_programme(x, y, np.ones(len(y)), tau)
     losses = [float(kng.QuantileLoss(tau).value(point, data_room.Records(x, y))) for point in (theta, whole)]
     np.testing.assert_allclose(*losses, rtol=1e-12)
 
@@ -90,8 +91,8 @@ def test_quantile_regression_of_many_records_bears_responses_of_any_size():
 
 
 def test_quantile_regression_of_many_records_solves_small_programmes(monkeypatch):
-    sizes, solve = [], nonprivate._linear_programme
-    monkeypatch.setattr(nonprivate, "_linear_programme", lambda x, *rest: (sizes.append(len(x)), solve(x, *rest))[1])
+    sizes, solve = [], estimates.linear_programme
+    monkeypatch.setattr(estimates, "linear_programme", lambda x, *rest: (sizes.append(len(x)), solve(x, *rest))[1])
     x, y = many_records("normal", 100_000)
     theta = nonprivate.minimiser(kng.QuantileLoss(0.5), data_room.Records(x, y))
     assert len(sizes) > 1

@@ -13,8 +13,9 @@ import pytest
 import kngjax as kng
 from kngjax.data import records as data_room
 from kngjax.data.records import Records
+from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractPredictorLoss
-from kngjax.sensitivity.gradients import Everywhere, hessian_sensitivity
+from kngjax.sensitivity.gradients import hessian_sensitivity
 
 TAUS = (0.05, 0.5, 0.75, 0.9, 0.95)
 ADJACENCIES = ("replace", "add_remove")

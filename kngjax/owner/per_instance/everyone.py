@@ -12,7 +12,6 @@ from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Records, prepare
 from kngjax.losses.base import AbstractPredictorLoss
-from kngjax.losses.logistic import LogisticLoss
 from kngjax.owner.per_instance.chunks import by_chunks
 from kngjax.owner.per_instance.laws import PosteriorPair, ShiftPair
 from kngjax.owner.per_instance.ridge import Influence, RidgeFit
@@ -62,12 +61,9 @@ def candidates(
 
 
 def response_ends(bounds: Bounds, loss: AbstractPredictorLoss) -> tuple[float, float]:
-    """The extreme responses: of the bounds, 0 and 1 of a logistic regression, else what is as good as infinite."""
-    if isinstance(loss, LogisticLoss):
-        return 0.0, 1.0
-    if bounds.y_lower is None or bounds.y_upper is None:
-        return -_FAR, _FAR
-    return float(bounds.y_lower), float(bounds.y_upper)
+    """The extreme responses: what the loss knows of them, else what is as good as infinite."""
+    lower, upper = loss.response_interval(bounds) or (-_FAR, _FAR)
+    return float(lower), float(upper)
 
 
 def _vertices(blocks: list[np.ndarray]) -> Iterator[np.ndarray]:
@@ -140,8 +136,7 @@ def smooth_shift_bound(
 ) -> float:
     """√γ·sup|s|·X/λ: ∇J' = sx at θ̂ and J' is λ-strongly convex, so its minimiser is that near."""
     with float64():
-        ends = None if bounds.y_lower is None else response_ends(bounds, loss)
-        interval = loss.score_interval(predictor_interval(bounds, theta), ends)
+        interval = loss.score_interval(predictor_interval(bounds, theta), loss.response_interval(bounds))
         score = max(abs(float(end)) for end in interval)
         return math.sqrt(gamma) * score * float(feature_radius(bounds, len(theta))) / regularization * _OUTWARD
 

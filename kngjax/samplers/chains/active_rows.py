@@ -1,4 +1,4 @@
-"""The rows of a quantile loss whose residuals can change sign near an estimate: all others add a constant there.
+"""The rows whose piecewise-constant score can jump near an estimate: all others add a constant there.
 
 Within ‖H(θ - θ̂)‖_K ≤ R the predictor of a row moves by at most R·‖H^{-1}x_i‖_*, so rows with |y_i - x_i'θ̂| beyond
 keep their score. KNG's noise being of order 1/n, some hundred to some thousand rows remain, whatever n.
@@ -16,7 +16,7 @@ from jaxtyping import Array, Bool, Float
 from kngjax.core.arrays import Vector, record_sums, record_sums_on_host
 from kngjax.data.records import Records
 from kngjax.geometry.norms import AbstractNorm
-from kngjax.losses.quantile import QuantileLoss
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.limit_law import sound_hessian
 from kngjax.samplers.target import Target
 
@@ -62,7 +62,7 @@ class ActiveRows(eqx.Module):
 
     def log_density(self, target: Target, theta: Vector) -> Float[Array, ""]:
         """log f(θ) of a point of the region, from these rows alone."""
-        assert isinstance(target.loss, QuantileLoss)
+        assert isinstance(target.loss, AbstractPredictorLoss)
         x = jnp.asarray(self.x)
         scores = jax.vmap(target.loss.record_score)(x @ theta, jnp.asarray(self.y))
         gradient = jnp.asarray(self.gradient) + record_sums(scores, x)
@@ -74,7 +74,7 @@ def active_rows(target: Target, centre: Vector, scale: float) -> ActiveRows | No
 
     None where nothing is to be gained: other losses, the exponential mechanism, more than half of the rows active.
     """
-    if not isinstance(target.loss, QuantileLoss) or not isinstance(target.data, Records) or target.norm is None:
+    if not target.loss.score_is_piecewise_constant or not isinstance(target.data, Records) or target.norm is None:
         return None
     reach = scale * float(scipy.special.gammainccinv(target.dimension, _BEYOND)) / float(target.rate)
     law, active, scores = _judged(target, jnp.asarray(centre), reach)

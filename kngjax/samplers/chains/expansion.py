@@ -10,7 +10,8 @@ from jaxtyping import Array, Float
 from kngjax.core.arrays import Vector, block_sums
 from kngjax.data.records import Records
 from kngjax.geometry.norms import k_norm_noise
-from kngjax.samplers.chains.newton import SMOOTH_LOSSES, Point, gradient, point_of, records_a_block, solve
+from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.samplers.chains.newton import Point, gradient, point_of, records_a_block, solve
 from kngjax.samplers.target import Target
 
 # How many points are tried, and how far log f may be from the quadratic's at any: beyond it proposals are refused too
@@ -73,7 +74,7 @@ def _derivatives(target: Target, centre: Array) -> tuple[Array, Array, Array]:
     """∇ℓ, H and T at the centre, in one pass over the rows."""
     loss, data, dimension = target.loss, target.data, target.dimension
     assert isinstance(data, Records)
-    assert isinstance(loss, SMOOTH_LOSSES)
+    assert isinstance(loss, AbstractPredictorLoss)
     rows, columns = np.triu_indices(dimension)
     places = np.zeros((dimension, dimension), int)
     places[rows, columns] = places[columns, rows] = np.arange(rows.size)

@@ -17,7 +17,7 @@ from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.samplers.advice import advice_for
 from kngjax.samplers.chains.expansion import Expansion, expansion
 from kngjax.samplers.chains.independence import AbstractIndependenceSampler, Weighted
-from kngjax.samplers.chains.newton import SMOOTH_LOSSES, Point, evaluate, gradient, log_determinant, solve
+from kngjax.samplers.chains.newton import Point, evaluate, gradient, log_determinant, solve
 from kngjax.samplers.target import Target
 
 _PROPOSALS_A_BATCH = 50
@@ -88,7 +88,7 @@ class GradientSpace(AbstractIndependenceSampler):
                 "GradientSpace draws in the space of gradients, and the exponential mechanism's score is the loss "
                 f"itself: {advice_for(target)}"
             )
-        if not isinstance(target.data, QuadraticSummary) and not isinstance(target.loss, SMOOTH_LOSSES):
+        if not isinstance(target.data, QuadraticSummary) and not target.loss.is_smooth:
             raise ValueError(
                 f"GradientSpace needs a smooth strictly convex loss, and {type(target.loss).__name__} is not one, as "
                 f"PseudoHuberLoss is: {advice_for(target)}"

@@ -11,16 +11,8 @@ from jaxtyping import Array, Bool, Float, Int
 
 from kngjax.core.arrays import Vector, block_sums
 from kngjax.data.records import Records
-from kngjax.losses.huber import PseudoHuberLoss
-from kngjax.losses.logistic import LogisticLoss
-from kngjax.losses.poisson import PoissonLoss
-from kngjax.losses.quantile import SmoothedQuantileLoss
-from kngjax.losses.squared import SquaredLoss
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.target import Target
-
-# Twice differentiable with ρ'' > 0 everywhere, so that on a design of full rank ∇ℓ is one to one with the determinant
-# of the Hessian as its Jacobian. Huber's loss is not: its gradient is constant wherever all records are outliers.
-SMOOTH_LOSSES = (SquaredLoss, PseudoHuberLoss, LogisticLoss, PoissonLoss, SmoothedQuantileLoss)
 
 # In units of c‖·‖_K, so errors of a log-density: where the iteration may stop, and what counts as a solution.
 _GOAL, _TOLERANCE = 1e-8, 1e-6
@@ -67,7 +59,7 @@ def evaluate(target: Target, theta: Vector) -> Point:
     loss, data, theta = target.loss, target.data, jnp.asarray(theta)
     if not isinstance(data, Records):
         return point_of(theta, loss.gradient(theta, data), loss.hessian(theta, data))
-    assert isinstance(loss, SMOOTH_LOSSES)
+    assert isinstance(loss, AbstractPredictorLoss)
     dimension = data.dimension
     rows, columns = np.triu_indices(dimension)
     places = np.zeros((dimension, dimension), int)
@@ -87,7 +79,7 @@ def gradient(target: Target, theta: Vector) -> Float[Array, " dimension"]:
     loss, data, theta = target.loss, target.data, jnp.asarray(theta)
     if not isinstance(data, Records):
         return loss.gradient(theta, data)
-    assert isinstance(loss, SMOOTH_LOSSES)
+    assert isinstance(loss, AbstractPredictorLoss)
 
     def terms(x, y):
         return jax.vmap(loss.record_score)(x @ theta, y) @ x

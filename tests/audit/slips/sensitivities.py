@@ -163,7 +163,7 @@ SENSITIVITIES = (
     ),
     slip(
         "a parabola's range by its ends alone",
-        "sensitivity/pointwise",
+        "losses/squared",
         "for x in (lower, upper, *turns)",
         "for x in (lower, upper)",
         "sensitivity/test_pointwise.py::test_the_closed_form_for_symmetric_bounds",

@@ -1,0 +1,37 @@
+"""How far x'θ reaches over Θ: all that sensitivities ask of it."""
+
+from typing import Any, Protocol, runtime_checkable
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from kngjax.core.arrays import Vector
+
+
+@runtime_checkable
+class Reach(Protocol):
+    """A domain, or what stands for one."""
+
+    def linear_interval(self, lower: Any, upper: Any) -> tuple[Any, Any]:
+        """The smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper."""
+        ...
+
+
+class Everywhere(eqx.Module):
+    """Θ = R^d, for losses whose facts hold for every x'θ."""
+
+    def linear_interval(self, lower: Any, upper: Any) -> tuple[Array, Array]:
+        """All real numbers."""
+        return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
+
+
+class SinglePoint(eqx.Module):
+    """Θ = {θ}."""
+
+    theta: Vector
+
+    def linear_interval(self, lower: Vector, upper: Vector) -> tuple[Array, Array]:
+        """The smallest and the largest x'θ at this θ."""
+        products = jnp.stack([lower * self.theta, upper * self.theta])
+        return jnp.sum(jnp.min(products, axis=0)), jnp.sum(jnp.max(products, axis=0))
