@@ -100,8 +100,8 @@ class QuantileLoss(AbstractResidualLoss):
         spread = jnp.fmin(_standard_deviation(residuals), (quartiles[1] - quartiles[0]) / 1.34)
         quantile = normal.ppf(self.tau)
         shape = 1.5 * normal.pdf(quantile) ** 2 / (2.0 * quantile**2 + 1.0)
-        reach = (normal.ppf(0.975) ** 2 * shape / residuals.shape[0]) ** (1.0 / 3.0)
-        levels = jnp.clip(jnp.stack([self.tau - reach, self.tau + reach]), 1e-3, 1.0 - 1e-3)
+        half_width = (normal.ppf(0.975) ** 2 * shape / residuals.shape[0]) ** (1.0 / 3.0)
+        levels = jnp.clip(jnp.stack([self.tau - half_width, self.tau + half_width]), 1e-3, 1.0 - 1e-3)
         bandwidth = jnp.maximum(spread, 1e-8) * jnp.diff(normal.ppf(levels))[0]
         weights = normal.pdf(residuals / bandwidth) / bandwidth
         return weighted_gram(weights, records.x)

@@ -22,7 +22,7 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.geometry.norms import Ellipsoid
 from kngjax.geometry.polytopes import Polytope
 
-# Of points that are listed: enough for twelve columns of a box.
+# The most points that are listed: enough for twelve columns of a box.
 LARGEST_NUMBER = 8192
 
 
@@ -66,9 +66,9 @@ def number_of_points(blocks: tuple[Any, ...], adjacency: Adjacency) -> int:
     shapes = [np.shape(block) for block in blocks]
     if adjacency is Adjacency.ADD_REMOVE:
         return math.prod(number for number, _ in shapes)
-    exchanged = math.prod(number if columns == 1 else number**2 for number, columns in shapes)
-    moved = math.prod(number if columns == 1 else number * (number - 1) for number, columns in shapes)
-    return exchanged + moved
+    across = math.prod(number if columns == 1 else number**2 for number, columns in shapes)
+    along = math.prod(number if columns == 1 else number * (number - 1) for number, columns in shapes)
+    return across + along
 
 
 def change_points(
@@ -83,9 +83,10 @@ def change_points(
     vertices = [jnp.asarray(block) for block in blocks]
     if adjacency is Adjacency.ADD_REMOVE:
         return largest * _product(vertices)
-    exchanged = _product([_differences(block, first, second) for block in vertices])
-    moved = _product([_differences(block, largest, largest, distinct=True) for block in vertices])
-    return jnp.concatenate([exchanged, moved])
+    # From one end of the score to the other, and from one vertex to another at its larger end.
+    across = _product([_differences(block, first, second) for block in vertices])
+    along = _product([_differences(block, largest, largest, distinct=True) for block in vertices])
+    return jnp.concatenate([across, along])
 
 
 def _differences(block: Array, first: Array, second: Array, distinct: bool = False) -> Array:
@@ -103,5 +104,5 @@ def _differences(block: Array, first: Array, second: Array, distinct: bool = Fal
 
 def _product(blocks: list[Array]) -> Array:
     """Every combination of a row of each block, side by side."""
-    places = np.indices([len(block) for block in blocks]).reshape(len(blocks), -1)
-    return jnp.concatenate([block[place] for block, place in zip(blocks, places, strict=True)], axis=1)
+    choices = np.indices([len(block) for block in blocks]).reshape(len(blocks), -1)
+    return jnp.concatenate([block[rows] for block, rows in zip(blocks, choices, strict=True)], axis=1)

@@ -11,7 +11,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.losses.base import Number
 from kngjax.sensitivity.gradients import feature_radius, response_radius
 
-# Of a few operations, relative: outward.
+# The relative error of a few operations, by which bounds are rounded outward.
 _ROUNDING = 1e-14
 
 
