@@ -36,6 +36,7 @@ from .ledger.ledgers import Ledger as Ledger
 from .ledger.ledgers import Reservation as Reservation
 from .losses.distance import GeometricMedianLoss as GeometricMedianLoss
 from .losses.distance import SquaredDistanceLoss as SquaredDistanceLoss
+from .losses.expectile import ExpectileLoss as ExpectileLoss
 from .losses.huber import HuberLoss as HuberLoss
 from .losses.huber import PseudoHuberLoss as PseudoHuberLoss
 from .losses.logistic import LogisticLoss as LogisticLoss
