@@ -8,6 +8,7 @@ from scipy import integrate, special, stats
 
 import kngjax as kng
 from kngjax.data.records import Records, prepare
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.losses.extended import TangentExtension
 
 LOSSES = {
@@ -18,6 +19,7 @@ LOSSES = {
     "pseudo-Huber": kng.PseudoHuberLoss(0.8),
     "logistic": kng.LogisticLoss(),
     "Poisson": kng.PoissonLoss(),
+    "expectile": kng.ExpectileLoss(0.8),
 }
 LABELS = {"logistic": [0.0, 1.0], "Poisson": [0.0, 1.0, 2.0, 5.0]}
 
@@ -46,6 +48,7 @@ CLOSED_FORMS = {
     "pseudo-Huber": lambda eta, y: special.pseudo_huber(0.8, y - eta),
     "logistic": lambda eta, y: np.logaddexp(0.0, eta) - y * eta,
     "Poisson": lambda eta, y: np.exp(eta) - y * eta,
+    "expectile": lambda eta, y: np.where(y < eta, 0.2, 0.8) * (y - eta) ** 2,
 }
 
 
@@ -58,6 +61,12 @@ def problem(name, n=31, d=3):
     bounds = kng.Bounds(x=(-2.0, 2.0), intercept=True)
     records = prepare(bounds, random.uniform(-2.0, 2.0, (n, d - 1)), responses(name, n, random))
     return records, random.normal(scale=0.7, size=d)
+
+
+def test_every_public_loss_of_a_predictor_is_tested_here():
+    public = {getattr(kng, name) for name in kng.__all__ if name.endswith("Loss")}
+    assert {type(loss) for loss in LOSSES.values()} == {one for one in public if issubclass(one, AbstractPredictorLoss)}
+    assert LOSSES.keys() == CLOSED_FORMS.keys()
 
 
 @every_loss
@@ -138,7 +147,7 @@ def test_bounded_scores_come_near_both_ends_of_their_intervals_whatever_the_pred
     np.testing.assert_allclose((scores.min(), scores.max()), interval, atol=2e-4)
 
 
-@pytest.mark.parametrize("name", ["Poisson", "logistic", "pseudo-Huber"])
+@pytest.mark.parametrize("name", ["Poisson", "logistic", "pseudo-Huber", "expectile"])
 def test_a_loss_continued_by_its_tangents(name):
     """Convex and smooth as before, the loss itself within the ends, and its facts there are facts everywhere."""
     inner, ends = LOSSES[name], (-0.7, 1.2)
@@ -220,9 +229,19 @@ def test_the_curvature_estimate_of_the_check_loss():
     np.testing.assert_allclose(hessian, stats.norm.pdf(0.0) / 0.5 * x.T @ x, rtol=0, atol=1500)
 
 
+def test_the_expectile_loss_at_one_half_is_the_squared_loss():
+    half, residuals = kng.ExpectileLoss(0.5), np.linspace(-3.0, 3.0, 31)
+    np.testing.assert_allclose(jax.vmap(half.residual_value)(residuals), residuals**2 / 2, rtol=1e-12, atol=1e-15)
+    # The minimiser of a constant has τ of all distances to it above: the estimate of Newey and Powell.
+    y = np.random.default_rng(8).normal(size=301)
+    expectile = float(kng.nonprivate.minimiser(kng.ExpectileLoss(0.8), Records(np.ones((301, 1)), y))[0])
+    above, below = np.clip(y - expectile, 0.0, None).sum(), np.clip(expectile - y, 0.0, None).sum()
+    assert 0.8 * above == pytest.approx(0.2 * below, rel=1e-6)
+
+
 @pytest.mark.parametrize("tau", [0.0, 1.0, -0.1, 1.5, np.nan])
 def test_quantile_levels_out_of_range(tau):
-    for make in (kng.QuantileLoss, lambda tau: kng.SmoothedQuantileLoss(tau, 0.1)):
+    for make in (kng.QuantileLoss, kng.ExpectileLoss, lambda tau: kng.SmoothedQuantileLoss(tau, 0.1)):
         with pytest.raises(ValueError, match="tau must lie strictly between 0 and 1"):
             make(tau)
 

@@ -42,6 +42,7 @@ LAWS = {
     "Huber": (kng.HuberLoss(0.3), UNBOUNDED, kng.L1Ball(1.0)),
     "Poisson": (kng.PoissonLoss(), kng.Bounds(x=(-1.0, 1.0), y=(0.0, 3.0), intercept=False), kng.Box(-1.0, 0.5)),
     "smoothed": (kng.SmoothedQuantileLoss(0.7, 0.4), UNBOUNDED, kng.Box(-1.0, 1.0)),
+    "expectile": (kng.ExpectileLoss(0.8), SYMMETRIC, kng.Box(-1.0, 0.5)),
 }
 # By hand for |x| ≤ 1: the largest change of the gradient (replace) and the largest second derivative.
 FACTS = {
@@ -51,6 +52,8 @@ FACTS = {
     "pseudo-Huber on R": (0.8, 1.0),
     "Huber": (0.6, 1.0),
     "Poisson": (2.0 * np.exp(1.0), np.exp(1.0)),
+    # Residuals reach 2.
+    "expectile": (2.0 * 1.6 * 2.0, 1.6),
     "smoothed": (1.4, 1.0 / (0.4 * np.sqrt(2.0 * np.pi))),
 }
 

@@ -23,6 +23,7 @@ LOSSES = {
     "pseudo-Huber": kng.PseudoHuberLoss(1.0),
     "logistic": kng.LogisticLoss(),
     "Poisson": kng.PoissonLoss(),
+    "expectile": kng.ExpectileLoss(0.8),
     "squared distance": kng.SquaredDistanceLoss(),
     "geometric median": kng.GeometricMedianLoss(),
 }

@@ -30,6 +30,7 @@ LOSSES = {
     "logistic": (kng.LogisticLoss(), None, (0.0, 1.0)),
     "squared": (kng.SquaredLoss(), (-1.0, 2.0), (-9.0, 9.0)),
     "poisson": (kng.PoissonLoss(), (0.0, 3.0), (0.0, 9.0)),
+    "expectile": (kng.ExpectileLoss(tau=0.8), (-1.0, 2.0), (-9.0, 9.0)),
 }
 SOME_LOSSES = ("quantile-0.5", "quantile-0.9", "huber", "logistic", "squared")
 DOMAINS = {

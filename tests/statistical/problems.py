@@ -13,6 +13,7 @@ LOSSES = {
     "logistic": kng.LogisticLoss(),
     "poisson": kng.PoissonLoss(),
     "smoothed_quantile": kng.SmoothedQuantileLoss(tau=0.3, bandwidth=0.4),
+    "expectile": kng.ExpectileLoss(tau=0.8),
 }
 RESPONSE_BOUNDS = {"logistic": None, "poisson": (0.0, 9.0)}
 MECHANISMS = {"kng": kng.KNG, "exponential": kng.ExponentialMechanism}

@@ -17,6 +17,10 @@ def draws_of(mechanism, data, number, seed=0):
     return np.asarray(thetas)
 
 
+def _expectile_scores(predictors, y):
+    return -2.0 * np.where(y < predictors, 0.2, 0.8) * (y - predictors)
+
+
 def slope_by_hand(mechanism, data, name, theta, epsilon):
     """rate·(∇ℓ_n + γθ) with the output noise's hundredth taken from ε, thetas of shape (m,)."""
     change, curvature = FACTS[name]
@@ -32,13 +36,14 @@ def slope_by_hand(mechanism, data, name, theta, epsilon):
             "Huber": lambda: -np.clip(y - predictors, -0.3, 0.3),
             # |x'θ| ≤ 1 over Θ = [-1, .5] and |x| ≤ 1: tangents beyond.
             "Poisson": lambda: np.exp(np.clip(predictors, -1.0, 1.0)) - y,
+            "expectile": lambda: _expectile_scores(np.clip(predictors, -1.0, 1.0), y),
             "smoothed": lambda: stats.norm.cdf((predictors - y) / 0.4) - 0.7,
         }[name.split()[0]]()
         gradients = scores @ x
     return 0.5 * spent / change * (gradients + curvature / np.expm1(0.5 * spent) * theta)
 
 
-@pytest.mark.parametrize("name", ["squared", "pseudo-Huber on R", "Poisson"])
+@pytest.mark.parametrize("name", ["squared", "pseudo-Huber on R", "Poisson", "expectile"])
 def test_draws_of_one_coefficient_follow_the_law(name):
     """θ ≤ t if and only if b ≥ -(∇ℓ_n(t) + γt): its distribution function is Laplace's at a monotone function."""
     mechanism, data = law(name)

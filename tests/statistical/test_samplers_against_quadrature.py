@@ -192,6 +192,14 @@ def test_what_is_released_of_a_location_follows_the_density(loss, epsilon):
         assert_follows(np.asarray(theta), bolder)
 
 
+@pytest.mark.parametrize(("sampler", "mechanism"), [("ensemble_walk", "kng"), ("exact", "exponential")])
+def test_a_loss_of_one_file_is_drawn_from_its_density(sampler, mechanism):
+    """The expectile loss, which no sampler names: a curvature that jumps, and the law's own skewness."""
+    built, data = problem("expectile", mechanism, 1)
+    theta = independent_draws(built, data, sampler, seed=13)
+    assert_follows(theta, Quadrature(built, data, -2.0, 2.5, POINTS[1]))
+
+
 def test_a_proper_base_measure_is_part_of_the_density():
     built, data = problem("quantile", "kng", 1, epsilon=0.3, domain=kng.BaseMeasure(dist.Normal(0.0, 1.0)))
     theta = independent_draws(built, data, "ensemble_walk", seed=10)
