@@ -122,7 +122,7 @@ TABLE_OF_CHAINS = {
         False,
     ),
     "squared loss, more than 20 coefficients": (("squared",), 21, False),
-    "Huber loss": (("Huber",), 5, False),
+    "Huber and expectile loss": (("Huber", "expectile"), 5, False),
     "geometric median": (("geometric median",), 1, False),
     "smooth losses in the exponential mechanism": (("pseudo-Huber", "logistic"), 5, True),
 }
