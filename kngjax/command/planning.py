@@ -88,8 +88,7 @@ def _losses(config: Config) -> list[Any]:
     loss = config.loss
     if loss is None:
         return [None]
-    settings = {name: getattr(loss, name) for name in ("k", "bandwidth") if getattr(loss, name) is not None}
-    choices = [settings] if loss.tau is None else [{"tau": tau} | settings for tau in loss.tau]
+    choices = [loss.settings] if loss.tau is None else [{"tau": tau} | loss.settings for tau in loss.tau]
     kind = registry.public(registry.LOSSES[loss.type])
     return [declared(config, "loss", lambda choice=choice: kind(**choice)) for choice in choices]
 
@@ -145,19 +144,16 @@ def _rounded_down(exact: Fraction) -> float:
 
 
 def sampler(config: Config) -> Any:
-    """The sampler that the job asks for, or None for the mechanism's best. **Raises** `ValueError` for unknown ones."""
+    """The sampler that the job asks for, or None for the mechanism's best; raises ValueError for unknown settings."""
     if config.sampler is None:
         return None
-    name, where = config.sampler.type, f"{config.path}: [sampler]"
-    if name not in registry.SAMPLERS:
-        raise ValueError(f"{where} type: must be one of {', '.join(registry.SAMPLERS)}; not {name!r}")
-    kind, given = registry.public(name), config.sampler.settings
+    kind, given = registry.public(config.sampler.type), config.sampler.settings
     return declared(config, "sampler", lambda: kind(**registry.settings(kind, given)))
 
 
 def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray) -> tuple[Any, Any]:
     """X and y as `kngjax.release` takes them of this mechanism: a mean has columns alone. Private."""
-    return (y[:, None], None) if isinstance(mechanism, kng.KNormMechanism) else (x, y)
+    return (x, y) if mechanism.loss.has_response else (y[:, None], None)
 
 
 def names(config: Config, mechanism: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:

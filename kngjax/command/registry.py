@@ -1,56 +1,24 @@
-"""What a TOML job can name: mechanisms, losses, samplers, norms, and their keys, read off their constructors.
+"""What a TOML job can name, by the list of public names, with the keys of each, read off its constructor.
 
 Names are text here, so that reading a configuration loads no JAX; classes are looked up when something is made.
 """
 
 import inspect
 import re
-import types
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin
 
-from kngjax.command.toml import choice, domain, number, one_or_more, pairs_of_a_table, shown, switch, text, whole
+from kngjax.command.toml import convert, shown, without_none
+from kngjax.core import registry
 
-MECHANISMS = {
-    "kng": "KNG",
-    "exponential": "ExponentialMechanism",
-    "objective_perturbation": "ObjectivePerturbation",
-    "output_perturbation": "OutputPerturbation",
-    "posterior_sample": "PosteriorSample",
-    "ada_ops": "AdaOPS",
-    "ada_ssp": "AdaSSP",
-    "private_irls": "PrivateIRLS",
-    "private_quantile": "PrivateQuantile",
-    "k_norm": "KNormMechanism",
-}
-# Of a loss and of regressors; the others know their own loss, or are of one column alone.
-WITHOUT_LOSS = ("posterior_sample", "ada_ops", "ada_ssp", "private_irls", "private_quantile", "k_norm")
-WITHOUT_TERMS = ("private_quantile", "k_norm")
-LOSSES = {
-    "quantile": "QuantileLoss",
-    "smoothed_quantile": "SmoothedQuantileLoss",
-    "squared": "SquaredLoss",
-    "huber": "HuberLoss",
-    "pseudo_huber": "PseudoHuberLoss",
-    "logistic": "LogisticLoss",
-    "poisson": "PoissonLoss",
-}
-DOMAINS = {"box": "Box", "l1_ball": "L1Ball", "l2_ball": "L2Ball"}
-SAMPLERS = (
-    "Exact",
-    "GradientSpace",
-    "IndependenceMH",
-    "SliceGibbs",
-    "LineGibbs",
-    "EnsembleWalk",
-    "CoordinateWalk",
-    "NUTS",
-    "HMC",
-    "Lattice",
-)
-NORMS = {"l1": "L1", "l2": "L2", "l_inf": "LInf"}
-NORMS_OF_NUMBERS = {"weighted_l_inf": "WeightedLInf", "ellipsoid": "Ellipsoid", "polytope": "Polytope"}
+MECHANISMS = registry.names("mechanisms")
+# Without what no file can write: a loss of no response, a distribution.
+LOSSES = registry.names("losses", without="losses.distance")
+DOMAINS = registry.names("domains", without="geometry.base_measures")
+NORMS = registry.names("norms")
+# Samplers are named as in Python.
+SAMPLERS = tuple(registry.names("samplers").values())
 # What the command says in place of `kngjax.core.errors.FAILED`, whatever happened.
 FAILED = (
     "the release did not complete, and nothing of it is released; what it was debited from a ledger stays spent. Why "
@@ -80,7 +48,7 @@ WORDS = (
     (r"\b([a-z_]+)='([a-z_]+)'", r'\1 = "\2"'),
 )
 # Parameters that other tables of a job speak of.
-ELSEWHERE = ("loss", "bounds", "epsilon", "delta", "adjacency")
+ELSEWHERE = ("loss", "bounds", "epsilon", "delta", "adjacency", "levels")
 
 
 def public(name: str) -> Any:
@@ -101,59 +69,80 @@ def keys(kind: type) -> list[str]:
     return [name for name in parameters(kind) if name not in ELSEWHERE]
 
 
+def takes(kind: str, name: str) -> bool:
+    """Whether the constructor of a mechanism, by its name in a file, has a parameter of this name."""
+    return name in parameters(public(MECHANISMS[kind]))
+
+
+def takes_terms(kind: str) -> bool:
+    """Whether a mechanism explains the response by regressors, and is not of one column alone."""
+    return public(MECHANISMS[kind]).has_regressors
+
+
+def needs_domain(kind: str) -> bool:
+    """Whether a mechanism has no law without a domain."""
+    declared = {field.name: field.type for field in fields(public(MECHANISMS[kind]))}
+    return "domain" in declared and type(None) not in get_args(declared["domain"])
+
+
 def settings(kind: type, table: dict[str, Any]) -> dict[str, Any]:
     """The keys of a table as arguments of a class; raises ValueError that names a key which is unknown or cannot be."""
-    known, made = keys(kind), {}
+    known, arguments = keys(kind), {}
     for name, value in table.items():
         if name not in known:
             raise ValueError(f"{kind.__name__} has an unknown setting {name!r}; known are {', '.join(known)}")
         try:
-            made[name] = _converter(parameters(kind)[name])(value)
+            arguments[name] = _argument(parameters(kind)[name], value)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{name}: {error}") from None
-    return made
+    return arguments
 
 
-def _converter(parameter: inspect.Parameter) -> Callable[[Any], Any]:
-    """What a value of this parameter may be, by its annotation or, where that says nothing, by its default."""
+def _argument(parameter: inspect.Parameter, value: Any) -> Any:
+    """A value as the parameter's annotation has it, or where that says nothing, its default; else numbers."""
     if parameter.name in ("norm", "domain"):
-        return norm if parameter.name == "norm" else made_domain
-    annotation, default = parameter.annotation, parameter.default
-    if get_origin(annotation) is Literal:
-        return choice(*get_args(annotation))
-    kinds = set(get_args(annotation)) if isinstance(annotation, types.UnionType) else {annotation}
-    kinds -= {type(None)}
-    if kinds == {Any} or not kinds <= set(_PLAIN):
-        kinds = {type(default)}
-    return _PLAIN.get(kinds.pop(), numbers)
+        return part(value, NORMS if parameter.name == "norm" else DOMAINS)
+    annotation = without_none(parameter.annotation)
+    if annotation not in _PLAIN and get_origin(annotation) is not Literal:
+        annotation = type(parameter.default)
+    return convert(value, annotation) if annotation in _PLAIN or get_origin(annotation) is Literal else numbers(value)
 
 
 def numbers(value: Any) -> float | tuple[float, ...]:
     """A number, or a list of numbers."""
-    return one_or_more(number)(value) if isinstance(value, list) else number(value)
+    return convert(value, tuple[float, ...] if isinstance(value, list) else float)
 
 
-_PLAIN: dict[type, Callable[[Any], Any]] = {bool: switch, int: whole, float: number, str: text}
+_PLAIN = (bool, int, float, str)
 
 
-def norm(value: Any) -> Any:
-    """The norm that a job names."""
-    if isinstance(value, str) and value in NORMS:
-        return public(NORMS[value])()
-    given = pairs_of_a_table(value)
-    if len(given) == 1 and given[0][0] in NORMS_OF_NUMBERS:
-        name, rows = given[0]
-        return public(NORMS_OF_NUMBERS[name])([numbers(row) for row in rows] if isinstance(rows, list) else rows)
-    plain, tables = (", ".join(f'"{name}"' for name in NORMS), ", ".join(NORMS_OF_NUMBERS))
-    raise ValueError(f"must be one of {plain}, or {{ NAME = [...] }} with one of {tables}; not {shown(value)}")
-
-
-def made_domain(value: Any) -> Any:
-    """The domain that a job names."""
+def part(value: Any, known: dict[str, str]) -> Any:
+    """The norm or the domain that a job names: "l2", { l2_ball = 3 } or { box = [-9, 9] }, by what each takes."""
     import numpy as np
 
-    shape, sizes = domain(value)
-    return public(DOMAINS[shape])(*map(np.asarray, sizes))
+    name, given = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (value, None)
+    if isinstance(name, str) and name in known:
+        kind = public(known[name])
+        needs = _needs(kind)
+        if given is None and not needs:
+            return kind()
+        if given is not None and len(needs) == 1:
+            rows = [numbers(row) for row in given] if isinstance(given, list) else numbers(given)
+            return kind(np.asarray(rows))
+        if len(needs) > 1 and isinstance(given, list) and len(given) == len(needs):
+            return kind(*(np.asarray(numbers(side)) for side in given))
+    raise ValueError(f"must be one of {', '.join(sorted(map(_written, known.items())))}; not {shown(value)}")
+
+
+def _needs(kind: type) -> list[str]:
+    return [name for name, one in parameters(kind).items() if one.kind is one.POSITIONAL_OR_KEYWORD]
+
+
+def _written(named: tuple[str, str]) -> str:
+    name, needs = named[0], _needs(public(named[1]))
+    if not needs:
+        return f'"{name}"'
+    return f"{{ {name} = {needs[0] if len(needs) == 1 else '[' + ', '.join(needs) + ']'} }}"
 
 
 def in_toml(message: str) -> str:
@@ -186,8 +175,7 @@ def _mechanism_in_toml(kind: str, loss: str | None, needs: str | None) -> str:
 
 
 def _loss_in_toml(loss: str, needs: str | None) -> str:
-    of_job = next(name for name, called in LOSSES.items() if called == loss)
-    return f'[loss] type = "{of_job}"' + _keys_in_toml((needs or "").split(", "))
+    return f'[loss] type = "{registry.short_name(loss)}"' + _keys_in_toml((needs or "").split(", "))
 
 
 def _keys_in_toml(given: Iterable[str]) -> str:

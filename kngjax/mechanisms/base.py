@@ -44,7 +44,8 @@ TOO_MANY_RECORDS = "there are more records than max_records, the public promise 
 class AbstractMechanism(ShownAsTyped, eqx.Module):
     """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours.
 
-    `takes_shards`: whether rows of zeros among the records change nothing of its law.
+    `takes_shards`: whether rows of zeros among the records change nothing of its law. `has_regressors`: whether it
+    explains a response by features, and does not summarise columns alone.
     """
 
     loss: eqx.AbstractVar[AbstractLoss]
@@ -52,6 +53,7 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
     epsilon: eqx.AbstractVar[Scalar]
     adjacency: eqx.AbstractVar[Adjacency]
     takes_shards: ClassVar[bool] = False
+    has_regressors: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod

@@ -44,6 +44,7 @@ class KNormMechanism(AbstractDirectMechanism):
     adjacency: Adjacency = eqx.field(static=True)
     norm: AbstractNorm | None
 
+    has_regressors: ClassVar[bool] = False
     method: ClassVar[str] = "The mean plus exact K-norm noise: a gamma radius times a uniform point of the unit ball."
 
     def __init__(

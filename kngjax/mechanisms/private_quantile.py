@@ -1,7 +1,7 @@
 """Quantiles of numbers by KNG, drawn exactly: one (PrivateQuantile), or several by parts of ε or jointly."""
 
 import itertools
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -67,6 +67,8 @@ class PrivateQuantile(AbstractDirectMechanism):
     epsilon: Scalar
     adjacency: Adjacency = eqx.field(static=True)
     budget: str = eqx.field(static=True)
+
+    has_regressors: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -55,7 +55,7 @@ WRONG = {
         r"\[response\] missing: -1 lies outside",
     ),
     "repeated tau": (("tau = [0.25, 0.5]", "tau = [0.5, 0.5]"), r"\[loss\] tau: every quantile level"),
-    "domain": (("{ box = [-20.0, 20.0] }", "{ cube = 3.0 }"), r"\[mechanism\] domain: must be one of .*l1_ball"),
+    "sampler": (("LineGibbs", "Gibbs"), r"\[sampler\] type: must be one of CoordinateWalk, EnsembleWalk"),
     "figure": (("at = { education = 12 }", ""), r"\[figure\] at: must have a value for each of education"),
     "figure outside": (("education = 12", "education = 19"), r"\[figure\] at: education = 19 is outside"),
     "two sources": (('path = "workers.csv"', 'path = "a.csv"\nrdatasets = "A::B"'), r"\[data\] needs either path"),
@@ -79,7 +79,7 @@ BUILT = {
         ("epsilon = 0.3", "epsilon = 3000.0"),
         r"\[privacy\] epsilon = 1500 .* say allow_large_epsilon = true in \[mechanism\]",
     ),
-    "sampler": (("LineGibbs", "Gibbs"), r"\[sampler\] type: must be one of Exact, GradientSpace"),
+    "domain": (("{ box = [-20.0, 20.0] }", "{ cube = 3.0 }"), r"\[mechanism\] domain: must be one of .*l1_ball"),
     "sampler's setting": (("num_sweeps", "sweeps"), r"\[sampler\] LineGibbs has an unknown setting 'sweeps'"),
 }
 
@@ -143,7 +143,10 @@ def test_every_loss_mechanism_and_domain_can_be_asked_for(tmp_path, kind):
     assert [regression.label for regression in regressions] == list(config.loss.labels)
     assert sum(regression.epsilon for regression in regressions) == Fraction(3, 10)
     assert isinstance(regressions[0].mechanism, registry.public(registry.MECHANISMS[config.mechanism.type]))
-    assert isinstance(regressions[0].mechanism.domain, registry.public(registry.DOMAINS[config.mechanism.domain[0]]))
+    assert isinstance(
+        regressions[0].mechanism.domain,
+        registry.public(registry.DOMAINS[next(iter(config.mechanism.settings["domain"]))]),
+    )
 
 
 def test_classes_and_counts_need_no_log(tmp_path):

@@ -3,6 +3,7 @@
 import pathlib
 import re
 
+import equinox as eqx
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +11,10 @@ import pytest
 import kngjax as kng
 from kngjax.command import config as configuration
 from kngjax.command import job, planning, registry
+from kngjax.core.registry import classes, names
+from kngjax.geometry.domains import AbstractDomain
+from kngjax.geometry.norms import AbstractNorm
+from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.samplers.base import AbstractSampler
 from tests.command.small_jobs import JOB, workers, write_job
@@ -35,14 +40,55 @@ def public(kind):
     }
 
 
-def test_every_public_mechanism_and_sampler_has_a_name():
-    assert set(registry.MECHANISMS.values()) == public(AbstractMechanism)
-    assert set(registry.SAMPLERS) == public(AbstractSampler)
-    assert set(configuration.LOSSES) == set(registry.LOSSES)
-    for kind, called in registry.MECHANISMS.items():
-        takes = registry.parameters(registry.public(called))
-        assert ("loss" in takes) == (kind not in registry.WITHOUT_LOSS)
-        assert ("epsilon" in takes) == (kind != "posterior_sample")
+KINDS = {
+    "losses": AbstractLoss,
+    "norms": AbstractNorm,
+    "domains": AbstractDomain,
+    "mechanisms": AbstractMechanism,
+    "samplers": AbstractSampler,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_registry_has_every_public_class_of_its_kind(kind):
+    assert set(names(kind).values()) == public(KINDS[kind])
+    assert all(issubclass(one, KINDS[kind]) for one in classes(kind).values())
+
+
+def test_files_name_what_a_job_can_have():
+    assert set(registry.LOSSES.values()) == {one.__name__ for one in classes("losses").values() if one.has_response}
+    assert set(registry.DOMAINS) == set(names("domains")) - {"base_measure"}
+    without_loss = {kind for kind in registry.MECHANISMS if not registry.takes(kind, "loss")}
+    assert without_loss == {"posterior_sample", "ada_ops", "ada_ssp", "private_irls", "private_quantile", "k_norm"}
+    without_terms = {kind for kind in registry.MECHANISMS if not registry.takes_terms(kind)}
+    assert without_terms == {"private_quantile", "k_norm"}
+    assert {kind for kind in registry.MECHANISMS if registry.needs_domain(kind)} == {"kng", "exponential"}
+    assert {kind for kind in registry.MECHANISMS if not registry.takes(kind, "epsilon")} == {"posterior_sample"}
+    assert {"quantile", "smoothed_quantile", "squared", "huber", "pseudo_huber", "logistic", "poisson"} <= set(
+        registry.LOSSES
+    )
+    assert list(registry.NORMS) == ["l1", "l2", "ellipsoid", "l_inf", "weighted_l_inf", "polytope"]
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("l_inf", "LInf()"),
+        ({"weighted_l_inf": [1, 2]}, "WeightedLInf([1.0, 2.0])"),
+        ({"ellipsoid": [[2, 0], [0, 1]]}, "Ellipsoid([[2.0, 0.0], [0.0, 1.0]])"),
+        ({"polytope": [[1, 0], [0, 1]]}, "Polytope([[1.0, 0.0], [0.0, 1.0]])"),
+    ],
+)
+def test_norms_are_made_of_what_they_take(written, shown):
+    made = registry.part(written, registry.NORMS)
+    assert eqx.tree_equal(made, eval(shown, vars(kng) | {name: getattr(kng, name) for name in kng.__all__}))
+
+
+@pytest.mark.parametrize("wrong", ["l3", "ellipsoid", {"l1": 1}, {"box": [1]}, {"box": 1}, 3, {}, {"l1_ball": "x"}])
+def test_what_names_no_norm_and_no_domain_is_refused(wrong):
+    for known in (registry.NORMS, registry.DOMAINS):
+        with pytest.raises(ValueError, match="must be"):
+            registry.part(wrong, known)
 
 
 # What replaces [mechanism], with other changes; the class, its delta, its epsilon.
@@ -165,7 +211,10 @@ def test_settings_that_a_mechanism_has_not_are_refused(tmp_path, wrong):
 TABLES = {
     "loss": ((MECHANISM, 'type = "ada_ssp"'), r"\[mechanism\] type = 'ada_ssp' has no \[loss\]"),
     "no loss": ((LOSS, ""), r"the table \[loss\] is missing"),
-    "type": (('"kng"', '"kgn"'), r"\[mechanism\] type: must be one of kng, exponential, objective_perturbation"),
+    "type": (
+        ('"kng"', '"kgn"'),
+        r"\[mechanism\] type: must be one of ada_ops, ada_ssp, exponential, .*kng",
+    ),
     "epsilon": ((EPSILON, ""), r"\[privacy\] needs the key 'epsilon'"),
     "levels": (
         ('units = "dollars a week"', 'levels = ["a", "a"]'),
@@ -251,15 +300,15 @@ def test_the_documentation_lists_every_mechanism_and_setting():
     text = (docs / "jobs.md").read_text(encoding="utf-8")
     table = text.split("| `type` | its settings |")[1].split("\n\n")[0]
     rows = [[re.findall(r"`(.*?)`", cell) for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
-    assert [kind for (kind,), *_ in rows] == list(registry.MECHANISMS)
+    assert sorted(kind for (kind,), *_ in rows) == sorted(registry.MECHANISMS)
     for (kind,), given, tables in rows:
         keys = registry.keys(registry.public(registry.MECHANISMS[kind]))
         assert given == [name for name in keys if name != "allow_large_epsilon"]
         assert ("[loss]" in tables, "[[terms]]" in tables) == (
-            kind not in registry.WITHOUT_LOSS,
-            kind not in registry.WITHOUT_TERMS,
+            registry.takes(kind, "loss"),
+            registry.takes_terms(kind),
         )
-    for name in (*registry.LOSSES, *registry.DOMAINS, *registry.NORMS, *registry.NORMS_OF_NUMBERS):
+    for name in (*registry.LOSSES, *registry.DOMAINS, *registry.NORMS):
         assert name in text
     samplers = (docs / "how-to-choose.md").read_text(encoding="utf-8").split("| sampler | serves |")[1].split("\n\n")[0]
     assert all(f"`{name}`" in samplers for name in registry.SAMPLERS)

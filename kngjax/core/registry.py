@@ -1,0 +1,50 @@
+"""The registry: the losses, norms, domains, mechanisms and samplers that there are, read off the list of public names.
+
+`kngjax/__init__.pyi` names each with the file that defines it. One line there makes a loss known to the command, to the
+documentation and to the tests of conformance. No class is loaded before `classes` asks for it.
+"""
+
+import ast
+import functools
+import importlib
+import pathlib
+import re
+
+_LIST = pathlib.Path(__file__).parents[1] / "__init__.pyi"
+# The files that define the classes of each kind. NumPyro's kernel around a sampler is none of ours.
+_FILES = {
+    "losses": r"losses\..*",
+    "norms": r"geometry\.(norms|polytopes)",
+    "domains": r"geometry\.(domains|base_measures)",
+    "mechanisms": r"mechanisms\..*",
+    "samplers": r"samplers\.(chains|exact)\.(?!numpyro_kernel).*|releases\.lattice\..*",
+}
+_WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+@functools.cache
+def public_names() -> dict[str, str]:
+    """The file that defines each public name: "losses.quantile" for QuantileLoss."""
+    statements = ast.parse(_LIST.read_text(encoding="utf-8")).body
+    imports = [statement for statement in statements if isinstance(statement, ast.ImportFrom)]
+    return {alias.name: one.module or "" for one in imports for alias in one.names}
+
+
+def names(kind: str, without: str = "") -> dict[str, str]:
+    """The public classes of a kind, "losses" or another, by their short names: QuantileLoss by "quantile".
+
+    **Arguments:** `without`: a file whose classes are left out, as "losses.distance".
+    """
+    files = {name: file for name, file in public_names().items() if name[0].isupper() and file != without}
+    return {short_name(name): name for name, file in files.items() if re.fullmatch(_FILES[kind], file)}
+
+
+def classes(kind: str) -> dict[str, type]:
+    """The public classes of a kind themselves, by their short names."""
+    package = importlib.import_module("kngjax")
+    return {short: getattr(package, name) for short, name in names(kind).items()}
+
+
+def short_name(name: str) -> str:
+    """A class's name in small letters, without the word for its kind: AdaOPS is "ada_ops", L1Ball is "l1_ball"."""
+    return _WORD_STARTS.sub("_", re.sub(r"(Loss|Mechanism)$", "", name)).lower()
