@@ -240,12 +240,11 @@ def read(path: str | pathlib.Path) -> Config:
         name: read_table(kind, tables[name], f"{path}: [{name}]") if name in tables else None
         for name, kind in _TABLES.items()
     }
-    if "loss" in tables:
-        parts["loss"] = _loss(tables["loss"], f"{path}: [loss]")
+    parts["loss"] = _loss(tables["loss"], f"{path}: [loss]") if "loss" in tables else None
     parts["mechanism"] = _mechanism(tables["mechanism"], f"{path}: [mechanism]")
     parts["terms"] = _terms(tables.get("terms", []), str(path))
     parts["sampler"] = _sampler(tables["sampler"], f"{path}: [sampler]") if "sampler" in tables else None
-    config = Config(path=path, **({"loss": None} | parts))
+    config = Config(path=path, **parts)
     _check_together(config)
     return config
 

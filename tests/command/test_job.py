@@ -55,7 +55,7 @@ WRONG = {
         r"\[response\] missing: -1 lies outside",
     ),
     "repeated tau": (("tau = [0.25, 0.5]", "tau = [0.5, 0.5]"), r"\[loss\] tau: every quantile level"),
-    "sampler": (("LineGibbs", "Gibbs"), r"\[sampler\] type: must be one of CoordinateWalk, EnsembleWalk"),
+    "sampler": (("LineGibbs", "Gibbs"), r"\[sampler\] type: must be one of .*CoordinateWalk, EnsembleWalk"),
     "figure": (("at = { education = 12 }", ""), r"\[figure\] at: must have a value for each of education"),
     "figure outside": (("education = 12", "education = 19"), r"\[figure\] at: education = 19 is outside"),
     "two sources": (('path = "workers.csv"', 'path = "a.csv"\nrdatasets = "A::B"'), r"\[data\] needs either path"),

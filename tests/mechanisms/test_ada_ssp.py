@@ -145,36 +145,17 @@ def test_it_never_fails(adjacency):
     assert certificate.delta == pytest.approx(1e-9 + certificate.rounding_delta, rel=1e-12)
 
 
-def test_one_program_serves_every_epsilon():
-    data = kng.AdaSSP(BOUNDS[2], 1.0, 1e-6, "replace").prepare(np.ones((9, 1)), np.ones(9))
-
-    def first(epsilon, delta):
-        return kng.AdaSSP(BOUNDS[2], epsilon, delta, "replace").draws(data, jax.random.key(0), 1)[0][0]
-
-    epsilons, deltas = np.array([0.1, 1.0, 5.0]), np.array([1e-9, 1e-6, 1e-3])
-    together = jax.jit(jax.vmap(first))(epsilons, deltas)
-    np.testing.assert_allclose(together, [first(*pair) for pair in zip(epsilons, deltas, strict=True)], rtol=1e-6)
-
-
 @pytest.mark.parametrize(
-    ("changes", "error", "words"),
+    ("changes", "words"),
     [
-        ({"delta": 0.0}, ValueError, "delta"),
-        ({"delta": 1.0}, ValueError, "delta"),
-        ({"delta": "a"}, TypeError, "delta"),
-        ({"delta": None}, ValueError, "delta"),
-        ({"epsilon": -1.0}, ValueError, "epsilon"),
-        ({"epsilon": 200.0}, ValueError, "allow_large_epsilon"),
-        ({"adjacency": None}, ValueError, "adjacency"),
-        ({"bounds": kng.Bounds(x=(0.0, 1.0))}, ValueError, "response"),
-        ({"shares": (0.5, 0.5)}, ValueError, "shares"),
-        ({"shares": (0.5, 0.5, 0.5)}, ValueError, "shares"),
-        ({"shares": (0.0, 0.5, 0.5)}, ValueError, "shares"),
+        ({"shares": (0.5, 0.5)}, "shares"),
+        ({"shares": (0.5, 0.5, 0.5)}, "shares"),
+        ({"shares": (0.0, 0.5, 0.5)}, "shares"),
     ],
 )
-def test_what_it_refuses(changes, error, words):
+def test_shares_that_it_refuses(changes, words):
     settings = {"bounds": BOUNDS[1], "epsilon": 1.0, "delta": 1e-6, "adjacency": "replace", **changes}
-    with pytest.raises(error, match=words):
+    with pytest.raises(ValueError, match=words):
         kng.AdaSSP(**settings)
 
 
