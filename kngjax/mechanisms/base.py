@@ -44,8 +44,7 @@ TOO_MANY_RECORDS = "there are more records than max_records, the public promise 
 class AbstractMechanism(ShownAsTyped, eqx.Module):
     """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours.
 
-    `takes_shards`: whether rows of zeros among the records change nothing of its law. `has_regressors`: whether it
-    explains a response by features, and does not summarise columns alone.
+    `takes_shards`: whether rows of zeros change nothing of its law. `has_regressors`: whether it explains a response.
     """
 
     loss: eqx.AbstractVar[AbstractLoss]
@@ -373,8 +372,7 @@ class AbstractDensityMechanism(AbstractMechanism):
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -ε/(2Δ)·score(θ; D) + log ν(θ), unnormalised; -inf outside Θ. Private: a function of the data.
 
-        **Arguments:** `theta`: shape (d,), intercept first. `data`: from `prepare`. Under jit, vmap and grad; in
-        the precision of the caller's own setting.
+        **Arguments:** `theta`: shape (d,), intercept first. `data`: from `prepare`. In the caller's own precision.
         """
         return self.target(data).log_density(theta)
 
