@@ -105,6 +105,14 @@ def test_nothing_of_the_package_imports_what_only_tests_need(name):
     assert not roots & {"unittest", "unittest.mock", "pytest", "hypothesis"}
 
 
+@pytest.mark.parametrize("name", [name for name in MODULES if room(name) in ("sensitivity", "samplers", "owner")])
+def test_who_asks_a_loss_names_none(name):
+    """A new loss is served without a line in these rooms; mechanisms name the losses that they are made of."""
+    assert {other for other in imports(syntax(MODULES[name])) if other.startswith("kngjax.losses")} <= {
+        "kngjax.losses.base"
+    }
+
+
 @pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: path.name)
 def test_experiments_use_the_public_face(path):
     public = {name: getattr(kng, name) for name in kng.__all__}

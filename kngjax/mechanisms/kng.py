@@ -42,7 +42,7 @@ class KNG(AbstractDensityMechanism):
         least ball for which Δ = 1 is `sensitivity_set(loss, bounds, domain, adjacency).hull()`, for up to six
         coefficients.
     - `pointwise_sensitivity`: whether Δ may depend on θ, for losses whose score is bounded at each θ only (squared,
-        Poisson; the mean under add_remove), without a norm of your own:
+        expectile, Poisson; the mean under add_remove), without a norm of your own:
         f(θ) ∝ exp(-(ε/2)·max_j |∇_j ℓ_n|/w_j(θ)) ν(θ). Less noise where Θ is wide, and Θ may be unbounded with a proper
         ν (Reimherr and Awan 2019, Remark 4.2).
 
