@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from kngjax.data.bounds import Bounds
-from kngjax.geometry import norms
-from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
+from kngjax.geometry.domains import AbstractDomain
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.exponential import ExponentialMechanism
 from kngjax.mechanisms.k_norm import KNormMechanism
@@ -46,7 +45,7 @@ def restricted(mechanism: AbstractMechanism, dimension: int) -> AbstractMechanis
         parts |= {"loss": mechanism.loss, "domain": _domain(mechanism.domain, dimension)}
     if isinstance(mechanism, ExponentialMechanism):
         return ExponentialMechanism(**parts)
-    if not isinstance(mechanism.norm, norms.L1 | norms.L2 | norms.LInf | None):
+    if mechanism.norm is not None and mechanism.norm.dimension is not None:
         raise ValueError(
             f"the {type(mechanism.norm).__name__} norm is for {fixed} coefficients: only None, L1, L2, LInf can be cut"
         )
@@ -65,11 +64,10 @@ def _bounds(bounds: Bounds, dimension: int) -> Bounds:
 
 
 def _domain(domain: AbstractDomain, dimension: int) -> AbstractDomain:
-    if isinstance(domain, Box):
-        return Box(_cut(domain.lower, dimension), _cut(domain.upper, dimension))
-    if not isinstance(domain, L1Ball | L2Ball):
+    restricted_domain = domain.restrict(dimension)
+    if restricted_domain is None:
         raise ValueError(f"a {type(domain).__name__} cannot be cut to {dimension} coefficients: give its marginal")
-    return domain
+    return restricted_domain
 
 
 def _cut(side: Any, size: int) -> np.ndarray:

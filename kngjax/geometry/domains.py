@@ -8,10 +8,9 @@ distribution. The base measure is public: it must not be chosen by looking at th
 import abc
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -19,6 +18,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.core.arrays import Scalar, Vector, is_traced, parameter, require_moderate
 from kngjax.core.representation import ShownAsTyped
 from kngjax.geometry import norms
+from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm
 
 # NumPyro takes as long to import as JAX, and many programs that name a domain need no distribution.
 if TYPE_CHECKING:
@@ -28,9 +28,26 @@ if TYPE_CHECKING:
 Interval = tuple[Float[Array, "..."], Float[Array, "..."]]
 
 
-class AbstractDomain(ShownAsTyped, eqx.Module):
-    """A public set Θ ⊂ R^d with a probability measure ν on it."""
+class ExactShape(NamedTuple):
+    """The set of all θ with lower ≤ θ ≤ upper and, unless the radius is None, Σ|θ_j|^power ≤ radius^power.
 
+    Each number is the one that it is, without rounding: whole numbers decide on a lattice what lies in the set.
+    """
+
+    lower: Float[np.ndarray, " dimension"]
+    upper: Float[np.ndarray, " dimension"]
+    radius: float | None
+    power: int
+
+
+class AbstractDomain(ShownAsTyped, eqx.Module):
+    """A public set Θ ⊂ R^d with a probability measure ν on it.
+
+    `is_sign_symmetric`: whether changing the sign of any θ_j stays within Θ, so that ‖θ‖_1 is at most the largest
+    Σ_j θ_j over Θ.
+    """
+
+    is_sign_symmetric: ClassVar[bool] = False
     shown_by_place: ClassVar[bool] = True
 
     @abc.abstractmethod
@@ -67,6 +84,18 @@ class AbstractDomain(ShownAsTyped, eqx.Module):
         """The dimension that the domain's parameters fix; None if scalars broadcast over the columns."""
         return None
 
+    def in_order_of(self, coefficients: tuple[str, ...] | None) -> "AbstractDomain":
+        """The same domain with its sides in the order of these names; itself if it names none."""
+        return self
+
+    def restrict(self, dimension: int) -> "AbstractDomain | None":
+        """Θ cut to its first k coordinates; None where that is not known."""
+        return None
+
+    def exact_shape(self, dimension: int) -> ExactShape | None:
+        """Θ in the numbers that define it; None unless it is of that form with a uniform measure."""
+        return None
+
     def log_density(self, theta: Vector) -> Float[Array, ""]:
         """log ν(θ), normalised; -inf outside Θ."""
         theta = jnp.asarray(theta)
@@ -93,7 +122,17 @@ class AbstractDomain(ShownAsTyped, eqx.Module):
 
 
 class _AbstractBall(AbstractDomain):
+    """The uniform measure on Θ = {θ : ‖θ‖ ≤ radius}.
+
+    **Arguments:** `radius`: positive, in the units of θ. Public. `norm`: ‖·‖, which must be absolute. `power`: p, if
+    ‖θ‖^p = Σ|θ_j|^p.
+    """
+
     radius: eqx.AbstractVar[Scalar]
+    norm: eqx.AbstractClassVar[AbstractAbsoluteNorm]
+    power: eqx.AbstractClassVar[int]
+
+    is_sign_symmetric: ClassVar[bool] = True
 
     def __check_init__(self):
         if not is_traced(self.radius) and not (0 < float(self.radius) < np.inf):
@@ -104,8 +143,35 @@ class _AbstractBall(AbstractDomain):
         if not is_traced(self.radius):
             require_moderate("the radius", self.radius)
 
+    def distribution(self, dimension: int) -> "numpyro.distributions.Distribution":
+        from kngjax.geometry.balls import UniformBall
+
+        return UniformBall(self.radius, dimension, type(self.norm))
+
+    def contains(self, theta: Vector) -> Bool[Array, ""]:
+        return self.norm(theta) <= self.radius
+
+    def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
+        """± radius · ‖max(|lower|, |upper|)‖_*, by the definition of the dual norm."""
+        sides = jnp.maximum(jnp.abs(lower), jnp.abs(upper))
+        # Squares of what is far from 1 would leave the range of float64.
+        largest = jnp.max(sides)
+        scale = jnp.where((largest > 0) & jnp.isfinite(largest), largest, 1.0)
+        reach = self.radius * (scale * self.norm.dual(sides / scale))
+        return -reach, reach
+
+    def chord(self, theta: Vector, direction: Vector) -> Interval:
+        return self.norm.chord(self.radius, theta, direction)
+
     def widths(self, dimension: int) -> Float[Array, " dimension"]:
         return jnp.full(dimension, 2.0 * self.radius)
+
+    def restrict(self, dimension: int) -> AbstractDomain:
+        return self
+
+    def exact_shape(self, dimension: int) -> ExactShape:
+        side = np.full(dimension, float(self.radius))
+        return ExactShape(-side, side, float(self.radius), self.power)
 
 
 class L1Ball(_AbstractBall):
@@ -116,47 +182,13 @@ class L1Ball(_AbstractBall):
 
     radius: Scalar = eqx.field(converter=parameter)
 
-    def distribution(self, dimension: int) -> "numpyro.distributions.Distribution":
-        from kngjax.geometry.balls import UniformBall
-
-        return UniformBall(self.radius, dimension, norms.L1)
-
-    def contains(self, theta: Vector) -> Bool[Array, ""]:
-        return norms.L1()(theta) <= self.radius
+    norm: ClassVar[AbstractAbsoluteNorm] = norms.L1()
+    power: ClassVar[int] = 1
 
     def project(self, theta: Vector) -> Float[Array, " dimension"]:
         from optax.projections import projection_l1_ball
 
         return projection_l1_ball(jnp.asarray(theta), self.radius)
-
-    def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
-        """± radius · max_j |x_j|, by Hölder's inequality."""
-        reach = self.radius * jnp.max(jnp.maximum(jnp.abs(lower), jnp.abs(upper)))
-        return -reach, reach
-
-    def chord(self, theta: Vector, direction: Vector) -> Interval:
-        """Newton's method from outside on t ↦ ‖θ + tv‖_1 - radius: convex, piecewise linear, exact in d + 1 steps."""
-        theta, direction = jnp.asarray(theta), jnp.asarray(direction)
-        far = (self.radius + jnp.sum(jnp.abs(theta))) / jnp.sum(jnp.abs(direction))
-
-        def moves(t):
-            point = theta + t * direction
-            excess, slope = jnp.sum(jnp.abs(point)) - self.radius, jnp.sum(jnp.sign(point) * direction)
-            outside = (excess > 0) & (slope * t > 0)
-            return outside, jnp.where(outside, t - excess / jnp.where(outside, slope, 1.0), t)
-
-        def closer(search):
-            number, _, t = search
-            outside, t = moves(t)
-            return number + 1, outside, t
-
-        def unfinished(search):
-            return search[1] & (search[0] < theta.shape[0] + 2)
-
-        def end(side):
-            return jax.lax.while_loop(unfinished, closer, (0, jnp.asarray(True), side * far))[2]
-
-        return jnp.minimum(end(-1.0), 0.0), jnp.maximum(end(1.0), 0.0)
 
 
 class L2Ball(_AbstractBall):
@@ -167,35 +199,13 @@ class L2Ball(_AbstractBall):
 
     radius: Scalar = eqx.field(converter=parameter)
 
-    def distribution(self, dimension: int) -> "numpyro.distributions.Distribution":
-        from kngjax.geometry.balls import UniformBall
-
-        return UniformBall(self.radius, dimension, norms.L2)
-
-    def contains(self, theta: Vector) -> Bool[Array, ""]:
-        return norms.L2()(theta) <= self.radius
+    norm: ClassVar[AbstractAbsoluteNorm] = norms.L2()
+    power: ClassVar[int] = 2
 
     def project(self, theta: Vector) -> Float[Array, " dimension"]:
         from optax.projections import projection_l2_ball
 
         return projection_l2_ball(jnp.asarray(theta), self.radius)
-
-    def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
-        """± radius · ‖x‖_2, by the Cauchy-Schwarz inequality."""
-        sides = jnp.maximum(jnp.abs(lower), jnp.abs(upper))
-        # Squares of what is far from 1 would leave the range of float64.
-        largest = jnp.max(sides)
-        scale = jnp.where(largest > 0, largest, 1.0)
-        reach = self.radius * (scale * jnp.linalg.norm(sides / scale))
-        return -reach, reach
-
-    def chord(self, theta: Vector, direction: Vector) -> Interval:
-        """The roots of |θ + tv|² = radius²."""
-        theta, direction = jnp.asarray(theta), jnp.asarray(direction)
-        square = direction @ direction
-        middle = -(theta @ direction) / square
-        half = jnp.sqrt(jnp.maximum(middle**2 + (self.radius**2 - theta @ theta) / square, 0.0))
-        return middle - half, middle + half
 
 
 class Box(AbstractDomain):
@@ -281,13 +291,17 @@ class Box(AbstractDomain):
         return jnp.sum(jnp.min(products, axis=0)), jnp.sum(jnp.max(products, axis=0))
 
     def chord(self, theta: Vector, direction: Vector) -> Interval:
-        theta, direction = jnp.asarray(theta), jnp.asarray(direction)
-        still = direction == 0
-        ends = [(side - theta) / jnp.where(still, 1.0, direction) for side in self._sides(theta.shape[-1])]
-        lower = jnp.where(still, -jnp.inf, jnp.minimum(*ends))
-        upper = jnp.where(still, jnp.inf, jnp.maximum(*ends))
-        return jnp.max(lower), jnp.min(upper)
+        return norms.chord_of_box(*self._sides(np.shape(theta)[-1]), theta, direction)
 
     def widths(self, dimension: int) -> Float[Array, " dimension"]:
         lower, upper = self._sides(dimension)
         return upper - lower
+
+    def restrict(self, dimension: int) -> "Box":
+        """The box of the first k sides; sides that broadcast do so."""
+        sides = (np.asarray(side) for side in (self.lower, self.upper))
+        return Box(*(np.broadcast_to(side[:dimension] if side.ndim else side, (dimension,)) for side in sides))
+
+    def exact_shape(self, dimension: int) -> ExactShape:
+        lower, upper = (np.broadcast_to(np.asarray(side), (dimension,)) for side in (self.lower, self.upper))
+        return ExactShape(lower, upper, None, 0)

@@ -4,7 +4,6 @@ The KNG density is exp(-c ‖∇ℓ(θ)‖_K). The norm is free (Reimherr and Aw
 set of possible gradient changes as its ball, which is why `WeightedLInf` is the default of the mechanisms.
 """
 
-import abc
 import itertools
 import math
 from typing import Any, ClassVar
@@ -15,56 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax.core.arrays import Matrix, Vector, is_traced, parameter
-from kngjax.core.representation import ShownAsTyped
+from kngjax.core.arrays import Matrix, Scalar, Vector, is_traced, parameter
+from kngjax.geometry import level_law, tilts
+from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm, AbstractNorm, Interval
 from kngjax.geometry.hulls import checked_points, least_ellipsoid
 
 
-class AbstractNorm(ShownAsTyped, eqx.Module):
-    """A norm ‖·‖_K on R^d; its unit ball K is {v : ‖v‖_K ≤ 1}.
-
-    `is_absolute`: whether it is a function of the |v_j| that falls with none of them.
-    """
-
-    is_absolute: ClassVar[bool] = False
-    shown_by_place: ClassVar[bool] = True
-
-    @abc.abstractmethod
-    def __call__(self, vector: Vector) -> Float[Array, ""]:
-        """‖v‖_K of one vector of shape (d,)."""
-
-    @abc.abstractmethod
-    def dual(self, vector: Vector) -> Float[Array, ""]:
-        """sup {u'v : ‖u‖_K ≤ 1} of one vector of shape (d,)."""
-
-    @abc.abstractmethod
-    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
-        """sup {‖v‖_K : |v_j| ≤ w_j}, or an upper bound of it: what a sensitivity is."""
-
-    @abc.abstractmethod
-    def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
-        """sup {‖v‖_K : ‖v‖_2 ≤ 1} over v ∈ R^d."""
-
-    @abc.abstractmethod
-    def draw_from_ball(
-        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
-    ) -> Float[Array, "*shape dimension"]:
-        """Independent exact uniform draws from the unit ball, of shape `(*shape, dimension)`."""
-
-    @abc.abstractmethod
-    def log_volume(self, dimension: int) -> Float[Array, ""]:
-        """Log of the Lebesgue measure of the unit ball."""
-
-    @property
-    def dimension(self) -> int | None:
-        """The dimension that the norm's parameters fix; None if it serves every dimension."""
-        return None
-
-
-class L1(AbstractNorm):
+class L1(AbstractAbsoluteNorm):
     """‖v‖ = Σ_j |v_j|."""
 
-    is_absolute: ClassVar[bool] = True
+    has_chords: ClassVar[bool] = True
+    has_tilts: ClassVar[bool] = True
 
     def __call__(self, vector: Vector) -> Float[Array, ""]:
         return jnp.sum(jnp.abs(vector))
@@ -72,10 +32,6 @@ class L1(AbstractNorm):
     def dual(self, vector: Vector) -> Float[Array, ""]:
         """max_j |v_j|."""
         return jnp.max(jnp.abs(vector))
-
-    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
-        """‖w‖, since the norm grows with every |v_j|."""
-        return self(half_widths)
 
     def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
         """√d, at the diagonal."""
@@ -94,6 +50,29 @@ class L1(AbstractNorm):
         """d log 2 - log d!."""
         return jnp.asarray(dimension * math.log(2.0) - math.lgamma(dimension + 1))
 
+    def chord(self, radius: Scalar, point: Vector, direction: Vector) -> Interval:
+        """Newton's method from outside on t ↦ ‖x + tv‖_1 - radius: convex, piecewise linear, exact in d + 1 steps."""
+        point, direction = jnp.asarray(point), jnp.asarray(direction)
+        far = (radius + jnp.sum(jnp.abs(point))) / jnp.sum(jnp.abs(direction))
+
+        def closer(search):
+            number, _, t = search
+            there = point + t * direction
+            excess, slope = jnp.sum(jnp.abs(there)) - radius, jnp.sum(jnp.sign(there) * direction)
+            outside = (excess > 0) & (slope * t > 0)
+            return number + 1, outside, jnp.where(outside, t - excess / jnp.where(outside, slope, 1.0), t)
+
+        def unfinished(search):
+            return search[1] & (search[0] < point.shape[0] + 2)
+
+        def end(side):
+            return jax.lax.while_loop(unfinished, closer, (0, jnp.asarray(True), side * far))[2]
+
+        return jnp.minimum(end(-1.0), 0.0), jnp.maximum(end(1.0), 0.0)
+
+    def tilted_law(self, rate: Scalar, tilt: Vector) -> tilts.TiltedLaplace:
+        return tilts.TiltedLaplace(rate, tilt)
+
 
 def _draw_from_l2_ball(key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
     # The first d coordinates of a uniform point on the sphere of R^(d+2) are uniform in the ball of R^d.
@@ -105,10 +84,11 @@ def _l2_log_volume(dimension: int) -> float:
     return 0.5 * dimension * math.log(math.pi) - math.lgamma(0.5 * dimension + 1.0)
 
 
-class L2(AbstractNorm):
+class L2(AbstractAbsoluteNorm):
     """‖v‖ = (Σ_j v_j²)^½."""
 
-    is_absolute: ClassVar[bool] = True
+    has_chords: ClassVar[bool] = True
+    has_tilts: ClassVar[bool] = True
 
     def __call__(self, vector: Vector) -> Float[Array, ""]:
         return jnp.linalg.norm(jnp.asarray(vector))
@@ -116,10 +96,6 @@ class L2(AbstractNorm):
     def dual(self, vector: Vector) -> Float[Array, ""]:
         """The l2 norm is its own dual."""
         return self(vector)
-
-    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
-        """‖w‖, since the norm grows with every |v_j|."""
-        return self(half_widths)
 
     def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
         """1."""
@@ -135,11 +111,23 @@ class L2(AbstractNorm):
         """(d/2) log π - log Γ(d/2 + 1)."""
         return jnp.asarray(_l2_log_volume(dimension))
 
+    def chord(self, radius: Scalar, point: Vector, direction: Vector) -> Interval:
+        """The roots of |x + tv|² = radius²."""
+        point, direction = jnp.asarray(point), jnp.asarray(direction)
+        square = direction @ direction
+        middle = -(point @ direction) / square
+        half = jnp.sqrt(jnp.maximum(middle**2 + (radius**2 - point @ point) / square, 0.0))
+        return middle - half, middle + half
 
-class LInf(AbstractNorm):
+    def tilted_law(self, rate: Scalar, tilt: Vector) -> tilts.TiltedRadial:
+        return tilts.TiltedRadial(rate, tilt)
+
+
+class LInf(AbstractAbsoluteNorm):
     """‖v‖ = max_j |v_j|."""
 
-    is_absolute: ClassVar[bool] = True
+    has_chords: ClassVar[bool] = True
+    has_tilts: ClassVar[bool] = True
 
     def __call__(self, vector: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(vector))
@@ -147,10 +135,6 @@ class LInf(AbstractNorm):
     def dual(self, vector: Vector) -> Float[Array, ""]:
         """Σ_j |v_j|."""
         return jnp.sum(jnp.abs(vector))
-
-    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
-        """‖w‖, since the norm grows with every |v_j|."""
-        return self(half_widths)
 
     def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
         """1, on an axis."""
@@ -166,8 +150,28 @@ class LInf(AbstractNorm):
         """d log 2."""
         return jnp.asarray(dimension * math.log(2.0))
 
+    def chord(self, radius: Scalar, point: Vector, direction: Vector) -> Interval:
+        return chord_of_box(-radius, radius, point, direction)
 
-class WeightedLInf(AbstractNorm):
+    def tilted_law(self, rate: Scalar, tilt: Vector) -> tilts.TiltedMaximum:
+        return tilts.TiltedMaximum(rate, tilt)
+
+    def tilted_log_mass(self, rate: Scalar, tilt: Vector) -> Float[Array, ""]:
+        """By quadrature over the level."""
+        return level_law.log_mass(rate, tilt)
+
+
+def chord_of_box(lower: Any, upper: Any, point: Vector, direction: Vector) -> Interval:
+    """The smallest and the largest t with lower ≤ point + t·direction ≤ upper, coordinate by coordinate."""
+    point, direction = jnp.asarray(point), jnp.asarray(direction)
+    still = direction == 0
+    ends = [(side - point) / jnp.where(still, 1.0, direction) for side in (lower, upper)]
+    first = jnp.where(still, -jnp.inf, jnp.minimum(*ends))
+    last = jnp.where(still, jnp.inf, jnp.maximum(*ends))
+    return jnp.max(first), jnp.min(last)
+
+
+class WeightedLInf(AbstractAbsoluteNorm):
     """‖v‖ = max_j |v_j| / w_j: its ball is the box with half-widths w.
 
     **Arguments:**
@@ -176,8 +180,6 @@ class WeightedLInf(AbstractNorm):
     """
 
     weights: Vector = eqx.field(converter=parameter)
-
-    is_absolute: ClassVar[bool] = True
 
     def __check_init__(self):
         if is_traced(self.weights):
@@ -193,10 +195,6 @@ class WeightedLInf(AbstractNorm):
         """Σ_j w_j |v_j|."""
         return jnp.sum(self.weights * jnp.abs(vector))
 
-    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
-        """‖w‖, since the norm grows with every |v_j|."""
-        return self(half_widths)
-
     def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
         """1/min w_j, on that axis."""
         return 1.0 / jnp.min(jnp.asarray(self.weights))
@@ -211,6 +209,16 @@ class WeightedLInf(AbstractNorm):
     def log_volume(self, dimension: int) -> Float[Array, ""]:
         """Σ_j log 2 w_j."""
         return jnp.sum(jnp.log(2.0 * jnp.asarray(self.weights)))
+
+    @property
+    def standard(self) -> AbstractNorm:
+        return LInf()
+
+    def standardise(self, transform: Matrix, inverse: Matrix) -> tuple[Matrix, Matrix, Float[Array, ""] | float]:
+        """S = diag(1/w)."""
+        weights, shape = jnp.asarray(self.weights), transform.shape
+        scaled = transform / jnp.broadcast_to(weights[:, None], shape), inverse * jnp.broadcast_to(weights[None], shape)
+        return *scaled, -jnp.sum(jnp.log(weights))
 
     @property
     def dimension(self) -> int | None:
@@ -288,6 +296,16 @@ class Ellipsoid(AbstractNorm):
     def log_volume(self, dimension: int) -> Float[Array, ""]:
         """That of the l2 ball, less ½ log det A."""
         return _l2_log_volume(dimension) - jnp.sum(jnp.log(jnp.diagonal(self._factor())))
+
+    @property
+    def standard(self) -> AbstractNorm:
+        return L2()
+
+    def standardise(self, transform: Matrix, inverse: Matrix) -> tuple[Matrix, Matrix, Float[Array, ""] | float]:
+        """S = L' with A = LL'."""
+        root = self._factor()
+        solved = jax.scipy.linalg.solve_triangular(root, inverse.T, lower=True).T
+        return root.T @ transform, solved, jnp.sum(jnp.log(jnp.diagonal(root)))
 
     @property
     def dimension(self) -> int | None:

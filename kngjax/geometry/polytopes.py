@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector, is_traced, parameter
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.hulls import Rows, checked_points, hull_about_zero
-from kngjax.geometry.norms import AbstractNorm
 
 # What `describe` leaves out of a certificate, since the rest determines it.
 _derived = {"derived": True}

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
+from kngjax.core.bisection import bisect
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
@@ -222,9 +223,7 @@ class AdaOPS(AbstractDirectMechanism):
 def _largest_leverage(order: Array, divergence: Array) -> Float[Array, ""]:
     """μ at which the covariances alone, with r = 0, spend this much, from below."""
 
-    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        middle = 0.5 * (ends[0] + ends[1])
-        fits = posterior_sample_renyi(order, middle, 0.0, 1.0) <= divergence
-        return jnp.where(fits, middle, ends[0]), jnp.where(fits, ends[1], middle)
+    def fits(leverage: Array) -> Array:
+        return posterior_sample_renyi(order, leverage, 0.0, 1.0) <= divergence
 
-    return jax.lax.fori_loop(0, 60, halve, (jnp.zeros_like(order), 1.0 / (order - 1.0)))[0]
+    return bisect(fits, jnp.zeros_like(order), 1.0 / (order - 1.0), 60)[0]

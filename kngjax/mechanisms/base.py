@@ -26,8 +26,8 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Data, Records
 from kngjax.data.shards import Shards
 from kngjax.data.streams import RECORDS_NEEDED, Stream
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
-from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.samplers.target import Target

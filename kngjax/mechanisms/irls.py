@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.accountants import advanced_epsilon
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
+from kngjax.core.bisection import bisect
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records
 from kngjax.losses.quantile import QuantileLoss
@@ -388,13 +389,11 @@ def _advanced_epsilons(epsilon: Array, delta: Any, shares: Array, count: int) ->
     """The largest ε_k ∝ shares, J of each, with √(2 log(1/δ)Σε_k²) + Σε_k tanh(ε_k/2) ≤ ε, from below."""
     slope = jnp.sqrt(2.0 * jnp.log(1.0 / jnp.asarray(delta)) * count * jnp.sum(jnp.square(shares)))
 
-    def halve(_, ends):
-        middle = 0.5 * (ends[0] + ends[1])
-        losses = middle * shares
-        fits = slope * middle + count * jnp.sum(losses * jnp.tanh(0.5 * losses)) <= epsilon
-        return jnp.where(fits, middle, ends[0]), jnp.where(fits, ends[1], middle)
+    def fits(epsilon_of_one):
+        losses = epsilon_of_one * shares
+        return slope * epsilon_of_one + count * jnp.sum(losses * jnp.tanh(0.5 * losses)) <= epsilon
 
-    return shares * jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.zeros_like(epsilon), epsilon / slope))[0]
+    return shares * bisect(fits, jnp.zeros_like(epsilon), epsilon / slope, _HALVINGS)[0]
 
 
 _budget = eqx.filter_jit(lambda mechanism, dimension: (mechanism._spent(), mechanism.noise(dimension)))

@@ -13,8 +13,9 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
-from kngjax.geometry.norms import L2, AbstractNorm, k_norm_log_mass, k_norm_noise
+from kngjax.geometry.norms import L2, k_norm_log_mass, k_norm_noise
 from kngjax.geometry.reach import Everywhere, Reach
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.losses.extended import TangentExtension

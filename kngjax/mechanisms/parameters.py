@@ -9,7 +9,7 @@ import numpy as np
 
 from kngjax.core.arrays import is_traced
 from kngjax.data.bounds import Bounds
-from kngjax.geometry.domains import AbstractDomain, Box
+from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
 
 LARGEST_SENSIBLE_EPSILON = 100.0
@@ -102,4 +102,4 @@ def required(name: str, value: Any) -> Any:
 
 def in_order(domain: Any, bounds: Bounds) -> Any:
     """The domain with coefficients in the order of the bounds, where it is by name."""
-    return domain.in_order_of(bounds.coefficients) if isinstance(domain, Box) else domain
+    return domain.in_order_of(bounds.coefficients) if isinstance(domain, AbstractDomain) else domain

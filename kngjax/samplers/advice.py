@@ -6,7 +6,7 @@ serves best. The table of docs/how-to-choose.md says the same, and the tests com
 
 from typing import NamedTuple
 
-from kngjax.geometry.norms import L1, L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.samplers.target import Target
 
@@ -35,7 +35,7 @@ class Density(NamedTuple):
 
 def has_slices(norm: AbstractNorm | None) -> bool:
     """Whether slices of this norm's score have known intervals along lines; None is the loss itself."""
-    return norm is None or isinstance(norm, LInf | WeightedLInf | L1 | L2 | Ellipsoid)
+    return norm is None or norm.standard.has_chords
 
 
 def has_boxes(norm: AbstractNorm | None, dimension: int, most: int = MOST_BOXED) -> bool:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Vector, cumulative_sums, record_sums
 from kngjax.data.records import Records
+from kngjax.geometry.segments import draw, log_mass
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.target import Target
 
@@ -71,27 +72,16 @@ def _cumulate(first: Array, increments: Array) -> Array:
 def cumulative_masses(segments: Segments) -> Float[Array, " segments"]:
     """Cumulative sums of the segments' masses ∫ exp(level + slope·(t - edge)) dt, up to a common factor."""
     lengths = jnp.diff(segments.edges)
-    rise = jnp.abs(segments.slopes) * lengths
-    tiny = rise < 1e-12
-    # ∫ = e^top·(1 - e^-rise)/|slope|, from the higher end of the segment so that nothing overflows.
-    top = segments.levels + jnp.maximum(segments.slopes * lengths, 0.0)
-    width = jnp.where(tiny, lengths, -jnp.expm1(-rise) / jnp.where(tiny, 1.0, jnp.abs(segments.slopes)))
-    occupied = lengths > 0
-    top = jnp.where(occupied, top, -jnp.inf)
-    return cumulative_sums(jnp.where(occupied, width * jnp.exp(top - jnp.max(top)), 0.0))
+    # From the higher end of each segment, so that nothing overflows.
+    tops = segments.levels + jnp.maximum(segments.slopes * lengths, 0.0)
+    log_masses = tops + log_mass(jnp.abs(segments.slopes), lengths)
+    return cumulative_sums(jnp.where(lengths > 0, jnp.exp(log_masses - jnp.max(log_masses)), 0.0))
 
 
 def draw_on_line(
     segments: Segments, cumulative: Float[Array, " segments"], uniforms: Float[Array, "2"]
 ) -> Float[Array, ""]:
     """An exact draw of the step t by inversion: a segment by its mass, then a point by its exponential law."""
-    segment = jnp.searchsorted(cumulative, uniforms[0] * cumulative[-1], side="right")
-    segment = jnp.minimum(segment, cumulative.shape[0] - 1)
-    left = segments.edges[segment]
-    length, slope = segments.edges[segment + 1] - left, segments.slopes[segment]
-    rise = jnp.abs(slope) * length
-    tiny = rise < 1e-12
-    # The distance from the higher end is a truncated exponential.
-    distance = -jnp.log1p(uniforms[1] * jnp.expm1(-rise)) / jnp.where(tiny, 1.0, jnp.abs(slope))
-    distance = jnp.where(tiny, uniforms[1] * length, distance)
-    return left + jnp.where(slope > 0, length - distance, distance)
+    number = jnp.searchsorted(cumulative, uniforms[0] * cumulative[-1], side="right")
+    number = jnp.minimum(number, cumulative.shape[0] - 1)
+    return draw(uniforms[1], segments.slopes[number], segments.edges[number], segments.edges[number + 1])

@@ -12,15 +12,16 @@ from jaxtyping import Array, Bool, Float
 
 from kngjax.core.arrays import Vector
 from kngjax.data.records import QuadraticSummary
-from kngjax.geometry.norms import L2, AbstractNorm, Ellipsoid, LInf, WeightedLInf
+from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.geometry.norms import L2
 from kngjax.samplers.target import Target
 
 
 class QuadraticForm(NamedTuple):
     """score(θ) = ‖y‖ for KNG and smallest_score + ½‖y‖² for the exponential mechanism, with y = T(θ - θ̂).
 
-    **Arguments:** `centre`: θ̂. `transform`: T. `inverse`: T^{-1}. `log_determinant`: log |det T|. `norm`: of y: LInf,
-    L1, L2, or the mechanism's own where no linear map makes it one of these. `smallest_score`. `sound`: whether A is
+    **Arguments:** `centre`: θ̂. `transform`: T. `inverse`: T^{-1}. `log_determinant`: log |det T|. `norm`: of y, the
+    mechanism's in its standard form. `smallest_score`. `sound`: whether A is
     far enough from singular for T^{-1} to be relied upon; where it is not A has a ridge of the size of its rounding.
     """
 
@@ -60,17 +61,8 @@ def quadratic_form(target: Target) -> QuadraticForm:
         smallest = jnp.where(sound, target.loss.value(centre, data), 0.0)
         return QuadraticForm(centre, factor.T, lower_inverse.T, log_diagonal, L2(), smallest, sound)
     transform, inverse = gram + ridge * jnp.eye(dimension), lower_inverse.T @ lower_inverse
-    shape, log_determinant, norm = (dimension, dimension), 2.0 * log_diagonal, target.norm
-    if isinstance(norm, WeightedLInf):
-        weights = jnp.asarray(norm.weights)
-        transform = transform / jnp.broadcast_to(weights[:, None], shape)
-        inverse = inverse * jnp.broadcast_to(weights[None], shape)
-        log_determinant, norm = log_determinant - jnp.sum(jnp.log(weights)), LInf()
-    elif isinstance(norm, Ellipsoid):
-        root = jnp.linalg.cholesky(jnp.asarray(norm.matrix))
-        transform = root.T @ transform
-        inverse = jax.scipy.linalg.solve_triangular(root, inverse.T, lower=True).T
-        log_determinant, norm = log_determinant + jnp.sum(jnp.log(jnp.diagonal(root))), L2()
+    transform, inverse, log_scale = target.norm.standardise(transform, inverse)
+    norm, log_determinant = target.norm.standard, 2.0 * log_diagonal + log_scale
     return QuadraticForm(centre, transform, inverse, log_determinant, norm, jnp.zeros(()), sound)
 
 

@@ -6,8 +6,8 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector
 from kngjax.data.records import Data
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
-from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses.base import AbstractLoss
 from kngjax.sensitivity.pointwise import PointwiseSensitivity
 

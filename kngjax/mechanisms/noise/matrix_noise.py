@@ -8,6 +8,8 @@ import numpy as np
 from jax.scipy.special import gammainc, gammaincc
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from kngjax.core.bisection import bisect
+
 _HALVINGS = 100
 # Of the incomplete gamma functions of some hundred degrees, relative: outward.
 _ROUNDING = 1e-11
@@ -86,12 +88,9 @@ def wishart_scale(epsilon: Any, delta: Any, change: Any, dimension: int, degrees
     scale is found of which float64 can tell that it hides τ, as for ε and δ that are both tiny.
     """
 
-    def halve(_, ends):
-        lower, upper, found = ends
-        middle = jnp.sqrt(lower * upper)
-        hides = wishart_log_delta(epsilon, change, dimension, degrees, middle) <= jnp.log(jnp.asarray(delta))
-        return jnp.where(hides, lower, middle), jnp.where(hides, middle, upper), jnp.where(hides, middle, found)
+    def is_too_small(scale):
+        return ~(wishart_log_delta(epsilon, change, dimension, degrees, scale) <= jnp.log(jnp.asarray(delta)))
 
-    tau = jnp.asarray(change)
-    *_, found = jax.lax.fori_loop(0, _HALVINGS, halve, (1e-12 * tau, 1e12 * tau, jnp.asarray(jnp.inf)))
-    return found
+    largest = 1e12 * jnp.asarray(change)
+    scale = bisect(is_too_small, 1e-12 * jnp.asarray(change), largest, _HALVINGS, geometric=True)[1]
+    return jnp.where(scale < largest, scale, jnp.inf)

@@ -9,6 +9,7 @@ import numpy as np
 from kngjax.releases.lattice.finite import Bits, LevelLaw, below, happens
 from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
 from kngjax.releases.lattice.units import DomainLattice
+from kngjax.samplers.exact.refinement import refine
 
 _MOST_SPLIT = 4096
 
@@ -29,7 +30,10 @@ class Envelope:
 
     def __init__(self, score: AbstractScore, domain: DomainLattice, rate: Fraction, target: float, most_boxes: int):
         self._score, self._domain, self._rate = score, domain, rate
-        self._boxes = self._refined(target, most_boxes)
+        self._importance = score.importance()
+        whole = score.whole(domain.low, domain.high)
+        # At a time those that carry nine tenths of what may be missing.
+        self._boxes, _ = refine(whole, self._masses, self._halve, 1.0 / target, most_boxes, 0.9, (1, _MOST_SPLIT))
         levels, place = np.unique(self._boxes.lower, return_inverse=True)
         order = np.argsort(place, kind="stable")
         self._members = np.split(order, np.cumsum(np.bincount(place))[:-1])
@@ -55,20 +59,7 @@ class Envelope:
             if happens(self._rate * excess, bits):
                 return point
 
-    def _refined(self, target: float, most_boxes: int) -> LatticeBoxes:
-        boxes, importance = self._score.whole(self._domain.low, self._domain.high), self._score.importance()
-        while True:
-            upper, gap = self._log_masses(boxes)
-            total, missing = np.sum(upper), np.sum(gap)
-            if missing <= total * (1.0 - 1.0 / target) or len(upper) >= most_boxes:
-                return boxes
-            # Those that carry nine tenths of what may be missing.
-            order = np.argsort(-gap)
-            number = int(np.searchsorted(np.cumsum(gap[order]), 0.9 * missing)) + 1
-            chosen = order[: min(number, _MOST_SPLIT)]
-            boxes = self._halved(boxes, chosen, importance)
-
-    def _log_masses(self, boxes: LatticeBoxes):
+    def _masses(self, boxes: LatticeBoxes) -> tuple[np.ndarray, np.ndarray]:
         """Upper bounds of the boxes' masses and their excess over lower bounds, relative to the largest; in floats."""
         rate = float(self._rate)
         log_counts = np.sum(np.log((boxes.high - boxes.low + 1).astype(float)), axis=1)
@@ -77,9 +68,9 @@ class Envelope:
         masses = np.exp(upper - np.max(upper))
         return masses, -np.expm1(-spread) * masses
 
-    def _halved(self, boxes: LatticeBoxes, chosen: np.ndarray, importance: np.ndarray) -> LatticeBoxes:
+    def _halve(self, boxes: LatticeBoxes, chosen: np.ndarray) -> LatticeBoxes:
         low, high = boxes.low[chosen], boxes.high[chosen]
-        axis = np.argmax((high - low) * importance, axis=1)
+        axis = np.argmax((high - low) * self._importance, axis=1)
         here = np.arange(chosen.size)
         middle = low[here, axis] + (high[here, axis] - low[here, axis]) // 2
         left_high, right_low = high.copy(), low.copy()

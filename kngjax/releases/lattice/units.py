@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
+from kngjax.geometry.domains import AbstractDomain
 
 Integers = Int[np.ndarray, "..."]
 Interval = tuple[Fraction, Fraction]
@@ -54,23 +54,20 @@ class DomainLattice:
 
     @classmethod
     def of(cls, domain: AbstractDomain, exponents: list[int]) -> "DomainLattice":
-        """Raises ValueError for a domain other than a Box, an L1Ball, an L2Ball, and one without lattice points."""
-        if isinstance(domain, Box):
-            sides = [np.broadcast_to(np.asarray(side), (len(exponents),)) for side in (domain.lower, domain.upper)]
-            low = [math.ceil(_scaled(value, e)) for value, e in zip(sides[0], exponents, strict=True)]
-            high = [math.floor(_scaled(value, e)) for value, e in zip(sides[1], exponents, strict=True)]
-            radius, power = None, 0
-        elif isinstance(domain, L1Ball | L2Ball):
-            high = [math.floor(_scaled(domain.radius, e)) for e in exponents]
-            low, power = [-side for side in high], 1 if isinstance(domain, L1Ball) else 2
-            radius = math.floor(_scaled(domain.radius, min(exponents)) ** power)
-        else:
+        """Raises ValueError for a domain without an `exact_shape`, and for one without lattice points."""
+        shape = domain.exact_shape(len(exponents))
+        if shape is None:
             raise ValueError(
                 f"lattices of Box, L1Ball and L2Ball are built, not of {type(domain).__name__}: ask for Exact()"
             )
+        low = [math.ceil(_scaled(value, e)) for value, e in zip(shape.lower, exponents, strict=True)]
+        high = [math.floor(_scaled(value, e)) for value, e in zip(shape.upper, exponents, strict=True)]
+        radius = None
+        if shape.radius is not None:
+            radius = math.floor(_scaled(shape.radius, min(exponents)) ** shape.power)
         if any(lower > upper for lower, upper in zip(low, high, strict=True)):
             raise ValueError("the domain is so thin that no point of the lattice lies in it: widen it")
-        return cls(tuple(exponents), np.array(low, np.int64), np.array(high, np.int64), radius, power)
+        return cls(tuple(exponents), np.array(low, np.int64), np.array(high, np.int64), radius, shape.power)
 
     @property
     def intervals(self) -> list[Interval]:

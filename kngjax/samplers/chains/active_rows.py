@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float
 
 from kngjax.core.arrays import Vector, record_sums, record_sums_on_host
 from kngjax.data.records import Records
-from kngjax.geometry.norms import AbstractNorm
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.limit_law import sound_hessian
 from kngjax.samplers.target import Target

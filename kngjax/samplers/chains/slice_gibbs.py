@@ -9,8 +9,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
 from kngjax.data.records import QuadraticSummary
-from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
-from kngjax.geometry.norms import L1, L2, AbstractNorm, LInf, WeightedLInf
+from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.geometry.norms import L2
 from kngjax.samplers.advice import advice_for, has_slices
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.limit_law import limit_law_draws
@@ -204,23 +204,13 @@ def radial_move(target: Target, state: SliceGibbsState, radius: Array, uniform: 
 
 
 def _interval(target: Target, state: SliceGibbsState, radius: Array, direction: Array, image: Array):
-    ends = target.domain.chord(state.theta, direction), _ball(target, radius).chord(state.image, image)
+    ends = target.domain.chord(state.theta, direction), _image_norm(target).chord(radius, state.image, image)
     lower, upper = jnp.maximum(ends[0][0], ends[1][0]), jnp.minimum(ends[0][1], ends[1][1])
     return jnp.minimum(lower, 0.0), jnp.maximum(upper, 0.0)
 
 
 def _image_norm(target: Target) -> AbstractNorm:
-    if isinstance(target.norm, LInf | WeightedLInf):
-        return LInf()
-    return L1() if isinstance(target.norm, L1) else L2()
-
-
-def _ball(target: Target, radius: Array) -> AbstractDomain:
-    """{y : ‖y‖ ≤ radius}."""
-    norm = _image_norm(target)
-    if isinstance(norm, LInf):
-        return Box(-radius, radius)
-    return L1Ball(radius) if isinstance(norm, L1) else L2Ball(radius)
+    return L2() if target.norm is None else target.norm.standard
 
 
 def _score(target: Target, image: Array) -> Float[Array, ""]:

@@ -28,8 +28,8 @@ from jaxtyping import Array, Float, Int
 
 from kngjax.core.arrays import Matrix, Vector, record_sums_on_host
 from kngjax.data.records import Records
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
-from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.target import Target
 
@@ -342,17 +342,13 @@ def meets(domain: AbstractDomain, place: Coordinates, centres: np.ndarray, halve
     The box of θ around it must contain a point of Θ, its point nearest to the middle of Θ in every coordinate; and the
     plane at right angles to the way from its centre to Θ must not lie between them.
     """
-    found = []
-    for start in range(0, centres.shape[0], _BOXES_A_CALL):
-        some = [part[start : start + _BOXES_A_CALL] for part in (centres, halves)]
-        count = some[0].shape[0]
-        padded = [np.concatenate([part, np.zeros((_BOXES_A_CALL - count, part.shape[1]))]) for part in some]
-        found.append(np.asarray(_meets(domain, place, *padded))[:count])
-    return np.concatenate(found) if found else np.zeros(0, dtype=bool)
+    if not centres.shape[0]:
+        return np.zeros(0, dtype=bool)
+    return _in_batches(_meets, (domain, place), (centres, halves))[0]
 
 
 @jax.jit
-def _meets(domain, place, centres, halves):
+def _meets(domain, place, num_tables, centres, halves):
     middle = domain.interior_point(place.centre.shape[0])
 
     def one(centre, half):
@@ -366,4 +362,4 @@ def _meets(domain, place, centres, halves):
         spread = jnp.abs(normal @ place.matrix) @ half + rounding
         return nearest & ~(normal @ theta - farthest > spread)
 
-    return jax.vmap(one)(jnp.asarray(centres), jnp.asarray(halves))
+    return (jax.vmap(one)(jnp.asarray(centres), jnp.asarray(halves)),)

@@ -22,6 +22,7 @@ from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.exact import box_bounds
 from kngjax.samplers.exact.box_bounds import Coordinates, RegionRows
 from kngjax.samplers.exact.boxes import Boxes, faces, halved, slabs
+from kngjax.samplers.exact.refinement import refine
 from kngjax.samplers.limit_law import sound_hessian
 from kngjax.samplers.target import Target
 
@@ -265,24 +266,23 @@ def _refined(
     rate = float(target.rate)
     unknown = np.isneginf(boxes.lower)
     boxes = Boxes.joined([boxes.at(~unknown), _bounded(target, place, regions, boxes.at(unknown))])
-    while True:
+
+    def masses(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
         log_volumes = boxes.log_volumes()
         log_upper = log_volumes - rate * boxes.lower
-        top = log_upper.max()
-        upper = np.exp(log_upper - top)
+        upper = np.exp(log_upper - log_upper.max())
         # About what is accepted of a box.
-        expected = np.exp(log_volumes - rate * np.maximum(boxes.middle, boxes.lower) - top)
-        acceptance = float(expected.sum() / upper.sum())
-        if acceptance >= goal or boxes.lower.size >= most_boxes:
-            return BoxTree(target, place, regions, boxes, acceptance)
-        excess = upper - expected
-        order = np.argsort(-excess)
-        # Half of the excess, in so many boxes at a time that calls are few.
-        half = int(np.searchsorted(np.cumsum(excess[order]), 0.5 * excess.sum())) + 1
-        chosen = order[: int(np.clip(half, _FEWEST_SPLITS, _MOST_SPLITS))]
+        expected = np.exp(log_volumes - rate * np.maximum(boxes.middle, boxes.lower) - log_upper.max())
+        return upper, upper - expected
+
+    def halve(boxes: Boxes, chosen: np.ndarray) -> Boxes:
         children = halved(boxes.at(chosen), np.asarray(place.moves))
         children = children.at(box_bounds.meets(target.domain, place, children.centres, children.halves))
-        boxes = Boxes.joined([boxes.without(chosen), _bounded(target, place, regions, children)])
+        return Boxes.joined([boxes.without(chosen), _bounded(target, place, regions, children)])
+
+    # Half of the excess, in so many boxes at a time that calls are few.
+    boxes, acceptance = refine(boxes, masses, halve, goal, most_boxes, 0.5, (_FEWEST_SPLITS, _MOST_SPLITS))
+    return BoxTree(target, place, regions, boxes, acceptance)
 
 
 def _bounded(target: Target, place: Coordinates, regions: list[Region], boxes: Boxes) -> Boxes:

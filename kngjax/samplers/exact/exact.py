@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
 from kngjax.data.records import QuadraticSummary, Records
-from kngjax.geometry.norms import AbstractNorm
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.advice import MOST_BOXED, advice_for, has_boxes
 from kngjax.samplers.base import AbstractIndependentSampler

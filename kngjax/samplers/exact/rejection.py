@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from kngjax.samplers.exact.envelopes.base import AbstractEnvelope, num_uniforms
+from kngjax.geometry.tilts import num_uniforms
+from kngjax.samplers.exact.envelopes.base import AbstractEnvelope
 from kngjax.samplers.quadratic import QuadraticForm
 from kngjax.samplers.target import Target
 

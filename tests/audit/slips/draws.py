@@ -19,9 +19,9 @@ SAMPLERS = (
     ),
     slip(
         "points of a line from the wrong end of a segment",
-        "samplers/lines",
-        "jnp.where(slope > 0, length - distance, distance)",
-        "jnp.where(slope < 0, length - distance, distance)",
+        "geometry/segments",
+        "jnp.where(slope > 0, right - step, left + step)",
+        "jnp.where(slope < 0, right - step, left + step)",
         "samplers/test_lines.py::test_draws_on_a_line_follow_the_conditional_density",
     ),
     slip(

@@ -10,11 +10,13 @@ import pytest
 from scipy import integrate, special, stats
 
 import kngjax as kng
-from kngjax.samplers.exact.envelopes import exponential_product, level_law, normal_product, segments
-from kngjax.samplers.exact.envelopes.base import BaseMeasureEnvelope, num_uniforms
+from kngjax.geometry import level_law, segments
+from kngjax.geometry.tilts import num_uniforms
+from kngjax.samplers.exact.envelopes import exponential_product, normal_product
+from kngjax.samplers.exact.envelopes.base import BaseMeasureEnvelope
 from kngjax.samplers.exact.envelopes.exponential_product import ExponentialProduct
 from kngjax.samplers.exact.envelopes.normal_product import NormalProduct
-from kngjax.samplers.exact.envelopes.tilted import TiltedInverse, tilted_log_mass, tilted_noise
+from kngjax.samplers.exact.envelopes.tilted import TiltedInverse, tilted_law, tilted_log_mass
 from kngjax.samplers.quadratic import quadratic_form
 from tests.oracles.goodness_of_fit import assert_mean_within, assert_same_law, assert_two_samples_agree
 
@@ -195,9 +197,8 @@ def test_tilted_noise_is_plain_noise_with_weights(norm, tilts):
 
     @jax.jit
     def noise(slope, one):
-        law = level_law.level_law(rate, slope) if isinstance(norm, kng.LInf) else None
-        mass = jax.scipy.special.logsumexp(law.log_masses) if law else tilted_log_mass(norm, rate, slope)
-        return *tilted_noise(norm, rate, slope, law, one), mass
+        law = tilted_law(norm, rate, slope)
+        return *law.draw(one), law.log_mass
 
     for slope, one in ((jnp.zeros(3), uniforms[0]), (tilt, uniforms[1])):
         y, log_ratios, mass = noise(slope, one)

@@ -1,7 +1,6 @@
 """What an envelope is, the base measure as one, and how the free parameters of one are fitted."""
 
 import abc
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +14,6 @@ from kngjax.samplers.target import Target
 
 Uniforms = Float[Array, "proposals uniforms"]
 Proposals = tuple[Float[Array, "proposals dimension"], Float[Array, " proposals"]]
-
-
-def num_uniforms(dimension: int) -> int:
-    """How many uniform variables a proposal may use."""
-    return 2 * dimension + 2
 
 
 class AbstractEnvelope(eqx.Module):
@@ -68,12 +62,6 @@ def excess(target: Target, form: QuadraticForm, theta: Float[Array, "points dime
         return jnp.zeros(theta.shape[0])
     scores = jax.vmap(target.score)(theta)
     return target.rate * jnp.maximum(scores - jax.vmap(form.norm)(form.images(theta)), 0.0)
-
-
-def normals(uniforms: Float[Array, "*draws"]) -> Float[Array, "*draws"]:
-    """Standard normal variables by inversion."""
-    least = jnp.nextafter(-jnp.ones_like(uniforms), jnp.zeros_like(uniforms))
-    return math.sqrt(2.0) * jax.scipy.special.erfinv(jnp.maximum(2.0 * uniforms - 1.0, least))
 
 
 def fitted(

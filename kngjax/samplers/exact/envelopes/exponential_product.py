@@ -12,8 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Scalar
-from kngjax.geometry.domains import Box
-from kngjax.samplers.exact.envelopes import segments
+from kngjax.geometry import segments
 from kngjax.samplers.exact.envelopes.base import AbstractEnvelope, Proposals, Uniforms, excess, fitted
 from kngjax.samplers.quadratic import QuadraticForm, support
 from kngjax.samplers.target import Target
@@ -103,7 +102,7 @@ class ExponentialProduct(AbstractEnvelope):
         """
         dimension = target.dimension
         costs, edges, extent = column_costs(form), edges_of(target, form), support(target, jnp.ones(dimension))
-        pulls = 0.0 if isinstance(target.domain, Box) else 1.0
+        pulls = float(target.domain.is_sign_symmetric)
         axes = jax.vmap(form.norm.dual)(jnp.eye(dimension))
         reach = jnp.asarray(target.domain.widths(dimension))
 

@@ -13,8 +13,7 @@ from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Scalar, Vector
-from kngjax.geometry.domains import Box
-from kngjax.samplers.exact.envelopes import segments
+from kngjax.geometry import segments
 from kngjax.samplers.exact.envelopes.base import AbstractEnvelope, Proposals, Uniforms, fitted
 from kngjax.samplers.exact.envelopes.exponential_product import bounding_box
 from kngjax.samplers.quadratic import QuadraticForm, support
@@ -85,7 +84,7 @@ class NormalProduct(AbstractEnvelope):
         lower, upper = bounding_box(target)
         edges = jnp.stack([lower, jnp.clip(jnp.zeros_like(lower), lower, upper), upper])
         extent, reach = support(target, jnp.ones(dimension)), upper - lower
-        pulls = 0.0 if isinstance(target.domain, Box) else 1.0
+        pulls = float(target.domain.is_sign_symmetric)
 
         def build(parameters):
             shift, log_pull = parameters

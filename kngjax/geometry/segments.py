@@ -1,9 +1,9 @@
-"""Exponential laws on segments, and mixtures of them on a line: how piecewise log-linear functions are drawn from."""
+"""Exponential laws on segments, of which piecewise log-linear densities are mixtures: their masses and draws."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-# Below this fall of its logarithm over a segment a density is constant up to rounding.
+# A density whose logarithm falls by less than this over a segment is constant up to rounding.
 _FLAT = 1e-12
 
 
@@ -23,3 +23,14 @@ def distance(
     fall = jnp.where(rate > 0, rate * length, 0.0)
     flat = fall < _FLAT
     return jnp.where(flat, uniform * length, -jnp.log1p(uniform * jnp.expm1(-fall)) / jnp.where(flat, 1.0, rate))
+
+
+def draw(
+    uniform: Float[Array, "*draws"],
+    slope: Float[Array, "*draws"],
+    left: Float[Array, "*draws"],
+    right: Float[Array, "*draws"],
+) -> Float[Array, "*draws"]:
+    """A draw from the density ∝ exp(slope·x) on [left, right] from a uniform variable, counted from its higher end."""
+    step = distance(uniform, jnp.abs(slope), right - left)
+    return jnp.where(slope > 0, right - step, left + step)

@@ -12,7 +12,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector
-from kngjax.samplers.exact.envelopes import segments
+from kngjax.core.bisection import bisect
+from kngjax.geometry import segments
 
 NUM_TANGENTS = 24
 # Standard deviations of v between the outer tangents and the mode.
@@ -65,12 +66,10 @@ def level_law(rate: Scalar, tilt: Vector) -> LevelTangents:
     gap = rate - jnp.sum(jnp.abs(tilt))
     low, high = -jnp.log(gap), jnp.log(tilt.shape[0] + 1.0) - jnp.log(gap)
 
-    def halve(_, ends):
-        middle = 0.5 * (ends[0] + ends[1])
-        rising = _slope_and_curvature(middle, rate, tilt)[0] > 0
-        return jnp.where(rising, middle, ends[0]), jnp.where(rising, ends[1], middle)
+    def rises(log_level):
+        return _slope_and_curvature(log_level, rate, tilt)[0] > 0
 
-    mode = jax.lax.fori_loop(0, NUM_HALVINGS, halve, (low, high))[0]
+    mode = bisect(rises, low, high, NUM_HALVINGS)[0]
     deviation = 1.0 / jnp.sqrt(-_slope_and_curvature(mode, rate, tilt)[1])
     # An even number: none of them is at the mode, where a tangent would be flat.
     anchors = mode + deviation * jnp.linspace(-REACH, REACH, NUM_TANGENTS)
@@ -91,8 +90,7 @@ def draw_levels(
     piece = jnp.searchsorted(cumulative, uniforms[:, 0] * cumulative[-1], side="right")
     piece = jnp.minimum(piece, NUM_TANGENTS - 1)
     slope, left, right = law.slopes[piece], law.edges[piece], law.edges[piece + 1]
-    step = segments.distance(uniforms[:, 1], jnp.abs(slope), right - left)
-    log_level = jnp.where(slope > 0, right - step, left + step)
+    log_level = segments.draw(uniforms[:, 1], slope, left, right)
     tangent = law.heights[piece] + slope * (log_level - law.anchors[piece])
     return jnp.exp(log_level), jnp.minimum(log_density(log_level, rate, tilt) - tangent, 0.0)
 

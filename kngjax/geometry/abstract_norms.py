@@ -1,0 +1,95 @@
+"""What a norm ‖·‖_K is and what it may declare, which decides which samplers serve it."""
+
+import abc
+from typing import ClassVar
+
+import equinox as eqx
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from kngjax.core.arrays import Matrix, Scalar, Vector
+from kngjax.core.representation import ShownAsTyped
+from kngjax.geometry.tilts import AbstractTiltedLaw
+
+Interval = tuple[Float[Array, ""], Float[Array, ""]]
+
+
+class AbstractNorm(ShownAsTyped, eqx.Module):
+    """A norm ‖·‖_K on R^d; its unit ball K is {v : ‖v‖_K ≤ 1}.
+
+    What it declares beyond its abstract methods decides which samplers serve it:
+
+    - `is_absolute`: it is a function of the |v_j| that falls with none of them (boxes).
+    - `standard` and `standardise`: it is ‖Sv‖₀ for a norm without parameters (whitened coordinates).
+    - `has_chords`: it knows where lines leave its balls, in `chord` (slices).
+    - `has_tilts`: it knows the law ∝ exp(-c‖y‖ - h'y), in `tilted_law` and `tilted_log_mass` (tilted noise).
+    """
+
+    is_absolute: ClassVar[bool] = False
+    has_chords: ClassVar[bool] = False
+    has_tilts: ClassVar[bool] = False
+    shown_by_place: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def __call__(self, vector: Vector) -> Float[Array, ""]:
+        """‖v‖_K of one vector of shape (d,)."""
+
+    @abc.abstractmethod
+    def dual(self, vector: Vector) -> Float[Array, ""]:
+        """sup {u'v : ‖u‖_K ≤ 1} of one vector of shape (d,)."""
+
+    @abc.abstractmethod
+    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
+        """sup {‖v‖_K : |v_j| ≤ w_j}, or an upper bound of it: what a sensitivity is."""
+
+    @abc.abstractmethod
+    def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
+        """sup {‖v‖_K : ‖v‖_2 ≤ 1} over v ∈ R^d."""
+
+    @abc.abstractmethod
+    def draw_from_ball(
+        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
+    ) -> Float[Array, "*shape dimension"]:
+        """Independent exact uniform draws from the unit ball, of shape `(*shape, dimension)`."""
+
+    @abc.abstractmethod
+    def log_volume(self, dimension: int) -> Float[Array, ""]:
+        """Log of the Lebesgue measure of the unit ball."""
+
+    @property
+    def dimension(self) -> int | None:
+        """The dimension that the norm's parameters fix; None if it serves every dimension."""
+        return None
+
+    @property
+    def standard(self) -> "AbstractNorm":
+        """The norm ‖·‖₀ of which this one is ‖Sv‖₀: itself, with S = I, unless another is known."""
+        return self
+
+    def standardise(self, transform: Matrix, inverse: Matrix) -> tuple[Matrix, Matrix, Float[Array, ""] | float]:
+        """S·transform, inverse·S^{-1} and log |det S|."""
+        return transform, inverse, 0.0
+
+    def chord(self, radius: Scalar, point: Vector, direction: Vector) -> Interval:
+        """The smallest and the largest t with ‖point + t·direction‖ ≤ radius, for a point within and a direction ≠ 0.
+
+        Raises NotImplementedError unless `has_chords`.
+        """
+        raise NotImplementedError(f"the chords of {type(self).__name__} are not known")
+
+    def tilted_law(self, rate: Scalar, tilt: Vector) -> AbstractTiltedLaw:
+        """The law ∝ exp(-c‖y‖ - h'y) of y, for ‖h‖_* < c. Raises NotImplementedError unless `has_tilts`."""
+        raise NotImplementedError(f"the tilted laws of {type(self).__name__} are not known")
+
+    def tilted_log_mass(self, rate: Scalar, tilt: Vector) -> Float[Array, ""]:
+        """log ∫ exp(-c‖y‖ - h'y) dy to some percent and smooth in h, of which the best tilt is sought."""
+        return self.tilted_law(rate, tilt).log_mass
+
+
+class AbstractAbsoluteNorm(AbstractNorm):
+    """A norm that is a function of the |v_j| and falls with none of them."""
+
+    is_absolute: ClassVar[bool] = True
+
+    def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
+        """‖w‖, since the norm grows with every |v_j|."""
+        return self(half_widths)

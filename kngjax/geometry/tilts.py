@@ -1,0 +1,130 @@
+"""Tilted noise: the laws of y ∈ R^d with densities ∝ exp(-c‖y‖ - h'y), drawn by inversion from uniform variables.
+
+A norm that knows its own has `has_tilts`. Where a law is drawn from a function above the density, that function's mass
+and the log-ratio of the two at each draw come with it.
+"""
+
+import abc
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from kngjax.core.arrays import Scalar, Vector
+from kngjax.geometry import level_law, segments
+
+Uniforms = Float[Array, "draws uniforms"]
+Draws = tuple[Float[Array, "draws dimension"], Float[Array, " draws"]]
+
+
+def num_uniforms(dimension: int) -> int:
+    """How many uniform variables a draw of tilted noise may use."""
+    return 2 * dimension + 2
+
+
+class AbstractTiltedLaw(eqx.Module):
+    """A function of y ∈ R^d that is nowhere below exp(-c‖y‖ - h'y) and is drawn from by inversion.
+
+    **Arguments:** `rate`: c. `tilt`: h, shape (d,), with ‖h‖_* < c. `log_mass`: the log of the function's integral.
+    """
+
+    rate: eqx.AbstractVar[Scalar]
+    tilt: eqx.AbstractVar[Vector]
+    log_mass: eqx.AbstractVar[Float[Array, ""]]
+
+    @abc.abstractmethod
+    def draw(self, uniforms: Uniforms) -> Draws:
+        """A draw of each row of `num_uniforms(d)` uniform variables, and the log of the density over the function."""
+
+
+class TiltedLaplace(AbstractTiltedLaw):
+    """∝ exp(-c‖y‖_1 - h'y): independent asymmetric Laplace coordinates, of mass Π_j 2c/(c² - h_j²)."""
+
+    rate: Scalar
+    tilt: Vector
+    log_mass: Float[Array, ""]
+
+    def __init__(self, rate: Scalar, tilt: Vector):
+        self.rate, self.tilt = rate, tilt
+        self.log_mass = jnp.sum(jnp.log(2.0 * rate) - jnp.log(rate**2 - tilt**2))
+
+    def draw(self, uniforms: Uniforms) -> Draws:
+        number, dimension = uniforms.shape[0], self.tilt.shape[0]
+        tilts = jnp.broadcast_to(self.tilt, (number, dimension))
+        # The density falls at the rates c + h_j above 0 and c - h_j below.
+        is_above = uniforms[:, :dimension] * 2.0 * self.rate < self.rate - tilts
+        sizes = -jnp.log1p(-uniforms[:, dimension : 2 * dimension])
+        return jnp.where(is_above, sizes / (self.rate + tilts), -sizes / (self.rate - tilts)), jnp.zeros(number)
+
+
+class TiltedRadial(AbstractTiltedLaw):
+    """∝ exp(-c‖y‖_2 - h'y): a normal mixture, of mass 2^d π^((d-1)/2) Γ((d+1)/2)·c/(c² - |h|²)^((d+1)/2).
+
+    exp(-c|y|) is a mixture of N(0, τI) with τ from Gamma((d+1)/2, c²/2), which the tilt turns into N(-τh, τI) with τ
+    from Gamma((d+1)/2, (c² - |h|²)/2). The mass is the Fourier transform of exp(-c|y|), continued.
+    """
+
+    rate: Scalar
+    tilt: Vector
+    log_mass: Float[Array, ""]
+
+    def __init__(self, rate: Scalar, tilt: Vector):
+        self.rate, self.tilt = rate, tilt
+        half = 0.5 * (tilt.shape[0] + 1.0)
+        constant = tilt.shape[0] * math.log(2.0) + (half - 1.0) * math.log(math.pi) + math.lgamma(half)
+        self.log_mass = constant + jnp.log(rate) - half * jnp.log(rate**2 - tilt @ tilt)
+
+    def draw(self, uniforms: Uniforms) -> Draws:
+        number, dimension = uniforms.shape[0], self.tilt.shape[0]
+        tilts = jnp.broadcast_to(self.tilt, (number, dimension))
+        normals = _normals(uniforms[:, : 2 * dimension + 1])
+        squares = jnp.sum(normals[:, dimension:] ** 2, axis=1, keepdims=True)
+        variances = squares / (self.rate**2 - self.tilt @ self.tilt)
+        return jnp.sqrt(variances) * normals[:, :dimension] - variances * tilts, jnp.zeros(number)
+
+
+class TiltedMaximum(AbstractTiltedLaw):
+    """∝ exp(-c‖y‖_∞ - h'y): a level t ≥ ‖y‖_∞ from tangents above its density (`level_law`), then exponentials."""
+
+    rate: Scalar
+    tilt: Vector
+    log_mass: Float[Array, ""]
+    tangents: level_law.LevelTangents
+
+    def __init__(self, rate: Scalar, tilt: Vector):
+        self.rate, self.tilt = rate, tilt
+        self.tangents = level_law.level_law(rate, tilt)
+        self.log_mass = jax.scipy.special.logsumexp(self.tangents.log_masses)
+
+    def draw(self, uniforms: Uniforms) -> Draws:
+        shape = uniforms.shape[0], self.tilt.shape[0]
+        tilts = jnp.broadcast_to(self.tilt, shape)
+        levels, log_ratios = level_law.draw_levels(self.tangents, self.rate, self.tilt, uniforms[:, :2])
+        levels = jnp.broadcast_to(levels[:, None], shape)
+        steps = segments.distance(uniforms[:, 2 : shape[1] + 2], jnp.abs(tilts), 2.0 * levels) - levels
+        return jnp.where(tilts < 0, -steps, steps), log_ratios
+
+
+class TiltedNormal(AbstractTiltedLaw):
+    """∝ exp(-½c|y|² - h'y), which is N(-h/c, I/c), of mass (2π/c)^(d/2) exp(|h|²/(2c)): for any h."""
+
+    rate: Scalar
+    tilt: Vector
+    log_mass: Float[Array, ""]
+
+    def __init__(self, rate: Scalar, tilt: Vector):
+        self.rate, self.tilt = rate, tilt
+        self.log_mass = 0.5 * tilt.shape[0] * jnp.log(2.0 * math.pi / rate) + 0.5 * tilt @ tilt / rate
+
+    def draw(self, uniforms: Uniforms) -> Draws:
+        number, dimension = uniforms.shape[0], self.tilt.shape[0]
+        tilts = jnp.broadcast_to(self.tilt, (number, dimension))
+        return _normals(uniforms[:, :dimension]) / jnp.sqrt(self.rate) - tilts / self.rate, jnp.zeros(number)
+
+
+def _normals(uniforms: Float[Array, "*draws"]) -> Float[Array, "*draws"]:
+    """Standard normal variables by inversion."""
+    least = jnp.nextafter(-jnp.ones_like(uniforms), jnp.zeros_like(uniforms))
+    return math.sqrt(2.0) * jax.scipy.special.erfinv(jnp.maximum(2.0 * uniforms - 1.0, least))
