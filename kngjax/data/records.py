@@ -152,7 +152,7 @@ def prepare(
         for place, (lower, upper) in enumerate(zip(*sides, strict=True)):
             clipped[:, place] = np.clip(columns[:, place], lower, upper)
     if bounds.hull is not None:
-        clipped[:] = bounds.hull.pulled(clipped)
+        clipped[:] = bounds.hull.move_inside(clipped)
     if bounds.y_lower is not None and has_response:
         response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
     return Records(design, np.ascontiguousarray(response))

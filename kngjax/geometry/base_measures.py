@@ -15,7 +15,7 @@ from kngjax.core.arrays import Vector, is_traced
 from kngjax.geometry.domains import AbstractDomain, Interval
 
 
-def _own(base: dist.Distribution) -> dist.Distribution:
+def _copy_arrays(base: dist.Distribution) -> dist.Distribution:
     """The same law with arrays of its own."""
     return jax.tree.map(lambda leaf: np.array(leaf) if isinstance(leaf, np.ndarray) else leaf, base)
 
@@ -27,12 +27,12 @@ class BaseMeasure(AbstractDomain):
     law of each coefficient independently. Public: a prior, not something fitted to the data.
     """
 
-    base: dist.Distribution = eqx.field(converter=_own)
+    base: dist.Distribution = eqx.field(converter=_copy_arrays)
 
     def __check_init__(self):
         if is_traced(*jax.tree.leaves(self.base)):
             return
-        parts = list(_nested(self.base))
+        parts = list(_all_parts(self.base))
         for part in parts:
             if isinstance(part, dist.ImproperUniform | dist.MaskedDistribution):
                 raise ValueError(
@@ -109,11 +109,11 @@ class BaseMeasure(AbstractDomain):
         return jnp.where(jnp.all(jnp.isfinite(mean)), mean, fallback)
 
 
-def _nested(distribution: dist.Distribution) -> Iterator[dist.Distribution]:
+def _all_parts(distribution: dist.Distribution) -> Iterator[dist.Distribution]:
     """The distribution and all that it is made of: bases of transformations and truncations, components of mixtures."""
     yield distribution
     for name in distribution.gather_pytree_data_fields():
         part = getattr(distribution, name, None)
         for inner in part if isinstance(part, list | tuple) else [part]:
             if isinstance(inner, dist.Distribution):
-                yield from _nested(inner)
+                yield from _all_parts(inner)

@@ -50,9 +50,9 @@ class FeatureHull(ShownAsTyped, eqx.Module):
                 # About the mean of the points that are kept, so that the vertices alone make the same hull again.
                 centre = points.mean(axis=0, keepdims=True)
                 hull = hull_about_zero("vertices about their mean", points - centre)
-                if len(hull.places) == len(points):
+                if len(hull.indices) == len(points):
                     break
-                points = points[np.sort(hull.places)]
+                points = points[np.sort(hull.indices)]
             vertices.append(points)
             centres.append(centre)
             facets.append(hull.facets)
@@ -84,7 +84,7 @@ class FeatureHull(ShownAsTyped, eqx.Module):
 
     @property
     def centre(self) -> Float[np.ndarray, " columns"]:
-        """A public point inside, shape (columns,), towards which `pulled` moves what lies outside."""
+        """A public point inside, shape (columns,), towards which `move_inside` moves what lies outside."""
         return np.concatenate(self.centres, axis=-1)[0]
 
     @property
@@ -103,7 +103,7 @@ class FeatureHull(ShownAsTyped, eqx.Module):
         """Which of the private rows, shape (n, columns), lie outside; for the data owner only."""
         return np.any([lengths > 1.0 + SLACK for lengths, _, _ in self._lengths(columns)], axis=0)
 
-    def pulled(self, columns: Float[np.ndarray, "records columns"]) -> Float[np.ndarray, "records columns"]:
+    def move_inside(self, columns: Float[np.ndarray, "records columns"]) -> Float[np.ndarray, "records columns"]:
         """Rows, shape (n, columns), each in the polytope: one outside moves towards the centre, block by block.
 
         It maps every record by itself, so it cannot raise the sensitivity, and rows of the declared polytope stay.

@@ -20,11 +20,11 @@ class Hull(NamedTuple):
     """A convex hull with 0 inside.
 
     **Arguments:** `vertices`: shape (m, d). `facets`: rows a of shape (f, d); the hull is {v : a'v ≤ 1 for every row}.
-    `simplices`: shape (s, d, d), each the vertices of a piece of the boundary; with 0 they fill the hull. `places`:
+    `simplices`: shape (s, d, d), each the vertices of a piece of the boundary; with 0 they fill the hull. `indices`:
     shape (m,), of the vertices among the points.
     """
 
-    places: np.ndarray
+    indices: np.ndarray
     vertices: np.ndarray
     facets: np.ndarray
     simplices: np.ndarray
@@ -38,7 +38,7 @@ def checked_points(name: str, points: object) -> np.ndarray:
     return array
 
 
-def whitened(name: str, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def whiten(name: str, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(PW, W) with the second moment of the rows of PW about 0 the identity, so that no unit is too small to see.
 
     Raises ValueError for points in a plane through 0.
@@ -66,13 +66,13 @@ def hull_about_zero(name: str, points: np.ndarray) -> Hull:
     if dimension == 1:
         ends = points[(kept := np.array([points.argmin(), points.argmax()]))]
         if not ends[0] < 0 < ends[1]:
-            whitened(name, np.zeros((1, 1)))
+            whiten(name, np.zeros((1, 1)))
         return Hull(kept, ends, 1.0 / ends, ends[:, :, None])
-    round_points, matrix = whitened(name, points)
+    round_points, matrix = whiten(name, points)
     if number == dimension + 1:
-        places = np.array([np.delete(np.arange(number), place) for place in range(number)])
-        facets = np.linalg.solve(round_points[places], np.ones((number, dimension, 1)))[:, :, 0]
-        return Hull(np.arange(number), points, facets @ matrix.T, points[places])
+        indices = np.array([np.delete(np.arange(number), index) for index in range(number)])
+        facets = np.linalg.solve(round_points[indices], np.ones((number, dimension, 1)))[:, :, 0]
+        return Hull(np.arange(number), points, facets @ matrix.T, points[indices])
     if dimension > LARGEST_DIMENSION:
         raise ValueError(
             f"the hull of the {name} in {dimension} dimensions has more facets than can be listed: polytopes are for "
@@ -106,7 +106,7 @@ def least_ellipsoid(points: np.ndarray) -> np.ndarray:
 
     Raises ValueError for points in a plane through 0, RuntimeError if the gap does not close.
     """
-    round_points, matrix = whitened("points", points)
+    round_points, matrix = whiten("points", points)
     number, dimension = round_points.shape
     if dimension == 1:
         return 1.0 / np.max(points**2, axis=0, keepdims=True)

@@ -85,11 +85,11 @@ class Polytope(AbstractNorm):
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
         """A simplex of 0 and a piece of the boundary, in proportion to its volume, and a Dirichlet point in it."""
-        pick_key, place_key = jax.random.split(key)
+        pick_key, point_key = jax.random.split(key)
         shares = jnp.cumsum(jnp.asarray(self.volumes))
-        places = jax.random.uniform(pick_key, shape) * shares[-1]
-        chosen = jnp.minimum(jnp.searchsorted(shares, places, side="right"), shares.shape[0] - 1)
-        exponentials = jax.random.exponential(place_key, (*shape, dimension + 1))
+        positions = jax.random.uniform(pick_key, shape) * shares[-1]
+        chosen = jnp.minimum(jnp.searchsorted(shares, positions, side="right"), shares.shape[0] - 1)
+        exponentials = jax.random.exponential(point_key, (*shape, dimension + 1))
         weights = exponentials[..., :dimension] / jnp.sum(exponentials, axis=-1, keepdims=True)
         return jnp.einsum("...i,...ij->...j", weights, jnp.asarray(self.simplices)[chosen])
 

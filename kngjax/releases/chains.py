@@ -185,7 +185,7 @@ def run_chains(
 
     `progress`: None shows the bar on a terminal only.
     """
-    sampler = sampler.gathered(mechanism.target(data), centre)
+    sampler = sampler.gather(mechanism.target(data), centre)
     states = start_chains(mechanism, data, sampler, centre, jax.random.fold_in(key, 0), num_chains)
     discarded_block = min(sampler.sweeps_a_block, max(num_discarded, 1))
     kept_block = min(num_kept, max(1, sampler.sweeps_a_block // thinning))

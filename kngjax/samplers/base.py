@@ -127,7 +127,7 @@ class AbstractChainSampler(AbstractSampler):
         """One sweep of every chain: of states and infos with a leading axis of chains, and what `noises` made."""
         return jax.vmap(lambda state, noise: self.step(target, state, noise))(states, noises)
 
-    def gathered(self, target: Target, centre: Vector) -> "AbstractChainSampler":
+    def gather(self, target: Target, centre: Vector) -> "AbstractChainSampler":
         """The same sampler with what it gathers of the records on the host, for the chains alone: it is private."""
         return self
 

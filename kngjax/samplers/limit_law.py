@@ -37,11 +37,11 @@ def limit_law_draws(
 ) -> Float[Array, "draws dimension"]:
     """Points of Θ scattered about the centre by `INFLATION` times the limit law's noise.
 
-    A point outside Θ is drawn back along the ray from the domain's interior point, to a random place on it, so that
+    A point outside Θ is drawn back along the ray from the domain's interior point, to a random point of it, so that
     no two points coincide: an ensemble on a face of Θ could never leave it. Where Θ is the support of a base measure,
-    or the point is not a number, a draw from the base measure takes its place.
+    or the point is not a number, a draw from the base measure stands in for it.
     """
-    noise_key, place_key, base_key = jax.random.split(key, 3)
+    noise_key, share_key, base_key = jax.random.split(key, 3)
     hessian = sound_hessian(target, centre)
     shape = (num_draws, target.dimension)
     if target.norm is None:
@@ -59,8 +59,8 @@ def limit_law_draws(
         interior = target.domain.interior_point(target.dimension)
         rays = points - jnp.broadcast_to(interior, shape)
         reach = jax.vmap(lambda ray: target.domain.chord(interior, ray)[1])(rays)
-        place = jax.random.uniform(place_key, shape[:1]) ** (1.0 / target.dimension) * reach
-        instead = jnp.where(known[:, None], jnp.broadcast_to(interior, shape) + place[:, None] * rays, anywhere)
+        share = jax.random.uniform(share_key, shape[:1]) ** (1.0 / target.dimension) * reach
+        instead = jnp.where(known[:, None], jnp.broadcast_to(interior, shape) + share[:, None] * rays, anywhere)
     else:
         instead = anywhere
     return jnp.where(inside[:, None], points, instead)

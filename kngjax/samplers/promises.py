@@ -25,7 +25,7 @@ from typing import Any, Literal, get_args
 
 PromiseKind = Literal["exact", "mixture", "truncated", "sup_norm", "total_variation", "purified", "estimated", "none"]
 
-# Of a logarithm and a sum in floating point, relative and outward.
+# Bound on the relative rounding error of a logarithm and a sum; results are rounded outward by it.
 _ROUNDING = 1e-14
 
 
@@ -59,7 +59,7 @@ class Promise:
 
     @classmethod
     def of_minorised_chain(cls, share: float, num_steps: int, reason: str) -> "Promise":
-        """Of t steps of a chain with P(x, ·) ≥ p·f from anywhere: a mixture with a = (1 - p)^t.
+        """The promise of t steps of a chain with P(x, ·) ≥ p·f from anywhere: a mixture with a = (1 - p)^t.
 
         None where that leaves more than half to chance, since it then says nothing worth stating.
 

@@ -113,7 +113,7 @@ def test_a_hull_is_shown_by_vertices_that_make_it_again_to_the_last_bit(hull):
     assert eqx.tree_equal(again, hull)
     if isinstance(hull, kng.FeatureHull):
         rows = np.random.default_rng(1).normal(scale=3.0, size=(100, hull.columns))
-        assert again.pulled(rows).tobytes() == hull.pulled(rows).tobytes()
+        assert again.move_inside(rows).tobytes() == hull.move_inside(rows).tobytes()
         assert hull.outside(rows).any()
         assert eqx.tree_equal(evaluated(repr(kng.Bounds(hull=hull))), kng.Bounds(hull=hull))
 

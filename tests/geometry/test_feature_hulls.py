@@ -44,7 +44,7 @@ def test_the_hull_of_powers_contains_the_curve(degree, pieces, lower, upper):
     curve = t[:, None] ** np.arange(1, degree + 1)
     hull = FeatureHull.powers(degree, lower, upper, pieces)
     assert not np.any(hull.outside(curve))
-    np.testing.assert_array_equal(hull.pulled(curve), curve)
+    np.testing.assert_array_equal(hull.move_inside(curve), curve)
     scales = np.abs(curve).max(axis=0)
     assert all(is_in_hull(vertices / scales, point / scales) for point in curve[::125])
     # The ends are corners, so no smaller polytope has them inside.
@@ -108,7 +108,7 @@ def test_every_record_that_prepare_lets_through_is_in_the_polytope(rows):
 
 def test_a_record_outside_moves_towards_the_centre():
     hull = FeatureHull(TRIANGLE)
-    pulled = hull.pulled(np.array([[2.0, 1.0], [0.5, 0.5]]))
+    pulled = hull.move_inside(np.array([[2.0, 1.0], [0.5, 0.5]]))
     np.testing.assert_array_equal(pulled[1], [0.5, 0.5])
     # On the segment from (2, 1) to the centre (2/3, 1/3), where x + 2y = 2.
     np.testing.assert_allclose(pulled[0], [1.0, 0.5], rtol=1e-12)

@@ -34,9 +34,9 @@ class Envelope:
         whole = score.whole(domain.low, domain.high)
         # At a time those that carry nine tenths of what may be missing.
         self._boxes, _ = refine(whole, self._masses, self._halve, 1.0 / target, most_boxes, 0.9, (1, _MOST_SPLIT))
-        levels, place = np.unique(self._boxes.lower, return_inverse=True)
-        order = np.argsort(place, kind="stable")
-        self._members = np.split(order, np.cumsum(np.bincount(place))[:-1])
+        levels, number = np.unique(self._boxes.lower, return_inverse=True)
+        order = np.argsort(number, kind="stable")
+        self._members = np.split(order, np.cumsum(np.bincount(number))[:-1])
         sizes = _sizes(self._boxes)
         # Of each level the numbers of points in its first boxes.
         self._points = [list(itertools.accumulate(sizes[box] for box in members)) for members in self._members]
@@ -79,10 +79,10 @@ class Envelope:
         parents = np.concatenate([chosen, chosen])
         inside = ~self._domain.misses(lows, highs)
         lows, highs, parents = lows[inside], highs[inside], parents[inside]
-        others = boxes.of(np.setdiff1d(np.arange(len(boxes.rows)), chosen))
+        others = boxes.at(np.setdiff1d(np.arange(len(boxes.rows)), chosen))
         if parents.size == 0:
             return others
-        return others.joined(self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents]))
+        return others.join(self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents]))
 
 
 def _sizes(boxes: LatticeBoxes) -> list[int]:

@@ -43,12 +43,12 @@ class LatticeBoxes(NamedTuple):
     rows: list[np.ndarray]
     sums: np.ndarray
 
-    def of(self, places: np.ndarray) -> "LatticeBoxes":
+    def at(self, indices: np.ndarray) -> "LatticeBoxes":
         """Some of them."""
-        low, high, lower, upper, sums = (part[places] for part in (*self[:4], self.sums))
-        return LatticeBoxes(low, high, lower, upper, [self.rows[place] for place in places], sums)
+        low, high, lower, upper, sums = (part[indices] for part in (*self[:4], self.sums))
+        return LatticeBoxes(low, high, lower, upper, [self.rows[index] for index in indices], sums)
 
-    def joined(self, *others: "LatticeBoxes") -> "LatticeBoxes":
+    def join(self, *others: "LatticeBoxes") -> "LatticeBoxes":
         """These and others."""
         all_of_them = (self, *others)
         low, high, lower, upper, sums = (
@@ -199,7 +199,7 @@ class QuantileScore(AbstractScore):
         passes = np.cumsum([len(some) for some in rows]) // _ROWS_A_PASS
         edges = [*np.unique(passes, return_index=True)[1], len(rows)]
         first, *others = [self._pass(low[a:b], high[a:b], rows[a:b], sums[a:b]) for a, b in itertools.pairwise(edges)]
-        return first.joined(*others) if others else first
+        return first.join(*others) if others else first
 
     def _pass(self, low, high, rows, sums):
         entries, counts = np.concatenate(rows), [len(some) for some in rows]

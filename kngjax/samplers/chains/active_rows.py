@@ -20,7 +20,7 @@ from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.limit_law import sound_hessian
 from kngjax.samplers.target import Target
 
-# Of the limit law's mass, what lies beyond the region.
+# The share of the limit law's mass that lies beyond the region.
 _BEYOND = 1e-4
 # Relative errors of residuals and of reaches are far below.
 _ROUNDING = 1e-9
@@ -77,7 +77,7 @@ def active_rows(target: Target, centre: Vector, scale: float) -> ActiveRows | No
     if not target.loss.score_is_piecewise_constant or not isinstance(target.data, Records) or target.norm is None:
         return None
     reach = scale * float(scipy.special.gammainccinv(target.dimension, _BEYOND)) / float(target.rate)
-    law, active, scores = _judged(target, jnp.asarray(centre), reach)
+    law, active, scores = _judge_rows(target, jnp.asarray(centre), reach)
     active, scores = np.asarray(active), np.asarray(scores)
     x, y = np.asarray(target.data.x), np.asarray(target.data.y)
     count = int(np.count_nonzero(active))
@@ -91,13 +91,13 @@ def active_rows(target: Target, centre: Vector, scale: float) -> ActiveRows | No
 
 
 @jax.jit
-def _judged(target, centre, reach):
+def _judge_rows(target, centre, reach):
     """The law at the centre, which rows are active, and every row's score at the centre."""
     law = limit_law(target, centre)
     x, y = jnp.asarray(target.data.x), jnp.asarray(target.data.y)
     predictor = x @ law.centre
-    pulled = jax.scipy.linalg.cho_solve((law.factor, True), x.T).T
-    farthest = reach * jax.vmap(target.norm.dual)(pulled)
+    directions = jax.scipy.linalg.cho_solve((law.factor, True), x.T).T
+    farthest = reach * jax.vmap(target.norm.dual)(directions)
     sizes = jnp.abs(x) @ jnp.abs(law.centre)
     active = ~(jnp.abs(y - predictor) > (1.0 + _ROUNDING) * farthest + 1e-12 * sizes)
     return law, active, jax.vmap(target.loss.record_score)(predictor, y)

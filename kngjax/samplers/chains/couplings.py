@@ -17,12 +17,12 @@ from kngjax.samplers.chains.slice_gibbs import (
     SliceGibbs,
     SliceGibbsState,
     move_interval,
-    moved,
     num_radial_moves,
-    place,
     radial_move,
     slice_geometry,
     slice_radius,
+    state_at,
+    step_along,
 )
 from kngjax.samplers.limit_law import limit_law_draws
 from kngjax.samplers.quadratic import quadratic_form
@@ -53,8 +53,8 @@ def meeting_times(
 
     def pair(key):
         first_key, second_key, lag_key, sweep_key = jax.random.split(key, 4)
-        first = place(geometry, limit_law_draws(target, centre, first_key, 1)[0])
-        second = place(geometry, limit_law_draws(target, centre, second_key, 1)[0])
+        first = state_at(geometry, limit_law_draws(target, centre, first_key, 1)[0])
+        second = state_at(geometry, limit_law_draws(target, centre, second_key, 1)[0])
         noise = sampler.noise(lag_key, target, first, lag)
         first, _ = jax.lax.scan(lambda state, noise: (sampler.step(target, state, noise)[0], None), first, noise)
 
@@ -81,7 +81,7 @@ def coupled_sweep(
 ) -> tuple[Float[Array, " dimension"], Float[Array, " dimension"]]:
     """One sweep of both chains; chains that have met stay together."""
     dimension = target.dimension
-    states = place(geometry, first), place(geometry, second)
+    states = state_at(geometry, first), state_at(geometry, second)
     for kind in range(2):
         # In moves of θ_j what is drawn is θ_j, in moves of y_j it is y_j: that is what can come out equal.
         field = ("theta", "image")[kind]
@@ -93,7 +93,7 @@ def coupled_sweep(
             ends = [move_interval(target, state, radius, number) for state, radius in zip(states, radii, strict=True)]
             one, other = [(old + lower, old + upper) for old, (lower, upper) in zip(at, ends, strict=True)]
             drawn = coupled_uniforms(one, other, noise.uniforms[number], noise.common)
-            new = [moved(state, number, x - old) for state, x, old in zip(states, drawn, at, strict=True)]
+            new = [step_along(state, number, x - old) for state, x, old in zip(states, drawn, at, strict=True)]
             # To the bit.
             return tuple(
                 state._replace(**{field: getattr(state, field).at[coordinate].set(x)})
@@ -103,7 +103,7 @@ def coupled_sweep(
         states = jax.lax.fori_loop(kind * dimension, (kind + 1) * dimension, move, states)
         met = jnp.all(getattr(states[0], field) == getattr(states[1], field))
         second = jnp.where(met, states[0].theta, states[1].theta)
-        states = place(geometry, states[0].theta), place(geometry, second)
+        states = state_at(geometry, states[0].theta), state_at(geometry, second)
 
     def shrink(number, states):
         radii = _coupled_radii(target, states, noise.levels[2 + number], jnp.asarray(True))

@@ -68,7 +68,7 @@ class GradientSpace(AbstractIndependenceSampler):
     Where Θ cuts the law hard, most solutions lie outside and are rejected: 100 proposals are then few, take more.
 
     **Arguments:** `num_sweeps`: proposals before a release. `num_warmup`: proposals that `sample` discards. `mixture`:
-    m, strictly between 0 and 1; public. `expansion`: what `gathered` found, private; never to be given.
+    m, strictly between 0 and 1; public. `expansion`: what `gather` found, private; never to be given.
     """
 
     num_sweeps: int = eqx.field(static=True, default=100)
@@ -104,7 +104,7 @@ class GradientSpace(AbstractIndependenceSampler):
                 "'jax_enable_x64', True), or call kngjax.release or kngjax.sample, which compute in float64"
             )
 
-    def gathered(self, target: Target, centre: Vector) -> "GradientSpace":
+    def gather(self, target: Target, centre: Vector) -> "GradientSpace":
         return dataclasses.replace(self, expansion=expansion(target, centre))
 
     def proposal(self, target: Target, centre: Vector) -> Proposal:

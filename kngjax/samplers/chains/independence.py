@@ -129,7 +129,7 @@ class IndependenceMH(AbstractIndependenceSampler):
     - `scale`: s, how much wider than the limit law, at least 1; public. Below 1 tails would be missed.
     - `mixture`: m, the share of proposals from ν, strictly between 0 and 1; public. It bounds the weights.
     - `num_sweeps`: proposals before a release. `num_warmup`: proposals that `sample` discards.
-    - `active`: what `gathered` found, private; never to be given.
+    - `active`: what `gather` found, private; never to be given.
     """
 
     num_sweeps: int = eqx.field(static=True, default=4000)
@@ -151,7 +151,7 @@ class IndependenceMH(AbstractIndependenceSampler):
     def check(self, target: Target) -> None:
         return None
 
-    def gathered(self, target: Target, centre: Vector) -> "IndependenceMH":
+    def gather(self, target: Target, centre: Vector) -> "IndependenceMH":
         return dataclasses.replace(self, active=active_rows(target, centre, self.scale))
 
     def promise(self, log_range: float) -> Promise:
@@ -174,20 +174,22 @@ class IndependenceMH(AbstractIndependenceSampler):
         from_base = jax.random.uniform(choice_key, (number,)) < self.mixture
         if self.active is None:
             points = jnp.where(from_base[:, None], anywhere, near)
-            found = self._weighed(target, proposal, points, target.log_density, _num_records(target))
+            candidates = self._weigh_all(target, proposal, points, target.log_density, _num_records(target))
             barred = ~from_base & jnp.isnan(jax.vmap(lambda theta: self._log_near(target, proposal, theta))(near))
-            return found._replace(log_weight=jnp.where(barred, -jnp.inf, found.log_weight))
+            return candidates._replace(log_weight=jnp.where(barred, -jnp.inf, candidates.log_weight))
         active = self.active
-        found = self._weighed(target, proposal, near, functools.partial(active.log_density, target), active.y.shape[0])
+        candidates = self._weigh_all(
+            target, proposal, near, functools.partial(active.log_density, target), active.y.shape[0]
+        )
         inside = jax.vmap(lambda theta: active.contains(target, theta))(near)
-        found = found._replace(log_weight=jnp.where(inside, found.log_weight, -jnp.inf))
-        return self._with_draws_from_base(target, proposal, found, anywhere, from_base)
+        candidates = candidates._replace(log_weight=jnp.where(inside, candidates.log_weight, -jnp.inf))
+        return self._with_draws_from_base(target, proposal, candidates, anywhere, from_base)
 
     def _with_draws_from_base(
         self,
         target: Target,
         proposal: LimitLaw,
-        found: Weighted,
+        candidates: Weighted,
         anywhere: Float[Array, "points dimension"],
         from_base: Bool[Array, " points"],
     ) -> Weighted:
@@ -195,14 +197,14 @@ class IndependenceMH(AbstractIndependenceSampler):
         order, count = jnp.argsort(~from_base), jnp.sum(from_base)
 
         def replace_next(carry):
-            number, found = carry
-            place = order[number]
-            weighted = self.weigh(target, proposal, anywhere[place])
-            return number + 1, jax.tree.map(lambda old, new: old.at[place].set(new), found, weighted)
+            number, candidates = carry
+            index = order[number]
+            weighted = self.weigh(target, proposal, anywhere[index])
+            return number + 1, jax.tree.map(lambda old, new: old.at[index].set(new), candidates, weighted)
 
-        return jax.lax.while_loop(lambda carry: carry[0] < count, replace_next, (jnp.zeros((), int), found))[1]
+        return jax.lax.while_loop(lambda carry: carry[0] < count, replace_next, (jnp.zeros((), int), candidates))[1]
 
-    def _weighed(
+    def _weigh_all(
         self,
         target: Target,
         proposal: LimitLaw,

@@ -107,7 +107,7 @@ class SliceGibbs(AbstractChainSampler):
 
     def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> SliceGibbsState:
         theta = limit_law_draws(target, centre, key, 1)[0]
-        return place(slice_geometry(target, quadratic_form(target)), theta)
+        return state_at(slice_geometry(target, quadratic_form(target)), theta)
 
     def step(self, target: Target, state: SliceGibbsState, noise: SliceGibbsNoise) -> tuple[SliceGibbsState, Info]:
         dimension = target.dimension
@@ -116,7 +116,7 @@ class SliceGibbs(AbstractChainSampler):
 
             def move(number, state, radius=radius):
                 lower, upper = move_interval(target, state, radius, number)
-                return moved(state, number, lower + noise.uniforms[number] * (upper - lower))
+                return step_along(state, number, lower + noise.uniforms[number] * (upper - lower))
 
             state = jax.lax.fori_loop(kind * dimension, (kind + 1) * dimension, move, state)
 
@@ -126,7 +126,7 @@ class SliceGibbs(AbstractChainSampler):
 
         num_radial = num_radial_moves(dimension)
         state = jax.lax.fori_loop(0, num_radial, shrink, state)
-        state = place(state.geometry, state.theta)
+        state = state_at(state.geometry, state.theta)
         log_density = -target.rate * _score(target, state.image)
         return state, Info(log_density, jnp.ones(()), jnp.asarray(2 * dimension + num_radial), jnp.asarray(False))
 
@@ -161,7 +161,7 @@ def slice_geometry(target: Target, form: QuadraticForm) -> SliceGeometry:
     return SliceGeometry(form.centre, directions, images, middle, form.images(middle))
 
 
-def place(geometry: SliceGeometry, theta: Vector) -> SliceGibbsState:
+def state_at(geometry: SliceGeometry, theta: Vector) -> SliceGibbsState:
     """The state at θ, with y computed afresh so that rounding does not add up."""
     image = (theta - geometry.origin) @ geometry.images[: theta.shape[0]]
     return SliceGibbsState(theta, image, geometry)
@@ -182,7 +182,7 @@ def move_interval(
     return _interval(target, state, radius, geometry.directions[number], geometry.images[number])
 
 
-def moved(state: SliceGibbsState, number: int | Int[Array, ""], step: Array) -> SliceGibbsState:
+def step_along(state: SliceGibbsState, number: int | Int[Array, ""], step: Array) -> SliceGibbsState:
     """The state after a step along a direction."""
     geometry = state.geometry
     theta, image = state.theta + step * geometry.directions[number], state.image + step * geometry.images[number]

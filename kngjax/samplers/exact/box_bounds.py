@@ -86,10 +86,10 @@ class RegionRows(eqx.Module):
 def all_rows(data: Records) -> RegionRows:
     """Every record, before any region is known: only to be restricted."""
     nothing, size = np.zeros(data.dimension), -(-data.num_records // _ROWS_A_TABLE) * _ROWS_A_TABLE
-    return _padded(np.asarray(data.x), np.asarray(data.y), size, np.zeros(2), nothing, nothing, nothing, nothing)
+    return _pad(np.asarray(data.x), np.asarray(data.y), size, np.zeros(2), nothing, nothing, nothing, nothing)
 
 
-def _padded(x: np.ndarray, y: np.ndarray, most: int, *others: np.ndarray) -> RegionRows:
+def _pad(x: np.ndarray, y: np.ndarray, most: int, *others: np.ndarray) -> RegionRows:
     """Rows on the device, of the least size above their number that is compiled and at most `most`."""
     count, size = y.size, _FEWEST_ROWS
     while size < count:
@@ -101,16 +101,16 @@ def _padded(x: np.ndarray, y: np.ndarray, most: int, *others: np.ndarray) -> Reg
     return RegionRows(jnp.asarray(design), jnp.asarray(response), jnp.asarray(weights), tables, *others)
 
 
-def restricted(
-    loss: AbstractPredictorLoss, rows: RegionRows, place: Coordinates, centre: Vector, half: Vector
+def restrict_rows(
+    loss: AbstractPredictorLoss, rows: RegionRows, coordinates: Coordinates, centre: Vector, half: Vector
 ) -> RegionRows:
     """The rows of a smaller region, the box {|u - centre| ≤ half}.
 
     Those are left out whose score is one number on the region and at θ₀, wherever θ₀ lies: by convexity it is that
     number between them too, so that such a row adds s·x'(θ - θ₀) to ℓ_n(θ) - ℓ_n(θ₀).
     """
-    extent = np.abs(place.centre) + np.abs(place.matrix) @ (np.abs(centre) + half)
-    ends = _score_ends(loss, rows.x, rows.y, place, centre, half, extent)
+    extent = np.abs(coordinates.centre) + np.abs(coordinates.matrix) @ (np.abs(centre) + half)
+    ends = _score_ends(loss, rows.x, rows.y, coordinates, centre, half, extent)
     count = rows.count
     x, y, low, high, start, values = (np.asarray(part)[:count] for part in (rows.x, rows.y, *ends))
     # Written so that NaN counts as a change.
@@ -122,15 +122,15 @@ def restricted(
     gradient = rows.gradient + record_sums_on_host(low[~changes], x[~changes])
     there = values[changes]
     here = record_sums_on_host(np.ones(there.size), np.column_stack([there, np.abs(there)]))
-    return _padded(x[changes], y[changes], rows.y.shape[0], here, gradient, rounding, steepness, extent)
+    return _pad(x[changes], y[changes], rows.y.shape[0], here, gradient, rounding, steepness, extent)
 
 
 @jax.jit
-def _score_ends(loss, x, y, place, centre, half, extent):
+def _score_ends(loss, x, y, coordinates, centre, half, extent):
     """Every row's score at the two ends of its predictor over a box, and its score and loss at θ₀."""
-    middle = x @ (jnp.asarray(place.centre) + jnp.asarray(place.matrix) @ centre)
-    reach = jnp.abs(x @ place.matrix) @ half + _PREDICTOR_ROUNDING * (jnp.abs(x) @ extent)
-    start, score = x @ place.centre, jax.vmap(loss.record_score)
+    middle = x @ (jnp.asarray(coordinates.centre) + jnp.asarray(coordinates.matrix) @ centre)
+    reach = jnp.abs(x @ coordinates.matrix) @ half + _PREDICTOR_ROUNDING * (jnp.abs(x) @ extent)
+    start, score = x @ coordinates.centre, jax.vmap(loss.record_score)
     return score(middle - reach, y), score(middle + reach, y), score(start, y), jax.vmap(loss.record_value)(start, y)
 
 
@@ -145,14 +145,14 @@ class ScoreBounds(NamedTuple):
 
 
 def score_bounds(
-    target: Target, rows: RegionRows, place: Coordinates, centres: np.ndarray, halves: np.ndarray
+    target: Target, rows: RegionRows, coordinates: Coordinates, centres: np.ndarray, halves: np.ndarray
 ) -> ScoreBounds:
     """Bounds of ‖∇ℓ_n‖_K, or of ℓ_n(θ) - ℓ_n(θ₀) if `target.norm` is None, over boxes within the rows' region.
 
     KNG: with scores in [m_i - q_i, m_i + q_i] each |∇_j| is at least |Σ m_i x_ij| - Σ q_i |x_ij|, and a norm that grows
     with every |∇_j| at least what it is there. Exponential mechanism: the tangent at the box's centre.
     """
-    found = ScoreBounds(*_in_batches(_box_bounds, (target.loss, target.norm, rows, place), (centres, halves)))
+    found = ScoreBounds(*_in_batches(_box_bounds, (target.loss, target.norm, rows, coordinates), (centres, halves)))
     if target.norm is not None:
         return found
     # A standard Gaussian's exponent is on average so much above that of the centre.
@@ -160,7 +160,7 @@ def score_bounds(
 
 
 def ray_bounds(
-    target: Target, rows: RegionRows, place: Coordinates, centres: np.ndarray, halves: np.ndarray
+    target: Target, rows: RegionRows, coordinates: Coordinates, centres: np.ndarray, halves: np.ndarray
 ) -> ScoreBounds:
     """Lower bounds of the score on all rays from θ₀, from where they pass through these cells.
 
@@ -168,12 +168,12 @@ def ray_bounds(
     ‖∇ℓ‖_K ≥ (ℓ(p) - ℓ(θ₀))/‖p - θ₀‖_* by the definition of the dual norm. ℓ(p) is bounded by the tangent at the centre
     of the cell. Where it does not rise nothing is known. `middle` is the same for the centre alone.
     """
-    return ScoreBounds(*_in_batches(_cell_bounds, (target.loss, target.norm, rows, place), (centres, halves)))
+    return ScoreBounds(*_in_batches(_cell_bounds, (target.loss, target.norm, rows, coordinates), (centres, halves)))
 
 
-def scores_at(target: Target, rows: RegionRows, place: Coordinates, theta: np.ndarray) -> np.ndarray:
+def scores_at(target: Target, rows: RegionRows, coordinates: Coordinates, theta: np.ndarray) -> np.ndarray:
     """The score at points within the rows' region, the same as is bounded."""
-    return _in_batches(_scores, (target.loss, target.norm, rows, place), (theta,))[0]
+    return _in_batches(_scores, (target.loss, target.norm, rows, coordinates), (theta,))[0]
 
 
 def _in_batches(function: Any, shared: tuple[Any, ...], boxes: tuple[np.ndarray, ...]) -> list[np.ndarray]:
@@ -188,17 +188,17 @@ def _in_batches(function: Any, shared: tuple[Any, ...], boxes: tuple[np.ndarray,
     return [np.concatenate(values) for values in zip(*parts, strict=True)]
 
 
-def _tabulated(function):
+def _compiled_by_tables(function):
     """Compiled, for as many tables of boxes as are wanted and as many of rows as there are, each of a static size.
 
-    `function(loss, norm, rows, place)` returns two functions of one box: its sums over rows from some of them, x, y and
-    weights, and what follows from the sums over all of them.
+    `function(loss, norm, rows, coordinates)` returns two functions of one box: its sums over some rows, from their x, y
+    and weights, and what follows from the sums over all rows.
     """
 
     @jax.jit
-    def whole(loss, norm, rows, place, num_tables, *boxes):
-        rows, place, boxes = jax.tree.map(jnp.asarray, (rows, place, boxes))
-        sums_of, finish = function(loss, norm, rows, place)
+    def whole(loss, norm, rows, coordinates, num_tables, *boxes):
+        rows, coordinates, boxes = jax.tree.map(jnp.asarray, (rows, coordinates, boxes))
+        sums_of, finish = function(loss, norm, rows, coordinates)
         in_group = math.isqrt(rows.y.shape[0] // _ROWS_A_TABLE) + 1
 
         def one_table(number, found):
@@ -233,26 +233,26 @@ def _tabulated(function):
 
 
 def _nothing(function: Any, boxes: tuple[Array, ...]) -> Any:
-    """Zeros in the place of what a function of one box would return for all of these."""
+    """Zeros in the coordinates of what a function of one box would return for all of these."""
     shapes = jax.eval_shape(jax.vmap(function), *boxes)
     return jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
 
 
-@_tabulated
-def _box_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: RegionRows, place: Coordinates):
+@_compiled_by_tables
+def _box_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: RegionRows, coordinates: Coordinates):
     score = jax.vmap(loss.record_score)
     if norm is None:
-        sums_of, tangent = _tangents(loss, rows, place)
+        sums_of, tangent = _tangents(loss, rows, coordinates)
 
         def tangent_bounds(sums, centre, half):
             value, slope = tangent(sums, centre)
-            return _known(value - jnp.abs(slope) @ half, -jnp.inf), _known(value, jnp.inf)
+            return _replace_nan(value - jnp.abs(slope) @ half, -jnp.inf), _replace_nan(value, jnp.inf)
 
         return lambda x, y, weights, centre, half: sums_of(x, y, weights, centre), tangent_bounds
 
     def gradients(x, y, weights, centre, half):
-        predictor = (place.centre + place.matrix @ centre) @ x.T
-        reach = half @ jnp.abs(x @ place.matrix).T + _PREDICTOR_ROUNDING * (rows.extent @ jnp.abs(x).T)
+        predictor = (coordinates.centre + coordinates.matrix @ centre) @ x.T
+        reach = half @ jnp.abs(x @ coordinates.matrix).T + _PREDICTOR_ROUNDING * (rows.extent @ jnp.abs(x).T)
         low, high = score(predictor - reach, y), score(predictor + reach, y)
         return (0.5 * (low + high)) @ x, (0.5 * (high - low)) @ jnp.abs(x)
 
@@ -261,14 +261,14 @@ def _box_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: Re
         lower = norm(jnp.maximum(jnp.abs(gradient) - width, 0.0))
         # A gradient that moves as in the limit law moves by a d-th part of the sum of its rows' moves.
         typical = jnp.abs(gradient) + 0.5 / centre.shape[0] * width
-        return _known(lower, 0.0), _known(norm(typical), jnp.inf)
+        return _replace_nan(lower, 0.0), _replace_nan(norm(typical), jnp.inf)
 
     return gradients, bounds
 
 
-@_tabulated
-def _cell_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: RegionRows, place: Coordinates):
-    sums_of, tangent = _tangents(loss, rows, place)
+@_compiled_by_tables
+def _cell_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: RegionRows, coordinates: Coordinates):
+    sums_of, tangent = _tangents(loss, rows, coordinates)
 
     def along(value, length):
         return jnp.where(value > 0.0, value / length * (1.0 - _SCORE_ROUNDING), 0.0)
@@ -278,17 +278,17 @@ def _cell_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: R
         lower = value - jnp.abs(slope) @ half
         if norm is None:
             return jnp.where(lower > 0.0, lower, -jnp.inf), value
-        step = jnp.abs(place.matrix @ centre)
-        farthest = step + jnp.abs(place.matrix) @ half
+        step = jnp.abs(coordinates.matrix @ centre)
+        farthest = step + jnp.abs(coordinates.matrix) @ half
         return along(lower, norm.dual(farthest)), along(value, norm.dual(step))
 
     return lambda x, y, weights, centre, half: sums_of(x, y, weights, centre), bounds
 
 
-@_tabulated
-def _scores(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: RegionRows, place: Coordinates):
+@_compiled_by_tables
+def _scores(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: RegionRows, coordinates: Coordinates):
     if norm is None:
-        return _values(loss), lambda sums, theta: (_value(sums, rows, place, theta)[0],)
+        return _values(loss), lambda sums, theta: (_value(sums, rows, coordinates, theta)[0],)
     score = jax.vmap(loss.record_score)
 
     def gradients(x, y, weights, theta):
@@ -298,7 +298,7 @@ def _scores(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: Region
 
 
 def _values(loss: AbstractPredictorLoss):
-    """Of some rows Σ ℓ(θ) and Σ |ℓ(θ)|."""
+    """Σ ℓ(θ) and Σ |ℓ(θ)| over some rows."""
     value = jax.vmap(loss.record_value)
 
     def values(x, y, weights, theta):
@@ -308,35 +308,35 @@ def _values(loss: AbstractPredictorLoss):
     return values
 
 
-def _value(sums: tuple[Array, Array], rows: RegionRows, place: Coordinates, theta: Array) -> tuple[Array, Array]:
+def _value(sums: tuple[Array, Array], rows: RegionRows, coordinates: Coordinates, theta: Array) -> tuple[Array, Array]:
     """ℓ_n(θ) - ℓ_n(θ₀), where the rows that are left out are linear, and a bound on its rounding error."""
-    change = theta - place.centre
+    change = theta - coordinates.centre
     rounding = rows.rounding @ jnp.abs(change) + 2.0 * _PREDICTOR_ROUNDING * (rows.steepness @ rows.extent)
     number = rows.tables * _ROWS_A_TABLE
     rounding += (_SCORE_ROUNDING + number * jnp.finfo(theta.dtype).eps) * (sums[1] + rows.here[1])
     return jnp.asarray(rows.gradient) @ change + (sums[0] - rows.here[0]), jnp.asarray(rounding)
 
 
-def _tangents(loss: AbstractPredictorLoss, rows: RegionRows, place: Coordinates):
+def _tangents(loss: AbstractPredictorLoss, rows: RegionRows, coordinates: Coordinates):
     """Sums, and from them and u a value that the loss is not below there, relative to θ₀, with its slope in u."""
     values, score = _values(loss), jax.vmap(loss.record_score)
 
     def sums_of(x, y, weights, u):
-        theta = place.centre + place.matrix @ u
+        theta = coordinates.centre + coordinates.matrix @ u
         return values(x, y, weights, theta), score(theta @ x.T, y) @ x
 
     def tangent(sums, u):
-        value, rounding = _value(sums[0], rows, place, place.centre + place.matrix @ u)
-        return value - rounding, (sums[1] + rows.gradient) @ place.matrix
+        value, rounding = _value(sums[0], rows, coordinates, coordinates.centre + coordinates.matrix @ u)
+        return value - rounding, (sums[1] + rows.gradient) @ coordinates.matrix
 
     return sums_of, tangent
 
 
-def _known(value: Array, otherwise: float) -> Array:
+def _replace_nan(value: Array, otherwise: float) -> Array:
     return jnp.where(jnp.isnan(value), otherwise, value)
 
 
-def meets(domain: AbstractDomain, place: Coordinates, centres: np.ndarray, halves: np.ndarray) -> np.ndarray:
+def meets(domain: AbstractDomain, coordinates: Coordinates, centres: np.ndarray, halves: np.ndarray) -> np.ndarray:
     """Whether each box may meet Θ: False is certain.
 
     The box of θ around it must contain a point of Θ, its point nearest to the middle of Θ in every coordinate; and the
@@ -344,22 +344,22 @@ def meets(domain: AbstractDomain, place: Coordinates, centres: np.ndarray, halve
     """
     if not centres.shape[0]:
         return np.zeros(0, dtype=bool)
-    return _in_batches(_meets, (domain, place), (centres, halves))[0]
+    return _in_batches(_meets, (domain, coordinates), (centres, halves))[0]
 
 
 @jax.jit
-def _meets(domain, place, num_tables, centres, halves):
-    middle = domain.interior_point(place.centre.shape[0])
+def _meets(domain, coordinates, num_tables, centres, halves):
+    middle = domain.interior_point(coordinates.centre.shape[0])
 
     def one(centre, half):
-        theta = jnp.asarray(place.centre) + jnp.asarray(place.matrix) @ centre
-        size = jnp.abs(jnp.asarray(place.centre)) + jnp.abs(jnp.asarray(place.matrix)) @ jnp.abs(centre)
-        reach = jnp.abs(jnp.asarray(place.matrix)) @ half + _PREDICTOR_ROUNDING * size
+        theta = jnp.asarray(coordinates.centre) + jnp.asarray(coordinates.matrix) @ centre
+        size = jnp.abs(jnp.asarray(coordinates.centre)) + jnp.abs(jnp.asarray(coordinates.matrix)) @ jnp.abs(centre)
+        reach = jnp.abs(jnp.asarray(coordinates.matrix)) @ half + _PREDICTOR_ROUNDING * size
         nearest = domain.contains(jnp.clip(middle, theta - reach, theta + reach))
         normal = theta - domain.project(theta)
         farthest = domain.linear_interval(normal, normal)[1]
         rounding = _PREDICTOR_ROUNDING * (jnp.abs(normal) @ (size + reach) + jnp.abs(farthest))
-        spread = jnp.abs(normal @ place.matrix) @ half + rounding
+        spread = jnp.abs(normal @ coordinates.matrix) @ half + rounding
         return nearest & ~(normal @ theta - farthest > spread)
 
     return (jax.vmap(one)(jnp.asarray(centres), jnp.asarray(halves)),)

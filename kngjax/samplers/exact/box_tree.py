@@ -21,7 +21,7 @@ from kngjax.geometry.norms import k_norm_log_mass
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.exact import box_bounds
 from kngjax.samplers.exact.box_bounds import Coordinates, RegionRows
-from kngjax.samplers.exact.boxes import Boxes, faces, halved, slabs
+from kngjax.samplers.exact.boxes import Boxes, faces, halve, slabs
 from kngjax.samplers.exact.refinement import refine
 from kngjax.samplers.limit_law import sound_hessian
 from kngjax.samplers.target import Target
@@ -59,12 +59,12 @@ class Region(NamedTuple):
 class BoxTree:
     """An envelope of a target's density. Private.
 
-    **Arguments:** `target`; `place`: the coordinates; `regions`: nested, the last is all of Θ; `boxes`: which cover Θ;
+    **Arguments:** `target`; `coordinates`; `regions`: nested, the last is all of Θ; `boxes`: which cover Θ;
     `acceptance`: about the share of proposals that are accepted.
     """
 
     target: Target
-    place: Coordinates
+    coordinates: Coordinates
     regions: list[Region]
     boxes: Boxes
     acceptance: float
@@ -73,7 +73,7 @@ class BoxTree:
         self, key: PRNGKeyArray, num_draws: int, max_proposals: int
     ) -> tuple[Float[np.ndarray, "draws dimension"], bool]:
         """Independent exact draws, NaN where the search was given up, and whether it succeeded."""
-        dimension = self.place.centre.shape[0]
+        dimension = self.coordinates.centre.shape[0]
         log_masses = self.boxes.log_volumes() - float(self.target.rate) * self.boxes.lower
         cumulative = np.cumsum(np.exp(log_masses - log_masses.max()))
         kept, count, tried = np.full((num_draws, dimension), np.nan), 0, 0
@@ -84,7 +84,7 @@ class BoxTree:
             chosen = np.searchsorted(cumulative, uniforms[:, 0] * cumulative[-1], side="right")
             chosen = np.minimum(chosen, cumulative.size - 1)
             theta = self._points(chosen, uniforms[:, 1:-1])
-            accepted = np.flatnonzero(self._accepted(chosen, theta, uniforms[:, -1]))[: num_draws - count]
+            accepted = np.flatnonzero(self._accept(chosen, theta, uniforms[:, -1]))[: num_draws - count]
             kept[count : count + accepted.size] = theta[accepted]
             count, tried = count + accepted.size, tried + batch
         return kept, count == num_draws
@@ -92,23 +92,23 @@ class BoxTree:
     def _points(self, chosen: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
         boxes = self.boxes
         u = boxes.centres[chosen] + boxes.halves[chosen] * (2.0 * uniforms - 1.0)
-        return self.place.centre + u @ np.asarray(self.place.matrix).T
+        return self.coordinates.centre + u @ np.asarray(self.coordinates.matrix).T
 
-    def _accepted(self, chosen: np.ndarray, theta: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-        accepted = np.asarray(_contained(self.target.domain, theta))
+    def _accept(self, chosen: np.ndarray, theta: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+        accepted = np.asarray(_lie_within(self.target.domain, theta))
         scores = np.zeros(chosen.size)
         levels = np.where(accepted, self.boxes.levels[chosen], -1)
         for level, region in enumerate(self.regions):
             some = np.flatnonzero(levels == level)
             if some.size:
-                scores[some] = box_bounds.scores_at(self.target, region.rows, self.place, theta[some])
+                scores[some] = box_bounds.scores_at(self.target, region.rows, self.coordinates, theta[some])
         # 1 - U lies in (0, 1], where its logarithm is finite.
         excess = float(self.target.rate) * (scores - self.boxes.lower[chosen])
         return accepted & (np.log1p(-uniforms) <= -excess)
 
 
 @jax.jit
-def _contained(domain, theta):
+def _lie_within(domain, theta):
     return jax.vmap(domain.contains)(jnp.asarray(theta))
 
 
@@ -133,38 +133,38 @@ def build(target: Target, centre: Vector | None, num_draws: int = 1000, most_box
     the middle of Θ: speed alone depends on it. `num_draws`: how many will be asked for; few draws need no fine
     envelope. `most_boxes`: at which refinement stops.
     """
-    about = coordinates(target, target.domain.interior_point(target.dimension) if centre is None else centre)
+    about = limit_law_coordinates(target, target.domain.interior_point(target.dimension) if centre is None else centre)
     regions = _regions(target, about)
     boxes = _first_boxes(target, about, regions)
     goal = min(_GOALS.get(target.dimension, 0.001), num_draws / _PROPOSALS_AT_LEAST)
-    return _refined(target, about.place, regions, boxes, goal, most_boxes)
+    return _refine_tree(target, about.coordinates, regions, boxes, goal, most_boxes)
 
 
 class Surroundings(NamedTuple):
     """What is known of Θ and of the limit law before any box is.
 
-    **Arguments:** `place`: the coordinates. `lower`, `upper`: of u over Θ, shape (d,). `within`: whether θ₀ lies in Θ.
-    `log_mass`: the limit law's in u.
+    **Arguments:** `coordinates`. `lower`, `upper`: the ends of u over Θ, shape (d,). `within`: whether θ₀ lies in Θ.
+    `log_mass`: that of the limit law in u.
     """
 
-    place: Coordinates
+    coordinates: Coordinates
     lower: Float[np.ndarray, " dimension"]
     upper: Float[np.ndarray, " dimension"]
     within: bool
     log_mass: float
 
 
-def coordinates(target: Target, centre: Vector) -> Surroundings:
+def limit_law_coordinates(target: Target, centre: Vector) -> Surroundings:
     """In which the limit law has unit scale: θ₀ is the point of Θ nearest to the estimate, M is H^{-1} diag(1/‖e_j‖)/c.
 
     For the exponential mechanism M is (cH)^{-½}.
     """
-    place, lower, upper, within, log_mass = jax.tree.map(np.array, _coordinates(target, centre))
-    return Surroundings(Coordinates(*place), lower, upper, bool(within), float(log_mass))
+    coordinates, lower, upper, within, log_mass = jax.tree.map(np.array, _limit_law_coordinates(target, centre))
+    return Surroundings(Coordinates(*coordinates), lower, upper, bool(within), float(log_mass))
 
 
 @jax.jit
-def _coordinates(target, centre):
+def _limit_law_coordinates(target, centre):
     domain, dimension = target.domain, target.dimension
     interior = domain.interior_point(dimension)
     estimate = jnp.where(jnp.all(jnp.isfinite(centre)), centre, interior)
@@ -182,13 +182,13 @@ def _coordinates(target, centre):
     log_mass = 0.5 * dimension * math.log(2.0 * math.pi)
     if target.norm is not None:
         log_mass = k_norm_log_mass(target.norm, 1.0, dimension) + jnp.sum(jnp.log(scales))
-    place, shift = (nearest, matrix, inverse, jnp.sqrt(values) / sizes), inverse @ nearest
-    return place, lower - shift, upper - shift, domain.contains(nearest), log_mass
+    coordinates, shift = (nearest, matrix, inverse, jnp.sqrt(values) / sizes), inverse @ nearest
+    return coordinates, lower - shift, upper - shift, domain.contains(nearest), log_mass
 
 
 def _regions(target: Target, about: Surroundings) -> list[Region]:
     """Nested boxes about θ₀; the last is the box in u around all of Θ."""
-    place, lower, upper = about.place, about.lower, about.upper
+    coordinates, lower, upper = about.coordinates, about.lower, about.upper
     width = upper - lower
     lower, upper = lower - 1e-9 * width, upper + 1e-9 * width
     assert isinstance(target.loss, AbstractPredictorLoss)
@@ -202,7 +202,7 @@ def _regions(target: Target, about: Surroundings) -> list[Region]:
         if radius < np.inf and (np.any(low >= high) or not is_smaller):
             continue
         centre, half = 0.5 * (low + high), 0.5 * (high - low)
-        region = box_bounds.restricted(target.loss, rows, place, centre, half)
+        region = box_bounds.restrict_rows(target.loss, rows, coordinates, centre, half)
         regions.append(Region(centre, half, region))
         # The rows of the other regions are found among all rows, or once for all among an eighth of them.
         if radius == np.inf or (rows.count == all_of_them and 8 * region.count <= all_of_them):
@@ -225,47 +225,47 @@ def _first_boxes(target: Target, about: Surroundings, regions: list[Region]) -> 
     volume = float(np.sum(np.log(2.0 * regions[last].half)))
     for level in range(first, last):
         wanted = (volume - about.log_mass + _NEGLIGIBLE) / rate
-        lower = _beyond(target, about.place, regions[level], regions[last], wanted)
+        lower = _beyond(target, about.coordinates, regions[level], regions[last], wanted)
         outer = last if lower >= wanted else level + 1
         pieces.append(slabs(regions[level], regions[outer], outer, lower))
         if outer == last:
             break
-    return Boxes.joined(pieces)
+    return Boxes.join(pieces)
 
 
 def _core(regions: list[Region]) -> int:
     return next((level for level, region in enumerate(regions) if np.max(region.half) >= _CORE), len(regions) - 1)
 
 
-def _beyond(target: Target, place: Coordinates, region: Region, whole: Region, wanted: float) -> float:
+def _beyond(target: Target, coordinates: Coordinates, region: Region, whole: Region, wanted: float) -> float:
     """A lower bound of the score on all rays through a region's faces, as good as wanted or as can be had cheaply.
 
     Cells of the faces are halved until their bounds are not far below what the rays through their centres say.
     """
     waiting, lowest, goal, tried = faces(region, whole), np.inf, wanted, 0
-    scales = np.asarray(place.moves)
+    scales = np.asarray(coordinates.moves)
     while waiting.lower.size:
-        waiting = waiting.at(box_bounds.meets(target.domain, place, waiting.centres, waiting.halves))
+        waiting = waiting.at(box_bounds.meets(target.domain, coordinates, waiting.centres, waiting.halves))
         if not waiting.lower.size:
             break
-        found = box_bounds.ray_bounds(target, region.rows, place, waiting.centres, waiting.halves)
+        found = box_bounds.ray_bounds(target, region.rows, coordinates, waiting.centres, waiting.halves)
         tried += found.lower.size
         goal = min(goal, _SHARE_OF_RAYS * float(np.min(found.middle)))
         short = found.lower < goal
         if tried > _MOST_CELLS or goal <= 0.0:
             short[:] = False
         lowest = min(lowest, float(np.min(found.lower[~short], initial=np.inf)))
-        waiting = halved(halved(waiting.at(short), scales), scales)
+        waiting = halve(halve(waiting.at(short), scales), scales)
     return lowest
 
 
-def _refined(
-    target: Target, place: Coordinates, regions: list[Region], boxes: Boxes, goal: float, most_boxes: int
+def _refine_tree(
+    target: Target, coordinates: Coordinates, regions: list[Region], boxes: Boxes, goal: float, most_boxes: int
 ) -> BoxTree:
     """Halves the boxes that carry most of the envelope's excess until proposals are accepted often enough."""
     rate = float(target.rate)
     unknown = np.isneginf(boxes.lower)
-    boxes = Boxes.joined([boxes.at(~unknown), _bounded(target, place, regions, boxes.at(unknown))])
+    boxes = Boxes.join([boxes.at(~unknown), _compute_bounds(target, coordinates, regions, boxes.at(unknown))])
 
     def masses(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
         log_volumes = boxes.log_volumes()
@@ -275,17 +275,17 @@ def _refined(
         expected = np.exp(log_volumes - rate * np.maximum(boxes.middle, boxes.lower) - log_upper.max())
         return upper, upper - expected
 
-    def halve(boxes: Boxes, chosen: np.ndarray) -> Boxes:
-        children = halved(boxes.at(chosen), np.asarray(place.moves))
-        children = children.at(box_bounds.meets(target.domain, place, children.centres, children.halves))
-        return Boxes.joined([boxes.without(chosen), _bounded(target, place, regions, children)])
+    def replace_by_halves(boxes: Boxes, chosen: np.ndarray) -> Boxes:
+        children = halve(boxes.at(chosen), np.asarray(coordinates.moves))
+        children = children.at(box_bounds.meets(target.domain, coordinates, children.centres, children.halves))
+        return Boxes.join([boxes.without(chosen), _compute_bounds(target, coordinates, regions, children)])
 
     # Half of the excess, in so many boxes at a time that calls are few.
-    boxes, acceptance = refine(boxes, masses, halve, goal, most_boxes, 0.5, (_FEWEST_SPLITS, _MOST_SPLITS))
-    return BoxTree(target, place, regions, boxes, acceptance)
+    boxes, acceptance = refine(boxes, masses, replace_by_halves, goal, most_boxes, 0.5, (_FEWEST_SPLITS, _MOST_SPLITS))
+    return BoxTree(target, coordinates, regions, boxes, acceptance)
 
 
-def _bounded(target: Target, place: Coordinates, regions: list[Region], boxes: Boxes) -> Boxes:
+def _compute_bounds(target: Target, coordinates: Coordinates, regions: list[Region], boxes: Boxes) -> Boxes:
     """The boxes with bounds from the smallest region that contains each, or their parents' where those are better."""
     levels = np.full(boxes.lower.size, len(regions) - 1)
     for level in reversed(range(len(regions) - 1)):
@@ -296,7 +296,7 @@ def _bounded(target: Target, place: Coordinates, regions: list[Region], boxes: B
     for level, region in enumerate(regions):
         some = np.flatnonzero(levels == level)
         if some.size:
-            here = (target, region.rows, place, boxes.centres[some], boxes.halves[some])
+            here = (target, region.rows, coordinates, boxes.centres[some], boxes.halves[some])
             # Far out rays bound better than intervals, and tell about half of the score, as of any quadratic loss.
             if level > core and target.norm is not None:
                 rays = box_bounds.ray_bounds(*here)

@@ -28,19 +28,19 @@ class Boxes:
         return Boxes(centre[None], half[None], np.array([lower]), np.array([np.inf]), np.array([level]))
 
     @staticmethod
-    def joined(parts: list["Boxes"]) -> "Boxes":
+    def join(parts: list["Boxes"]) -> "Boxes":
         """All boxes of several collections, in order."""
         names = [field.name for field in dataclasses.fields(Boxes)]
         return Boxes(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
-    def at(self, places: Any) -> "Boxes":
+    def at(self, indices: Any) -> "Boxes":
         """Some of the boxes, by index or by a mask."""
-        return Boxes(*(getattr(self, field.name)[places] for field in dataclasses.fields(self)))
+        return Boxes(*(getattr(self, field.name)[indices] for field in dataclasses.fields(self)))
 
-    def without(self, places: np.ndarray) -> "Boxes":
+    def without(self, indices: np.ndarray) -> "Boxes":
         """All but those of these indices."""
         kept = np.ones(self.lower.size, dtype=bool)
-        kept[places] = False
+        kept[indices] = False
         return self.at(kept)
 
     def log_volumes(self) -> Float[np.ndarray, " boxes"]:
@@ -48,7 +48,7 @@ class Boxes:
         return np.sum(np.log(2.0 * self.halves), axis=1)
 
 
-def halved(boxes: Boxes, scales: np.ndarray) -> Boxes:
+def halve(boxes: Boxes, scales: np.ndarray) -> Boxes:
     """Two halves of each box along its longest side; what was known of the whole is kept as known of the halves.
 
     **Arguments:** `scales`: shape (d,), in which sides are measured along each axis.
@@ -58,7 +58,7 @@ def halved(boxes: Boxes, scales: np.ndarray) -> Boxes:
     halves[rows, longest] *= 0.5
     offsets[rows, longest] = halves[rows, longest]
     sides = [dataclasses.replace(boxes, centres=boxes.centres + side * offsets, halves=halves) for side in (-1, 1)]
-    return Boxes.joined(sides)
+    return Boxes.join(sides)
 
 
 def slabs(inner: Any, outer: Any, level: int, lower: float) -> Boxes:
@@ -69,29 +69,29 @@ def slabs(inner: Any, outer: Any, level: int, lower: float) -> Boxes:
     """
     low, high = outer.centre - outer.half, outer.centre + outer.half
     ends = inner.centre - inner.half, inner.centre + inner.half
-    found = []
-    for place in range(low.size):
-        for side, start, stop in ((-1.0, low[place], ends[0][place]), (1.0, ends[1][place], high[place])):
-            if _is_face(inner, outer, place, side):
+    parts = []
+    for axis in range(low.size):
+        for side, start, stop in ((-1.0, low[axis], ends[0][axis]), (1.0, ends[1][axis], high[axis])):
+            if _is_face(inner, outer, axis, side):
                 side_low, side_high = low.copy(), high.copy()
-                side_low[place], side_high[place] = start, stop
-                found.append(Boxes.one(0.5 * (side_low + side_high), 0.5 * (side_high - side_low), level, lower))
-        low[place], high[place] = ends[0][place], ends[1][place]
-    return Boxes.joined(found)
+                side_low[axis], side_high[axis] = start, stop
+                parts.append(Boxes.one(0.5 * (side_low + side_high), 0.5 * (side_high - side_low), level, lower))
+        low[axis], high[axis] = ends[0][axis], ends[1][axis]
+    return Boxes.join(parts)
 
 
 def faces(inner: Any, outer: Any) -> Boxes:
     """The faces of the inner box that lie within the outer one, as boxes without thickness."""
-    found = []
-    for place, side in itertools.product(range(inner.centre.size), (-1.0, 1.0)):
-        if _is_face(inner, outer, place, side):
+    parts = []
+    for axis, side in itertools.product(range(inner.centre.size), (-1.0, 1.0)):
+        if _is_face(inner, outer, axis, side):
             centre, half = inner.centre.copy(), inner.half.copy()
-            centre[place], half[place] = inner.centre[place] + side * inner.half[place], 0.0
-            found.append(Boxes.one(centre, half, 0))
-    return Boxes.joined(found)
+            centre[axis], half[axis] = inner.centre[axis] + side * inner.half[axis], 0.0
+            parts.append(Boxes.one(centre, half, 0))
+    return Boxes.join(parts)
 
 
-def _is_face(inner: Any, outer: Any, place: int, side: float) -> bool:
+def _is_face(inner: Any, outer: Any, axis: int, side: float) -> bool:
     """Whether this side of the inner box lies within the outer one, by more than rounding."""
-    end, other = (box.centre[place] + side * box.half[place] for box in (inner, outer))
-    return bool(side * (other - end) > 1e-12 * outer.half[place])
+    end, other = (box.centre[axis] + side * box.half[axis] for box in (inner, outer))
+    return bool(side * (other - end) > 1e-12 * outer.half[axis])

@@ -76,8 +76,8 @@ SAMPLERS = (
     slip(
         "starts of chains with the key of their noise",
         "samplers/limit_law",
-        "place = jax.random.uniform(place_key,",
-        "place = jax.random.uniform(noise_key,",
+        "share = jax.random.uniform(share_key,",
+        "share = jax.random.uniform(noise_key,",
         "mechanisms/test_independent_noises.py",
     ),
 )

@@ -188,7 +188,7 @@ RECORDS = (
     slip(
         "a hull that pulls nobody in",
         "data/records",
-        "clipped[:] = bounds.hull.pulled(clipped)",
+        "clipped[:] = bounds.hull.move_inside(clipped)",
         "pass",
         "data/test_records.py",
     ),

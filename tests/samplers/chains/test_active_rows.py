@@ -68,7 +68,7 @@ def test_candidates_weigh_the_same_with_and_without_the_active_rows():
     built, data = problem(2, 4000)
     target, centre = built.target(data), estimate(built, data)
     plain = kng.IndependenceMH(mixture=0.2)
-    gathered = plain.gathered(target, centre)
+    gathered = plain.gather(target, centre)
     assert gathered.active is not None
 
     @jax.jit
@@ -91,7 +91,7 @@ def test_a_release_tells_nothing_of_the_rows():
     released = kng.release(built, data.x[:, 1:], data.y, sampler=kng.IndependenceMH(num_sweeps=20))
     assert "active" not in released.certificate.sampler
     assert len(json.dumps(released.certificate.to_dict())) < 20_000
-    gathered = kng.IndependenceMH().gathered(built.target(data), estimate(built, data))
+    gathered = kng.IndependenceMH().gather(built.target(data), estimate(built, data))
     assert kng.Certificate.of(built, gathered, "", 2) == kng.Certificate.of(built, kng.IndependenceMH(), "", 2)
 
 

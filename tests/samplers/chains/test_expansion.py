@@ -75,13 +75,13 @@ def test_it_is_taken_where_it_is_near_enough_and_the_estimate_lies_in_the_domain
     assert expanded("squared", 2)[-1] is None
     built, data = problem("pseudo_huber", "kng", 2, num_records=3000, domain=kng.L2Ball(0.5))
     assert expansion(built.target(data), nonprivate.minimiser(built.loss, data)) is None
-    assert kng.GradientSpace().gathered(*expanded("pseudo_huber", 2, 30)[2:4]).expansion is None
+    assert kng.GradientSpace().gather(*expanded("pseudo_huber", 2, 30)[2:4]).expansion is None
     assert "expansion" not in kng.Certificate.of(built, kng.GradientSpace(), "", 2).sampler
 
 
 def with_expansion(built, data, mixture=0.05):
     target, centre = built.target(data), nonprivate.minimiser(built.loss, data)
-    sampler = kng.GradientSpace(mixture=mixture).gathered(target, centre)
+    sampler = kng.GradientSpace(mixture=mixture).gather(target, centre)
     assert sampler.expansion is not None
     return target, centre, sampler
 

@@ -68,7 +68,7 @@ def test_one_sweep_leaves_the_density_invariant_whatever_the_middle(middle):
         geometry = slice_gibbs.slice_geometry(target, form)._replace(middle=point, middle_image=form.images(point))
 
         def one(theta, key):
-            state = slice_gibbs.place(geometry, theta)
+            state = slice_gibbs.state_at(geometry, theta)
             noise = kng.SliceGibbs().noise(key, target, state, 1)
             # The radial move alone, many times: it is what the middle bears upon.
             for number in range(noise.levels.shape[1]):

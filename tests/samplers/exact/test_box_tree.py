@@ -82,10 +82,10 @@ def test_bounds_hold_at_every_point_of_every_box(loss, norm, domain, kind, mecha
     inside = random.uniform(-1.0, 1.0, (chosen.size, 6, 2))
     inside[:, 4:] = np.sign(inside[:, 4:])
     u = tree.boxes.centres[chosen][:, None] + tree.boxes.halves[chosen][:, None] * inside
-    theta = tree.place.centre + u @ tree.place.matrix.T
+    theta = tree.coordinates.centre + u @ tree.coordinates.matrix.T
     scores = np.asarray(jax.jit(jax.vmap(jax.vmap(target.score)))(theta))
     if target.norm is None:
-        scores = scores - float(target.score(tree.place.centre))
+        scores = scores - float(target.score(tree.coordinates.centre))
     lower = tree.boxes.lower[chosen][:, None]
     assert np.all(lower <= scores + 1e-9 * (1.0 + np.abs(scores)))
     # They are worth something: the envelope is not much larger than the density.
@@ -105,12 +105,12 @@ def test_bounds_far_out_hold_within_the_domain(domain, mechanism):
     farther = np.argsort(-np.max(np.abs(boxes.centres) + boxes.halves, axis=1))[:60]
     assert farther.size == 60
     u = boxes.centres[farther][:, None] + boxes.halves[farther][:, None] * random.uniform(-1.0, 1.0, (60, 8, 2))
-    theta = tree.place.centre + u @ tree.place.matrix.T
+    theta = tree.coordinates.centre + u @ tree.coordinates.matrix.T
     inside = np.asarray(jax.vmap(jax.vmap(domain.contains))(theta))
     assert inside.mean() > 0.2
     scores = np.asarray(jax.jit(jax.vmap(jax.vmap(target.score)))(theta))
     if target.norm is None:
-        scores = scores - float(target.score(tree.place.centre))
+        scores = scores - float(target.score(tree.coordinates.centre))
     lower = np.broadcast_to(boxes.lower[farther][:, None], scores.shape)
     assert np.all(lower[inside] <= scores[inside] * (1.0 + 1e-9) + 1e-9)
     # They are worth something.
@@ -125,10 +125,10 @@ def test_what_rows_that_are_left_out_add_is_what_they_are_worth(kind):
     random = np.random.default_rng(2)
     for region in tree.regions:
         u = region.centre + region.half * random.uniform(-1.0, 1.0, (20, 2))
-        theta = tree.place.centre + u @ tree.place.matrix.T
+        theta = tree.coordinates.centre + u @ tree.coordinates.matrix.T
         expected = np.asarray(jax.vmap(target.score)(theta))
         np.testing.assert_allclose(
-            box_bounds.scores_at(target, region.rows, tree.place, theta), expected, rtol=1e-12, atol=1e-12
+            box_bounds.scores_at(target, region.rows, tree.coordinates, theta), expected, rtol=1e-12, atol=1e-12
         )
 
 
@@ -137,12 +137,12 @@ def test_tables_of_rows_and_their_padding_add_nothing(num_records):
     """The loss of a padded row, log 2 here, is not 0."""
     built, data = problem("logistic", mechanism=kng.ExponentialMechanism, n=num_records)
     target = built.target(data)
-    about = box_tree.coordinates(target, np.zeros(2))
+    about = box_tree.limit_law_coordinates(target, np.zeros(2))
     region = box_tree._regions(target, about)[-1]
     assert region.rows.count == num_records
     theta = np.random.default_rng(3).uniform(-1.0, 1.0, (70, 2))
-    expected = np.asarray(jax.vmap(target.score)(theta)) - float(target.score(about.place.centre))
-    found = box_bounds.scores_at(target, region.rows, about.place, theta)
+    expected = np.asarray(jax.vmap(target.score)(theta)) - float(target.score(about.coordinates.centre))
+    found = box_bounds.scores_at(target, region.rows, about.coordinates, theta)
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
@@ -153,7 +153,7 @@ def test_one_program_serves_every_number_of_rows_and_boxes():
     assert len({region.rows.count for region in tree.regions}) > 1
     before = box_bounds._scores._cache_size()
     for number, region in enumerate(tree.regions):
-        box_bounds.scores_at(target, region.rows, tree.place, np.zeros((1 + 100 * number, 2)))
+        box_bounds.scores_at(target, region.rows, tree.coordinates, np.zeros((1 + 100 * number, 2)))
     assert box_bounds._scores._cache_size() - before <= 1
 
 
@@ -161,7 +161,7 @@ def test_boxes_cover_the_domain_once():
     built, data = problem("quantile", domain="l2", n=300)
     tree = box_tree.build(built.target(data), centre_of(built, data))
     theta = np.asarray(built.domain.draw(jax.random.key(0), (500,), 2))
-    u = (theta - tree.place.centre) @ tree.place.inverse.T
+    u = (theta - tree.coordinates.centre) @ tree.coordinates.inverse.T
     distance = np.abs(u[:, None] - tree.boxes.centres) - tree.boxes.halves
     np.testing.assert_array_equal(np.sum(np.all(distance <= 0.0, axis=2), axis=1), 1)
 
@@ -322,31 +322,31 @@ def test_scores_and_bounds_of_regions_however_flat_the_scores_are_there(loss, me
     """In a small region the scores of smooth losses hardly change, and what they change by adds up over rows."""
     built, data = problem(loss, mechanism=mechanism, n=400)
     target, random = built.target(data), np.random.default_rng(11)
-    about = box_tree.coordinates(target, np.zeros(2))
-    place = about.place
+    about = box_tree.limit_law_coordinates(target, np.zeros(2))
+    coordinates = about.coordinates
     centre, half = np.array([0.05, -0.02]), size * np.array([1.0, 0.5])
-    rows = box_bounds.restricted(built.loss, box_bounds.all_rows(data), place, centre, half)
+    rows = box_bounds.restrict_rows(built.loss, box_bounds.all_rows(data), coordinates, centre, half)
     if loss in ("logistic", "Poisson", "pseudo-Huber"):
         assert rows.count == 400
     inside = random.uniform(-1.0, 1.0, (20, 8, 2))
     halves = half * random.uniform(0.0, 0.5, (20, 2))
     centres = centre + (half - halves) * random.uniform(-1.0, 1.0, (20, 2))
-    theta = place.centre + (centres[:, None] + halves[:, None] * inside) @ place.matrix.T
+    theta = coordinates.centre + (centres[:, None] + halves[:, None] * inside) @ coordinates.matrix.T
     scores = np.asarray(jax.jit(jax.vmap(jax.vmap(target.score)))(theta))
     if target.norm is None:
-        scores = scores - float(target.score(place.centre))
+        scores = scores - float(target.score(coordinates.centre))
     rounding = 1e-13 * 400.0 * 9.0
-    found = box_bounds.scores_at(target, rows, place, theta.reshape(-1, 2)).reshape(scores.shape)
+    found = box_bounds.scores_at(target, rows, coordinates, theta.reshape(-1, 2)).reshape(scores.shape)
     np.testing.assert_allclose(found, scores, rtol=1e-13, atol=rounding)
-    bounds = box_bounds.score_bounds(target, rows, place, centres, halves)
+    bounds = box_bounds.score_bounds(target, rows, coordinates, centres, halves)
     assert np.all(bounds.lower[:, None] <= scores + rounding)
     # Tight where boxes are small: what is bounded is no more than what the scores can do.
     assert np.all(np.max(scores, axis=1) - bounds.lower <= 1e4 * size + rounding)
     away = centres + 3.0 * np.sign(centres)
-    rays = box_bounds.ray_bounds(target, box_tree._regions(target, about)[-1].rows, place, away, halves)
+    rays = box_bounds.ray_bounds(target, box_tree._regions(target, about)[-1].rows, coordinates, away, halves)
     farther = (away[:, None] + halves[:, None] * inside) * random.uniform(1.0, 4.0, (20, 8, 1))
-    beyond = place.centre + farther @ place.matrix.T
+    beyond = coordinates.centre + farther @ coordinates.matrix.T
     scores = np.asarray(jax.jit(jax.vmap(jax.vmap(target.score)))(beyond))
     if target.norm is None:
-        scores = scores - float(target.score(place.centre))
+        scores = scores - float(target.score(coordinates.centre))
     assert np.all(rays.lower[:, None] <= scores + 1e-9 * (1.0 + np.abs(scores)))

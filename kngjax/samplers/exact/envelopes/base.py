@@ -64,7 +64,7 @@ def excess(target: Target, form: QuadraticForm, theta: Float[Array, "points dime
     return target.rate * jnp.maximum(scores - jax.vmap(form.norm)(form.images(theta)), 0.0)
 
 
-def fitted(
+def fit_parameters(
     log_mass: Callable[[Any], Float[Array, ""]], start: Any, wanted: Bool[Array, ""], num_steps: int, rate: float
 ) -> Any:
     """Parameters of about the least mass, by Adam: they decide how fast proposals are accepted, never the law.

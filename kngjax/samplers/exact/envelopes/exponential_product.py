@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Scalar
 from kngjax.geometry import segments
-from kngjax.samplers.exact.envelopes.base import AbstractEnvelope, Proposals, Uniforms, excess, fitted
+from kngjax.samplers.exact.envelopes.base import AbstractEnvelope, Proposals, Uniforms, excess, fit_parameters
 from kngjax.samplers.quadratic import QuadraticForm, support
 from kngjax.samplers.target import Target
 
@@ -110,33 +110,33 @@ class ExponentialProduct(AbstractEnvelope):
             shares, log_pull = parameters
             up, down, weights = jnp.split(jax.nn.softmax(shares), 3)
             slopes = target.rate * ((up - down) / axes) @ form.transform
-            found = ProductShape(slopes, target.rate * weights / costs, pulls * jnp.exp(log_pull))
-            return within_budget(target, form, found)
+            candidate = ProductShape(slopes, target.rate * weights / costs, pulls * jnp.exp(log_pull))
+            return within_budget(target, form, candidate)
 
         def log_mass(parameters):
-            found = shape(parameters)
-            sums = jax.scipy.special.logsumexp(pieces_of(form, edges, found).log_masses, axis=0)
-            return jnp.sum(sums) + found.pull * extent
+            candidate = shape(parameters)
+            sums = jax.scipy.special.logsumexp(pieces_of(form, edges, candidate).log_masses, axis=0)
+            return jnp.sum(sums) + candidate.pull * extent
 
         start = (
             jnp.concatenate([jnp.zeros(2 * dimension), jnp.full(dimension, 2.0)]),
             jnp.log(2.0 * dimension / jnp.mean(reach)),
         )
-        return cls.of(target, form, shape(fitted(log_mass, start, wanted, NUM_STEPS, 0.15)), wanted)
+        return cls.of(target, form, shape(fit_parameters(log_mass, start, wanted, NUM_STEPS, 0.15)), wanted)
 
     def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, uniforms: Uniforms) -> Proposals:
         number, dimension = uniforms.shape[0], target.dimension
-        found = self.pieces
-        weights = jax.nn.softmax(found.log_masses, axis=0)
+        pieces = self.pieces
+        weights = jax.nn.softmax(pieces.log_masses, axis=0)
         below = jnp.broadcast_to(jnp.cumsum(weights, axis=0)[:2, None], (2, number, dimension))
         piece = jnp.sum(uniforms[None, :, :dimension] > below, axis=0)
 
         def of_piece(table):
             return jnp.take_along_axis(table, piece, axis=0)
 
-        rates, lengths = of_piece(found.rates), of_piece(found.lengths)
+        rates, lengths = of_piece(pieces.rates), of_piece(pieces.lengths)
         steps = segments.distance(uniforms[:, dimension : 2 * dimension], jnp.abs(rates), lengths)
-        theta = of_piece(found.ends) + jnp.where(rates > 0, steps, -steps)
+        theta = of_piece(pieces.ends) + jnp.where(rates > 0, steps, -steps)
         inside = jax.vmap(target.domain.contains)(theta)
         images = form.images(theta)
         log_ratio = -target.rate * jax.vmap(form.norm)(images) - excess(target, form, theta)

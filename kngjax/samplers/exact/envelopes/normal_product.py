@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Scalar, Vector
 from kngjax.geometry import segments
-from kngjax.samplers.exact.envelopes.base import AbstractEnvelope, Proposals, Uniforms, fitted
+from kngjax.samplers.exact.envelopes.base import AbstractEnvelope, Proposals, Uniforms, fit_parameters
 from kngjax.samplers.exact.envelopes.exponential_product import bounding_box
 from kngjax.samplers.quadratic import QuadraticForm, support
 from kngjax.samplers.target import Target
@@ -95,16 +95,16 @@ class NormalProduct(AbstractEnvelope):
             return cls(log_mass, curvatures, rest, tangent, pull, pieces)
 
         start = ((target.domain.project(form.centre) - form.centre) / reach, jnp.log(2.0 * dimension / jnp.mean(reach)))
-        found = build(fitted(lambda parameters: build(parameters).log_mass, start, known, NUM_STEPS, 0.05))
-        log_mass = jnp.where(known & jnp.isfinite(found.log_mass), found.log_mass, jnp.inf)
-        return cls(log_mass, curvatures, rest, found.tangent, found.pull, found.pieces)
+        best = build(fit_parameters(lambda parameters: build(parameters).log_mass, start, known, NUM_STEPS, 0.05))
+        log_mass = jnp.where(known & jnp.isfinite(best.log_mass), best.log_mass, jnp.inf)
+        return cls(log_mass, curvatures, rest, best.tangent, best.pull, best.pieces)
 
     def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, uniforms: Uniforms) -> Proposals:
         number, dimension = uniforms.shape[0], target.dimension
-        found = self.pieces
-        weights = jax.nn.softmax(found.log_masses, axis=0)
+        pieces = self.pieces
+        weights = jax.nn.softmax(pieces.log_masses, axis=0)
         piece = (uniforms[:, :dimension] > jnp.broadcast_to(weights[0], (number, dimension))).astype(int)
-        means, near, lengths, signs, _ = (jnp.take_along_axis(table, piece, axis=0) for table in found)
+        means, near, lengths, signs, _ = (jnp.take_along_axis(table, piece, axis=0) for table in pieces)
         deviations, log_ratios = _draw(uniforms[:, dimension : 2 * dimension], near, lengths)
         theta = means + signs * deviations / jnp.sqrt(jnp.broadcast_to(self.curvatures, means.shape))
         inside = jax.vmap(target.domain.contains)(theta)

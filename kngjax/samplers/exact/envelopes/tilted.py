@@ -13,12 +13,12 @@ from kngjax.core.arrays import Scalar, Vector
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.geometry.tilts import AbstractTiltedLaw, TiltedNormal
-from kngjax.samplers.exact.envelopes.base import AbstractEnvelope, Proposals, Uniforms, excess, fitted
+from kngjax.samplers.exact.envelopes.base import AbstractEnvelope, Proposals, Uniforms, excess, fit_parameters
 from kngjax.samplers.quadratic import QuadraticForm, support
 from kngjax.samplers.target import Target
 
 NUM_STEPS = 200
-# Of the way to where the tilted law has no mass: fits stay within it.
+# Fits stay within this share of ‖h‖_* = c, where the tilted law has no mass.
 LARGEST_TILT = 0.98
 
 
@@ -78,17 +78,17 @@ class TiltedInverse(AbstractEnvelope):
         scale = jnp.max(jnp.abs(first))
 
         def direction(parameters):
-            found = first + scale * parameters
+            candidate = first + scale * parameters
             if norm is None:
-                return found
-            size = norm.dual(found @ form.inverse) / (LARGEST_TILT * target.rate)
-            return found / jnp.maximum(size, 1.0)
+                return candidate
+            size = norm.dual(candidate @ form.inverse) / (LARGEST_TILT * target.rate)
+            return candidate / jnp.maximum(size, 1.0)
 
         def log_mass(parameters):
             s = direction(parameters)
             return support(target, s) - s @ form.centre + tilted_log_mass(norm, target.rate, s @ form.inverse)
 
-        parameters = fitted(log_mass, jnp.zeros(target.dimension), wanted, NUM_STEPS, 0.1)
+        parameters = fit_parameters(log_mass, jnp.zeros(target.dimension), wanted, NUM_STEPS, 0.1)
         return cls.of(target, form, jnp.where(wanted, direction(parameters), 0.0))
 
     def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, uniforms: Uniforms) -> Proposals:
