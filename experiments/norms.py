@@ -25,7 +25,7 @@ import kngjax as kng
 from experiments import wages
 from kngjax import nonprivate
 from kngjax.data import Records, prepare
-from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.geometry.norms import AbstractNorm
 
 SETTINGS = ("epsilon", "draws", "seed", "tau", "pieces", "records", "response_bound")
 # Algorithm 1's true coefficients: 0, then eleven from -1 to 1 - 2/11.

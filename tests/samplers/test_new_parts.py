@@ -237,7 +237,7 @@ def test_what_a_norm_does_not_declare_is_refused_in_words():
     ):
         with pytest.raises(NotImplementedError, match="GroupNorm"):
             call()
-    assert chain(density_of(built, 2)) == "EnsembleWalk()"
+    assert chain(density_of(built, 2)) == "GradientSpace()"
     assert chain(density_of(regression("squared", "weighted_l1")[0], 2)) == "SliceGibbs()"
 
 
