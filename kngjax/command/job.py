@@ -143,7 +143,7 @@ def check(config: Config, frame: Any) -> None:
             raise UnfitShape(f"{config.path} names the column {column!r}, which the data do not have")
     if (basis := design(config)) is not None:
         basis.check(frame)
-    if not cells.readable(table[config.response.column]):
+    if not cells.is_readable(table[config.response.column]):
         raise UnfitType(
             f"the type of the response, column {config.response.column!r}, holds neither numbers nor text: convert it "
             "by a public rule"

@@ -25,17 +25,17 @@ else:
 def parameter(value: Any) -> Array | np.ndarray:
     """A number or a list or array of numbers as a NumPy float64 array of its own, which nobody can change.
 
-    A promise does not move with the caller's array that it was made of. JAX arrays, which do not change, and tracers
-    pass through.
+    It is a copy, so that a public setting does not change with the caller's array. JAX arrays, which cannot change, and
+    tracers pass through.
 
     On the host a parameter keeps its 53 bits whatever `jax_enable_x64` says, and as an array it is an argument of
     compiled functions, so that one program serves every value.
     """
     if isinstance(value, jax.Array):
         return value
-    own = np.array(value, dtype=np.float64)
-    own.setflags(write=False)
-    return own
+    copy = np.array(value, dtype=np.float64)
+    copy.setflags(write=False)
+    return copy
 
 
 def is_traced(*values: object) -> bool:
@@ -48,22 +48,22 @@ def float64():
     return jax.enable_x64(True)
 
 
-# So few rows are added in whatever order a library takes.
+# Up to so many rows are added in whatever order a library takes.
 ROWS_A_BLOCK = 1024
 
 
 def block_sums(terms: Callable[..., Any], rows: tuple[Any, ...], block: int | None = None) -> Any:
-    """Σ terms(*rows) over blocks of rows, under jit, vmap and grad; what a block makes is in memory for it alone.
+    """Σ terms(*rows) over blocks of rows, under jit, vmap and grad; intermediate results of one block are in memory.
 
-    Blocks are added in groups of about √(n/b) each, and the groups then. So of no entry are more than
-    k = b + 2⌈√(n/b)⌉ + 2 additions made on the way of one row's term to the sum, in whatever order a block's own b rows
-    are added; with u = 2^-53 in float64 the entry errs by at most ku/(1 - ku)·Σ_i |t_i| (Higham 2002, section 4.2),
+    Blocks are added in groups of about √(n/b), and then the groups. So one row's term passes at most
+    k = b + 2⌈√(n/b)⌉ + 2 additions on its way to an entry of the sum, in whatever order the b rows of a block are
+    added; with u = 2^-53 in float64 the entry errs by at most ku/(1 - ku)·Σ_i |t_i| (Higham 2002, section 4.2),
     where a sum of one row after another may err by n of them: 5·10^3 for n = 10^9 and b = 2^12. The product of a weight
     and a row is one more rounding, and in a block of b rows there are b - 1 additions. Loops, and not sums of reshaped
     arrays: compilers merge those into one sum over all rows.
 
-    **Arguments:** `terms`: from so many rows of each array to a pytree of their sums. `rows`: arrays of one length.
-    `block`: b, rows at a time, `ROWS_A_BLOCK` unless given; so few rows are one block, and there is no loop.
+    **Arguments:** `terms`: a function from some rows of each array to a pytree of their sums. `rows`: arrays of one
+    length. `block`: b, the rows of a block, `ROWS_A_BLOCK` unless given; up to b rows are one block without a loop.
     """
     arrays = tuple(jnp.asarray(part) for part in rows)
     num_rows, block = arrays[0].shape[0], ROWS_A_BLOCK if block is None else block
@@ -71,20 +71,20 @@ def block_sums(terms: Callable[..., Any], rows: tuple[Any, ...], block: int | No
         return terms(*arrays)
 
     def add(sums: Any, start: Any, length: int) -> Any:
-        found = terms(*(jax.lax.dynamic_slice_in_dim(part, start, length) for part in arrays))
-        return jax.tree.map(jnp.add, sums, found)
+        of_block = terms(*(jax.lax.dynamic_slice_in_dim(part, start, length) for part in arrays))
+        return jax.tree.map(jnp.add, sums, of_block)
 
     def add_group(first: Any, size: int, sums: Any) -> Any:
-        found = jax.lax.fori_loop(0, size, lambda place, sums: add(sums, (first + place) * block, block), nothing)
-        return jax.tree.map(jnp.add, sums, found)
+        of_group = jax.lax.fori_loop(0, size, lambda number, sums: add(sums, (first + number) * block, block), zeros)
+        return jax.tree.map(jnp.add, sums, of_group)
 
     shapes = jax.eval_shape(terms, *arrays)
-    nothing = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
+    zeros = jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
     num_blocks, rest = divmod(num_rows, block)
     in_group = math.isqrt(num_blocks - 1) + 1
     num_groups, left = divmod(num_blocks, in_group)
-    # Of static lengths, so that gradients pass.
-    sums = jax.lax.fori_loop(0, num_groups, lambda number, sums: add_group(number * in_group, in_group, sums), nothing)
+    # Loops of static lengths, which can be differentiated.
+    sums = jax.lax.fori_loop(0, num_groups, lambda number, sums: add_group(number * in_group, in_group, sums), zeros)
     if left:
         sums = add_group(num_groups * in_group, left, sums)
     return add(sums, num_blocks * block, rest) if rest else sums
@@ -96,29 +96,29 @@ def record_sums(weights: Any, rows: Any) -> Any:
 
 
 def weighted_gram(weights: Any, rows: Any) -> Any:
-    """Σ_i w_i x_i x_i', with the bound of `block_sums` for a product of one factor more, k + 1 in the place of k."""
+    """Σ_i w_i x_i x_i', with the bound of `block_sums` with k + 1 in place of k, for a product with one more factor."""
     return block_sums(lambda weights, rows: (rows * weights[:, None]).T @ rows, (weights, rows))
 
 
 def record_sums_on_host(
     weights: Float[np.ndarray, " records"], rows: Float[np.ndarray, "records columns"]
 ) -> np.ndarray:
-    """Σ_i w_i x_i in NumPy: of blocks of b = `ROWS_A_BLOCK` rows in float64, and of the blocks' sums rounded once.
+    """Σ_i w_i x_i in NumPy: blocks of b = `ROWS_A_BLOCK` rows are summed in float64, and the blocks' sums rounded once.
 
-    A block's term passes at most b roundings, its product's and b - 1 of additions in whatever order, and the last one
-    is one more. So with k = b + 1 and u = 2^-53 an entry errs by at most ku/(1 - ku)·Σ_i |w_i x_ij|, whatever n.
+    A term passes at most b roundings in its block, one of its product and b - 1 of additions in whatever order, and one
+    at the end. So with k = b + 1 and u = 2^-53 an entry errs by at most ku/(1 - ku)·Σ_i |w_i x_ij|, whatever n.
     """
     starts = range(0, len(rows), ROWS_A_BLOCK)
     parts = [weights[start : start + ROWS_A_BLOCK] @ rows[start : start + ROWS_A_BLOCK] for start in starts]
     table = np.array(parts, np.float64).reshape(-1, rows.shape[1])
-    # Beyond, and for what is no number, nothing is stated.
+    # No bound is stated for larger sums, or for NaN.
     if not np.all(np.abs(table) < 1e300):
         return np.sum(table, axis=0)
     return np.array([math.fsum(column) for column in table.T])
 
 
 def cumulative_sums(terms: Any) -> Any:
-    """t_0, t_0 + t_1, …, along the first axis: within blocks, and of what the blocks before add up to, in turn.
+    """t_0, t_0 + t_1, …, along the first axis: within blocks, plus the cumulative sums of the blocks before.
 
     A cumulative sum within a block of b = `ROWS_A_BLOCK` makes at most b - 1 additions for one term, in whatever order,
     and one adds what was before; that is a cumulative sum of n/b terms again. So none of the sums has more than

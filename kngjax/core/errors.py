@@ -1,11 +1,12 @@
 """What a release says when it fails: words about types, shapes and public settings, or one constant text.
 
-    settings refused, before the data are touched   in words, nothing is spent
-    types and shapes of X and y                     in words: no value was looked at
-    all else, after the data were touched           `ReleaseFailed`, one text whatever happened
+    settings, before the data are read              refused in words, nothing is spent
+    types and shapes of X and y                     refused in words: no value was looked at
+    everything else, after the data were read       `ReleaseFailed`, the same text whatever happened
 
-An error that depends on values is a question to the data that nobody counts, and a traceback holds the records in its
-frames; so neither leaves a release. What is not known to be about types and shapes counts as about values.
+An error that depends on values would answer a question about the data without a debit, and a traceback holds the
+records in its frames; so neither leaves a release. An error counts as one about values unless it is known to be about
+types or shapes.
 """
 
 import warnings
@@ -27,15 +28,16 @@ UNREADABLE = (
 )
 
 
-# What ends a program from outside. All else that is raised may quote a value: a panic of a compiled reader does, and is
-# no Exception.
+# Raised to end a program from outside. Everything else may quote a value, even the panic of a compiled reader, which is
+# not an Exception.
 INTERRUPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 class ReleaseFailed(RuntimeError):
-    """A release failed after the data were touched: always this text, without a cause or a context.
+    """A release failed after the data were read: always this text, without a cause or a context.
 
-    That it failed is one bit that nothing hides, and its budget is spent. It can be, and the owner alone may find out:
+    That it failed is one bit that nothing hides, and its budget is spent. Possible causes, which only the owner may
+    find out:
 
     - missing, NaN or infinite values, or cells that are no number, without `Bounds(..., missing=, missing_y=)`:
       `mechanism.prepare(X, y)` says so;
@@ -63,7 +65,7 @@ class UnfitType(TypeError):
 def admitted(step: Callable[[], Any]) -> tuple[Any, Exception | None]:
     """step() and None; or None and its refusal in words, new, so that neither traceback nor context holds the data.
 
-    For what types, names and shapes of data decide. What another package raises there is not repeated.
+    For steps that look at types, names and shapes of data only. What another package raises there is not repeated.
     """
     try:
         return step(), None

@@ -1,4 +1,4 @@
-"""What is computed from private data and was not released: it says so, and becomes no number, list, file or JSON."""
+"""Objects made from private data that are not released: they say so, and refuse to become numbers, lists or files."""
 
 import dataclasses
 from typing import Any, ClassVar, NoReturn, TypeVar, dataclass_transform
@@ -7,7 +7,7 @@ _Kind = TypeVar("_Kind", bound=type)
 
 
 class _Dictionary:
-    """In place of `__dict__`, which an object with slots does not have: `vars` fails with the sentence."""
+    """Stands in for `__dict__`, which objects with slots lack, so that `vars` fails with the sentence of refusal."""
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return {} if instance is None else instance._refuse()
@@ -23,7 +23,7 @@ class OwnerOnly:
     __slots__ = ()
     __dict__ = _Dictionary()  # pyright: ignore[reportAssignmentType]
 
-    # What to call instead, for the sentence of a refusal.
+    # The sentence of a refusal ends with what to do instead.
     instead: ClassVar[str] = "publish what kngjax.release returns"
 
     def __repr__(self) -> str:

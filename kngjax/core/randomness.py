@@ -45,9 +45,9 @@ _FOR_BITS, _FOR_SPLIT, _FOR_FOLD = _nonce(b"kngjax bits "), _nonce(b"kngjax spli
 def secure_key() -> Array:
     """A fresh ChaCha20 key: 256 bits from the operating system's generator, never from a seed.
 
-    **Returns**: a typed JAX key of shape (), to be used once and kept private: who has it can undo the noise.
+    **Returns:** a typed JAX key of shape (), to be used once and kept private: who has it can undo the noise.
 
-    **Raises**: `RuntimeError` inside a compiled function (`jit`, `scan`), where the key would become a
+    **Raises:** `RuntimeError` inside a compiled function (`jit`, `scan`), where the key would become a
     constant of the program and every call would use the same one. Inside a bare `vmap` JAX shows no sign of
     the mapping, and all its members would share the key: make the key outside and split it.
 
@@ -65,9 +65,9 @@ def secure_key() -> Array:
 def research_key(seed: int | np.integer) -> Array:
     """A repeatable key for simulations, JAX's threefry seeded with `seed`; never for a release.
 
-    **Arguments**: `seed`, public, a whole number in [0, 2**32).
+    **Arguments:** `seed`, public, a whole number in [0, 2**32).
 
-    **Raises**: `ValueError` for a bool, a negative number, or 2**32 and more: with 64-bit types off JAX keeps
+    **Raises:** `ValueError` for a bool, a negative number, or 2**32 and more: with 64-bit types off JAX keeps
     the lowest 32 bits and silently returns the key of another seed. `TypeError` for anything else.
     """
     if isinstance(seed, (bool, np.bool_)):
@@ -88,10 +88,10 @@ def research_key(seed: int | np.integer) -> Array:
 def is_secure(key: Any) -> bool:
     """Whether `key` is of the ChaCha20 type that `secure_key` makes.
 
-    **Arguments**: `key`, a typed JAX key of any shape, traced or not; children of `split` and `fold_in` count
+    **Arguments:** `key`, a typed JAX key of any shape, traced or not; children of `split` and `fold_in` count
     as their parent does. The answer is about the type: it cannot know who else has seen the key.
 
-    **Raises**: `TypeError` when `key` is not a typed key, see `require_typed_key`.
+    **Raises:** `TypeError` when `key` is not a typed key, see `require_typed_key`.
     """
     require_typed_key(key)
     return jax.random.key_impl(key) == _chacha20()

@@ -12,7 +12,7 @@ import jax
 import jax.core
 import numpy as np
 
-# An array of more numbers is shown by the first and the last ones alone.
+# Of a longer array only the first and the last numbers are shown.
 MOST_NUMBERS = 40
 FIRST_NUMBERS = 3
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-# Names of jax.config with the state in which they let nothing out. What a version of JAX does not know is not on.
+# Names of jax.config with the value that lets nothing out. A setting that a version of JAX does not know is off.
 _SETTINGS: dict[str, Any] = {
     "jax_dump_ir_to": "",
     "jax_debug_nans": False,
@@ -25,7 +25,7 @@ _SETTINGS: dict[str, Any] = {
     "jax_debug_log_modules": "",
 }
 _FLAGS = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
-# Of XLA's flags: --xla_dump_to, --xla_dump_hlo_as_text, --xla_dump_hlo_snapshots, --xla_hlo_profile...
+# Parts of XLA's flags that write: --xla_dump_to, --xla_dump_hlo_as_text, --xla_dump_hlo_snapshots, --xla_hlo_profile...
 _WRITERS = ("xla_dump", "xla_hlo_profile", "xla_gpu_dump")
 _ALLOWED = contextvars.ContextVar("side doors allowed", default=False)
 
@@ -33,8 +33,8 @@ _ALLOWED = contextvars.ContextVar("side doors allowed", default=False)
 def found_open() -> list[str]:
     """Which side doors are open in this process, each with what shuts it; empty where none is.
 
-    Seen are JAX's own settings, XLA's flags in the environment as it is now, and a profiler that was started from
-    Python; not seen are flags that were removed from the environment after XLA had read them, and a profiler that
+    It sees JAX's own settings, XLA's flags in the environment as it is now, and a profiler that was started from
+    Python. It does not see flags that were removed from the environment after XLA had read them, nor a profiler that
     was attached from outside.
     """
     found = []
@@ -79,19 +79,19 @@ def allowed() -> Iterator[None]:
 
 def _words(flags: str) -> list[str]:
     if flags and not flags.startswith("-"):
-        # XLA takes this for the name of a file of flags.
+        # XLA reads such a value as the name of a file of flags.
         with contextlib.suppress(OSError):
             return pathlib.Path(flags).read_text(encoding="utf-8").split()
     return flags.split()
 
 
 def _setting(name: str) -> Any:
-    # Those that a context can change are attributes; the others are flags.
+    # Settings that a context can change are attributes; the others are flags.
     return getattr(jax.config, name, jax.config.values.get(name))
 
 
 def _profiler_runs() -> bool:
-    # JAX has no public name for it, and calls it by another one in each version.
+    # JAX has no public name for it, and a different private one in each version.
     state = getattr(getattr(jax, "_src", None), "profiler", None)
     state = getattr(state, "_profile_state", None)
     return any(getattr(state, name, None) is not None for name in ("profile_session", "session"))

@@ -18,7 +18,7 @@ from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data import cells
 from kngjax.data.bounds import Bounds
-from kngjax.data.missing import of_columns
+from kngjax.data.missing import policy_of_each_column
 from kngjax.data.streams import RECORDS_NEEDED, Stream, is_from
 
 EMPTY = "the data are empty: there is no record to release an estimate from"
@@ -27,17 +27,17 @@ UNKNOWN_COLUMNS = (
     "columns, Bounds(x=(lower, upper), columns=3) or columns=['age', 'height']"
 )
 _DIFFERENT_ROWS = "X and y have different numbers of rows: they must be the same records"
-# Kinds of NumPy's types that are numbers, and what to call the others.
+# Kinds of NumPy's types that are numbers (with text), and what to call the other kinds.
 _NUMBERS, _NUMBERS_AND_TEXT = "fiub", "fiubOUST"
 _KINDS = {"M": "dates", "m": "durations", "c": "complex numbers", "O": "Python objects"} | dict.fromkeys("UST", "text")
 
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What is public of the data of a release, and known before a value is looked at.
+    """Public facts about the data of a release that are known before a value is looked at.
 
     **Arguments:** `dimension`: d, the number of coefficients. `num_records`: n, where it is public (under replace) and
-    known beforehand; else None. `names`: of the coefficients, the intercept first; None where nothing names them.
+    known beforehand; else None. `names`: the coefficients' names, the intercept first; None where nothing names them.
     """
 
     dimension: int
@@ -47,14 +47,17 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """**Arguments:** `rows`, `columns`: None where conversion alone tells. `names`: of a frame's columns, or None."""
+    """The shape of X or y before a value is looked at.
+
+    **Arguments:** `rows`, `columns`: None where only conversion tells. `names`: those of a frame's columns, or None.
+    """
 
     rows: int | None
     columns: int | None
     names: tuple[str, ...] | None = None
 
 
-def admitted(
+def public_shapes(
     bounds: Bounds,
     X: Any,
     y: Any,
@@ -65,7 +68,7 @@ def admitted(
 ) -> tuple[Shape, Shape]:
     """The shapes of X and of y, as far as they are known before a value is looked at.
 
-    **Arguments:** as of `kngjax.data.prepare`. Raises UnfitType and UnfitShape for what types, names and shapes show to
+    **Arguments:** as in `kngjax.data.prepare`. Raises UnfitType and UnfitShape for what types, names and shapes show to
     be no data for these bounds.
     """
     if isinstance(X, Stream) or isinstance(y, Stream):
@@ -89,13 +92,14 @@ def admitted(
     return columns, rows
 
 
-def of_stream(stream: Stream, admit: Callable[[Any, Any], Any], may_be_empty: bool) -> Shape | None:
+def shape_of_stream(stream: Stream, admit: Callable[[Any, Any], Any], may_be_empty: bool) -> Shape | None:
     """The shape of X in what a stream declares before a value is looked at; None where it declares nothing.
 
-    **Arguments:** `admit`: from a chunk (X, y) to the shapes of both, as `admitted`. `may_be_empty`: whether there may
-    be no record. Raises as `admit`, and UnfitShape for a stream that is known to have no record and must have one.
+    **Arguments:** `admit`: a function from a chunk (X, y) to the shapes of both, like `public_shapes`. `may_be_empty`:
+    whether there may be no record. Raises as `admit`, and UnfitShape for a stream that is known to have no record and
+    must have one.
     """
-    shapes = [admit(*chunk)[0] for chunk in stream.declared()]
+    shapes = [admit(*chunk)[0] for chunk in stream.declared_chunks()]
     if not may_be_empty and stream.has_no_rows():
         raise UnfitShape(EMPTY)
     return shapes[0] if shapes else None
@@ -146,22 +150,22 @@ def _table(X: Any, bounds: Bounds) -> Shape:
     native = _readable("X", X)
     if isinstance(native, nw.DataFrame):
         names = columns_of(bounds, native)
-        kinds = zip(names, of_columns(bounds.missing, len(names)), strict=False)
-        # By `get_column`: a number in brackets would be a row.
+        kinds = zip(names, policy_of_each_column(bounds.missing, len(names)), strict=False)
+        # `get_column` and not brackets, in which a column's name that is a number would select a row.
         fits = [_fits(native.get_column(name), policy is not None) for name, policy in kinds]
-        unfit = [place for place, fit in enumerate(fits) if not fit]
+        unfit = [index for index, fit in enumerate(fits) if not fit]
         if unfit:
-            which = f"at positions {unfit} (from 0)" if bounds.names is None else str([names[place] for place in unfit])
+            which = f"at positions {unfit} (from 0)" if bounds.names is None else str([names[index] for index in unfit])
             raise UnfitType(
                 f"the columns of X {which} are not numbers: encode categories with public levels "
                 "(kngjax.data.terms.Categorical) or leave the columns out. Text is read cell by cell where "
                 "Bounds(..., missing=...) says what a cell counts as that is no number"
             )
         return Shape(len(native), len(names), tuple(map(str, names)))
-    axes = _axes("X", native, reads_text=None not in of_columns(bounds.missing, 1))
+    axes = _axes("X", native, reads_text=None not in policy_of_each_column(bounds.missing, 1))
     if axes is None:
         return Shape(_rows_of(native), None)
-    # Of an empty list nothing tells the number of columns.
+    # Nothing tells the number of columns of an empty list.
     if isinstance(native, Sequence) and axes == (0,):
         return Shape(0, None)
     require_axes_of_table(len(axes))
@@ -229,7 +233,7 @@ def _readable(name: str, values: Any) -> Any:
     if isinstance(native, nw.DataFrame | nw.Series):
         return native
     if isinstance(values, memoryview):
-        # A sequence too, and read as the array that it is.
+        # A memoryview is a sequence too; it is read as the array that it is.
         return np.asarray(values)
     sequence = isinstance(values, Sequence) and not isinstance(values, str | bytes | bytearray)
     if sequence or hasattr(values, "__array__") or isinstance(values, int | float | complex):
@@ -244,7 +248,7 @@ def _as_series(values: Any) -> Any:
     """Arrays of pyarrow and pandas, whose types NumPy does not know, as the columns that narwhals knows."""
     if is_from("pandas", "Index", values) or is_from("pandas.api.extensions", "ExtensionArray", values):
         return sys.modules["pandas"].Series(values)
-    return cells.chunked(values)
+    return cells.as_chunked_array(values)
 
 
 def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
@@ -261,7 +265,7 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
     try:
         dtype, axes = np.dtype(array.dtype), tuple(array.shape)
     except Exception:
-        # Another library's: what it gives NumPy is seen under the seal.
+        # An array of another library: it is converted later, where errors are hidden.
         return None
     if dtype.kind not in (_NUMBERS_AND_TEXT if reads_text else _NUMBERS):
         kind = _KINDS.get(dtype.kind, "records")
@@ -271,7 +275,7 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
 
 def _advice(name: str, column: Any) -> str:
     """What to do with a column that is not of numbers by its type."""
-    if not cells.readable(column):
+    if not cells.is_readable(column):
         return "convert it to numbers by a public rule before the call, like the days since a public date"
     policy = "missing_y" if name == "y" else "missing"
     levels = "; of a loss that has levels declare them, LogisticLoss(levels=('no', 'yes'))" * (name == "y")
@@ -284,7 +288,8 @@ def _advice(name: str, column: Any) -> str:
 def _axes_of_list(name: str, rows: Sequence[Any]) -> tuple[int, ...] | None:
     """The shape of a list of cells or of rows, as far as all rows share it; None where one row is unlike another.
 
-    A row that is none, or of another length than it should be, is a record of missing cells: it decides nothing here.
+    A row that is no row, or has another length than the bounds ask for, is a record of missing cells and decides
+    nothing here.
     """
     if rows and all(isinstance(row, Mapping) for row in rows):
         raise UnfitType(f"the rows of {name} are dictionaries: make a data frame of them, pandas.DataFrame({name})")
@@ -306,10 +311,10 @@ def length_of(row: Any) -> int | None:
 
 
 def _fits(column: nw.Series, reads_text: bool) -> bool:
-    """Whether a column is one of numbers by its type, or of what is read cell by cell."""
+    """Whether a column's type is one of numbers, or can be read cell by cell where that is asked for."""
     if reads_text:
-        return cells.readable(column.to_native())
-    # Of pandas' objects narwhals infers a type from the values.
+        return cells.is_readable(column.to_native())
+    # Narwhals would infer the type of a pandas column of objects from the values.
     if getattr(getattr(column.to_native(), "dtype", None), "kind", "") == "O":
         return False
     return column.dtype.is_numeric() or column.dtype == nw.Boolean

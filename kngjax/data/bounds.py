@@ -17,8 +17,8 @@ from kngjax.data.missing import (
     Policies,
     Policy,
     explain,
-    of_columns,
     policies,
+    policy_of_each_column,
     policy_of_response,
     require_inside,
 )
@@ -32,25 +32,26 @@ class Bounds(ShownAsTyped, eqx.Module):
 
     **Arguments:**
 
-    - `x`: by name, `{"education": (0, 18), "experience": (0, 60)}`: of a data frame these columns are taken, in this
-        order, whatever its own; of an array the columns at these places. Or a pair (lower, upper) of scalars, the same
+    - `x`: by name, `{"education": (0, 18), "experience": (0, 60)}`: these columns of a data frame are taken, in this
+        order; an array must have them in this order. Or a pair (lower, upper) of scalars, the same
         for all columns, or of sequences with one value a column. Two lists of two numbers that could also be the pairs
         of two columns, like `[(1, 5), (2, 18)]`, are refused unless `columns` is given. None if there are no columns,
-        the intercept being the whole model, or if `hull` says it all.
+        the intercept being the whole model, or if `hull` replaces them.
     - `y`: a pair of scalars, or None where the loss needs no bound on the response.
     - `intercept`: whether the model starts with a constant column of ones, which the data do not contain.
     - `hull`: a polytope that contains the columns of every record, for columns that are functions of one another;
-        None if any point of the box may be a record. `x` then is by default the smallest box around it.
+        None if any point of the box may be a record. With a hull, `x` is by default the smallest box around it.
     - `columns`: the names of X's columns, in their order: a frame that has others is refused; or their number alone.
         A release needs one of these where bounds are scalars.
     - `missing`: what a cell of X counts as that is missing, NaN, infinite or no number: one number for all columns; a
         sequence of numbers and None, one a column; a dict by name; or "drop": the record is left out, under add_remove
-        alone. None: data with such cells fail. `missing_y`: the same of the response, in its own units or levels.
+        alone. None: data with such cells fail.
+    - `missing_y`: the same for the response, in its own units or levels.
 
     Everything here is public. Bounds taken from the data, such as their minimum and maximum, void the guarantee.
     Raises ValueError for bounds that are reversed, equal to zero on both sides, equal beside an intercept, or not
     finite; for a hull that has other columns or is centred outside of the box; for names that contradict each other;
-    and for a value in place of missing ones that lies outside of the bounds.
+    and for a value in place of missing cells that lies outside of the bounds.
     """
 
     x_lower: Side | None
@@ -81,7 +82,7 @@ class Bounds(ShownAsTyped, eqx.Module):
         if self.by_name:
             if columns is not None:
                 raise ValueError("bounds of x by name name the columns: leave columns out")
-            x, columns = _of_names(x)
+            x, columns = _bounds_by_name(x)
         self.names, number = _names_and_number(columns, self.intercept)
         if columns is None and _is_list_of_pairs(x):
             raise ValueError(
@@ -91,7 +92,7 @@ class Bounds(ShownAsTyped, eqx.Module):
             )
         lower, upper = _pair("x", hull.box if x is None and hull is not None else x)
         if number is not None and lower is not None and not (np.ndim(lower) or np.ndim(upper)):
-            lower, upper = (_repeated(side, number) for side in (lower, upper))
+            lower, upper = (_repeat(side, number) for side in (lower, upper))
         self.x_lower, self.x_upper = lower, upper
         self.y_lower, self.y_upper = _pair("y", y)
         if number is not None and number != self.columns:
@@ -170,14 +171,14 @@ class Bounds(ShownAsTyped, eqx.Module):
         return jnp.concatenate([one, lower]), jnp.concatenate([one, upper])
 
     def feature_blocks(self, dimension: int) -> tuple[Any, ...]:
-        """Points of shapes (m, features of the block): the product of their hulls contains the d features of a record.
+        """Blocks of points, of shapes (m, features of the block), whose hulls' product contains a record's d features.
 
         A block for each column of the box, or those of the hull; the intercept's single point comes first.
         """
         if self.hull is not None:
             return (np.ones((1, 1)),) * self.intercept + self.hull.outer_blocks
         lower, upper = self.features(dimension)
-        sides = [jnp.stack([lower[place], upper[place]])[:, None] for place in range(self.intercept, dimension)]
+        sides = [jnp.stack([lower[index], upper[index]])[:, None] for index in range(self.intercept, dimension)]
         return (np.ones((1, 1)),) * self.intercept + tuple(sides)
 
     @property
@@ -188,10 +189,10 @@ class Bounds(ShownAsTyped, eqx.Module):
     @property
     def drops(self) -> bool:
         """Whether records with missing values are left out: a map of each record under add_remove alone."""
-        return DROP in (*of_columns(self.missing, 1), self.missing_y)
+        return DROP in (*policy_of_each_column(self.missing, 1), self.missing_y)
 
     def explain_missing(self, has_response: bool = True) -> str:
-        """What becomes of missing values, in one sentence for a certificate."""
+        """What missing values count as, in one sentence for a certificate."""
         return explain(self.missing, self.names, self.missing_y, self.columns != 0, has_response)
 
 
@@ -199,7 +200,7 @@ def _columns(*sides: Any) -> int | None:
     return max((np.shape(side)[-1] for side in sides if np.ndim(side)), default=None)
 
 
-def _of_names(x: Mapping[Any, Any]) -> tuple[tuple[Any, Any], list[Any]]:
+def _bounds_by_name(x: Mapping[Any, Any]) -> tuple[tuple[Any, Any], list[Any]]:
     """The lower and the upper ends, and the names, of bounds by name."""
     if not x:
         raise ValueError("bounds of x by name need a column, like {'education': (0, 18)}")
@@ -240,7 +241,7 @@ def _is_list_of_pairs(pair: Any) -> bool:
     return not is_traced(*pair[0], *pair[1]) and all(np.ndim(a) == np.ndim(b) == 0 and a < b for a, b in pair)
 
 
-def _repeated(side: Any, number: int) -> Any:
+def _repeat(side: Any, number: int) -> Any:
     return jnp.broadcast_to(side, (number,)) if isinstance(side, jax.Array) else parameter(np.full(number, side))
 
 

@@ -32,8 +32,9 @@ _SHORT_NUMBER = r"^-?[0-9]{1,20}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?\z"
 _WHITE_SPACE = " \t\n\r\v\f"
 _REAL = (bool, int, float, Decimal, np.bool_, np.integer, np.floating)
 _TRUTH = {"true": 1.0, "false": 0.0}
-# Of other types no cell is a number or a level, so their cells, which may not exist in Python, are never made.
-_MADE_IN_PYTHON = (
+# Types whose cells are read one by one in Python. Cells of other types, like dates and lists, are never numbers or
+# levels, and may have no counterpart in Python.
+_READ_IN_PYTHON = (
     nw.String,
     nw.Categorical,
     nw.Enum,
@@ -49,10 +50,10 @@ _MADE_IN_PYTHON = (
 def numbers(column: Any) -> Float[np.ndarray, "..."]:
     """The number of each cell, shape (n,), NaN where a cell is none: missing, infinite, or no number.
 
-    **Arguments**: `column`, private: a NumPy or JAX array, whose shape is kept, a list, or a series of pandas, polars
+    **Arguments:** `column`, private: a NumPy or JAX array, whose shape is kept, a list, or a series of pandas, polars
     or pyarrow, of any type.
 
-    **Raises**: `TypeError` for what is no column.
+    **Raises:** `TypeError` for what is no column.
     """
     if (text := _arrow_text(column)) is not None:
         return _of_arrow_text(text)
@@ -63,28 +64,29 @@ def numbers(column: Any) -> Float[np.ndarray, "..."]:
 
 
 def levels(column: Any, declared: Sequence[str | float | int | bool]) -> Int[np.ndarray, "..."]:
-    """The place among the declared levels of each cell, shape (n,), -1 where it has none of them.
+    """The index of each cell's level among the declared ones, shape (n,), -1 where it has none of them.
 
-    **Arguments**: `column`, private, as for `numbers`; `declared`, public, of which no two may be one level
+    **Arguments:** `column`, private, as for `numbers`; `declared`, public, of which no two may be one level
     (`same_level`): the first would be taken.
 
-    **Raises**: `TypeError` for what is no column.
+    **Raises:** `TypeError` for what is no column.
     """
-    places = {key: place for place, key in reversed(list(enumerate(map(_key, declared))))}
+    indices = {key: index for index, key in reversed(list(enumerate(map(_key, declared))))}
     values = _values(column)
     if isinstance(values, np.ndarray) and values.dtype == np.float64:
-        found = np.full(values.shape, -1)
-        for key, place in places.items():
+        result = np.full(values.shape, -1)
+        for key, index in indices.items():
             if isinstance(key, float):
-                found[values == key] = place
-        return found
-    return _each(values, lambda cell: places.get(_key(cell), -1), np.int64)
+                result[values == key] = index
+        return result
+    return _each(values, lambda cell: indices.get(_key(cell), -1), np.int64)
 
 
 def require_levels(of: str, declared: Sequence[Any]) -> None:
     """Raises TypeError unless declared levels are all text or all finite numbers, ValueError where two are one.
 
-    Without a number and without text every cell that is none would have that level. **Arguments**: `of`: whose levels.
+    A level that is neither number nor text would be the level of every cell that is neither. **Arguments:** `of`: what
+    the message calls them.
     """
     kinds = {isinstance(level, str) if isinstance(level, (str, *_REAL)) else None for level in declared}
     if len(kinds) > 1 or None in kinds or any(_key(level) is None for level in declared):
@@ -99,11 +101,11 @@ def same_level(one: Any, other: Any) -> bool:
     return _key(one) == _key(other)
 
 
-def readable(column: Any) -> bool:
+def is_readable(column: Any) -> bool:
     """Whether the column's type, which is public, can hold a number or a level at all: dates and lists cannot."""
-    series = nw.from_native(chunked(column), series_only=True, pass_through=True)
+    series = nw.from_native(as_chunked_array(column), series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        return isinstance(series.dtype, _MADE_IN_PYTHON) or series.dtype.is_numeric() or series.dtype == nw.Boolean
+        return isinstance(series.dtype, _READ_IN_PYTHON) or series.dtype.is_numeric() or series.dtype == nw.Boolean
     return not hasattr(column, "dtype") or np.dtype(column.dtype).kind in "biufOUST"
 
 
@@ -126,7 +128,7 @@ def number(cell: Any) -> float:
 
 
 def _key(cell: Any) -> float | str | None:
-    """What two cells of one level have in common: the number, or else the text; None without either."""
+    """What identifies a cell's level: its number, or else its text; None without either."""
     value = number(cell)
     if not math.isnan(value):
         return value
@@ -136,10 +138,10 @@ def _key(cell: Any) -> float | str | None:
 
 
 def _each(values: np.ndarray | list[Any], rule: Callable[[Any], Any], dtype: Any) -> np.ndarray:
-    """The rule of every cell of an array of objects or a list; the same text is looked at once."""
+    """rule(cell) for every cell of an array of objects or a list; once for each text."""
     known: dict[str, Any] = {}
 
-    def remembered(cell: Any) -> Any:
+    def apply_once(cell: Any) -> Any:
         if type(cell) is not str:
             return rule(cell)
         if (result := known.get(cell)) is None:
@@ -147,15 +149,15 @@ def _each(values: np.ndarray | list[Any], rule: Callable[[Any], Any], dtype: Any
         return result
 
     if isinstance(values, np.ndarray):
-        return np.fromiter(map(remembered, values.ravel()), dtype, count=values.size).reshape(values.shape)
-    return np.fromiter(map(remembered, values), dtype, count=len(values))
+        return np.fromiter(map(apply_once, values.ravel()), dtype, count=values.size).reshape(values.shape)
+    return np.fromiter(map(apply_once, values), dtype, count=len(values))
 
 
 def _values(column: Any) -> np.ndarray | list[Any]:
-    """The cells as an array of float64, infinities and NaN among them; or as objects of Python."""
+    """The cells as an array of float64, which may hold infinities and NaN; or as Python objects."""
     if isinstance(column, list | tuple):
         return list(column)
-    series = nw.from_native(chunked(column), series_only=True, pass_through=True)
+    series = nw.from_native(as_chunked_array(column), series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         return _of_series(series)
     if not hasattr(column, "__array__"):
@@ -178,11 +180,11 @@ def _of_array(array: np.ndarray) -> np.ndarray:
 
 def _of_series(series: nw.Series) -> np.ndarray | list[Any]:
     dtype = series.dtype
-    if isinstance(dtype, _MADE_IN_PYTHON):
+    if isinstance(dtype, _READ_IN_PYTHON):
         return _objects(series)
     if not (dtype.is_numeric() or dtype == nw.Boolean):
         return np.full(len(series), np.nan)
-    # Filled before it is converted: what converts nulls may take another way for the whole column.
+    # Nulls are filled before the conversion, since one null may change how a library converts the whole column.
     missing = series.is_null().to_numpy().astype(bool)
     filled = series.fill_null(False if dtype == nw.Boolean else 0).to_numpy()
     values = _of_array(np.asarray(filled))
@@ -190,7 +192,7 @@ def _of_series(series: nw.Series) -> np.ndarray | list[Any]:
 
 
 def _objects(series: nw.Series) -> list[Any]:
-    """The cells as objects of Python; as bytes if the text of one of them is no UTF-8, which Arrow does not check."""
+    """The cells as Python objects; as bytes if the text of one is not UTF-8, which Arrow does not check."""
     try:
         return series.to_list()
     except UnicodeDecodeError:
@@ -202,8 +204,8 @@ def _objects(series: nw.Series) -> list[Any]:
         return text.cast(pyarrow.large_binary()).to_pylist()
 
 
-def chunked(column: Any) -> Any:
-    """Arrow's arrays as the chunked arrays that narwhals knows."""
+def as_chunked_array(column: Any) -> Any:
+    """An array of pyarrow as the chunked array that narwhals knows; anything else unchanged."""
     if type(column).__module__.split(".")[0] == "pyarrow" and hasattr(column, "to_pylist"):
         import pyarrow
 
@@ -213,7 +215,7 @@ def chunked(column: Any) -> Any:
 
 def _arrow_text(column: Any) -> Any:
     """The column as Arrow's chunks of text if that is what it is, else None."""
-    native = chunked(column.to_native() if isinstance(column, nw.Series) else column)
+    native = as_chunked_array(column.to_native() if isinstance(column, nw.Series) else column)
     if type(native).__module__.split(".")[0] != "pyarrow" or not hasattr(native, "to_pylist"):
         return None
     import pyarrow
@@ -222,10 +224,11 @@ def _arrow_text(column: Any) -> Any:
 
 
 def _of_arrow_text(text: Any) -> np.ndarray:
-    """The numbers of Arrow's text. Arrow reads the short ones, of which no float overflows; Python reads the others."""
+    """The numbers of Arrow's text: Arrow reads short ones, which cannot overflow a float, and Python the others."""
     import pyarrow
 
-    compute: Any = importlib.import_module("pyarrow.compute")  # whose functions are made when it is imported
+    # Its functions are created at import, where type checkers do not see them.
+    compute: Any = importlib.import_module("pyarrow.compute")
     trimmed = compute.ascii_trim_whitespace(text)
     short = compute.fill_null(compute.match_substring_regex(trimmed, _SHORT_NUMBER), False)
     values = compute.cast(compute.if_else(short, trimmed, "0"), pyarrow.float64()).to_numpy().copy()

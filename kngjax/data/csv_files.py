@@ -7,8 +7,8 @@
 A line that cannot be read so, with an open quote for instance, and a line with more or fewer cells than the header, is
 a record all of whose cells are missing. So a line break within quotes makes several records, the first and the last of
 them missing: a reader that went on after it in search of a quote could lose the records of other people. Every cell is
-text: no type is guessed from what else is in its column, nothing is skipped, and an error in one line is none of the
-file.
+text: no type is guessed from what else is in its column, nothing is skipped, and an error in one line is not an
+error of the file.
 """
 
 import pathlib
@@ -20,10 +20,10 @@ import numpy as np
 
 from kngjax.data import cells
 
-# Possessive, so that a long cell is read once.
+# Possessive quantifiers, so that a long cell is read once.
 _CELL = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(?=,|\Z)')
 _BLOCK = 2**22
-# The bytes of a line that the quick way does not read.
+# Bytes that Arrow does not read as this module promises: their lines are read by Python.
 _ODD = np.ones(256, bool)
 _ODD[[*range(0x20, 0x7F), *b"\t\r\n"]] = False
 _ODD[ord('"')] = True
@@ -31,7 +31,7 @@ _ODD[ord('"')] = True
 
 def names(path: pathlib.Path) -> list[str]:
     """The names in the header line; raises ValueError unless there is one."""
-    with _opened(path) as file:
+    with _open(path) as file:
         return _header(file)
 
 
@@ -40,7 +40,7 @@ def columns(path: pathlib.Path) -> dict[str, Sequence[str | None]]:
 
     Raises ValueError unless there is a header line that has each name once.
     """
-    with _opened(path) as file:
+    with _open(path) as file:
         header = _header(file)
         if len(set(header)) < len(header):
             raise ValueError("the header line has a name twice")
@@ -54,18 +54,18 @@ def numbers(path: pathlib.Path, wanted: Sequence[str]) -> Iterator[dict[str, np.
     The same as `kngjax.data.cells.numbers` of `columns`: lines of plain text are cut and read by Arrow, others by
     Python.
     """
-    with _opened(path) as file:
+    with _open(path) as file:
         header = _header(file)
-    places = [header.index(name) for name in wanted]
+    positions = [header.index(name) for name in wanted]
     with path.open("rb") as file:
         file.readline()
         while block := file.read(_BLOCK):
             block += file.readline()
-            read = _block(block if block.endswith(b"\n") else block + b"\n", len(header), places)
+            read = _block(block if block.endswith(b"\n") else block + b"\n", len(header), positions)
             yield dict(zip(wanted, read, strict=True))
 
 
-def _opened(path: pathlib.Path) -> TextIO:
+def _open(path: pathlib.Path) -> TextIO:
     return path.open(encoding="utf-8-sig", errors="replace", newline="\n")
 
 
@@ -77,8 +77,8 @@ def _header(file: TextIO) -> list[str]:
 
 
 def _cells(line: str, count: int) -> list[str] | list[None]:
-    found = _split(line)
-    return found if found is not None and len(found) == count else [None] * count
+    cells_of_line = _split(line)
+    return cells_of_line if cells_of_line is not None and len(cells_of_line) == count else [None] * count
 
 
 def _split(line: str) -> list[str] | None:
@@ -86,50 +86,52 @@ def _split(line: str) -> list[str] | None:
     line = line.removesuffix("\n").removesuffix("\r")
     if '"' not in line:
         return line.split(",")
-    found, start = [], 0
+    cells_of_line, start = [], 0
     while start <= len(line):
         if (match := _CELL.match(line, start)) is None:
             return None
         quoted, bare = match.groups()
-        found.append(bare if quoted is None else quoted.replace('""', '"'))
+        cells_of_line.append(bare if quoted is None else quoted.replace('""', '"'))
         start = match.end() + 1
-    return found
+    return cells_of_line
 
 
-def _block(block: bytes, count: int, places: Sequence[int]) -> list[np.ndarray]:
-    """The numbers of the cells at these places of each line of a block, which ends with a line's end."""
+def _block(block: bytes, count: int, positions: Sequence[int]) -> list[np.ndarray]:
+    """The numbers in these columns of each line of a block, which ends with a line's end."""
     data = np.frombuffer(block, np.uint8)
     unread = _ODD[data]
     unread[:-1] |= (data[:-1] == ord("\r")) & (data[1:] != ord("\n"))
     starts = np.concatenate([[0], np.flatnonzero(data == ord("\n")) + 1])
-    # Apart: a sum that weighs both would wrap around in a line long enough.
+    # Commas and odd bytes are counted apart: one weighted sum of both could wrap around in a long line.
     commas = np.add.reduceat(data == ord(","), starts[:-1], dtype=np.int64)
     odd = np.flatnonzero((commas != count - 1) | np.logical_or.reduceat(unread, starts[:-1]))
-    lines = [block[starts[place] : starts[place + 1]] for place in odd]
+    lines = [block[starts[line] : starts[line + 1]] for line in odd]
     kept, end = [], 0
-    for place in odd:
-        kept.append(block[end : starts[place]])
-        end = starts[place + 1]
-    # Lines of empty cells in the places of the odd ones.
+    for line in odd:
+        kept.append(block[end : starts[line]])
+        end = starts[line + 1]
+    # Lines of empty cells stand in for the odd ones.
     plain = (b"," * (count - 1) + b"\n").join([*kept, block[end:]])
     rows = [_cells(line.decode("utf-8", "replace"), count) for line in lines]
-    table = _plain_text(plain, count, places)
-    found = []
-    for number, place in enumerate(places):
-        values = cells.numbers(table.column(number))
-        values[odd] = cells.numbers([row[place] for row in rows])
-        found.append(values)
-    return found
+    table = _plain_text(plain, count, positions)
+    result = []
+    for index, position in enumerate(positions):
+        values = cells.numbers(table.column(index))
+        values[odd] = cells.numbers([row[position] for row in rows])
+        result.append(values)
+    return result
 
 
-def _plain_text(block: bytes, count: int, places: Sequence[int]) -> Any:
+def _plain_text(block: bytes, count: int, positions: Sequence[int]) -> Any:
     import pyarrow
     from pyarrow import csv
 
-    wanted = [str(place) for place in places]
+    wanted = [str(position) for position in positions]
     return csv.read_csv(
         pyarrow.BufferReader(block),
-        csv.ReadOptions(column_names=[str(place) for place in range(count)], use_threads=False, block_size=len(block)),
+        csv.ReadOptions(
+            column_names=[str(position) for position in range(count)], use_threads=False, block_size=len(block)
+        ),
         csv.ParseOptions(quote_char=False, double_quote=False, ignore_empty_lines=False),
         csv.ConvertOptions(
             column_types=dict.fromkeys(wanted, pyarrow.string()),

@@ -2,8 +2,8 @@
 
 A sum of n float64 numbers one after another may err by n units of the last place of the total, and records can be
 arranged so that one of them changes the computed sum by several times its own value (Casacuberta et al. 2022): no
-sensitivity is proved of such sums. Of the exact sum it is, and of that sum correctly rounded but for one unit of its
-last place.
+sensitivity is proved of such sums. It is proved of the exact sum, and, up to one unit of the last place, of the exact
+sum rounded once.
 
 A column of float64 numbers is cut into whole numbers of 22 binary digits, x = Σ_s X_s·2^(e - 21 - 22s) with
 |X_s| ≤ 2^21. Products of these, summed over up to 2^11 rows, stay within 2^53, so that float64 is exact whatever the
@@ -34,7 +34,7 @@ _SMALLEST = 2.0**-300
 # those would take turns with the thread that reads the next chunk, and spin in between.
 _BLOCK = 512
 _ROWS = 8 * _BLOCK
-# Of the whole numbers below 2^53, by which their sums stay exact.
+# Binary digits of the lower half of a whole number below 2^53; sums of halves stay exact in int64.
 _HALF = 26
 
 
@@ -42,8 +42,8 @@ _HALF = 26
 class ExactSums(OwnerOnly):
     """All that a quadratic loss needs of records, whatever their number: its sums, exactly. Private.
 
-    **Arguments:** `count`: n; `gram`: G, shape (d, d); `moment`: m, shape (d,); `squares`: s, of the quadratic
-    ½θ'Gθ - m'θ + ½s. All are Python's whole numbers or fractions.
+    **Arguments:** `count`: n; `gram`: G, shape (d, d); `moment`: m, shape (d,); `squares`: s, such that the
+    loss is ½θ'Gθ - m'θ + ½s. All are whole numbers of Python or fractions.
     """
 
     count: int
@@ -74,7 +74,7 @@ class ExactSums(OwnerOnly):
         )
 
     def to_text(self) -> str:
-        """For the other processes of one release; `from_text` reads it. Private."""
+        """The sums as text for the other processes of one release; `from_text` reads it. Private."""
         numbers = [self.squares, *self.moment, *self.gram.ravel()]
         return json.dumps([self.count, *(f"{number.numerator}/{number.denominator}" for number in numbers)])
 
@@ -82,7 +82,7 @@ class ExactSums(OwnerOnly):
     def from_text(cls, text: str) -> "ExactSums":
         count, *numbers = json.loads(text)
         squares, *rest = (_whole(Fraction(number)) for number in numbers)
-        # d + d² numbers.
+        # There are d + d² numbers.
         dimension = round(((1 + 4 * len(rest)) ** 0.5 - 1) / 2)
         table = np.array([*rest, None], object)[:-1]
         return cls(count, table[dimension:].reshape(dimension, dimension), table[:dimension], squares)
@@ -97,7 +97,7 @@ def _whole(number: Fraction) -> Any:
 
 
 def nearest(numbers: Exact) -> Float[np.ndarray, "..."]:
-    """The float64 numbers nearest to exact ones; infinite beyond the largest."""
+    """The float64 number nearest to each exact one; infinite beyond the largest."""
     return np.array([_float(number) for number in numbers.ravel()], np.float64).reshape(numbers.shape)
 
 
@@ -109,50 +109,50 @@ def _float(number: Any) -> float:
 
 
 def gram(columns: Float[np.ndarray, "records columns"]) -> Exact:
-    """X'X, exactly, as fractions, of finite float64 numbers."""
+    """X'X for finite float64 numbers, exactly, as fractions."""
     return _gram(columns, _CUTS[0])
 
 
 def column_sums(columns: Float[np.ndarray, "records columns"]) -> Exact:
-    """The sum of each column, exactly, as fractions, of finite float64 numbers."""
+    """The sum of each column of finite float64 numbers, exactly, as fractions."""
     return _column_sums(columns, _CUTS[0])
 
 
 def square_sum(columns: Float[np.ndarray, "records columns"]) -> Fraction:
-    """Σ_ij x_ij², exactly, of finite float64 numbers."""
+    """Σ_ij x_ij² for finite float64 numbers, exactly."""
     return gram(np.reshape(columns, (-1, 1)))[0, 0] if columns.size else Fraction(0)
 
 
 def products(left: Int[np.ndarray, "records left"], right: Int[np.ndarray, "records right"]) -> Exact:
-    """left'right of whole numbers, exactly, as Python's whole numbers."""
+    """left'right for whole numbers, exactly, as whole numbers of Python."""
     sizes = [max(int(np.max(np.abs(side), initial=1)), 1) for side in (left, right)]
     block = min(2**53 // (sizes[0] * sizes[1]), _BLOCK)
     if block == 0:
         # Not even one product is exact in float64.
         return left.T.astype(object) @ right.astype(object)
     first, second = (np.ascontiguousarray(side.T, np.float64) for side in (left, right))
-    return _joined(_halves(first, second, block))
+    return _join(_halves(first, second, block))
 
 
 def _halves(left: np.ndarray, right: np.ndarray, block: int) -> np.ndarray:
-    """High and low parts of left·right', of whole numbers in float64: sums of so many products are below 2^53."""
+    """High and low halves of left·right' for whole numbers in float64; sums over `block` products are below 2^53."""
     end = left.shape[1] // block * block
     shapes = [(len(side), end // block, block) for side in (left, right)]
     first, second = (side[:, :end].reshape(shape) for side, shape in zip((left, right), shapes, strict=True))
     sums = (first.transpose(1, 0, 2) @ second.transpose(1, 2, 0)).astype(np.int64)
     last = (left[:, end:] @ right[:, end:].T).astype(np.int64)
-    # Of 2^36 blocks the halves stay below 2^63.
+    # The halves stay below 2^63 for up to 2^36 blocks.
     low = 2**_HALF - 1
     return np.stack([np.sum(sums >> _HALF, axis=0) + (last >> _HALF), np.sum(sums & low, axis=0) + (last & low)])
 
 
-def _joined(halves: np.ndarray) -> Exact:
+def _join(halves: np.ndarray) -> Exact:
     return halves[0].astype(object) * 2**_HALF + halves[1].astype(object)
 
 
 def _gram(columns: np.ndarray, cuts: int) -> Exact:
     width, exponents = columns.shape[1], _exponents(columns)
-    # A pair of cuts each; those below the diagonal are the transposed.
+    # One matrix for each pair of cuts; those below the diagonal are transposes.
     halves = np.zeros((cuts, cuts, 2, width, width), np.int64)
     finer = []
     for start in range(0, len(columns), _ROWS):
@@ -160,13 +160,13 @@ def _gram(columns: np.ndarray, cuts: int) -> Exact:
         parts, rest = _cut(rows, exponents, cuts)
         if rest is not None:
             finer.append(rows[rest])
-        for place, other in itertools.combinations_with_replacement(range(len(parts)), 2):
-            halves[place, other] += _halves(parts[place], parts[other], _BLOCK)
+        for one, other in itertools.combinations_with_replacement(range(len(parts)), 2):
+            halves[one, other] += _halves(parts[one], parts[other], _BLOCK)
     total = np.zeros((width, width), object)
-    for place, other in itertools.combinations_with_replacement(range(cuts), 2):
-        found = _joined(halves[place, other]) * 2 ** (_DIGITS * (2 * cuts - 2 - place - other))
-        total = total + (found if place == other else found + found.T)
-    scaled = _scaled(total, exponents[:, None] + exponents[None] - 2 * (_DIGITS * cuts - 1))
+    for one, other in itertools.combinations_with_replacement(range(cuts), 2):
+        product = _join(halves[one, other]) * 2 ** (_DIGITS * (2 * cuts - 2 - one - other))
+        total = total + (product if one == other else product + product.T)
+    scaled = _scale(total, exponents[:, None] + exponents[None] - 2 * (_DIGITS * cuts - 1))
     if not finer:
         return scaled
     rows = np.concatenate(finer)
@@ -182,9 +182,9 @@ def _column_sums(columns: np.ndarray, cuts: int) -> Exact:
         if rest is not None:
             finer.append(rows[rest])
         total[: len(parts)] += np.sum(parts, axis=2).astype(np.int64).astype(object)
-    units = [2 ** (_DIGITS * (cuts - 1 - place)) for place in range(cuts)]
+    units = [2 ** (_DIGITS * (cuts - 1 - cut)) for cut in range(cuts)]
     wholes = np.asarray(sum(whole * unit for whole, unit in zip(total, units, strict=True)), object)
-    scaled = _scaled(wholes, exponents - _DIGITS * cuts + 1)
+    scaled = _scale(wholes, exponents - _DIGITS * cuts + 1)
     if not finer:
         return scaled
     rows = np.concatenate(finer)
@@ -192,34 +192,34 @@ def _column_sums(columns: np.ndarray, cuts: int) -> Exact:
 
 
 def _exponents(columns: np.ndarray) -> np.ndarray:
-    """The least e with |x| ≤ 2^e, a column each."""
-    # Not np.abs, which would copy all columns.
+    """The least e with |x| ≤ 2^e, for each column."""
+    # np.abs would copy all columns.
     largest = np.maximum(np.max(columns, axis=0, initial=0.0), -np.min(columns, axis=0, initial=0.0))
     fractions, exponents = np.frexp(largest)
     return exponents - (fractions == 0.5)
 
 
 def _cut(rows: np.ndarray, exponents: np.ndarray, cuts: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """X_0, X_1, …, shape (cuts, columns, rows), and which rows hold numbers of further digits; None for none.
+    """X_0, X_1, …, shape (cuts, columns, rows), and which rows have digits beyond these cuts; None for none.
 
-    Those rows are 0 here, and cuts that nothing is left for are not made.
+    Those rows are 0 here, and there are only as many cuts as have digits.
     """
     width, count = rows.shape[1], len(rows)
     left = np.ascontiguousarray(rows.T)
     if np.all(np.abs(exponents) < 900):
-        # Much faster than ldexp.
+        # A product is much faster than ldexp.
         left = left * np.ldexp(1.0, _DIGITS - 1 - exponents)[:, None]
     else:
         left = np.ldexp(left, (_DIGITS - 1 - exponents)[:, None])
     # Numbers so small that scaling may have lost digits of them.
     finer = np.any((np.abs(left) < _SMALLEST) & (rows.T != 0.0), axis=0)
     parts = np.empty((cuts, width, count))
-    for place in range(cuts):
-        np.rint(left, out=parts[place])
-        # Exact: what is left has no more digits than before.
-        left -= parts[place]
+    for cut in range(cuts):
+        np.rint(left, out=parts[cut])
+        # The difference is exact: it has no more digits than before.
+        left -= parts[cut]
         if not left.any():
-            parts = parts[: place + 1]
+            parts = parts[: cut + 1]
             break
         left *= 2.0**_DIGITS
     else:
@@ -230,7 +230,7 @@ def _cut(rows: np.ndarray, exponents: np.ndarray, cuts: int) -> tuple[np.ndarray
     return parts, finer
 
 
-def _scaled(wholes: Exact, exponents: np.ndarray) -> Exact:
+def _scale(wholes: Exact, exponents: np.ndarray) -> Exact:
     pairs = zip(wholes.ravel(), exponents.ravel(), strict=True)
     return np.array([*(whole * Fraction(2) ** int(e) for whole, e in pairs), None], object)[:-1].reshape(wholes.shape)
 

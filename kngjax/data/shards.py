@@ -33,7 +33,7 @@ class Shards(OwnerOnly):
 
     def __init__(self, X: Any, y: Any, mesh: Mesh):
         self.X, self.y, self.mesh = X, y, mesh
-        # n of all processes, once they have told each other: rows on devices are more, by those that are zeros.
+        # n of all processes, once they have told each other; devices hold more rows, since some are padding.
         self.num_records: int | None = None
 
     def __repr__(self) -> str:
@@ -54,7 +54,7 @@ class Shards(OwnerOnly):
             part, failure = None, error
         if self.spans_processes:
             words = [failure is not None, 0 if part is None else part.dimension, *_digest(settings)]
-            refused, dimensions, *digests = _gathered(np.array(words, dtype=np.float64)).T
+            refused, dimensions, *digests = _gather(np.array(words, dtype=np.float64)).T
             if failure is None and np.any(refused):
                 raise UnfitShape(ELSEWHERE)
             if failure is None and np.any(digests != np.transpose([words[2:]])):
@@ -69,42 +69,43 @@ class Shards(OwnerOnly):
         """The sums of every process's rows together, exactly, whatever the processes and their order."""
         return functools.reduce(operator.add, map(ExactSums.from_text, self.texts(part.to_text())))
 
-    def texts(self, own: str) -> list[str]:
+    def texts(self, text: str) -> list[str]:
         """Every process's text, in the order of the processes."""
         if not self.spans_processes:
-            return [own]
-        word = np.frombuffer(own.encode(), np.uint8)
-        sizes = _gathered(np.array([word.size], np.float64))[:, 0].astype(int)
+            return [text]
+        word = np.frombuffer(text.encode(), np.uint8)
+        sizes = _gather(np.array([word.size], np.float64))[:, 0].astype(int)
         words = np.array(multihost_utils.process_allgather(np.pad(word, (0, sizes.max() - word.size))))
         return [bytes(row[:size]).decode() for row, size in zip(words, sizes, strict=True)]
 
     def count(self, records: Records) -> int:
-        """How many records all processes have."""
+        """The number of records of all processes together."""
         self.num_records = int(np.sum(self._counts(records)[:, 0]))
         return self.num_records
 
     def _counts(self, records: Records) -> np.ndarray:
-        own = np.array([records.y.shape[0], len(self.mesh.local_devices)], dtype=np.float64)
-        return _gathered(own) if self.spans_processes else own[None]
+        counts = np.array([records.y.shape[0], len(self.mesh.local_devices)], dtype=np.float64)
+        return _gather(counts) if self.spans_processes else counts[None]
 
-    def placed(self, records: Records) -> Records:
+    def spread_rows(self, records: Records) -> Records:
         """The records as float64 arrays whose rows are spread over the mesh.
 
-        Every device holds as many rows, the last of them zeros where they do not come out even: with x = 0 the
+        Every device holds equally many rows, the last ones padded with zeros where n does not divide: with x = 0 the
         predictor is 0 for every θ, so that such a row adds nothing to a gradient s·x, and a constant to the loss. The
-        bandwidth by which a chain for quantiles scales its start sees those rows: its law is another, its limit not.
+        bandwidth by which a chain for quantiles scales its start sees those rows: they change where the chain starts,
+        and not its limit.
         """
         rows, devices = self._counts(records).T
         each = int(np.max(np.ceil(rows / devices)))
-        own = self.mesh.local_devices
+        local_devices = self.mesh.local_devices
 
         def spread(array: Any) -> Array:
-            padding = [(0, each * len(own) - array.shape[0]), *[(0, 0)] * (array.ndim - 1)]
-            parts = np.split(np.pad(array, padding), len(own))
+            padding = [(0, each * len(local_devices) - array.shape[0]), *[(0, 0)] * (array.ndim - 1)]
+            parts = np.split(np.pad(array, padding), len(local_devices))
             sharding = NamedSharding(self.mesh, PartitionSpec(self.mesh.axis_names))
             shape = (each * self.mesh.size, *array.shape[1:])
-            placed = [jax.device_put(part, device) for part, device in zip(parts, own, strict=True)]
-            return jax.make_array_from_single_device_arrays(shape, sharding, placed)
+            on_devices = [jax.device_put(part, device) for part, device in zip(parts, local_devices, strict=True)]
+            return jax.make_array_from_single_device_arrays(shape, sharding, on_devices)
 
         with float64():
             return Records(spread(np.asarray(records.x)), spread(np.asarray(records.y)))
@@ -147,14 +148,14 @@ def shard(X: Any = None, y: Any = None, mesh: Mesh | None = None) -> Shards:
     """Records for `mechanism.prepare` and `kngjax.release` whose rows are spread over devices, or over processes.
 
     Under `jax.distributed` each process gives rows of its own, and all call `release` at the same place with the same
-    mechanism: the first draws the key, and every one of them returns the same release. A refusal of one is a refusal
-    of all. Sufficient statistics are the same to the bit as those of one device; other values are so up
-    to rounding, as sums are added in another order.
+    mechanism: the first draws the key, and every one of them returns the same release. What one refuses, all refuse.
+    Sufficient statistics are the same to the bit as those of one device; other values are the same up to rounding,
+    since their sums are added in another order.
 
     **Arguments:**
 
     - `X`, `y`: this process's rows, as in `kngjax.data.prepare`, or X a `kngjax.stream` of them. Private.
-    - `mesh`: of devices, with Auto axes; rows are spread over all of its axes. None for all devices of all processes.
+    - `mesh`: the devices, with Auto axes; rows are spread over all of its axes. None for all devices of all processes.
 
     Prepared data of losses without a sufficient statistic are float64 arrays on the devices: set `jax_enable_x64`
     before you compute with them yourself.
@@ -177,13 +178,13 @@ def shard(X: Any = None, y: Any = None, mesh: Mesh | None = None) -> Shards:
     return Shards(X, y, mesh)
 
 
-def _gathered(own: Float[np.ndarray, " numbers"]) -> Float[np.ndarray, "processes numbers"]:
+def _gather(numbers: Float[np.ndarray, " numbers"]) -> Float[np.ndarray, "processes numbers"]:
     with float64():
-        return np.array(multihost_utils.process_allgather(own))
+        return np.array(multihost_utils.process_allgather(numbers))
 
 
 def _digest(settings: Any) -> list[int]:
-    """Eight numbers of 32 bits that tell settings apart, static ones included, and are the same in every process."""
+    """Eight numbers of 32 bits that identify settings, static ones included, and are the same in every process."""
     leaves, tree = jax.tree.flatten(settings)
     digest = hashlib.sha256(re.sub(r" at 0x[0-9a-f]+", "", str(tree)).encode())
     for leaf in leaves:

@@ -1,4 +1,4 @@
-"""Records that need not fit into memory: read chunk by chunk, the next chunk while the last is worked on."""
+"""Records that need not fit into memory: read chunk by chunk, the next one while the last is being summed."""
 
 import concurrent.futures
 import contextlib
@@ -43,14 +43,14 @@ class Stream(OwnerOnly):
         if self._spent and self._once:
             raise UnfitShape(READ_BEFORE)
         self._spent = True
-        with contextlib.closing(_prefetched(self._raw())) as chunks:
+        with contextlib.closing(_prefetch(self._raw())) as chunks:
             yield from self._pairs(chunks)
 
-    def declared(self) -> list[tuple[Any, Any]]:
-        """Chunks of the columns and types that the source declares, before a value of it is looked at.
+    def declared_chunks(self) -> list[tuple[Any, Any]]:
+        """Chunks with the columns and types that the source declares, before a value of it is looked at.
 
-        Of each file, of datasets, lazy frames and pyarrow's readers a chunk without a row; of a list its own chunks;
-        none of what else is read but once. Raises as `chunks`.
+        Each file, dataset, lazy frame and reader of pyarrow gives a chunk without a row; a list gives its own chunks;
+        sources that can be read once give none. Raises as `chunks`.
         """
         if self._spent and self._once:
             raise UnfitShape(READ_BEFORE)
@@ -60,7 +60,7 @@ class Stream(OwnerOnly):
         if isinstance(source, pathlib.Path):
             empty = [one.empty_table() for one in _read(lambda: list(schemas(source)))]
         elif _is_dataset(source):
-            wanted = self._wanted(source.schema.names)
+            wanted = self._names_to_read(source.schema.names)
             empty = [one.empty_table() for one in schemas_of_dataset(source, wanted)]
         elif is_from("pyarrow", "RecordBatchReader", source):
             empty = [source.schema.empty_table()]
@@ -71,7 +71,7 @@ class Stream(OwnerOnly):
         return list(self._pairs(empty, with_empty=True))
 
     def has_no_rows(self) -> bool:
-        """Whether lengths of a list's chunks or the metadata of files tell that there is no record."""
+        """Whether the lengths of a list's chunks, or the metadata of files, show that there is no record."""
         source = self._source
         if isinstance(source, list | tuple):
             return not any(_has_rows(y if X is None else X) for X, y in self._pairs(source))
@@ -79,8 +79,8 @@ class Stream(OwnerOnly):
         return is_of_files and _read(lambda: has_no_rows(source))
 
     def _pairs(self, chunks: Iterable[Any], with_empty: bool = False) -> Iterator[tuple[Any, Any]]:
-        """X and y of each chunk, but for tables without a row."""
-        found = None
+        """X and y of each chunk, without tables that have no row."""
+        names_before = None
         for chunk in chunks:
             if isinstance(chunk, tuple | list) and len(chunk) == 2:
                 if self._columns is not None or self._response is not None:
@@ -89,9 +89,9 @@ class Stream(OwnerOnly):
                 continue
             table = _table(chunk)
             names = self._names(table.columns)
-            if found is not None and found != names:
+            if names_before is not None and names_before != names:
                 raise UnfitShape("the chunks of the stream have different columns: give columns=[...]")
-            found = names
+            names_before = names
             if len(table) == 0 and not with_empty:
                 continue
             X = table.select(names).to_native() if names else None
@@ -102,7 +102,7 @@ class Stream(OwnerOnly):
         if len(set(given)) < len(given):
             raise UnfitShape(SAME_NAME)
         for name in (*(self._columns or ()), self._response):
-            # The names that are there are not listed: in a file without a header line they are somebody's record.
+            # The names in the source are not listed: in a file without a header line they are somebody's record.
             if name is not None and name not in given:
                 raise UnfitShape(f"the stream was asked for the column {name!r}, which is not there")
         return [name for name in given if name != self._response] if self._columns is None else self._columns
@@ -110,15 +110,15 @@ class Stream(OwnerOnly):
     def _raw(self) -> Iterator[Any]:
         source, ahead = self._source, {"batch_readahead": 2, "fragment_readahead": 1}
         if isinstance(source, pathlib.Path):
-            return batches(source, self._wanted(_read(lambda: next(schemas(source))).names), self._chunk)
+            return batches(source, self._names_to_read(_read(lambda: next(schemas(source))).names), self._chunk)
         if _is_dataset(source):
-            return source.to_batches(columns=self._wanted(source.schema.names), batch_size=self._chunk, **ahead)
+            return source.to_batches(columns=self._names_to_read(source.schema.names), batch_size=self._chunk, **ahead)
         if _is_lazy(source):
-            names = self._wanted(_read(source.collect_schema).names())
+            names = self._names_to_read(_read(source.collect_schema).names())
             return iter(source.select(names).collect_batches(chunk_size=self._chunk, maintain_order=True))
         return iter(source)
 
-    def _wanted(self, given: Sequence[str]) -> list[str]:
+    def _names_to_read(self, given: Sequence[str]) -> list[str]:
         return [*self._names(given), *filter(None, [self._response])]
 
 
@@ -127,24 +127,24 @@ def stream(
 ) -> Stream:
     """Records for `mechanism.prepare` and `kngjax.release` that are summed chunk by chunk, in constant memory.
 
-    For losses with a sufficient statistic (squared loss, means): n, X'X, X'y and y'y are sums over the records. Each
-    chunk is validated and clipped like any records, and an error in one leaves nothing. Sums are exact
+    It serves losses with a sufficient statistic (squared loss, means): n, X'X, X'y and y'y are sums over the records.
+    Each chunk is validated and clipped like any records, and an error in one leaves nothing. Sums are exact
     (`kngjax.data.exact_sums`): the same to the bit for any chunks in any order, and for the same records in memory.
 
     Names and types of the columns of a list's chunks, of every file, of a dataset, a lazy frame and pyarrow's reader
-    are checked before a release costs anything. Nobody knows those of chunks from a generator beforehand: there a
-    column that is absent or of text makes a release fail that is spent.
+    are checked before a release costs anything. Those of chunks from a generator are not known beforehand: there a
+    column that is absent or holds text makes a release fail after its debit.
 
     **Arguments:**
 
-    - `source`: a Parquet, Arrow or Feather file, a folder of Parquet files, or a CSV file, of which a record is a line
-        and a cell a number by `kngjax.data.cells`; a pyarrow dataset or record batch reader, a polars LazyFrame, which
-        read ahead as they see fit; or any iterable of chunks: data frames, or pairs (X, y) as in `kngjax.data.prepare`.
-        Of dask: `(part.compute() for part in frame.partitions)`. Private.
+    - `source`: a Parquet, Arrow or Feather file, a folder of Parquet files, or a CSV file, in which a record is a line
+        and a cell a number by `kngjax.data.cells`; a pyarrow dataset or record batch reader, or a polars LazyFrame,
+        which read ahead as they see fit; or any iterable of chunks: data frames, or pairs (X, y) as in
+        `kngjax.data.prepare`. For dask: `(part.compute() for part in frame.partitions)`. Private.
     - `columns`: the names of X's columns, in the order of the coefficients; None for all but the response, in the
         order of the source. For tables only.
     - `response`: the name of y's column; None where the model has no response, or for pairs.
-    - `chunk`: rows a chunk, for what is not in chunks already.
+    - `chunk`: the number of rows of a chunk, for sources that are not in chunks already.
 
     Raises FileNotFoundError, ImportError for files without pyarrow, TypeError and ValueError for what cannot be read in
     chunks; the data themselves are looked at in `prepare`.
@@ -158,7 +158,7 @@ def stream(
         raise ValueError("columns must name each column once, and not the response")
     if isinstance(source, str | os.PathLike):
         source = pathlib.Path(source)
-        file_kind(source)  # Refuses now what is no such file, before anything is waited for.
+        file_kind(source)  # Refuses other files now, before anything is read.
     elif _is_frame(source):
         source = [source]
     elif not (_is_dataset(source) or _is_lazy(source) or _is_iterable(source)):
@@ -181,7 +181,7 @@ def _is_lazy(value: Any) -> bool:
 
 
 def _is_iterable(value: Any) -> bool:
-    # The rows of an array are no chunks.
+    # An array can be iterated over too, but its rows are not chunks.
     return hasattr(value, "__iter__") and not hasattr(value, "__array__")
 
 
@@ -193,7 +193,7 @@ def _has_rows(values: Any) -> bool:
     try:
         return len(values) > 0
     except TypeError:
-        # Nobody knows before it is converted.
+        # This is not known before the conversion.
         return True
 
 
@@ -208,8 +208,8 @@ def _table(chunk: Any) -> nw.DataFrame:
     return table
 
 
-def _prefetched(source: Iterator[Any]) -> Generator[Any, None, None]:
-    """The same items, the next one being read by a thread while the caller works on the last."""
+def _prefetch(source: Iterator[Any]) -> Generator[Any, None, None]:
+    """The same items; a thread reads the next one while the caller works on the last."""
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as reader:
         coming = reader.submit(next, source, _END)
         while (item := _read(coming.result)) is not _END:

@@ -41,11 +41,11 @@ _HIGHEST_DEGREE = 8
 class Polynomial:
     """Legendre polynomials P_1(u), ..., P_degree(u) of u = (2 clip(v) - lower - upper) / (upper - lower).
 
-    **Arguments**, all public: `column`, the name of a column of numbers; `lower` and `upper`, bounds in the
+    **Arguments:** all public. `column`, the name of a column of numbers; `lower` and `upper`, bounds in the
     column's own units, to which its values v are clipped; `degree`, a whole number in 1, ..., 8; `missing`,
     a number in [lower, upper] for cells that are no number, or "drop", or None to refuse them.
 
-    **Raises**: `ValueError` unless lower < upper are finite and the degree is in its range (beyond 8 the raw
+    **Raises:** `ValueError` unless lower < upper are finite and the degree is in its range (beyond 8 the raw
     powers of the own units lose too many digits); `TypeError` for arguments of other types.
 
     Source: Abramowitz and Stegun, chapter 22.
@@ -113,7 +113,7 @@ class Polynomial:
         if self.missing not in (None, "drop"):
             numbers[absent] = float(self.missing)
         clipped = np.clip(numbers, lower, upper)
-        # In this order of subtraction the ends become -1 and 1 exactly, and rounding leads nowhere beyond.
+        # In this order of subtraction the ends become exactly -1 and 1, and rounding does not lead beyond them.
         u = ((clipped - lower) - (upper - clipped)) / (upper - lower)
         return np.clip(legendre.legvander(u, self.degree)[:, 1:], *self.bounds)
 
@@ -127,11 +127,11 @@ class Polynomial:
 class Categorical:
     """One column 1{v = level} for each public level but the first, which is the reference.
 
-    **Arguments**, all public: `column`, the name of a column of text, numbers or bools; `levels`, at least
+    **Arguments:** all public. `column`, the name of a column of text, numbers or bools; `levels`, at least
     two different values of one kind, the reference first; `missing`, the declared level for cells that have
     none of them, or "drop", or None to refuse them.
 
-    **Raises**: `ValueError` for fewer levels, and for two that are one by the rule of `kngjax.data.cells`, like
+    **Raises:** `ValueError` for fewer levels, and for two that are one by the rule of `kngjax.data.cells`, like
     "1" and "01"; `TypeError` for levels of mixed or other kinds.
     """
 
@@ -191,9 +191,9 @@ class Categorical:
 class Design:
     """The columns of all terms side by side, in their order, without the constant column: k in all.
 
-    **Arguments**: `terms`, public, a tuple of `Polynomial` and `Categorical`, each on a column of its own.
+    **Arguments:** `terms`, public, a tuple of `Polynomial` and `Categorical`, each on a column of its own.
 
-    **Raises**: `ValueError` when there are no terms, or two share a column or the name of a coefficient;
+    **Raises:** `ValueError` when there are no terms, or two share a column or the name of a coefficient;
     `TypeError` for anything that is not a term.
     """
 
@@ -206,9 +206,9 @@ class Design:
         for term in self.terms:
             if not isinstance(term, (Polynomial, Categorical)):
                 raise TypeError(f"the terms must be Polynomial or Categorical, not {type(term).__name__}.")
-        if (column := _repeated([term.column for term in self.terms])) is not None:
+        if (column := _first_repeated([term.column for term in self.terms])) is not None:
             raise ValueError(f"column {column!r} has two terms; keep one.")
-        if (name := _repeated(self.names) or _repeated(self.basis_names)) is not None:
+        if (name := _first_repeated(self.names) or _first_repeated(self.basis_names)) is not None:
             raise ValueError(f"two coefficients would be called {name!r}; rename a column.")
 
     @property
@@ -234,11 +234,11 @@ class Design:
     def hull(self, pieces: int = 4) -> "FeatureHull":
         """A public polytope that contains the columns of every record, for `Bounds(..., hull=...)`.
 
-        Much less than the box from `lower` to `upper`: polynomials of a column lie on the image of the curve of its
-        powers, and of the 0/1 columns of a category one at most is 1.
+        It is much smaller than the box from `lower` to `upper`: polynomials of a column lie on the image of the curve
+        of its powers, and at most one of the 0/1 columns of a category is 1.
 
-        **Arguments:** `pieces`: of each curve; more make it tighter, with more vertices. See `features.moment_curve`,
-        which raises ValueError above degree 6 unless there is one piece.
+        **Arguments:** `pieces`: the number of pieces of each curve; more are tighter and have more vertices. See
+        `kngjax.geometry.feature_hulls.moment_curve`, which raises ValueError above degree 6 unless there is one piece.
         """
         from kngjax.geometry.feature_hulls import FeatureHull, moment_curve
 
@@ -266,10 +266,10 @@ class Design:
     def in_own_units(self, theta: Any) -> np.ndarray:
         """M theta, the coefficients of 1, v, v^2, ... in each column's own units: linear post-processing.
 
-        **Arguments**: `theta`, released, basis coefficients with the intercept first, shape (..., k + 1).
+        **Arguments:** `theta`, released, basis coefficients with the intercept first, shape (..., k + 1).
         High powers of wide columns cancel: predict with the basis, and read these.
 
-        **Returns**: shape (..., k + 1), in the order of `names`. **Raises**: `ValueError` for another shape.
+        **Returns:** shape (..., k + 1), in the order of `names`. **Raises:** `ValueError` for another shape.
         """
         coefficients = np.asarray(theta, dtype=np.float64)
         if coefficients.shape[-1:] != (len(self.names),):
@@ -280,23 +280,23 @@ class Design:
         return coefficients @ self.own_units_matrix.T
 
     def matrix(self, frame: Any) -> np.ndarray:
-        """The basis columns of a private data frame, shape (n, k), float64; of records to drop some are NaN.
+        """The basis columns of a private data frame, shape (n, k), float64; NaN in records that are to be dropped.
 
-        **Arguments**: `frame`, private: pandas, polars or pyarrow, with at least the columns of the terms, of
+        **Arguments:** `frame`, private: pandas, polars or pyarrow, with at least the columns of the terms, of
         any type.
 
-        **Raises**: `ValueError` for absent columns, and for missing cells where a term has no `missing`;
+        **Raises:** `ValueError` for absent columns, and for missing cells where a term has no `missing`;
         `TypeError` for what is no frame; no message tells a value.
         """
         table = self._table(frame)
         return np.hstack([term.columns_of(table[term.column]) for term in self.terms])
 
     def matrix_of(self, columns: Mapping[str, Any]) -> np.ndarray:
-        """The same from arrays by name, shape (m, k): for instance a released curve's public grid points.
+        """The basis columns of arrays by name, shape (m, k): for instance of a released curve's public grid points.
 
-        **Arguments**: `columns`, for each column of the terms an array of shape (m,) or one value for all.
+        **Arguments:** `columns`, for each column of the terms an array of shape (m,) or one value for all.
 
-        **Raises**: as `matrix`, and `ValueError` for arrays of different lengths.
+        **Raises:** as `matrix`, and `ValueError` for arrays of different lengths.
         """
         self._check_present(list(columns))
         arrays = [_array(columns[term.column]) for term in self.terms]
@@ -307,16 +307,16 @@ class Design:
         return np.hstack([term.columns_of(np.broadcast_to(array, shape)) for term, array in pairs])
 
     def check(self, frame: Any) -> None:
-        """Raise what columns and types decide of a frame, without a look at a value: what `matrix` also refuses.
+        """Raise what `matrix` raises because of a frame's columns and types, without a look at a value.
 
-        **Raises**: `TypeError` for what is no frame and for columns of dates or lists; `ValueError` for absent columns.
+        **Raises:** `TypeError` for what is no frame and for columns of dates or lists; `ValueError` for absent columns.
         """
         self._table(frame)
 
     def clipped_fractions(self, frame: Any) -> dict[str, float]:
         """The fraction of records that are missing or outside the bounds or levels, by column; FOR THE DATA OWNER ONLY.
 
-        **Arguments**: `frame`, private, as for `matrix`, which raises the same. The fractions carry no noise:
+        **Arguments:** `frame`, private, as for `matrix`, which raises the same. The fractions carry no noise:
         to publish them, or to choose bounds by them, voids the guarantee of a release.
         """
         table = self._table(frame)
@@ -329,7 +329,7 @@ class Design:
             raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}.")
         self._check_present(table.columns)
         for term in self.terms:
-            if not cells.readable(table[term.column]):
+            if not cells.is_readable(table[term.column]):
                 raise UnfitType(
                     f"the type of column {term.column!r} holds neither numbers nor text: convert it by a public rule."
                 )
@@ -338,7 +338,7 @@ class Design:
     def _check_present(self, present: list[Any]) -> None:
         for term in self.terms:
             if term.column not in present:
-                # What the data have is not listed: in a file without a header line it is somebody's record.
+                # The data's own names are not listed: in a file without a header line they are somebody's record.
                 raise UnfitShape(f"a term names column {term.column!r}, which the data do not have.")
 
 
@@ -347,12 +347,12 @@ def _check_column(column: Any) -> None:
         raise TypeError("a term's column must be the name of a column, like 'age'.")
 
 
-def _repeated(names: Sequence[str]) -> str | None:
+def _first_repeated(names: Sequence[str]) -> str | None:
     return next((name for name in names if names.count(name) > 1), None)
 
 
 def _array(values: Any) -> np.ndarray:
-    # What NumPy makes of a list as a whole would depend on all of it.
+    # Cell by cell: what NumPy makes of a list as a whole would depend on all of it.
     return np.asarray(values) if hasattr(values, "dtype") else np.asarray(values, dtype=object)
 
 
@@ -371,5 +371,5 @@ def _extremes(power: int) -> tuple[float, float]:
     if power % 2 == 1:
         return -1.0, 1.0
     polynomial = Legendre.basis(power)
-    critical_points = polynomial.deriv().roots().real  # all real; some versions of NumPy say it in complex
+    critical_points = polynomial.deriv().roots().real  # all real; some versions of NumPy return complex numbers
     return float(polynomial(critical_points).min()), 1.0

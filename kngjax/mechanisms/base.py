@@ -145,7 +145,7 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
             if not self.loss.is_quadratic:
                 raise UnfitType(RECORDS_NEEDED)
             may_be_empty = self.adjacency is Adjacency.ADD_REMOVE
-            return self._facts(admission.of_stream(X, self._admitted, may_be_empty), None)
+            return self._facts(admission.shape_of_stream(X, self._admitted, may_be_empty), None)
         columns, rows = self._admitted(X, y)
         count = columns.rows if rows.rows is None else rows.rows
         if count == 0 and self.adjacency is Adjacency.REPLACE:
@@ -162,7 +162,7 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
 
     def _admitted(self, X: Any, y: Any) -> tuple[admission.Shape, admission.Shape]:
         X, y = self.as_records(X, y)
-        return admission.admitted(
+        return admission.public_shapes(
             self.bounds,
             X,
             y,
@@ -202,7 +202,7 @@ class AbstractMechanism(ShownAsTyped, eqx.Module):
             return total.summary()
         records = shards.together(lambda: self.records(shards.X, shards.y), self)
         self.check_count(shards.count(records))
-        return shards.placed(records)
+        return shards.spread_rows(records)
 
     def _sums(self, X: Any, y: Any) -> ExactSums:
         return self.total(X, self.loss.sums) if isinstance(X, Stream) else self.loss.sums(self.records(X, y))

@@ -14,7 +14,7 @@ from kngjax.accounting.exact import outward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.html import html_table
 from kngjax.core.representation import is_distribution
-from kngjax.data.missing import of_columns
+from kngjax.data.missing import policy_of_each_column
 from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
 from kngjax.releases.rounding import KEPT_DIGITS, Rounding
 from kngjax.samplers.base import AbstractSampler
@@ -350,7 +350,7 @@ def _failures(mechanism: AbstractMechanism, sampler: AbstractSampler | None) -> 
         "a draw that is not a number",
         "a ledger that cannot keep the release",
     ]
-    if bounds.columns != 0 and None in of_columns(bounds.missing, 1):
+    if bounds.columns != 0 and None in policy_of_each_column(bounds.missing, 1):
         causes.append("missing values in X without a policy")
     if loss.has_response and bounds.missing_y is None:
         causes.append("responses that are missing, or that the loss has no meaning for, without a policy")

@@ -160,7 +160,7 @@ def _batch_of_replicates(design, num_records, measures, mesh, mechanism, sampler
     def replicate(key):
         data_key, draw_key = jax.random.split(key)
         X, y, truth = design(data_key, num_records)
-        data = mechanism.summarise(data_room.simulated(mechanism.bounds, X, y))
+        data = mechanism.summarise(data_room.prepare_simulated(mechanism.bounds, X, y))
         if epsilons is None:
             theta = draw(mechanism, data, draw_key, sampler, truth)[0][None]
         else:

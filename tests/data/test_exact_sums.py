@@ -16,6 +16,7 @@ from kngjax.audit import trust
 from kngjax.audit.climbing import climbing_pair, largest_change
 from kngjax.core import arrays
 from kngjax.core.arrays import block_sums
+from kngjax.core.errors import UnfitShape
 from kngjax.data import exact_sums
 from kngjax.data.records import Records
 from kngjax.mechanisms import irls
@@ -67,7 +68,7 @@ def test_the_parts_of_a_sum_add_up_and_travel_as_text():
     assert (read.gram.tolist(), read.moment.tolist()) == (whole.gram.tolist(), whole.moment.tolist())
     summary = whole.summary()
     assert float(summary.moment[3]) == float(sum(Fraction(float(a)) * Fraction(0.1) for a in x[:, 0]))
-    with pytest.raises(kng.refusals.UnfitShape):
+    with pytest.raises(UnfitShape):
         _ = whole + loss.sums(Records(x[:, :2], x[:, 0]))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.data.records import Records, prepare, simulated
+from kngjax.data.records import Records, prepare, prepare_simulated
 from kngjax.releases.simulation import error
 from kngjax.samplers.base import AbstractSampler
 
@@ -87,7 +87,7 @@ def test_every_epsilon_sees_the_same_data_and_tables_have_standard_errors():
 @pytest.mark.parametrize("bounds", [BOUNDS, kng.Bounds(x=([-0.5], [0.2]), y=(-0.1, 0.3), intercept=False)])
 def test_generated_records_are_clipped_as_prepared_ones_are(bounds):
     X, y, _ = design(kng.research_key(0), 50)
-    found = jax.jit(lambda X, y: simulated(bounds, X, y))(X, y)
+    found = jax.jit(lambda X, y: prepare_simulated(bounds, X, y))(X, y)
     expected = prepare(bounds, X, y)
     assert isinstance(found, Records)
     np.testing.assert_array_equal(found.x, expected.x)
@@ -154,4 +154,4 @@ def test_what_it_refuses(changes, advice):
 )
 def test_designs_that_do_not_fit_the_bounds_are_named(X, y, advice):
     with pytest.raises(ValueError, match=advice):
-        simulated(kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0)), X, y)
+        prepare_simulated(kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0)), X, y)
