@@ -63,7 +63,7 @@ def refuse() -> None:
         raise RuntimeError(
             f"nothing is released, and nothing is spent, while these are on: {'; '.join(found)}. They could write "
             "private data, or what is computed from them, to a disk or a log. If the owner guards all that they write "
-            "as the data themselves, release inside of `with kngjax.core.side_doors.allowed():`"
+            "as the data themselves, release inside of `with kngjax.side_doors.allowed():`"
         )
 
 

@@ -158,7 +158,7 @@ def _table(X: Any, bounds: Bounds) -> Shape:
             which = f"at positions {unfit} (from 0)" if bounds.names is None else str([names[index] for index in unfit])
             raise UnfitType(
                 f"the columns of X {which} are not numbers: encode categories with public levels "
-                "(kngjax.data.terms.Categorical) or leave the columns out. Text is read cell by cell where "
+                "(kngjax.terms.Categorical) or leave the columns out. Text is read cell by cell where "
                 "Bounds(..., missing=...) says what a cell counts as that is no number"
             )
         return Shape(len(native), len(names), tuple(map(str, names)))

@@ -124,7 +124,7 @@ def test_a_job_refuses_before_it_is_debited(monkeypatch, tmp_path, capfd):
 
 
 def test_the_environment_of_a_process_is_seen():
-    program = "import kngjax; print(len(kngjax.core.side_doors.found_open()))"
+    program = "import kngjax; print(len(kngjax.side_doors.found_open()))"
     settings = {"JAX_COMPILATION_CACHE_DIR": "/somewhere", "JAX_DEBUG_NANS": "1", "XLA_FLAGS": "--xla_dump_to=/x"}
     done = subprocess.run([sys.executable, "-c", program], env=settings, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["3"]
