@@ -202,8 +202,8 @@ RECORDS = (
     slip(
         "a level that nobody declared is the first",
         "data/cells",
-        "lambda cell: places.get(_key(cell), -1)",
-        "lambda cell: places.get(_key(cell), 0)",
+        "lambda cell: indices.get(_key(cell), -1)",
+        "lambda cell: indices.get(_key(cell), 0)",
         "data/test_cells.py",
     ),
 )
