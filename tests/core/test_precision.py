@@ -51,7 +51,7 @@ PROGRAM = """
 import gc, json, sys
 import jax, numpy as np
 import kngjax as kng
-from tests import test_precision as here
+from tests.core import test_precision as here
 
 found = {}
 for name in sys.argv[1:]:

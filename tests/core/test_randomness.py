@@ -266,7 +266,7 @@ def test_the_import_makes_no_arrays_and_no_key_type():
     program = (
         "import jax\n"
         "before = len(jax.live_arrays()), jax.config.jax_enable_x64\n"
-        "from kngjax import randomness\n"
+        "from kngjax.core import randomness\n"
         "assert (len(jax.live_arrays()), jax.config.jax_enable_x64) == before\n"
         "assert randomness._chacha20.cache_info().currsize == 0\n"
     )

@@ -55,6 +55,7 @@ SHOWN = {
         kng.LogisticLoss(), BOUNDS, kng.L2Ball(1.0), 200.0, "replace", allow_large_epsilon=True
     ),
     "SmoothedQuantileLoss(tau=0.9, bandwidth=0.1)": kng.SmoothedQuantileLoss(0.9, 0.1),
+    "ExpectileLoss(tau=0.9)": kng.ExpectileLoss(0.9),
     "PseudoHuberLoss(k=0.5)": kng.PseudoHuberLoss(0.5),
     "PoissonLoss()": kng.PoissonLoss(),
     "SquaredDistanceLoss()": kng.SquaredDistanceLoss(),

@@ -421,8 +421,8 @@ def test_the_module_is_plain_numpy():
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
-            inside = [f"kngjax.{alias.name}" for alias in node.names] if node.module == "kngjax" else [node.module]
-            imported |= set(inside)
+            rooms = [f"{node.module}.{alias.name}" for alias in node.names]
+            imported |= set(rooms if node.module in ("kngjax", "kngjax.data") else [node.module])
     foreign = {name for name in imported if name.split(".")[0] in ("jax", "equinox", "kngjax")}
     assert foreign == {"kngjax.data.cells", "kngjax.geometry.feature_hulls", "kngjax.core.errors"}
     program = "import sys, kngjax.data.terms; print(*sys.modules)"
