@@ -191,7 +191,7 @@ def pairs(
 ) -> Iterator[tuple[pathlib.Path, pathlib.Path, int, str]]:
     """Two files, the place of the record that differs, and in words how; the files last until the next are made.
 
-    Of all records but one the cells are as public bounds expect them.
+    The cells of all records but one are as public bounds expect them.
     """
     random = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder:

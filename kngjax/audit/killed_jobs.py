@@ -149,7 +149,7 @@ def _run_until_complete(
         counts.expect(len(book.releases) >= len(before.releases) + returned, "a release that returned was not kept")
         same = all(book.releases.get(number) == text for number, text in before.releases.items())
         counts.expect(same, "a release that was kept is another")
-        written = _written(folder)
+        written = _read_outputs(folder)
         counts.expect(all(text in map(json.loads, book.releases.values()) for text in written), "an output of its own")
         open_debits = len(book.unfinished) - len(before.unfinished)
         counts.expect(0 <= open_debits <= (status == -signal.SIGKILL), "a debit without a kill")
@@ -186,6 +186,6 @@ def _run(folder: pathlib.Path, command: str, ledger: Ledger, moments: random.Ran
         return status, len(said.read())
 
 
-def _written(folder: pathlib.Path) -> list[Any]:
+def _read_outputs(folder: pathlib.Path) -> list[Any]:
     path = folder / "output" / "releases.json"
     return [entry["release"] for entry in json.loads(path.read_text())["releases"]] if path.exists() else []

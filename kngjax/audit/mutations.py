@@ -110,7 +110,7 @@ def _exponential() -> ExponentialMechanism:
 def _two_alike() -> bool:
     """Whether two releases of the same data are the same, on the lattice or in real numbers.
 
-    Of the same draw the rounding, whose offset is random, makes values that are less than two cells apart.
+    Rounding, whose offset is random, moves two values of one draw by less than two cells from each other.
     """
     values = np.linspace(-1.0, 1.0, 9)
     for sampler in (Lattice(), Exact()):
@@ -200,7 +200,7 @@ def _seeded(original: Any, self: Any, mechanism: Any, records: Any) -> Any:
 
 
 def worst_losses() -> Iterator[tuple[str, float, float]]:
-    """Of lattice mechanisms: the name, and an interval that contains the worst loss of the pairs tried, over ε."""
+    """The name of each lattice mechanism, and an interval that contains the worst loss of the pairs tried, over ε."""
     # Noise that is wide beside one record, and Θ hardly any on the left: one record moves nearly all of the mass.
     mean = KNG(SquaredLoss(), _LINE, Box(-0.0002, 0.04), 0.1, "replace")
     for name, mechanism, pairs, sampler in (

@@ -18,8 +18,8 @@ from kngjax.samplers.base import AbstractSampler
 
 # What float64 may add to a ratio that is 1 in real numbers, besides what sums of large terms lose.
 _ROUNDING = 1e-9
-_OF_TERMS = 64 * sys.float_info.epsilon
-# Of R^d, whose image under a domain's bijector is an end of Θ.
+_ROUNDING_OF_TERMS = 64 * sys.float_info.epsilon
+# Points of R^d whose images under a domain's bijector are the ends of Θ.
 _FAR = 12.0
 
 
@@ -52,7 +52,7 @@ def replayed_sensitivity(
 ) -> Replay:
     """2c·‖∇ℓ(θ; D) - ∇ℓ(θ; D')‖_K/ε at its largest over many θ, c = ε/(2Δ): at most 1, whatever the dimension.
 
-    Of the exponential mechanism it is c·(max - min over θ of ℓ(θ; D) - ℓ(θ; D'))/ε, as a constant cancels.
+    For the exponential mechanism it is c·(max - min over θ of ℓ(θ; D) - ℓ(θ; D'))/ε, as a constant cancels.
 
     Half of the points are recorded draws on D, the others uniform on Θ, and a few at its ends; all are replayed on D'.
     Both data sets go the way of a release, through validation, clipping and summing, so that what is wrong there is
@@ -82,12 +82,12 @@ def replayed_sensitivity(
         points = np.concatenate([recorded.theta.reshape(-1, dimension), uniform, ends])
         largest, terms = (float(found) for found in _largest_change(mechanism, *data, jnp.asarray(points)))
     epsilon = float(mechanism.epsilon)
-    return Replay(largest / epsilon, len(points), _ROUNDING + _OF_TERMS * terms / epsilon)
+    return Replay(largest / epsilon, len(points), _ROUNDING + _ROUNDING_OF_TERMS * terms / epsilon)
 
 
 @jax.jit
 def _largest_change(mechanism, first, second, points) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Of log f, in the sense of a bounded range; and the largest sum of sizes of terms, where it is known."""
+    """The largest change of log f, in the sense of a bounded range; the largest sum of sizes of terms, where it is known."""
     here, there = mechanism.target(first), mechanism.target(second)
 
     def change(theta):

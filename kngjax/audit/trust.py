@@ -165,8 +165,8 @@ def _files(jobs: Jobs, quick: bool) -> Iterator[Finding]:
 
 def _replayed(quick: bool) -> Finding:
     """The largest replayed change when one record moves from one corner of the bounds to another, of each density."""
-    made = {name: case().mechanism for name, case in cases.CASES.items() if "lattice" not in name}
-    densities = [mechanism for mechanism in made.values() if isinstance(mechanism, AbstractDensityMechanism)]
+    mechanisms = {name: case().mechanism for name, case in cases.CASES.items() if "lattice" not in name}
+    densities = [mechanism for mechanism in mechanisms.values() if isinstance(mechanism, AbstractDensityMechanism)]
     x, y = np.ones((40, 2)), np.zeros(40)
     other, response = x.copy(), y.copy()
     # Far beyond the bounds: it shows if it is not clipped.

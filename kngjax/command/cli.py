@@ -13,14 +13,14 @@ from typing import Any
 
 from kngjax.command import registry
 
-# The last two as shells have them of SIGINT and SIGPIPE.
+# The last two are the statuses that shells give processes ended by SIGINT and SIGPIPE.
 FAILED, USER_ERROR, INTERRUPTED, NOT_READ = 1, 2, 130, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status: 0, 1 for a release or audit that failed, 2 for an error of the user.
 
-    **Arguments**: `arguments`, the words after `kngjax`; None takes those of the process.
+    **Arguments:** `arguments`, the words after `kngjax`; None takes those of the process.
 
     Errors of the user end in one line on the standard error stream, in the terms of the file and the command, which
     tells no value of the data; so does Ctrl-C, with 130. Output that nobody reads on ends in silence, with 141.
@@ -44,11 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOT_READ
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
-        print(f"kngjax: error: {' '.join(_told(error).split())}", file=sys.stderr)
+        print(f"kngjax: error: {' '.join(_error_in_toml(error).split())}", file=sys.stderr)
         return FAILED if isinstance(error, RuntimeError) else USER_ERROR
 
 
-def _told(error: Exception) -> str:
+def _error_in_toml(error: Exception) -> str:
     """An error in the terms of a job; of a release that failed always the same, whatever it says."""
     from kngjax.core.errors import ReleaseFailed
 
@@ -190,7 +190,7 @@ def _release(options: argparse.Namespace) -> int:
     again: Any = {"resume": options.resume, "force": options.force, "data": job.name_of_data(config, options.data)}
     past = job.kept(config, ledger, directory, **again)
     if ledger is not None:
-        # Of the laws, which cost no more than the releases: those are known when the data are.
+        # The laws cost no more than the releases, whose cost is known when the number of records is.
         missing = [one for one in job.regressions(config) if one.label not in past.releases]
         resuming.require(ledger, [one.mechanism.guarantee for one in missing], past)
     with_figure = config.figure is not None and not options.no_figure
@@ -249,15 +249,15 @@ def _audit(options: argparse.Namespace) -> int:
         if dimension > 2:
             # The audit needs a grid over the coefficients.
             mechanism, about = audit.restricted(mechanism, 2), f"restricted to the first 2 of {dimension} coefficients"
-        found = audit.density_ratio(mechanism, **settings)
-        audits.append(found)
+        result = audit.density_ratio(mechanism, **settings)
+        audits.append(result)
         print(
-            f"{regression.label}, {about}: {'passed' if found.passed else 'FAILED'}, worst log ratio "
-            f"{found.worst_log_ratio:.4g} of epsilon = {found.claimed_epsilon:.4g}",
+            f"{regression.label}, {about}: {'passed' if result.passed else 'FAILED'}, worst log ratio "
+            f"{result.worst_log_ratio:.4g} of epsilon = {result.claimed_epsilon:.4g}",
             flush=True,
         )
-    print("\nThe worst of them: " + max(audits, key=lambda found: found.ratio).explain())
-    return 0 if all(found.passed for found in audits) else FAILED
+    print("\nThe worst of them: " + max(audits, key=lambda result: result.ratio).explain())
+    return 0 if all(result.passed for result in audits) else FAILED
 
 
 def _trust(options: argparse.Namespace) -> int:
@@ -322,7 +322,7 @@ def _ledger_releases(options: argparse.Namespace) -> int:
     from kngjax.ledger.ledgers import Ledger
 
     book = Ledger(options.file).read()
-    found = [
+    entries = [
         {
             "reservation": number,
             "what": book.what[number].get("what"),
@@ -332,7 +332,7 @@ def _ledger_releases(options: argparse.Namespace) -> int:
         }
         for number, committed in sorted(book.released.items())
     ]
-    print(json.dumps(found, indent=2))
+    print(json.dumps(entries, indent=2))
     return 0
 
 

@@ -218,10 +218,10 @@ class Config:
 def read(path: str | pathlib.Path) -> Config:
     """Read and check the TOML file of a job.
 
-    **Arguments**: `path`, of a public file with the tables [response], [[terms]], [loss], [mechanism] and
+    **Arguments:** `path`, of a public file with the tables [response], [[terms]], [loss], [mechanism] and
     [privacy], and perhaps [data], [sampler] and [figure].
 
-    **Raises**: `FileNotFoundError`; `ValueError` that names the file, the table and the key of whatever is absent,
+    **Raises:** `FileNotFoundError`; `ValueError` that names the file, the table and the key of whatever is absent,
     unknown or cannot be.
     """
     path = pathlib.Path(path)

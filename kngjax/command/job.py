@@ -53,7 +53,7 @@ NOTE = (
 class Result:
     """One release of a job: nothing in it is private.
 
-    **Arguments**: `regression`; `release`, whose value are basis coefficients; `coefficients`, shape (k + 1,), the
+    **Arguments:** `regression`; `release`, whose value are basis coefficients; `coefficients`, shape (k + 1,), the
     same in the data's own units.
     """
 
@@ -72,10 +72,10 @@ def require_served(config: Config, planned: Sequence[Regression], asked: Any) ->
 def load(config: Config, file: str | pathlib.Path | None = None) -> Any:
     """The private data frame: of `file` if it is given, else of the job's [data].
 
-    **Arguments**: `file`, a CSV or Parquet file, relative to the working directory. A path in [data] is relative
+    **Arguments:** `file`, a CSV or Parquet file, relative to the working directory. A path in [data] is relative
     to the folder of the configuration, or else to the working directory.
 
-    **Raises**: as `kngjax.data.files`: `FileNotFoundError`, `ImportError` where no package is there that could read it,
+    **Raises:** as `kngjax.data.files`: `FileNotFoundError`, `ImportError` where no package is there that could read it,
     `ValueError` for other suffixes and for what cannot be read.
     """
     if file is not None:
@@ -103,7 +103,7 @@ def records(config: Config, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
     What is dropped is NaN. Each record is mapped by itself: cells by `kngjax.data.cells`, then clipped and transformed;
     the public `missing` says what counts where there is no number.
 
-    **Raises**: as `check`, and `ValueError` for missing cells without a `missing`; no message tells a value.
+    **Raises:** as `check`, and `ValueError` for missing cells without a `missing`; no message tells a value.
     """
     check(config, frame)
     response, basis = config.response, design(config)
@@ -131,7 +131,7 @@ def records(config: Config, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
 def check(config: Config, frame: Any) -> None:
     """Raise what the columns and types of a frame decide for a job, without a look at a value.
 
-    **Raises**: `ValueError` for absent columns, and for no record where n is public, under replace; `TypeError` for
+    **Raises:** `ValueError` for absent columns, and for no record where n is public, under replace; `TypeError` for
     what is no frame and for columns of dates or lists.
     """
     table = nw.from_native(frame, eager_only=True, pass_through=True)
@@ -193,7 +193,7 @@ def kept(
 
 
 def certificates(config: Config, frame: Any) -> list[Certificate]:
-    """Of each regression's release, before anything is debited; raises ValueError for a sampler that cannot serve."""
+    """The certificates of the releases, before any is debited; raises ValueError for a sampler that cannot serve."""
     count, asked = nw.from_native(frame, eager_only=True).shape[0], sampler(config)
     return [
         declared(config, "sampler", lambda one=one: totals.planned(one.mechanism, asked, count))
@@ -217,7 +217,7 @@ def run(
     so a run that fails or is killed loses one debit at most, and resumed pays for what is missing
     (`kngjax.command.resuming`).
 
-    **Arguments**: `frame`, private: pandas, polars or pyarrow. `progress`: whether to show a bar over the
+    **Arguments:** `frame`, private: pandas, polars or pyarrow. `progress`: whether to show a bar over the
     regressions; None shows it on a terminal. `ledger`: every release is debited from it, and kept there.
     `directory`: an existing one, whose releases.json is written anew after each release. `resume`: take what there is
     of this job, and release the rest. `force`: release all anew, whatever there is. `data`: the public name of the file
@@ -244,26 +244,26 @@ def run(
     if ledger is not None:
         every = [guarantee for _, guarantee, _ in missing]
         resuming.require(ledger, every, past, proved=all(proved for *_, proved in missing))
-    made, refusal = None, None
+    prepared, refusal = None, None
     try:
         with tqdm(missing, unit="release", disable=None if progress is None else not progress) as bar:
             for one, guarantee, proved in bar:
                 bar.set_description(one.label)
                 words = about | {"label": one.label, "mechanism": settings(one.mechanism)}
                 debit = None if ledger is None else ledger.reserve(guarantee, words, proved=proved)
-                if made is None:
-                    made, refusal = sealed(functools.partial(records, config, frame))
+                if prepared is None:
+                    prepared, refusal = sealed(functools.partial(records, config, frame))
                 if refusal is not None:
                     break
-                given = arguments(one.mechanism, *made)
-                released = kng.release(one.mechanism, *given, sampler=asked, ledger=debit, progress=False)
+                inputs = arguments(one.mechanism, *prepared)
+                released = kng.release(one.mechanism, *inputs, sampler=asked, ledger=debit, progress=False)
                 done[one.label] = result(one, released)
                 if directory is not None:
                     write(config, _in_order(planned, done), directory, data)
     except Exception as error:
         refusal = error.with_traceback(None)
     # Frames of a traceback hold their local variables.
-    given = made = None
+    inputs = prepared = None
     del frame
     if refusal is not None:
         raise refusal
@@ -279,7 +279,7 @@ def _in_order(planned: Sequence[Regression], done: dict[str, Result]) -> list[Re
 def to_dict(config: Config, results: list[Result], data: str | None = None) -> dict[str, Any]:
     """The releases of a job, JSON-ready: all that may be published and what is needed to predict with it.
 
-    **Arguments**: `data`: as of `run`.
+    **Arguments:** `data`: as of `run`.
     """
     planned = [result.regression for result in results]
     basis_names, own_names = names(config, planned[0].mechanism)

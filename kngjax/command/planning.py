@@ -18,7 +18,7 @@ from kngjax.command import registry
 from kngjax.command.config import Config, Response, Term
 from kngjax.data import terms
 
-# At which all releases together are stated besides.
+# The guarantee of all releases together is also stated at this delta.
 DELTA = 1e-6
 
 
@@ -26,7 +26,7 @@ DELTA = 1e-6
 class Regression:
     """One release of a job before it is made. Public.
 
-    **Arguments**: `label`, its name in tables; `epsilon`, its exact part of the total, None where the mechanism's own
+    **Arguments:** `label`, its name in tables; `epsilon`, its exact part of the total, None where the mechanism's own
     settings say it; `mechanism`.
     """
 
@@ -62,7 +62,7 @@ def design(config: Config) -> terms.Design | None:
 def regressions(config: Config) -> list[Regression]:
     """One mechanism a regression, with epsilon and delta split as the job declares. Public: made without data.
 
-    **Raises**: `ValueError` or `TypeError` naming the file and the table whose settings make no mechanism.
+    **Raises:** `ValueError` or `TypeError` naming the file and the table whose settings make no mechanism.
     """
     kind = registry.public(registry.MECHANISMS[config.mechanism.type])
     given = {"bounds": _bounds(config), "adjacency": config.privacy.adjacency}
@@ -70,7 +70,7 @@ def regressions(config: Config) -> list[Regression]:
     takes = registry.parameters(kind)
     if config.privacy.delta is not None and "delta" not in takes:
         raise ValueError(f"{config.path}: [privacy] delta: the guarantee of {kind.__name__} has none: leave it out")
-    made = []
+    planned = []
     for label, loss, epsilon, delta in zip(config.labels, _losses(config), config.parts, config.deltas, strict=True):
         shared = {"loss": loss, "epsilon": epsilon, "delta": delta}
         numbers = {
@@ -79,8 +79,8 @@ def regressions(config: Config) -> list[Regression]:
             if part is not None
         }
         mechanism = declared(config, "mechanism", lambda numbers=numbers: kind(**given, **numbers))
-        made.append(Regression(label, epsilon, mechanism))
-    return made
+        planned.append(Regression(label, epsilon, mechanism))
+    return planned
 
 
 def _losses(config: Config) -> list[Any]:
@@ -97,7 +97,7 @@ def _bounds(config: Config) -> kng.Bounds:
     basis, response = design(config), bounds_of(config.response)
     if config.loss is not None and config.loss.type == "logistic" and config.response.levels is not None:
         response = None
-    # Applied where cells become columns, and told here for the certificate: in the basis, and after the transformation.
+    # The policy is applied where cells become columns; here the certificate is told of it, in units of the basis.
     substitute = missing_response(config.response)
     if basis is not None:
         columns, missing = basis.basis_names[1:], [policy for term in basis.terms for policy in _missing_columns(term)]
@@ -195,7 +195,7 @@ def composition(planned: Sequence[Regression]) -> str:
     return (
         f"{start}pure epsilon = {guarantee.epsilon:g}, the exact sum of "
         f"{' + '.join(str(one.epsilon) for one in planned)}{rho}"
-        # Of few releases the conversion says nothing new.
+        # For few releases the conversion says nothing new.
         + (f", hence ({converted:.4g}, {DELTA:g})-DP" if converted < 0.99 * guarantee.epsilon else "")
     )
 

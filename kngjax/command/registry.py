@@ -19,16 +19,16 @@ DOMAINS = registry.names("domains", without="geometry.base_measures")
 NORMS = registry.names("norms")
 # Samplers are named as in Python.
 SAMPLERS = tuple(registry.names("samplers").values())
-# What the command says in place of `kngjax.core.errors.FAILED`, whatever happened.
+# What the command says instead of `kngjax.core.errors.FAILED`, whatever happened.
 FAILED = (
     "the release did not complete, and nothing of it is released; what it was debited from a ledger stays spent. Why "
     "is not told, since it may depend on the data: most often cells are missing or no number where [[terms]] or "
     "[response] have no 'missing = ...', or responses are none of 'levels = [...]' in [response]. The data owner finds "
     "out by 'kngjax check CONFIG', for the owner's eyes alone"
 )
-# What names a loss and is more than its name.
+# A loss with its levels, which a file declares in another table.
 LEVELS = (r"\bLogisticLoss\(levels=\([^()]*\)\)", 'levels = ["no", "yes"] in [response]')
-# Words of Python in the library's messages, and those of a job's file or of the command, in the order of replacement.
+# Python in the messages of the library, and what stands for it in a job's file or the command; replaced in this order.
 WORDS = (
     (r"\bmissing_y='drop'", 'missing = "drop" in [response]'),
     (r"\bgive y=\(0, upper\)", "give [response] bounds = [0, upper]"),
@@ -47,7 +47,7 @@ WORDS = (
     (r"\bBudget\.zcdp\(rho, distance=\.\.\.\)", "kngjax ledger create --rho R --distance H"),
     (r"\b([a-z_]+)='([a-z_]+)'", r'\1 = "\2"'),
 )
-# Parameters that other tables of a job speak of.
+# Parameters that other tables of a job set.
 ELSEWHERE = ("loss", "bounds", "epsilon", "delta", "adjacency", "levels")
 
 
@@ -131,14 +131,14 @@ def part(value: Any, known: dict[str, str]) -> Any:
             return kind(np.asarray(rows))
         if len(needs) > 1 and isinstance(given, list) and len(given) == len(needs):
             return kind(*(np.asarray(numbers(side)) for side in given))
-    raise ValueError(f"must be one of {', '.join(sorted(map(_written, known.items())))}; not {shown(value)}")
+    raise ValueError(f"must be one of {', '.join(sorted(map(_form, known.items())))}; not {shown(value)}")
 
 
 def _needs(kind: type) -> list[str]:
     return [name for name, one in parameters(kind).items() if one.kind is one.POSITIONAL_OR_KEYWORD]
 
 
-def _written(named: tuple[str, str]) -> str:
+def _form(named: tuple[str, str]) -> str:
     name, needs = named[0], _needs(public(named[1]))
     if not needs:
         return f'"{name}"'

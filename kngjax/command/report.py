@@ -86,10 +86,10 @@ def certificates(results: list[Result]) -> str:
 def curves(config: Config, results: list[Result], points: np.ndarray) -> np.ndarray:
     """The released curves over the column [figure] x, in the response's own units: post-processing of releases.
 
-    **Arguments**: `points`, public, shape (m,), in units of that column.
+    **Arguments:** `points`, public, shape (m,), in units of that column.
 
-    **Returns**: shape (regressions, m): exp(x'theta) for a log response and for counts, the probability for the
-    logistic loss, else x'theta. **Raises**: `ValueError` if the job has no [figure].
+    **Returns:** shape (regressions, m): exp(x'theta) for a log response and for counts, the probability for the
+    logistic loss, else x'theta. **Raises:** `ValueError` if the job has no [figure].
     """
     if config.figure is None:
         raise ValueError(f"{config.path}: the table [figure] is missing")
@@ -122,7 +122,7 @@ def require_regressions(config: Config) -> None:
 def figure(config: Config, results: list[Result]) -> "Figure":
     """The released curves as a matplotlib figure, made without pyplot. Nothing in it is private.
 
-    **Raises**: `ValueError` if the job has no [figure]; `ImportError` without matplotlib.
+    **Raises:** `ValueError` if the job has no [figure]; `ImportError` without matplotlib.
     """
     from matplotlib import colormaps
     from matplotlib.figure import Figure
@@ -189,7 +189,7 @@ def owner_view(config: Config, frame: Any, results: list[Result], progress: bool
     Standard errors are of the sampling, not of the privacy noise; R-hat and effective sample sizes are of
     research chains of the same law, not of the chain that made the release.
 
-    **Arguments**: `frame`, private, as for `job.run`. `progress`: None shows bars on a terminal.
+    **Arguments:** `frame`, private, as for `job.run`. `progress`: None shows bars on a terminal.
     """
     x, y = job.records(config, frame)
     lines = _of_columns(config, frame)
@@ -226,25 +226,25 @@ def owner_view(config: Config, frame: Any, results: list[Result], progress: bool
 def owner_check(config: Config, frame: Any) -> tuple[str, bool]:
     """FOR THE DATA OWNER ONLY: whether each regression of a job can prepare these records, and in words why not.
 
-    **Arguments**: `frame`, private, as for `job.run`. Nothing is released or debited.
+    **Arguments:** `frame`, private, as for `job.run`. Nothing is released or debited.
 
     **Returns** the text, which tells no value of a record, and whether all fit. **Raises** as `job.check` of what
     columns and types decide.
     """
     job.check(config, frame)
-    made, trouble = _tried(lambda: job.records(config, frame))
+    made, trouble = _try(lambda: job.records(config, frame))
     lines, fits = [*_of_columns(config, frame), ""], True
     for one in job.regressions(config):
         words = trouble
         if made is not None:
             given = job.arguments(one.mechanism, *made)
-            words = _tried(lambda one=one, given=given: one.mechanism.prepare(*given))[1]
+            words = _try(lambda one=one, given=given: one.mechanism.prepare(*given))[1]
         fits &= words is None
         lines.append(f"{one.label}: " + ("its records can be prepared" if words is None else f"REFUSED: {words}"))
     return "\n".join([*lines, "", OWNER_BANNER]), fits
 
 
-def _tried(step: Callable[[], Any]) -> tuple[Any, str | None]:
+def _try(step: Callable[[], Any]) -> tuple[Any, str | None]:
     """What a step makes, or its refusal in the terms of the job's file; what other packages say is not repeated."""
     try:
         return step(), None

@@ -22,9 +22,9 @@ from kngjax.ledger.budgets import Budget
 FORMAT, FORMATS = 2, (1, 2)
 BEFORE_ALL = "0" * 64
 OPENED, RESERVED, DRAWN, RELEASED = "opened", "reserved", "drawn", "released"
-# Of releases of which nothing is proved.
+# What a ledger does with releases of which nothing is proved.
 REFUSE, ALLOW = "refuse", "allow"
-# At which a total is put in words besides.
+# A total is also put in words at this delta.
 DELTA = 1e-6
 
 

@@ -202,9 +202,9 @@ class Budget:
 
 
 _NUMBERS = ("epsilon", "delta", "rho")
-# Of ε, for which e^ε is a float64.
+# The largest ε for which e^ε is a float64.
 _LARGEST = 700
-# Of a fraction that is shown; `to_dict` has it whole.
+# The most digits of a fraction that are shown; `to_dict` has it whole.
 _LONGEST = 12
 
 

@@ -246,7 +246,7 @@ class Ledger:
                 raise LedgerError(f"there is no reservation {number} in {self.path}")
             if number in book.drawn or number in book.released:
                 raise LedgerError(_USED.format(number))
-            # Of the column for reservations each number is unique, and a release's row has it.
+            # Each number is unique in the column for reservations, and a release's row has it.
             return [Row.following(book.num_rows + 1, DRAWN, None, None, number, book.head)], None
 
         store.append(self.path, following)
