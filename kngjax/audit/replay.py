@@ -87,7 +87,7 @@ def replayed_sensitivity(
 
 @jax.jit
 def _largest_change(mechanism, first, second, points) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """The largest change of log f, in the sense of a bounded range; the largest sum of sizes of terms, where it is known."""
+    """The largest change of log f, as of a bounded range; the largest sum of sizes of terms, where it is known."""
     here, there = mechanism.target(first), mechanism.target(second)
 
     def change(theta):

@@ -101,8 +101,8 @@ class Loss:
     """[loss]: `type`, the numbers that its constructor takes as `settings`, and `tau`, one or several of them."""
 
     type: str
-    tau: tuple[float, ...] | None
-    settings: dict[str, float]
+    tau: tuple[float, ...] | None = None
+    settings: dict[str, float] = field(default_factory=dict)
 
     @property
     def labels(self) -> tuple[str, ...]:
