@@ -70,7 +70,8 @@ def data_in_dumps(
     with tempfile.TemporaryDirectory() as temporary:
         root = pathlib.Path(folder or temporary).absolute()
         settings = {
-            "XLA_FLAGS": f"--xla_dump_to={root / 'xla'} --xla_dump_hlo_as_text --xla_dump_hlo_as_proto",
+            "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_dump_to={root / 'xla'} --xla_dump_hlo_as_text "
+            "--xla_dump_hlo_as_proto",
             "JAX_COMPILATION_CACHE_DIR": str(root / "cache"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
@@ -119,6 +120,9 @@ class _Sought:
         ]
         narrow = np.concatenate(pairs).astype("<f4")
         self._words = np.unique(np.concatenate([numbers.view("<u8"), np.ascontiguousarray(narrow).view("<u8").ravel()]))
+        # Most words of a file are none of these by their lowest bytes alone.
+        self._lowest = np.zeros(2**16, bool)
+        self._lowest[self._words.view("<u2")[::4]] = True
         digits = [re.sub(r"\D", "", f"{number:.16e}".partition("e")[0]) for number in numbers]
         short = [re.sub(r"\D", "", f"{np.float32(number):.8e}".partition("e")[0]) for number in numbers]
         self._digits = {digit[:12]: place for place, digit in enumerate(digits)}
@@ -140,6 +144,7 @@ class _Sought:
         found: set[int] = set()
         for start in range(min(8, max(len(content) - 7, 0))):
             words = np.frombuffer(content, "<u8", (len(content) - start) // 8, start)
+            words = words[self._lowest[words.view("<u2")[::4]]]
             found |= set(words[np.isin(words, self._words)].tolist())
         return found
 
