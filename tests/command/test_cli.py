@@ -15,7 +15,7 @@ from kngjax.ledger.ledgers import Ledger
 from kngjax.releases.release import Release
 from tests.command.small_jobs import SECRET_WAGE, workers, write_job
 
-CONFIGS = pathlib.Path(__file__).parent.parent / "configs"
+CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
 
 
 def test_help_imports_nothing_heavy():

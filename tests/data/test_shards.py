@@ -60,7 +60,7 @@ DEVICES = """
 import gc, json, sys
 import jax
 import kngjax as kng
-from tests import test_shards as here
+from tests.data import test_shards as here
 
 name, found = sys.argv[1], {"devices": jax.device_count(), "wide": jax.config.jax_enable_x64}
 for loss in here.LOSSES:
@@ -119,7 +119,7 @@ import jax, numpy as np
 number, address, name, refusals = int(sys.argv[1]), *sys.argv[2:]
 jax.distributed.initialize(address, 2, number)
 import kngjax as kng
-from tests import test_shards as here
+from tests.data import test_shards as here
 
 X, y = here.rows()
 own = slice(0, 400) if number == 0 else slice(400, None)

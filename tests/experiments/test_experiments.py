@@ -16,7 +16,7 @@ from experiments.kng2019 import algorithm1, figure1, figure2, limit, plots
 from kngjax.data import terms
 from tests.oracles import goodness_of_fit as fit
 
-ROOT = pathlib.Path(__file__).parent.parent
+ROOT = pathlib.Path(__file__).parents[2]
 CONFIGS = ROOT / "configs"
 
 
