@@ -60,6 +60,10 @@ class AbstractNorm(ShownAsTyped, eqx.Module):
         """The dimension that the norm's parameters fix; None if it serves every dimension."""
         return None
 
+    def box_sides(self, dimension: int) -> Vector | None:
+        """w if the unit ball is the box |v_j| ≤ w_j, so that ‖v‖ = max_j |v_j|/w_j; else None."""
+        return None
+
     @property
     def standard(self) -> "AbstractNorm":
         """The norm ‖·‖₀ of which this one is ‖Sv‖₀: itself, with S = I, unless another is known."""

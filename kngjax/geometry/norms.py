@@ -150,6 +150,9 @@ class LInf(AbstractAbsoluteNorm):
         """d log 2."""
         return jnp.asarray(dimension * math.log(2.0))
 
+    def box_sides(self, dimension: int) -> Vector:
+        return jnp.ones(dimension)
+
     def chord(self, radius: Scalar, point: Vector, direction: Vector) -> Interval:
         return chord_of_box(-radius, radius, point, direction)
 
@@ -209,6 +212,9 @@ class WeightedLInf(AbstractAbsoluteNorm):
     def log_volume(self, dimension: int) -> Float[Array, ""]:
         """Σ_j log 2 w_j."""
         return jnp.sum(jnp.log(2.0 * jnp.asarray(self.weights)))
+
+    def box_sides(self, dimension: int) -> Vector:
+        return self.weights
 
     @property
     def standard(self) -> AbstractNorm:

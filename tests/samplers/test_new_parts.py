@@ -286,3 +286,7 @@ def test_what_the_norms_declare_is_there(norm):
     np.testing.assert_allclose(jnp.linalg.slogdet(transform)[1], log_scale, atol=1e-12)
     vector = jnp.array([0.3, -1.7])
     np.testing.assert_allclose(standard(transform @ vector), norm(vector), rtol=1e-12)
+    sides = norm.box_sides(2)
+    assert (sides is None) == (not isinstance(standard, kng.LInf))
+    if sides is not None:
+        np.testing.assert_allclose(jnp.max(jnp.abs(vector) / sides), norm(vector), rtol=1e-12)
