@@ -64,11 +64,11 @@ from .owner.per_instance.report import PerInstanceReport as PerInstanceReport
 from .owner.per_instance.report import PerInstanceSummary as PerInstanceSummary
 from .releases.certificate import Certificate as Certificate
 from .releases.chains import draw as draw
-from .releases.lattice.sampler import Lattice as Lattice
+from .releases.lattice.lattice import Lattice as Lattice
 from .releases.release import Release as Release
 from .releases.release import certify as certify
 from .releases.release import release as release
-from .releases.release import sample as sample
+from .releases.research import sample as sample
 from .releases.simulation import Simulation as Simulation
 from .releases.simulation import simulate as simulate
 from .samplers.chains.coordinate_walk import CoordinateWalk as CoordinateWalk

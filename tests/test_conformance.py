@@ -18,7 +18,7 @@ import kngjax as kng
 from kngjax.core import registry
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data.records import Records
-from kngjax.mechanisms.base import AbstractDensityMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.certificate import describe
 from kngjax.releases.debits import in_json
 

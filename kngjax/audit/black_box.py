@@ -17,7 +17,8 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
 from kngjax.data import records as data_room
 from kngjax.data.records import Records
-from kngjax.mechanisms.base import AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.releases.chains import direct_draws
 
 LARGEST_BATCH = 250_000

@@ -26,7 +26,7 @@ from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation
 from kngjax.mechanisms.output_perturbation import OutputPerturbation
 from kngjax.mechanisms.posterior_sample import PosteriorSample
 from kngjax.mechanisms.private_quantile import PrivateQuantile
-from kngjax.releases.lattice.sampler import Lattice
+from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.release import Release, release
 from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
@@ -45,10 +45,12 @@ _PARTS = (BOUNDS, BOX, 1.0, "replace")
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """**Arguments:** `mechanism`. `sampler`: or None. `takes`: "x", "y" or "xy", what it has for data."""
+    """**Arguments:** `mechanism`. `sampler`: or None. `takes`: "x", "y" or "xy", what it has for data; of "y" alone its
+    values stay within the bounds.
+    """
 
     mechanism: AbstractMechanism
-    sampler: AbstractSampler | None = None
+    sampler: AbstractSampler | Lattice | None = None
     takes: str = "xy"
 
     def given(self, X: Any, y: Any) -> tuple[Any, Any]:
@@ -63,7 +65,7 @@ class Case:
         """Whether a released value is finite, of the right shape, and in the mechanism's range."""
         if theta.shape != (self.mechanism.dimension,) or not np.all(np.isfinite(theta)):
             return False
-        if isinstance(self.mechanism, PrivateQuantile):
+        if self.takes == "y":
             return bool(np.all((theta >= 0.0) & (theta <= 1.0)))
         domain = getattr(self.mechanism, "domain", None)
         return domain is None or bool(np.asarray(domain.contains(theta)))

@@ -24,10 +24,10 @@ from kngjax.losses.base import AbstractLoss
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.losses.squared import SquaredLoss
-from kngjax.mechanisms.base import AbstractDensityMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.exponential import ExponentialMechanism
 from kngjax.mechanisms.kng import KNG
-from kngjax.releases.lattice.sampler import Lattice
+from kngjax.releases.lattice.lattice import Lattice
 
 _EPSILONS = (0.3, 1.0, 4.7)
 
@@ -88,7 +88,7 @@ def _setting(generator: np.random.Generator) -> tuple[AbstractDensityMechanism, 
         loss, digits = _loss(generator, 0), int(choose([1, 2, 3, 5, 20, 50]))
         sampler = Lattice(digits, theta_digits, max_records=2**12)
     bounds = Bounds(x=x, y=y)
-    if isinstance(loss, SquaredDistanceLoss):
+    if not loss.has_response:
         bounds = Bounds(x={"first": y, "second": (x[0] * width, x[1] * width)}, intercept=False)
     if generator.random() < 0.5:
         return ExponentialMechanism(loss, bounds, domain, epsilon, adjacency), sampler

@@ -9,8 +9,8 @@ from jaxtyping import Float, Shaped
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data.records import Records
-from kngjax.mechanisms.base import AbstractDensityMechanism
-from kngjax.releases.lattice.sampler import Lattice
+from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.releases.lattice.lattice import Lattice
 
 _MOST_POINTS = 2**20
 _BITS = 128

@@ -11,7 +11,9 @@ from jaxtyping import Array, Float
 
 from kngjax.data.records import Data, Records
 from kngjax.geometry.domains import AbstractDomain, Box
-from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
 
 LogDensity = Callable[[Any, Any], Any]
 

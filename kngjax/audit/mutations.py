@@ -25,9 +25,9 @@ from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.exponential import ExponentialMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.releases import release
-from kngjax.releases.lattice import sampler as lattices
+from kngjax.releases.lattice import lattice as lattices
 from kngjax.releases.lattice import sensitivities, sums
-from kngjax.releases.lattice.sampler import Lattice
+from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.lattice.scores import GradientNorm, QuantileScore
 from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.exact.exact import Exact
@@ -244,7 +244,7 @@ def mutations() -> tuple[Mutation, ...]:
         ),
         Mutation("seeded lattice", _patched(Lattice, "draw", _seeded), _two_alike),
         Mutation(
-            "seeded key", _patched(release, "secure_key", lambda original: randomness.research_key(0)), _two_alike
+            "seeded key", _patched(randomness, "secure_key", lambda original: randomness.research_key(0)), _two_alike
         ),
         Mutation(
             "value off its lattice",

@@ -13,7 +13,8 @@ from kngjax.audit.black_box import black_box
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import Records
-from kngjax.mechanisms.base import AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
 
 _FINALISTS = 8
 

@@ -1,5 +1,6 @@
 """Mechanisms cut to their first coefficients, so that an audit's grid can cover them."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -7,9 +8,9 @@ import numpy as np
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.exponential import ExponentialMechanism
-from kngjax.mechanisms.k_norm import KNormMechanism
-from kngjax.mechanisms.kng import KNG
+
+# The parts of a mechanism that has nothing else, and so is known to be one for every number of coefficients.
+_PARTS = {"loss", "bounds", "domain", "epsilon", "adjacency", "norm", "pointwise_sensitivity"}
 
 
 def restricted(mechanism: AbstractMechanism, dimension: int) -> AbstractMechanism:
@@ -30,28 +31,21 @@ def restricted(mechanism: AbstractMechanism, dimension: int) -> AbstractMechanis
     if dimension < 1 or (fixed is not None and dimension > fixed):
         limit = "" if fixed is None else f" and at most {fixed}"
         raise ValueError(f"dimension must be at least 1{limit}, got {dimension}")
-    if not isinstance(mechanism, KNG | ExponentialMechanism | KNormMechanism):
+    parts: dict[str, Any] = {field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)}
+    if not parts.keys() <= _PARTS:
         raise ValueError(
             f"a {type(mechanism).__name__} cannot be restricted: only KNG, the exponential and the K-norm mechanism "
             "can. Build one like it for one or two coefficients, and audit that"
         )
-    parts: dict[str, Any] = {
-        "bounds": _bounds(mechanism.bounds, dimension),
-        "epsilon": mechanism.epsilon,
-        "adjacency": mechanism.adjacency,
-        "allow_large_epsilon": True,
-    }
-    if not isinstance(mechanism, KNormMechanism):
-        parts |= {"loss": mechanism.loss, "domain": _domain(mechanism.domain, dimension)}
-    if isinstance(mechanism, ExponentialMechanism):
-        return ExponentialMechanism(**parts)
-    if mechanism.norm is not None and mechanism.norm.dimension is not None:
+    if parts.get("norm") is not None and parts["norm"].dimension is not None:
         raise ValueError(
-            f"the {type(mechanism.norm).__name__} norm is for {fixed} coefficients: only None, L1, L2, LInf can be cut"
+            f"the {type(parts['norm']).__name__} norm is for {fixed} coefficients: only None, L1, L2, LInf can be cut"
         )
-    if isinstance(mechanism, KNG):
-        return KNG(**parts, norm=mechanism.norm, pointwise_sensitivity=mechanism.pointwise_sensitivity)
-    return KNormMechanism(**parts, norm=mechanism.norm)
+    parts["bounds"] = _bounds(mechanism.bounds, dimension)
+    if "domain" in parts:
+        parts["domain"] = _domain(parts["domain"], dimension)
+    parts["allow_large_epsilon"] = True
+    return type(mechanism)(**parts)
 
 
 def _bounds(bounds: Bounds, dimension: int) -> Bounds:

@@ -16,7 +16,7 @@ from kngjax.audit.lattice_search import search_lattices
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
 from kngjax.mechanisms.ada_ssp import AdaSSP
-from kngjax.mechanisms.base import AbstractDensityMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 

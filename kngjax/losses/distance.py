@@ -13,7 +13,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums, column_sums, square_sum
 from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.geometry.reach import Reach
-from kngjax.losses.base import AbstractLoss, Ends, Interval, require_records
+from kngjax.losses.base import AbstractLoss, Ends, Interval, WholeScore, require_records
 from kngjax.losses.estimates import geometric_median
 from kngjax.losses.quantile import QuantileLoss
 
@@ -78,6 +78,10 @@ class SquaredDistanceLoss(AbstractLoss):
     def value_range(self, bounds: Bounds, reach: Reach, dimension: int) -> Interval:
         nearest, farthest = _squared_distances(bounds, reach, dimension)
         return 0.5 * nearest, 0.5 * farthest
+
+    @property
+    def whole_score(self) -> WholeScore:
+        return WholeScore("distances")
 
     def sums(self, records: Records) -> ExactSums:
         """(n, nI, Σx, Σ‖x‖²), exactly: the quadratic ½nθ'θ - θ'Σx + ½Σ‖x‖²."""

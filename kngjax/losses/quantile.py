@@ -8,9 +8,10 @@ import numpy as np
 from jax.scipy.stats import norm as normal
 from jaxtyping import Array, Float
 
+from kngjax.accounting.exact import exactly
 from kngjax.core.arrays import Scalar, Vector, block_sums, is_traced, parameter, weighted_gram
 from kngjax.data.records import Data, Records
-from kngjax.losses.base import AbstractResidualLoss, Interval, Number, require_records
+from kngjax.losses.base import AbstractResidualLoss, Interval, Number, WholeScore, require_records
 from kngjax.losses.estimates import quantile_regression
 
 
@@ -43,6 +44,10 @@ class QuantileLoss(AbstractResidualLoss):
     tau: Scalar = eqx.field(converter=parameter)
 
     score_is_piecewise_constant: ClassVar[bool] = True
+
+    @property
+    def whole_score(self) -> WholeScore:
+        return WholeScore("check", exactly(float(self.tau), "tau"))
 
     def __check_init__(self):
         _check_tau(self.tau)

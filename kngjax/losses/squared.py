@@ -11,7 +11,7 @@ from kngjax.core.arrays import Vector, block_sums, is_traced, parameter
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums, gram
 from kngjax.data.records import Data, QuadraticSummary, Records
-from kngjax.losses.base import AbstractResidualLoss, Ends, Interval, Number
+from kngjax.losses.base import AbstractResidualLoss, Ends, Interval, Number, WholeScore
 
 
 class SquaredLoss(AbstractResidualLoss):
@@ -25,6 +25,10 @@ class SquaredLoss(AbstractResidualLoss):
     needs_response_bounds: ClassVar[bool] = True
     is_quadratic: ClassVar[bool] = True
     is_smooth: ClassVar[bool] = True
+
+    @property
+    def whole_score(self) -> WholeScore:
+        return WholeScore("residuals")
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         return 0.5 * jnp.square(residual)

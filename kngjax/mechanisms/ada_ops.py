@@ -16,7 +16,7 @@ from kngjax.core.bisection import bisect
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
-from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required

@@ -15,7 +15,7 @@ from kngjax.core.arrays import Scalar, float64, is_traced, parameter
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
-from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required

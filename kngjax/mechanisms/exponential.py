@@ -1,6 +1,6 @@
 """The exponential mechanism with the loss itself as score (McSherry and Talwar 2007)."""
 
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -10,7 +10,7 @@ from kngjax.core.arrays import Scalar, float64
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
-from kngjax.mechanisms.base import AbstractDensityMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -34,6 +34,8 @@ class ExponentialMechanism(AbstractDensityMechanism):
     domain: AbstractDomain
     epsilon: Scalar
     adjacency: Adjacency = eqx.field(static=True)
+
+    scored_by: ClassVar[Literal["loss", "gradient"] | None] = "loss"
 
     def __init__(
         self,

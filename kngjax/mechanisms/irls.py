@@ -16,7 +16,7 @@ from kngjax.core.bisection import bisect
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records
 from kngjax.losses.quantile import QuantileLoss
-from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.mechanisms.noise.calibration import largest_shift, renyi_budget
 from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, positive, required

@@ -16,7 +16,7 @@ from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.distance import SquaredDistanceLoss
-from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, required
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity

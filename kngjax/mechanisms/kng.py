@@ -1,7 +1,7 @@
 """The K-norm gradient mechanism (Reimherr and Awan 2019, Theorem 3.1)."""
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -16,7 +16,7 @@ from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.base import AbstractLoss
-from kngjax.mechanisms.base import AbstractDensityMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
 from kngjax.samplers.target import Target
 from kngjax.sensitivity import gradients, pointwise
@@ -55,7 +55,9 @@ class KNG(AbstractDensityMechanism):
     epsilon: Scalar
     adjacency: Adjacency = eqx.field(static=True)
     norm: AbstractNorm | None
-    pointwise_sensitivity: bool = eqx.field(static=True)
+    pointwise_sensitivity: bool = eqx.field(static=True)  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    scored_by: ClassVar[Literal["loss", "gradient"] | None] = "gradient"
 
     def __init__(
         self,
@@ -86,6 +88,10 @@ class KNG(AbstractDensityMechanism):
                 "pointwise_sensitivity out"
             )
         self._check()
+
+    @property
+    def given_norm(self) -> AbstractNorm | None:
+        return self.norm
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
         return gradients.gradient_changes(self.loss, self.bounds, self._reach(dimension), self.adjacency, dimension)

@@ -19,7 +19,7 @@ from kngjax.geometry.norms import L2, k_norm_log_mass, k_norm_noise
 from kngjax.geometry.reach import Everywhere, Reach
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.losses.extended import TangentExtension
-from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimiser
 from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
 from kngjax.sensitivity import gradients

@@ -16,11 +16,12 @@ from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.geometry.norms import L2
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
-from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
+from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.parameters import checked_count, checked_delta, checked_epsilon, positive, required
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
+from kngjax.mechanisms.preparation import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -30,7 +31,7 @@ Metric = Literal["identity", "hessian", "hessian_squared"]
 TOLERANCE = 1e-8
 
 
-class OutputPerturbation(AbstractDirectMechanism):
+class OutputPerturbation(AbstractGaussianMechanism):
     """Releases θ̂ + N(0, A^{-1}/γ) with θ̂ = argmin ℓ_n(θ; D) + ½λ|θ|² over R^d; γ is the largest that is (ε, δ)-DP.
 
     With A = I ("identity") it is a Gaussian mechanism: γ = (s/Δ)² with Δ = sup ‖θ̂' - θ̂‖_2 and s the largest shift
@@ -169,7 +170,6 @@ class OutputPerturbation(AbstractDirectMechanism):
         return jnp.asarray(self.max_records) - 1.0
 
     def gamma_for(self, dimension: int) -> Float[Array, ""]:
-        """γ for d coefficients, 0 or NaN if there is none; runs under jit."""
         if self.metric == "identity":
             shift = largest_shift(self.epsilon, self.delta)
             return jnp.square(shift / self.sensitivity_value(dimension))
@@ -191,6 +191,9 @@ class OutputPerturbation(AbstractDirectMechanism):
         room_left = jnp.asarray(epsilon) - jnp.log1p(leverage)
         width = jnp.sqrt(jnp.square(quantile) + 2.0 * jnp.maximum(room_left, 0.0)) - quantile - leverage * quantile
         return jnp.square(jnp.maximum(width, 0.0) / (x * residual))
+
+    def epsilon_at(self, delta: Any, dimension: int | None = None) -> float | None:
+        return float(self.epsilon) if float(delta) >= float(self.delta) else None
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of θ̂ in the l2 norm, with its derivation and γ."""

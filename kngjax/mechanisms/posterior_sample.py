@@ -15,7 +15,7 @@ from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
-from kngjax.mechanisms.base import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS, AbstractDirectMechanism
+from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.noise import gaussian_profiles
 from kngjax.mechanisms.parameters import (
     LARGEST_SENSIBLE_EPSILON,
@@ -25,6 +25,7 @@ from kngjax.mechanisms.parameters import (
     positive,
     required,
 )
+from kngjax.mechanisms.preparation import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -34,7 +35,7 @@ _CELLS, _ROUNDS = 1024, 4
 _ROUNDING, _GIVEN_AWAY = 1e-14, 1e-9
 
 
-class PosteriorSample(AbstractDirectMechanism):
+class PosteriorSample(AbstractGaussianMechanism):
     """Draws θ ~ N(θ̂, (γH)^{-1}) with H = X'X + λI and θ̂ = H^{-1}X'y: one sample of a posterior of linear regression.
 
     It is the posterior of y | X, θ ~ N(Xθ, I/γ) with prior θ ~ N(0, I/(γλ)). Mean and covariance both depend on the
@@ -70,6 +71,7 @@ class PosteriorSample(AbstractDirectMechanism):
     delta: Scalar
     allow_large_epsilon: bool = eqx.field(static=True)
 
+    metric: ClassVar[str] = "hessian"
     assumptions: ClassVar[tuple[str, ...]] = (MAX_RECORDS_ASSUMPTION,)
     advice: ClassVar[str] = f"nothing is released: {TOO_MANY_RECORDS}, or X'X + regularization*I is singular"
     method: ClassVar[str] = "An exact draw from the Gaussian posterior by one Cholesky factor."
@@ -161,6 +163,9 @@ class PosteriorSample(AbstractDirectMechanism):
                 "this is an experiment, say allow_large_epsilon=True"
             )
         return Guarantee.approximate(epsilon, float(self.delta), self.adjacency)
+
+    def gamma_for(self, dimension: int) -> Float[Array, ""]:
+        return jnp.asarray(self.gamma)
 
     def delta_at(self, epsilon: Any, dimension: int | None = None) -> float:
         """δ for which the mechanism is (ε, δ)-DP in the worst case. **Arguments**: `dimension`: d where it is open."""

@@ -9,14 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from kngjax.accounting.exact import exactly, inward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, cumulative_sums, float64, is_traced, parameter
 from kngjax.core.errors import UnfitShape
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records, SortedValues
+from kngjax.geometry.domains import Box
 from kngjax.losses.quantile import QuantileLoss
-from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
+from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.parameters import checked_epsilon, required
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -134,6 +137,18 @@ class PrivateQuantile(AbstractDirectMechanism):
             return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
         part = Guarantee.bounded_range(float(self._part), self.adjacency)
         return Guarantee.composed([part] * self.dimension)
+
+    def densities(self) -> tuple[KNG, ...]:
+        """Each level's KNG of an intercept alone, at ε/m rounded down."""
+        if self._is_joint:
+            raise ValueError("Lattice draws one quantile, or several with budget='split': leave the sampler out")
+        with float64():
+            epsilon = inward(exactly(float(self.epsilon)) / self.dimension)
+            domain = Box(self.bounds.y_lower, self.bounds.y_upper)
+            return tuple(
+                KNG(QuantileLoss(float(tau)), self.bounds, domain, epsilon, self.adjacency, allow_large_epsilon=True)
+                for tau in self.tau
+            )
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of the joint score, or the largest of the single ones, with its derivation."""

@@ -16,7 +16,7 @@ from kngjax.core.html import html_table
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import Data
-from kngjax.mechanisms.base import AbstractDensityMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.owner import nonprivate
 from kngjax.samplers.base import Info
 from kngjax.samplers.chains import couplings

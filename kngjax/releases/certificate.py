@@ -11,13 +11,13 @@ import jax
 import numpy as np
 
 from kngjax.accounting.exact import outward
-from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.html import html_table
 from kngjax.core.representation import is_distribution
+from kngjax.data.admission import Facts
 from kngjax.data.missing import policy_of_each_column
-from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.rounding import KEPT_DIGITS, Rounding
-from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.promises import EXACT, Promise
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -32,17 +32,14 @@ FAILURE = (
     "that this release did not fail is an output that the guarantee does not cover; what could have made it fail: {}"
 )
 
-OF_FLOAT64 = (
+IN_FLOAT64 = (
     "what float64 computes has the law of an exact draw of which every coordinate is moved by at most 2^-44 of the "
     "larger of its own size, its distance from the public centre and its public unit, but for a probability that is "
     "negligible beside rounding_delta; nobody has proved that. Then the coarse rounding of the output hides what "
     "rounding errors do, but for rounding_delta",
     "the operating system's random bytes are unpredictable and ChaCha20 is indistinguishable from random",
 )
-OF_LATTICES = (
-    "CPython, NumPy and FLINT compute whole numbers and balls as they say, and the operating system's random bytes are "
-    "unpredictable",
-)
+TOO_MANY = ("more than max_records records",)
 
 UNPROVED_OF_CHAINS = (
     "how far the law of this draw is from the law that the guarantee is about: it comes from a Markov chain after "
@@ -54,7 +51,7 @@ UNPROVED_OF_CHAINS = (
 _LONGEST_SETTINGS = 600
 WITH_ROUNDING, IN_REALS = "exact_with_rounding", "exact_in_reals"
 
-UNPROVED_LAST = (
+UNPROVED_OF_CONVERGENCE = (
     "that the chain has converged: diagnostics of such chains are evidence, not proof, and are not part of a release",
 )
 
@@ -112,43 +109,37 @@ class Certificate:
     def of(
         cls,
         mechanism: AbstractMechanism,
-        sampler: AbstractSampler | None,
+        facts: Facts,
+        sampler: dict[str, Any],
         reason: str,
-        dimension: int,
-        num_records: int | None = None,
+        *,
+        promise: Promise = EXACT,
+        is_rounded: bool = True,
+        assumptions: tuple[str, ...],
+        failures: tuple[str, ...] = (),
+        unproved: tuple[str, ...] = (),
     ) -> "Certificate":
-        """The certificate of one draw from this mechanism by this sampler. Computed from public settings alone.
+        """The certificate of one draw on a route of a release, from public settings alone.
 
-        **Arguments:** `sampler`: None for a mechanism that draws directly from its own law. `dimension`: d.
-        `num_records`: n, where it is public: under replace. Some promises of chains follow from it.
+        **Arguments:** as for the class, and `facts`: of the records, without their names. `is_rounded`: whether the
+        value will be, as its proof does not include what float64 rounds. `assumptions`: of this route, besides those
+        of every release. `failures`: what can make it fail, besides what can for every one.
         """
-        promise = EXACT
-        if sampler is not None and isinstance(mechanism, AbstractDensityMechanism):
-            known = math.inf
-            if num_records is not None and mechanism.adjacency is Adjacency.REPLACE:
-                known = mechanism.log_range(dimension, num_records)
-            promise = sampler.promise(known)
-        with_rounding = sampler is not None and sampler.includes_rounding
-        assumptions = OF_LATTICES if with_rounding else OF_FLOAT64
-        assumptions += mechanism.assumptions if isinstance(mechanism, AbstractDirectMechanism) else ()
-        assumptions += () if sampler is None else sampler.assumed(mechanism)
-        of_data = (
+        every = (
+            *ASSUMPTIONS,
             mechanism.bounds.explain_missing(mechanism.loss.has_response),
-            FAILURE.format("; ".join(_failures(mechanism, sampler))),
-        )
-        unproved = (
-            () if sampler is None or promise.is_proved else (*UNPROVED_OF_CHAINS, *sampler.unproved, *UNPROVED_LAST)
+            FAILURE.format("; ".join([*_failures(mechanism), *failures])),
         )
         return cls(
             mechanism=describe(mechanism),
-            guarantee=mechanism.guarantee_for(dimension),
-            sensitivity=mechanism.sensitivity_for(dimension),
-            sampler={"type": "Direct"} if sampler is None else describe(sampler),
+            guarantee=mechanism.guarantee_for(facts.dimension),
+            sensitivity=mechanism.sensitivity_for(facts.dimension),
+            sampler=sampler,
             reason=reason,
             promise=promise,
-            assurance=_assurance(promise, with_rounding),
-            rounding=None if with_rounding else Rounding.of(mechanism, dimension, num_records),
-            assumptions=(*ASSUMPTIONS, *of_data, *assumptions),
+            assurance=_assurance(promise, is_rounded),
+            rounding=Rounding.of(mechanism, facts.dimension, facts.num_records) if is_rounded else None,
+            assumptions=(*every, *assumptions),
             unproved=unproved,
             versions={name: importlib.metadata.version(name) for name in ("kngjax", "jax", "numpyro")},
         )
@@ -341,8 +332,8 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_SETTINGS else f"{text[:_LONGEST_SETTINGS]} ... (to_json() has them whole)"
 
 
-def _failures(mechanism: AbstractMechanism, sampler: AbstractSampler | None) -> list[str]:
-    """What can make a release fail after the debit, of public settings alone."""
+def _failures(mechanism: AbstractMechanism) -> list[str]:
+    """What can make any release of this mechanism fail after the debit, of public settings alone."""
     bounds, loss = mechanism.bounds, mechanism.loss
     causes = [
         "data that cannot be read",
@@ -354,15 +345,14 @@ def _failures(mechanism: AbstractMechanism, sampler: AbstractSampler | None) -> 
         causes.append("missing values in X without a policy")
     if loss.has_response and bounds.missing_y is None:
         causes.append("responses that are missing, or that the loss has no meaning for, without a policy")
-    if any(getattr(part, "max_records", None) is not None for part in (mechanism, sampler)):
-        causes.append("more than max_records records")
-    own = mechanism.failures if isinstance(mechanism, AbstractDirectMechanism) else ()
-    return [*causes, *own, *(() if sampler is None else sampler.failures)]
+    if getattr(mechanism, "max_records", None) is not None:
+        causes += TOO_MANY
+    return causes
 
 
-def _assurance(promise: Promise, with_rounding: bool) -> str:
+def _assurance(promise: Promise, is_rounded: bool) -> str:
     if promise.is_exact:
-        return WITH_ROUNDING if with_rounding else IN_REALS
+        return IN_REALS if is_rounded else WITH_ROUNDING
     return promise.kind
 
 

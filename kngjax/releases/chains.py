@@ -4,7 +4,6 @@ Private data are never closed over: what a compiled program closes over ends in 
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,16 +14,25 @@ from tqdm import tqdm
 
 from kngjax.core.arrays import Vector, is_traced
 from kngjax.data.records import Data
-from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.owner import nonprivate
+from kngjax.releases.lattice.lattice import Lattice
 from kngjax.samplers.advice import Density, chain
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
+
+SEARCH_GIVEN_UP = (
+    "the exact search reached its public limit of proposals: the domain and the data fit each other badly. "
+    "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for a Markov chain by name"
+)
 
 
 def draw(
     mechanism: AbstractMechanism,
     data: Data,
     key: PRNGKeyArray,
-    sampler: AbstractSampler | None = None,
+    sampler: AbstractSampler | Lattice | None = None,
     centre: Vector | None = None,
 ) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
     """One draw as a release makes it, as a pure function: for your own jit, vmap over data, keys, mechanisms.
@@ -42,7 +50,7 @@ def draw(
         draws, succeeded = mechanism.draws(data, key, 1)
         return draws[0], succeeded
     assert isinstance(mechanism, AbstractDensityMechanism)
-    assert sampler is not None
+    assert isinstance(sampler, AbstractSampler)
     target = mechanism.target(data)
     sampler.check(target)
     sampler = sampler.for_release()
@@ -68,13 +76,32 @@ def draw(
     return sampler.position(target, state), jnp.asarray(True)
 
 
-def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | None, optional: bool = False) -> None:
-    """Raises ValueError unless a density has a sampler, or it is optional, and what draws directly has none."""
+def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | None) -> None:
+    """Raises ValueError unless a density has a sampler, and what draws directly has none."""
     name = type(mechanism).__name__
-    if isinstance(mechanism, AbstractDirectMechanism) and sampler is not None:
-        raise ValueError(f"{name} draws from its own law directly: leave the sampler out")
-    if not isinstance(mechanism, AbstractDirectMechanism) and sampler is None and not optional:
+    if isinstance(mechanism, AbstractDirectMechanism):
+        if sampler is not None:
+            raise ValueError(f"{name} draws from its own law directly: leave the sampler out")
+    elif sampler is None:
         raise ValueError(f"{name} is a density: say which sampler draws from it, for instance kngjax.EnsembleWalk()")
+    elif isinstance(sampler, Lattice):
+        raise ValueError("Lattice draws for release alone; for research draws ask for Exact(), the law in real numbers")
+
+
+def require_success(succeeded: bool, advice: str = SEARCH_GIVEN_UP) -> None:
+    """Raises RuntimeError with this advice unless all draws were found."""
+    if not succeeded:
+        raise RuntimeError(advice)
+
+
+def estimate(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray, " dimension"]:
+    """θ̂ without privacy, about which chains start and searches look. Private."""
+    return nonprivate.centre(mechanism.loss, data, _reach(mechanism.domain, mechanism.bounds, data.dimension))
+
+
+@functools.partial(jax.jit, static_argnames="dimension")
+def _reach(domain, bounds, dimension):
+    return domain.linear_interval(*bounds.features(dimension))
 
 
 def blocks(sampler: AbstractChainSampler, dimension: int) -> tuple[int, int]:
@@ -104,14 +131,10 @@ def independent_draws(
     sampler: AbstractIndependentSampler,
     key: PRNGKeyArray,
     num_draws: int,
-    estimate: Callable[[], Vector],
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """Independent exact draws, and whether the search for them succeeded.
-
-    `estimate`: of θ without privacy, called for samplers that run on the host alone.
-    """
+    """Independent exact draws, and whether the search for them succeeded."""
     if sampler.runs_on_host(jax.eval_shape(mechanism.target, data)):
-        return sampler.draws(mechanism.target(data), key, num_draws, estimate())
+        return sampler.draws(mechanism.target(data), key, num_draws, estimate(mechanism, data))
     return compiled_independent_draws(mechanism, data, sampler, key, num_draws)
 
 

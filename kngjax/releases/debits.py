@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.data.shards import Shards
+from kngjax.data.processes import ALONE, Processes
 from kngjax.ledger.book import LedgerError
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
@@ -30,19 +30,20 @@ def in_json(described: Any) -> Any:
     return json.loads(json.dumps(described), parse_constant=str)
 
 
-def reserve(ledger: Ledger | Reservation | None, certificate: Certificate, X: Any) -> Reservation | None:
+def reserve(
+    ledger: Ledger | Reservation | None, certificate: Certificate, processes: Processes = ALONE
+) -> Reservation | None:
     """What the release of this certificate costs, spent; None without a ledger.
 
     **Arguments:** `ledger`: or a reservation made beforehand, for this very `certificate.cost` or its `to_replace()`,
-    and not drawn from before, since a draw that fails tells something too. Of processes that share `X`, the first
-    one's counts.
+    and not drawn from before, since a draw that fails tells something too. `processes`: the first one's counts.
 
     Raises as `Ledger.reserve`; TypeError for what is no ledger, ValueError for a reservation of another guarantee.
     """
 
     guarantee, proved = owed(certificate)
 
-    def own() -> Reservation | None:
+    def reserve_here() -> Reservation | None:
         if isinstance(ledger, Ledger):
             return ledger.reserve(guarantee, in_json(certificate.mechanism), proved=proved)
         if ledger is None:
@@ -57,7 +58,7 @@ def reserve(ledger: Ledger | Reservation | None, certificate: Certificate, X: An
         ledger.take()
         return ledger
 
-    return X.on_first(own) if isinstance(X, Shards) else own()
+    return processes.on_first(reserve_here)
 
 
 def _covers(reservation: Reservation, certificate: Certificate) -> bool:
@@ -65,7 +66,9 @@ def _covers(reservation: Reservation, certificate: Certificate) -> bool:
     return reservation.covers(guarantee) and (proved or not reservation.proved)
 
 
-def commit(reservation: Reservation | None, certificate: Certificate, released: str, X: Any) -> None:
+def commit(
+    reservation: Reservation | None, certificate: Certificate, released: str, processes: Processes = ALONE
+) -> None:
     """Say that a reservation led to this release, on the disk before anybody sees it.
 
     **Arguments:** `certificate`: its own. `released`: its canonical JSON, which the ledger keeps.
@@ -73,14 +76,11 @@ def commit(reservation: Reservation | None, certificate: Certificate, released: 
     Raises LedgerError where that cannot be said, and the release must not be returned.
     """
 
-    def own() -> None:
+    def commit_here() -> None:
         if reservation is None:
             return
         if not _covers(reservation, certificate):
             raise LedgerError("the release costs another guarantee than was reserved: nothing is released")
         reservation.commit(released, exact=certificate.exact)
 
-    if isinstance(X, Shards):
-        X.on_first(own)
-    else:
-        own()
+    processes.on_first(commit_here)

@@ -1,6 +1,6 @@
-"""Where a mechanism and a sampler meet: one draw with its certificate, or research draws for the owner.
+"""One draw from a mechanism's law, with its certificate: what may be published.
 
-The file is not called release.py: importing it would then hide the function `kngjax.release`.
+It walks one of three routes (`kngjax.releases.routes`), which admits, certifies, prepares and draws.
 """
 
 import dataclasses
@@ -11,27 +11,21 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import Float
 
 from kngjax.core import side_doors
-from kngjax.core.arrays import float64
 from kngjax.core.errors import admitted, sealed
 from kngjax.core.html import html_table
-from kngjax.core.randomness import require_typed_key, secure_key
-from kngjax.data.records import Data, QuadraticSummary, Records, SortedValues
+from kngjax.data.processes import ALONE, Processes
 from kngjax.data.shards import Shards
-from kngjax.data.streams import Stream
 from kngjax.ledger.ledgers import Ledger, Reservation
-from kngjax.losses.base import AbstractPredictorLoss
-from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
-from kngjax.owner import nonprivate
-from kngjax.owner.draws import Draws
+from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.chains import blocks, direct_draws, independent_draws, require_sampler, run_chains
-from kngjax.releases.lattice.sampler import Lattice
-from kngjax.releases.sampler_choice import chosen_sampler, default_sampler
-from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
+from kngjax.releases.lattice.lattice import Lattice
+from kngjax.releases.routes.base import AbstractRoute
+from kngjax.releases.routes.choice import REQUESTS, route_for
+from kngjax.samplers.base import AbstractSampler
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
@@ -58,11 +52,11 @@ class Release:
 
     @classmethod
     def _of(cls, value: np.ndarray, certificate: Certificate, names: tuple[str, ...] | None = None) -> "Release":
-        made = object.__new__(cls)
-        object.__setattr__(made, "value", _read_only(value))
-        object.__setattr__(made, "certificate", certificate)
-        object.__setattr__(made, "names", certificate.names or names)
-        return made
+        released = object.__new__(cls)
+        object.__setattr__(released, "value", _read_only(value))
+        object.__setattr__(released, "certificate", certificate)
+        object.__setattr__(released, "names", certificate.names or names)
+        return released
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Release.from_json, (self.to_json(),)
@@ -76,7 +70,7 @@ class Release:
         return f"<Release {value} of {mechanism} by {sampler}; certificate.explain() says what was proved>"
 
     def _repr_html_(self) -> str:
-        labels = self.certificate.names or [f"value[{place}]" for place in range(self.value.size)]
+        labels = self.certificate.names or [f"value[{index}]" for index in range(self.value.size)]
         value = [(label, f"{number:.6g}") for label, number in zip(labels, self.value, strict=True)]
         return html_table("Release", [*value, *self.certificate.rows()])
 
@@ -109,7 +103,7 @@ def release(
     X: Any = None,
     y: Any = None,
     *,
-    sampler: AbstractSampler | None = None,
+    sampler: AbstractSampler | Lattice | None = None,
     ledger: Ledger | Reservation | None = None,
     progress: bool | None = None,
     **refused: Any,
@@ -152,34 +146,33 @@ def release(
         )
     _check_arguments(mechanism, X, y, sampler, ledger, progress)
     side_doors.refuse()
+    processes = X.processes if isinstance(X, Shards) else ALONE
     # What types, shapes and settings refuse is refused before anything is spent.
     facts, refusal = admitted(functools.partial(mechanism.admit, X, y))
     if refusal is None:
         try:
-            chosen, reason = chosen_sampler(mechanism, sampler, facts, _lattice_takes(mechanism, X))
-            certificate = Certificate.of(mechanism, chosen, reason, facts.dimension, facts.num_records)
-            reservation = debits.reserve(ledger, certificate, X)
+            route = route_for(mechanism, sampler, facts)
+            certificate = route.certify()
+            reservation = debits.reserve(ledger, certificate, processes)
         except Exception as error:
-            # Of public facts, so it is told as it is.
+            # It depends on public facts alone, so it is told as it is.
             refusal = error.with_traceback(None)
         else:
-            value, refusal = sealed(functools.partial(_drawn, mechanism, X, y, chosen, progress))
-    shards = X if isinstance(X, Shards) else None
+            value, refusal = sealed(functools.partial(_draw_value, route, X, y, processes, progress))
     # Frames of a traceback hold their local variables.
     del X, y
     if refusal is not None:
-        del shards
         raise refusal
     if certificate.rounding is not None:
-        # Every process draws offsets of its own, and the first one's count.
-        value = _one(shards, certificate.rounding(value))
-    released = Release._of(_read_only(value), certificate, facts.names)
-    debits.commit(reservation, certificate, released.to_json() if reservation else "", shards)
+        # Every process draws its own offsets; the first one's count.
+        value = processes.first(certificate.rounding(value))
+    released = Release._of(value, certificate, facts.names)
+    debits.commit(reservation, certificate, released.to_json() if reservation else "", processes)
     return released
 
 
 def certify(
-    mechanism: AbstractMechanism, X: Any = None, y: Any = None, *, sampler: AbstractSampler | None = None
+    mechanism: AbstractMechanism, X: Any = None, y: Any = None, *, sampler: AbstractSampler | Lattice | None = None
 ) -> Certificate:
     """The certificate that `release` would give, before anything is spent, drawn, or seen of a value.
 
@@ -190,12 +183,10 @@ def certify(
     """
     _check_arguments(mechanism, X, y, sampler, None, None)
     facts, refusal = admitted(functools.partial(mechanism.admit, X, y))
-    fits_lattice = _lattice_takes(mechanism, X)
     del X, y
     if refusal is not None:
         raise refusal
-    chosen, reason = chosen_sampler(mechanism, sampler, facts, fits_lattice)
-    return Certificate.of(mechanism, chosen, reason, facts.dimension, facts.num_records)
+    return route_for(mechanism, sampler, facts).certify()
 
 
 def _check_arguments(mechanism: Any, X: Any, y: Any, sampler: Any, ledger: Any, progress: Any) -> None:
@@ -212,165 +203,19 @@ def _check_arguments(mechanism: Any, X: Any, y: Any, sampler: Any, ledger: Any, 
         raise TypeError(f"mechanism must be an object, and {mechanism.__name__} is a class: call it with its settings")
     if not isinstance(mechanism, AbstractMechanism):
         raise TypeError(f"mechanism must be an object like kngjax.KNG(...), not a {type(mechanism).__name__}")
-    if isinstance(sampler, type) and issubclass(sampler, AbstractSampler):
+    if isinstance(sampler, type) and issubclass(sampler, REQUESTS):
         raise TypeError(f"sampler is the class {sampler.__name__}: call it, kngjax.{sampler.__name__}()")
-    if not isinstance(sampler, AbstractSampler | None):
+    if sampler is not None and not isinstance(sampler, REQUESTS):
         raise TypeError(f"sampler must be an object like kngjax.Exact(), or None, not a {type(sampler).__name__}")
     if not isinstance(progress, bool | None):
         raise TypeError(f"progress must be True, False or None, not a {type(progress).__name__}")
 
 
-def _drawn(
-    mechanism: AbstractMechanism, X: Any, y: Any, sampler: AbstractSampler | None, progress: bool | None
-) -> np.ndarray:
-    """The value, before it is rounded. **Arguments:** `sampler`: from `chosen_sampler`."""
-    if isinstance(sampler, Lattice):
-        return _on_lattice(mechanism, X, y, sampler)
-    data = _with_a_row(mechanism, mechanism.prepare(X, y))
-    with float64():
-        key = _key(X)
-        if isinstance(mechanism, AbstractDirectMechanism):
-            draws, succeeded = direct_draws(mechanism, data, key, 1)
-            _require_success(bool(succeeded), mechanism.advice)
-            return _finite(_one(X, np.array(draws[0])))
-        assert isinstance(mechanism, AbstractDensityMechanism)
-        if isinstance(sampler, AbstractIndependentSampler):
-            draws, succeeded = independent_draws(mechanism, data, sampler, key, 1, lambda: _centre(mechanism, data))
-            _require_success(bool(succeeded))
-            return _finite(_one(X, np.asarray(draws[0])))
-        assert isinstance(sampler, AbstractChainSampler)
-        centre = _centre(mechanism, data)
-        num_blocks, block = blocks(sampler, data.dimension)
-        thetas, _ = run_chains(mechanism, data, sampler, centre, key, 1, 0, num_blocks, block, progress)
-        return _finite(_one(X, thetas[0, -1]))
-
-
-def _with_a_row(mechanism: AbstractMechanism, data: Data) -> Data:
-    """Of no records one row of zeros, which changes nothing of a law that `takes_shards`: samplers need a row."""
-    if not (mechanism.takes_shards and isinstance(data, Records) and isinstance(mechanism.loss, AbstractPredictorLoss)):
-        return data
-    return data if data.num_records else Records(np.zeros((1, data.dimension)), np.zeros(1))
-
-
-def _on_lattice(mechanism: AbstractMechanism, X: Any, y: Any, sampler: Lattice) -> np.ndarray:
-    """A draw on a lattice; of processes that share rows, the first one draws."""
-    data = sampler.prepared(mechanism, X, y)
-    value = (
-        X.on_first(lambda: sampler.draw(mechanism, data)) if isinstance(X, Shards) else sampler.draw(mechanism, data)
-    )
-    return _finite(_one(X, np.zeros(data.dimension) if value is None else value))
-
-
-def _lattice_takes(mechanism: AbstractMechanism, X: Any) -> bool:
-    """Whether these records come in a form that a lattice can take."""
-    return mechanism.loss.is_quadratic or not isinstance(X, Stream | Shards)
-
-
-def _key(X: Any) -> PRNGKeyArray:
-    return X.secure_key() if isinstance(X, Shards) else secure_key()
-
-
-def _one(X: Any, value: np.ndarray) -> np.ndarray:
-    return X.first(value) if isinstance(X, Shards) else value
-
-
-def _finite(value: np.ndarray) -> np.ndarray:
+def _draw_value(
+    route: AbstractRoute, X: Any, y: Any, processes: Processes, progress: bool | None
+) -> Float[np.ndarray, " dimension"]:
+    """The value before it is rounded, the same on all processes. Private."""
+    value = processes.first(route.draw(route.prepare(X, y), processes, progress))
     if not np.all(np.isfinite(value)):
         raise RuntimeError("the draw is not a number and is not released: give public bounds of y, Bounds(..., y=...)")
-    return _read_only(value)
-
-
-def _check(sampler: AbstractSampler, mechanism: AbstractDensityMechanism, data: Data) -> None:
-    # Types and shapes decide, so nothing is computed.
-    sampler.check(jax.eval_shape(mechanism.target, data))
-
-
-def _centre(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray, " dimension"]:
-    return nonprivate.centre(mechanism.loss, data, _reach(mechanism.domain, mechanism.bounds, data.dimension))
-
-
-@functools.partial(jax.jit, static_argnames="dimension")
-def _reach(domain, bounds, dimension):
-    return domain.linear_interval(*bounds.features(dimension))
-
-
-SEARCH_GIVEN_UP = (
-    "the exact search reached its public limit of proposals: the domain and the data fit each other badly. "
-    "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for a Markov chain by name"
-)
-
-
-def _require_success(succeeded: bool, advice: str = SEARCH_GIVEN_UP) -> None:
-    if not succeeded:
-        raise RuntimeError(advice)
-
-
-def sample(
-    mechanism: AbstractMechanism,
-    data: Data,
-    *,
-    key: PRNGKeyArray,
-    sampler: AbstractSampler | None = None,
-    num_draws: int = 1000,
-    num_chains: int = 4,
-    num_warmup: int | None = None,
-    thinning: int = 1,
-    progress: bool | None = None,
-) -> Draws:
-    """Many draws from the mechanism's law, for research and for the data owner's eyes only.
-
-    Chains start near the non-private estimate and are tuned on the private data: nothing of the result is private.
-
-    **Arguments:**
-
-    - `data`: from `mechanism.prepare`.
-    - `key`: a research key, `kngjax.research_key(seed)`.
-    - `sampler`: None takes the best for this mechanism.
-    - `num_draws`: kept draws a chain. `num_chains`: independent chains. `num_warmup`: discarded sweeps a chain, None
-      for the sampler's own. `thinning`: sweeps a kept draw.
-
-    **Returns** `Draws`, with `to_arviz()`, R-hat, effective sample sizes and plots.
-    """
-    require_typed_key(key)
-    if not isinstance(data, Records | QuadraticSummary | SortedValues):
-        raise TypeError("data must come from mechanism.prepare(X, y), which validates and clips the records")
-    for name, count in (("num_draws", num_draws), ("num_chains", num_chains), ("thinning", thinning)):
-        if count < 1:
-            raise ValueError(f"{name} must be at least 1, got {count}")
-    if isinstance(mechanism, AbstractDirectMechanism):
-        require_sampler(mechanism, sampler)
-        with float64():
-            draws, succeeded = direct_draws(mechanism, data, key, num_draws * num_chains)
-            _require_success(bool(succeeded), mechanism.advice)
-            thetas = np.array(draws).reshape(num_chains, num_draws, -1)
-        return Draws(thetas, type(mechanism).__name__)
-    assert isinstance(mechanism, AbstractDensityMechanism)
-    if sampler is None:
-        sampler, _ = default_sampler(mechanism, data.dimension)
-    with float64():
-        _check(sampler, mechanism, data)
-        if isinstance(sampler, AbstractIndependentSampler):
-            draws, succeeded = independent_draws(
-                mechanism, data, sampler, key, num_draws * num_chains, lambda: _centre(mechanism, data)
-            )
-            _require_success(bool(succeeded))
-            # A copy: a NumPy view would keep the float64 JAX array alive.
-            thetas, info = np.array(draws).reshape(num_chains, num_draws, -1), None
-        else:
-            assert isinstance(sampler, AbstractChainSampler)
-            if num_warmup is not None:
-                sampler = dataclasses.replace(sampler, num_warmup=num_warmup)
-            centre = _centre(mechanism, data)
-            thetas, info = run_chains(
-                mechanism,
-                data,
-                sampler,
-                centre,
-                key,
-                num_chains,
-                sampler.num_warmup,
-                num_draws,
-                thinning,
-                progress,
-            )
-    return Draws(thetas, type(sampler).__name__, info)
+    return value

@@ -28,13 +28,13 @@ from jaxtyping import Float
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact import exactly, outward, with_both_orders
 from kngjax.core.arrays import float64
-from kngjax.mechanisms.base import AbstractDensityMechanism, AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.sensitivity.gradients import response_radius
 
 # Binary digits that a released value keeps at least, relative to the largest it may be; that it keeps of its noise;
 # and that float64 is assumed to have right.
 KEPT_DIGITS, NOISE_DIGITS, RIGHT_DIGITS = 20, 10, 44
-# Of δ, for which cells are made wider, and beyond which nothing is released.
+# The largest δ that rounding may cost: cells are widened to stay below it, and beyond it nothing is released.
 LARGEST_DELTA = 1e-4
 _FEWEST_DIGITS = 8
 _OFFSET_BITS = 64
@@ -78,14 +78,14 @@ class Rounding:
         public = num_records if mechanism.adjacency is Adjacency.REPLACE else None
         with float64():
             centre, units = _centre_and_units(mechanism, dimension)
-            noise = _least_noise(mechanism, dimension, public)
+            noise = mechanism.least_noise(dimension, public)
         centre = np.broadcast_to(np.asarray(centre, np.float64), (dimension,))
         factor = 1.0 + math.exp(min(mechanism.guarantee_for(dimension).epsilon, 700.0))
-        found = [
+        cells = [
             _cell(abs(float(middle)), float(unit), float(scale), factor * dimension)
             for middle, unit, scale in zip(centre, units, noise, strict=True)
         ]
-        return cls(tuple(map(float, centre)), *(tuple(column) for column in zip(*found, strict=True)))
+        return cls(tuple(map(float, centre)), *(tuple(column) for column in zip(*cells, strict=True)))
 
     def __call__(self, value: Float[np.ndarray, " dimension"]) -> Float[np.ndarray, " dimension"]:
         """The rounded value, with offsets that are drawn here from the operating system's randomness."""
@@ -93,16 +93,16 @@ class Rounding:
 
     def rounded(self, value: Float[np.ndarray, " dimension"], offsets: Any) -> Float[np.ndarray, " dimension"]:
         """The rounded value for these offsets U, Fractions in [0, 1): exact, up to the float nearest to each."""
-        places = zip(value, self.centre, self.exponents, self.units, offsets, strict=True)
-        return np.array([_rounded(float(number), *place) for number, place in ((one[0], one[1:]) for one in places)])
+        coordinates = zip(value, self.centre, self.exponents, self.units, offsets, strict=True)
+        return np.array([_round_number(float(one[0]), *one[1:]) for one in coordinates])
 
     @property
     def distance(self) -> Fraction:
         """η: by how much rounding in float64 may change the law of the output, in total variation."""
         if not self.units:
             return Fraction(2 * len(self.exponents), 2 ** (RIGHT_DIGITS - KEPT_DIGITS))
-        places = zip(self.centre, self.exponents, self.units, strict=True)
-        sizes = [(abs(Fraction(centre)) + _power(unit)) / _power(exponent) for centre, exponent, unit in places]
+        grids = zip(self.centre, self.exponents, self.units, strict=True)
+        sizes = [(abs(Fraction(centre)) + _power(unit)) / _power(exponent) for centre, exponent, unit in grids]
         return sum(sizes, Fraction(0)) * _SLACK / 2 ** (RIGHT_DIGITS - 1) + Fraction(len(sizes), 2**_OFFSET_BITS)
 
     def delta(self, epsilon: float) -> float:
@@ -142,20 +142,20 @@ def _offset() -> Fraction:
     return Fraction(int.from_bytes(os.urandom(_OFFSET_BITS // 8)), 2**_OFFSET_BITS)
 
 
-def _rounded(value: float, centre: float, exponent: int, unit: int, offset: Fraction) -> float:
+def _round_number(value: float, centre: float, exponent: int, unit: int, offset: Fraction) -> float:
     """c ± u·g⁻¹(…) of the end of the cell that is nearest to c; rounding to a float is monotone, so Θ is not left."""
     step = (Fraction(value) - Fraction(centre)) / _power(unit)
     width = _power(exponent - unit)
     # The cell about c reaches from (U - 1)·width to U·width; on the left offsets count from the other end.
     shift = offset if step >= 0 else 1 - offset
-    cells = _straightened(abs(step)) / width - shift
+    cells = _straighten(abs(step)) / width - shift
     if cells < 0:
         return centre
-    distance = _curved((math.floor(cells) + shift) * width) * _power(unit)
+    distance = _curve((math.floor(cells) + shift) * width) * _power(unit)
     return float(Fraction(centre) + (distance if step >= 0 else -distance))
 
 
-def _straightened(size: Fraction) -> Fraction:
+def _straighten(size: Fraction) -> Fraction:
     """g(t)."""
     if size <= 1:
         return size
@@ -163,12 +163,12 @@ def _straightened(size: Fraction) -> Fraction:
     return doubling + size / 2**doubling
 
 
-def _curved(place: Fraction) -> Fraction:
+def _curve(position: Fraction) -> Fraction:
     """g⁻¹: on [k + 1, k + 2] it is (g - k)·2^k."""
-    if place <= 1:
-        return place
-    doubling = math.floor(place) - 1
-    return (place - doubling) * 2**doubling
+    if position <= 1:
+        return position
+    doubling = math.floor(position) - 1
+    return (position - doubling) * 2**doubling
 
 
 def _centre_and_units(mechanism: AbstractMechanism, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -182,17 +182,3 @@ def _centre_and_units(mechanism: AbstractMechanism, dimension: int) -> tuple[np.
     largest = np.max(np.abs([np.asarray(side) for side in bounds.features(dimension)]), axis=0)
     reach = 1.0 if bounds.y_lower is None else float(response_radius(bounds))
     return np.zeros(dimension), reach / largest
-
-
-def _least_noise(mechanism: AbstractMechanism, dimension: int, num_records: int | None) -> np.ndarray:
-    """How large the noise of each coefficient is at least, from public settings; 0 where that is not known."""
-    if isinstance(mechanism, AbstractDirectMechanism):
-        return mechanism.least_noise(dimension, num_records)
-    if not isinstance(mechanism, AbstractDensityMechanism):
-        return np.zeros(dimension)
-    slope, norm = mechanism.loss.gradient_slope, mechanism.score_norm(dimension)
-    if slope is None or norm is None or not num_records:
-        return np.zeros(dimension)
-    # exp(-(ε/2Δ)·nc‖θ - θ̂‖_K).
-    rate = slope * num_records * float(mechanism.epsilon) / (2.0 * float(mechanism.sensitivity_value(dimension)))
-    return np.array([float(norm.dual(axis)) for axis in np.eye(dimension)]) / rate

@@ -15,7 +15,8 @@ from tqdm import tqdm
 
 from kngjax.core.randomness import require_typed_key
 from kngjax.data import records as data_room
-from kngjax.mechanisms.base import AbstractDirectMechanism, AbstractMechanism
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import checked_epsilon
 from kngjax.releases.chains import draw, require_sampler
 from kngjax.samplers.base import AbstractSampler
@@ -64,13 +65,13 @@ class Simulation:
     def table(self) -> list[dict[str, int | float]]:
         """A row a size and ε: mean and standard error over replicates of each measure, for a data frame or a CSV."""
         rows = []
-        for place, size in enumerate(self.sizes):
+        for index, size in enumerate(self.sizes):
             for number, epsilon in enumerate(self.epsilons):
                 row: dict[str, int | float] = {"n": int(size), "epsilon": float(epsilon)}
                 for name, values in self.measures.items():
-                    found = values[place, number]
-                    row[name] = float(np.mean(found))
-                    row[f"{name}_standard_error"] = float(np.std(found, ddof=1) / np.sqrt(len(found)))
+                    replicates = values[index, number]
+                    row[name] = float(np.mean(replicates))
+                    row[f"{name}_standard_error"] = float(np.std(replicates, ddof=1) / np.sqrt(len(replicates)))
                 rows.append(row)
         return rows
 
@@ -126,7 +127,7 @@ def simulate(
     chosen = list(jax.devices() if devices is None else devices)
     mesh = Mesh(np.asarray(chosen), (_AXIS,), axis_types=(AxisType.Auto,))
     batches = [batch_size or _batch(design, size, max_bytes, num_replicates, key) for size in sizes]
-    found = []
+    results = []
     hidden = None if progress is None else not progress
     with (
         jax.enable_x64(not float32),
@@ -136,14 +137,14 @@ def simulate(
             keys = jax.random.split(jax.random.fold_in(key, size), num_replicates)
             parts, step = [], batch * len(chosen)
             for start in range(0, num_replicates, step):
-                own = keys[jnp.arange(start, start + step) % num_replicates]
+                batch_keys = keys[jnp.arange(start, start + step) % num_replicates]
                 settings = (design, int(size), named, mesh)
                 given = None if epsilons is None else losses
-                made = _batch_of_replicates(*settings, mechanism, sampler, given, own)
-                parts.append(jax.tree.map(np.asarray, made))
+                batch_results = _batch_of_replicates(*settings, mechanism, sampler, given, batch_keys)
+                parts.append(jax.tree.map(np.asarray, batch_results))
                 bar.update(min(step, num_replicates - start))
-            found.append(jax.tree.map(lambda *pieces: np.concatenate(pieces)[:num_replicates], *parts))
-    theta, truth, values = jax.tree.map(lambda *pieces: np.stack(pieces), *found)
+            results.append(jax.tree.map(lambda *pieces: np.concatenate(pieces)[:num_replicates], *parts))
+    theta, truth, values = jax.tree.map(lambda *pieces: np.stack(pieces), *results)
     by_epsilon = {name: np.swapaxes(value, 1, 2) for name, value in zip(dict(named), values, strict=True)}
     return Simulation(np.asarray(sizes), losses, np.swapaxes(theta, 1, 2), truth, by_epsilon)
 
@@ -165,9 +166,9 @@ def _batch_of_replicates(design, num_records, measures, mesh, mechanism, sampler
             theta = draw(mechanism, data, draw_key, sampler, truth)[0][None]
         else:
 
-            def estimate(epsilon, own_key):
-                own = eqx.tree_at(lambda mechanism: mechanism.epsilon, mechanism, epsilon)
-                return draw(own, data, own_key, sampler, truth)[0]
+            def estimate(epsilon, key):
+                at_epsilon = eqx.tree_at(lambda mechanism: mechanism.epsilon, mechanism, epsilon)
+                return draw(at_epsilon, data, key, sampler, truth)[0]
 
             theta = jax.vmap(estimate)(epsilons, jax.random.split(draw_key, epsilons.shape[0]))
         return theta, truth, [jax.vmap(measure, (0, None))(theta, truth) for _, measure in measures]

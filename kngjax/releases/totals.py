@@ -6,20 +6,19 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.sampler_choice import chosen_sampler
+from kngjax.releases.lattice.lattice import Lattice
+from kngjax.releases.routes.choice import route_for
 from kngjax.samplers.base import AbstractSampler
 
 
-def planned(mechanism: AbstractMechanism, asked: AbstractSampler | None, num_records: int) -> Certificate:
+def planned(mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | None, num_records: int) -> Certificate:
     """The certificate of a release from records in memory, before anything is debited.
 
-    **Arguments:** `mechanism`: whose bounds say how many columns there are. `asked`: the sampler, or None.
+    **Arguments:** `mechanism`: whose bounds say how many columns there are. `sampler`: what is asked for, or None.
     `num_records`: used where it is public, under replace. Raises ValueError for a sampler that cannot serve.
     """
     count = num_records if mechanism.adjacency is Adjacency.REPLACE else None
-    dimension = mechanism.dimension or 1
-    chosen, reason = chosen_sampler(mechanism, asked, Facts(dimension, count), fits_lattice=True)
-    return Certificate.of(mechanism, chosen, reason, dimension, count)
+    return route_for(mechanism, sampler, Facts(mechanism.dimension or 1, count)).certify()
 
 
 def spent(certificates: Iterable[Certificate]) -> Guarantee | None:

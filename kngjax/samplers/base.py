@@ -34,14 +34,13 @@ class Info(NamedTuple):
 class AbstractSampler(ShownAsTyped, eqx.Module):
     """A way to draw from the density of a `Target`.
 
-    `failures`: what can make a release by it fail. `includes_rounding`: whether its promise holds of the program, with
-    every rounding, and not of real numbers alone.
+    `assumptions`: what the guarantee of a release by it needs, besides those of every release. `failures`: what can
+    make a release by it fail. `unproved`: what nobody has proved of a release by it.
     """
 
     assumptions: ClassVar[tuple[str, ...]] = ()
     failures: ClassVar[tuple[str, ...]] = ()
     unproved: ClassVar[tuple[str, ...]] = ()
-    includes_rounding: ClassVar[bool] = False
 
     @abc.abstractmethod
     def check(self, target: Target) -> None:
@@ -54,10 +53,6 @@ class AbstractSampler(ShownAsTyped, eqx.Module):
         **Arguments:** `log_range`: a public bound on how far the log-density, with respect to ν, varies over Θ for any
         data set; infinite where none is known.
         """
-
-    def assumed(self, mechanism: Any) -> tuple[str, ...]:
-        """What the guarantee of a release by it needs, besides those of every release."""
-        return self.assumptions
 
     def for_release(self) -> "AbstractSampler":
         """The same sampler with all tuning a function of public quantities; raises ValueError if there is no such."""

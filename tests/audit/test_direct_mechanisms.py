@@ -10,7 +10,7 @@ from kngjax.accounting.guarantees import Guarantee
 from kngjax.audit import density_ratio
 from kngjax.audit.laws import worst_log_ratios
 from kngjax.data.records import QuadraticSummary, Records
-from kngjax.mechanisms.base import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
 
 NOT_ASKED = "an audit of densities asks for no sensitivity and draws nothing"
 ADJACENCIES = ("replace", "add_remove")

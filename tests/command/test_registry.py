@@ -45,7 +45,7 @@ KINDS = {
     "norms": AbstractNorm,
     "domains": AbstractDomain,
     "mechanisms": AbstractMechanism,
-    "samplers": AbstractSampler,
+    "samplers": AbstractSampler | kng.Lattice,
 }
 
 

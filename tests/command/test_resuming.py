@@ -40,14 +40,14 @@ def fails_at(monkeypatch):
     """Let the draw number k fail, as a search that gives up."""
 
     def at(number):
-        drawn, count = release._drawn, iter(range(1, 100))
+        drawn, count = release._draw_value, iter(range(1, 100))
 
         def draw(*arguments):
             if next(count) == number:
                 raise RuntimeError("the search was given up")
             return drawn(*arguments)
 
-        monkeypatch.setattr(release, "_drawn", draw)
+        monkeypatch.setattr(release, "_draw_value", draw)
 
     yield at
     monkeypatch.undo()

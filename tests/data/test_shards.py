@@ -127,7 +127,7 @@ own = slice(0, 400) if number == 0 else slice(400, None)
 X, y = X[own], y[own]
 squared, mechanism = here.mechanism("squared"), here.mechanism(name)
 data = mechanism.prepare(kng.shard(X, y))
-key = kng.shard(X, y).secure_key()
+key = kng.shard(X, y).processes.secure_key()
 # The first process's ledger pays for all.
 ledger = None
 if number == 0:

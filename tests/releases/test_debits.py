@@ -13,9 +13,13 @@ import pytest
 import scipy.sparse
 
 import kngjax as kng
+from kngjax.core import randomness
+from kngjax.data.admission import Facts
 from kngjax.ledger.book import canonical, guarantee_of
-from kngjax.releases import debits, release
-from kngjax.releases.certificate import Certificate
+from kngjax.releases import debits
+from kngjax.releases.routes.choice import route_for
+from kngjax.releases.routes.direct import DirectRoute
+from kngjax.releases.routes.sampled import SampledRoute
 from tests.made_once import MadeOnce
 
 BOUNDS = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0))
@@ -80,14 +84,14 @@ def of(epsilon):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_what_is_reserved_is_what_is_certified_of_the_release(tmp_path, name):
     mechanism = MECHANISMS[name]
-    sampler = kng.Exact() if name in SAMPLED else None
-    certificate = Certificate.of(mechanism, sampler, "", mechanism.dimension or 2)
+    kind, sampler = (SampledRoute, kng.Exact()) if name in SAMPLED else (DirectRoute, None)
+    certificate = kind.admits(mechanism, sampler, Facts(mechanism.dimension or 2)).certify()
     cost = certificate.cost
     # The rounding of the output is part of it.
     assert cost.apart() == (certificate.guarantee, certificate.rounding.distance)
     assert cost.exact_delta > certificate.guarantee.exact_delta
     own = ledger(tmp_path, of(100), cost.adjacency)
-    reserved = debits.reserve(own, certificate, None)
+    reserved = debits.reserve(own, certificate)
     assert reserved.covers(cost)
     assert not reserved.covers(certificate.guarantee)
     kept = own.read()
@@ -141,7 +145,7 @@ def test_what_is_not_proved_is_debited_from_ledgers_that_allow_it_alone(tmp_path
     # What was reserved as proved is not for what is not.
     with pytest.raises(ValueError, match="made for another guarantee"):
         kng.release(walk, *data, sampler=sampler, ledger=lax.reserve(walk.guarantee))
-    reserved = debits.reserve(lax, kng.certify(walk, *data, sampler=sampler), None)
+    reserved = debits.reserve(lax, kng.certify(walk, *data, sampler=sampler))
     assert not reserved.proved
     assert lax.verify().not_proved == [3]
 
@@ -177,7 +181,7 @@ def test_samplers_are_debited_and_chains_are_marked(tmp_path):
 
 def test_a_spent_budget_refuses_before_the_data_are_touched(tmp_path, monkeypatch):
     own = ledger(tmp_path, of("0.4"))
-    monkeypatch.setattr(release, "secure_key", never)
+    monkeypatch.setattr(randomness, "secure_key", never)
     with pytest.raises(
         kng.BudgetExceeded,
         match=r"0\.4 of epsilon = 0\.4 and 0\.1 of delta = 0\.1 is left, and epsilon = 0\.5 at delta",
@@ -197,8 +201,8 @@ def test_the_debit_is_on_the_disk_before_the_data_are_touched_and_anything_is_dr
     def look():
         seen.append(kng.Ledger(own.path).read().unfinished)
 
-    secure = release.secure_key
-    monkeypatch.setattr(release, "secure_key", lambda: (look(), secure())[1])
+    secure = randomness.secure_key
+    monkeypatch.setattr(randomness, "secure_key", lambda: (look(), secure())[1])
     kng.release(HALF, Watched(look), ledger=own)
     assert len(seen) >= 2
     assert all(unfinished == [2] for unfinished in seen)
@@ -351,12 +355,12 @@ def test_no_refusal_tells_how_long_a_text_is_nor_what_a_reader_inferred():
 def test_the_certificate_is_made_before_the_debit_and_the_draw(tmp_path, monkeypatch):
     own, seen = ledger(tmp_path, of(1)), []
 
-    def recorded(*arguments):
+    def recorded(self):
         seen.append(own.read().num_rows)
-        return made(*arguments)
+        return certify(self)
 
-    made = Certificate.of
-    monkeypatch.setattr(release.Certificate, "of", recorded)
+    certify = DirectRoute.certify
+    monkeypatch.setattr(DirectRoute, "certify", recorded)
     released = kng.release(HALF, Watched(lambda: seen.append("touched")), ledger=own)
     assert seen[:2] == [1, "touched"]
     assert released.certificate.guarantee == HALF.guarantee
@@ -412,11 +416,11 @@ def test_clones_do_not_reset_the_budget(tmp_path):
 def test_a_release_that_costs_more_than_was_reserved_is_not_committed(tmp_path):
     """The last of two guards: whatever becomes of a certificate on the way, the ledger has what is released."""
     own = ledger(tmp_path, kng.Budget.approximate(2, "0.1"))
-    certificate = Certificate.of(HALF, None, "", 1)
-    reservation = debits.reserve(own, certificate, None)
-    twice = Certificate.of(kng.KNormMechanism(HALF.bounds, 1.0, "replace"), None, "", 1)
+    certificate = route_for(HALF, None, Facts(1)).certify()
+    reservation = debits.reserve(own, certificate)
+    twice = route_for(kng.KNormMechanism(HALF.bounds, 1.0, "replace"), None, Facts(1)).certify()
     with pytest.raises(kng.LedgerError, match="costs another guarantee than was reserved"):
-        debits.commit(reservation, twice, "{}", None)
+        debits.commit(reservation, twice, "{}")
     assert own.read().unfinished == [2]
-    debits.commit(reservation, certificate, "{}", None)
+    debits.commit(reservation, certificate, "{}")
     assert own.read().unfinished == []

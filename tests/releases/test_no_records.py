@@ -5,7 +5,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.records import Records
-from kngjax.releases import release
+from kngjax.releases.routes import sampled
 from tests.made_once import MadeOnce
 
 BOUNDS = kng.Bounds(x=([0.0, 0.0], [1.0, 1.0]), y=(0.0, 1.0))
@@ -86,12 +86,12 @@ def test_no_record_is_released_as_one_is(name):
 def test_the_row_of_zeros_that_samplers_get_changes_no_density(kind, loss):
     mechanism = kind(loss, *PARTS)
     empty = Records(np.empty((0, 3)), np.empty(0))
-    padded = release._with_a_row(mechanism, empty)
+    padded = sampled.with_a_row(mechanism, empty)
     assert padded.num_records == 1
     values = [float(mechanism.log_density(np.array(theta), padded)) for theta in ([0.0, 0.0, 0.0], [1.0, -1.5, 0.5])]
     assert values[0] == pytest.approx(values[1], abs=1e-12)
     records = Records(np.ones((2, 3)), np.ones(2))
-    assert release._with_a_row(mechanism, records) is records
+    assert sampled.with_a_row(mechanism, records) is records
 
 
 def test_a_list_and_a_file_without_a_row_are_no_record_too(tmp_path):

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.releases.certificate import Certificate
-from kngjax.releases.sampler_choice import chosen_sampler
+from kngjax.releases.routes.choice import route_for
 from tests.made_once import MadeOnce
 
 BOUNDS = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0))
@@ -41,8 +40,7 @@ def data(mechanism, n):
 def public(mechanism, n, sampler=None):
     """All that is decided before the draw."""
     facts = mechanism.admit(*data(mechanism, n))
-    chosen, reason = chosen_sampler(mechanism, sampler, facts, True)
-    return facts, Certificate.of(mechanism, chosen, reason, facts.dimension, facts.num_records)
+    return facts, route_for(mechanism, sampler, facts).certify()
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

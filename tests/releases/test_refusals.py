@@ -15,6 +15,7 @@ from kngjax.core import errors
 from kngjax.core.errors import FAILED, sealed
 from kngjax.data import admission
 from kngjax.releases import release
+from kngjax.releases.routes import direct
 
 PACKAGE = str(pathlib.Path(kng.__file__).parent)
 BOUNDS = kng.Bounds(x=([0.0], [1.0]), y=(0.0, 1.0))
@@ -191,14 +192,14 @@ def test_whatever_happens_inside_is_sealed(monkeypatch):
         def centre(*_, error=error):
             raise error
 
-        monkeypatch.setattr(release, "direct_draws", centre)
+        monkeypatch.setattr(direct, "direct_draws", centre)
         with pytest.raises(kng.ReleaseFailed) as caught:
             kng.release(MEAN, X)
         assert (str(caught.value), caught.value.__context__) == (FAILED, None)
 
 
 def test_a_draw_that_is_no_number_is_not_released(monkeypatch):
-    monkeypatch.setattr(release, "direct_draws", lambda *_: (np.full((1, 1), np.nan), True))
+    monkeypatch.setattr(direct, "direct_draws", lambda *_: (np.full((1, 1), np.nan), True))
     with pytest.raises(kng.ReleaseFailed):
         kng.release(MEAN, X)
 

@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kngjax as kng
+from kngjax.data.admission import Facts
 from kngjax.releases import rounding
 from kngjax.releases.rounding import Rounding
+from kngjax.releases.routes.choice import route_for
 
 MEAN = kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace")
 OFFSETS = st.integers(0, 2**64 - 1).map(lambda number: Fraction(number, 2**64))
@@ -178,7 +180,7 @@ def test_what_no_rounding_can_hide_is_refused():
 def test_certificates_state_what_a_release_costs_in_all(mechanism):
     dimension = 1 if mechanism is MEAN else 2
     sampler = kng.Exact() if isinstance(mechanism, kng.KNG) else None
-    certificate = kng.Certificate.of(mechanism, sampler, "", dimension, 100)
+    certificate = route_for(mechanism, sampler, Facts(dimension, 100)).certify()
     law = mechanism.guarantee_for(dimension)
     added = (1.0 + math.exp(law.epsilon)) * float(certificate.rounding.distance)
     assert certificate.rounding_delta == pytest.approx(added, rel=1e-9)
@@ -193,7 +195,7 @@ def test_certificates_state_what_a_release_costs_in_all(mechanism):
 
 
 def test_certificates_from_before_offsets_were_random_are_read():
-    fields = kng.Certificate.of(MEAN, None, "", 1, 100).to_dict()
+    fields = route_for(MEAN, None, Facts(1, 100)).certify().to_dict()
     fields["rounding"] = {"centre": [0.5], "exponents": [-19]}
     old = kng.Certificate.from_dict(json.loads(json.dumps(fields)))
     assert old.rounding == Rounding((0.5,), (-19,))

@@ -10,13 +10,12 @@ from kngjax.core.arrays import float64
 from kngjax.data.records import QuadraticSummary, Records
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.output_perturbation import OutputPerturbation
+from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.parameters import checked_delta
-from kngjax.mechanisms.posterior_sample import PosteriorSample
 from kngjax.owner.per_instance import everyone, leave_one_out, ridge
 from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
 from kngjax.owner.per_instance.everyone import ForAll
-from kngjax.owner.per_instance.laws import AbstractPair, ShiftPair
+from kngjax.owner.per_instance.laws import ShiftPair
 from kngjax.owner.per_instance.report import PerInstanceReport, epsilons_at, spread_out
 
 # Each of these is as costly as a person of a smooth loss.
@@ -58,7 +57,7 @@ def per_instance_privacy(
     profile is known.
     """
     delta = checked_delta(delta)
-    if not isinstance(mechanism, PosteriorSample | OutputPerturbation):
+    if not isinstance(mechanism, AbstractGaussianMechanism):
         raise ValueError(
             f"no per-instance profile is known for {type(mechanism).__name__}: give PosteriorSample or "
             "OutputPerturbation (metric='hessian_squared' has the law of objective perturbation with Gaussian noise)"
@@ -73,7 +72,7 @@ def per_instance_privacy(
     if isinstance(data, QuadraticSummary):
         found = ridge.design(data.gram, data.moment, mechanism.regularization)
         influence = ridge.influences(people.x, people.y, found, targets is None, chunk)
-        pair = _ridge_pair(mechanism, influence, gamma)
+        pair = ridge.output_perturbation(influence, gamma, mechanism.metric)
         leverage, residual = influence.leverage, influence.residual
         for_all = _ridge_for_all(mechanism, found, gamma, log_delta)
     else:
@@ -85,7 +84,7 @@ def per_instance_privacy(
         leverage, residual = moved.leverage, moved.residual
         for_all = _smooth_for_all(mechanism, records, theta, gamma, log_delta, method)
     pair = spread_out(pair, len(people.y))
-    worst_case = _worst_case(mechanism, delta, records.dimension)
+    worst_case = mechanism.epsilon_at(delta, records.dimension)
     promised = mechanism.max_records is None or len(records.y) < float(mechanism.max_records)
     if worst_case is not None and promised and mechanism.adjacency is Adjacency.ADD_REMOVE:
         # The guarantee covers whoever might join.
@@ -128,9 +127,7 @@ def _targets(mechanism: AbstractMechanism, targets: Any, dimension: int, X: Any)
     return people
 
 
-def _gamma(mechanism: PosteriorSample | OutputPerturbation, dimension: int) -> float:
-    if isinstance(mechanism, PosteriorSample):
-        return float(mechanism.gamma)
+def _gamma(mechanism: AbstractGaussianMechanism, dimension: int) -> float:
     with float64():
         gamma = float(mechanism.gamma_for(dimension))
     if not 0.0 < gamma < np.inf:
@@ -140,46 +137,30 @@ def _gamma(mechanism: PosteriorSample | OutputPerturbation, dimension: int) -> f
     return gamma
 
 
-def _ridge_pair(
-    mechanism: PosteriorSample | OutputPerturbation, influence: ridge.Influence, gamma: float
-) -> AbstractPair:
-    if isinstance(mechanism, PosteriorSample):
-        return ridge.posterior_sample(influence, gamma)
-    return ridge.output_perturbation(influence, gamma, mechanism.metric)
-
-
-def _smooth_loss(mechanism: PosteriorSample | OutputPerturbation) -> AbstractPredictorLoss:
+def _smooth_loss(mechanism: AbstractGaussianMechanism) -> AbstractPredictorLoss:
     assert isinstance(mechanism.loss, AbstractPredictorLoss)
     return mechanism.loss
 
 
-def _worst_case(mechanism: PosteriorSample | OutputPerturbation, delta: Any, dimension: int) -> float | None:
-    """ε of the guarantee at this δ: of any data, for the mechanism's own adjacency."""
-    if isinstance(mechanism, PosteriorSample):
-        return mechanism.epsilon_at(delta, dimension)
-    return float(mechanism.epsilon) if float(delta) >= float(mechanism.delta) else None
-
-
 def _ridge_for_all(
-    mechanism: PosteriorSample | OutputPerturbation, found: ridge.RidgeFit, gamma: float, log_delta: float
+    mechanism: AbstractGaussianMechanism, found: ridge.RidgeFit, gamma: float, log_delta: float
 ) -> everyone.ForAll:
     bounds, loss = mechanism.bounds, _smooth_loss(mechanism)
     records, how = everyone.candidates(bounds, loss, everyone.directions(found))
     complete = how.startswith("all") and bounds.hull is None
     tried = ridge.influences(records.x, records.y, found, inside=False)
-    pair = _ridge_pair(mechanism, tried, gamma)
+    pair = ridge.output_perturbation(tried, gamma, mechanism.metric)
     attained = float(np.max(epsilons_at(spread_out(pair, len(records.y)), np.exp(log_delta), CHUNK)))
-    metric = "hessian" if isinstance(mechanism, PosteriorSample) else mechanism.metric
     bound = np.inf
-    if metric == "hessian":
+    if mechanism.metric == "hessian":
         bound = everyone.posterior_bound(bounds, found, gamma, tried, log_delta, complete)
-    elif metric == "identity":
+    elif mechanism.metric == "identity":
         bound = everyone.shift_bound(bounds, found, gamma, tried, log_delta, complete)
     return everyone.ForAll(attained, bound, how)
 
 
 def _smooth_for_all(
-    mechanism: PosteriorSample | OutputPerturbation,
+    mechanism: AbstractGaussianMechanism,
     records: Records,
     theta: np.ndarray,
     gamma: float,

@@ -38,7 +38,7 @@ class Envelope:
         order = np.argsort(number, kind="stable")
         self._members = np.split(order, np.cumsum(np.bincount(number))[:-1])
         sizes = _sizes(self._boxes)
-        # Of each level the numbers of points in its first boxes.
+        # For each level: how many points its first boxes have together.
         self._points = [list(itertools.accumulate(sizes[box] for box in members)) for members in self._members]
         self._law = LevelLaw([int(level) for level in levels], [points[-1] for points in self._points], rate)
 

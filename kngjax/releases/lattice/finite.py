@@ -55,8 +55,8 @@ class LevelLaw:
         self._levels, self._counts, self._rate = list(levels), list(counts), rate
         # What is left when the first j levels are taken.
         self._left = [0] * (len(self._counts) + 1)
-        for place in range(len(self._counts) - 1, -1, -1):
-            self._left[place] = self._left[place + 1] + self._counts[place]
+        for index in range(len(self._counts) - 1, -1, -1):
+            self._left[index] = self._left[index + 1] + self._counts[index]
         self._cumulated = cache(self._masses)
 
     def draw(self, bits: Bits) -> int:
@@ -69,18 +69,18 @@ class LevelLaw:
                 lower = total * arb(fmpz(uniform)) / arb(2) ** num_bits
                 upper = total * arb(fmpz(uniform + 1)) / arb(2) ** num_bits
                 # The first whose cumulated mass is certainly above the number, if the one before is certainly not.
-                place = bisect.bisect_left(range(len(masses)), True, key=lambda place: bool(masses[place] >= upper))
-                if place < len(masses) and (place == 0 or masses[place - 1] <= lower):
-                    return place
+                index = bisect.bisect_left(range(len(masses)), True, key=lambda index: bool(masses[index] >= upper))
+                if index < len(masses) and (index == 0 or masses[index - 1] <= lower):
+                    return index
 
     def _masses(self, num_bits: int) -> tuple[list[arb], arb]:
         """Σ_{i ≤ j} relative to the first level, for all j before a negligible rest, and Z with the rest as a ball."""
         smallest = arb(2) ** -(num_bits + _GUARD_BITS // 2)
         masses, total = [], arb(0)
-        for place, (level, count) in enumerate(zip(self._levels, self._counts, strict=True)):
+        for index, (level, count) in enumerate(zip(self._levels, self._counts, strict=True)):
             factor = _ball(-self._rate * (level - self._levels[0])).exp()
-            rest = factor * self._left[place]
-            if place and rest <= smallest:
+            rest = factor * self._left[index]
+            if index and rest <= smallest:
                 return masses, total + rest.union(arb(0))
             total += factor * count
             masses.append(total)

@@ -15,11 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kngjax.data.bounds import Bounds
-from kngjax.losses.distance import SquaredDistanceLoss
-from kngjax.losses.quantile import QuantileLoss
-from kngjax.mechanisms.base import AbstractDensityMechanism
-from kngjax.mechanisms.kng import KNG
-from kngjax.releases.lattice.sensitivities import Ranges, level
+from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.releases.lattice.sensitivities import Ranges, kind_of, level
 from kngjax.releases.lattice.units import DomainLattice, exponent_of, on_lattice, scale
 
 # Whole numbers below 2^53 are exact in float64; one bit is for doubled middles and for halves, see `QuantileScore`.
@@ -36,13 +33,13 @@ class Plan(NamedTuple):
     With x_ij = X_ij·2^(a_j) and θ_j = k_j·2^(e - a_j) the predictors are X'k in units of 2^e, whatever the units of the
     columns.
 
-    **Arguments:** `places`: a, one a feature. `unit`: e. `response`: the exponent of the lattice of y. `domain`: of θ.
+    **Arguments:** `exponents`: a, one a feature. `unit`: e. `response`: the exponent of y's lattice. `domain`: of θ.
     `features`: the ends of the d features after rounding, in units of 2^(a_j). `responses`: those of y, in units of
     2^response; None where nothing bounds y. `reach`: more than |X'k| of every record and every k, in units of 2^e.
     `largest_sum`: at least every sum that `QuantileScore` needs below 2^52. `digits`: of the records and of θ.
     """
 
-    places: tuple[int, ...]
+    exponents: tuple[int, ...]
     unit: int
     response: int
     domain: DomainLattice
@@ -54,10 +51,10 @@ class Plan(NamedTuple):
 
     @property
     def ranges(self) -> Ranges:
-        """Of the records and of θ in their own units. The hull of the bounds is left out: records are rounded."""
+        """Where records and θ lie, in their own units. The hull of the bounds is left out: records are rounded."""
         features = [
-            (lower * scale(place), upper * scale(place))
-            for (lower, upper), place in zip(self.features, self.places, strict=True)
+            (lower * scale(exponent), upper * scale(exponent))
+            for (lower, upper), exponent in zip(self.features, self.exponents, strict=True)
         ]
         response = None
         if self.responses is not None:
@@ -93,37 +90,39 @@ def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
     loss, bounds = mechanism.loss, mechanism.bounds
     sides = _feature_sides(bounds, dimension)
     sizes = np.max(np.abs(sides), axis=0)
-    places = tuple(exponent_of(float(size)) - data for size in sizes)
-    features = tuple(_rounded(ends, place) for ends, place in zip(np.transpose(sides).tolist(), places, strict=True))
+    exponents = tuple(exponent_of(float(size)) - data for size in sizes)
+    features = tuple(
+        _rounded(ends, exponent) for ends, exponent in zip(np.transpose(sides).tolist(), exponents, strict=True)
+    )
     widths = [exponent_of(float(width)) - theta for width in np.asarray(mechanism.domain.widths(dimension))]
-    if isinstance(loss, SquaredDistanceLoss):
+    if kind_of(loss) == "distances":
         # One unit for every coefficient, no coarser than any lattice.
-        unit = min(*widths, *places)
+        unit = min(*widths, *exponents)
         domain = DomainLattice.of(mechanism.domain, [unit] * dimension)
-        return Plan(places, unit, unit, domain, features, None, 0, domain.largest, (data, theta))
-    unit = response = min(width + place for width, place in zip(widths, places, strict=True))
+        return Plan(exponents, unit, unit, domain, features, None, 0, domain.largest, (data, theta))
+    unit = response = min(width + exponent for width, exponent in zip(widths, exponents, strict=True))
     ends = None if bounds.y_lower is None else (float(bounds.y_lower), float(bounds.y_upper))
-    if not isinstance(loss, QuantileLoss):
+    if kind_of(loss) != "check":
         assert ends is not None
         response = exponent_of(max(map(abs, ends))) - data
         unit = min(unit, response)
-    domain = DomainLattice.of(mechanism.domain, [unit - place for place in places])
+    domain = DomainLattice.of(mechanism.domain, [unit - exponent for exponent in exponents])
     # |X_ij| ≤ ⌈size/2^(a_j)⌉, which is whole; the 1 makes it less, so that a response beyond `reach` keeps its side.
     reach = sum(
-        side * (1 + math.ceil(Fraction(float(size)) / scale(place)))
-        for side, size, place in zip(domain.sides, sizes, places, strict=True)
+        side * (1 + math.ceil(Fraction(float(size)) / scale(exponent)))
+        for side, size, exponent in zip(domain.sides, sizes, exponents, strict=True)
     )
-    if not isinstance(loss, QuantileLoss):
+    if kind_of(loss) != "check":
         responses = _rounded(ends, response)
-        return Plan(places, unit, response, domain, features, responses, reach, domain.largest, (data, theta))
+        return Plan(exponents, unit, response, domain, features, responses, reach, domain.largest, (data, theta))
     parts = level(loss).denominator
-    if isinstance(mechanism, KNG):
+    if mechanism.scored_by == "gradient":
         # Records beyond `reach` are moved there, whatever the bounds of y.
         sums, responses = num_records * parts * (2**data + 1), None
     else:
         responses = _rounded(ends, unit)
         sums = num_records * parts * (reach + max(map(abs, responses)) + 1)
-    return Plan(places, unit, response, domain, features, responses, reach, max(sums, 2 * reach), (data, theta))
+    return Plan(exponents, unit, response, domain, features, responses, reach, max(sums, 2 * reach), (data, theta))
 
 
 def _feature_sides(bounds: Bounds, dimension: int) -> np.ndarray:

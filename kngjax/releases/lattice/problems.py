@@ -7,11 +7,7 @@ import numpy as np
 
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Records
-from kngjax.geometry import norms
-from kngjax.losses.distance import SquaredDistanceLoss
-from kngjax.losses.quantile import QuantileLoss
-from kngjax.mechanisms.base import AbstractDensityMechanism
-from kngjax.mechanisms.kng import KNG
+from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.lattice import sensitivities
 from kngjax.releases.lattice.plans import Plan
 from kngjax.releases.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore, QuantileScore
@@ -24,11 +20,11 @@ Divisor = GradientNorm | int
 
 def score_of(mechanism: AbstractDensityMechanism, data: Records | ExactSums, plan: Plan) -> AbstractScore:
     """The whole score of these records, which the mechanism prepared, or of their sums on their lattice. Private."""
-    if isinstance(mechanism.loss, QuantileLoss):
+    if sensitivities.kind_of(mechanism.loss) == "check":
         assert isinstance(data, Records)
         return _quantile_score(mechanism, whole_features(data, plan), np.asarray(data.y, np.float64), plan)
     sums = data if isinstance(data, ExactSums) else sums_of(data, plan, mechanism.loss.has_response)
-    if isinstance(mechanism.loss, SquaredDistanceLoss):
+    if sensitivities.kind_of(mechanism.loss) == "distances":
         return _mean_score(mechanism, sums, plan)
     shift = 2 ** (plan.response - plan.unit)
     moment, squares = sums.moment * shift, sums.squares * shift**2
@@ -38,7 +34,7 @@ def score_of(mechanism: AbstractDensityMechanism, data: Records | ExactSums, pla
 def _mean_score(mechanism, sums: ExactSums, plan: Plan) -> QuadraticScore:
     """∇ℓ = nθ - Σx, and 2ℓ = n|θ|² - 2θ'Σx + Σ|x|²."""
     dimension = sums.dimension
-    shifts = np.array([2 ** (place - plan.unit) for place in plan.places], object)
+    shifts = np.array([2 ** (exponent - plan.unit) for exponent in plan.exponents], object)
     squares = sum(int(size) * shift**2 for size, shift in zip(sums.gram.diagonal(), shifts, strict=True))
     gram = np.array([[sums.count * (row == column) for column in range(dimension)] for row in range(dimension)], object)
     return _quadratic_score(divisor_of(mechanism, plan), gram, sums.moment * shifts, squares)
@@ -69,23 +65,24 @@ def divisor_of(mechanism: AbstractDensityMechanism, plan: Plan) -> Divisor:
     """
     loss, adjacency, ranges = mechanism.loss, mechanism.adjacency, plan.ranges
     # The gradient's units and that of the loss.
-    factor, units, unit = 1, [place + plan.unit for place in plan.places], 2 * plan.unit
-    if isinstance(loss, QuantileLoss):
-        factor, units, unit = sensitivities.level(loss).denominator, list(plan.places), plan.unit
-    elif isinstance(loss, SquaredDistanceLoss):
-        units = [plan.unit for _ in plan.places]
-    if not isinstance(mechanism, KNG):
-        times = factor if isinstance(loss, QuantileLoss) else 2
+    factor, units, unit = 1, [exponent + plan.unit for exponent in plan.exponents], 2 * plan.unit
+    if sensitivities.kind_of(loss) == "check":
+        factor, units, unit = sensitivities.level(loss).denominator, list(plan.exponents), plan.unit
+    elif sensitivities.kind_of(loss) == "distances":
+        units = [plan.unit for _ in plan.exponents]
+    if mechanism.scored_by == "loss":
+        times = factor if sensitivities.kind_of(loss) == "check" else 2
         return _whole(times * sensitivities.value_sensitivity(loss, ranges, adjacency), unit)
-    if mechanism.norm is None:
+    if mechanism.given_norm is None:
         return GradientNorm(_wholes(factor, sensitivities.gradient_changes(loss, ranges, adjacency), units))
-    change = sensitivities.gradient_sensitivity(loss, ranges, adjacency, mechanism.norm)
-    if isinstance(mechanism.norm, norms.L1):
+    norm = mechanism.given_norm.in_fractions(len(units))
+    assert norm is not None
+    change = sensitivities.gradient_sensitivity(loss, ranges, adjacency, norm)
+    if norm.is_sum:
         least = min(units)
         scales = np.array([2 ** (unit - least) for unit in units], object)
         return GradientNorm(np.array(_whole(factor * change, least), object), scales)
-    weights = sensitivities.norm_weights(mechanism.norm, len(units))
-    return GradientNorm(_wholes(factor, [change * weight for weight in weights], units))
+    return GradientNorm(_wholes(factor, [change * weight for weight in norm.weights], units))
 
 
 def _wholes(factor: int, changes: list[Fraction], units: list[int]) -> np.ndarray:

@@ -89,7 +89,7 @@ class GradientNorm:
         self._scales = scales
 
     def __call__(self, sizes: np.ndarray) -> np.ndarray:
-        """Of |G| of shape (..., d)."""
+        """The levels of |G|, shape (..., d)."""
         if self._scales is None:
             return np.asarray(np.max(_levels(sizes, self.weights), axis=-1), object)
         return np.asarray(_levels(np.sum(sizes * self._scales, axis=-1), self.weights), object)

@@ -17,16 +17,11 @@ number nearest to 0; the squared distance likewise, coordinate by coordinate.
 
 import math
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.geometry import norms
+from kngjax.geometry.abstract_norms import NormInFractions
 from kngjax.losses.base import AbstractLoss
-from kngjax.losses.distance import SquaredDistanceLoss
-from kngjax.losses.quantile import QuantileLoss
 from kngjax.releases.lattice.units import DomainLattice, Interval, scale
 
 # Binary digits of a square root.
@@ -45,9 +40,16 @@ class Ranges(NamedTuple):
     domain: DomainLattice
 
 
-def level(loss: QuantileLoss) -> Fraction:
-    """τ = N/D, the decimal number that it prints as."""
-    return exactly(float(loss.tau), "tau")
+def kind_of(loss: AbstractLoss) -> str:
+    """Which of the losses it is that whole numbers hold."""
+    assert loss.whole_score is not None
+    return loss.whole_score.kind
+
+
+def level(loss: AbstractLoss) -> Fraction:
+    """τ = N/D of a check loss."""
+    assert loss.whole_score is not None
+    return loss.whole_score.level
 
 
 def predictor_interval(ranges: Ranges) -> Interval:
@@ -70,16 +72,14 @@ def gradient_changes(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -
     return [max(sizes) for sizes in zip(*_changes(loss, ranges, adjacency), strict=True)]
 
 
-def gradient_sensitivity(
-    loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency, norm: norms.AbstractNorm
-) -> Fraction:
-    """Δ: the most that the gradient changes by in this norm, which is L1, LInf or WeightedLInf."""
-    return max(_length(norm, sizes) for sizes in _changes(loss, ranges, adjacency))
+def gradient_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency, norm: NormInFractions) -> Fraction:
+    """Δ: the most that the gradient changes by in this norm."""
+    return max(norm(sizes) for sizes in _changes(loss, ranges, adjacency))
 
 
 def value_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> Fraction:
     """The range of one record's loss (replace), or half of it (add_remove), where constants cancel."""
-    if isinstance(loss, SquaredDistanceLoss):
+    if kind_of(loss) == "distances":
         differences = _differences(ranges)
         most = sum((max(end**2 for end in ends) for ends in differences), Fraction(0)) / 2
         least = sum((_nearest(ends) ** 2 for ends in differences), Fraction(0)) / 2
@@ -104,7 +104,7 @@ def root_upward(value: Fraction) -> Fraction:
 def _changes(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> list[list[Fraction]]:
     """Vectors v ≥ 0: no change of the gradient is longer than the longest of them, in any absolute norm."""
     exchange = adjacency is Adjacency.REPLACE
-    if isinstance(loss, SquaredDistanceLoss):
+    if kind_of(loss) == "distances":
         # θ - x: exchanging a record takes θ out.
         if exchange:
             return [[upper - lower for lower, upper in ranges.features]]
@@ -121,7 +121,7 @@ def _changes(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> list[l
 
 def _score_interval(loss: AbstractLoss, ranges: Ranges) -> Interval:
     """[a, b] that contains the score s of every record: a gradient is s·x."""
-    if isinstance(loss, QuantileLoss):
+    if kind_of(loss) == "check":
         tau = level(loss)
         return -tau, 1 - tau
     assert ranges.response is not None
@@ -136,7 +136,7 @@ def _differences(ranges: Ranges) -> list[Interval]:
 
 
 def _value(loss: AbstractLoss, residual: Fraction) -> Fraction:
-    if isinstance(loss, QuantileLoss):
+    if kind_of(loss) == "check":
         return residual * (level(loss) - (residual <= 0))
     return residual**2 / 2
 
@@ -144,15 +144,3 @@ def _value(loss: AbstractLoss, residual: Fraction) -> Fraction:
 def _nearest(ends: Interval) -> Fraction:
     """Their interval's number nearest to 0."""
     return min(max(Fraction(0), ends[0]), ends[1])
-
-
-def _length(norm: norms.AbstractNorm, sizes: list[Fraction]) -> Fraction:
-    if isinstance(norm, norms.L1):
-        return sum(sizes, Fraction(0))
-    return max(size / weight for size, weight in zip(sizes, norm_weights(norm, len(sizes)), strict=True))
-
-
-def norm_weights(norm: Any, dimension: int) -> list[Fraction]:
-    """w of max_j |v_j|/w_j: those of a WeightedLInf, ones for LInf."""
-    weights = np.asarray(norm.weights, np.float64) if isinstance(norm, norms.WeightedLInf) else np.ones(dimension)
-    return [Fraction(float(weight)) for weight in weights]

@@ -26,7 +26,7 @@ def whole_features(records: Records, plan: Plan) -> Int[np.ndarray, "records dim
     features = np.asarray(records.x, np.float64)
     # Rounding is monotone and stays within the rounded bounds; whole numbers are held to them all the same.
     columns = [
-        np.clip(on_lattice(column, place), *ends)
-        for column, place, ends in zip(features.T, plan.places, plan.features, strict=True)
+        np.clip(on_lattice(column, exponent), *ends)
+        for column, exponent, ends in zip(features.T, plan.exponents, plan.features, strict=True)
     ]
     return np.column_stack(columns)

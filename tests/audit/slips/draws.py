@@ -85,14 +85,14 @@ SAMPLERS = (
 LATTICE = (
     slip(
         "each of m levels at the whole budget",
-        "releases/lattice/sampler",
-        "epsilon = inward(exactly(float(mechanism.epsilon)) / number)",
-        "epsilon = inward(exactly(float(mechanism.epsilon)))",
+        "mechanisms/private_quantile",
+        "epsilon = inward(exactly(float(self.epsilon)) / self.dimension)",
+        "epsilon = inward(exactly(float(self.epsilon)))",
         "releases/lattice/test_sampler.py",
     ),
     slip(
         "scores that move over an interval of one level less",
-        "releases/lattice/sampler",
+        "releases/lattice/lattice",
         "(2 * RESOLUTION + cancels)",
         "(2 * RESOLUTION)",
         "releases/lattice/test_sampler.py::test_rates_are_epsilon_over_the_length_of_the_interval_that_scores_move_in",
@@ -186,14 +186,14 @@ RANDOMNESS_AND_RELEASES = (
     ),
     slip(
         "the key of a release from the clock",
-        "releases/release",
-        "if isinstance(X, Shards) else secure_key()",
-        'if isinstance(X, Shards) else jax.random.key(__import__("time").time_ns() % 2**32)',
+        "data/processes",
+        "key = randomness.secure_key()",
+        'key = jax.random.key(__import__("time").time_ns() % 2**32)',
         "releases/test_source_of_bits.py",
     ),
     slip(
         "a twister draws on the lattice",
-        "releases/lattice/sampler",
+        "releases/lattice/lattice",
         "bits: Bits = secrets.randbits",
         'bits: Bits = __import__("random").Random().getrandbits',
         "releases/lattice/test_sampler.py::test_bits_are_by_default_those_of_the_operating_system",

@@ -5,7 +5,7 @@ from tests.audit.slips.base import slip
 MECHANISMS = (
     slip(
         "ε/Δ in place of ε/(2Δ)",
-        "mechanisms/base",
+        "mechanisms/density",
         "rate = self.epsilon / (2.0 * self.sensitivity_value(dimension))",
         "rate = self.epsilon / self.sensitivity_value(dimension)",
         "mechanisms/test_minikng.py::test_kng_on_the_squared_loss",
@@ -133,7 +133,7 @@ MECHANISMS = (
     ),
     slip(
         "n is public under add_remove",
-        "mechanisms/base",
+        "mechanisms/preparation",
         "return data.num_records if self.adjacency is Adjacency.REPLACE else None",
         "return data.num_records",
         "releases/test_private_counts.py",

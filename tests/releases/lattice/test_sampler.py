@@ -10,7 +10,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.audit import lattice_law, lattice_loss, lattice_spread
-from kngjax.releases.lattice import sampler as lattices
+from kngjax.releases.lattice import lattice as lattices
 from kngjax.releases.lattice.scores import RESOLUTION
 
 LINE = kng.Bounds(y=(-1.0, 1.0))
@@ -43,7 +43,7 @@ def test_the_rates_of_levels_that_are_drawn_one_by_one_add_up_to_epsilon(epsilon
 def test_levels_that_are_drawn_one_by_one_lose_epsilon_together_at_most_and_nearly():
     """One number moves from the left of a gap to the right, which each level has where it is worst: losses add up."""
     sampler, total = kng.Lattice(5, 5), 0.0
-    for part in lattices._levels(split(1.0)):
+    for part in split(1.0).densities():
         losses = []
         for left in range(10, 110, 5):
             heaps = np.concatenate([np.full(left, -0.96875), np.full(120 - left, 0.90625)])
@@ -153,7 +153,7 @@ def test_nothing_of_a_private_number_of_records_reaches_plan_or_certificate(mech
     assert plans[0] == plans[1] == plans[2]
     # That it would show: where n is public it decides.
     public = kng.KNG(kng.QuantileLoss(0.123457), LINE, kng.Box(-1.0, 1.0), 1.0, "replace")
-    digits = [kng.Lattice().resolved(public, 1, count).data_digits for count in (4294, 4295)]
+    digits = [kng.Lattice().settled(public, 1, count).data_digits for count in (4294, 4295)]
     assert digits == [20, 19]
     assert certificates[0]["sampler"]["data_digits"] == (20 if mechanism is SQUARED else 13)
 

@@ -33,7 +33,7 @@ def corners(mechanism, plan):
     lower, upper = (
         np.broadcast_to(np.asarray(side), (bounds.columns or 1,)) for side in (bounds.x_lower, bounds.x_upper)
     )
-    spacings = [Fraction(2) ** place for place in plan.places]
+    spacings = [Fraction(2) ** place for place in plan.exponents]
     one = [Fraction(1)] if bounds.intercept else []
     sides = [
         [problems.to_lattice(end, spacing) for end in ends]
@@ -105,7 +105,7 @@ def mechanism_of(kind, loss, domain, adjacency, **parts):
 
 
 def plan_of(mechanism, data_digits, theta_digits=2):
-    return kng.Lattice(data_digits, theta_digits, max_records=64)._plan(mechanism, 2, None)
+    return kng.Lattice(data_digits, theta_digits, max_records=64).plan(mechanism, 2, None)
 
 
 SETTINGS = list(itertools.product(LOSSES, DOMAINS, ADJACENCIES, (2, 4)))
@@ -123,7 +123,8 @@ def test_no_extreme_record_changes_a_gradient_by_more_and_in_a_box_one_changes_i
                 found, bounds = [max(abs(vector[j]) for vector in vectors) for j in range(2)], own
             else:
                 found = [found_in_norm(norm, vectors)]
-                bounds = [sensitivities.gradient_sensitivity(mechanism.loss, plan.ranges, mechanism.adjacency, norm)]
+                whole = norm.in_fractions(2)
+                bounds = [sensitivities.gradient_sensitivity(mechanism.loss, plan.ranges, mechanism.adjacency, whole)]
             assert all(bound >= most for bound, most in zip(bounds, found, strict=True)), (loss, domain, adjacency)
             if loss == "quantile" or (loss, domain) == ("distance", "box"):
                 assert bounds == found, (domain, adjacency, digits, norm)
@@ -138,7 +139,7 @@ def _assert_divides(mechanism, plan, bounds, norm):
     divisor = wholes.divisor_of(mechanism, plan)
     assert isinstance(divisor, GradientNorm)
     factor, extra = (10, 0) if isinstance(mechanism.loss, kng.QuantileLoss) else (1, plan.unit)
-    places = [0, 0] if isinstance(mechanism.loss, kng.SquaredDistanceLoss) else plan.places
+    places = [0, 0] if isinstance(mechanism.loss, kng.SquaredDistanceLoss) else plan.exponents
     units = [Fraction(2) ** (place + extra) for place in places]
     if isinstance(norm, kng.L1):
         assert divisor.weights == math.ceil(factor * bounds[0] / min(units) * WEIGHT_UNITS)
@@ -174,7 +175,7 @@ def test_the_least_loss_counts_where_it_is_not_zero():
 
 
 def plan_of_line(mechanism, data_digits=4, theta_digits=4):
-    return kng.Lattice(data_digits, theta_digits)._plan(mechanism, 1, 9)
+    return kng.Lattice(data_digits, theta_digits).plan(mechanism, 1, 9)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -189,15 +190,15 @@ def test_they_are_those_of_real_numbers_to_rounding(adjacency):
     for loss, domain in [*pairs, (LOSSES["quantile"], domains[0]), (LOSSES["distance"], domains[2])]:
         bounds = plane if isinstance(loss, kng.SquaredDistanceLoss) else line
         mechanism = kng.KNG(loss, bounds, domain, 1.0, adjacency)
-        plan = kng.Lattice(12, 12, max_records=64)._plan(mechanism, 2, None)
+        plan = kng.Lattice(12, 12, max_records=64).plan(mechanism, 2, None)
         with float64():
             facts = (loss, bounds, domain, mechanism.adjacency)
             floats = np.asarray(gradients.gradient_changes(*facts, 2))
             in_norm = float(gradients.gradient_sensitivity(*facts, kng.L1(), 2))
             value = float(gradients.value_sensitivity(*facts, 2))
-        ours = sensitivities.gradient_changes(loss, plan.ranges, mechanism.adjacency)
+        ours, whole = sensitivities.gradient_changes(loss, plan.ranges, mechanism.adjacency), kng.L1().in_fractions(2)
         np.testing.assert_allclose([float(change) for change in ours], floats, rtol=1e-12)
-        found = float(sensitivities.gradient_sensitivity(loss, plan.ranges, mechanism.adjacency, kng.L1()))
+        found = float(sensitivities.gradient_sensitivity(loss, plan.ranges, mechanism.adjacency, whole))
         np.testing.assert_allclose(found, in_norm, rtol=1e-12)
         if isinstance(loss, kng.QuantileLoss):
             # KNG leaves its responses open.
@@ -247,7 +248,7 @@ def test_timestamps_with_default_digits_have_no_smaller_sensitivity_than_a_corne
         low, high = float(offset), float(offset + width)
         bounds, domain = kng.Bounds(x=(-0.3, 0.7), y=(low, high)), kng.Box([low, -0.1], [high, 0.1])
         mechanism = kng.ExponentialMechanism(kng.SquaredLoss(), bounds, domain, 1.0, "replace")
-        plan = kng.Lattice()._plan(mechanism, 2, 100)
+        plan = kng.Lattice().plan(mechanism, 2, 100)
         ends = list(itertools.product(*plan.domain.intervals))
         most = max(record_value(mechanism.loss, record, theta) for record in corners(mechanism, plan) for theta in ends)
         divisor = wholes.divisor_of(mechanism, plan)

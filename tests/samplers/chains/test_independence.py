@@ -7,7 +7,9 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
+from kngjax.data.admission import Facts
 from kngjax.owner import nonprivate
+from kngjax.releases.routes.sampled import SampledRoute
 from kngjax.samplers.chains.independence import IndependenceNoise, IndependenceState
 from kngjax.samplers.target import Target
 from tests.oracles.goodness_of_fit import assert_mean_within
@@ -150,7 +152,7 @@ def test_settings_without_sense_are_refused(settings):
 def test_a_certificate_says_that_proposals_were_made_from_private_estimates():
     built, data = problem("quantile", "kng", 2)
     del data
-    certificate = kng.Certificate.of(built, kng.IndependenceMH(), "", 2)
+    certificate = SampledRoute(built, Facts(2), kng.IndependenceMH(), "").certify()
     assert any("they are made from the private data" in line for line in certificate.unproved)
     assert not any("their rule is public" in line for line in certificate.unproved)
     assert not certificate.exact

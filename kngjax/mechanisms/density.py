@@ -1,0 +1,121 @@
+"""Mechanisms with a density exp(-ε/(2Δ)·score)·ν, from which a sampler draws."""
+
+import abc
+import math
+from collections.abc import Callable
+from typing import ClassVar, Literal
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.core.arrays import Vector, float64, is_traced
+from kngjax.data.records import Data
+from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.geometry.domains import AbstractDomain
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.samplers.target import Target
+
+
+class AbstractDensityMechanism(AbstractMechanism):
+    """A mechanism that draws θ with density proportional to exp(-ε/(2Δ)·score(θ; D)) with respect to ν.
+
+    `scored_by`: what the score is, the loss or a norm of its gradient; None for anything else. `pointwise_sensitivity`:
+    whether Δ depends on θ.
+    """
+
+    domain: eqx.AbstractVar[AbstractDomain]
+    takes_shards: ClassVar[bool] = True
+    scored_by: ClassVar[Literal["loss", "gradient"] | None] = None
+    pointwise_sensitivity: ClassVar[bool] = False
+
+    @property
+    def given_norm(self) -> AbstractNorm | None:
+        """The norm that the caller named; None for the default one, and where the score is the loss."""
+        return None
+
+    def densities(self) -> tuple["AbstractDensityMechanism", ...]:
+        return (self,)
+
+    @abc.abstractmethod
+    def score_norm(self, dimension: int) -> AbstractNorm | None:
+        """The norm of the gradient that is the score; None if the score is the loss itself."""
+
+    @abc.abstractmethod
+    def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
+        """Δ for d coefficients; runs under jit."""
+
+    @abc.abstractmethod
+    def record_range(self, dimension: int) -> Float[Array, ""]:
+        """By how much one record's share of the score can vary over Θ and the bounds, in units of the score."""
+
+    def log_range(self, dimension: int, num_records: int) -> float:
+        """R = ε/(2Δ)·n·(range of one record's share): how far log f varies over Θ at most, for any n records.
+
+        Public where n is: under replace.
+        """
+        with float64():
+            share = float(self.record_range(dimension)) / float(self.sensitivity_value(dimension))
+        # Outward, by far more than these few operations round.
+        return 0.5 * float(self.epsilon) * num_records * share * (1.0 + 1e-12)
+
+    def _check(self) -> None:
+        if is_traced(*jax.tree.leaves(self)):
+            return
+        self._check_parts()
+        with float64():
+            value = float(self.sensitivity_value(self.dimension or 1 + self.bounds.intercept))
+        if not (math.isfinite(value) and value > 0):
+            advice = (
+                "one record's influence grows with x'theta. Give a bounded domain (L1Ball, L2Ball or Box), or a loss "
+                "with a bounded score (quantile, Huber, pseudo-Huber, logistic)"
+                if self.loss.has_response
+                else "one record's influence grows with its distance to theta. Give a bounded domain (L1Ball, L2Ball "
+                "or Box) and bounds of x that leave every column some width, or name a norm"
+            )
+            raise ValueError(f"the sensitivity of {type(self.loss).__name__} is not finite over this domain: {advice}")
+
+    def least_noise(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
+        slope, norm = self.loss.gradient_slope, self.score_norm(dimension)
+        if slope is None or norm is None or not num_records:
+            return np.zeros(dimension)
+        # The law is exp(-(ε/2Δ)·nc‖θ - θ̂‖_K).
+        rate = slope * num_records * float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
+        return np.array([float(norm.dual(axis)) for axis in np.eye(dimension)]) / rate
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure ε-DP and (ε²/8)-zCDP of one exact draw, from the mechanism's own ε."""
+        return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
+
+    def target(self, data: Data) -> Target:
+        """The density for these data, as samplers see it. Private."""
+        dimension = data.dimension
+        rate = self.epsilon / (2.0 * self.sensitivity_value(dimension))
+        return Target(self.loss, data, self.domain, self.score_norm(dimension), rate)
+
+    def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """log f(θ) = -ε/(2Δ)·score(θ; D) + log ν(θ), unnormalised; -inf outside Θ. Private: a function of the data.
+
+        **Arguments:** `theta`: shape (d,), intercept first. `data`: from `prepare`. In the caller's own precision.
+        """
+        return self.target(data).log_density(theta)
+
+    def numpyro_model(self, data: Data) -> Callable[[], None]:
+        """The mechanism's density as a NumPyro model with one site, `theta`, for research with any NumPyro kernel.
+
+        The base measure is the prior, -ε/(2Δ)·score a factor. Private: its draws are computed from the data. NumPyro
+        will run NUTS on the quantile loss's piecewise-constant density without a warning, and wrongly: use our
+        samplers there.
+        """
+
+        import numpyro
+
+        def model() -> None:
+            target = self.target(data)
+            theta = numpyro.sample("theta", target.domain.distribution(target.dimension))
+            numpyro.factor("score", -target.rate * target.score(theta))
+
+        return model

@@ -1,0 +1,194 @@
+"""What a mechanism takes of records: what is public of them, and how they are validated, clipped and summarised."""
+
+import abc
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import numpy as np
+
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.core.representation import ShownAsTyped
+from kngjax.data import admission, records
+from kngjax.data.admission import Facts
+from kngjax.data.bounds import Bounds
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.records import Data, Records
+from kngjax.data.shards import Shards
+from kngjax.data.streams import RECORDS_NEEDED, Stream
+from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
+
+MAX_RECORDS = "a public number that n does not exceed"
+MAX_RECORDS_ASSUMPTION = (
+    "that there are at most max_records records was known in public; data with more are refused, and that refusal is "
+    "not covered"
+)
+TOO_MANY_RECORDS = "there are more records than max_records, the public promise that the guarantee rests on"
+
+
+class AbstractPreparation(ShownAsTyped, eqx.Module):
+    """The half of a mechanism that meets the records: all that is done to them is done here.
+
+    `takes_shards`: whether rows of zeros among the records change nothing of the mechanism's law.
+    """
+
+    loss: eqx.AbstractVar[AbstractLoss]
+    bounds: eqx.AbstractVar[Bounds]
+    adjacency: eqx.AbstractVar[Adjacency]
+    takes_shards: ClassVar[bool] = False
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int | None:
+        """d, the number of coefficients with the intercept; None while scalar bounds leave it open."""
+
+    def admit(self, X: Any = None, y: Any = None) -> Facts:
+        """What is public of these data and known before a value is looked at: d, the names, and under replace n.
+
+        Arguments as of `prepare`. Raises TypeError and ValueError for all that types, names, shapes, engines and counts
+        of columns show to be no data for this mechanism: a release calls this before anything is spent.
+        """
+        require_own_responses(X, y)
+        if isinstance(X, Shards):
+            self._check_shards(X)
+            return X.together(
+                lambda: dataclasses.replace(self.admit(X.X, X.y), num_records=None, are_in_memory=False), self
+            )
+        if isinstance(X, Stream):
+            if not self.loss.is_quadratic:
+                raise UnfitType(RECORDS_NEEDED)
+            may_be_empty = self.adjacency is Adjacency.ADD_REMOVE
+            facts = self._facts(admission.shape_of_stream(X, self._admitted, may_be_empty), None)
+            return dataclasses.replace(facts, are_in_memory=False)
+        columns, rows = self._admitted(X, y)
+        count = columns.rows if rows.rows is None else rows.rows
+        if count == 0 and self.adjacency is Adjacency.REPLACE:
+            raise UnfitShape(admission.EMPTY)
+        return self._facts(columns, count)
+
+    def _facts(self, columns: admission.Shape | None, count: int | None) -> Facts:
+        if self.dimension is None:
+            raise UnfitShape(admission.UNKNOWN_COLUMNS)
+        names = self.bounds.coefficients
+        if names is None and columns is not None and columns.names is not None:
+            names = ("intercept",) * self.bounds.intercept + columns.names
+        return Facts(self.dimension, count if self.adjacency is Adjacency.REPLACE else None, names)
+
+    def _admitted(self, X: Any, y: Any) -> tuple[admission.Shape, admission.Shape]:
+        X, y = self.as_records(X, y)
+        return admission.public_shapes(
+            self.bounds,
+            X,
+            y,
+            has_response=self.loss.has_response,
+            dimension=self._dimension_of_records,
+            reads_text=self.loss.reads_text,
+        )
+
+    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """What was given as columns and as response, where that is another than it was given as."""
+        return X, y
+
+    @property
+    def _dimension_of_records(self) -> int | None:
+        """The number of features of a record, the intercept included; None while scalar bounds leave it open."""
+        return self.dimension
+
+    def prepare(self, X: Any = None, y: Any = None) -> Data:
+        """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
+
+        See `kngjax.data.prepare` for the arguments and errors. X may also be a `kngjax.stream` of records, for losses
+        with a sufficient statistic, or `kngjax.shard`s of them; both bring their own responses.
+        """
+        require_own_responses(X, y)
+        if isinstance(X, Stream):
+            return self.total(X, self.loss.sums).summary()
+        if isinstance(X, Shards):
+            return self._of_shards(X)
+        return self.summarise(self.records(X, y))
+
+    def _of_shards(self, shards: Shards) -> Data:
+        """What `prepare` gives of the rows of all processes, resting on the devices where records are needed."""
+        self._check_shards(shards)
+        if self.loss.is_quadratic:
+            total = shards.total(shards.together(lambda: self._sums(shards.X, shards.y), self))
+            self.check_count(total.count)
+            return total.summary()
+        records = shards.together(lambda: self.records(shards.X, shards.y), self)
+        self.check_count(shards.count(records))
+        return shards.spread_rows(records)
+
+    def _sums(self, X: Any, y: Any) -> ExactSums:
+        return self.total(X, self.loss.sums) if isinstance(X, Stream) else self.loss.sums(self.records(X, y))
+
+    def _check_shards(self, shards: Shards) -> None:
+        """Raises UnfitType unless the law is that of the rows, wherever they rest: of public settings alone."""
+        if self.loss.is_quadratic:
+            return
+        if not (self.takes_shards and isinstance(self.loss, AbstractPredictorLoss)):
+            raise UnfitType(
+                "rows are spread over devices for KNG and the exponential mechanism in regression, and for every "
+                "mechanism of a loss with a sufficient statistic: give X and y as they are"
+            )
+        if shards.spans_processes and self.loss.score_is_piecewise_constant:
+            raise UnfitType(
+                f"chains for {type(self.loss).__name__} start from a linear programme, which needs all rows on one "
+                "host: take a smoothed loss, or one process"
+            )
+
+    def total(self, stream: Stream, summary_of: Callable[[Records], Any]) -> Any:
+        """The sum over a stream's chunks, each validated and clipped like any records, of their summaries. Private.
+
+        **Arguments:** `summary_of`: what is summed, with `num_records`. Without chunks it is that of no record.
+        """
+        if not self.loss.is_quadratic:
+            raise UnfitType(RECORDS_NEEDED)
+        total = None
+        with contextlib.closing(stream.chunks()) as chunks:
+            for chunk in chunks:
+                summary = summary_of(self.records(*chunk))
+                total = summary if total is None else total + summary
+                self.check_count(total.num_records)
+        if total is not None:
+            return total
+        if self.adjacency is Adjacency.REPLACE or self.dimension is None:
+            raise ValueError(records.EMPTY)
+        return summary_of(Records(np.zeros((0, self.dimension)), np.zeros(0)))
+
+    def records(self, X: Any = None, y: Any = None) -> Records:
+        """Validated and clipped records, one by one: what `prepare` summarises. Private."""
+        X, y = self.as_records(X, y)
+        return records.prepare(
+            self.bounds,
+            X,
+            y,
+            has_response=self.loss.has_response,
+            dimension=self._dimension_of_records,
+            responses=self.loss.responses,
+            reads_text=self.loss.reads_text,
+            may_be_empty=self.adjacency is Adjacency.ADD_REMOVE,
+        )
+
+    def summarise(self, records: Records) -> Data:
+        """The least that the mechanism needs of validated records. Private."""
+        self.check_count(records.y.shape[0])
+        return self.loss.summarise(records)
+
+    def public_count(self, data: Any) -> int | None:
+        """n of these data under replace, where it is public; None under add_remove."""
+        return data.num_records if self.adjacency is Adjacency.REPLACE else None
+
+    def check_count(self, count: int | float) -> None:
+        """Raises ValueError for more records than `max_records`, where the mechanism has such a public promise."""
+        promised = getattr(self, "max_records", None)
+        if promised is not None and count > float(promised):
+            raise ValueError(TOO_MANY_RECORDS)
+
+
+def require_own_responses(X: Any, y: Any) -> None:
+    """Raises UnfitShape for responses beside a stream or shards."""
+    if isinstance(X, Stream | Shards) and y is not None:
+        raise UnfitShape(f"a {type(X).__name__.lower()} brings its own responses: leave y out here")

@@ -1,0 +1,88 @@
+"""Many draws from a mechanism's law for the owner's eyes: nothing of them is private."""
+
+import dataclasses
+
+import jax
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from kngjax.core.arrays import float64
+from kngjax.core.randomness import require_typed_key
+from kngjax.data.records import Data, QuadraticSummary, Records, SortedValues
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.owner.draws import Draws
+from kngjax.releases.chains import (
+    direct_draws,
+    estimate,
+    independent_draws,
+    require_sampler,
+    require_success,
+    run_chains,
+)
+from kngjax.releases.lattice.lattice import Lattice
+from kngjax.releases.sampler_choice import default_sampler
+from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
+
+
+def sample(
+    mechanism: AbstractMechanism,
+    data: Data,
+    *,
+    key: PRNGKeyArray,
+    sampler: AbstractSampler | Lattice | None = None,
+    num_draws: int = 1000,
+    num_chains: int = 4,
+    num_warmup: int | None = None,
+    thinning: int = 1,
+    progress: bool | None = None,
+) -> Draws:
+    """Many draws from the mechanism's law, for research and for the data owner's eyes only.
+
+    Chains start near the non-private estimate and are tuned on the private data: nothing of the result is private.
+
+    **Arguments:**
+
+    - `data`: from `mechanism.prepare`.
+    - `key`: a research key, `kngjax.research_key(seed)`.
+    - `sampler`: None takes the best for this mechanism.
+    - `num_draws`: kept draws a chain. `num_chains`: independent chains. `num_warmup`: discarded sweeps a chain, None
+      for the sampler's own. `thinning`: sweeps a kept draw.
+
+    **Returns** `Draws`, with `to_arviz()`, R-hat, effective sample sizes and plots.
+    """
+    require_typed_key(key)
+    if not isinstance(data, Records | QuadraticSummary | SortedValues):
+        raise TypeError("data must come from mechanism.prepare(X, y), which validates and clips the records")
+    for name, count in (("num_draws", num_draws), ("num_chains", num_chains), ("thinning", thinning)):
+        if count < 1:
+            raise ValueError(f"{name} must be at least 1, got {count}")
+    if sampler is None and isinstance(mechanism, AbstractDensityMechanism):
+        sampler, _ = default_sampler(mechanism, data.dimension)
+    require_sampler(mechanism, sampler)
+    if isinstance(mechanism, AbstractDirectMechanism):
+        with float64():
+            draws, succeeded = direct_draws(mechanism, data, key, num_draws * num_chains)
+            require_success(bool(succeeded), mechanism.advice)
+            thetas = np.array(draws).reshape(num_chains, num_draws, -1)
+        return Draws(thetas, type(mechanism).__name__)
+    assert isinstance(mechanism, AbstractDensityMechanism)
+    assert isinstance(sampler, AbstractSampler)
+    with float64():
+        # Types and shapes decide, so nothing is computed.
+        sampler.check(jax.eval_shape(mechanism.target, data))
+        if isinstance(sampler, AbstractIndependentSampler):
+            draws, succeeded = independent_draws(mechanism, data, sampler, key, num_draws * num_chains)
+            require_success(bool(succeeded))
+            # A copy: a NumPy view would keep the float64 JAX array alive.
+            thetas, info = np.array(draws).reshape(num_chains, num_draws, -1), None
+        else:
+            assert isinstance(sampler, AbstractChainSampler)
+            if num_warmup is not None:
+                sampler = dataclasses.replace(sampler, num_warmup=num_warmup)
+            centre, warmup = estimate(mechanism, data), sampler.num_warmup
+            thetas, info = run_chains(
+                mechanism, data, sampler, centre, key, num_chains, warmup, num_draws, thinning, progress
+            )
+    return Draws(thetas, type(sampler).__name__, info)

@@ -1,0 +1,1 @@
+"""The three ways from records to one released value, each of which admits, certifies, prepares and draws."""

@@ -1,0 +1,27 @@
+"""Which route a release takes: a function of public facts alone."""
+
+from typing import Any
+
+from kngjax.data.admission import Facts
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.releases.routes.base import AbstractRoute
+from kngjax.releases.routes.direct import DirectRoute
+from kngjax.releases.routes.lattice import LatticeRoute
+from kngjax.releases.routes.sampled import SampledRoute
+
+# In the order in which they are asked.
+ROUTES: tuple[type[AbstractRoute], ...] = (LatticeRoute, DirectRoute, SampledRoute)
+# What the argument `sampler` of a release may be.
+REQUESTS = tuple(route.requests for route in ROUTES if route.requests is not None)
+
+
+def route_for(mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> AbstractRoute:
+    """The first route that admits this mechanism and these records.
+
+    **Arguments:** `sampler`: what the caller asked for, or None. Raises as `AbstractRoute.admits`.
+    """
+    for route in ROUTES:
+        admitted = route.admits(mechanism, sampler, facts)
+        if admitted is not None:
+            return admitted
+    raise TypeError(f"{type(mechanism).__name__} neither has a density nor draws from a law of its own")

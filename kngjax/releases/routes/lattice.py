@@ -1,0 +1,98 @@
+"""The lattice route: a draw on a public lattice, with every rounding in its proof."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.data.admission import Facts
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.processes import Processes
+from kngjax.data.records import Records
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.releases.certificate import TOO_MANY, Certificate, describe
+from kngjax.releases.lattice.lattice import Lattice
+from kngjax.releases.routes.base import ON_REQUEST, AbstractRoute
+
+ARITHMETIC = (
+    "CPython, NumPy and FLINT compute whole numbers and balls as they say, and the operating system's random bytes are "
+    "unpredictable",
+)
+RECORDS_LIMITED = (
+    "of a quantile loss under add_remove there are at most max_records records: a release of more fails, and that it "
+    "failed is not covered",
+)
+TAKES_SECONDS = (
+    "Chosen because no rounding is left out of its proof, and it takes seconds here, or of a quantile loss under "
+    "add_remove for up to some 10^5 records."
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class LatticeRoute(AbstractRoute):
+    """One draw on a lattice.
+
+    **Arguments:** `mechanism`, `facts`: as for `AbstractRoute.admits`. `settings`: of the lattice, none of them left
+    open. `reason`: why it is taken.
+    """
+
+    mechanism: AbstractMechanism
+    facts: Facts
+    settings: Lattice
+    reason: str
+
+    requests: ClassVar[type | None] = Lattice
+
+    @classmethod
+    def admits(cls, mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> "LatticeRoute | None":
+        if not isinstance(sampler, Lattice | None):
+            return None
+        if sampler is None:
+            return cls._by_default(mechanism, facts)
+        if not _has_records(mechanism, facts):
+            raise TypeError(
+                "of a stream or shards Lattice draws quadratic losses alone: give X and y as arrays or frames, or ask "
+                "for Exact()"
+            )
+        return cls(mechanism, facts, sampler.settled(mechanism, facts.dimension, facts.num_records), ON_REQUEST)
+
+    @classmethod
+    def _by_default(cls, mechanism: AbstractMechanism, facts: Facts) -> "LatticeRoute | None":
+        """This route where it serves and takes seconds."""
+        if not _has_records(mechanism, facts):
+            return None
+        settings = Lattice()
+        try:
+            if settings.takes_seconds(mechanism, facts.dimension, facts.num_records):
+                settings = settings.settled(mechanism, facts.dimension, facts.num_records)
+                return cls(mechanism, facts, settings, TAKES_SECONDS)
+        except (ValueError, OverflowError):
+            pass
+        return None
+
+    def certify(self) -> Certificate:
+        is_limited = self.settings.max_records is not None
+        return Certificate.of(
+            self.mechanism,
+            self.facts,
+            describe(self.settings),
+            self.reason,
+            is_rounded=False,
+            assumptions=(*ARITHMETIC, *(RECORDS_LIMITED if is_limited else ())),
+            failures=TOO_MANY if is_limited else (),
+        )
+
+    def prepare(self, X: Any, y: Any) -> Records | ExactSums:
+        return self.settings.prepared(self.mechanism, X, y)
+
+    def draw(
+        self, data: Records | ExactSums, processes: Processes, progress: bool | None
+    ) -> Float[np.ndarray, " dimension"]:
+        value = processes.on_first(lambda: self.settings.draw(self.mechanism, data))
+        return np.zeros(self.facts.dimension) if value is None else value
+
+
+def _has_records(mechanism: AbstractMechanism, facts: Facts) -> bool:
+    """Whether the records come in a form that a lattice can take: those of quadratic losses may be sums."""
+    return facts.are_in_memory or mechanism.loss.is_quadratic
