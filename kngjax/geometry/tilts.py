@@ -27,12 +27,16 @@ def num_uniforms(dimension: int) -> int:
 class AbstractTiltedLaw(eqx.Module):
     """A function of y ∈ R^d that is nowhere below exp(-c‖y‖ - h'y) and is drawn from by inversion.
 
-    **Arguments:** `rate`: c. `tilt`: h, shape (d,), with ‖h‖_* < c. `log_mass`: the log of the function's integral.
+    **Arguments:** `rate`: c. `tilt`: h, shape (d,), with ‖h‖_* < c.
     """
 
     rate: eqx.AbstractVar[Scalar]
     tilt: eqx.AbstractVar[Vector]
-    log_mass: eqx.AbstractVar[Float[Array, ""]]
+
+    @property
+    @abc.abstractmethod
+    def log_mass(self) -> Float[Array, ""]:
+        """The log of the function's integral."""
 
     @abc.abstractmethod
     def draw(self, uniforms: Uniforms) -> Draws:
@@ -44,11 +48,10 @@ class TiltedLaplace(AbstractTiltedLaw):
 
     rate: Scalar
     tilt: Vector
-    log_mass: Float[Array, ""]
 
-    def __init__(self, rate: Scalar, tilt: Vector):
-        self.rate, self.tilt = rate, tilt
-        self.log_mass = jnp.sum(jnp.log(2.0 * rate) - jnp.log(rate**2 - tilt**2))
+    @property
+    def log_mass(self) -> Float[Array, ""]:
+        return jnp.sum(jnp.log(2.0 * self.rate) - jnp.log(self.rate**2 - self.tilt**2))
 
     def draw(self, uniforms: Uniforms) -> Draws:
         number, dimension = uniforms.shape[0], self.tilt.shape[0]
@@ -68,13 +71,13 @@ class TiltedRadial(AbstractTiltedLaw):
 
     rate: Scalar
     tilt: Vector
-    log_mass: Float[Array, ""]
 
-    def __init__(self, rate: Scalar, tilt: Vector):
-        self.rate, self.tilt = rate, tilt
-        half = 0.5 * (tilt.shape[0] + 1.0)
-        constant = tilt.shape[0] * math.log(2.0) + (half - 1.0) * math.log(math.pi) + math.lgamma(half)
-        self.log_mass = constant + jnp.log(rate) - half * jnp.log(rate**2 - tilt @ tilt)
+    @property
+    def log_mass(self) -> Float[Array, ""]:
+        dimension = self.tilt.shape[0]
+        half = 0.5 * (dimension + 1.0)
+        constant = dimension * math.log(2.0) + (half - 1.0) * math.log(math.pi) + math.lgamma(half)
+        return constant + jnp.log(self.rate) - half * jnp.log(self.rate**2 - self.tilt @ self.tilt)
 
     def draw(self, uniforms: Uniforms) -> Draws:
         number, dimension = uniforms.shape[0], self.tilt.shape[0]
@@ -90,13 +93,14 @@ class TiltedMaximum(AbstractTiltedLaw):
 
     rate: Scalar
     tilt: Vector
-    log_mass: Float[Array, ""]
     tangents: level_law.LevelTangents
 
     def __init__(self, rate: Scalar, tilt: Vector):
-        self.rate, self.tilt = rate, tilt
-        self.tangents = level_law.level_law(rate, tilt)
-        self.log_mass = jax.scipy.special.logsumexp(self.tangents.log_masses)
+        self.rate, self.tilt, self.tangents = rate, tilt, level_law.level_law(rate, tilt)
+
+    @property
+    def log_mass(self) -> Float[Array, ""]:
+        return jax.scipy.special.logsumexp(self.tangents.log_masses)
 
     def draw(self, uniforms: Uniforms) -> Draws:
         shape = uniforms.shape[0], self.tilt.shape[0]
@@ -112,11 +116,11 @@ class TiltedNormal(AbstractTiltedLaw):
 
     rate: Scalar
     tilt: Vector
-    log_mass: Float[Array, ""]
 
-    def __init__(self, rate: Scalar, tilt: Vector):
-        self.rate, self.tilt = rate, tilt
-        self.log_mass = 0.5 * tilt.shape[0] * jnp.log(2.0 * math.pi / rate) + 0.5 * tilt @ tilt / rate
+    @property
+    def log_mass(self) -> Float[Array, ""]:
+        square = self.tilt @ self.tilt
+        return 0.5 * self.tilt.shape[0] * jnp.log(2.0 * math.pi / self.rate) + 0.5 * square / self.rate
 
     def draw(self, uniforms: Uniforms) -> Draws:
         number, dimension = uniforms.shape[0], self.tilt.shape[0]
