@@ -35,7 +35,7 @@ class ExpectileLoss(AbstractResidualLoss):
             raise ValueError(f"tau must lie strictly between 0 and 1, and be one number, got {self.tau}")
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
-        return 0.5 * residual * self.residual_slope(residual)
+        return 0.5 * jnp.asarray(residual) * self.residual_slope(residual)
 
     def residual_slope(self, residual: Number) -> Float[Array, ""]:
         return self.record_curvature(0.0, residual) * jnp.asarray(residual)
