@@ -54,6 +54,7 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
     - `needs_response_bounds`: whether one record's gradient is bounded only where y is; `value_needs_response_bounds`:
       whether its value is.
     - `is_quadratic`: whether `summarise` gives a `QuadraticSummary`, so that ℓ_n = ½θ'Gθ - m'θ + ½s.
+    - `is_half_square`: whether ℓ is ½(y - x'θ)² and no other quadratic, so that with ½λ|θ|² it is ridge regression.
     - `is_smooth`: whether ρ'' is positive for every η and continuously differentiable, so that on a design of full rank
       ∇ℓ_n is one to one, with the determinant of the Hessian as its Jacobian. Huber's loss is not: its gradient is
       constant wherever all records are outliers.
@@ -67,6 +68,7 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
     has_response: ClassVar[bool] = True
     score_is_piecewise_constant: ClassVar[bool] = False
     is_quadratic: ClassVar[bool] = False
+    is_half_square: ClassVar[bool] = False
     is_smooth: ClassVar[bool] = False
     gradient_length: ClassVar[float | None] = None
     gradient_slope: ClassVar[float | None] = None

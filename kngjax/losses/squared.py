@@ -24,6 +24,7 @@ class SquaredLoss(AbstractResidualLoss):
 
     needs_response_bounds: ClassVar[bool] = True
     is_quadratic: ClassVar[bool] = True
+    is_half_square: ClassVar[bool] = True
     is_smooth: ClassVar[bool] = True
 
     @property

@@ -95,7 +95,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
         self.delta = checked_delta(delta)
         self.adjacency = Adjacency.parse(adjacency)
         self.metric = metric
-        needed = self.loss.is_quadratic or max_records is not None
+        needed = self.loss.is_half_square or max_records is not None
         self.max_records = checked_count("max_records", max_records, MAX_RECORDS) if needed else None
 
     def __check_init__(self):
@@ -107,7 +107,12 @@ class OutputPerturbation(AbstractGaussianMechanism):
                 f"output perturbation is for smooth losses of a regression, and {name} is none: take KNG, "
                 "PrivateQuantile or KNormMechanism"
             )
-        if self.metric != "identity" and not self.loss.is_quadratic:
+        if self.loss.is_quadratic and not self.loss.is_half_square:
+            raise ValueError(
+                f"output perturbation knows how far records move a ridge regression for the squared loss alone, and "
+                f"{name} is another quadratic: take SquaredLoss with another regularization, or KNG"
+            )
+        if self.metric != "identity" and not self.loss.is_half_square:
             raise ValueError(f"metric={self.metric!r} is for the squared loss, whose Hessian does not depend on theta")
         if is_traced(*jax.tree.leaves(self)):
             return
@@ -127,13 +132,13 @@ class OutputPerturbation(AbstractGaussianMechanism):
     @property
     def method(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """How a value is drawn, in words."""
-        how = "in closed form" if self.loss.is_quadratic else "by Newton's method to a public tolerance"
+        how = "in closed form" if self.loss.is_half_square else "by Newton's method to a public tolerance"
         return f"The regularised minimiser, found {how}, plus exact Gaussian noise."
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """What the guarantee needs of the minimiser."""
-        if self.loss.is_quadratic:
+        if self.loss.is_half_square:
             return (MAX_RECORDS_ASSUMPTION,)
         return (
             "the gradient of the objective is at most the tolerance where the search stopped, as computed in float64; "
@@ -158,7 +163,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         """Δ: sup ‖θ̂' - θ̂‖_2, with what the search for a minimiser may add; runs under jit."""
         ridge = jnp.asarray(self.regularization)
-        if self.loss.is_quadratic:
+        if self.loss.is_half_square:
             exchanges = 2.0 if self.adjacency is Adjacency.REPLACE else 1.0
             return exchanges * moments.ridge_changes(self.bounds, ridge, self._num_others, dimension)
         # Each of the two is within tolerance/λ of its minimiser.
@@ -200,7 +205,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
         with float64():
             value, gamma = float(self.sensitivity_value(dimension)), float(_gamma(self, dimension))
             ridge = float(self.regularization)
-        if self.loss.is_quadratic:
+        if self.loss.is_half_square:
             x, y = (
                 float(gradients.feature_radius(self.bounds, dimension)),
                 float(gradients.response_radius(self.bounds)),
@@ -242,7 +247,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """θ̂ + (γA)^{-1/2}z with z standard normal."""
         dimension = data.dimension
-        if not isinstance(data, QuadraticSummary if self.loss.is_quadratic else Records):
+        if not isinstance(data, QuadraticSummary if self.loss.is_half_square else Records):
             raise TypeError(f"output perturbation needs data from its own prepare, not {type(data).__name__}")
         assert isinstance(data, QuadraticSummary | Records)
         theta, succeeded = self.minimiser(data)

@@ -1,10 +1,14 @@
 """Output perturbation: the laws of its three metrics, its guarantee against brute force, and what it refuses."""
 
+from typing import ClassVar
+
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import optimize, stats
 
 import kngjax as kng
+from kngjax.losses.base import AbstractResidualLoss
 from tests.mechanisms.test_posterior_sample import LINE, PLANE, neighbours
 from tests.oracles.gaussian_laws import hockey_stick
 from tests.oracles.goodness_of_fit import assert_same_law
@@ -124,6 +128,45 @@ def test_a_release_says_what_was_proved():
     assert certificate.epsilon == EPSILON
     assert certificate.delta == pytest.approx(DELTA + certificate.rounding_delta, rel=1e-12)
     assert "gamma" in release.certificate.explain()
+
+
+class FullSquareLoss(AbstractResidualLoss):
+    """r², twice the squared loss: a quadratic whose ridge regression records move by another length."""
+
+    needs_response_bounds: ClassVar[bool] = True
+    is_quadratic: ClassVar[bool] = True
+
+    def residual_value(self, residual):
+        return jnp.square(residual)
+
+    def residual_slope(self, residual):
+        return 2.0 * jnp.asarray(residual)
+
+    def residual_minimiser(self):
+        return 0.0
+
+    def record_curvature(self, predictor, response):
+        return 2.0 * jnp.ones_like(predictor)
+
+    def curvature_bound(self, predictor):
+        return 2.0
+
+    def score_interval(self, predictor, response):
+        return 2.0 * (predictor[0] - response[1]), 2.0 * (predictor[1] - response[0])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_another_quadratic_loss_is_refused(metric):
+    """The changes of a ridge regression are those of ½r² alone."""
+    with pytest.raises(ValueError, match="FullSquareLoss is another quadratic"):
+        kng.OutputPerturbation(FullSquareLoss(), PLANE, 120.0, EPSILON, DELTA, "add_remove", metric, 50)
+
+
+def test_the_squared_loss_alone_is_half_the_square():
+    """As its name says, and no other public loss: by its values, and by what it declares."""
+    losses = {name: getattr(kng, name) for name in kng.__all__ if name.endswith("Loss")}
+    assert [name for name, loss in losses.items() if loss.is_half_square] == ["SquaredLoss"]
+    assert float(kng.SquaredLoss().record_value(0.25, 1.0)) == 0.5 * 0.75**2
 
 
 @pytest.mark.parametrize(
