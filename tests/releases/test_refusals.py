@@ -247,7 +247,7 @@ def test_what_another_package_raises_is_not_repeated_before_a_debit_either(monke
     def quotes(*_, **__):
         raise ValueError("0.98")
 
-    monkeypatch.setattr(admission, "admitted", quotes)
+    monkeypatch.setattr(admission, "public_shapes", quotes)
     for data in ((X, X[:, 0]), (kng.shard(X, X[:, 0]),)):
         with pytest.raises(TypeError) as caught:
             kng.release(mechanism, *data)
