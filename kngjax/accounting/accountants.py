@@ -8,7 +8,7 @@ import math
 import numpy as np
 import scipy
 
-from kngjax.accounting.conversions import falling, zcdp_epsilon, zcdp_epsilon_textbook
+from kngjax.accounting.conversions import keep_falling, zcdp_epsilon, zcdp_epsilon_textbook
 from kngjax.accounting.exact import exactly, outward
 from kngjax.accounting.guarantees import Guarantee, Kind
 
@@ -18,9 +18,10 @@ _SLACK = 1e-12
 def advanced_epsilon(guarantee: Guarantee, delta: float) -> float:
     """ε at δ by advanced composition: min(Σε_k, Σ ε_k tanh(ε_k/2) + √(2 log(1/δ')Σε_k²)), rounded outward.
 
-    With 1 - δ = (1-δ')Π(1-δ_k). An (ε, δ)-DP release tells all with probability δ and else a biased coin of log-odds
-    ±ε: its privacy loss has a mean of at most ε tanh(ε/2) and a range of 2ε, and the inequality of Azuma and Hoeffding
-    does the rest (Kairouz, Oh and Viswanath 2015, Theorem 3.5; Dwork, Rothblum and Vadhan 2010 have ε(e^ε - 1)).
+    With 1 - δ = (1-δ')Π(1-δ_k). An (ε, δ)-DP release reveals everything with probability δ and else a biased coin
+    of log-odds ±ε: its privacy loss has a mean of at most ε tanh(ε/2) and a range of 2ε, and the bound is the
+    inequality of Azuma and Hoeffding (Kairouz, Oh and Viswanath 2015, Theorem 3.5; Dwork, Rothblum and Vadhan 2010 have
+    ε(e^ε - 1)).
 
     **Arguments:** `guarantee`: one or a composition, of finite (ε, δ) each. `delta`: in (0, 1). Infinite where δ is not
     more than what the δ_k use up and not what `guarantee.delta` is.
@@ -31,8 +32,8 @@ def advanced_epsilon(guarantee: Guarantee, delta: float) -> float:
     if not all(math.isfinite(epsilon) for epsilon, _, _ in parts):
         return math.inf
     simple = guarantee.epsilon if delta >= guarantee.delta else math.inf
-    kept = sum(count * math.log1p(-low) for _, low, count in parts)
-    slack = -math.expm1(math.log1p(-delta) - kept) * (1.0 - _SLACK)
+    log_kept = sum(count * math.log1p(-low) for _, low, count in parts)
+    slack = -math.expm1(math.log1p(-delta) - log_kept) * (1.0 - _SLACK)
     if slack <= 0.0:
         return simple
     mean = sum(count * epsilon * math.tanh(0.5 * epsilon) for epsilon, _, count in parts)
@@ -63,16 +64,16 @@ def repeated(guarantee: Guarantee, count: int) -> Guarantee:
     log_gamma = scipy.special.gammaln
     logs = log_gamma(count + 1.0) - log_gamma(lies + 1.0) - log_gamma(count - lies + 1.0)
     masses = np.exp(logs + (count - lies) * log_p + lies * log_q)
-    # Each of count releases tells all with probability δ.
+    # Each of the releases reveals everything with probability δ.
     whole = -math.expm1(count * math.log1p(-guarantee.delta))
     rows = []
-    for place in range(count // 2, -1, -1):
-        share = float(masses[:place] @ -np.expm1(-2.0 * (place - lies[:place]) * epsilon))
-        share = math.nextafter(share * (1.0 + _SLACK * (1 + count)), 1.0) if place else 0.0
-        # Exact multiples of what ε means.
-        loss = outward((count - 2 * place) * exactly(epsilon))
+    for index in range(count // 2, -1, -1):
+        share = float(masses[:index] @ -np.expm1(-2.0 * (index - lies[:index]) * epsilon))
+        share = math.nextafter(share * (1.0 + _SLACK * (1 + count)), 1.0) if index else 0.0
+        # Exact multiples of the decimal number that ε prints as.
+        loss = outward((count - 2 * index) * exactly(epsilon))
         rows.append((loss, min(1.0, (whole + (1.0 - whole) * share) * (1.0 + _SLACK * (whole > 0.0)))))
-    return Guarantee.profile(falling(rows), guarantee.adjacency)
+    return Guarantee.profile(keep_falling(rows), guarantee.adjacency)
 
 
 def compare(guarantee: Guarantee, delta: float, pld: bool = False) -> dict[str, float]:
@@ -89,25 +90,25 @@ def compare(guarantee: Guarantee, delta: float, pld: bool = False) -> dict[str, 
     if not 0.0 < delta < 1.0:
         raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")
     parts = guarantee.parts or ((guarantee, 1),)
-    generic = Guarantee.composed([part for one, count in parts for part in [_forgetful(one)] * count])
+    generic = Guarantee.composed([part for one, count in parts for part in [_drop_bounded_range(one)] * count])
     is_pure = all(one.kind in (Kind.PURE, Kind.BOUNDED_RANGE) for one, _ in parts)
-    found = {
+    epsilons = {
         "at": guarantee.at(delta=delta),
         "basic": guarantee.epsilon if delta >= guarantee.delta else math.inf,
         "advanced": advanced_epsilon(guarantee, delta),
     }
     for name, which in (("zcdp_of_pure", generic), ("zcdp", guarantee)):
         rho = math.inf if which.rho is None or (which is generic and not is_pure) else which.rho
-        found[f"{name}_textbook"] = zcdp_epsilon_textbook(rho, delta) if rho < math.inf else math.inf
-        found[name] = zcdp_epsilon(rho, delta) if rho < math.inf else math.inf
+        epsilons[f"{name}_textbook"] = zcdp_epsilon_textbook(rho, delta) if rho < math.inf else math.inf
+        epsilons[name] = zcdp_epsilon(rho, delta) if rho < math.inf else math.inf
     if pld:
-        found["pld_of_pure"] = float(generic.to_pld().get_epsilon_for_delta(delta))
-        found["pld"] = float(guarantee.to_pld().get_epsilon_for_delta(delta))
-    return found
+        epsilons["pld_of_pure"] = float(generic.to_pld().get_epsilon_for_delta(delta))
+        epsilons["pld"] = float(guarantee.to_pld().get_epsilon_for_delta(delta))
+    return epsilons
 
 
-def _forgetful(guarantee: Guarantee) -> Guarantee:
-    """Without what bounded range adds to pure ε-DP."""
+def _drop_bounded_range(guarantee: Guarantee) -> Guarantee:
+    """The guarantee without what bounded range adds to pure ε-DP."""
     if guarantee.kind is not Kind.BOUNDED_RANGE or guarantee.exact_epsilon is None:
         return guarantee
     return Guarantee.pure(guarantee.exact_epsilon, guarantee.adjacency)

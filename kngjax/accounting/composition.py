@@ -95,11 +95,11 @@ class Sums:
         return 1.0 if self.losses is None else conversions.table_delta(self._row(), epsilon)
 
     def _converted_epsilon(self, delta: float) -> float:
-        left = exactly(delta) - self.other_failures
-        if not self._groups or left < 0:
+        remainder = exactly(delta) - self.other_failures
+        if not self._groups or remainder < 0:
             return math.inf
         # Any way to divide δ is valid.
-        share = inward(left / self._groups)
+        share = inward(remainder / self._groups)
         losses = [conversions.table_epsilon(table, share) for table in self.tables]
         if self.rho is not None:
             # μ² = 2ρ.

@@ -1,4 +1,4 @@
-"""From one form of privacy to another: δ at ε and ε at δ of what is known of a mechanism. Imports no JAX.
+"""Conversions between forms of privacy: δ at ε and ε at δ from what is known of a mechanism. Imports no JAX.
 
 δ(ε) = sup P(A) - e^ε Q(A) over sets A of outputs and over both orders of every pair of neighbours: the privacy profile.
 As a supremum of lines in y = e^ε it is convex in y, and since both orders count, δ(1/y) = 1 - 1/y + δ(y)/y. Everything
@@ -19,14 +19,14 @@ Table = tuple[tuple[float, float], ...]
 _SLACK = 1e-12
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _GRID, _ROUNDS = 401, 4
-# Beyond so many standard deviations lies less than the other.
+# Beyond _FAR standard deviations lies a probability of less than _TINY.
 _FAR, _TINY = 38.0, 1e-300
 # Below this shift a difference of tails is taken as an integral.
 _SMALL = 0.1
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 
 
-def _above(value: float, error: float = 0.0) -> float:
+def _round_up(value: float, error: float = 0.0) -> float:
     """At least the true value, computed as `value` with an absolute error of at most `error` and few units besides."""
     return math.nextafter(max(value * (1.0 + _SLACK), 0.0) + error, math.inf)
 
@@ -39,58 +39,59 @@ def table_delta(table: Table, epsilon: float) -> float:
     """δ at ε of what is (ε_i, δ_i)-DP for every row of a table: the largest profile that meets them all.
 
     Between rows it is a chord in e^ε, above the convex profile; beyond the last row it is constant; before the first it
-    is δ_1 + (1-δ_1)(e^{ε_1} - e^ε)/(1 + e^{ε_1}), the chord to the mirror image of (ε_1, δ_1): with probability δ_1 all
-    is told, else an answer is randomised (Kairouz, Oh and Viswanath 2015, Theorem 3.4). One row (ε, 0) is pure ε-DP.
+    is δ_1 + (1-δ_1)(e^{ε_1} - e^ε)/(1 + e^{ε_1}), the chord to the mirror image of (ε_1, δ_1): with probability δ_1
+    everything is revealed, else an answer is randomised (Kairouz, Oh and Viswanath 2015, Theorem 3.4). One row (ε, 0)
+    is pure ε-DP.
     """
     hull = corners(table)
-    place = bisect_left([row[0] for row in hull], epsilon)
-    if place == len(hull):
+    index = bisect_left([row[0] for row in hull], epsilon)
+    if index == len(hull):
         return hull[-1][1] if hull else 1.0
-    upper, low = hull[place]
+    upper, low = hull[index]
     if epsilon == upper:
         return low
-    if place == 0:
+    if index == 0:
         share = -math.expm1(epsilon - upper) / (1.0 + math.exp(-upper))
-        return _probability(_above(low + (1.0 - low) * share))
-    lower, high = hull[place - 1]
+        return _probability(_round_up(low + (1.0 - low) * share))
+    lower, high = hull[index - 1]
     share = math.expm1(epsilon - upper) / math.expm1(lower - upper)
-    return min(high, _above(low + (high - low) * share))
+    return min(high, _round_up(low + (high - low) * share))
 
 
 def table_epsilon(table: Table, delta: float) -> float:
     """The smallest ε ≥ 0 with `table_delta` at most δ; infinite below the last row's δ."""
     hull = corners(table)
-    place = next((number for number, (_, low) in enumerate(hull) if low <= delta), None)
-    if place is None:
+    index = next((number for number, (_, low) in enumerate(hull) if low <= delta), None)
+    if index is None:
         return math.inf
-    upper, low = hull[place]
+    upper, low = hull[index]
     if delta == low:
         return upper
-    if place == 0:
+    if index == 0:
         fall = (delta - low) / (1.0 - low) * (1.0 + math.exp(-upper))
     else:
-        lower, high = hull[place - 1]
+        lower, high = hull[index - 1]
         fall = (delta - low) / (high - low) * -math.expm1(lower - upper)
     # e^ε = e^{ε_i}(1 - fall).
     fall *= 1.0 - _SLACK
-    return _below_bound(upper, math.log1p(-fall)) if fall < 1.0 else 0.0
+    return _add_below_bound(upper, math.log1p(-fall)) if fall < 1.0 else 0.0
 
 
-def _below_bound(bound: float, logarithm: float) -> float:
+def _add_below_bound(bound: float, logarithm: float) -> float:
     """bound + logarithm, rounded outward, between 0 and the bound."""
     error = _SLACK * bound
-    return min(bound, _above(bound + logarithm, error)) if bound + logarithm > -error else 0.0
+    return min(bound, _round_up(bound + logarithm, error)) if bound + logarithm > -error else 0.0
 
 
 @functools.lru_cache(maxsize=256)
 def corners(table: Table) -> Table:
     """The rows on the lower convex hull, in e^ε, of the table's points and (-1, 1), where mirror chords meet."""
-    kept: list[tuple[float, float]] = []
-    for row in falling(table):
-        while kept and _log_fall(kept[-2] if len(kept) > 1 else None, kept[-1]) <= _log_fall(kept[-1], row):
-            kept.pop()
-        kept.append(row)
-    return tuple(kept)
+    hull: list[tuple[float, float]] = []
+    for row in keep_falling(table):
+        while hull and _log_fall(hull[-2] if len(hull) > 1 else None, hull[-1]) <= _log_fall(hull[-1], row):
+            hull.pop()
+        hull.append(row)
+    return tuple(hull)
 
 
 def _log_fall(first: tuple[float, float] | None, second: tuple[float, float]) -> float:
@@ -102,13 +103,13 @@ def _log_fall(first: tuple[float, float] | None, second: tuple[float, float]) ->
     return math.log(first[1] - delta) - epsilon - math.log(width)
 
 
-def falling(rows: Iterable[tuple[float, float]]) -> Table:
-    """The rows, in the order of ε, that say more than those before them."""
-    kept: list[tuple[float, float]] = []
+def keep_falling(rows: Iterable[tuple[float, float]]) -> Table:
+    """The rows, in the order of ε, whose δ is below that of all rows before them."""
+    lowest: list[tuple[float, float]] = []
     for epsilon, delta in rows:
-        if delta < 1.0 and (not kept or delta < kept[-1][1]):
-            kept.append((epsilon, delta))
-    return tuple(kept)
+        if delta < 1.0 and (not lowest or delta < lowest[-1][1]):
+            lowest.append((epsilon, delta))
+    return tuple(lowest)
 
 
 def bounded_range_delta(bound: float, epsilon: float) -> float:
@@ -120,7 +121,7 @@ def bounded_range_delta(bound: float, epsilon: float) -> float:
     """
     if epsilon >= bound:
         return 0.0
-    return _probability(_above(math.expm1(0.5 * (epsilon - bound)) ** 2 / -math.expm1(-bound)))
+    return _probability(_round_up(math.expm1(0.5 * (epsilon - bound)) ** 2 / -math.expm1(-bound)))
 
 
 def bounded_range_epsilon(bound: float, delta: float) -> float:
@@ -128,7 +129,7 @@ def bounded_range_epsilon(bound: float, delta: float) -> float:
     if delta == 0.0:
         return bound
     fall = math.sqrt(-delta * math.expm1(-bound)) * (1.0 - _SLACK)
-    return _below_bound(bound, 2.0 * math.log1p(-fall))
+    return _add_below_bound(bound, 2.0 * math.log1p(-fall))
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -144,14 +145,14 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     # e^ε φ(far) = φ(near).
     density = math.exp(-0.5 * near * near - _LOG_ROOT_TWO_PI)
     if mu < _SMALL:
-        places = near + 0.5 * mu * (1.0 + _NODES)
-        # Of t the error is a unit of ε/μ, and φ and -M' change by a share of at most t + 2 of that.
+        nodes = near + 0.5 * mu * (1.0 + _NODES)
+        # The error of t is a rounding error of ε/μ; φ and -M' change by at most t + 2 times that, relatively.
         spare = 1e-15 * (far + 1.0) * (abs(near) + 2.0) + 2e-15 * (1.0 + far * far)
-        integral = 0.5 * mu * float(_WEIGHTS @ (1.0 - places * _mills(places)))
-        return _probability(_above(density * integral * (1.0 + spare)))
+        integral = 0.5 * mu * float(_WEIGHTS @ (1.0 - nodes * _mills(nodes)))
+        return _probability(_round_up(density * integral * (1.0 + spare)))
     left = float(scipy.special.ndtr(-near))
     value = density * float(_mills(near) - _mills(far)) if near > 0.0 else left - density * float(_mills(far))
-    return _probability(_above(value, 1e-14 * (1.0 + near * near) * left))
+    return _probability(_round_up(value, 1e-14 * (1.0 + near * near) * left))
 
 
 def _mills(at: Any) -> Any:
@@ -164,7 +165,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return math.inf
     if gaussian_delta(mu, 0.0) <= delta:
         return 0.0
-    return _smallest(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, 1.0 + mu * mu)
+    return _find_smallest(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, 1.0 + mu * mu)
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
@@ -178,7 +179,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         loss, rest = excess * (alpha * rho - epsilon), alpha * np.log1p(1.0 / excess) + np.log(excess)
         return loss - rest + _SLACK * 1e-2 * (excess * (alpha * rho + epsilon) + np.abs(np.log(excess)) + 1.0)
 
-    return _probability(_above(math.exp(min(0.0, _least(log_delta, 0.5 * max(epsilon / rho, 1e-9))))))
+    return _probability(_round_up(math.exp(min(0.0, _minimise(log_delta, 0.5 * max(epsilon / rho, 1e-9))))))
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
@@ -195,13 +196,13 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         spread, share = tail / excess, np.log1p(excess) / excess
         return cost - gain + spread - share + _SLACK * 1e-2 * (cost + gain + spread + share)
 
-    least = _least(epsilon, math.sqrt(max(tail, 1e-3) / rho))
-    return _above(least) if least > 0.0 else 0.0
+    least = _minimise(epsilon, math.sqrt(max(tail, 1e-3) / rho))
+    return _round_up(least) if least > 0.0 else 0.0
 
 
 def zcdp_epsilon_textbook(rho: float, delta: float) -> float:
     """ρ + 2√(ρ log(1/δ)): ε at δ of ρ-zCDP as Bun and Steinke (2016, Proposition 1.3) have it."""
-    return _above(rho + 2.0 * math.sqrt(-rho * math.log(delta)))
+    return _round_up(rho + 2.0 * math.sqrt(-rho * math.log(delta)))
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
@@ -214,12 +215,12 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     # ρ ≥ ε²/(4 log(1/δ) + 4ε): the textbook's conversion, which costs more.
     if epsilon**2 / (4.0 * (epsilon - math.log(delta))) < _TINY:
         raise ValueError(f"epsilon = {epsilon} at delta = {delta} buys less of zCDP than float64 can say")
-    inverse = _smallest(lambda inverse: zcdp_epsilon(1.0 / inverse, delta) <= epsilon, 1.0 / epsilon)
+    inverse = _find_smallest(lambda inverse: zcdp_epsilon(1.0 / inverse, delta) <= epsilon, 1.0 / epsilon)
     return 1.0 / inverse
 
 
-def _least(function: Callable[[np.ndarray], np.ndarray], guess: float) -> float:
-    """The least value of a function of α - 1 > 0 on finer and finer grids of its logarithm."""
+def _minimise(function: Callable[[np.ndarray], np.ndarray], guess: float) -> float:
+    """The least value of a function of α - 1 > 0, found on finer and finer grids of log(α - 1)."""
     # Any grid is valid; a guess may overflow.
     centre = math.log(min(max(guess, 1e-150), 1e150))
     low, high = min(centre, 0.0) - 14.0, max(centre, 0.0) + 14.0
@@ -228,14 +229,14 @@ def _least(function: Callable[[np.ndarray], np.ndarray], guess: float) -> float:
         grid = np.linspace(low, high, _GRID)
         with np.errstate(over="ignore"):
             values = function(np.exp(grid))
-        place, step = int(np.argmin(values)), (high - low) / (_GRID - 1)
-        least = min(least, float(values[place]))
-        low, high = grid[place] - step, grid[place] + step
+        best, step = int(np.argmin(values)), (high - low) / (_GRID - 1)
+        least = min(least, float(values[best]))
+        low, high = grid[best] - step, grid[best] + step
     return least
 
 
-def _smallest(fits: Callable[[float], bool], guess: float) -> float:
-    """The smallest number > 0 from which on it fits, from above, to a part in 10¹³."""
+def _find_smallest(fits: Callable[[float], bool], guess: float) -> float:
+    """The smallest number > 0 from which on `fits` holds, by bisection: the upper end, relatively within 1e-13."""
     upper = guess
     while not fits(upper):
         upper *= 2.0

@@ -12,10 +12,10 @@ from kngjax.accounting import conversions, nearness, pld
 from kngjax.accounting.adjacency import Adjacency as Adjacency
 from kngjax.accounting.composition import Sums, total
 from kngjax.accounting.exact import Number, exactly, inward, outward, root_outward, with_both_orders
-from kngjax.accounting.exchanges import exchanged
+from kngjax.accounting.exchanges import convert_to_replace
 from kngjax.accounting.kinds import FACTORS
 from kngjax.accounting.kinds import Kind as Kind
-from kngjax.accounting.records import fields_of, rebuilt
+from kngjax.accounting.records import fields_of, rebuild
 from kngjax.accounting.wording import sentence
 from kngjax.core.html import html_table
 
@@ -26,9 +26,9 @@ _UNFIT = "the numbers of a {} guarantee do not fit together"
 class Guarantee:
     """What was proved of the law of one draw, for one adjacency.
 
-    Made by `pure`, `bounded_range`, `approximate`, `zcdp`, `gaussian`, `profile`, `composed` or `within`. Numbers are
-    exact fractions; floats mean the decimals that they print as (`kngjax.accounting.exact`). The properties `epsilon`,
-    `delta`, `rho`, `mu` and `distance` are floats, rounded outward.
+    Its constructors are `pure`, `bounded_range`, `approximate`, `zcdp`, `gaussian`, `profile`, `composed` and `within`.
+    Numbers are exact fractions; floats mean the decimals that they print as (`kngjax.accounting.exact`). The
+    properties `epsilon`, `delta`, `rho`, `mu` and `distance` are floats, rounded outward.
 
     **Arguments:**
 
@@ -68,7 +68,7 @@ class Guarantee:
     @classmethod
     def pure(cls, epsilon: Number, adjacency: str | Adjacency) -> "Guarantee":
         """ε-DP, hence (ε²/2)-zCDP (Bun and Steinke 2016, Proposition 1.4)."""
-        return cls._of_loss(Kind.PURE, epsilon, adjacency)
+        return cls._from_loss(Kind.PURE, epsilon, adjacency)
 
     @classmethod
     def bounded_range(cls, epsilon: Number, adjacency: str | Adjacency) -> "Guarantee":
@@ -79,10 +79,10 @@ class Guarantee:
         at most ε. By Hoeffding's lemma that is (ε²/8)-zCDP, four times better than what pure ε-DP gives in general
         (Durfee and Rogers 2019; Cesar and Rogers 2021, Lemma 3.4).
         """
-        return cls._of_loss(Kind.BOUNDED_RANGE, epsilon, adjacency)
+        return cls._from_loss(Kind.BOUNDED_RANGE, epsilon, adjacency)
 
     @classmethod
-    def _of_loss(cls, kind: Kind, epsilon: Number, adjacency: str | Adjacency) -> "Guarantee":
+    def _from_loss(cls, kind: Kind, epsilon: Number, adjacency: str | Adjacency) -> "Guarantee":
         exact = exactly(epsilon, "epsilon")
         return cls(kind, Adjacency.parse(adjacency), exact, Fraction(0), exact**2 / FACTORS[kind])
 
@@ -101,7 +101,7 @@ class Guarantee:
         **Arguments:** `delta`: at which `.epsilon` is stated; at 0 it is infinite. `epsilon`: None for the ε that
         follows there, or a larger one. Raises ValueError if a given ε is smaller.
         """
-        return cls._stated(Kind.ZCDP, exactly(rho, "rho"), (), adjacency, epsilon, delta)
+        return cls._state_at(Kind.ZCDP, exactly(rho, "rho"), (), adjacency, epsilon, delta)
 
     @classmethod
     def gaussian(
@@ -114,7 +114,7 @@ class Guarantee:
 
         **Arguments:** `epsilon`, `delta`: as for `zcdp`.
         """
-        return cls._stated(Kind.GAUSSIAN, exactly(mu, "mu") ** 2 / 2, (), adjacency, epsilon, delta)
+        return cls._state_at(Kind.GAUSSIAN, exactly(mu, "mu") ** 2 / 2, (), adjacency, epsilon, delta)
 
     @classmethod
     def profile(
@@ -132,10 +132,10 @@ class Guarantee:
             )
         # Pure where the last δ is 0.
         rho = Fraction(repr(rows[-1][0])) ** 2 / 2 if rows[-1][1] == 0.0 and rows[-1][0] > 0.0 else None
-        return cls._stated(Kind.PROFILE, rho, rows, adjacency, None, delta)
+        return cls._state_at(Kind.PROFILE, rho, rows, adjacency, None, delta)
 
     @classmethod
-    def _stated(
+    def _state_at(
         cls,
         kind: Kind,
         rho: Fraction | None,
@@ -237,7 +237,7 @@ class Guarantee:
 
     @property
     def distance(self) -> float:
-        """In total variation from a law with a better guarantee, rounded outward; 0 unless made by `within`."""
+        """In total variation from a law with a better guarantee, rounded outward; 0 unless constructed by `within`."""
         return outward(self.exact_distance)
 
     @property
@@ -276,17 +276,17 @@ class Guarantee:
         if self.kind in FACTORS or self.kind is Kind.APPROXIMATE:
             raise ValueError(f"a guarantee of kind {self.kind} is what it states: ask at(delta=...) or at(epsilon=...)")
         exact = exactly(delta, "delta")
-        found = self.at(delta=inward(exact))
+        least = self.at(delta=inward(exact))
         if epsilon is None:
-            given = exactly(found) if found < math.inf else None
-        elif (given := exactly(epsilon, "epsilon")) < 0 or (
-            inward(given) < found and self.at(epsilon=inward(given)) > outward(exact)
+            loss = exactly(least) if least < math.inf else None
+        elif (loss := exactly(epsilon, "epsilon")) < 0 or (
+            inward(loss) < least and self.at(epsilon=inward(loss)) > outward(exact)
         ):
             raise ValueError(
-                f"this {self.kind} guarantee is not ({float(given):g}, {float(exact):g})-differential privacy: epsilon "
-                f"there is {found:.6g}"
+                f"this {self.kind} guarantee is not ({float(loss):g}, {float(exact):g})-differential privacy: epsilon "
+                f"there is {least:.6g}"
             )
-        return dataclasses.replace(self, exact_epsilon=given, exact_delta=exact)
+        return dataclasses.replace(self, exact_epsilon=loss, exact_delta=exact)
 
     def explain(self) -> str:
         """The guarantee in one sentence for a reader who knows differential privacy."""
@@ -297,13 +297,13 @@ class Guarantee:
             case Kind.BOUNDED_RANGE:
                 return conversions.bounded_range_epsilon(self.epsilon, delta)
             case Kind.ZCDP:
-                return conversions.zcdp_epsilon(_known(self.rho), delta)
+                return conversions.zcdp_epsilon(_require(self.rho), delta)
             case Kind.GAUSSIAN:
-                return conversions.gaussian_epsilon(_known(self.mu), delta)
+                return conversions.gaussian_epsilon(_require(self.mu), delta)
             case Kind.COMPOSED | Kind.NEAR:
-                found = Sums.of(self.parts or ((self, 1),)).epsilon_at(delta)
+                by_sums = Sums.of(self.parts or ((self, 1),)).epsilon_at(delta)
                 ideal, distance = self.apart()
-                return min(found, nearness.epsilon_at(ideal._epsilon_at, distance, delta)) if distance else found
+                return min(by_sums, nearness.epsilon_at(ideal._epsilon_at, distance, delta)) if distance else by_sums
         return conversions.table_epsilon(self._rows(), delta)
 
     def _delta_at(self, epsilon: float) -> float:
@@ -311,13 +311,13 @@ class Guarantee:
             case Kind.BOUNDED_RANGE:
                 return conversions.bounded_range_delta(self.epsilon, epsilon)
             case Kind.ZCDP:
-                return conversions.zcdp_delta(_known(self.rho), epsilon)
+                return conversions.zcdp_delta(_require(self.rho), epsilon)
             case Kind.GAUSSIAN:
-                return conversions.gaussian_delta(_known(self.mu), epsilon)
+                return conversions.gaussian_delta(_require(self.mu), epsilon)
             case Kind.COMPOSED | Kind.NEAR:
-                found = Sums.of(self.parts or ((self, 1),)).delta_at(epsilon)
+                by_sums = Sums.of(self.parts or ((self, 1),)).delta_at(epsilon)
                 ideal, distance = self.apart()
-                return min(found, nearness.delta_at(ideal._delta_at, distance, epsilon)) if distance else found
+                return min(by_sums, nearness.delta_at(ideal._delta_at, distance, epsilon)) if distance else by_sums
         return conversions.table_delta(self._rows(), epsilon)
 
     def _rows(self) -> conversions.Table:
@@ -336,7 +336,7 @@ class Guarantee:
         """
         if self.adjacency is Adjacency.REPLACE:
             return self
-        return exchanged(self)
+        return convert_to_replace(self)
 
     def to_add_remove(self) -> "Guarantee":
         """Itself if it is for 'add_remove'; refused with a ValueError for 'replace', from which nothing follows.
@@ -360,9 +360,9 @@ class Guarantee:
         the accountant is told. Raises ValueError where there is no ρ: `to_pld` takes (ε, δ) and tables.
         """
         if self.parts:
-            return pld.composed_event((part.to_dp_event(), count) for part, count in self.parts)
+            return pld.compose_events((part.to_dp_event(), count) for part, count in self.parts)
         if self.kind is Kind.GAUSSIAN:
-            return pld.gaussian_event(_known(self.mu))
+            return pld.gaussian_event(_require(self.mu))
         if self.rho is None:
             raise ValueError(f"dp-accounting has no event for a guarantee of kind {self.kind}: take to_pld()")
         return pld.zcdp_event(self.rho)
@@ -374,7 +374,7 @@ class Guarantee:
         composition it is valid if the parts' numbers were all fixed beforehand; zCDP parts and Gaussian ones add up
         first. **Arguments:** `interval`: of its grid of losses, in nats, to which each part is rounded outward.
         """
-        return pld.of(self, interval)
+        return pld.distribution_of(self, interval)
 
     def _repr_html_(self) -> str:
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho (zCDP)": self.rho, "mu (Gaussian)": self.mu}
@@ -388,9 +388,9 @@ class Guarantee:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Guarantee":
         """The inverse of `to_dict`; refuses a record whose numbers do not fit together."""
-        return rebuilt(cls, fields)
+        return rebuild(cls, fields)
 
 
-def _known(number: Any) -> Any:
+def _require(number: Any) -> Any:
     assert number is not None
     return number

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from kngjax.accounting.exact import exactly, inward, outward, with_both_orders
 
-# Steps of a search that is done after a few, and by how much its result may be too large.
+# The most steps of the search, which takes a few, and by what share its result may be too large.
 _STEPS, _SLACK = 200, 1e-10
 
 
@@ -19,15 +19,15 @@ def epsilon_at(ideal: Callable[[float], float], distance: Fraction, delta: float
     """The least ε with δ(ε) + (1 + e^ε)η ≤ δ, rounded outward; infinite where there is none.
 
     With g(δ) the ε of the law nearby it is the least ε with g(δ - (1 + e^ε)η) ≤ ε. The left side increases in ε, so
-    that to take it again and again from 0 leads there from below; a step beyond each ends it.
+    that iterating it from 0 approaches that ε from below; a small step beyond each iterate makes the search end.
 
     **Arguments:** `ideal`: g.
     """
     epsilon = 0.0
     for _ in range(_STEPS):
-        left = exactly(delta) - with_both_orders(exactly(epsilon), distance)
-        found = ideal(inward(left)) if left >= 0 else math.inf
-        if found <= epsilon or found == math.inf:
-            return epsilon if found <= epsilon else math.inf
-        epsilon = math.nextafter(found * (1.0 + _SLACK), math.inf)
+        remainder = exactly(delta) - with_both_orders(exactly(epsilon), distance)
+        needed = ideal(inward(remainder)) if remainder >= 0 else math.inf
+        if needed <= epsilon or needed == math.inf:
+            return epsilon if needed <= epsilon else math.inf
+        epsilon = math.nextafter(needed * (1.0 + _SLACK), math.inf)
     return math.inf

@@ -15,7 +15,7 @@ from kngjax.accounting.kinds import Kind
 
 # Rows of the tables that stand for smooth profiles: chords in between are outward by (ε/rows)².
 _ROWS = 400
-# Of zCDP: its profile never ends, and the rest counts as a failure.
+# A zCDP profile has no last ε: the table ends at this δ, which counts as a failure beyond it.
 _TAIL = 1e-16
 
 
@@ -28,7 +28,7 @@ def _library(name: str) -> Any:
         ) from None
 
 
-def of(guarantee: Any, interval: float) -> Any:
+def distribution_of(guarantee: Any, interval: float) -> Any:
     """The distribution of a guarantee: see `Guarantee.to_pld`. Raises ValueError where no finite ε is stated."""
     match guarantee.kind:
         case Kind.BOUNDED_RANGE:
@@ -38,7 +38,7 @@ def of(guarantee: Any, interval: float) -> Any:
         case Kind.GAUSSIAN:
             return gaussian(guarantee.mu, interval)
         case Kind.COMPOSED:
-            return composed(_distributions(guarantee, interval))
+            return compose(_distributions(guarantee, interval))
         case Kind.PROFILE:
             return table(guarantee.table, interval)
     if guarantee.exact_epsilon is None:
@@ -47,13 +47,13 @@ def of(guarantee: Any, interval: float) -> Any:
 
 
 def _distributions(guarantee: Any, interval: float) -> Iterable[tuple[Any, int]]:
-    """Of the parts of a composition, zCDP ones and Gaussian ones added up."""
+    """The distributions of the parts of a composition; zCDP parts and Gaussian parts are added up first."""
     for kind, sum_of in ((Kind.ZCDP, zcdp), (Kind.GAUSSIAN, gaussian)):
         if rho := total((part.exact_rho, count) for part, count in guarantee.parts if part.kind is kind):
             yield sum_of(root_outward(2 * rho) if kind is Kind.GAUSSIAN else outward(rho), interval), 1
     for part, count in guarantee.parts:
         if part.kind not in (Kind.ZCDP, Kind.GAUSSIAN):
-            yield of(part, interval), count
+            yield distribution_of(part, interval), count
 
 
 def gaussian_event(mu: float) -> Any:
@@ -66,8 +66,8 @@ def zcdp_event(rho: float) -> Any:
     return _library(".dp_event").ZCDpEvent(rho)
 
 
-def composed_event(events: Iterable[tuple[Any, int]]) -> Any:
-    """Each event so many times."""
+def compose_events(events: Iterable[tuple[Any, int]]) -> Any:
+    """The composition of events, each with how many times it happens."""
     library = _library(".dp_event")
     return library.ComposedDpEvent([library.SelfComposedDpEvent(event, count) for event, count in events])
 
@@ -99,18 +99,20 @@ def zcdp(rho: float, interval: float) -> Any:
     """A distribution that dominates all that is ρ-zCDP, with the profile of the optimal Rényi conversion."""
     last = conversions.zcdp_epsilon(rho, _TAIL)
     rows = [last * number / _ROWS for number in range(_ROWS + 1)]
-    return table(conversions.falling((epsilon, conversions.zcdp_delta(rho, epsilon)) for epsilon in rows), interval)
+    return table(
+        conversions.keep_falling((epsilon, conversions.zcdp_delta(rho, epsilon)) for epsilon in rows), interval
+    )
 
 
 def table(rows: conversions.Table, interval: float) -> Any:
     """A distribution that dominates all that has this table: chords between points of the grid, and their mirrors."""
     ends = {int(end) for epsilon, _ in rows for end in (epsilon // interval, epsilon // interval + 1)}
-    above = conversions.falling(
-        (place * interval, conversions.table_delta(rows, place * interval)) for place in sorted(ends)
+    above = conversions.keep_falling(
+        (number * interval, conversions.table_delta(rows, number * interval)) for number in sorted(ends)
     )
     corners = conversions.corners(above)
-    places = [round(epsilon / interval) for epsilon, _ in corners]
-    losses = [*(-place for place in reversed(places) if place > 0), *places]
+    numbers = [round(epsilon / interval) for epsilon, _ in corners]
+    losses = [*(-number for number in reversed(numbers) if number > 0), *numbers]
     mirrored = [
         -math.expm1(-epsilon) + math.exp(-epsilon) * delta for epsilon, delta in reversed(corners) if epsilon > 0.0
     ]
@@ -119,8 +121,8 @@ def table(rows: conversions.Table, interval: float) -> Any:
     return _library(".pld.privacy_loss_distribution").PrivacyLossDistribution(mass)
 
 
-def composed(parts: Iterable[tuple[Any, int]]) -> Any:
-    """The distribution of each part so many times."""
+def compose(parts: Iterable[tuple[Any, int]]) -> Any:
+    """The distribution of a composition of parts, each with how many times it happens."""
     total: Any = None
     for part, count in parts:
         many = part if count == 1 else part.self_compose(count)

@@ -34,7 +34,7 @@ def fields_of(guarantee: Any) -> dict[str, Any]:
     return fields
 
 
-def rebuilt(kind_of: type, fields: dict[str, Any]) -> Any:
+def rebuild(kind_of: type, fields: dict[str, Any]) -> Any:
     """The guarantee of a record, by the constructor of its kind, which checks that the numbers follow from each other.
 
     **Arguments:** `kind_of`: the class `Guarantee`. Raises ValueError for a record whose numbers do not fit together.
@@ -44,22 +44,22 @@ def rebuilt(kind_of: type, fields: dict[str, Any]) -> Any:
     kind, adjacency = Kind(fields["kind"]), Adjacency.parse(fields["adjacency"])
     unfit = f"the numbers of a {kind} guarantee do not fit together"
     try:
-        made = _made(kind_of, kind, adjacency, fields)
+        guarantee = _build(kind_of, kind, adjacency, fields)
     except ValueError as error:
         raise ValueError(f"{unfit}: {error}") from None
-    if made.kind is not kind:
-        # Of sums alone.
-        return made
+    if guarantee.kind is not kind:
+        # An earlier release wrote the composition as its sums alone.
+        return guarantee
     names = ("epsilon", "delta", "rho", "mu", "distance")
-    record = made.to_dict()
-    given = (kind, adjacency, *(fields.get(name) for name in names))
-    told = (made.kind, made.adjacency, *(record.get(name) for name in names))
-    if not all(_alike(one, two) for one, two in zip(given, told, strict=True)):
+    record = guarantee.to_dict()
+    written = (kind, adjacency, *(fields.get(name) for name in names))
+    rebuilt_numbers = (guarantee.kind, guarantee.adjacency, *(record.get(name) for name in names))
+    if not all(_agree(one, two) for one, two in zip(written, rebuilt_numbers, strict=True)):
         raise ValueError(unfit)
-    return made
+    return guarantee
 
 
-def _made(kind_of: Any, kind: Kind, adjacency: Adjacency, fields: dict[str, Any]) -> Any:
+def _build(kind_of: Any, kind: Kind, adjacency: Adjacency, fields: dict[str, Any]) -> Any:
     numbers = {name: fields.get(name) for name in ("epsilon", "delta", "rho", "distance")}
     exact = {name: None if number is None else exactly(number, name) for name, number in numbers.items()}
     exact |= {name: Fraction(text) for name, text in fields.get("exactly", {}).items()}
@@ -77,22 +77,22 @@ def _made(kind_of: Any, kind: Kind, adjacency: Adjacency, fields: dict[str, Any]
         case Kind.PROFILE if delta is not None:
             return kind_of.profile(((low, high) for low, high in fields.get("table", ())), adjacency, delta)
         case Kind.NEAR if delta is not None and exact.get("distance"):
-            near = rebuilt(kind_of, fields["ideal"]).within(exact["distance"])
+            near = rebuild(kind_of, fields["ideal"]).within(exact["distance"])
             return near if _states(near, fields) else near.stated(delta, epsilon)
     if kind is not Kind.COMPOSED:
         raise ValueError("what its kind needs is missing")
     if not fields.get("parts") and delta is not None:
-        return _of_sums(kind_of, adjacency, epsilon, delta, rho)
+        return _from_sums(kind_of, adjacency, epsilon, delta, rho)
     counts = [int(record["count"]) for record in fields["parts"]]
     if min(counts) < 1:
         raise ValueError("a composition counts each part at least once")
-    parts = [rebuilt(kind_of, record) for record in fields["parts"]]
-    made = kind_of.counted(zip(parts, counts, strict=True))
-    return made if _states(made, fields) else made.stated(delta, epsilon)
+    parts = [rebuild(kind_of, record) for record in fields["parts"]]
+    guarantee = kind_of.counted(zip(parts, counts, strict=True))
+    return guarantee if _states(guarantee, fields) else guarantee.stated(delta, epsilon)
 
 
-def _of_sums(kind_of: Any, adjacency: Adjacency, epsilon: Fraction | None, delta: Fraction, rho: Any) -> Any:
-    """Of a composition that an earlier release wrote as its sums alone: what its ε and δ prove, and no ρ of its own.
+def _from_sums(kind_of: Any, adjacency: Adjacency, epsilon: Fraction | None, delta: Fraction, rho: Any) -> Any:
+    """The guarantee of a composition that an earlier release wrote as its sums alone: its ε and δ, without a ρ.
 
     How small ρ may be depends on the parts, which it does not name.
     """
@@ -101,12 +101,12 @@ def _of_sums(kind_of: Any, adjacency: Adjacency, epsilon: Fraction | None, delta
     return kind_of.approximate(epsilon, delta, adjacency) if delta else kind_of.pure(epsilon, adjacency)
 
 
-def _states(made: Any, fields: dict[str, Any]) -> bool:
+def _states(guarantee: Any, fields: dict[str, Any]) -> bool:
     epsilon = math.inf if fields["epsilon"] is None else float(fields["epsilon"])
-    return _alike(made.epsilon, epsilon) and _alike(made.delta, fields["delta"])
+    return _agree(guarantee.epsilon, epsilon) and _agree(guarantee.delta, fields["delta"])
 
 
-def _alike(one: Any, two: Any) -> bool:
+def _agree(one: Any, two: Any) -> bool:
     """Whether two entries of records say the same; floats up to the rounding of float64 arithmetic."""
     if isinstance(one, int | float) and isinstance(two, int | float):
         return math.isclose(one, two)

@@ -10,58 +10,62 @@ from kngjax.accounting.kinds import Kind
 _EXAMPLE = 1e-6
 
 
-def _up(cost: float) -> str:
+def _show(cost: float) -> str:
     """At most six digits of a cost, of which none is lost: rounded upwards."""
     return f"{float(Decimal(repr(cost)).normalize(Context(6, ROUND_CEILING))):.6g}" if math.isfinite(cost) else "inf"
 
 
 def sentence(guarantee: Any) -> str:
     """A guarantee in one sentence, with its numbers; what its adjacency means is at the end."""
-    return f"{_law(guarantee)}, for any {guarantee.adjacency.pairs}"
+    return f"{_describe(guarantee)}, for any {guarantee.adjacency.pairs}"
 
 
-def _law(guarantee: Any) -> str:
+def _describe(guarantee: Any) -> str:
     epsilon, delta, rho = guarantee.epsilon, guarantee.delta, guarantee.rho
     match guarantee.kind:
         case Kind.PURE:
-            return f"pure {_up(epsilon)}-differential privacy, and {_up(rho)}-zCDP (rho = epsilon^2/2)"
+            return f"pure {_show(epsilon)}-differential privacy, and {_show(rho)}-zCDP (rho = epsilon^2/2)"
         case Kind.BOUNDED_RANGE:
-            return f"pure {_up(epsilon)}-differential privacy, and {_up(rho)}-zCDP (bounded range, rho = epsilon^2/8)"
+            return (
+                f"pure {_show(epsilon)}-differential privacy, and {_show(rho)}-zCDP (bounded range, rho = epsilon^2/8)"
+            )
         case Kind.ZCDP:
-            return f"{_up(rho)}-zCDP, hence {_stated(guarantee)} (optimal Renyi conversion)"
+            return f"{_show(rho)}-zCDP, hence {_state(guarantee)} (optimal Renyi conversion)"
         case Kind.GAUSSIAN:
-            return f"{_up(guarantee.mu)}-Gaussian differential privacy, hence {_up(rho)}-zCDP and {_stated(guarantee)}"
+            return (
+                f"{_show(guarantee.mu)}-Gaussian differential privacy, hence {_show(rho)}-zCDP and {_state(guarantee)}"
+            )
         case Kind.PROFILE:
             first, last = guarantee.table[0], guarantee.table[-1]
             ends = f"({first[0]:g}, {first[1]:g}) to ({last[0]:g}, {last[1]:g})"
-            return f"a privacy profile with {len(guarantee.table)} rows from {ends}, hence {_stated(guarantee)}"
+            return f"a privacy profile with {len(guarantee.table)} rows from {ends}, hence {_state(guarantee)}"
         case Kind.COMPOSED:
-            return _composition(guarantee)
+            return _describe_composition(guarantee)
         case Kind.NEAR:
-            ideal = _law(guarantee.ideal)
-            return f"{_stated(guarantee)}, as it lies within {_up(guarantee.distance)} in total variation of {ideal}"
-    return f"({_up(epsilon)}, {_up(delta)})-differential privacy"
+            ideal = _describe(guarantee.ideal)
+            return f"{_state(guarantee)}, as it lies within {_show(guarantee.distance)} in total variation of {ideal}"
+    return f"({_show(epsilon)}, {_show(delta)})-differential privacy"
 
 
-def _stated(guarantee: Any) -> str:
+def _state(guarantee: Any) -> str:
     epsilon, delta = guarantee.epsilon, guarantee.delta
     if not math.isfinite(epsilon) and 2.0 * delta < 1.0:
         delta = max(2.0 * delta, _EXAMPLE)
         epsilon = guarantee.at(delta=delta)
     if not math.isfinite(epsilon):
         return f"no finite epsilon at delta = {delta:g}"
-    return f"({_up(epsilon)}, {_up(delta)})-differential privacy"
+    return f"({_show(epsilon)}, {_show(delta)})-differential privacy"
 
 
-def _composition(guarantee: Any) -> str:
+def _describe_composition(guarantee: Any) -> str:
     count = sum(number for _, number in guarantee.parts)
     what = f"sums over the {count} parts" if count else "sums over the parts"
-    rho = "" if guarantee.rho is None else f"{_up(guarantee.rho)}-zCDP"
+    rho = "" if guarantee.rho is None else f"{_show(guarantee.rho)}-zCDP"
     if guarantee.delta == 0.0 and math.isfinite(guarantee.epsilon):
-        law = f"pure {_up(guarantee.epsilon)}-differential privacy, and {rho} ({what})"
+        law = f"pure {_show(guarantee.epsilon)}-differential privacy, and {rho} ({what})"
         converted = guarantee.at(delta=_EXAMPLE)
         better = converted < guarantee.epsilon * (1.0 - 1e-3)
-        return law + (f", hence ({_up(converted)}, {_EXAMPLE:g})-differential privacy" if better else "")
+        return law + (f", hence ({_show(converted)}, {_EXAMPLE:g})-differential privacy" if better else "")
     if guarantee.distance:
-        what += f", which lie within {_up(guarantee.distance)} in total variation of laws of which more is known"
-    return ", and ".join(part for part in (rho, f"{_stated(guarantee)} ({what})") if part)
+        what += f", which lie within {_show(guarantee.distance)} in total variation of laws of which more is known"
+    return ", and ".join(part for part in (rho, f"{_state(guarantee)} ({what})") if part)

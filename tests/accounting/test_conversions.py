@@ -170,7 +170,7 @@ def test_tables_lie_between_the_chord_and_the_steps(rows, epsilon):
 @given(st.lists(st.floats(0.01, 1.0), min_size=2, max_size=6), st.lists(st.floats(0.01, 1.0), min_size=6, max_size=6))
 def test_a_table_of_a_pair_covers_it_between_the_rows(first, second):
     one, two = np.array(first) / np.sum(first), np.array(second[: len(first)]) / np.sum(second[: len(first)])
-    rows = conversions.falling((epsilon, hockey_stick(one, two, epsilon)) for epsilon in (0.0, 0.4, 1.0, 2.5))
+    rows = conversions.keep_falling((epsilon, hockey_stick(one, two, epsilon)) for epsilon in (0.0, 0.4, 1.0, 2.5))
     if rows[0][1] <= 0.0:
         return
     guarantee = Guarantee.profile(rows, "replace")
