@@ -289,5 +289,6 @@ def test_one_program_serves_every_epsilon_and_delta(one):
 @of_kind("samplers")
 def test_a_sampler_says_what_its_draws_are(one):
     sampler = example(one)
-    assert sampler.failures is not None
-    assert isinstance(sampler.includes_rounding, bool)
+    # Lattice is the settings of a route, whose certificate says it.
+    if not isinstance(sampler, kng.Lattice):
+        assert all(isinstance(text, str) for text in (*sampler.assumptions, *sampler.failures, *sampler.unproved))
