@@ -15,6 +15,7 @@ import pytest
 import kngjax as kng
 from kngjax.data.admission import Facts
 from kngjax.data.records import QuadraticSummary, Records, prepare
+from kngjax.releases.certificate import Certificate
 from kngjax.releases.routes.sampled import SampledRoute
 from kngjax.releases.sampler_choice import default_sampler
 
@@ -54,21 +55,32 @@ def problem(dimension=2, n=31, seed=17):
     )
 
 
+@jax.jit
+def sums(loss, theta, data):
+    """ℓ_n, ∇ℓ_n and ∇²ℓ_n at θ."""
+    return loss.value(theta, data), loss.gradient(theta, data), loss.hessian(theta, data)
+
+
+@jax.jit
+def sums_by_autodiff(loss, theta, data):
+    """∇ℓ_n and ∇²ℓ_n from ℓ_n, and the derivative of ∇ℓ_n."""
+    return (*(by(loss.value)(theta, data) for by in (jax.grad, jax.hessian)), jax.jacobian(loss.gradient)(theta, data))
+
+
 @every_loss
 @pytest.mark.parametrize("dimension", [1, 3])
 def test_sums_over_records_are_loops_in_numpy(name, dimension):
     loss, (records, theta) = LOSSES[name], problem(dimension)
     value, gradient = (sum(form(x, theta) for x in records.x) for form in CLOSED_FORMS[name])
     data = loss.summarise(records)
-    np.testing.assert_allclose(loss.value(theta, data), value, rtol=1e-11)
-    np.testing.assert_allclose(loss.gradient(theta, data), gradient, rtol=1e-11, atol=1e-12)
-    np.testing.assert_allclose(jax.grad(loss.value)(theta, data), gradient, rtol=1e-10, atol=1e-11)
+    found, by_autodiff = sums(loss, theta, data), sums_by_autodiff(loss, theta, data)
+    np.testing.assert_allclose(found[0], value, rtol=1e-11)
+    np.testing.assert_allclose(found[1], gradient, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(by_autodiff[0], gradient, rtol=1e-10, atol=1e-11)
     gradients = [CLOSED_FORMS[name][1](x, theta) for x in records.x]
-    np.testing.assert_allclose(loss.record_gradients(theta, records), gradients, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(jax.jit(loss.record_gradients)(theta, records), gradients, rtol=1e-11, atol=1e-12)
     if (name, dimension) != ("median", 1):
-        np.testing.assert_allclose(
-            loss.hessian(theta, data), jax.hessian(loss.value)(theta, data), rtol=1e-10, atol=1e-10
-        )
+        np.testing.assert_allclose(found[2], by_autodiff[1], rtol=1e-10, atol=1e-10)
 
 
 def test_the_sufficient_statistic_says_all_about_the_squared_distance():
@@ -76,26 +88,25 @@ def test_the_sufficient_statistic_says_all_about_the_squared_distance():
     summary = loss.summarise(records)
     assert isinstance(summary, QuadraticSummary)
     assert (float(summary.count), summary.dimension) == (31.0, 3)
-    for function in (loss.value, loss.gradient, loss.hessian):
-        np.testing.assert_allclose(function(theta, summary), function(theta, records), rtol=1e-11)
+    for of_summary, of_records in zip(sums(loss, theta, summary), sums(loss, theta, records), strict=True):
+        np.testing.assert_allclose(of_summary, of_records, rtol=1e-11)
     with pytest.raises(TypeError, match="this loss needs the records, not a QuadraticSummary"):
         LOSSES["median"].gradient(theta, summary)
 
 
 def test_at_a_record_the_median_has_no_direction_and_nothing_is_lost():
     loss, records = LOSSES["median"], Records(np.array([[0.0, 0.0], [3.0, 4.0], [0.0, 0.0]]), np.zeros(3))
-    np.testing.assert_allclose(loss.gradient(np.zeros(2), records), [-0.6, -0.8], rtol=1e-14)
-    slopes = jax.jacobian(loss.gradient)(np.zeros(2), records)
-    assert np.all(np.isfinite(slopes))
-    assert np.all(np.isfinite(loss.hessian(np.zeros(2), records)))
+    _, gradient, hessian = sums(loss, np.zeros(2), records)
+    np.testing.assert_allclose(gradient, [-0.6, -0.8], rtol=1e-14)
+    assert np.all(np.isfinite(sums_by_autodiff(loss, np.zeros(2), records)[2]))
+    assert np.all(np.isfinite(hessian))
 
 
 def test_on_a_line_the_median_is_the_check_loss_doubled():
     records, theta = problem(1)
     line = Records(np.ones_like(records.x), records.x[:, 0])
     check = kng.QuantileLoss(0.5)
-    for name in ("value", "gradient", "hessian"):
-        ours, theirs = (getattr(loss, name)(theta, data) for loss, data in ((LOSSES["median"], records), (check, line)))
+    for ours, theirs in zip(sums(LOSSES["median"], theta, records), sums(check, theta, line), strict=True):
         np.testing.assert_allclose(ours, 2.0 * theirs, rtol=1e-12)
 
 

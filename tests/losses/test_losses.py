@@ -69,21 +69,47 @@ def test_every_public_loss_of_a_predictor_is_tested_here():
     assert LOSSES.keys() == CLOSED_FORMS.keys()
 
 
+@jax.jit
+def at_records(loss, etas, ys):
+    """ℓ, its score and its curvature at each pair, then what autodiff makes of ℓ and of the score."""
+    derivatives = jax.grad(loss.record_value), jax.grad(loss.record_score)
+    functions = loss.record_value, loss.record_score, loss.record_curvature, *derivatives
+    return [jax.vmap(function)(etas, ys) for function in functions]
+
+
+@jax.jit
+def sums(loss, theta, data):
+    """ℓ_n, ∇ℓ_n and ∇²ℓ_n at θ, then what autodiff makes of ℓ_n."""
+    return (
+        loss.value(theta, data),
+        loss.gradient(theta, data),
+        loss.hessian(theta, data),
+        jax.grad(loss.value)(theta, data),
+    )
+
+
+@jax.jit
+def at_residuals(loss, residuals):
+    """The value and the slope at each residual."""
+    return jax.vmap(loss.residual_value)(residuals), jax.vmap(loss.residual_slope)(residuals)
+
+
 @every_loss
 def test_values_are_the_closed_forms(name):
     random = np.random.default_rng(1)
-    for eta, y in zip(random.normal(scale=1.5, size=40), responses(name, 40, random), strict=True):
-        np.testing.assert_allclose(LOSSES[name].record_value(eta, y), CLOSED_FORMS[name](eta, y), rtol=1e-9, atol=1e-10)
+    etas, ys = random.normal(scale=1.5, size=40), responses(name, 40, random)
+    values = at_records(LOSSES[name], etas, ys)[0]
+    expected = [CLOSED_FORMS[name](*pair) for pair in zip(etas, ys, strict=True)]
+    np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-10)
 
 
 @every_loss
 def test_score_and_curvature_are_the_derivatives_of_the_value(name):
-    loss, random = LOSSES[name], np.random.default_rng(2)
+    random = np.random.default_rng(2)
     etas, ys = jnp.asarray(random.normal(scale=1.5, size=200)), jnp.asarray(responses(name, 200, random))
-    scores = jax.vmap(loss.record_score)(etas, ys)
-    np.testing.assert_allclose(jax.vmap(jax.grad(loss.record_value))(etas, ys), scores, rtol=1e-10, atol=1e-12)
-    curvatures = jax.vmap(loss.record_curvature)(etas, ys)
-    np.testing.assert_allclose(jax.vmap(jax.grad(loss.record_score))(etas, ys), curvatures, rtol=1e-10, atol=1e-12)
+    _, scores, curvatures, slopes, slopes_of_scores = at_records(LOSSES[name], etas, ys)
+    np.testing.assert_allclose(slopes, scores, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(slopes_of_scores, curvatures, rtol=1e-10, atol=1e-12)
     assert np.all(curvatures >= 0)
 
 
@@ -91,22 +117,24 @@ def test_score_and_curvature_are_the_derivatives_of_the_value(name):
 def test_sums_over_records_are_loops_in_numpy(name):
     loss, (records, theta) = LOSSES[name], problem(name)
     value, gradient, hessian = 0.0, np.zeros(3), np.zeros((3, 3))
-    for x, y in zip(records.x, records.y, strict=True):
+    _, scores, curvatures, *_ = map(np.asarray, at_records(loss, records.x @ theta, records.y))
+    for x, y, score, curvature in zip(records.x, records.y, scores, curvatures, strict=True):
         value += CLOSED_FORMS[name](x @ theta, y)
-        gradient += float(loss.record_score(x @ theta, y)) * x
-        hessian += float(loss.record_curvature(x @ theta, y)) * np.outer(x, x)
-    np.testing.assert_allclose(loss.value(theta, records), value, rtol=1e-9)
-    np.testing.assert_allclose(loss.gradient(theta, records), gradient, rtol=1e-11)
-    np.testing.assert_allclose(jax.grad(loss.value)(theta, records), gradient, rtol=1e-9, atol=1e-10)
+        gradient += score * x
+        hessian += curvature * np.outer(x, x)
+    *found, by_autodiff = sums(loss, theta, records)
+    np.testing.assert_allclose(found[0], value, rtol=1e-9)
+    np.testing.assert_allclose(found[1], gradient, rtol=1e-11)
+    np.testing.assert_allclose(by_autodiff, gradient, rtol=1e-9, atol=1e-10)
     if name != "quantile":
-        np.testing.assert_allclose(loss.hessian(theta, records), hessian, rtol=1e-11)
+        np.testing.assert_allclose(found[2], hessian, rtol=1e-11)
 
 
 def test_the_sufficient_statistic_says_all_about_the_squared_loss():
     loss, (records, theta) = LOSSES["squared"], problem("squared")
     summary = loss.summarise(records)
-    for function in (loss.value, loss.gradient, loss.hessian):
-        np.testing.assert_allclose(function(theta, summary), function(theta, records), rtol=1e-11)
+    for of_summary, of_records in zip(sums(loss, theta, summary), sums(loss, theta, records), strict=True):
+        np.testing.assert_allclose(of_summary, of_records, rtol=1e-11)
     assert (float(summary.count), summary.dimension) == (31.0, 3)
 
 
@@ -127,8 +155,7 @@ def test_declared_intervals_hold_what_a_search_finds(name, predictor, response):
     etas = np.linspace(*predictor, 201)
     ys = np.array([0.0, 1.0]) if name == "logistic" else np.linspace(*response, 101)
     grid = [part.ravel() for part in np.meshgrid(etas, ys)]
-    scores = np.asarray(jax.vmap(loss.record_score)(*grid))
-    values = np.asarray(jax.vmap(loss.record_value)(*grid))
+    values, scores, *_ = map(np.asarray, at_records(loss, *grid))
     lowest, highest = loss.score_interval(predictor, response)
     assert lowest <= scores.min() + 1e-12
     assert scores.max() <= highest + 1e-12
@@ -142,7 +169,7 @@ def test_declared_intervals_hold_what_a_search_finds(name, predictor, response):
 def test_bounded_scores_come_near_both_ends_of_their_intervals_whatever_the_predictor(name):
     loss = LOSSES[name]
     etas, ys = np.repeat([-60.0, 60.0], 2), np.tile([0.0, 1.0], 2)
-    scores = np.asarray(jax.vmap(loss.record_score)(etas, ys))
+    scores = np.asarray(at_records(loss, etas, ys)[1])
     interval = loss.score_interval((-np.inf, np.inf), None)
     np.testing.assert_allclose((scores.min(), scores.max()), interval, atol=2e-4)
 
@@ -153,18 +180,16 @@ def test_a_loss_continued_by_its_tangents(name):
     inner, ends = LOSSES[name], (-0.7, 1.2)
     loss = TangentExtension(inner, *(np.array(end) for end in ends))
     etas, ys = (part.ravel() for part in np.meshgrid(np.linspace(-9.0, 9.0, 181), [0.0, 1.0]))
-    values, scores, curvatures = (
-        jax.vmap(function)(etas, ys) for function in (loss.record_value, loss.record_score, loss.record_curvature)
-    )
-    np.testing.assert_allclose(jax.vmap(jax.grad(loss.record_value))(etas, ys), scores, rtol=1e-10)
-    np.testing.assert_allclose(jax.vmap(jax.grad(loss.record_score))(etas, ys), curvatures, rtol=1e-10)
+    values, scores, curvatures, slopes, slopes_of_scores = map(np.asarray, at_records(loss, etas, ys))
+    np.testing.assert_allclose(slopes, scores, rtol=1e-10)
+    np.testing.assert_allclose(slopes_of_scores, curvatures, rtol=1e-10)
+    inner_values, inner_scores, *_ = map(np.asarray, at_records(inner, etas, ys))
     inside = (ends[0] <= etas) & (etas <= ends[1])
-    np.testing.assert_allclose(values[inside], jax.vmap(inner.record_value)(etas[inside], ys[inside]), rtol=1e-12)
+    np.testing.assert_allclose(values[inside], inner_values[inside], rtol=1e-12)
     assert np.all(curvatures[~inside] == 0.0)
     # A tangent: what convexity says lies below the loss, with the slope at the end that is nearer.
-    tangents = [
-        CLOSED_FORMS[name](end, ys) + (etas - end) * jax.vmap(inner.record_score, (None, 0))(end, ys) for end in ends
-    ]
+    at_ends = [np.asarray(at_records(inner, np.full_like(ys, end), ys)[1]) for end in ends]
+    tangents = [CLOSED_FORMS[name](end, ys) + (etas - end) * score for end, score in zip(ends, at_ends, strict=True)]
     expected = np.where(etas < ends[0], *tangents)
     np.testing.assert_allclose(values[~inside], expected[~inside], rtol=1e-10, atol=1e-12)
     far = (-9.0, 9.0)
@@ -177,8 +202,8 @@ def test_a_loss_continued_by_its_tangents(name):
     assert least <= np.min(values)
     assert np.max(values) <= most
     unchanged = TangentExtension(inner, np.array(-np.inf), np.array(np.inf))
-    for function, other in ((unchanged.record_value, inner.record_value), (unchanged.record_score, inner.record_score)):
-        np.testing.assert_allclose(jax.vmap(function)(etas, ys), jax.vmap(other)(etas, ys), rtol=1e-12)
+    for found, other in zip(at_records(unchanged, etas, ys), (inner_values, inner_scores), strict=False):
+        np.testing.assert_allclose(found, other, rtol=1e-12)
 
 
 def test_at_a_tie_the_check_loss_counts_the_record_as_below():
@@ -192,24 +217,24 @@ def test_the_smoothed_loss_tends_to_the_check_loss(tau):
     residuals = np.linspace(-2.0, 2.0, 41)
     distances = []
     for bandwidth in (0.1, 0.01, 0.001):
-        smoothed = jax.vmap(kng.SmoothedQuantileLoss(tau, bandwidth).residual_value)(residuals)
+        smoothed, _ = at_residuals(kng.SmoothedQuantileLoss(tau, bandwidth), residuals)
         distances.append(np.abs(smoothed - check_loss(residuals, tau)).max())
         # Jensen: by at most h·E|Z|/2 at the kink.
         assert distances[-1] == pytest.approx(bandwidth / np.sqrt(2 * np.pi), rel=1e-6)
-    away = residuals[np.abs(residuals) > 0.05]
-    slopes = jax.vmap(kng.SmoothedQuantileLoss(tau, 0.001).residual_slope)(away)
-    np.testing.assert_allclose(slopes, tau - (away < 0), atol=1e-12)
+    away = np.abs(residuals) > 0.05
+    slopes = at_residuals(kng.SmoothedQuantileLoss(tau, 0.001), residuals)[1][away]
+    np.testing.assert_allclose(slopes, tau - (residuals[away] < 0), atol=1e-12)
 
 
 def test_the_limits_of_the_robust_losses():
     pseudo = kng.PseudoHuberLoss(0.8)
-    value, slope = jax.vmap(pseudo.residual_value), jax.vmap(pseudo.residual_slope)
-    small, large, residuals = np.linspace(-1e-3, 1e-3, 7), np.array([-1e5, 1e5]), np.linspace(-3.0, 3.0, 31)
-    np.testing.assert_allclose(value(small), small**2 / 2, rtol=1e-6)
-    np.testing.assert_allclose(value(large), 0.8 * np.abs(large) - 0.8**2, rtol=1e-9)
-    np.testing.assert_allclose(slope(large), 0.8 * np.sign(large), rtol=1e-9)
+    small, large, residuals = np.linspace(-1e-3, 1e-3, 31), np.repeat([-1e5, 1e5], [15, 16]), np.linspace(-3.0, 3.0, 31)
+    np.testing.assert_allclose(at_residuals(pseudo, small)[0], small**2 / 2, rtol=1e-6)
+    value, slope = at_residuals(pseudo, large)
+    np.testing.assert_allclose(value, 0.8 * np.abs(large) - 0.8**2, rtol=1e-9)
+    np.testing.assert_allclose(slope, 0.8 * np.sign(large), rtol=1e-9)
     for wide in (kng.PseudoHuberLoss(1e6), kng.HuberLoss(1e6)):
-        np.testing.assert_allclose(jax.vmap(wide.residual_value)(residuals), residuals**2 / 2, rtol=1e-9, atol=1e-15)
+        np.testing.assert_allclose(at_residuals(wide, residuals)[0], residuals**2 / 2, rtol=1e-9, atol=1e-15)
     # No cancellation where √(1 + q) - 1 would lose all digits.
     assert float(pseudo.residual_value(1e-9)) == pytest.approx(0.5e-18, rel=1e-12)
 
@@ -225,7 +250,7 @@ def test_the_curvature_estimate_of_the_check_loss():
     random = np.random.default_rng(3)
     x = np.concatenate([np.ones((40_000, 1)), random.uniform(-1, 1, (40_000, 1))], axis=1)
     records = Records(x, x @ [1.0, -2.0] + random.normal(scale=0.5, size=40_000))
-    hessian = kng.QuantileLoss(0.5).hessian(np.array([1.0, -2.0]), records)
+    _, _, hessian, _ = sums(kng.QuantileLoss(0.5), np.array([1.0, -2.0]), records)
     np.testing.assert_allclose(hessian, stats.norm.pdf(0.0) / 0.5 * x.T @ x, rtol=0, atol=1500)
 
 

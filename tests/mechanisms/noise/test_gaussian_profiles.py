@@ -8,8 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kngjax.mechanisms.noise import gaussian_profiles, objective_profiles
+from kngjax.mechanisms.noise.gaussian_profiles import epsilon_at
+from tests.compiled import compiled_functions
 from tests.oracles import perturbed_ridge as oracle
 from tests.oracles.goodness_of_fit import assert_mean_within
+
+profiles = compiled_functions(gaussian_profiles)
+objective = compiled_functions(objective_profiles)
 
 EPSILONS = (0.0, 0.5, 1.0)
 # (μ, γ, r), then δ(D‖D') and δ(D'‖D) at each of these ε.
@@ -34,8 +39,8 @@ def scalar_laws(mu, residual, gamma):
 def test_ten_digits(numbers, added, removed):
     mu, gamma, residual = (jnp.asarray(number) for number in numbers)
     for direction, expected in (
-        (gaussian_profiles._added_log_delta, added),
-        (gaussian_profiles._removed_log_delta, removed),
+        (profiles._added_log_delta, added),
+        (profiles._removed_log_delta, removed),
     ):
         for epsilon, delta in zip(EPSILONS, expected, strict=True):
             if (numbers[0], epsilon, delta) == (0.001, 1.0, 0):
@@ -54,7 +59,7 @@ def random_cases(size, seed=0):
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
 def test_posterior_sample_against_quadrature(epsilon):
     mu, residual, gamma = random_cases(40)
-    exact = np.exp(gaussian_profiles.posterior_sample_log_delta(epsilon, mu, residual, gamma))
+    exact = np.exp(profiles.posterior_sample_log_delta(epsilon, mu, residual, gamma))
     expected = [oracle.both_directions(*scalar_laws(*case), epsilon) for case in zip(mu, residual, gamma, strict=True)]
     seen = np.array(expected) > 1e-25
     assert np.count_nonzero(seen) > 15
@@ -63,17 +68,15 @@ def test_posterior_sample_against_quadrature(epsilon):
 
 def test_the_quadrature_itself():
     first, second = (0.0, 1.0), (0.8, 1.0)
-    expected = np.exp(gaussian_profiles.gaussian_log_delta(0.5, 0.8))
+    expected = np.exp(profiles.gaussian_log_delta(0.5, 0.8))
     np.testing.assert_allclose(oracle.scalar_delta(first, second, 0.5), expected, rtol=1e-7)
-    np.testing.assert_allclose(
-        oracle.scalar_renyi(first, second, 3.0), gaussian_profiles.gaussian_renyi(3.0, 0.8), rtol=1e-9
-    )
+    np.testing.assert_allclose(oracle.scalar_renyi(first, second, 3.0), profiles.gaussian_renyi(3.0, 0.8), rtol=1e-9)
 
 
 @pytest.mark.parametrize("alpha", [1.2, 2.0, 6.0])
 def test_posterior_sample_renyi_against_quadrature(alpha):
     mu, residual, gamma = random_cases(30, seed=1)
-    found = np.array(gaussian_profiles.posterior_sample_renyi(alpha, mu, residual, gamma))
+    found = np.array(profiles.posterior_sample_renyi(alpha, mu, residual, gamma))
     np.testing.assert_array_equal(np.isinf(found), alpha * mu >= 1.0 + mu)
     # Integrands whose tail is as flat as that leave the grid.
     tame = (alpha - 1.0) * mu < 0.8
@@ -120,9 +123,7 @@ def test_monte_carlo_in_full_dimension(two_regressions, metric, direction):
 def direction_delta(metric, direction, epsilon, numbers, gamma):
     mu, residual = numbers["leverage"], numbers["residual"]
     if metric == "hessian":
-        function = {"added": gaussian_profiles._added_log_delta, "removed": gaussian_profiles._removed_log_delta}[
-            direction
-        ]
+        function = {"added": profiles._added_log_delta, "removed": profiles._removed_log_delta}[direction]
         return float(np.exp(function(*(jnp.asarray(value) for value in (epsilon, mu, residual, gamma)))))
     start = numbers["length"] * abs(residual) * np.sqrt(gamma)
     kappa = numbers["length"] * numbers["spread"]
@@ -130,7 +131,7 @@ def direction_delta(metric, direction, epsilon, numbers, gamma):
         "added": (-np.log1p(mu), start, kappa, -mu / kappa),
         "removed": (np.log1p(mu), start / (1.0 + mu), kappa / (1.0 + mu), mu / kappa),
     }[direction]
-    return float(np.exp(objective_profiles._mixed_log_delta(*(jnp.asarray(value) for value in (epsilon, *parts)))))
+    return float(np.exp(objective._mixed_log_delta(*(jnp.asarray(value) for value in (epsilon, *parts)))))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.5])
@@ -138,7 +139,7 @@ def test_objective_perturbation_on_a_line_against_quadrature(epsilon):
     without, included, numbers = regressions(1)
     first, second = (oracle.laws(*data, 0.7, 0.5, "hessian_squared") for data in (without, included))
     laws = [(float(mean[0]), float(covariance[0, 0])) for mean, covariance in (first, second)]
-    found = objective_profiles.objective_log_delta(epsilon, *numbers.values(), 1.0 / np.sqrt(0.5))
+    found = objective.objective_log_delta(epsilon, *numbers.values(), 1.0 / np.sqrt(0.5))
     np.testing.assert_allclose(np.exp(found), oracle.both_directions(*laws, epsilon), rtol=1e-7)
 
 
@@ -149,9 +150,9 @@ def test_renyi_against_the_formula_for_gaussian_laws(two_regressions, metric, al
     first, second = (oracle.laws(*data, 0.7, 0.5, metric) for data in (without, included))
     expected = max(oracle.renyi(first, second, alpha), oracle.renyi(second, first, alpha))
     if metric == "hessian":
-        found = gaussian_profiles.posterior_sample_renyi(alpha, numbers["leverage"], numbers["residual"], 0.5)
+        found = profiles.posterior_sample_renyi(alpha, numbers["leverage"], numbers["residual"], 0.5)
     else:
-        found = objective_profiles.objective_renyi(alpha, *numbers.values(), 1.0 / np.sqrt(0.5))
+        found = objective.objective_renyi(alpha, *numbers.values(), 1.0 / np.sqrt(0.5))
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
@@ -159,12 +160,12 @@ def test_the_corrected_bound_holds_and_the_published_one_does_not():
     random = np.random.default_rng(3)
     mu, residual, gamma = random_cases(20_000, seed=3)
     delta = 10.0 ** random.uniform(-10.0, -1.0, mu.size)
-    bound = gaussian_profiles.posterior_sample_epsilon_bound(delta, mu, residual, gamma)
-    log_delta = gaussian_profiles.posterior_sample_log_delta(bound, mu, residual, gamma)
+    bound = profiles.posterior_sample_epsilon_bound(delta, mu, residual, gamma)
+    log_delta = profiles.posterior_sample_log_delta(bound, mu, residual, gamma)
     assert np.all(np.array(log_delta) <= np.log(delta))
     # K = log(2/δ), as it is printed: that of √(2δ) in the corrected one.
-    published = gaussian_profiles.posterior_sample_epsilon_bound(np.sqrt(2.0 * delta), mu, residual, gamma)
-    exceeded = np.array(gaussian_profiles.posterior_sample_log_delta(published, mu, residual, gamma)) > np.log(delta)
+    published = profiles.posterior_sample_epsilon_bound(np.sqrt(2.0 * delta), mu, residual, gamma)
+    exceeded = np.array(profiles.posterior_sample_log_delta(published, mu, residual, gamma)) > np.log(delta)
     assert np.mean(exceeded) > 0.5
 
 
@@ -183,7 +184,7 @@ def test_the_printed_constant_is_that_of_a_larger_delta():
 def test_epsilon_is_the_inverse_and_falls_with_delta(mu, residual, gamma, delta):
     first, second = _epsilon(mu, residual, gamma, delta), _epsilon(mu, residual, gamma, 3.0 * delta)
     assert second <= first
-    log_delta = gaussian_profiles.posterior_sample_log_delta(first, mu, residual, gamma)
+    log_delta = profiles.posterior_sample_log_delta(first, mu, residual, gamma)
     assert log_delta <= np.log(delta)
     if first > 1e-9:
         np.testing.assert_allclose(log_delta, np.log(delta), rtol=1e-7)
@@ -192,44 +193,39 @@ def test_epsilon_is_the_inverse_and_falls_with_delta(mu, residual, gamma, delta)
 @jax.jit
 def _epsilon(mu, residual, gamma, delta):
     def profile(epsilon):
-        return gaussian_profiles.posterior_sample_log_delta(epsilon, mu, residual, gamma)
+        return profiles.posterior_sample_log_delta(epsilon, mu, residual, gamma)
 
-    return gaussian_profiles.epsilon_at(profile, jnp.log(delta), jnp.ones(()))
+    return epsilon_at(profile, jnp.log(delta), jnp.ones(()))
 
 
 def test_nobody_without_influence_is_exposed():
-    assert gaussian_profiles.gaussian_log_delta(0.0, 0.0) == -np.inf
-    assert gaussian_profiles.posterior_sample_log_delta(0.0, 0.0, 3.0, 1.0) == -np.inf
-    assert objective_profiles.objective_log_delta(0.0, 0.0, 3.0, 0.0, 0.0, 1.0) == -np.inf
-    assert gaussian_profiles.posterior_sample_renyi(2.0, 0.0, 3.0, 1.0) == 0.0
-    assert objective_profiles.objective_renyi(2.0, 0.0, 3.0, 0.0, 0.0, 1.0) == 0.0
+    assert profiles.gaussian_log_delta(0.0, 0.0) == -np.inf
+    assert profiles.posterior_sample_log_delta(0.0, 0.0, 3.0, 1.0) == -np.inf
+    assert objective.objective_log_delta(0.0, 0.0, 3.0, 0.0, 0.0, 1.0) == -np.inf
+    assert profiles.posterior_sample_renyi(2.0, 0.0, 3.0, 1.0) == 0.0
+    assert objective.objective_renyi(2.0, 0.0, 3.0, 0.0, 0.0, 1.0) == 0.0
 
 
 def test_far_tails_keep_their_digits():
     """At δ = e^{-5000} no probability is a float any more; -log δ ≈ (ε/s - s/2)²/2 to leading order."""
-    value = float(gaussian_profiles.gaussian_log_delta(10.0, 0.1))
+    value = float(profiles.gaussian_log_delta(10.0, 0.1))
     np.testing.assert_allclose(value, -0.5 * (100.0 - 0.05) ** 2, rtol=5e-3)
-    close = float(gaussian_profiles.posterior_sample_log_delta(10.0, 1e-10, 1e4, 1e0))
-    np.testing.assert_allclose(close, float(gaussian_profiles.gaussian_log_delta(10.0, 1e-5 * 1e4)), rtol=1e-3)
+    close = float(profiles.posterior_sample_log_delta(10.0, 1e-10, 1e4, 1e0))
+    np.testing.assert_allclose(close, float(profiles.gaussian_log_delta(10.0, 1e-5 * 1e4)), rtol=1e-3)
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_what_overflows_is_no_privacy(wrong):
     """log δ = 0 promises nothing; -inf would promise everything."""
-    assert float(gaussian_profiles.gaussian_log_delta(1.0, wrong)) == 0.0
+    assert float(profiles.gaussian_log_delta(1.0, wrong)) == 0.0
     for arguments in ((wrong, 1.0, 1.0), (0.1, wrong, 1.0), (0.1, 1.0, wrong)):
-        assert float(gaussian_profiles.posterior_sample_log_delta(1.0, *arguments)) == 0.0
+        assert float(profiles.posterior_sample_log_delta(1.0, *arguments)) == 0.0
     for place in range(4):
         arguments = [0.1, 1.0, 1.0, 0.2]
         arguments[place] = np.nan
-        assert float(objective_profiles.objective_log_delta(1.0, *arguments, 1.0)) == 0.0
+        assert float(objective.objective_log_delta(1.0, *arguments, 1.0)) == 0.0
 
 
 def test_an_epsilon_that_is_not_found_is_infinite():
-    assert (
-        float(gaussian_profiles.epsilon_at(lambda epsilon: 0.0 * epsilon - 1.0, jnp.asarray(-2.0), jnp.ones(())))
-        == np.inf
-    )
-    assert (
-        float(gaussian_profiles.epsilon_at(lambda epsilon: np.nan * epsilon, jnp.asarray(-2.0), jnp.ones(()))) == np.inf
-    )
+    assert float(epsilon_at(lambda epsilon: 0.0 * epsilon - 1.0, jnp.asarray(-2.0), jnp.ones(()))) == np.inf
+    assert float(epsilon_at(lambda epsilon: np.nan * epsilon, jnp.asarray(-2.0), jnp.ones(()))) == np.inf
