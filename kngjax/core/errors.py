@@ -62,7 +62,7 @@ class UnfitType(TypeError):
     """Refused for a type or a dtype, before a value was looked at: a release may say it in words."""
 
 
-def admitted(step: Callable[[], Any]) -> tuple[Any, Exception | None]:
+def run_telling_refusals(step: Callable[[], Any]) -> tuple[Any, Exception | None]:
     """step() and None; or None and its refusal in words, new, so that neither traceback nor context holds the data.
 
     For steps that look at types, names and shapes of data only. What another package raises there is not repeated.
@@ -80,7 +80,7 @@ def admitted(step: Callable[[], Any]) -> tuple[Any, Exception | None]:
     return None, refusal
 
 
-def sealed(work: Callable[[], Any]) -> tuple[Any, ReleaseFailed | None]:
+def run_hiding_errors(work: Callable[[], Any]) -> tuple[Any, ReleaseFailed | None]:
     """work() and None; or None and the `ReleaseFailed` that a release raises in place of whatever work raised.
 
     It is new, so that neither traceback nor context holds what work computed; raise it outside of any handler. Warnings

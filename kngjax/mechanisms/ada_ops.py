@@ -19,14 +19,14 @@ from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi
-from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required
+from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
 
 # The ridge is such that the bound on residuals exceeds what it bounds by e^½ at most, noise apart, and that a
 # posterior's covariance spends half of the last stage's budget at most.
 _LARGEST_EXCESS, _COVARIANCE_SHARE = 0.5, 0.5
-# Of X²: where λ̃ exceeds λ_min, with probability δ₁, H is invertible all the same.
+# The least ridge in units of X², so that H is invertible even where λ̃ exceeds λ_min, with probability δ₁.
 _LEAST_RIDGE = 1e-6
 
 
@@ -110,9 +110,9 @@ class AdaOPS(AbstractDirectMechanism):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.bounds = required("bounds", bounds)
-        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
-        self.delta = checked_delta(delta)
+        self.bounds = require_part("bounds", bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self.delta = check_delta(delta)
         self.adjacency = Adjacency.parse(adjacency)
         self.shares, self.failure_share = parameter(shares), parameter(failure_share)
 

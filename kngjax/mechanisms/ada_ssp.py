@@ -18,7 +18,7 @@ from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
-from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, required
+from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -74,9 +74,9 @@ class AdaSSP(AbstractDirectMechanism):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.bounds = required("bounds", bounds)
-        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
-        self.delta = checked_delta(delta)
+        self.bounds = require_part("bounds", bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self.delta = check_delta(delta)
         self.adjacency = Adjacency.parse(adjacency)
         self.shares = parameter(shares)
 
@@ -143,9 +143,9 @@ class AdaSSP(AbstractDirectMechanism):
         floor = on_matrix * (math.sqrt(2.0 * d) + math.sqrt(-2.0 * math.log(_RISK)))
         ridge = jnp.maximum(2.0 * floor - jnp.maximum(least - _QUANTILE * on_least, 0.0), 0.0)
 
-        def solved(matrix: Array, moment: Array, ridge: Array) -> Array:
+        def solve(matrix: Array, moment: Array, ridge: Array) -> Array:
             values, vectors = jnp.linalg.eigh(matrix)
             return vectors @ ((vectors.T @ moment) / jnp.maximum(values + ridge, floor))
 
-        thetas = jax.vmap(solved, (0, 1, 0))(jnp.asarray(data.gram)[None] + noise, moment, ridge)
+        thetas = jax.vmap(solve, (0, 1, 0))(jnp.asarray(data.gram)[None] + noise, moment, ridge)
         return thetas, jnp.all(jnp.isfinite(thetas))

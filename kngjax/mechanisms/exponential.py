@@ -11,7 +11,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
+from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -47,10 +47,10 @@ class ExponentialMechanism(AbstractDensityMechanism):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.loss = required("loss", loss)
-        self.bounds = required("bounds", bounds)
-        self.domain = in_order(required("domain", domain), self.bounds)
-        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
+        self.loss = require_part("loss", loss)
+        self.bounds = require_part("bounds", bounds)
+        self.domain = order_domain(require_part("domain", domain), self.bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
         self.adjacency = Adjacency.parse(adjacency)
 
     def __check_init__(self):

@@ -19,7 +19,7 @@ from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.mechanisms.noise.calibration import largest_shift, renyi_budget
-from kngjax.mechanisms.parameters import checked_delta, checked_epsilon, positive, required
+from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part, require_positive
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -28,14 +28,14 @@ MatrixNoise = Literal["gaussian", "laplace", "wishart"]
 Accounting = Literal["zcdp", "basic", "advanced"]
 Repair = Literal["floor", "ridge"]
 
-# Of Wishart noise, beyond d + 1: by then it is nearly Gaussian, which is what makes it private.
+# Degrees of freedom of Wishart noise beyond d + 1: so many make it nearly Gaussian, which makes it private.
 EXTRA_DEGREES = 1000
-# Of δ, for advanced composition itself where parts have a δ of their own; the rest is theirs.
+# Share of δ spent on advanced composition when its parts also have a δ.
 _COMPOSITION_SHARE = 0.5
 _HALVINGS = 100
-# κ times the largest |y|, by default.
+# The default of κ times the largest |y|.
 _CAP_OF_RADIUS = 10.0
-# Rows whose weighted products are in memory, and are added by the linear algebra library in an order of its own.
+# Rows in a block: their weighted products are in memory together, and the linear algebra library orders their sum.
 _ROWS = 1 << 12
 _SPENT_UP = "epsilon = {:g} and this delta leave no budget for {} parts: give a larger one, or fewer iterations"
 
@@ -47,10 +47,10 @@ class Noise(NamedTuple):
     matrix: Array
 
 
-class _Spent(NamedTuple):
+class _Spending(NamedTuple):
     """What one vector and one matrix of an iteration spend, each of shape (2,). Public.
 
-    **Arguments:** `epsilons`: ε of Laplace and Wishart noise. `shifts`: Δ/σ of Gaussian noise. `delta`: of a part.
+    **Arguments:** `epsilons`: ε of Laplace and Wishart noise. `shifts`: Δ/σ of Gaussian noise. `delta`: δ of a part.
     """
 
     epsilons: Array
@@ -140,9 +140,9 @@ class PrivateIRLS(AbstractDirectMechanism):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.bounds = required("bounds", bounds)
-        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
-        self.delta = None if delta is None else checked_delta(delta)
+        self.bounds = require_part("bounds", bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self.delta = None if delta is None else check_delta(delta)
         self.adjacency = Adjacency.parse(adjacency)
         self.iterations = iterations
         if self.bounds.y_lower is None:
@@ -150,7 +150,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         if cap is None:
             with float64():
                 cap = _CAP_OF_RADIUS / float(gradients.response_radius(self.bounds))
-        self.cap = positive("cap", cap, "κ, the largest weight of a record where p = 1, in units of 1/y")
+        self.cap = require_positive("cap", cap, "κ, the largest weight of a record where p = 1, in units of 1/y")
         self.power = parameter(power)
         self.moment_noise, self.matrix_noise = moment_noise, matrix_noise
         self.accounting, self.repair = accounting, repair
@@ -194,7 +194,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         sizes = [float(size) for size in self._budget()[1]]
         if not all(math.isfinite(size) and size > 0 for size in sizes):
             raise ValueError(_SPENT_UP.format(float(self.epsilon), 2 * self.iterations))
-        # Refuses what does not fit.
+        # Raises ValueError where the parts do not fit the budget.
         _ = self.guarantee
 
     @property
@@ -214,13 +214,13 @@ class PrivateIRLS(AbstractDirectMechanism):
         if self.matrix_noise != "wishart" and whole.at(delta=delta) <= epsilon:
             return whole.stated(delta, epsilon)
         if self.accounting != "zcdp":
-            # Every part at its own (ε, δ): their sums, or what advanced composition makes of them.
+            # Every part at its own (ε, δ), added up or by advanced composition.
             whole = Guarantee.composed(self._parts(spent, stated=True) * self.iterations)
             if min(whole.at(delta=delta), advanced_epsilon(whole, delta) if delta else math.inf) <= epsilon:
                 return Guarantee.approximate(epsilon, delta, self.adjacency)
         raise ValueError(_SPENT_UP.format(epsilon, 2 * self.iterations))
 
-    def _parts(self, spent: _Spent, stated: bool = False) -> list[Guarantee]:
+    def _parts(self, spent: _Spending, stated: bool = False) -> list[Guarantee]:
         """What the noise on one vector and on one matrix hides, Gaussian noise at its own (ε, δ) if `stated`."""
         delta, numbers = float(spent.delta), zip(self._kinds, spent.epsilons, spent.shifts, strict=True)
         return [
@@ -233,7 +233,7 @@ class PrivateIRLS(AbstractDirectMechanism):
             for kind, epsilon, shift in numbers
         ]
 
-    def _budget(self) -> tuple[_Spent, Noise]:
+    def _budget(self) -> tuple[_Spending, Noise]:
         """What an iteration spends and the noise that this buys, in the dimension that is known or in the smallest."""
         with float64():
             return jax.tree.map(np.asarray, _budget(self, self.dimension or 1 + self.bounds.intercept))
@@ -260,21 +260,21 @@ class PrivateIRLS(AbstractDirectMechanism):
 
     def noise(self, dimension: int) -> Noise:
         """How much noise each moment gets in each iteration, from public settings; runs under jit."""
-        spent, changes = self._spent(), self.changes(dimension)
-        moment, matrix = (self._amount(place, spent, change, dimension) for place, change in enumerate(changes))
+        spending, changes = self._spending(), self.changes(dimension)
+        moment, matrix = (self._amount(index, spending, change, dimension) for index, change in enumerate(changes))
         return Noise(moment, matrix)
 
-    def _spent(self) -> _Spent:
-        """Less than the budget by a part in 10¹², which covers what rounding may add."""
+    def _spending(self) -> _Spending:
+        """What an iteration spends; less than the budget by a part in 10¹², which covers rounding errors."""
         epsilon = (1.0 - 1e-12) * jnp.asarray(self.epsilon)
         shares = jnp.stack([jnp.asarray(self.moment_share), 1.0 - self.moment_share])
         uncertain = self.iterations * sum(kind != "laplace" for kind in self._kinds)
         by_sums = shares * epsilon / self.iterations
         if self.delta is None:
-            return _Spent(by_sums, jnp.zeros(2), jnp.zeros(()))
+            return _Spending(by_sums, jnp.zeros(2), jnp.zeros(()))
         delta = (1.0 - 1e-12) * jnp.asarray(self.delta)
         if self.accounting == "zcdp":
-            return self._spent_as_one(epsilon, shares, by_sums)
+            return self._joint_spending(epsilon, shares, by_sums)
         each = delta / max(uncertain, 1)
         if self.accounting == "advanced":
             composition = _COMPOSITION_SHARE if uncertain else 1.0
@@ -282,30 +282,30 @@ class PrivateIRLS(AbstractDirectMechanism):
             sums_serve = jnp.all(by_sums >= by_law)
             by_sums = jnp.where(sums_serve, by_sums, by_law)
             each = jnp.where(sums_serve, 1.0, 1.0 - composition) * each
-        return _Spent(by_sums, jax.vmap(largest_shift, (0, None))(by_sums, each), each)
+        return _Spending(by_sums, jax.vmap(largest_shift, (0, None))(by_sums, each), each)
 
-    def _spent_as_one(self, epsilon: Array, shares: Array, by_sums: Array) -> _Spent:
+    def _joint_spending(self, epsilon: Array, shares: Array, by_sums: Array) -> _Spending:
         """Gaussian and Laplace parts by their Σρ, or Laplace parts by Σε and Gaussian ones by √Σμ²."""
         order, divergence = renyi_budget(epsilon, self.delta)
         # ρ-zCDP is a divergence of αρ at the order α.
         by_rho = jnp.sqrt(2.0 * shares * divergence / (order * self.iterations))
         is_gaussian = np.asarray([kind == "gaussian" for kind in self._kinds])
         if is_gaussian.any():
-            theirs = jnp.sum(jnp.where(is_gaussian, shares, 0.0))
-            together = largest_shift(theirs * epsilon, self.delta)
-            by_profile = together * jnp.sqrt(shares / (theirs * self.iterations))
+            gaussian_share = jnp.sum(jnp.where(is_gaussian, shares, 0.0))
+            joint_shift = largest_shift(gaussian_share * epsilon, self.delta)
+            by_profile = joint_shift * jnp.sqrt(shares / (gaussian_share * self.iterations))
         else:
             by_profile = jnp.zeros(2)
         other = jnp.where(is_gaussian, by_profile, by_sums)
-        spent = jnp.where(jnp.all(other >= by_rho), other, by_rho)
-        return _Spent(spent, spent, jnp.zeros(()))
+        spending = jnp.where(jnp.all(other >= by_rho), other, by_rho)
+        return _Spending(spending, spending, jnp.zeros(()))
 
-    def _amount(self, place: int, spent: _Spent, change: Array, dimension: int) -> Array:
-        kind, epsilon, delta = self._kinds[place], spent.epsilons[place], spent.delta
+    def _amount(self, index: int, spending: _Spending, change: Array, dimension: int) -> Array:
+        kind, epsilon, delta = self._kinds[index], spending.epsilons[index], spending.delta
         if kind == "laplace":
             return change / epsilon
         if kind == "gaussian":
-            return change / spent.shifts[place]
+            return change / spending.shifts[index]
         if self.adjacency is Adjacency.REPLACE:
             epsilon, delta = 0.5 * epsilon, delta / (1.0 + jnp.exp(0.5 * epsilon)) * (1.0 - 1e-14)
         return matrix_noise.wishart_scale(epsilon, delta, change, dimension, dimension + 1 + EXTRA_DEGREES)
@@ -332,7 +332,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         if not isinstance(data, Records):
             raise TypeError(f"private IRLS needs data from its own prepare, not {type(data).__name__}")
         noise = self.noise(data.dimension)
-        thetas = jax.lax.map(lambda own: self._run(data, noise, own), jax.random.split(key, num_draws))
+        thetas = jax.lax.map(lambda draw_key: self._run(data, noise, draw_key), jax.random.split(key, num_draws))
         return thetas, jnp.all(jnp.isfinite(thetas))
 
     def _run(self, data: Records, noise: Noise, key: PRNGKeyArray) -> Float[Array, " dimension"]:
@@ -396,4 +396,4 @@ def _advanced_epsilons(epsilon: Array, delta: Any, shares: Array, count: int) ->
     return shares * bisect(fits, jnp.zeros_like(epsilon), epsilon / slope, _HALVINGS)[0]
 
 
-_budget = eqx.filter_jit(lambda mechanism, dimension: (mechanism._spent(), mechanism.noise(dimension)))
+_budget = eqx.filter_jit(lambda mechanism, dimension: (mechanism._spending(), mechanism.noise(dimension)))

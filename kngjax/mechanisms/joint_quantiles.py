@@ -86,10 +86,10 @@ class JointLaw:
             runs = [self._shared(level, start, gap[fresh]) for start in range(level + 1)]
             first[fresh] = _choose(np.stack(runs), next(spare)[fresh])
             gaps[:, level] = gap
-            part, place = next(spare), next(spare)
+            part, position = next(spare), next(spare)
             leaving = np.flatnonzero(first == level)
             if level > 0 and leaving.size:
-                gap[leaving] = self._steps(level).draw(gap[leaving], part[leaving], place[leaving])
+                gap[leaving] = self._steps(level).draw(gap[leaving], part[leaving], position[leaving])
         left, right = self.edges[gaps], self.edges[gaps + 1]
         within = np.stack(list(spare), axis=1)
         return np.sort(np.clip(left + within * (right - left), left, right), axis=1)
@@ -133,13 +133,13 @@ class _Steps:
         np.logaddexp(total[1:], near, out=total[1:])
         return total
 
-    def draw(self, gap: Gaps, part: Uniforms, place: Uniforms) -> Gaps:
+    def draw(self, gap: Gaps, part: Uniforms, position: Uniforms) -> Gaps:
         here, width = self.here[gap], self.width
         far = np.where(gap >= self.reach, self.far[gap - self.reach] - here, -np.inf)
         if not width:
-            return _first_reaching(self.far, np.zeros_like(gap), gap - self.reach, place)
+            return _first_reaching(self.far, np.zeros_like(gap), gap - self.reach, position)
         from_left = self.from_left[gap - 1] + here
-        # In the reversed array gap i - width has this place, and the end of its block the one of `ends`.
+        # The index of gap i - width in the reversed array; `ends` is the index of the end of its block there.
         mirrored = self.from_right.size - 1 - (gap - width)
         split = (gap > width) & (gap % width != 0)
         from_right = np.where(split, self.from_right[np.where(split, mirrored, 0)] + here, -np.inf)
@@ -154,7 +154,7 @@ class _Steps:
         previous = np.empty_like(gap)
         for number, (sums, low, high) in enumerate(searches):
             chosen = choice == number
-            previous[chosen] = _first_reaching(sums, low[chosen], high[chosen], place[chosen])
+            previous[chosen] = _first_reaching(sums, low[chosen], high[chosen], position[chosen])
         previous[choice == 2] = self.from_right.size - 1 - previous[choice == 2]
         return previous
 

@@ -17,7 +17,7 @@ from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
-from kngjax.mechanisms.parameters import checked_epsilon, required
+from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -57,8 +57,8 @@ class KNormMechanism(AbstractDirectMechanism):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.bounds = required("bounds", bounds)
-        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
+        self.bounds = require_part("bounds", bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
         self.adjacency = Adjacency.parse(adjacency)
         self.norm = norm
 

@@ -17,7 +17,7 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
+from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
 from kngjax.samplers.target import Target
 from kngjax.sensitivity import gradients, pointwise
 from kngjax.sensitivity.gradients import Sensitivity
@@ -71,10 +71,10 @@ class KNG(AbstractDensityMechanism):
         pointwise_sensitivity: bool = False,
         allow_large_epsilon: bool = False,
     ):
-        self.loss = required("loss", loss)
-        self.bounds = required("bounds", bounds)
-        self.domain = in_order(required("domain", domain), self.bounds)
-        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
+        self.loss = require_part("loss", loss)
+        self.bounds = require_part("bounds", bounds)
+        self.domain = order_domain(require_part("domain", domain), self.bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
         self.adjacency = Adjacency.parse(adjacency)
         self.norm = norm
         self.pointwise_sensitivity = pointwise_sensitivity

@@ -1,7 +1,7 @@
 """Minimisers under jit and vmap: of strongly convex quadratics over Θ, exactly, and of smooth losses with a ridge.
 
-They serve mechanisms whose law is that of a minimiser, so each says whether it got there, and none returns a point
-that misses its criterion.
+They serve mechanisms whose law is that of a minimiser: each says whether it succeeded, and returns NaN where its
+criterion is not met.
 """
 
 from typing import NamedTuple
@@ -16,13 +16,13 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
 
 MAX_NEWTON_STEPS = 200
-# Of a Newton step; the whole one comes first.
+# How often a Newton step is halved at most; the whole step is tried first.
 NUM_HALVINGS = 40
-# In units of the rounding error: a residual at which the search stops, and one beyond which it has failed.
+# Residuals in units of the rounding error: at the first the search stops, beyond the second it has failed.
 WITHIN_ROUNDING = 32.0
 TOO_FAR = 4096.0
 
-Found = tuple[Float[Array, " dimension"], Bool[Array, ""]]
+Minimiser = tuple[Float[Array, " dimension"], Bool[Array, ""]]
 
 
 class _Search(NamedTuple):
@@ -31,7 +31,7 @@ class _Search(NamedTuple):
     num_steps: Int[Array, ""]
 
 
-def quadratic_minimiser(domain: AbstractDomain, matrix: Matrix, vector: Vector) -> Found:
+def quadratic_minimiser(domain: AbstractDomain, matrix: Matrix, vector: Vector) -> Minimiser:
     """argmin {½θ'Mθ - v'θ : θ ∈ Θ} to machine precision, NaN if it was missed, and whether it was found.
 
     θ is the minimiser if and only if F(θ) = θ - P(θ - t∇f(θ)) = 0, with P the projection onto Θ and t > 0. For
@@ -75,9 +75,9 @@ def quadratic_minimiser(domain: AbstractDomain, matrix: Matrix, vector: Vector) 
         # Close to the solution differences of φ are lost in rounding, those of F are not.
         accepted = lower | (residuals <= 0.5 * search.residual)
         first = jnp.argmax(accepted)
-        found = jnp.any(accepted)
-        new = jnp.where(found, trials[first], fixed)
-        return _Search(new, jnp.where(found, residuals[first], residual(fixed)), search.num_steps + 1)
+        any_accepted = jnp.any(accepted)
+        new = jnp.where(any_accepted, trials[first], fixed)
+        return _Search(new, jnp.where(any_accepted, residuals[first], residual(fixed)), search.num_steps + 1)
 
     start = domain.project(jnp.linalg.solve(matrix, vector))
     rounding = jnp.finfo(vector.dtype).eps * (jnp.linalg.norm(start) + jnp.linalg.norm(shifted))
@@ -87,10 +87,10 @@ def quadratic_minimiser(domain: AbstractDomain, matrix: Matrix, vector: Vector) 
         _Search(start, residual(start), jnp.asarray(0)),
     )
     # One more image lies in Θ, and within rounding of the solution.
-    return _unless_missed(image(search.theta), search.residual <= TOO_FAR * rounding)
+    return _mask_failure(image(search.theta), search.residual <= TOO_FAR * rounding)
 
 
-def tilted_minimiser(loss: AbstractLoss, data: Data, ridge: Scalar, tilt: Vector, tolerance: Scalar) -> Found:
+def tilted_minimiser(loss: AbstractLoss, data: Data, ridge: Scalar, tilt: Vector, tolerance: Scalar) -> Minimiser:
     """θ with ‖∇J(θ)‖_2 ≤ tolerance for J(θ) = ℓ_n(θ; D) + (γ/2)θ'θ + b'θ on R^d, NaN if none was found, and whether.
 
     J is γ-strongly convex, so θ is within tolerance/γ of its minimiser. Newton's method from 0, halving the step until
@@ -131,9 +131,9 @@ def tilted_minimiser(loss: AbstractLoss, data: Data, ridge: Scalar, tilt: Vector
         advance,
         (start, gradient, jnp.linalg.norm(gradient), jnp.asarray(0)),
     )
-    return _unless_missed(theta, jnp.linalg.norm(gradient) <= tolerance)
+    return _mask_failure(theta, jnp.linalg.norm(gradient) <= tolerance)
 
 
-def _unless_missed(theta: Array, succeeded: Array) -> Found:
+def _mask_failure(theta: Array, succeeded: Array) -> Minimiser:
     # Comparisons with NaN are false, so what is no number has not succeeded.
     return jnp.where(succeeded, theta, jnp.nan), succeeded

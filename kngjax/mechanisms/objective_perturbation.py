@@ -21,14 +21,14 @@ from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimiser
-from kngjax.mechanisms.parameters import checked_epsilon, in_order, required
+from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
-# Of the search, in units of the largest change of the gradient, or of 1 if that is less.
+# ‖∇J‖ at which the search stops, in units of the largest change of the gradient, but at least of 1.
 DEFAULT_TOLERANCE = 1e-8
 DEFAULT_OUTPUT_SHARE = 0.01
-# Records times draws that are minimised at a time: what stays in a processor's cache is fastest.
+# The largest number of records times draws in one batch, so that a batch fits into a processor's cache.
 LARGEST_BATCH = 2**14
 
 
@@ -103,10 +103,10 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         output_share: Any = None,
         allow_large_epsilon: bool = False,
     ):
-        self.loss = required("loss", loss)
-        self.bounds = required("bounds", bounds)
-        self.domain = in_order(domain, self.bounds)
-        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
+        self.loss = require_part("loss", loss)
+        self.bounds = require_part("bounds", bounds)
+        self.domain = order_domain(domain, self.bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
         self.adjacency = Adjacency.parse(adjacency)
         self.norm = norm
         self.noise_share = parameter(noise_share)
@@ -238,7 +238,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         return self._largest_curvature(dimension) / jnp.expm1((1.0 - self.noise_share) * self._objective_epsilon)
 
     def search_tolerance(self, dimension: int) -> Float[Array, ""]:
-        """τ: public, since it is made of public facts alone; runs under jit."""
+        """τ: public, since it depends on public facts alone; runs under jit."""
         if self.tolerance is not None:
             return jnp.asarray(self.tolerance)
         return DEFAULT_TOLERANCE * jnp.maximum(1.0, jnp.max(self._changes(dimension)))
@@ -338,7 +338,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             raise TypeError(f"objective perturbation needs data from its own prepare, not {type(data).__name__}")
         tolerance = self.search_tolerance(dimension)
         largest = max(1, min(num_draws, LARGEST_BATCH // max(1, data.y.shape[0])))
-        # A divisor: a remainder would be compiled as a second program.
+        # The batch divides the number of draws: a remainder would be compiled as a second program.
         batch = next(size for size in range(largest, 0, -1) if num_draws % size == 0)
         thetas, succeeded = jax.lax.map(
             lambda tilt: tilted_minimiser(loss, data, ridge, tilt, tolerance), tilts, batch_size=batch

@@ -19,7 +19,7 @@ from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
-from kngjax.mechanisms.parameters import checked_count, checked_delta, checked_epsilon, positive, required
+from kngjax.mechanisms.parameters import check_count, check_delta, check_epsilon, require_part, require_positive
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
 from kngjax.mechanisms.preparation import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS
 from kngjax.sensitivity import gradients, moments
@@ -27,7 +27,7 @@ from kngjax.sensitivity.gradients import Sensitivity
 
 Metric = Literal["identity", "hessian", "hessian_squared"]
 
-# Of the gradient where the search for a minimiser stops, in units of the largest change of the gradient.
+# ‖∇J‖ at which the search for a minimiser stops, in units of the largest change of the gradient.
 TOLERANCE = 1e-8
 
 
@@ -88,15 +88,15 @@ class OutputPerturbation(AbstractGaussianMechanism):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.loss = required("loss", loss)
-        self.bounds = required("bounds", bounds)
-        self.regularization = positive("regularization", regularization, "λ, a positive number: the ridge")
-        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
-        self.delta = checked_delta(delta)
+        self.loss = require_part("loss", loss)
+        self.bounds = require_part("bounds", bounds)
+        self.regularization = require_positive("regularization", regularization, "λ, a positive number: the ridge")
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self.delta = check_delta(delta)
         self.adjacency = Adjacency.parse(adjacency)
         self.metric = metric
         needed = self.loss.is_half_square or max_records is not None
-        self.max_records = checked_count("max_records", max_records, MAX_RECORDS) if needed else None
+        self.max_records = check_count("max_records", max_records, MAX_RECORDS) if needed else None
 
     def __check_init__(self):
         if self.metric not in get_args(Metric):

@@ -1,4 +1,4 @@
-"""Checks of the public numbers and parts that mechanisms are made of, each with an error that says what it is for."""
+"""Checks of the public numbers and parts of mechanisms, each with an error that says what the part is for."""
 
 import math
 import numbers
@@ -15,8 +15,8 @@ from kngjax.losses.base import AbstractLoss
 LARGEST_SENSIBLE_EPSILON = 100.0
 
 
-def checked_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
-    """ε as a float64 array; refuses what is no privacy parameter.
+def check_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
+    """ε as a float64 array.
 
     Raises TypeError for what is no real number, ValueError for ε ≤ 0, NaN, infinities, and ε > 100 unless allowed.
     """
@@ -38,11 +38,11 @@ def checked_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
     return np.asarray(number)
 
 
-def checked_delta(delta: Any) -> Any:
+def check_delta(delta: Any) -> Any:
     """δ as a float64 array. Raises TypeError for what is no real number, ValueError unless 0 < δ < 1."""
     if is_traced(delta):
         return delta
-    number = positive("delta", delta, "a probability, far below 1/n")
+    number = require_positive("delta", delta, "a probability, far below 1/n")
     if float(number) >= 1.0:
         raise ValueError(
             f"delta must lie strictly between 0 and 1, got {float(number)}: with delta = 1 nothing is kept"
@@ -50,7 +50,7 @@ def checked_delta(delta: Any) -> Any:
     return number
 
 
-def positive(name: str, value: Any, meaning: str) -> Any:
+def require_positive(name: str, value: Any, meaning: str) -> Any:
     """A positive and finite number as a float64 array; raises TypeError or ValueError that tell what it is for."""
     if is_traced(value):
         return value
@@ -65,16 +65,16 @@ def positive(name: str, value: Any, meaning: str) -> Any:
     return np.asarray(number)
 
 
-def checked_count(name: str, value: Any, meaning: str) -> Any:
+def check_count(name: str, value: Any, meaning: str) -> Any:
     """A whole number, at least 1, as a float64 array; raises TypeError or ValueError that tell what it is for."""
-    number = positive(name, value, meaning)
+    number = require_positive(name, value, meaning)
     if not is_traced(number) and (float(number) < 1.0 or float(number) != math.floor(float(number))):
         raise ValueError(f"{name} must be a whole number, at least 1, got {float(number)}: give {meaning}")
     return number
 
 
-def required(name: str, value: Any) -> Any:
-    """Raises ValueError if a part without which there is no proof was left out, TypeError for what is no such part."""
+def require_part(name: str, value: Any) -> Any:
+    """The part; raises ValueError where it was left out, TypeError where it is no such part."""
     kinds = {"bounds": Bounds, "loss": AbstractLoss, "domain": AbstractDomain}
     if value is not None and name in kinds and not isinstance(value, kinds[name]):
         examples = {
@@ -82,8 +82,8 @@ def required(name: str, value: Any) -> Any:
             "loss": "kng.QuantileLoss(tau=0.5)",
             "domain": "kng.Box(-10, 10)",
         }
-        given = f"the class {value.__name__}: call it" if isinstance(value, type) else f"a {type(value).__name__}"
-        raise TypeError(f"{name} must be an object like {examples[name]}, not {given}")
+        description = f"the class {value.__name__}: call it" if isinstance(value, type) else f"a {type(value).__name__}"
+        raise TypeError(f"{name} must be an object like {examples[name]}, not {description}")
     if value is not None:
         return value
     reasons = {
@@ -100,6 +100,6 @@ def required(name: str, value: Any) -> Any:
     raise ValueError(reasons[name])
 
 
-def in_order(domain: Any, bounds: Bounds) -> Any:
-    """The domain with coefficients in the order of the bounds, where it is by name."""
+def order_domain(domain: Any, bounds: Bounds) -> Any:
+    """The domain, one by name with its coefficients in the order of the bounds."""
     return domain.in_order_of(bounds.coefficients) if isinstance(domain, AbstractDomain) else domain

@@ -19,19 +19,19 @@ from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.noise import gaussian_profiles
 from kngjax.mechanisms.parameters import (
     LARGEST_SENSIBLE_EPSILON,
-    checked_count,
-    checked_delta,
-    checked_epsilon,
-    positive,
-    required,
+    check_count,
+    check_delta,
+    check_epsilon,
+    require_part,
+    require_positive,
 )
 from kngjax.mechanisms.preparation import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
 
-# Cells of leverages over each of which the profile is bounded, and how often those of the largest bounds are cut up.
+# The number of cells of leverages, over each of which the profile is bounded, and of rounds that refine the worst.
 _CELLS, _ROUNDS = 1024, 4
-# Of a residual and of ε: a few operations, relative, outward; and what a calibration gives away, a share of γ.
+# The relative error by which a residual and ε are rounded outward, and the share of γ that a calibration gives away.
 _ROUNDING, _GIVEN_AWAY = 1e-14, 1e-9
 
 
@@ -88,12 +88,14 @@ class PosteriorSample(AbstractGaussianMechanism):
         allow_large_epsilon: bool = False,
     ):
         self.allow_large_epsilon = bool(allow_large_epsilon)
-        self.bounds = required("bounds", bounds)
-        self.regularization = positive("regularization", regularization, "λ, a positive number in the units of x²")
-        self.gamma = positive("gamma", gamma, "γ, a positive number: the inverse of a variance of y")
+        self.bounds = require_part("bounds", bounds)
+        self.regularization = require_positive(
+            "regularization", regularization, "λ, a positive number in the units of x²"
+        )
+        self.gamma = require_positive("gamma", gamma, "γ, a positive number: the inverse of a variance of y")
         self.adjacency = Adjacency.parse(adjacency)
-        self.max_records = checked_count("max_records", max_records, MAX_RECORDS)
-        self.delta = checked_delta(delta)
+        self.max_records = check_count("max_records", max_records, MAX_RECORDS)
+        self.delta = check_delta(delta)
 
     def __check_init__(self):
         if not is_traced(*jax.tree.leaves(self)):
@@ -115,10 +117,10 @@ class PosteriorSample(AbstractGaussianMechanism):
         **Arguments:** as for the class; `dimension`: d with the intercept, where scalar bounds leave it open. Raises
         ValueError where no γ will do: a posterior's covariance tells of a record of leverage X²/λ even as γ → 0.
         """
-        number = float(checked_epsilon(required("epsilon", epsilon), allow_large_epsilon=False))
+        number = float(check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon=False))
         with float64():
             first = cls(bounds, regularization, 1.0, adjacency, max_records, delta)
-            known = first._known_dimension(dimension)
+            known = first._require_dimension(dimension)
             gamma = float(largest_gamma(first, jnp.asarray(number), known))
         if not gamma > 0.0:
             raise ValueError(
@@ -128,10 +130,10 @@ class PosteriorSample(AbstractGaussianMechanism):
         # Data with other columns have another X, for which this γ is not calibrated: they are refused.
         bounds, given_away = bounds.for_dimension(known), _GIVEN_AWAY
         while given_away < 1.0:
-            made = cls(bounds, regularization, gamma, adjacency, max_records, delta)
-            # What the guarantee states is found by a search of its own, and has to fit the budget.
-            if made.epsilon_at(made.delta) <= number:
-                return made
+            mechanism = cls(bounds, regularization, gamma, adjacency, max_records, delta)
+            # The ε that the guarantee states comes from another search, and has to fit the budget too.
+            if mechanism.epsilon_at(mechanism.delta) <= number:
+                return mechanism
             gamma, given_away = gamma * (1.0 - given_away), 10.0 * given_away
         raise ValueError(
             f"no gamma was found for which ({number:g}, {float(first.delta):g}) holds with certainty: give a larger "
@@ -151,7 +153,7 @@ class PosteriorSample(AbstractGaussianMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """(ε, δ)-DP of one draw at the mechanism's own δ; ε by a search that ends above it."""
-        return self.guarantee_for(self._known_dimension(None))
+        return self.guarantee_for(self._require_dimension(None))
 
     def guarantee_for(self, dimension: int) -> Guarantee:
         """The guarantee for d coefficients: X grows with the columns that scalar bounds leave open."""
@@ -168,19 +170,19 @@ class PosteriorSample(AbstractGaussianMechanism):
         return jnp.asarray(self.gamma)
 
     def delta_at(self, epsilon: Any, dimension: int | None = None) -> float:
-        """δ for which the mechanism is (ε, δ)-DP in the worst case. **Arguments**: `dimension`: d where it is open."""
+        """δ for which the mechanism is (ε, δ)-DP in the worst case. **Arguments:** `dimension`: d where it is open."""
         if not 0.0 <= float(epsilon) < math.inf:
             raise ValueError(f"epsilon must be one number, at least 0 and finite, got {epsilon}")
         with float64():
-            d = self._known_dimension(dimension)
+            d = self._require_dimension(dimension)
             return float(jnp.exp(_worst_log_delta(self, jnp.asarray(float(epsilon)), d)))
 
     def epsilon_at(self, delta: Any, dimension: int | None = None) -> float:
-        """The smallest ε for which it is (ε, δ)-DP in the worst case. **Arguments**: as for `delta_at`."""
+        """The smallest ε for which it is (ε, δ)-DP in the worst case. **Arguments:** as for `delta_at`."""
         with float64():
-            return float(_worst_epsilon(self, jnp.log(checked_delta(delta)), self._known_dimension(dimension)))
+            return float(_worst_epsilon(self, jnp.log(check_delta(delta)), self._require_dimension(dimension)))
 
-    def _known_dimension(self, dimension: int | None) -> int:
+    def _require_dimension(self, dimension: int | None) -> int:
         known = self.dimension or dimension
         if known is None:
             raise ValueError(
@@ -270,7 +272,7 @@ def _leverages(mechanism: PosteriorSample, dimension: int) -> Float[Array, " lev
 
 
 def _residuals(mechanism: PosteriorSample, leverages: Array, dimension: int) -> Float[Array, " leverages"]:
-    # Of the larger of two data sets, which the promise is about, one record is the target.
+    # `max_records` bounds the larger neighbour; one of its records is the target.
     others = mechanism.max_records - 1.0
     return moments.largest_ridge_residual(mechanism.bounds, mechanism.regularization, others, leverages, dimension)
 
@@ -279,35 +281,35 @@ def _residuals(mechanism: PosteriorSample, leverages: Array, dimension: int) -> 
 def _worst_log_delta(mechanism: PosteriorSample, epsilon: Array, dimension: int) -> Float[Array, ""]:
     """log δ(ε) for the worst record, at most 0, or for replace the bound by a removal and an addition.
 
-    Let a ≤ b be leverages. The laws of a record (a, r) are made of those of (b, r√((1+b)/(1+a))) by one and the same
+    Let a ≤ b be leverages. The laws of a record (a, r) follow from those of (b, r√((1+b)/(1+a))) by one and the same
     noise: u = x'θ is N(0, v) without the record and N(rvγ/(1+vγ), v/(1+vγ)) with it, up to a known shift, with
     v = μ/γ; and with c² = (a/b)²(1+b)/(1+a) the law of cu + N(0, (a/γ)(1 - (a+ab)/(b+ab))) is that for a instead of b,
     both without and with the record. So δ(a, r) ≤ δ(b, r√((1+b)/(1+a))) in both directions. On a cell [a, b] of
     leverages δ is at most δ(b, R√((1+b)/(1+a))) with R the largest residual of the cell, which is that at the point
     nearest to X²/(2λ), where the bound on residuals is largest. Cells whose bounds are below a value that is attained
-    are left; the others are cut up, a few times. What is returned is the largest bound at the end.
+    are dropped; the others are refined, a few times. The result is the largest bound at the end.
     """
     replace = mechanism.adjacency is Adjacency.REPLACE
     step = 0.5 * epsilon if replace else epsilon
     turn = 0.5 * jnp.square(gradients.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
 
-    def cut_up(_, search):
+    def refine(_, search):
         ends, attained, _ = search
         lower, upper = ends[:-1], ends[1:]
         largest = _residuals(mechanism, jnp.clip(turn, lower, upper), dimension)
         largest *= jnp.sqrt((1.0 + upper) / (1.0 + lower)) * (1.0 + _ROUNDING)
         residuals = jnp.stack([largest, _residuals(mechanism, upper, dimension)])
         bounds, values = gaussian_profiles.posterior_sample_log_delta(step, upper[None], residuals, mechanism.gamma)
-        attained, place = jnp.maximum(attained, jnp.max(values)), jnp.argmax(bounds)
-        is_open = bounds >= jnp.minimum(attained, bounds[place])
+        attained, worst_cell = jnp.maximum(attained, jnp.max(values)), jnp.argmax(bounds)
+        is_open = bounds >= jnp.minimum(attained, bounds[worst_cell])
         first, last = jnp.argmax(is_open), bounds.size - 1 - jnp.argmax(is_open[::-1])
-        # The last end by itself, as rounding may not make the window smaller.
+        # The last end is kept as it is: rounding must not make the window smaller.
         inner = lower[first] + (upper[last] - lower[first]) * jnp.arange(_CELLS) / _CELLS
-        return jnp.append(inner, upper[last]), attained, jnp.maximum(bounds[place], attained)
+        return jnp.append(inner, upper[last]), attained, jnp.maximum(bounds[worst_cell], attained)
 
     leverages = _leverages(mechanism, dimension)
     start = jnp.concatenate([jnp.zeros(1), leverages]), jnp.asarray(-jnp.inf), jnp.asarray(0.0)
-    *_, worst = jax.lax.fori_loop(0, _ROUNDS, cut_up, start)
+    *_, worst = jax.lax.fori_loop(0, _ROUNDS, refine, start)
     return jnp.minimum((worst + jnp.logaddexp(0.0, step)) * (1.0 - _ROUNDING) if replace else worst, 0.0)
 
 

@@ -61,9 +61,9 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             if not self.loss.is_quadratic:
                 raise UnfitType(RECORDS_NEEDED)
             may_be_empty = self.adjacency is Adjacency.ADD_REMOVE
-            facts = self._facts(admission.shape_of_stream(X, self._admitted, may_be_empty), None)
+            facts = self._facts(admission.shape_of_stream(X, self._public_shapes, may_be_empty), None)
             return dataclasses.replace(facts, are_in_memory=False)
-        columns, rows = self._admitted(X, y)
+        columns, rows = self._public_shapes(X, y)
         count = columns.rows if rows.rows is None else rows.rows
         if count == 0 and self.adjacency is Adjacency.REPLACE:
             raise UnfitShape(admission.EMPTY)
@@ -77,7 +77,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             names = ("intercept",) * self.bounds.intercept + columns.names
         return Facts(self.dimension, count if self.adjacency is Adjacency.REPLACE else None, names)
 
-    def _admitted(self, X: Any, y: Any) -> tuple[admission.Shape, admission.Shape]:
+    def _public_shapes(self, X: Any, y: Any) -> tuple[admission.Shape, admission.Shape]:
         X, y = self.as_records(X, y)
         return admission.public_shapes(
             self.bounds,
@@ -89,7 +89,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         )
 
     def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """What was given as columns and as response, where that is another than it was given as."""
+        """(X, y) as columns and responses, for mechanisms whose arguments have another meaning."""
         return X, y
 
     @property
@@ -107,10 +107,10 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         if isinstance(X, Stream):
             return self.total(X, self.loss.sums).summary()
         if isinstance(X, Shards):
-            return self._of_shards(X)
+            return self._prepare_shards(X)
         return self.summarise(self.records(X, y))
 
-    def _of_shards(self, shards: Shards) -> Data:
+    def _prepare_shards(self, shards: Shards) -> Data:
         """What `prepare` gives of the rows of all processes, resting on the devices where records are needed."""
         self._check_shards(shards)
         if self.loss.is_quadratic:
@@ -183,8 +183,8 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
 
     def check_count(self, count: int | float) -> None:
         """Raises ValueError for more records than `max_records`, where the mechanism has such a public promise."""
-        promised = getattr(self, "max_records", None)
-        if promised is not None and count > float(promised):
+        limit = getattr(self, "max_records", None)
+        if limit is not None and count > float(limit):
             raise ValueError(TOO_MANY_RECORDS)
 
 

@@ -20,7 +20,7 @@ from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
 from kngjax.mechanisms.kng import KNG
-from kngjax.mechanisms.parameters import checked_epsilon, required
+from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -83,9 +83,9 @@ class PrivateQuantile(AbstractDirectMechanism):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.tau = _levels(required("tau", tau))
-        self.bounds = required("bounds", bounds)
-        self.epsilon = checked_epsilon(required("epsilon", epsilon), allow_large_epsilon)
+        self.tau = _levels(require_part("tau", tau))
+        self.bounds = require_part("bounds", bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
         self.adjacency = Adjacency.parse(adjacency)
         self.budget = budget
 
@@ -201,12 +201,12 @@ class PrivateQuantile(AbstractDirectMechanism):
             )
         num_records = edges.shape[0] - 2
 
-        def of_level(level: tuple[Array, Array]) -> Array:
+        def log_density_of(level: tuple[Array, Array]) -> Array:
             tau, rate = level
             log_mass = jax.scipy.special.logsumexp(_gap_log_masses(edges, tau, rate))
             return -rate * jnp.abs(counts - num_records * tau) - log_mass
 
-        log_densities = jax.lax.map(of_level, (jnp.asarray(self.tau), self._rates()))
+        log_densities = jax.lax.map(log_density_of, (jnp.asarray(self.tau), self._rates()))
         orders = np.array(list(itertools.permutations(range(size))))
         return jax.scipy.special.logsumexp(jnp.sum(log_densities[np.arange(size)[None, :], orders], axis=1))
 

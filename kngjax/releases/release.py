@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core import side_doors
-from kngjax.core.errors import admitted, sealed
+from kngjax.core.errors import run_hiding_errors, run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.data.processes import ALONE, Processes
 from kngjax.data.shards import Shards
@@ -148,7 +148,7 @@ def release(
     side_doors.refuse()
     processes = X.processes if isinstance(X, Shards) else ALONE
     # What types, shapes and settings refuse is refused before anything is spent.
-    facts, refusal = admitted(functools.partial(mechanism.admit, X, y))
+    facts, refusal = run_telling_refusals(functools.partial(mechanism.admit, X, y))
     if refusal is None:
         try:
             route = route_for(mechanism, sampler, facts)
@@ -158,7 +158,7 @@ def release(
             # It depends on public facts alone, so it is told as it is.
             refusal = error.with_traceback(None)
         else:
-            value, refusal = sealed(functools.partial(_draw_value, route, X, y, processes, progress))
+            value, refusal = run_hiding_errors(functools.partial(_draw_value, route, X, y, processes, progress))
     # Frames of a traceback hold their local variables.
     del X, y
     if refusal is not None:
@@ -182,7 +182,7 @@ def certify(
     **Arguments** and errors as for `release`, of types, names, shapes and settings.
     """
     _check_arguments(mechanism, X, y, sampler, None, None)
-    facts, refusal = admitted(functools.partial(mechanism.admit, X, y))
+    facts, refusal = run_telling_refusals(functools.partial(mechanism.admit, X, y))
     del X, y
     if refusal is not None:
         raise refusal

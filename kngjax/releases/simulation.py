@@ -17,7 +17,7 @@ from kngjax.core.randomness import require_typed_key
 from kngjax.data import records as data_room
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
-from kngjax.mechanisms.parameters import checked_epsilon
+from kngjax.mechanisms.parameters import check_epsilon
 from kngjax.releases.chains import draw, require_sampler
 from kngjax.samplers.base import AbstractSampler
 
@@ -122,7 +122,7 @@ def simulate(
     if epsilons is not None and not any(field.name == "epsilon" for field in dataclasses.fields(mechanism)):
         raise ValueError(f"{type(mechanism).__name__} computes its epsilon: simulate one mechanism for each")
     for epsilon in losses:
-        checked_epsilon(float(epsilon), allow_large_epsilon=True)
+        check_epsilon(float(epsilon), allow_large_epsilon=True)
     named = tuple((measures or {"error": error}).items())
     chosen = list(jax.devices() if devices is None else devices)
     mesh = Mesh(np.asarray(chosen), (_AXIS,), axis_types=(AxisType.Auto,))

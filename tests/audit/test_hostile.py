@@ -56,14 +56,14 @@ def test_what_is_broken_is_seen(monkeypatch):
 
 
 def test_a_debit_for_a_refusal_in_words_is_seen(monkeypatch):
-    ledgers, made, admitted = [], hostile._ledger, release.admitted
+    ledgers, made, run = [], hostile._ledger, release.run_telling_refusals
 
     def debited_first(step):
         ledgers[-1].reserve(cases.CASES["means"]().mechanism.guarantee)
-        return admitted(step)
+        return run(step)
 
     monkeypatch.setattr(hostile, "_ledger", lambda *parts: ledgers.append(made(*parts)) or ledgers[-1])
-    monkeypatch.setattr(release, "admitted", debited_first)
+    monkeypatch.setattr(release, "run_telling_refusals", debited_first)
     found = hostile_inputs(40, seed=7, mechanisms=["means"], progress=False)
     assert not found.passed
     assert found.unchanged == 0 < found.told

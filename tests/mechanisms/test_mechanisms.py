@@ -12,7 +12,7 @@ from numpyro.infer import MCMC, NUTS
 from scipy import stats
 
 import kngjax as kng
-from kngjax.mechanisms.parameters import required
+from kngjax.mechanisms.parameters import require_part
 from tests.oracles.goodness_of_fit import assert_same_law
 
 PARTS = {
@@ -240,7 +240,7 @@ def test_the_numpyro_model_runs_in_numpyros_nuts():
 def test_parts_of_the_wrong_type_are_named(parts, advice):
     name, value = next(iter(parts.items()))
     with pytest.raises(TypeError, match=advice):
-        required(name, value)
+        require_part(name, value)
 
 
 def test_raw_data_are_sent_to_prepare():

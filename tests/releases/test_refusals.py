@@ -12,7 +12,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.core import errors
-from kngjax.core.errors import FAILED, sealed
+from kngjax.core.errors import FAILED, run_hiding_errors
 from kngjax.data import admission
 from kngjax.releases import release
 from kngjax.releases.routes import direct
@@ -225,7 +225,7 @@ def test_warnings_about_values_are_silent_inside_and_only_there():
         warnings.warn("0.98 is large", RuntimeWarning, stacklevel=1)
         return np.float64(1e308) * np.array([10.0])
 
-    value, refusal = sealed(loud)
+    value, refusal = run_hiding_errors(loud)
     assert refusal is None
     assert np.isinf(value)
     with pytest.raises(RuntimeWarning):
@@ -237,7 +237,7 @@ def test_interruptions_are_not_swallowed():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sealed(interrupted)
+        run_hiding_errors(interrupted)
 
 
 def test_what_another_package_raises_is_not_repeated_before_a_debit_either(monkeypatch):

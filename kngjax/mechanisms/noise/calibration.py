@@ -14,7 +14,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
 from kngjax.mechanisms.noise.gaussian_profiles import epsilon_at, gaussian_log_delta, posterior_sample_renyi
 
-# Of α - 1: any order is valid, and between two of these none is better by more than a part in 10⁴.
+# The grid of α - 1: any order is valid, and none between two of these is better by more than a part in 10⁴.
 _ORDERS = np.logspace(-4.0, 8.0, 2401)
 _ROUNDING = 1e-10
 
@@ -62,7 +62,7 @@ def renyi_budget(epsilon: Any, delta: Any) -> tuple[Array, Array]:
 
     **Arguments:** `epsilon`, `delta`: scalars.
     """
-    # Of this call's own precision: JAX keeps constants that it has seen, in the precision of their first use.
+    # JAX caches constants in the dtype of first use; convert here so float64 calls get float64 orders.
     excess = jnp.asarray(_ORDERS, dtype=jnp.result_type(float))
     order = 1.0 + excess
     tail = jnp.log(jnp.asarray(delta)) + jnp.log(excess) + order * jnp.log1p(1.0 / excess)

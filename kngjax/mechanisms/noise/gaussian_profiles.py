@@ -33,7 +33,7 @@ from kngjax.mechanisms.noise.mills_ratio import (
 Profile = Callable[[Array], Array]
 
 _MOST_STEPS = 100
-# Of ε, relative; the upper end of the bracket is returned.
+# Relative width of the bracket of ε at which the search ends; its upper end is returned.
 _TOLERANCE = 1e-10
 # Below this shift the difference of two tails is an integral, by the trapezoidal rule.
 _SMALL_SHIFT = 1e-4
@@ -58,10 +58,10 @@ def gaussian_log_delta(epsilon: Any, shift: Any) -> Float[Array, "..."]:
     near, far = epsilon / safe - 0.5 * safe, epsilon / safe + 0.5 * safe
     error = UNIT * far
     chord = jnp.log(0.5 * safe) + jnp.log(jnp.sum(mills_slope(jnp.stack([near, far])), axis=0))
-    # Of log[M(t) - M(t+s)] the derivative in t is between -2 and 0 for t > -1.
+    # The derivative of log[M(t) - M(t+s)] in t is between -2 and 0 for t > -1.
     small = log_density(near) + slack(near, error) + chord + 2.0 * error + UNIT * (2.0 + jnp.abs(chord))
-    found = jnp.where(safe < _SMALL_SHIFT, small, log_difference(near, far, 1.0, error, error))
-    return jnp.where(nothing, -jnp.inf, at_worst(found))
+    log_delta = jnp.where(safe < _SMALL_SHIFT, small, log_difference(near, far, 1.0, error, error))
+    return jnp.where(nothing, -jnp.inf, at_worst(log_delta))
 
 
 def posterior_sample_log_delta(epsilon: Any, leverage: Any, residual: Any, gamma: Any) -> Float[Array, "..."]:
@@ -94,7 +94,7 @@ def gaussian_renyi(alpha: Any, shift: Any) -> Float[Array, "..."]:
     return 0.5 * jnp.asarray(alpha) * jnp.square(jnp.asarray(shift))
 
 
-def _scaled(mu: Array, residual: Array, gamma: Array) -> tuple[Array, Array, Array]:
+def _scale(mu: Array, residual: Array, gamma: Array) -> tuple[Array, Array, Array]:
     """|a1|, and the mean and the standard deviation of Z under D'."""
     slope = jnp.abs(residual) * jnp.sqrt(gamma * mu)
     return slope, slope / (1.0 + mu), 1.0 / jnp.sqrt(1.0 + mu)
@@ -103,7 +103,7 @@ def _scaled(mu: Array, residual: Array, gamma: Array) -> tuple[Array, Array, Arr
 def _added_log_delta(epsilon: Array, mu: Array, residual: Array, gamma: Array) -> Array:
     """log δ(D‖D'): outside of the roots of L = ε."""
     epsilon, mu, residual, gamma = jnp.broadcast_arrays(epsilon, mu, residual, gamma)
-    slope, mean, deviation = _scaled(mu, residual, gamma)
+    slope, mean, deviation = _scale(mu, residual, gamma)
     excess = jnp.log1p(mu) + 2.0 * epsilon
     root = jnp.sqrt(slope * mean + mu * excess)
     # The smaller root by the larger one's partner, which loses no digits.
@@ -119,7 +119,7 @@ def _added_log_delta(epsilon: Array, mu: Array, residual: Array, gamma: Array) -
 
 def _removed_log_delta(epsilon: Array, mu: Array, residual: Array, gamma: Array) -> Array:
     """log δ(D'‖D): between the roots of L = -ε, and 0 if there are none."""
-    slope, mean, deviation = _scaled(mu, residual, gamma)
+    slope, mean, deviation = _scale(mu, residual, gamma)
     volume = jnp.log1p(mu)
     excess = volume - 2.0 * epsilon
     square = slope * mean + mu * excess
@@ -154,8 +154,8 @@ def _removed_log_delta(epsilon: Array, mu: Array, residual: Array, gamma: Array)
     near = beyond - density * at_lower + last_density * (at_upper - in_last)
     spare = UNIT * (beyond + density * at_lower * (1.0 + jnp.square(first))) + density * lower_spare
     spare += density * first_error * (1.0 + jnp.abs(first) * at_lower) + last_density * last_spare
-    found = jnp.where(first > 0, in_tail, log_positive(near + spare)) + UNIT
-    return jnp.where(exists, found, -jnp.inf)
+    log_delta = jnp.where(first > 0, in_tail, log_positive(near + spare)) + UNIT
+    return jnp.where(exists, log_delta, -jnp.inf)
 
 
 def posterior_sample_epsilon_bound(delta: Any, leverage: Any, residual: Any, gamma: Any) -> Float[Array, "..."]:
@@ -187,7 +187,7 @@ def posterior_sample_renyi(alpha: Any, leverage: Any, residual: Any, gamma: Any)
     growth = jnp.log1p(alpha * mu)
     added = shift / safe - (fall + volume) / (2.0 * (alpha - 1.0))
     removed = shift / (1.0 + alpha * mu) - (growth - volume - jnp.log1p(mu)) / (2.0 * (alpha - 1.0))
-    # What rounding takes: of 1 - (α-1)μ it may be the larger part.
+    # Rounding errors, of which that of 1 - (α-1)μ may be the largest.
     lost = shift / jnp.square(safe) + (share / safe - fall + volume + growth) / (2.0 * (alpha - 1.0))
     return jnp.where(room > 0, jnp.maximum(added, removed) + UNIT * lost, jnp.inf)
 
@@ -213,7 +213,7 @@ def epsilon_at(profile: Profile, log_delta: Any, upper: Array) -> Float[Array, "
         # Values that are not known yet count as open.
         return ~(below <= 0) & ~((above <= 0) & ~jnp.isnan(below) & (upper - lower <= _TOLERANCE * upper))
 
-    def unfinished(state):
+    def continues(state):
         *bracket, _, steps = state
         return jnp.any(is_open(*bracket)) & (steps < _MOST_STEPS)
 
@@ -228,16 +228,16 @@ def epsilon_at(profile: Profile, log_delta: Any, upper: Array) -> Float[Array, "
         grow = above > 0
         trial = jnp.where(first, 0.0, jnp.where(second, upper, jnp.where(grow, 2.0 * upper + 1e-12, inside)))
         # √(-2 log δ) is nearly linear in ε, so that secants of it meet the root in a few steps.
-        found = jnp.sqrt(-2.0 * log_delta) - jnp.sqrt(-2.0 * jnp.minimum(profile(trial), 0.0))
-        is_upper = ~first & (second | grow | (found <= 0))
+        excess = jnp.sqrt(-2.0 * log_delta) - jnp.sqrt(-2.0 * jnp.minimum(profile(trial), 0.0))
+        is_upper = ~first & (second | grow | (excess <= 0))
         narrowed = ~first & ~second & ~grow
         # Illinois: an end that stays twice counts half.
-        new_below = jnp.where(is_upper, jnp.where(narrowed & (side == 1), 0.5 * below, below), found)
-        new_above = jnp.where(is_upper, found, jnp.where(narrowed & (side == -1), 0.5 * above, above))
+        new_below = jnp.where(is_upper, jnp.where(narrowed & (side == 1), 0.5 * below, below), excess)
+        new_above = jnp.where(is_upper, excess, jnp.where(narrowed & (side == -1), 0.5 * above, above))
         new_lower = jnp.where(is_upper, lower, trial)
         new_side = jnp.where(narrowed, jnp.where(is_upper, 1, -1), 0)
         return new_lower, new_below, jnp.where(is_upper, trial, upper), new_above, new_side, steps + 1
 
     start = (zeros, unknown, upper, unknown, jnp.zeros_like(upper, dtype=int), 0)
-    _, below, upper, above, *_ = jax.lax.while_loop(unfinished, step, start)
+    _, below, upper, above, *_ = jax.lax.while_loop(continues, step, start)
     return jnp.where(below <= 0, 0.0, jnp.where(above <= 0, upper, jnp.inf))

@@ -11,9 +11,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from kngjax.core.bisection import bisect
 
 _HALVINGS = 100
-# Of the incomplete gamma functions of some hundred degrees, relative: outward.
+# Relative error of incomplete gamma functions of some hundred degrees, by which they are rounded outward.
 _ROUNDING = 1e-11
-# Of δ: below it the incomplete gamma functions may be 0.
+# The least δ: below it the incomplete gamma functions may be 0.
 _LEAST = 1e-300
 
 
@@ -65,17 +65,17 @@ def wishart_log_delta(epsilon: Any, change: Any, dimension: int, degrees: int, s
     half = 0.5 * (degrees - dimension + 1)
     ratio = tau / s
 
-    def place(level: Array) -> Array:
+    def variable_at(level: Array) -> Array:
         """v/s with L(v) = level."""
         return ratio / -jnp.expm1(-(level + 0.5 * ratio) / (half - 1.0))
 
     epsilon = jnp.asarray(epsilon)
     grown = jnp.exp(epsilon)
-    lowest = place(epsilon)
+    lowest = variable_at(epsilon)
     least = gammainc(half, 0.5 * lowest)
     removed = (1.0 + _ROUNDING) * least - (1.0 - _ROUNDING) * grown * gammainc(half, 0.5 * (lowest - ratio))
     exists = 0.5 * ratio > epsilon
-    highest = place(jnp.where(exists, -epsilon, 0.0))
+    highest = variable_at(jnp.where(exists, -epsilon, 0.0))
     most = gammaincc(half, 0.5 * (highest - ratio))
     added = (1.0 + _ROUNDING) * most - (1.0 - _ROUNDING) * grown * gammaincc(half, 0.5 * highest)
     return jnp.log(jnp.maximum(jnp.maximum(removed, jnp.where(exists, added, 0.0)), _LEAST))

@@ -44,9 +44,9 @@ def mills_slope_bound(at: Any) -> Float[Array, "..."]:
     return jnp.where(at > 0, 1.0 / (1.0 + jnp.square(at)), 1.0 - 2.51 * below * jnp.exp(0.5 * jnp.square(below)))
 
 
-def mills_of(*places: Array) -> list[Array]:
-    """M at several places by one call, which is compiled once."""
-    return list(mills(jnp.stack(jnp.broadcast_arrays(*places))))
+def mills_of(*arguments: Array) -> list[Array]:
+    """M at several arguments by one call, which is compiled once."""
+    return list(mills(jnp.stack(jnp.broadcast_arrays(*arguments))))
 
 
 def _fraction(at: Array) -> Array:

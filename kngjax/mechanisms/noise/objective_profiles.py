@@ -15,14 +15,14 @@ from jaxtyping import Array, Float
 from kngjax.mechanisms.noise.gaussian_profiles import at_worst
 from kngjax.mechanisms.noise.mills_ratio import UNIT, log_density, log_difference, log_positive, mills
 
-# Of a node's standard normal variable: beyond it lies less than 1e-32.
+# The largest |h| of a node: beyond it lies a probability of less than 1e-32.
 _FAR = 12.0
 _LOG_BEYOND = float(scipy.special.log_ndtr(-_FAR)) + float(np.log(2.0))
 # Pieces of this rule end around the places where the integrand turns: in t, and around roots in the widths of their
 # layers; and where the standard normal weight wants it.
 _DEGREE = 32
 _TURNS, _LAYERS, _WEIGHT_ENDS = (0.0, 1.0, 3.0, 8.0, 20.0), (1.0, 4.0, 12.0), (-_FAR, -7.0, -3.5, 0.0, 3.5, 7.0, _FAR)
-# Beside the estimated error, of δ.
+# Share of δ that is added beside the estimated error.
 _SPARE = 1e-9
 
 
@@ -107,7 +107,7 @@ def _mixed_renyi(alpha: Array, constant: Array, start: Array, kappa: Array, corr
     linear = order * start * (correlation - growth * kappa)
     safe = jnp.where(room > 0, room, 1.0)
     parts = order * constant, 0.5 * order * growth * jnp.square(start), 0.5 * jnp.square(linear) / safe
-    # What rounding takes: of the room, and of a linear term that is a difference, it may be the larger part.
+    # Rounding errors, of which those of the room and of a linear term that is a difference may be the largest.
     size = order * start * (jnp.abs(correlation) + growth * kappa)
     lost = sum(jnp.abs(part) for part in parts) + jnp.abs(linear) * size / safe + jnp.abs(jnp.log(safe))
     lost += (1.0 + parts[2]) * (1.0 + order * kappa * (growth * kappa + 2.0)) / safe
@@ -119,20 +119,20 @@ def _mixed_log_delta(epsilon: Array, constant: Array, start: Array, kappa: Array
     ends = _ends(epsilon, constant, start, kappa, correlation)
     half = 0.5 * jnp.diff(ends)[..., None]
     along = (1,) * (half.ndim - 1) + _NODES.shape
-    # Of this call's own precision: JAX keeps constants that it has seen, in the precision of their first use.
+    # JAX caches constants in the dtype of first use; convert here so float64 calls get float64 nodes.
     rule = [jnp.reshape(jnp.asarray(part, dtype=half.dtype), along) for part in (_NODES, _WEIGHTS, _HALF_WEIGHTS)]
     nodes = ends[..., :-1, None] + half * (1.0 + rule[0])
 
-    def given(value: Array) -> Array:
+    def over_nodes(value: Array) -> Array:
         return value[..., None, None]
 
-    t = given(start) - given(kappa) * nodes
-    parts = given(constant), 0.5 * jnp.square(t), t * given(correlation) * nodes
-    variance = jnp.square(t) * (1.0 - jnp.square(given(correlation)))
-    # What rounding makes of the mean is at most as much less of ε.
-    size = jnp.abs(given(start)) + given(kappa) * jnp.abs(nodes)
-    spare = UNIT * (given(epsilon) + jnp.abs(parts[0]) + size * (jnp.abs(t) + jnp.abs(nodes)))
-    logs = _normal_log_delta(given(epsilon) - spare, parts[0] + parts[1] + parts[2], variance) + log_density(nodes)
+    t = over_nodes(start) - over_nodes(kappa) * nodes
+    parts = over_nodes(constant), 0.5 * jnp.square(t), t * over_nodes(correlation) * nodes
+    variance = jnp.square(t) * (1.0 - jnp.square(over_nodes(correlation)))
+    # A rounding error of the mean does at most what as much less of ε does.
+    size = jnp.abs(over_nodes(start)) + over_nodes(kappa) * jnp.abs(nodes)
+    spare = UNIT * (over_nodes(epsilon) + jnp.abs(parts[0]) + size * (jnp.abs(t) + jnp.abs(nodes)))
+    logs = _normal_log_delta(over_nodes(epsilon) - spare, parts[0] + parts[1] + parts[2], variance) + log_density(nodes)
     peak = jnp.max(logs, axis=(-2, -1), keepdims=True)
     values = half * jnp.exp(logs - jnp.where(peak == -jnp.inf, 0.0, peak))
     error = jnp.sum(jnp.abs(jnp.sum(values * (rule[1] - rule[2]), axis=-1)), axis=-1)
@@ -141,7 +141,7 @@ def _mixed_log_delta(epsilon: Array, constant: Array, start: Array, kappa: Array
 
 
 def _ends(epsilon: Array, constant: Array, start: Array, kappa: Array, correlation: Array) -> Array:
-    """Where the pieces end, in order: places of h within 12 of 0, along a last axis."""
+    """Where the pieces end, in order: values of h within 12 of 0, along a last axis."""
     # c(h) - ε = quadratic·h² + linear·h + rest, from E[g|h] = ρh.
     quadratic = 0.5 * jnp.square(kappa) - correlation * kappa
     linear = start * (correlation - kappa)
@@ -150,14 +150,14 @@ def _ends(epsilon: Array, constant: Array, start: Array, kappa: Array, correlati
     # Its slope at both roots.
     root = jnp.sqrt(jnp.maximum(discriminant, 0.0))
     partner = -0.5 * (linear + jnp.where(linear >= 0, root, -root))
-    places = [jnp.full_like(start, place) for place in _WEIGHT_ENDS]
-    places += [_ratio(start + side * turn, kappa) for turn in _TURNS for side in (-1.0, 1.0)]
-    for place in (_ratio(partner, quadratic), _ratio(rest, partner)):
-        place = jnp.where(discriminant > 0, place, _FAR)
-        deviation = jnp.abs(start - kappa * place) * jnp.sqrt(1.0 - jnp.square(correlation))
+    ends = [jnp.full_like(start, end) for end in _WEIGHT_ENDS]
+    ends += [_ratio(start + side * turn, kappa) for turn in _TURNS for side in (-1.0, 1.0)]
+    for zero in (_ratio(partner, quadratic), _ratio(rest, partner)):
+        zero = jnp.where(discriminant > 0, zero, _FAR)
+        deviation = jnp.abs(start - kappa * zero) * jnp.sqrt(1.0 - jnp.square(correlation))
         widths = [_ratio(jnp.ones_like(root), root), _ratio(deviation, root)]
-        places += [place] + [place + side * n * width for width in widths for n in _LAYERS for side in (-1.0, 1.0)]
-    return jnp.sort(jnp.clip(jnp.stack(places, axis=-1), -_FAR, _FAR), axis=-1)
+        ends += [zero] + [zero + side * n * width for width in widths for n in _LAYERS for side in (-1.0, 1.0)]
+    return jnp.sort(jnp.clip(jnp.stack(ends, axis=-1), -_FAR, _FAR), axis=-1)
 
 
 def _normal_log_delta(epsilon: Array, mean: Array, variance: Array) -> Array:

@@ -11,7 +11,7 @@ from kngjax.data.records import QuadraticSummary, Records
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
-from kngjax.mechanisms.parameters import checked_delta
+from kngjax.mechanisms.parameters import check_delta
 from kngjax.owner.per_instance import everyone, leave_one_out, ridge
 from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
 from kngjax.owner.per_instance.everyone import ForAll
@@ -56,7 +56,7 @@ def per_instance_privacy(
     Raises ValueError for bad data, targets of another width, singular designs, and mechanisms of which no per-instance
     profile is known.
     """
-    delta = checked_delta(delta)
+    delta = check_delta(delta)
     if not isinstance(mechanism, AbstractGaussianMechanism):
         raise ValueError(
             f"no per-instance profile is known for {type(mechanism).__name__}: give PosteriorSample or "

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.mechanisms.parameters import checked_delta
+from kngjax.mechanisms.parameters import check_delta
 from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
 from kngjax.owner.per_instance.everyone import ForAll, epsilons
 from kngjax.owner.per_instance.laws import AbstractPair
@@ -112,7 +112,7 @@ class PerInstanceReport(OwnerOnly):
         )
 
     def delta_at(self, epsilon: Any) -> Float[np.ndarray, " people"]:
-        """δ(ε) of each person, shape (n,). **Arguments**: `epsilon`: ε ≥ 0, one number."""
+        """δ(ε) of each person, shape (n,). **Arguments:** `epsilon`: ε ≥ 0, one number."""
         return np.exp(self.log_delta_at(epsilon))
 
     def log_delta_at(self, epsilon: Any) -> Float[np.ndarray, " people"]:
@@ -178,7 +178,7 @@ def spread_out(pair: AbstractPair, size: int) -> AbstractPair:
 
 def epsilons_at(pair: AbstractPair, delta: Any, chunk: int) -> np.ndarray:
     """ε of each person at δ."""
-    return _each(epsilons, pair, np.log(checked_delta(delta)), chunk)
+    return _each(epsilons, pair, np.log(check_delta(delta)), chunk)
 
 
 def _each(function: Callable[..., jax.Array], pair: AbstractPair, argument: Any, chunk: int) -> np.ndarray:

@@ -84,12 +84,12 @@ def change(influence: Influence) -> np.ndarray:
 
 
 def posterior_sample(influence: Influence, gamma: Any) -> PosteriorPair:
-    """The laws of OPS, N(θ̂, (γH)^{-1}), with and without each person. **Arguments**: `gamma`: γ > 0."""
+    """The laws of OPS, N(θ̂, (γH)^{-1}), with and without each person. **Arguments:** `gamma`: γ > 0."""
     return PosteriorPair(influence.leverage, influence.residual, np.float64(gamma))
 
 
 def objective_perturbation(influence: Influence, deviation: Any) -> ObjectivePair:
-    """The laws of argmin ½‖y - Xθ‖² + ½λ|θ|² - b'θ, b ~ N(0, σ²I). **Arguments**: `deviation`: σ > 0."""
+    """The laws of argmin ½‖y - Xθ‖² + ½λ|θ|² - b'θ, b ~ N(0, σ²I). **Arguments:** `deviation`: σ > 0."""
     return ObjectivePair(
         influence.leverage, influence.residual, influence.length, influence.spread, np.float64(deviation)
     )

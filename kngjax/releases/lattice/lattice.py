@@ -64,7 +64,7 @@ class Lattice(ShownAsTyped, eqx.Module):
     its own norm, WeightedLInf, LInf and L1, and the exponential mechanism, up to 4 coefficients, of which 4 may take
     minutes for QuantileLoss; and PrivateQuantile, of one level or with budget="split".
 
-    **Arguments**, all public:
+    **Arguments:** all public:
 
     - `data_digits`, `theta_digits`: binary digits of the lattices of features and responses, relative to their bounds,
       and of θ, relative to Θ, from 1 to 50. None: 20 and 22, or what exact sums of `max_records` records leave of 52.
