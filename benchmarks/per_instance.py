@@ -18,7 +18,7 @@ import scipy.optimize
 from scipy.special import ndtr
 
 from kngjax.owner.per_instance import ridge
-from kngjax.owner.per_instance.report import epsilons_at, spread_out
+from kngjax.owner.per_instance.report import broadcast_numbers, epsilons_at
 
 DELTA, GAMMA = 1e-6, 4.0
 LOOP_PEOPLE = 300
@@ -70,13 +70,13 @@ def by_scipy(x, y, theta, factor):
 def by_kngjax(x, y, design):
     """ε of all people, chunk by chunk."""
     influence = ridge.influences(x, y, design, inside=True)
-    return epsilons_at(spread_out(ridge.posterior_sample(influence, GAMMA), len(y)), DELTA, 16384)
+    return epsilons_at(broadcast_numbers(ridge.posterior_sample(influence, GAMMA), len(y)), DELTA, 16384)
 
 
 def objective(x, y, design):
     """The same for objective perturbation, whose profile is an integral."""
     influence = ridge.influences(x, y, design, inside=True)
-    pair = spread_out(ridge.objective_perturbation(influence, 0.5), len(y))
+    pair = broadcast_numbers(ridge.objective_perturbation(influence, 0.5), len(y))
     return epsilons_at(pair, DELTA, 2048)
 
 

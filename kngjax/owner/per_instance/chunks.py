@@ -1,4 +1,4 @@
-"""Elementwise functions of people, compiled once and run chunk by chunk: memory is that of the chunks in work."""
+"""Elementwise functions of people, compiled once and run chunk by chunk, so that memory is that of a few chunks."""
 
 import concurrent.futures
 import os
@@ -32,10 +32,10 @@ def by_chunks(function: Callable[..., Any], people: Any, shared: Any, chunk: int
 
     def work(start: int) -> Any:
         stop = min(start + chunk, size)
-        places = np.minimum(np.arange(start, start + chunk), stop - 1) if stop - start < chunk else slice(start, stop)
+        rows = np.minimum(np.arange(start, start + chunk), stop - 1) if stop - start < chunk else slice(start, stop)
         with float64():
-            found = _compiled(function, jax.tree.map(lambda part: part[places], people), shared)
-            return jax.tree.map(lambda part: np.array(part)[: stop - start], found)
+            results = _run_compiled(function, jax.tree.map(lambda part: part[rows], people), shared)
+            return jax.tree.map(lambda part: np.array(part)[: stop - start], results)
 
     starts = range(0, size, chunk)
     if len(starts) == 1:
@@ -46,5 +46,5 @@ def by_chunks(function: Callable[..., Any], people: Any, shared: Any, chunk: int
 
 
 @eqx.filter_jit
-def _compiled(function: Callable[..., Any], people: Any, shared: Any) -> Any:
+def _run_compiled(function: Callable[..., Any], people: Any, shared: Any) -> Any:
     return function(people, shared)

@@ -19,9 +19,9 @@ from kngjax.sensitivity.gradients import feature_radius
 
 _MOST_VERTICES = 4096
 _GRID, _ROUNDS = 513, 3
-# For what rounding may take off a bound.
+# A bound is rounded outward by this factor.
 _OUTWARD = 1.0 + 1e-9
-# Stands for a response without bounds: a bounded score has reached its limit there.
+# The response that stands for an unbounded one: a bounded score has reached its limit there.
 _FAR = 1e12
 
 
@@ -55,7 +55,7 @@ def candidates(
     low, high = response_ends(bounds, loss)
     columns = np.array(points)[:, int(bounds.intercept) :]
     response = np.repeat([low, high], len(columns))
-    # Through the one door, for what a box of blocks has and a hull has not.
+    # Clip by `prepare`: corners of the box of blocks may lie outside the hull.
     records = prepare(bounds, np.vstack([columns, columns]) if bounds.columns != 0 else None, response)
     return records, f"{method} of the bounds of x at both ends of y"
 
@@ -71,15 +71,15 @@ def _vertices(blocks: list[np.ndarray]) -> Iterator[np.ndarray]:
 
 
 def _farthest(blocks: list[np.ndarray], directions: np.ndarray) -> Iterator[np.ndarray]:
-    places = np.cumsum([block.shape[1] for block in blocks])[:-1]
+    starts = np.cumsum([block.shape[1] for block in blocks])[:-1]
     for direction in np.vstack([directions, -directions]):
-        parts = zip(blocks, np.split(direction, places), strict=True)
+        parts = zip(blocks, np.split(direction, starts), strict=True)
         yield np.concatenate([block[np.argmax(block @ part)] for block, part in parts])
 
 
-def directions(found: RidgeFit) -> np.ndarray:
-    """Where leverages and predictions are large: the eigenvectors of H^{-1}, and θ̂."""
-    return np.vstack([np.linalg.eigh(found.factor @ found.factor.T)[1].T, found.theta])
+def directions(fit: RidgeFit) -> np.ndarray:
+    """Directions in which leverages and predictions are large: the eigenvectors of H^{-1}, and θ̂."""
+    return np.vstack([np.linalg.eigh(fit.factor @ fit.factor.T)[1].T, fit.theta])
 
 
 def predictor_interval(bounds: Bounds, theta: np.ndarray) -> tuple[float, float]:
@@ -92,7 +92,7 @@ def predictor_interval(bounds: Bounds, theta: np.ndarray) -> tuple[float, float]
 
 
 def largest_residual(bounds: Bounds, theta: np.ndarray) -> float:
-    """sup |y - x'θ̂| over the bounds, attained: both are free of one another."""
+    """sup |y - x'θ̂| over the bounds, attained, since x and y vary independently."""
     lowest, highest = predictor_interval(bounds, theta)
     assert bounds.y_lower is not None
     assert bounds.y_upper is not None
@@ -100,34 +100,34 @@ def largest_residual(bounds: Bounds, theta: np.ndarray) -> float:
 
 
 def posterior_bound(
-    bounds: Bounds, found: RidgeFit, gamma: float, tried: Influence, log_delta: float, complete: bool
+    bounds: Bounds, fit: RidgeFit, gamma: float, tried: Influence, log_delta: float, complete: bool
 ) -> float:
     """The largest ε of OPS over μ ≤ sup μ and |r| ≤ sup |r|, on a grid of μ that closes in.
 
     sup μ is that of the vertices if all were tried, since μ is convex in x, and X²/λ_min(H) else. ε increases with |r|.
     """
-    most = float(np.max(tried.leverage)) if complete else _radius(bounds, found) ** 2 / _least_eigenvalue(found)
-    residual = largest_residual(bounds, found.theta)
+    most = float(np.max(tried.leverage)) if complete else _radius(bounds, fit) ** 2 / _least_eigenvalue(fit)
+    residual = largest_residual(bounds, fit.theta)
     grid = most * np.logspace(-8.0, 0.0, _GRID)
     largest = 0.0
     for _ in range(_ROUNDS):
         full = np.full_like(grid, residual)
         values = by_chunks(epsilons, PosteriorPair(grid, full, np.full_like(grid, gamma)), np.float64(log_delta))
-        place = int(np.argmax(values))
-        largest = max(largest, float(values[place]))
-        grid = np.linspace(grid[max(place - 1, 0)], grid[min(place + 1, _GRID - 1)], _GRID)
-    # What the last grid may miss: it has steps of a part in 10⁶.
+        best = int(np.argmax(values))
+        largest = max(largest, float(values[best]))
+        grid = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)], _GRID)
+    # The maximum may lie between two points of the last grid, whose steps are a part in 10⁶.
     return largest * _OUTWARD
 
 
 def shift_bound(
-    bounds: Bounds, found: RidgeFit, gamma: float, tried: Influence, log_delta: float, complete: bool
+    bounds: Bounds, fit: RidgeFit, gamma: float, tried: Influence, log_delta: float, complete: bool
 ) -> float:
     """ε of the largest √γ‖H^{-1}x‖·|r|/(1+μ), with v = ‖H^{-1}x‖ ≤ sup v, |r| ≤ sup |r| and μ ≥ λ_min(H)v²."""
-    least = _least_eigenvalue(found)
-    most = float(np.max(tried.spread)) if complete else _radius(bounds, found) / least
+    least = _least_eigenvalue(fit)
+    most = float(np.max(tried.spread)) if complete else _radius(bounds, fit) / least
     spread = min(most, 1.0 / math.sqrt(least))
-    shift = math.sqrt(gamma) * largest_residual(bounds, found.theta) * spread / (1.0 + least * spread**2)
+    shift = math.sqrt(gamma) * largest_residual(bounds, fit.theta) * spread / (1.0 + least * spread**2)
     return float(by_chunks(epsilons, ShiftPair(np.array([shift])), np.float64(log_delta))[0]) * _OUTWARD
 
 
@@ -146,10 +146,10 @@ def epsilons(pair, log_delta):
     return pair.epsilon(log_delta)
 
 
-def _least_eigenvalue(found: RidgeFit) -> float:
-    return float(np.linalg.eigvalsh(found.factor @ found.factor.T)[0])
+def _least_eigenvalue(fit: RidgeFit) -> float:
+    return float(np.linalg.eigvalsh(fit.factor @ fit.factor.T)[0])
 
 
-def _radius(bounds: Bounds, found: RidgeFit) -> float:
+def _radius(bounds: Bounds, fit: RidgeFit) -> float:
     with float64():
-        return float(feature_radius(bounds, len(found.theta)))
+        return float(feature_radius(bounds, len(fit.theta)))

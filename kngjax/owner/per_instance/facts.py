@@ -81,7 +81,7 @@ def group_privacy(epsilons: Any, deltas: Any) -> PersonGuarantee:
     up_to = np.cumsum(epsilon, axis=0)
     before = np.concatenate([np.zeros_like(epsilon[:1]), up_to[:-1]])
     after = np.flip(np.concatenate([np.zeros_like(epsilon[:1]), np.cumsum(np.flip(epsilon, 0), axis=0)[:-1]]), 0)
-    # Where e^{Σε} overflows, what has a δ at all is told, and what has none is not.
+    # Where e^{Σε} overflows a term with δ > 0 is infinite, and one with δ = 0 is 0.
     with np.errstate(over="ignore", invalid="ignore"):
         sums = [np.sum(np.where(delta > 0, delta * np.exp(others), 0.0), axis=0) for others in (before, after)]
     return _guarantee(np.sum(epsilon, axis=0), np.maximum(*sums))

@@ -114,7 +114,7 @@ class ObjectivePair(AbstractPair):
         return objective_profiles.objective_renyi(alpha, *self._numbers())
 
     def _first_guess(self, log_delta: Any) -> Float[Array, "..."]:
-        # As if the covariance stayed: the means then are |x||r|/((1+μ)σ) apart.
+        # With one covariance for both laws the means would be |x||r|/((1+μ)σ) apart.
         shift = jnp.abs(self.residual) * self.length / self.deviation
         tail = jnp.sqrt(-2.0 * log_delta)
         return 0.5 * jnp.square(shift) + shift * tail + self.leverage * (1.0 + tail)

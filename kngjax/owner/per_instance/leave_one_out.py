@@ -16,14 +16,14 @@ METHODS = ("exact", "first_order")
 # Linear predictors that are held at a time, people times records.
 _LARGEST_BLOCK = 2**22
 _MOST_STEPS = 40
-# Of a step, relative to the whole move: where the search ends, and where it counts as converged.
+# Lengths of a step relative to the whole move: at the first the search ends, up to the second it has converged.
 _END, _CONVERGED = 1e-12, 1e-9
-# Of the sum of the lengths of the gradients: a few rounding errors.
+# A few rounding errors, relative to the sum of the lengths of the gradients.
 _ROUNDING = 1e-14
 
 
 class Moves(NamedTuple):
-    """Of people, owner-only.
+    """How people move the minimiser: owner-only.
 
     **Arguments:** `move`: θ̂' - θ̂ of the larger data set less the smaller, shape (n, d). `leverage`: cx'H^{-1}x with
     the curvature c of this person's loss, out of sample to first order, shape (n,). `residual`: -s, the negative score
@@ -39,13 +39,13 @@ def minimiser(loss: AbstractPredictorLoss, records: Records, regularization: Any
     """argmin ℓ_n(θ) + ½λ‖θ‖² to rounding, shape (d,); ValueError where it was not found. Owner-only."""
     with float64():
         theta, succeeded = _refit(loss, records.x, records.y, parameter(regularization))
-        found = np.array(theta), bool(succeeded)
-    if not found[1]:
+        theta, succeeded = np.array(theta), bool(succeeded)
+    if not succeeded:
         raise ValueError(
             "the minimiser of the regularised loss was not found to working precision: give a larger regularization, "
             "or scale the columns to similar public bounds"
         )
-    return found[0]
+    return theta
 
 
 def moves(
@@ -62,7 +62,7 @@ def moves(
     "exact" solves Σ_j [s_j(θ̂+Δ) - s_j(θ̂)]x_j + λΔ ± s(θ̂+Δ)x = 0 by Newton's method from Δ = 0 with the Hessian at
     θ̂, which one person changes by a matrix of rank one; a step costs O(nd) a person, and a few reach rounding. Where
     they do not, the loss is fitted anew. "first_order" is H^{-1}∇ℓ(θ̂; z), an approximation at O(d²) a person that
-    forgets the person's own curvature.
+    forgets the person's person_predictors curvature.
 
     **Arguments:** `theta`: θ̂ of the data, from `minimiser`. Raises ValueError for other methods, and where a new fit
     failed.
@@ -77,17 +77,17 @@ def moves(
     with float64():
         factor = np.array(_factor(loss, records, theta, regularization))
     shared = (loss, records, theta, regularization, factor, sign, method == "exact")
-    found = by_chunks(_move, (np.asarray(people.x), np.asarray(people.y)), shared, chunk)
-    move = found["move"]
-    for place in np.flatnonzero(~found["converged"]):
+    results = by_chunks(_move, (np.asarray(people.x), np.asarray(people.y)), shared, chunk)
+    move = results["move"]
+    for person in np.flatnonzero(~results["converged"]):
         x, y = np.asarray(records.x), np.asarray(records.y)
         if targets is None:
-            # A row of zeros has no influence, and no other program need be compiled.
-            x = np.where((np.arange(len(y)) == place)[:, None], 0.0, x)
+            # A row of zeros has no influence, and keeps the shape: no other program is compiled.
+            x = np.where((np.arange(len(y)) == person)[:, None], 0.0, x)
         else:
-            x, y = np.vstack([x, targets.x[place]]), np.append(y, targets.y[place])
-        move[place] = minimiser(loss, Records(x, y), regularization) - theta
-    return Moves(sign * move, found["leverage"], found["residual"])
+            x, y = np.vstack([x, targets.x[person]]), np.append(y, targets.y[person])
+        move[person] = minimiser(loss, Records(x, y), regularization) - theta
+    return Moves(sign * move, results["leverage"], results["residual"])
 
 
 @jax.jit
@@ -111,13 +111,16 @@ def _move(people: Any, shared: Any) -> dict[str, jax.Array]:
     (x, y), (loss, records, theta, regularization, factor, sign, exact) = people, shared
     design, response = jnp.asarray(records.x), jnp.asarray(records.y)
     score, curvature = jax.vmap(loss.record_score), jax.vmap(loss.record_curvature)
-    predictors, own = design @ theta, x @ theta
+    predictors, person_predictors = design @ theta, x @ theta
     standing = score(predictors, response)
-    curvatures = curvature(own, y)
+    curvatures = curvature(person_predictors, y)
     solved = jax.scipy.linalg.cho_solve((factor, True), x.T).T
     leverage = curvatures * jnp.sum(x * solved, axis=1)
-    first_order = -sign * score(own, y)[:, None] * solved
-    results = {"leverage": leverage if sign > 0 else leverage / (1.0 - leverage), "residual": -score(own, y)}
+    first_order = -sign * score(person_predictors, y)[:, None] * solved
+    results = {
+        "leverage": leverage if sign > 0 else leverage / (1.0 - leverage),
+        "residual": -score(person_predictors, y),
+    }
     if not exact:
         return results | {"move": first_order, "converged": jnp.ones(len(y), dtype=bool)}
 
@@ -127,7 +130,7 @@ def _move(people: Any, shared: Any) -> dict[str, jax.Array]:
             predictors[:, None] + design @ move.T
         )
         slope = (design.T @ changed).T + regularization * move
-        slope += sign * score(own + jnp.sum(x * move, axis=1), y)[:, None] * x
+        slope += sign * score(person_predictors + jnp.sum(x * move, axis=1), y)[:, None] * x
         # (H ± cxx')^{-1} by the formula of Sherman and Morrison.
         direction = jax.scipy.linalg.cho_solve((factor, True), slope.T).T
         part = sign * curvatures * jnp.sum(x * direction, axis=1) / (1.0 + sign * leverage)

@@ -20,19 +20,19 @@ def boxes(reports: dict[str, Any]) -> "Figure":
     figure = _figure()
     axes = figure.subplots()
     labels = []
-    for place, (name, report) in enumerate(reports.items(), start=1):
+    for position, (name, report) in enumerate(reports.items(), start=1):
         # Where laws differ by less than δ in total variation ε is 0, which a logarithm does not show.
         least = np.min(report.epsilon, initial=1.0, where=report.epsilon > 0)
         nobody = np.count_nonzero(report.epsilon == 0)
         labels.append(f"{name}\n({nobody} of {report.epsilon.size} at ε = 0, drawn below)" if nobody else name)
         shown = np.maximum(report.epsilon, 0.1 * least)
-        axes.boxplot(shown, positions=[place], widths=0.5, whis=(5.0, 95.0))
-        ends = place - 0.4, place + 0.4
+        axes.boxplot(shown, positions=[position], widths=0.5, whis=(5.0, 95.0))
+        ends = position - 0.4, position + 0.4
         if report.worst_case is not None:
-            axes.plot(ends, [report.worst_case] * 2, "k--", label=_worst_case_label(report) if place == 1 else None)
+            axes.plot(ends, [report.worst_case] * 2, "k--", label=_worst_case_label(report) if position == 1 else None)
         if report.for_all is not None:
             axes.plot(
-                ends, [report.for_all.attained] * 2, "k:", label="anybody within the bounds" if place == 1 else None
+                ends, [report.for_all.attained] * 2, "k:", label="anybody within the bounds" if position == 1 else None
             )
     axes.set_yscale("log")
     axes.set_xticks(range(1, len(reports) + 1), labels)

@@ -16,7 +16,7 @@ from kngjax.owner.per_instance import everyone, leave_one_out, ridge
 from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
 from kngjax.owner.per_instance.everyone import ForAll
 from kngjax.owner.per_instance.laws import ShiftPair
-from kngjax.owner.per_instance.report import PerInstanceReport, epsilons_at, spread_out
+from kngjax.owner.per_instance.report import PerInstanceReport, broadcast_numbers, epsilons_at
 
 # Each of these is as costly as a person of a smooth loss.
 _MOST_TRIALS = 256
@@ -70,11 +70,11 @@ def per_instance_privacy(
     gamma = _gamma(mechanism, records.dimension)
     log_delta = float(np.log(delta))
     if isinstance(data, QuadraticSummary):
-        found = ridge.design(data.gram, data.moment, mechanism.regularization)
-        influence = ridge.influences(people.x, people.y, found, targets is None, chunk)
+        fit = ridge.design(data.gram, data.moment, mechanism.regularization)
+        influence = ridge.influences(people.x, people.y, fit, targets is None, chunk)
         pair = ridge.output_perturbation(influence, gamma, mechanism.metric)
         leverage, residual = influence.leverage, influence.residual
-        for_all = _ridge_for_all(mechanism, found, gamma, log_delta)
+        for_all = _ridge_for_all(mechanism, fit, gamma, log_delta)
     else:
         loss = _smooth_loss(mechanism)
         theta = leave_one_out.minimiser(loss, records, mechanism.regularization)
@@ -83,10 +83,10 @@ def per_instance_privacy(
         pair = ShiftPair(np.sqrt(gamma) * np.linalg.norm(moved.move, axis=1))
         leverage, residual = moved.leverage, moved.residual
         for_all = _smooth_for_all(mechanism, records, theta, gamma, log_delta, method)
-    pair = spread_out(pair, len(people.y))
+    pair = broadcast_numbers(pair, len(people.y))
     worst_case = mechanism.epsilon_at(delta, records.dimension)
-    promised = mechanism.max_records is None or len(records.y) < float(mechanism.max_records)
-    if worst_case is not None and promised and mechanism.adjacency is Adjacency.ADD_REMOVE:
+    may_join = mechanism.max_records is None or len(records.y) < float(mechanism.max_records)
+    if worst_case is not None and may_join and mechanism.adjacency is Adjacency.ADD_REMOVE:
         # The guarantee covers whoever might join.
         for_all = ForAll(for_all.attained, min(for_all.bound, worst_case), for_all.method)
     change = "each person added to the data" if targets is not None else "each person removed from the data"
@@ -143,19 +143,19 @@ def _smooth_loss(mechanism: AbstractGaussianMechanism) -> AbstractPredictorLoss:
 
 
 def _ridge_for_all(
-    mechanism: AbstractGaussianMechanism, found: ridge.RidgeFit, gamma: float, log_delta: float
+    mechanism: AbstractGaussianMechanism, fit: ridge.RidgeFit, gamma: float, log_delta: float
 ) -> everyone.ForAll:
     bounds, loss = mechanism.bounds, _smooth_loss(mechanism)
-    records, how = everyone.candidates(bounds, loss, everyone.directions(found))
+    records, how = everyone.candidates(bounds, loss, everyone.directions(fit))
     complete = how.startswith("all") and bounds.hull is None
-    tried = ridge.influences(records.x, records.y, found, inside=False)
+    tried = ridge.influences(records.x, records.y, fit, inside=False)
     pair = ridge.output_perturbation(tried, gamma, mechanism.metric)
-    attained = float(np.max(epsilons_at(spread_out(pair, len(records.y)), np.exp(log_delta), CHUNK)))
+    attained = float(np.max(epsilons_at(broadcast_numbers(pair, len(records.y)), np.exp(log_delta), CHUNK)))
     bound = np.inf
     if mechanism.metric == "hessian":
-        bound = everyone.posterior_bound(bounds, found, gamma, tried, log_delta, complete)
+        bound = everyone.posterior_bound(bounds, fit, gamma, tried, log_delta, complete)
     elif mechanism.metric == "identity":
-        bound = everyone.shift_bound(bounds, found, gamma, tried, log_delta, complete)
+        bound = everyone.shift_bound(bounds, fit, gamma, tried, log_delta, complete)
     return everyone.ForAll(attained, bound, how)
 
 

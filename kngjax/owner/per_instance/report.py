@@ -153,7 +153,7 @@ class PerInstanceReport(OwnerOnly):
         )
 
     def worst(self, k: int = 10) -> Int[np.ndarray, " worst"]:
-        """The places of the k people with the largest ε, the most exposed first."""
+        """The indices of the k people with the largest ε, the most exposed first."""
         if isinstance(k, bool) or int(k) != k or k < 1:
             raise ValueError(f"k must be a whole number, at least 1, got {k!r}")
         return np.argsort(-self.epsilon, kind="stable")[: int(k)]
@@ -171,7 +171,7 @@ class PerInstanceReport(OwnerOnly):
         return plots.influence(self, worst)
 
 
-def spread_out(pair: AbstractPair, size: int) -> AbstractPair:
+def broadcast_numbers(pair: AbstractPair, size: int) -> AbstractPair:
     """The same pair with every number of shape (n,), as NumPy arrays."""
     return jax.tree.map(lambda part: np.array(np.broadcast_to(part, (size,)), dtype=np.float64), pair)
 

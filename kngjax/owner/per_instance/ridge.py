@@ -12,7 +12,7 @@ from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
 from kngjax.owner.per_instance.laws import AbstractPair, ObjectivePair, PosteriorPair, ShiftPair
 
 METRICS = ("identity", "hessian", "hessian_squared")
-# Of 1 - μ': what is left has lost that many digits.
+# The least 1 - μ': a smaller one has lost nine digits by cancellation.
 _LEAST_REMAINDER = 1e-9
 _SINGULAR = (
     "X'X + regularization*I is singular to working precision: give a larger regularization, or scale the columns to "
@@ -28,7 +28,7 @@ class RidgeFit(NamedTuple):
 
 
 class Influence(NamedTuple):
-    """Of people with respect to the data without them, each of shape (n,). Owner-only.
+    """How people influence a ridge regression on the data without them, each of shape (n,). Owner-only.
 
     **Arguments:** `leverage`: μ = x'H^{-1}x; `residual`: r = y - x'θ̂; `length`: ‖x‖_2; `spread`: ‖H^{-1}x‖_2.
     """
@@ -49,29 +49,29 @@ def design(gram: Matrix, moment: Vector, regularization: Any) -> RidgeFit:
     return RidgeFit(scipy.linalg.cho_solve((factor, True), np.asarray(moment, dtype=np.float64)), factor)
 
 
-def influences(x: Any, y: Any, found: RidgeFit, inside: bool, chunk: int = CHUNK) -> Influence:
+def influences(x: Any, y: Any, fit: RidgeFit, inside: bool, chunk: int = CHUNK) -> Influence:
     """μ, r, ‖x‖ and ‖H^{-1}x‖ of each person with respect to the data without that person.
 
     For people inside of the data H is that of all, and their in-sample μ', r' give by the formula of Sherman and
     Morrison μ = μ'/(1-μ'), r = r'/(1-μ') and H_{-i}^{-1}x = H^{-1}x/(1-μ').
 
-    **Arguments:** `x`, `y`: of shapes (n, d) and (n,). `found`: of the data. `inside`: whether they are in them.
+    **Arguments:** `x`, `y`: of shapes (n, d) and (n,). `fit`: of the data. `inside`: whether they are in them.
     Raises ValueError where what is left without somebody is singular to working precision.
     """
-    numbers = by_chunks(_influence, (np.asarray(x), np.asarray(y)), (found, inside), chunk)
+    numbers = by_chunks(_influence, (np.asarray(x), np.asarray(y)), (fit, inside), chunk)
     if not np.all(numbers.pop("remainder") > _LEAST_REMAINDER):
         raise ValueError(_SINGULAR + "; without one of its people it is")
     return Influence(**numbers)
 
 
 def _influence(people: Any, shared: Any) -> dict[str, jax.Array]:
-    (x, y), (found, inside) = people, shared
-    solved = jax.scipy.linalg.cho_solve((found.factor, True), x.T).T
+    (x, y), (fit, inside) = people, shared
+    solved = jax.scipy.linalg.cho_solve((fit.factor, True), x.T).T
     leverage = jnp.sum(x * solved, axis=1)
     remainder = 1.0 - leverage if inside else jnp.ones_like(leverage)
     return {
         "leverage": leverage / remainder,
-        "residual": (y - x @ found.theta) / remainder,
+        "residual": (y - x @ fit.theta) / remainder,
         "length": jnp.linalg.norm(x, axis=1),
         "spread": jnp.linalg.norm(solved, axis=1) / remainder,
         "remainder": remainder,

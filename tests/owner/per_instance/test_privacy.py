@@ -8,7 +8,7 @@ import scipy.optimize
 import kngjax as kng
 from kngjax.data.records import Records
 from kngjax.owner.per_instance import leave_one_out, ridge
-from kngjax.owner.per_instance.report import epsilons_at, spread_out
+from kngjax.owner.per_instance.report import broadcast_numbers, epsilons_at
 from tests.oracles import perturbed_ridge as oracle
 from tests.oracles.goodness_of_fit import assert_mean_within
 
@@ -116,8 +116,8 @@ def test_the_same_laws_by_other_names():
     x = design(X)
     found = ridge.design(x.T @ x, x.T @ y, RIDGE)
     influence = ridge.influences(x, y, found, inside=True)
-    by_metric = spread_out(ridge.output_perturbation(influence, 4.0, "hessian_squared"), 25)
-    by_noise = spread_out(ridge.objective_perturbation(influence, 0.5), 25)
+    by_metric = broadcast_numbers(ridge.output_perturbation(influence, 4.0, "hessian_squared"), 25)
+    by_noise = broadcast_numbers(ridge.objective_perturbation(influence, 0.5), 25)
     np.testing.assert_array_equal(epsilons_at(by_metric, 1e-4, 25), epsilons_at(by_noise, 1e-4, 25))
     with pytest.raises(ValueError, match="metric must be one of identity, hessian, hessian_squared"):
         ridge.output_perturbation(influence, 4.0, "fisher")
