@@ -62,7 +62,7 @@ def moves(
     "exact" solves Σ_j [s_j(θ̂+Δ) - s_j(θ̂)]x_j + λΔ ± s(θ̂+Δ)x = 0 by Newton's method from Δ = 0 with the Hessian at
     θ̂, which one person changes by a matrix of rank one; a step costs O(nd) a person, and a few reach rounding. Where
     they do not, the loss is fitted anew. "first_order" is H^{-1}∇ℓ(θ̂; z), an approximation at O(d²) a person that
-    forgets the person's person_predictors curvature.
+    forgets the person's own curvature.
 
     **Arguments:** `theta`: θ̂ of the data, from `minimiser`. Raises ValueError for other methods, and where a new fit
     failed.
