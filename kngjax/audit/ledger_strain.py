@@ -102,7 +102,7 @@ def _in_a_process_of_its_own(
 ) -> Strain:
     """Forks of a process with threads may hang, and JAX has threads: so a fresh one forks."""
     words = json.dumps([str(pathlib.Path(directory).resolve()), writers, allowed, kills, seed])
-    program = f"import json; from kngjax.ledger import strain; strain.conduct(*json.loads({words!r}))"
+    program = f"import json; from kngjax.audit import ledger_strain; ledger_strain.conduct(*json.loads({words!r}))"
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
     if done.returncode:

@@ -1,6 +1,7 @@
 """Mechanisms cut to their first coefficients, so that an audit's grid can cover them."""
 
 import dataclasses
+import inspect
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ def restricted(mechanism: AbstractMechanism, dimension: int) -> AbstractMechanis
         limit = "" if fixed is None else f" and at most {fixed}"
         raise ValueError(f"dimension must be at least 1{limit}, got {dimension}")
     parts: dict[str, Any] = {field.name: getattr(mechanism, field.name) for field in dataclasses.fields(mechanism)}
-    if not parts.keys() <= _PARTS:
+    if not parts.keys() <= _PARTS or "allow_large_epsilon" not in inspect.signature(type(mechanism)).parameters:
         raise ValueError(
             f"a {type(mechanism).__name__} cannot be restricted: only KNG, the exponential and the K-norm mechanism "
             "can. Build one like it for one or two coefficients, and audit that"

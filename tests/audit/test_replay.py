@@ -8,7 +8,7 @@ import kngjax as kng
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit import replay, replayed_sensitivity
 from kngjax.data import records
-from kngjax.releases.release import sample
+from kngjax.releases.research import sample
 from kngjax.sensitivity import gradients
 
 DIMENSION = 8

@@ -84,6 +84,7 @@ LOSSES = {
         kng.SquaredLoss(),
         kng.QuantileLoss(0.3),
         kng.SmoothedQuantileLoss(0.3, 0.4),
+        kng.ExpectileLoss(0.3),
         kng.HuberLoss(0.8),
         kng.PseudoHuberLoss(0.8),
         kng.LogisticLoss(),

@@ -115,9 +115,9 @@ class WalkState(NamedTuple):
 class RandomWalk(AbstractChainSampler):
     """Metropolis with normal steps of one size in all coordinates."""
 
-    num_sweeps: int | None = eqx.field(static=True, default=200)
+    num_sweeps: int | None = eqx.field(static=True, default=600)
     num_warmup: int = eqx.field(static=True, default=200)
-    size: float = eqx.field(static=True, default=0.2)
+    size: float = eqx.field(static=True, default=0.6)
 
     def check(self, target):
         return None
