@@ -258,7 +258,7 @@ def _type_and_settings(table: Any, known: Iterable[str], where: str, default: st
         raise ValueError(f"{where} must be a table")
     if (kind := table.get("type", default)) is None:
         raise ValueError(f"{where} needs the key 'type'")
-    if kind not in known:
+    if not isinstance(kind, str) or kind not in known:
         raise ValueError(f"{where} type: must be one of {', '.join(known)}; not {shown(kind)}")
     return kind, {name: value for name, value in table.items() if name != "type"}
 

@@ -125,20 +125,20 @@ class _AbstractBall(AbstractDomain):
     """The uniform measure on Θ = {θ : ‖θ‖ ≤ radius}.
 
     **Arguments:** `radius`: positive, in the units of θ. Public. `norm`: ‖·‖, which must be absolute. `power`: p, if
-    ‖θ‖^p = Σ|θ_j|^p.
+    ‖θ‖^p = Σ|θ_j|^p, and None for another norm, which no lattice serves.
     """
 
     radius: eqx.AbstractVar[Scalar]
     norm: eqx.AbstractClassVar[AbstractAbsoluteNorm]
-    power: eqx.AbstractClassVar[int]
+    power: eqx.AbstractClassVar[int | None]
 
     is_sign_symmetric: ClassVar[bool] = True
 
     def __check_init__(self):
-        if not is_traced(self.radius) and not (0 < float(self.radius) < np.inf):
+        if not is_traced(self.radius) and not (np.ndim(self.radius) == 0 and 0 < float(self.radius) < np.inf):
             raise ValueError(
-                f"the radius must be positive and finite, got {float(self.radius)}: an unbounded domain makes "
-                "the density improper"
+                f"the radius must be one positive and finite number, got {self.radius}: an unbounded domain makes the "
+                "density improper"
             )
         if not is_traced(self.radius):
             require_moderate("the radius", self.radius)
@@ -169,7 +169,9 @@ class _AbstractBall(AbstractDomain):
     def restrict(self, dimension: int) -> AbstractDomain:
         return self
 
-    def exact_shape(self, dimension: int) -> ExactShape:
+    def exact_shape(self, dimension: int) -> ExactShape | None:
+        if self.power is None:
+            return None
         side = np.full(dimension, float(self.radius))
         return ExactShape(-side, side, float(self.radius), self.power)
 

@@ -219,7 +219,10 @@ class AbstractPredictorLoss(AbstractLoss):
 
     @abc.abstractmethod
     def curvature_bound(self, predictor: Interval) -> Number:
-        """The largest ∂²ρ/∂η² over η in this interval and any y, where it exists; the reason is in the docstring."""
+        """A Lipschitz constant of the score in η over this interval, for any y; infinite where the score jumps.
+
+        It is the largest ∂²ρ/∂η² where that exists. The reason is in the docstring.
+        """
 
     def score_step(self) -> Interval:
         """(s, J): the score is s where η < y and s + J where η ≥ y. Raises TypeError unless it is constant but there.
@@ -237,16 +240,26 @@ class AbstractPredictorLoss(AbstractLoss):
         return products(self.score_range(bounds, reach, adjacency, dimension), bounds.features(dimension))
 
     def value_range(self, bounds: Bounds, reach: Reach, dimension: int) -> Interval:
-        predictor = reach.linear_interval(*bounds.features(dimension))
-        return self.value_interval(predictor, self.response_interval(bounds) or (0.0, 0.0))
+        response = self.response_interval(bounds)
+        if response is None:
+            raise ValueError(f"the range of {type(self).__name__} needs Bounds(..., y=(lower, upper))")
+        return self.value_interval(reach.linear_interval(*bounds.features(dimension)), response)
 
     def why_no_points(self, adjacency: Adjacency) -> None:
         return None
 
     def why_no_ridge(self) -> str | None:
-        return None
+        if not self.score_is_piecewise_constant:
+            return None
+        return (
+            f"{type(self).__name__} has a Hessian of zero almost everywhere and jumps elsewhere: it is not strongly "
+            "convex in the data, and noise in the objective leaves gaps in what can be released. Take "
+            "SmoothedQuantileLoss(tau, bandwidth) with a public bandwidth, or KNG"
+        )
 
     def proved_instead(self, dimension: int, is_uniform: bool) -> str | None:
+        if self.why_no_ridge() is not None:
+            return None
         fields = ", ".join(field.name for field in dataclasses.fields(self) if field.default is dataclasses.MISSING)
         where = "" if is_uniform else " on L1Ball, L2Ball or Box"
         made = f"ObjectivePerturbation({type(self).__name__}({fields}), ...)"

@@ -66,7 +66,7 @@ class QuantileLoss(AbstractResidualLoss):
         return jnp.zeros_like(predictor)
 
     def curvature_bound(self, predictor: Interval) -> Number:
-        """None: the score jumps at η = y, so no number bounds its slope."""
+        """∞: the score jumps at η = y, so no number bounds its slope."""
         return jnp.inf
 
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
@@ -74,13 +74,6 @@ class QuantileLoss(AbstractResidualLoss):
 
     def score_step(self) -> Interval:
         return -jnp.asarray(self.tau), jnp.asarray(1.0)
-
-    def why_no_ridge(self) -> str:
-        return (
-            f"{type(self).__name__} has a Hessian of zero almost everywhere and jumps elsewhere: it is not strongly "
-            "convex in the data, and noise in the objective leaves gaps in what can be released. Take "
-            "SmoothedQuantileLoss(tau, bandwidth) with a public bandwidth, or KNG"
-        )
 
     def proved_instead(self, dimension: int, is_uniform: bool) -> str:
         return (

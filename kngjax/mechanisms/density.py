@@ -22,14 +22,17 @@ from kngjax.samplers.target import Target
 class AbstractDensityMechanism(AbstractMechanism):
     """A mechanism that draws θ with density proportional to exp(-ε/(2Δ)·score(θ; D)) with respect to ν.
 
-    `scored_by`: what the score is, the loss or a norm of its gradient; None for anything else. `pointwise_sensitivity`:
+    `scored_by`: what the score is, the loss or a norm of its gradient; None for anything else. `is_pointwise`:
     whether Δ depends on θ.
     """
 
     domain: eqx.AbstractVar[AbstractDomain]
     takes_shards: ClassVar[bool] = True
     scored_by: ClassVar[Literal["loss", "gradient"] | None] = None
-    pointwise_sensitivity: ClassVar[bool] = False
+
+    @property
+    def is_pointwise(self) -> bool:
+        return False
 
     @property
     def given_norm(self) -> AbstractNorm | None:

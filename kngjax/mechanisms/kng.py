@@ -55,7 +55,7 @@ class KNG(AbstractDensityMechanism):
     epsilon: Scalar
     adjacency: Adjacency = eqx.field(static=True)
     norm: AbstractNorm | None
-    pointwise_sensitivity: bool = eqx.field(static=True)  # pyright: ignore[reportIncompatibleVariableOverride]
+    pointwise_sensitivity: bool = eqx.field(static=True)
 
     scored_by: ClassVar[Literal["loss", "gradient"] | None] = "gradient"
 
@@ -92,6 +92,10 @@ class KNG(AbstractDensityMechanism):
     @property
     def given_norm(self) -> AbstractNorm | None:
         return self.norm
+
+    @property
+    def is_pointwise(self) -> bool:
+        return self.pointwise_sensitivity
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
         return gradients.gradient_changes(self.loss, self.bounds, self._reach(dimension), self.adjacency, dimension)

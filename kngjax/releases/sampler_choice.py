@@ -19,7 +19,7 @@ LARGEST_EXACT_DIMENSION = 20
 def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
     """The sampler that serves this mechanism best, and why: a function of public facts alone."""
     loss, uniform = mechanism.loss, mechanism.domain.is_uniform
-    pointwise = mechanism.pointwise_sensitivity
+    pointwise = mechanism.is_pointwise
     many = loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION
     if many and SliceGibbs.serves(jax.eval_shape(lambda: mechanism.score_norm(dimension))):
         return SliceGibbs(), (
@@ -60,8 +60,7 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
 def density_of(mechanism: AbstractDensityMechanism, dimension: int) -> Density:
     """The public facts of a mechanism's density that samplers depend on."""
     norm = jax.eval_shape(lambda: mechanism.score_norm(dimension))
-    pointwise = mechanism.pointwise_sensitivity
-    return Density(mechanism.loss, norm, mechanism.domain.is_uniform, pointwise, dimension)
+    return Density(mechanism.loss, norm, mechanism.domain.is_uniform, mechanism.is_pointwise, dimension)
 
 
 def exact_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:

@@ -215,6 +215,7 @@ TABLES = {
         ('"kng"', '"kgn"'),
         r"\[mechanism\] type: must be one of ada_ops, ada_ssp, exponential, .*kng",
     ),
+    "list of types": (('"kng"', '["kng"]'), r"\[mechanism\] type: must be one of .*kng"),
     "epsilon": ((EPSILON, ""), r"\[privacy\] needs the key 'epsilon'"),
     "levels": (
         ('units = "dollars a week"', 'levels = ["a", "a"]'),

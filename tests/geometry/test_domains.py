@@ -160,9 +160,9 @@ def test_scalars_broadcast_over_the_coefficients():
 
 
 @pytest.mark.parametrize("name", ["L1Ball", "L2Ball"])
-@pytest.mark.parametrize("radius", [0.0, -1.0, np.inf, np.nan])
+@pytest.mark.parametrize("radius", [0.0, -1.0, np.inf, np.nan, [1.0, 2.0]], ids=str)
 def test_the_radius_must_be_positive_and_finite(name, radius):
-    with pytest.raises(ValueError, match="radius must be positive and finite"):
+    with pytest.raises(ValueError, match="radius must be one positive and finite number"):
         getattr(kng, name)(radius)
 
 

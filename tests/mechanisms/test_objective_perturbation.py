@@ -1,6 +1,7 @@
 """Objective perturbation: its density by hand, what it says of itself, and what it refuses."""
 
 import itertools
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import pytest
 from scipy import integrate, stats
 
 import kngjax as kng
+from kngjax.losses.base import AbstractResidualLoss
 from kngjax.mechanisms import minimisers
 from tests.oracles.perturbed_problems import (
     FACTS,
@@ -235,3 +237,37 @@ def test_draws_are_for_data_of_the_right_kind_and_dimension():
         mechanism.draws(summary, kng.research_key(0), 1)
     with pytest.raises(ValueError, match="two points for one coefficient only, not for 2"):
         squared(kng.L1Ball(1.0)).boundary_log_masses(squared(kng.L1Ball(1.0)).prepare(*table(2)))
+
+
+class AbsoluteLoss(AbstractResidualLoss):
+    """|r|, which declares that its score jumps, and wrongly a bound on its curvature and that no value needs y."""
+
+    score_is_piecewise_constant: ClassVar[bool] = True
+    value_needs_response_bounds: ClassVar[bool] = False
+
+    def residual_value(self, residual):
+        return jnp.abs(residual)
+
+    def residual_slope(self, residual):
+        return jnp.sign(residual)
+
+    def residual_minimiser(self):
+        return 0.0
+
+    def record_curvature(self, predictor, response):
+        return jnp.zeros_like(predictor)
+
+    def curvature_bound(self, predictor):
+        return 0.5
+
+    def score_interval(self, predictor, response):
+        return -1.0, 1.0
+
+
+def test_a_loss_that_declares_jumps_is_refused_whatever_else_it_declares():
+    loss, domain = AbsoluteLoss(), kng.L1Ball(2.0)
+    with pytest.raises(ValueError, match="noise in the objective leaves gaps"):
+        kng.ObjectivePerturbation(loss, kng.Bounds(x=(-1, 1), y=(-1, 1), columns=1), domain, 1.0, "replace")
+    assert loss.proved_instead(2, True) is None
+    with pytest.raises(ValueError, match="the range of AbsoluteLoss needs"):
+        kng.ExponentialMechanism(loss, kng.Bounds(x=(-1, 1), columns=1), domain, 1.0, "replace")

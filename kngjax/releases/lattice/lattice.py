@@ -231,7 +231,7 @@ def _require_served(mechanism: AbstractDensityMechanism, dimension: int) -> None
         raise ValueError(f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}: ask for Exact()")
     if dimension > LARGEST_DIMENSION:
         raise ValueError(f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}. {_ELSE}")
-    if mechanism.scored_by is None or mechanism.pointwise_sensitivity:
+    if mechanism.scored_by is None or mechanism.is_pointwise:
         raise ValueError("Lattice serves KNG with one sensitivity for every theta: ask for Exact()")
     if norm is not None and norm.in_fractions(dimension) is None:
         raise ValueError(f"Lattice serves norm=None, WeightedLInf, LInf and L1, not {type(norm).__name__}")

@@ -86,10 +86,10 @@ LOSSES = (
     slip(
         "score of the check loss in [-tau, tau]",
         "losses/quantile",
-        '"""None: the score jumps at η = y, so no number bounds its slope."""\n        return jnp.inf\n\n'
+        '"""∞: the score jumps at η = y, so no number bounds its slope."""\n        return jnp.inf\n\n'
         "    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:\n"
         "        return -jnp.asarray(self.tau), 1.0 - jnp.asarray(self.tau)",
-        '"""None: the score jumps at η = y, so no number bounds its slope."""\n        return jnp.inf\n\n'
+        '"""∞: the score jumps at η = y, so no number bounds its slope."""\n        return jnp.inf\n\n'
         "    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:\n"
         "        return -jnp.asarray(self.tau), jnp.asarray(self.tau)",
         "losses/test_losses.py::test_declared_intervals_hold_what_a_search_finds",
