@@ -7,6 +7,9 @@ import re
 import pytest
 
 import kngjax as kng
+from kngjax.command import registry as jobs
+from kngjax.core import registry
+from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss, AbstractResidualLoss
 
 ROOT = pathlib.Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -115,3 +118,27 @@ def test_every_sampler_and_mechanism_can_be_chosen(room):
     assert names
     missing = [name for name in names if not re.search(rf"`{name}\b", text(DOCS / "how-to-choose.md"))]
     assert not missing, f"docs/how-to-choose.md does not say when to take {missing}"
+
+
+def test_every_loss_can_be_chosen():
+    page = text(DOCS / "how-to-choose.md")
+    missing = [name for name in registry.names("losses").values() if not re.search(rf"\b{name}\b", page)]
+    assert not missing, f"docs/how-to-choose.md does not say what serves {missing}"
+
+
+@pytest.mark.parametrize("named", ["LOSSES", "MECHANISMS", "DOMAINS", "NORMS", "SAMPLERS"])
+def test_the_page_of_jobs_names_all_that_a_job_can(named):
+    page = text(DOCS / "jobs.md")
+    missing = [name for name in getattr(jobs, named) if not re.search(rf"`({{ |\")?{name}\b", page)]
+    assert not missing, f"docs/jobs.md does not name {missing}"
+
+
+@pytest.mark.parametrize("kind", [AbstractLoss, AbstractPredictorLoss, AbstractResidualLoss])
+def test_the_page_of_losses_names_every_fact(kind):
+    """And says of those without a default that they must be written."""
+    page = text(DOCS / "adding-a-loss.md")
+    missing = [name for name in vars(kind) if not name.startswith("_") and f"`{name}" not in page]
+    assert not missing, f"docs/adding-a-loss.md does not name {missing}"
+    row = re.search(rf"^\| `{kind.__name__}` \|(.*)$", page, flags=re.MULTILINE)
+    assert row is not None
+    assert set(re.findall(r"`(\w+)`", row[1])) == kind.__abstractmethods__

@@ -1,4 +1,7 @@
-"""Which sampler is taken where none is asked for: functions of public facts alone."""
+"""Which sampler is taken where none is asked for and the lattice route does not admit the release.
+
+Functions of public facts alone.
+"""
 
 import jax
 

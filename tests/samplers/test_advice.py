@@ -115,15 +115,15 @@ def test_releases_without_an_exact_sampler_give_this_advice():
 
 
 TABLE_OF_CHAINS = {
-    "quantile loss, more than 4 coefficients": (("quantile",), 5, False),
-    "smoothed quantile, pseudo-Huber, logistic, Poisson loss": (
+    "`QuantileLoss`, more than 4 coefficients": (("quantile",), 5, False),
+    "`SmoothedQuantileLoss`, `PseudoHuberLoss`, `LogisticLoss`, `PoissonLoss`": (
         ("smoothed quantile", "pseudo-Huber", "logistic", "Poisson"),
         5,
         False,
     ),
-    "squared loss, more than 20 coefficients": (("squared",), 21, False),
-    "Huber and expectile loss": (("Huber", "expectile"), 5, False),
-    "geometric median": (("geometric median",), 1, False),
+    "`SquaredLoss`, more than 20 coefficients": (("squared",), 21, False),
+    "`HuberLoss` and `ExpectileLoss`": (("Huber", "expectile"), 5, False),
+    "`GeometricMedianLoss`": (("geometric median",), 1, False),
     "smooth losses in the exponential mechanism": (("pseudo-Huber", "logistic"), 5, True),
 }
 

@@ -12,6 +12,7 @@ import pytest
 import kngjax as kng
 from kngjax.releases.sampler_choice import default_sampler
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law
+from tests.statistical import problems
 from tests.statistical.problems import Quadrature, problem
 
 NUM_DRAWS = 2000
@@ -192,10 +193,15 @@ def test_what_is_released_of_a_location_follows_the_density(loss, epsilon):
         assert_follows(np.asarray(theta), bolder)
 
 
+# The losses that no sampler names.
+OTHERS = [name for name in problems.LOSSES if name not in LOSSES]
+
+
+@pytest.mark.parametrize("loss", [pytest.param(o, marks=[] if o == "expectile" else pytest.mark.slow) for o in OTHERS])
 @pytest.mark.parametrize(("sampler", "mechanism"), [("ensemble_walk", "kng"), ("exact", "exponential")])
-def test_a_loss_of_one_file_is_drawn_from_its_density(sampler, mechanism):
-    """The expectile loss, which no sampler names: a curvature that jumps, and the law's own skewness."""
-    built, data = problem("expectile", mechanism, 1)
+def test_a_loss_of_one_file_is_drawn_from_its_density(sampler, mechanism, loss):
+    """Such as the expectile loss: a curvature that jumps, and the law's own skewness."""
+    built, data = problem(loss, mechanism, 1)
     theta = independent_draws(built, data, sampler, seed=13)
     assert_follows(theta, Quadrature(built, data, -2.0, 2.5, POINTS[1]))
 

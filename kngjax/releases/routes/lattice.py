@@ -24,8 +24,8 @@ RECORDS_LIMITED = (
     "failed is not covered",
 )
 TAKES_SECONDS = (
-    "Chosen because no rounding is left out of its proof, and it takes seconds here, or of a quantile loss under "
-    "add_remove for up to some 10^5 records."
+    "Chosen because its proof covers every rounding. It takes seconds (under add_remove, quantile losses: up to about "
+    "10^5 records)."
 )
 
 
