@@ -12,8 +12,8 @@ from kngjax.losses.base import AbstractResidualLoss, Interval, Number
 
 
 def _check_threshold(k: Scalar) -> None:
-    if not is_traced(k) and not 0 < float(k) < np.inf:
-        raise ValueError(f"the threshold k must be positive and finite, in the units of y, got {float(k)}")
+    if not is_traced(k) and not (np.ndim(k) == 0 and 0 < float(k) < np.inf):
+        raise ValueError(f"the threshold k must be one positive and finite number, in the units of y, got {k}")
 
 
 class HuberLoss(AbstractResidualLoss):

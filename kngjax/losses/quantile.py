@@ -122,8 +122,8 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
 
     def __check_init__(self):
         _check_tau(self.tau)
-        if not is_traced(self.bandwidth) and not 0 < float(self.bandwidth) < np.inf:
-            raise ValueError(f"the bandwidth must be positive and finite, got {float(self.bandwidth)}")
+        if not is_traced(self.bandwidth) and not (np.ndim(self.bandwidth) == 0 and 0 < float(self.bandwidth) < np.inf):
+            raise ValueError(f"the bandwidth must be one positive and finite number, got {self.bandwidth}")
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         """h(uΦ(u) + φ(u)) + τr with u = -r/h."""

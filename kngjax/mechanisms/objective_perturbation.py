@@ -125,10 +125,12 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             dimension = self.dimension or 1 + self.bounds.intercept
             facts = float(self.sensitivity_value(dimension)), float(self._largest_curvature(dimension))
         if not all(math.isfinite(fact) and fact > 0 for fact in facts):
+            where, remedy = "on this domain", "Give a smaller one, or a loss with bounded score and curvature"
+            if self.domain is None:
+                where, remedy = "without a domain", "Give L1Ball, L2Ball or Box: they grow with x'theta"
             raise ValueError(
-                f"without a domain {type(self.loss).__name__} has no bound on one record's gradient or Hessian: they "
-                "grow with x'theta, and objective perturbation would not be differentially private. Give L1Ball, "
-                "L2Ball or Box"
+                f"{where} {type(self.loss).__name__} has no bound on one record's gradient or Hessian, and objective "
+                f"perturbation would not be differentially private. {remedy}"
             )
 
     def _check_loss(self) -> None:

@@ -271,12 +271,12 @@ def test_quantile_levels_out_of_range(tau):
             make(tau)
 
 
-@pytest.mark.parametrize("width", [0.0, -1.0, np.inf, np.nan])
+@pytest.mark.parametrize("width", [0.0, -1.0, np.inf, np.nan, [0.1, 0.2]], ids=str)
 def test_thresholds_and_bandwidths_out_of_range(width):
     for make in (kng.HuberLoss, kng.PseudoHuberLoss):
-        with pytest.raises(ValueError, match="threshold k must be positive and finite"):
+        with pytest.raises(ValueError, match="threshold k must be one positive and finite number"):
             make(width)
-    with pytest.raises(ValueError, match="bandwidth must be positive and finite"):
+    with pytest.raises(ValueError, match="bandwidth must be one positive and finite number"):
         kng.SmoothedQuantileLoss(0.5, width)
 
 
