@@ -120,6 +120,7 @@ import jax, numpy as np
 number, address, name, refusals = int(sys.argv[1]), *sys.argv[2:]
 jax.distributed.initialize(address, 2, number)
 import kngjax as kng
+from kngjax.core import randomness
 from tests.data import test_shards as here
 
 X, y = here.rows()
@@ -139,7 +140,7 @@ found = {
     "draws": here.draws(mechanism, data),
     "released": kng.release(mechanism, kng.shard(X, y), ledger=ledger, sampler=here.CHAINS.get(name)).to_json(),
     "rows of the ledger": None if ledger is None else ledger.verify().num_rows,
-    "key": [kng.randomness.is_secure(key), jax.random.key_data(key).tolist()],
+    "key": [randomness.is_secure(key), jax.random.key_data(key).tolist()],
 }
 stream = kng.stream([(X[:100], y[:100]), (X[100:], y[100:])])
 found["summary"] = [np.asarray(part).tolist() for part in jax.tree.leaves(squared.prepare(kng.shard(stream)))]
