@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kngjax.data import records as data_room
+from kngjax.data.records import prepare
 from kngjax.mechanisms.base import AbstractMechanism
 
 NUM_CLIMBERS = 64
@@ -46,7 +46,7 @@ class RecordSource:
             levels = np.array([level for level in (*levels, 0.0, 1.0) if _accepts(self.mechanism, np.array([level]))])
         self.levels = levels
 
-    def prepared(self, rows: np.ndarray) -> np.ndarray:
+    def prepare(self, rows: np.ndarray) -> np.ndarray:
         """The same rows after the validation and clipping that every release goes through."""
         flat, bounds = rows.reshape(-1, rows.shape[-1]), self.mechanism.bounds
         columns, response = flat[:, int(bounds.intercept) : -1], flat[:, -1] if self.has_response else None
@@ -54,7 +54,7 @@ class RecordSource:
         if response is not None and bounds.y_lower is not None:
             # What lies beyond may have no meaning for the loss, as negative counts.
             response = np.clip(response, *self.response)
-        records = data_room.prepare(bounds, columns, response, has_response=self.has_response, responses=loss.responses)
+        records = prepare(bounds, columns, response, has_response=self.has_response, responses=loss.responses)
         return np.column_stack([records.x, records.y]).reshape(rows.shape)
 
     def draw(self, *shape: int) -> np.ndarray:
@@ -75,7 +75,7 @@ class RecordSource:
             through_grid = np.sum(x * self.grid[random.integers(len(self.grid), size=shape)], axis=-1)
             kind = random.random(shape)
             y = np.where(kind < 0.5, y, np.where(kind < 0.8, through_grid, random.uniform(*self.response, shape)))
-        return self.prepared(np.concatenate([x, y[..., None]], axis=-1))
+        return self.prepare(np.concatenate([x, y[..., None]], axis=-1))
 
     def starts(self, num_rows: int, num_common: int) -> np.ndarray:
         """Rows for every climber, the common ones all equal, or of two values, or all different."""
@@ -98,7 +98,7 @@ class RecordSource:
         scale = 10.0 ** random.uniform(-3.0, -0.5, (NUM_CLIMBERS, 1, 1))
         stepped = rows + scale * self.widths * random.normal(size=(NUM_CLIMBERS, 1, rows.shape[2]))
         moved = np.where(random.random((NUM_CLIMBERS, 1, 1)) < 0.6, self.draw(NUM_CLIMBERS, 1), stepped)
-        return self.prepared(np.where(changed, moved, rows))
+        return self.prepare(np.where(changed, moved, rows))
 
 
 def _accepts(mechanism: AbstractMechanism, responses: np.ndarray) -> bool:

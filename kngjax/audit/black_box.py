@@ -15,8 +15,7 @@ from scipy import stats
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
-from kngjax.data import records as data_room
-from kngjax.data.records import Records
+from kngjax.data.records import Records, prepare
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.releases.chains import direct_draws
@@ -202,7 +201,7 @@ def _records(mechanism: AbstractMechanism, data: Any) -> Records:
         columns, response = data
     else:
         raise TypeError(f"a data set must be Records or a pair (X, y), not {type(data).__name__}")
-    return data_room.prepare(bounds, columns, response if has_response else None, has_response=has_response)
+    return prepare(bounds, columns, response if has_response else None, has_response=has_response)
 
 
 def _check_neighbours(first: Records, second: Records, adjacency: Adjacency) -> None:

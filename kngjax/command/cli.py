@@ -188,7 +188,7 @@ def _release(options: argparse.Namespace) -> int:
         report.require_regressions(config)
     ledger = job.ledger(config, options.ledger)
     again: Any = {"resume": options.resume, "force": options.force, "data": job.name_of_data(config, options.data)}
-    past = job.kept(config, ledger, directory, **again)
+    past = job.earlier_releases(config, ledger, directory, **again)
     if ledger is not None:
         # The laws cost no more than the releases, whose cost is known when the number of records is.
         missing = [one for one in job.regressions(config) if one.label not in past.releases]

@@ -24,13 +24,13 @@ from kngjax.command.planning import (
     Regression,
     arguments,
     composition,
-    declared,
     design,
     missing_response,
     names,
     regressions,
     sampler,
     together,
+    translate_errors,
 )
 from kngjax.core import side_doors
 from kngjax.core.errors import UnfitShape, UnfitType, run_hiding_errors
@@ -66,7 +66,7 @@ def require_served(config: Config, planned: Sequence[Regression], asked: Any) ->
     """Raises ValueError, before anything is spent, unless the sampler, or some exact one, serves every regression."""
     for one in planned:
         facts = Facts(one.mechanism.dimension)
-        declared(config, "sampler", lambda one=one, facts=facts: route_for(one.mechanism, asked, facts))
+        translate_errors(config, "sampler", lambda one=one, facts=facts: route_for(one.mechanism, asked, facts))
 
 
 def load(config: Config, file: str | pathlib.Path | None = None) -> Any:
@@ -179,7 +179,7 @@ def identity(config: Config) -> str:
     )
 
 
-def kept(
+def earlier_releases(
     config: Config,
     ledger: kng.Ledger | None,
     directory: pathlib.Path | None,
@@ -187,16 +187,18 @@ def kept(
     force: bool = False,
     data: str | None = None,
 ) -> resuming.Earlier:
-    """What this job released before, if it is to be resumed, and which run this is; raises as `resuming.kept`."""
+    """What this job released before, if it is to be resumed, and which run this is; raises as
+    `resuming.earlier_releases`.
+    """
     path = None if directory is None else directory / RELEASES
-    return resuming.kept(identity(config), ledger, path, resume=resume, force=force, data=data)
+    return resuming.earlier_releases(identity(config), ledger, path, resume=resume, force=force, data=data)
 
 
 def certificates(config: Config, frame: Any) -> list[Certificate]:
     """The certificates of the releases, before any is debited; raises ValueError for a sampler that cannot serve."""
     count, asked = nw.from_native(frame, eager_only=True).shape[0], sampler(config)
     return [
-        declared(config, "sampler", lambda one=one: totals.planned(one.mechanism, asked, count))
+        translate_errors(config, "sampler", lambda one=one: totals.certify(one.mechanism, asked, count))
         for one in regressions(config)
     ]
 
@@ -223,17 +225,17 @@ def run(
     of this job, and release the rest. `force`: release all anew, whatever there is. `data`: the public name of the file
     that the frame was read from, `name_of_data`: what was released from another is not resumed.
 
-    **Returns** one `Result` a regression, in the order of the configuration. **Raises** as `regressions`, `kept`,
-    `kngjax.Ledger.reserve` and `kngjax.release` do, before anything is debited where the budget does not allow all that
-    is missing, and of the frame what its columns' names and types decide; what depends on values is
-    `kngjax.ReleaseFailed`, for which the owner calls `records`.
+    **Returns** one `Result` a regression, in the order of the configuration. **Raises** as `regressions`,
+    `earlier_releases`, `kngjax.Ledger.reserve` and `kngjax.release` do, before anything is debited where the budget
+    does not allow all that is missing, and of the frame what its columns' names and types decide; what depends on
+    values is `kngjax.ReleaseFailed`, for which the owner calls `records`.
     """
     planned, asked, basis = regressions(config), sampler(config), design(config)
     require_served(config, planned, asked)
     side_doors.refuse()
     check(config, frame)
     costs = [owed(certificate) for certificate in certificates(config, frame)]
-    past = kept(config, ledger, directory, resume, force, data)
+    past = earlier_releases(config, ledger, directory, resume, force, data)
     about, old = {"job": config.name, "identity": identity(config), "data": data, "run": past.run}, past.releases
 
     def result(one: Regression, released: kng.Release) -> Result:
@@ -283,7 +285,7 @@ def to_dict(config: Config, results: list[Result], data: str | None = None) -> d
     """
     planned = [result.regression for result in results]
     basis_names, own_names = names(config, planned[0].mechanism)
-    law, cost = together(planned), totals.spent(result.release.certificate for result in results)
+    law, cost = together(planned), totals.total_cost(result.release.certificate for result in results)
     missing = {one.label for one in regressions(config)} - {one.label for one in planned}
     return {
         "name": config.name,
@@ -320,7 +322,7 @@ def to_dict(config: Config, results: list[Result], data: str | None = None) -> d
 def statement(results: Sequence[Result]) -> str:
     """How these releases compose, and what is proved of them besides: not that of their laws, or more."""
     certificates = [result.release.certificate for result in results]
-    return composition([result.regression for result in results]) + totals.besides(certificates)
+    return composition([result.regression for result in results]) + totals.explain_cost(certificates)
 
 
 def _exactly(number: Fraction | None) -> str | None:

@@ -35,7 +35,7 @@ class Regression:
     mechanism: Any
 
 
-def declared(config: Config, table: str, make: Callable[[], Any]) -> Any:
+def translate_errors(config: Config, table: str, make: Callable[[], Any]) -> Any:
     """What `make` returns; its errors, which are about public settings, in the file's terms and with the table."""
     try:
         return make()
@@ -56,7 +56,7 @@ def design(config: Config) -> terms.Design | None:
 
     if not config.terms:
         return None
-    return declared(config, "terms", lambda: terms.Design(tuple(of(term) for term in config.terms)))
+    return translate_errors(config, "terms", lambda: terms.Design(tuple(of(term) for term in config.terms)))
 
 
 def regressions(config: Config) -> list[Regression]:
@@ -66,7 +66,7 @@ def regressions(config: Config) -> list[Regression]:
     """
     kind = registry.public(registry.MECHANISMS[config.mechanism.type])
     given = {"bounds": _bounds(config), "adjacency": config.privacy.adjacency}
-    given |= declared(config, "mechanism", lambda: registry.settings(kind, config.mechanism.settings))
+    given |= translate_errors(config, "mechanism", lambda: registry.settings(kind, config.mechanism.settings))
     takes = registry.parameters(kind)
     if config.privacy.delta is not None and "delta" not in takes:
         raise ValueError(f"{config.path}: [privacy] delta: the guarantee of {kind.__name__} has none: leave it out")
@@ -78,7 +78,7 @@ def regressions(config: Config) -> list[Regression]:
             for name, part in shared.items()
             if part is not None
         }
-        mechanism = declared(config, "mechanism", lambda numbers=numbers: kind(**given, **numbers))
+        mechanism = translate_errors(config, "mechanism", lambda numbers=numbers: kind(**given, **numbers))
         planned.append(Regression(label, epsilon, mechanism))
     return planned
 
@@ -90,7 +90,7 @@ def _losses(config: Config) -> list[Any]:
         return [None]
     choices = [loss.settings] if loss.tau is None else [{"tau": tau} | loss.settings for tau in loss.tau]
     kind = registry.public(registry.LOSSES[loss.type])
-    return [declared(config, "loss", lambda choice=choice: kind(**choice)) for choice in choices]
+    return [translate_errors(config, "loss", lambda choice=choice: kind(**choice)) for choice in choices]
 
 
 def _bounds(config: Config) -> kng.Bounds:
@@ -148,7 +148,7 @@ def sampler(config: Config) -> Any:
     if config.sampler is None:
         return None
     kind, given = registry.public(config.sampler.type), config.sampler.settings
-    return declared(config, "sampler", lambda: kind(**registry.settings(kind, given)))
+    return translate_errors(config, "sampler", lambda: kind(**registry.settings(kind, given)))
 
 
 def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray) -> tuple[Any, Any]:

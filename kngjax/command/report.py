@@ -35,7 +35,7 @@ MECHANISMS = {
 LINE_STYLES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 
 
-def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def align(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A plain-text table: the first column to the left, the others to the right."""
     widths = [max(len(row[place]) for row in (header, *rows)) for place in range(len(header))]
 
@@ -63,7 +63,7 @@ def table(config: Config, results: list[Result]) -> str:
             f"Released {what} of {response.name} in the data's own units ({made_of})",
             *([given] if given else []),
             "",
-            aligned([what.removesuffix("s"), *labels], rows),
+            align([what.removesuffix("s"), *labels], rows),
         ]
     )
 
@@ -173,7 +173,7 @@ def _caption(config: Config, results: list[Result]) -> str:
     units = {term.column: term.units for term in config.terms}
     at = config.figure.at if config.figure is not None and config.figure.at else {}
     held = "".join(f"; {column} = {value} {units[column] or ''}".rstrip() for column, value in at.items())
-    cost = totals.spent(result.release.certificate for result in results)
+    cost = totals.total_cost(result.release.certificate for result in results)
     total = job.together([result.regression for result in results]) if cost is None else cost
     delta = f", δ = {total.delta:.3g}" if total.delta > 0 else ""
     return (
@@ -219,7 +219,7 @@ def owner_view(config: Config, frame: Any, results: list[Result], progress: bool
         ]
         header = ["basis coefficient", "non-private", "std. error", "released", "difference/SE", "R-hat", "ESS"]
         lines += ["", f"{result.regression.label} ({chains} research chains of {draws.sampler}, {count} draws each)"]
-        lines += [aligned(header, rows)]
+        lines += [align(header, rows)]
     return "\n".join([*lines, "", OWNER_BANNER])
 
 

@@ -44,7 +44,7 @@ def identity(settings: Any) -> str:
     return hashlib.sha256(canonical(settings).encode()).hexdigest()
 
 
-def kept(
+def earlier_releases(
     job: str,
     ledger: Ledger | None,
     path: pathlib.Path | None,

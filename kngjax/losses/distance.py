@@ -70,10 +70,10 @@ class SquaredDistanceLoss(AbstractLoss):
         return "theta - x, so", most
 
     def why_no_ridge(self) -> str:
-        return f"objective perturbation is for regression; for a mean ({type(self).__name__}) take KNormMechanism"
+        return "objective perturbation is for regression; for a mean take KNG, or under replace KNormMechanism"
 
     def proved_instead(self, dimension: int, is_uniform: bool) -> str:
-        return "KNormMechanism(...) is proved and has the same mean in view"
+        return "under replace KNormMechanism(...) is proved and has the same mean in view"
 
     def value_range(self, bounds: Bounds, reach: Reach, dimension: int) -> Interval:
         nearest, farthest = _squared_distances(bounds, reach, dimension)

@@ -5,7 +5,6 @@ Functions of public facts alone.
 
 import jax
 
-from kngjax.losses.distance import GeometricMedianLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.samplers.advice import Density, advice
 from kngjax.samplers.base import AbstractIndependentSampler, AbstractSampler
@@ -52,12 +51,8 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
             "Chosen because rejection from a base measure that is not uniform takes ever more proposals as n grows; "
             "Exact() serves where n*epsilon is small."
         )
-    if isinstance(loss, GeometricMedianLoss) and dimension == 1:
-        return EnsembleWalk(), "Chosen because it serves every density; PrivateQuantile(0.5) draws this one exactly."
-    return EnsembleWalk(), (
-        "Chosen because it serves every density, in any basis, with nothing to tune; for this loss no exact sampler is "
-        "built yet."
-    )
+    proved = loss.proved_instead(dimension, uniform) or "for this loss no exact sampler is built yet"
+    return EnsembleWalk(), f"Chosen because it serves every density, in any basis, with nothing to tune; {proved}."
 
 
 def density_of(mechanism: AbstractDensityMechanism, dimension: int) -> Density:

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from tqdm import tqdm
 
 from kngjax.core.randomness import require_typed_key
-from kngjax.data import records as data_room
+from kngjax.data.records import prepare_simulated
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import check_epsilon
@@ -161,7 +161,7 @@ def _batch_of_replicates(design, num_records, measures, mesh, mechanism, sampler
     def replicate(key):
         data_key, draw_key = jax.random.split(key)
         X, y, truth = design(data_key, num_records)
-        data = mechanism.summarise(data_room.prepare_simulated(mechanism.bounds, X, y))
+        data = mechanism.summarise(prepare_simulated(mechanism.bounds, X, y))
         if epsilons is None:
             theta = draw(mechanism, data, draw_key, sampler, truth)[0][None]
         else:

@@ -11,7 +11,7 @@ from kngjax.releases.routes.choice import route_for
 from kngjax.samplers.base import AbstractSampler
 
 
-def planned(mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | None, num_records: int) -> Certificate:
+def certify(mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | None, num_records: int) -> Certificate:
     """The certificate of a release from records in memory, before anything is debited.
 
     **Arguments:** `mechanism`: whose bounds say how many columns there are. `sampler`: what is asked for, or None.
@@ -21,7 +21,7 @@ def planned(mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | N
     return route_for(mechanism, sampler, Facts(mechanism.dimension or 1, count)).certify()
 
 
-def spent(certificates: Iterable[Certificate]) -> Guarantee | None:
+def total_cost(certificates: Iterable[Certificate]) -> Guarantee | None:
     """What is proved of these releases together; None if nothing is of one of them.
 
     Where the parts state no finite ε, it is stated at the sum of what each states of δ.
@@ -37,9 +37,9 @@ def spent(certificates: Iterable[Certificate]) -> Guarantee | None:
     return total.stated(delta) if total.exact_epsilon is None and delta < 1 else total
 
 
-def besides(certificates: Iterable[Certificate]) -> str:
+def explain_cost(certificates: Iterable[Certificate]) -> str:
     """What to say besides the sums over the laws, in words; empty where the releases cost no more."""
-    cost = spent(certificates)
+    cost = total_cost(certificates)
     if cost is None:
         return ". That is of the laws that Markov chains approximate, and NOT PROVED of these releases"
     if cost.exact_distance:

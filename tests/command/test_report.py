@@ -92,7 +92,7 @@ def test_the_caption_states_what_the_releases_cost_with_their_rounding(released)
         for one in results
     ]
     caption = report.figure(config, exact).get_supxlabel()
-    cost = totals.spent(one.release.certificate for one in exact)
+    cost = totals.total_cost(one.release.certificate for one in exact)
     assert cost.delta > 0
     assert f"total ε = 0.3, δ = {cost.delta:.3g}, one record replaced" in caption
     assert "finite runs" not in caption

@@ -104,7 +104,7 @@ def test_releases_that_a_ledger_did_not_pay_for_are_not_resumed_with_it(small):
     config, ledger, output = small
     label = {"identity": job.identity(config), "releases": [{"label": LABELS[0], "release": {}}]}
     (output / "releases.json").write_text(json.dumps(label), encoding="utf-8")
-    assert list(job.kept(config, None, output, resume=True).releases) == LABELS[:1]
+    assert list(job.earlier_releases(config, None, output, resume=True).releases) == LABELS[:1]
     with pytest.raises(ValueError, match="were not debited from this ledger"):
         job.run(config, workers(40), progress=False, ledger=ledger, directory=output, resume=True)
     assert ledger.verify().num_rows == 1
@@ -113,7 +113,7 @@ def test_releases_that_a_ledger_did_not_pay_for_are_not_resumed_with_it(small):
         kng.Guarantee.pure(EACH, "replace"), {"identity": job.identity(config), "run": 1, "label": "x"}
     )
     ledger.commit(debit, '"kept"', exact=True)
-    assert job.kept(config, ledger, output, resume=True) == resuming.Earlier(1, {"x": '"kept"'})
+    assert job.earlier_releases(config, ledger, output, resume=True) == resuming.Earlier(1, {"x": '"kept"'})
 
 
 def test_a_second_run_that_was_asked_for_is_paid_for_and_resumed_by_itself(small, fails_at):
@@ -187,7 +187,7 @@ def test_releases_of_another_file_of_data_are_not_taken_for_those_of_this_one(tm
     # A frame that a program passes has no name.
     read = configuration.read(config)
     with pytest.raises(ValueError, match=r"was released from workers.*, and this run is of a frame without a name"):
-        job.kept(read, ledger, None, resume=True)
+        job.earlier_releases(read, ledger, None, resume=True)
     with pytest.raises(SystemExit):
         cli.main(["release", "--help"])
     assert "its content is not compared" in " ".join(capfd.readouterr().out.split())

@@ -144,7 +144,7 @@ found = {
 }
 stream = kng.stream([(X[:100], y[:100]), (X[100:], y[100:])])
 found["summary"] = [np.asarray(part).tolist() for part in jax.tree.leaves(squared.prepare(kng.shard(stream)))]
-found["whole sums"] = kng.Lattice().prepared(squared, kng.shard(stream)).to_text()
+found["whole sums"] = kng.Lattice().prepare(squared, kng.shard(stream)).to_text()
 found["on the lattice"] = kng.release(squared, kng.shard(X, y), sampler=kng.Lattice()).to_json()
 holed = y.copy()
 if number == 1:
@@ -237,7 +237,7 @@ def test_two_processes_stream_into_one_summary(processes):
 
 @pytest.mark.slow
 def test_two_processes_sum_on_the_lattice_to_the_bit_and_release_once(processes):
-    alone = kng.Lattice().prepared(mechanism("squared"), kng.shard(*rows()))
+    alone = kng.Lattice().prepare(mechanism("squared"), kng.shard(*rows()))
     assert [found["whole sums"] for found in processes] == [alone.to_text()] * 2
     first, second = (kng.Release.from_json(found["on the lattice"]) for found in processes)
     assert first == second

@@ -98,7 +98,7 @@ PARTS = {"bounds": UNBOUNDED, "domain": None, "epsilon": 1.0, "adjacency": "repl
     ("change", "message"),
     [
         ({"loss": kng.QuantileLoss(0.5)}, r"Hessian of zero almost everywhere.*SmoothedQuantileLoss.*or KNG"),
-        ({"loss": kng.SquaredDistanceLoss()}, "for a mean .* take KNormMechanism"),
+        ({"loss": kng.SquaredDistanceLoss()}, "for a mean take KNG, or under replace KNormMechanism"),
         ({"loss": kng.GeometricMedianLoss()}, "not of rank one.* Take KNG"),
         ({"loss": kng.SquaredLoss()}, "needs public bounds of the response"),
         ({"loss": kng.SquaredLoss(), "bounds": SYMMETRIC}, "would not be differentially private. Give L1Ball"),

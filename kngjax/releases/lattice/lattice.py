@@ -86,7 +86,7 @@ class Lattice(ShownAsTyped, eqx.Module):
             if digits is not None and not (isinstance(digits, int) and 1 <= digits <= MOST_DIGITS):
                 raise ValueError(f"{name} must be a whole number from 1 to {MOST_DIGITS}, or None, got {digits!r}")
 
-    def settled(self, mechanism: AbstractMechanism, dimension: int, num_records: int | None) -> "Lattice":
+    def resolve(self, mechanism: AbstractMechanism, dimension: int, num_records: int | None) -> "Lattice":
         """The same with the digits and the limit of records that it takes for this mechanism; of public facts alone.
 
         **Arguments:** `num_records`: n where it is public, else None.
@@ -113,7 +113,7 @@ class Lattice(ShownAsTyped, eqx.Module):
         # Records are looked at some 10·4^d times; beyond this the box tree in float64 is faster.
         return each <= 3 and (num_records is None or num_records * 4**each <= 2**22)
 
-    def prepared(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
+    def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
         """What it draws from: records; of a stream or shards, for quadratic losses, their sums on the lattice. Private.
 
         The sums are whole numbers, the same to the bit whatever the chunks, the shards and their order. Arguments and
@@ -147,7 +147,7 @@ class Lattice(ShownAsTyped, eqx.Module):
     ) -> np.ndarray:
         """One draw of θ, shape (d,). Quantiles one by one, in increasing order.
 
-        **Arguments:** `records`: from `prepared`. `bits`: fair and independent; those of the operating system for
+        **Arguments:** `records`: from `prepare`. `bits`: fair and independent; those of the operating system for
         whatever is published.
         """
         parts = _parts(mechanism)

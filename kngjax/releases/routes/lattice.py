@@ -55,7 +55,7 @@ class LatticeRoute(AbstractRoute):
                 "of a stream or shards Lattice draws quadratic losses alone: give X and y as arrays or frames, or ask "
                 "for Exact()"
             )
-        return cls(mechanism, facts, sampler.settled(mechanism, facts.dimension, facts.num_records), ON_REQUEST)
+        return cls(mechanism, facts, sampler.resolve(mechanism, facts.dimension, facts.num_records), ON_REQUEST)
 
     @classmethod
     def _by_default(cls, mechanism: AbstractMechanism, facts: Facts) -> "LatticeRoute | None":
@@ -65,7 +65,7 @@ class LatticeRoute(AbstractRoute):
         settings = Lattice()
         try:
             if settings.takes_seconds(mechanism, facts.dimension, facts.num_records):
-                settings = settings.settled(mechanism, facts.dimension, facts.num_records)
+                settings = settings.resolve(mechanism, facts.dimension, facts.num_records)
                 return cls(mechanism, facts, settings, TAKES_SECONDS)
         except (ValueError, OverflowError):
             pass
@@ -84,7 +84,7 @@ class LatticeRoute(AbstractRoute):
         )
 
     def prepare(self, X: Any, y: Any) -> Records | ExactSums:
-        return self.settings.prepared(self.mechanism, X, y)
+        return self.settings.prepare(self.mechanism, X, y)
 
     def draw(
         self, data: Records | ExactSums, processes: Processes, progress: bool | None

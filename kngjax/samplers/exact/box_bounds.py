@@ -233,7 +233,7 @@ def _compiled_by_tables(function):
 
 
 def _nothing(function: Any, boxes: tuple[Array, ...]) -> Any:
-    """Zeros in the coordinates of what a function of one box would return for all of these."""
+    """Zeros in the place of what a function of one box would return for all of these."""
     shapes = jax.eval_shape(jax.vmap(function), *boxes)
     return jax.tree.map(lambda shape: jnp.zeros(shape.shape, shape.dtype), shapes)
 

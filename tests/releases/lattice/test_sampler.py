@@ -153,7 +153,7 @@ def test_nothing_of_a_private_number_of_records_reaches_plan_or_certificate(mech
     assert plans[0] == plans[1] == plans[2]
     # That it would show: where n is public it decides.
     public = kng.KNG(kng.QuantileLoss(0.123457), LINE, kng.Box(-1.0, 1.0), 1.0, "replace")
-    digits = [kng.Lattice().settled(public, 1, count).data_digits for count in (4294, 4295)]
+    digits = [kng.Lattice().resolve(public, 1, count).data_digits for count in (4294, 4295)]
     assert digits == [20, 19]
     assert certificates[0]["sampler"]["data_digits"] == (20 if mechanism is SQUARED else 13)
 

@@ -64,7 +64,7 @@ def test_sums_are_those_of_fractions_however_the_records_are_divided(kind):
     sources += [kng.stream(parts(X, y, 8, order=slice(None, None, -1))), kng.shard(X, y)]
     sources += [kng.shard(kng.stream(parts(X, y, 5)))]
     for source in sources:
-        found = LATTICE.prepared(MECHANISMS[kind], source)
+        found = LATTICE.prepare(MECHANISMS[kind], source)
         assert isinstance(found, ExactSums)
         assert (found.num_records, found.gram.tolist(), found.moment.tolist(), found.squares) == (
             count,
@@ -80,7 +80,7 @@ def test_the_same_bits_give_the_same_release_of_parts_and_of_records(kind):
     X, y = rows(kind)
     mechanism = MECHANISMS[kind]
     draws = [
-        LATTICE.draw(mechanism, LATTICE.prepared(mechanism, *source), random.Random(7).getrandbits)
+        LATTICE.draw(mechanism, LATTICE.prepare(mechanism, *source), random.Random(7).getrandbits)
         for source in ((X, y), (kng.stream(parts(X, y, 8)),), (kng.shard(X, y),))
     ]
     for draw in draws[1:]:
@@ -113,16 +113,16 @@ def test_what_parts_refuse():
     with pytest.raises(TypeError, match="draws quadratic losses alone"):
         kng.release(median, kng.shard(X, y), sampler=LATTICE)
     with pytest.raises(TypeError, match="must be in memory all at once"):
-        LATTICE.prepared(median, kng.stream(parts(X, y, 2)))
+        LATTICE.prepare(median, kng.stream(parts(X, y, 2)))
     with pytest.raises(ValueError, match="brings its own responses"):
-        LATTICE.prepared(MECHANISMS["regression"], kng.shard(X, y), y)
+        LATTICE.prepare(MECHANISMS["regression"], kng.shard(X, y), y)
     with pytest.raises(ValueError, match="the data are empty"):
-        LATTICE.prepared(MECHANISMS["regression"], kng.stream([]))
+        LATTICE.prepare(MECHANISMS["regression"], kng.stream([]))
     # Their plan is the same for every n, so that no number of records is too large.
     few = kng.Lattice(max_records=ROWS - 1)
-    few.draw(MECHANISMS["exponential"], few.prepared(MECHANISMS["exponential"], kng.stream(parts(X, y, 2))))
-    whole = LATTICE.prepared(MECHANISMS["regression"], kng.shard(X, y))
+    few.draw(MECHANISMS["exponential"], few.prepare(MECHANISMS["exponential"], kng.stream(parts(X, y, 2))))
+    whole = LATTICE.prepare(MECHANISMS["regression"], kng.shard(X, y))
     with pytest.raises(TypeError, match="computed from private data"):
         list(whole)
     with pytest.raises(ValueError, match="different numbers of columns"):
-        whole + LATTICE.prepared(MECHANISMS["means"], kng.shard(X))
+        whole + LATTICE.prepare(MECHANISMS["means"], kng.shard(X))
