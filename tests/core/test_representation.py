@@ -12,89 +12,98 @@ import kngjax as kng
 from kngjax.core.representation import MOST_NUMBERS, ShownAsTyped, shown
 from kngjax.data import terms
 from kngjax.owner.draws import Draws
+from tests.made_once import MadeOnce
 
 BOUNDS = kng.Bounds(x=(0.0, 1.0))
 BOTH = kng.Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2)
 SQUARE = kng.Box(-10.0, 10.0)
-SHOWN = {
-    'KNG(QuantileLoss(tau=0.5), Bounds(x=(0.0, 1.0)), Box(-10.0, 10.0), epsilon=1.0, adjacency="replace")': kng.KNG(
-        kng.QuantileLoss(tau=0.5), BOUNDS, SQUARE, epsilon=1.0, adjacency="replace"
-    ),
-    "KNG(SquaredLoss(), Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), L2Ball(2.0), epsilon=0.1, "
-    'adjacency="add_remove", norm=L2())': kng.KNG(
-        kng.SquaredLoss(), BOTH, kng.L2Ball(2.0), 0.1, "add_remove", kng.L2()
-    ),
-    "ExponentialMechanism(HuberLoss(k=1.5), Bounds(x=(0.0, 1.0), y=(0.0, 2.0), intercept=False), L1Ball(3.0), "
-    'epsilon=1.0, adjacency="replace")': kng.ExponentialMechanism(
-        kng.HuberLoss(1.5), kng.Bounds((0.0, 1.0), (0.0, 2.0), intercept=False), kng.L1Ball(3.0), 1.0, "replace"
-    ),
-    'KNormMechanism(Bounds(x=(0.0, 1.0), intercept=False), epsilon=1.0, adjacency="replace", norm=L1())': (
-        kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace", kng.L1())
-    ),
-    'PrivateQuantile(tau=[0.25, 0.5], bounds=Bounds(y=(0.0, 9.0)), epsilon=1.0, adjacency="replace")': (
-        kng.PrivateQuantile([0.25, 0.5], kng.Bounds(y=(0.0, 9.0)), 1.0, "replace")
-    ),
-    "PrivateIRLS(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, delta=1e-06, "
-    'adjacency="replace", iterations=3, cap=2.0)': kng.PrivateIRLS(BOTH, 1.0, 1e-6, "replace", iterations=3, cap=2.0),
-    'ObjectivePerturbation(LogisticLoss(), Bounds(x=(0.0, 1.0)), epsilon=1.0, adjacency="replace", '
-    "output_share=0.01)": kng.ObjectivePerturbation(
-        kng.LogisticLoss(), BOUNDS, None, 1.0, "replace", output_share=0.01
-    ),
-    "OutputPerturbation(LogisticLoss(), Bounds(x=(0.0, 1.0)), regularization=10.0, epsilon=1.0, delta=1e-06, "
-    'adjacency="replace")': kng.OutputPerturbation(kng.LogisticLoss(), BOUNDS, 10.0, 1.0, 1e-6, "replace"),
-    "PosteriorSample(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), regularization=100.0, "
-    'gamma=0.01, adjacency="replace", max_records=1000.0)': kng.PosteriorSample(
-        BOTH, 100.0, 0.01, "replace", max_records=1000
-    ),
-    "AdaOPS(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, delta=1e-06, "
-    'adjacency="replace")': (kng.AdaOPS(BOTH, 1.0, 1e-6, "replace")),
-    "AdaSSP(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, delta=1e-06, "
-    'adjacency="replace", shares=[0.5, 0.25, 0.25])': kng.AdaSSP(BOTH, 1.0, 1e-6, "replace", shares=(0.5, 0.25, 0.25)),
-    'ExponentialMechanism(LogisticLoss(), Bounds(x=(0.0, 1.0)), L2Ball(1.0), epsilon=200.0, adjacency="replace", '
-    "allow_large_epsilon=True)": kng.ExponentialMechanism(
-        kng.LogisticLoss(), BOUNDS, kng.L2Ball(1.0), 200.0, "replace", allow_large_epsilon=True
-    ),
-    "SmoothedQuantileLoss(tau=0.9, bandwidth=0.1)": kng.SmoothedQuantileLoss(0.9, 0.1),
-    "ExpectileLoss(tau=0.9)": kng.ExpectileLoss(0.9),
-    "PseudoHuberLoss(k=0.5)": kng.PseudoHuberLoss(0.5),
-    "PoissonLoss()": kng.PoissonLoss(),
-    "SquaredDistanceLoss()": kng.SquaredDistanceLoss(),
-    "GeometricMedianLoss()": kng.GeometricMedianLoss(),
-    "BaseMeasure(Normal(loc=0.0, scale=2.0))": kng.BaseMeasure(dist.Normal(0.0, 2.0)),
-    "Box([-1.0, -2.0], 3.0)": kng.Box([-1.0, -2.0], 3.0),
-    "WeightedLInf([1.0, 2.0])": kng.WeightedLInf([1.0, 2.0]),
-    "Ellipsoid([[2.0, 0.0], [0.0, 1.0]])": kng.Ellipsoid([[2.0, 0.0], [0.0, 1.0]]),
-    "LInf()": kng.LInf(),
-    "Exact(most_coefficients=5)": kng.Exact(most_coefficients=5),
-    "GradientSpace(num_sweeps=7)": kng.GradientSpace(num_sweeps=7),
-    "IndependenceMH(scale=1.5)": kng.IndependenceMH(scale=1.5),
-    "SliceGibbs()": kng.SliceGibbs(),
-    'LineGibbs(num_sweeps=3, directions="ensemble")': kng.LineGibbs(num_sweeps=3, directions="ensemble"),
-    "EnsembleWalk()": kng.EnsembleWalk(),
-    'CoordinateWalk(tuning="public")': kng.CoordinateWalk(tuning="public"),
-    "NUTS(step_size=0.1)": kng.NUTS(step_size=0.1),
-    "HMC()": kng.HMC(),
-    "Lattice(theta_digits=6)": kng.Lattice(theta_digits=6),
-}
+SHOWN = MadeOnce(
+    {
+        'KNG(QuantileLoss(tau=0.5), Bounds(x=(0.0, 1.0)), Box(-10.0, 10.0), epsilon=1.0, adjacency="replace")': lambda: (
+            kng.KNG(kng.QuantileLoss(tau=0.5), BOUNDS, SQUARE, epsilon=1.0, adjacency="replace")
+        ),
+        "KNG(SquaredLoss(), Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), L2Ball(2.0), epsilon=0.1, "
+        'adjacency="add_remove", norm=L2())': lambda: kng.KNG(
+            kng.SquaredLoss(), BOTH, kng.L2Ball(2.0), 0.1, "add_remove", kng.L2()
+        ),
+        "ExponentialMechanism(HuberLoss(k=1.5), Bounds(x=(0.0, 1.0), y=(0.0, 2.0), intercept=False), L1Ball(3.0), "
+        'epsilon=1.0, adjacency="replace")': lambda: kng.ExponentialMechanism(
+            kng.HuberLoss(1.5), kng.Bounds((0.0, 1.0), (0.0, 2.0), intercept=False), kng.L1Ball(3.0), 1.0, "replace"
+        ),
+        'KNormMechanism(Bounds(x=(0.0, 1.0), intercept=False), epsilon=1.0, adjacency="replace", norm=L1())': (
+            lambda: kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace", kng.L1())
+        ),
+        'PrivateQuantile(tau=[0.25, 0.5], bounds=Bounds(y=(0.0, 9.0)), epsilon=1.0, adjacency="replace")': (
+            lambda: kng.PrivateQuantile([0.25, 0.5], kng.Bounds(y=(0.0, 9.0)), 1.0, "replace")
+        ),
+        "PrivateIRLS(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, delta=1e-06, "
+        'adjacency="replace", iterations=3, cap=2.0)': lambda: kng.PrivateIRLS(
+            BOTH, 1.0, 1e-6, "replace", iterations=3, cap=2.0
+        ),
+        'ObjectivePerturbation(LogisticLoss(), Bounds(x=(0.0, 1.0)), epsilon=1.0, adjacency="replace", '
+        "output_share=0.01)": lambda: kng.ObjectivePerturbation(
+            kng.LogisticLoss(), BOUNDS, None, 1.0, "replace", output_share=0.01
+        ),
+        "OutputPerturbation(LogisticLoss(), Bounds(x=(0.0, 1.0)), regularization=10.0, epsilon=1.0, delta=1e-06, "
+        'adjacency="replace")': lambda: kng.OutputPerturbation(kng.LogisticLoss(), BOUNDS, 10.0, 1.0, 1e-6, "replace"),
+        "PosteriorSample(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), regularization=100.0, "
+        'gamma=0.01, adjacency="replace", max_records=1000.0)': lambda: kng.PosteriorSample(
+            BOTH, 100.0, 0.01, "replace", max_records=1000
+        ),
+        "AdaOPS(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, delta=1e-06, "
+        'adjacency="replace")': (lambda: kng.AdaOPS(BOTH, 1.0, 1e-6, "replace")),
+        "AdaSSP(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, delta=1e-06, "
+        'adjacency="replace", shares=[0.5, 0.25, 0.25])': lambda: kng.AdaSSP(
+            BOTH, 1.0, 1e-6, "replace", shares=(0.5, 0.25, 0.25)
+        ),
+        'ExponentialMechanism(LogisticLoss(), Bounds(x=(0.0, 1.0)), L2Ball(1.0), epsilon=200.0, adjacency="replace", '
+        "allow_large_epsilon=True)": lambda: kng.ExponentialMechanism(
+            kng.LogisticLoss(), BOUNDS, kng.L2Ball(1.0), 200.0, "replace", allow_large_epsilon=True
+        ),
+        "SmoothedQuantileLoss(tau=0.9, bandwidth=0.1)": lambda: kng.SmoothedQuantileLoss(0.9, 0.1),
+        "ExpectileLoss(tau=0.9)": lambda: kng.ExpectileLoss(0.9),
+        "PseudoHuberLoss(k=0.5)": lambda: kng.PseudoHuberLoss(0.5),
+        "PoissonLoss()": lambda: kng.PoissonLoss(),
+        "SquaredDistanceLoss()": lambda: kng.SquaredDistanceLoss(),
+        "GeometricMedianLoss()": lambda: kng.GeometricMedianLoss(),
+        "BaseMeasure(Normal(loc=0.0, scale=2.0))": lambda: kng.BaseMeasure(dist.Normal(0.0, 2.0)),
+        "Box([-1.0, -2.0], 3.0)": lambda: kng.Box([-1.0, -2.0], 3.0),
+        "WeightedLInf([1.0, 2.0])": lambda: kng.WeightedLInf([1.0, 2.0]),
+        "Ellipsoid([[2.0, 0.0], [0.0, 1.0]])": lambda: kng.Ellipsoid([[2.0, 0.0], [0.0, 1.0]]),
+        "LInf()": lambda: kng.LInf(),
+        "Exact(most_coefficients=5)": lambda: kng.Exact(most_coefficients=5),
+        "GradientSpace(num_sweeps=7)": lambda: kng.GradientSpace(num_sweeps=7),
+        "IndependenceMH(scale=1.5)": lambda: kng.IndependenceMH(scale=1.5),
+        "SliceGibbs()": lambda: kng.SliceGibbs(),
+        'LineGibbs(num_sweeps=3, directions="ensemble")': lambda: kng.LineGibbs(num_sweeps=3, directions="ensemble"),
+        "EnsembleWalk()": lambda: kng.EnsembleWalk(),
+        'CoordinateWalk(tuning="public")': lambda: kng.CoordinateWalk(tuning="public"),
+        "NUTS(step_size=0.1)": lambda: kng.NUTS(step_size=0.1),
+        "HMC()": lambda: kng.HMC(),
+        "Lattice(theta_digits=6)": lambda: kng.Lattice(theta_digits=6),
+    }
+)
 SPREAD = np.random.default_rng(0).normal(size=(12, 2))
 # Of which some vertices are dropped, and the others put in an order of their own.
-HULLS = {
-    "Polytope": kng.Polytope([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
-    "Polytope of facets": kng.Polytope(facets=SPREAD),
-    "Polytope of scattered points": kng.Polytope(SPREAD),
-    "Polytope of a sensitivity": kng.sensitivity_set(
-        kng.QuantileLoss(0.3),
-        kng.Bounds(hull=kng.FeatureHull.powers(2, 0.0, 1.0, pieces=2)),
-        kng.Box(-1.0, 1.0),
-        "replace",
-    ).hull(),
-    "FeatureHull": kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0], [18.0], [3.0]]),
-    "FeatureHull of scattered points": kng.FeatureHull(SPREAD),
-    "FeatureHull of powers": kng.FeatureHull.powers(3, 0.1, 1.7) * kng.FeatureHull.intervals(0.1, 0.7),
-    "FeatureHull of a design": terms.Design(
-        (terms.Polynomial("age", 18, 80, 3, missing=50), terms.Categorical("region", ("north", "south", "west")))
-    ).hull(),
-}
+HULLS = MadeOnce(
+    {
+        "Polytope": lambda: kng.Polytope([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
+        "Polytope of facets": lambda: kng.Polytope(facets=SPREAD),
+        "Polytope of scattered points": lambda: kng.Polytope(SPREAD),
+        "Polytope of a sensitivity": lambda: kng.sensitivity_set(
+            kng.QuantileLoss(0.3),
+            kng.Bounds(hull=kng.FeatureHull.powers(2, 0.0, 1.0, pieces=2)),
+            kng.Box(-1.0, 1.0),
+            "replace",
+        ).hull(),
+        "FeatureHull": lambda: kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0], [18.0], [3.0]]),
+        "FeatureHull of scattered points": lambda: kng.FeatureHull(SPREAD),
+        "FeatureHull of powers": lambda: kng.FeatureHull.powers(3, 0.1, 1.7) * kng.FeatureHull.intervals(0.1, 0.7),
+        "FeatureHull of a design": lambda: terms.Design(
+            (terms.Polynomial("age", 18, 80, 3, missing=50), terms.Categorical("region", ("north", "south", "west")))
+        ).hull(),
+    }
+)
 
 
 def evaluated(text):

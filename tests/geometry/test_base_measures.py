@@ -1,5 +1,6 @@
 """Base measures: normalised densities, draws with the law of the density, and what is refused as improper."""
 
+import functools
 import itertools
 
 import jax
@@ -17,6 +18,11 @@ from tests.oracles.goodness_of_fit import assert_same_law, assert_two_samples_ag
 COVARIANCE = np.array([[1.0, 0.6], [0.6, 2.0]])
 
 
+BODIES = ("L1Ball", "L2Ball", "Box")
+MEASURES = ("Normal", "Cauchy", "HalfNormal", "MultivariateNormal")
+
+
+@functools.cache
 def bodies(dimension):
     return {
         "L1Ball": kng.L1Ball(1.5),
@@ -25,6 +31,7 @@ def bodies(dimension):
     }
 
 
+@functools.cache
 def measures(dimension):
     return {
         "Normal": kng.BaseMeasure(dist.Normal(0.5, 2.0)),
@@ -36,7 +43,7 @@ def measures(dimension):
     }
 
 
-@pytest.mark.parametrize("name", [*bodies(1), *measures(1)])
+@pytest.mark.parametrize("name", [*BODIES, *MEASURES])
 def test_the_density_is_normalised_on_the_line(name):
     domain = (bodies(1) | measures(1))[name]
     density_at = jax.jit(lambda theta: jnp.exp(domain.log_density(theta)))
@@ -50,7 +57,7 @@ def test_the_density_is_normalised_on_the_line(name):
     assert sum(parts) == pytest.approx(1.0, abs=1e-7)
 
 
-@pytest.mark.parametrize("name", [*bodies(2), *measures(2)])
+@pytest.mark.parametrize("name", [*BODIES, *MEASURES])
 def test_the_density_is_normalised_in_the_plane(name):
     domain = (bodies(2) | measures(2))[name]
     # Through t = tan(πs/2) the midpoint rule covers the plane, heavy tails included.
@@ -100,7 +107,7 @@ def test_base_measures_know_their_dimension_and_support():
     np.testing.assert_array_equal(named["Normal"].linear_interval(np.ones(2), np.ones(2)), [-np.inf, np.inf])
 
 
-@pytest.mark.parametrize("name", measures(2))
+@pytest.mark.parametrize("name", MEASURES)
 def test_interior_points_of_base_measures(name):
     measure = measures(2)[name]
     centre = measure.interior_point(2)

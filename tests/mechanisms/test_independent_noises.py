@@ -11,6 +11,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.releases.chains import draw
+from tests.made_once import MadeOnce
 
 GENERATOR = np.random.default_rng(0)
 X, Y = GENERATOR.uniform(-1.0, 1.0, (30, 2)), GENERATOR.uniform(-1.0, 1.0, 30)
@@ -28,44 +29,54 @@ def k_norm(norm):
     return kng.KNormMechanism(COLUMNS, 1.0, "replace", norm)
 
 
-DIRECT = {
-    "AdaSSP": kng.AdaSSP(BOUNDS, 1.0, 1e-6, "replace"),
-    "AdaOPS": kng.AdaOPS(BOUNDS, 1.0, 1e-6, "replace"),
-    "reweighted, Gaussian": irls(),
-    "reweighted, Laplace": irls(delta=None, moment_noise="laplace", matrix_noise="laplace", accounting="basic"),
-    "reweighted, Wishart": irls(matrix_noise="wishart", accounting="basic"),
-    "mean, box": k_norm(None),
-    "mean, l1": k_norm(kng.L1()),
-    "mean, l2": k_norm(kng.L2()),
-    "mean, ellipsoid": k_norm(kng.Ellipsoid(np.eye(2))),
-    "mean, polytope": k_norm(kng.Polytope([[1.0, 1.0], [1.0, -1.0]])),
-    "objective": kng.ObjectivePerturbation(kng.SquaredLoss(), BOUNDS, BALL, 1.0, "replace"),
-    "objective, searched": kng.ObjectivePerturbation(HUBER, BOUNDS, BALL, 1.0, "replace"),
-    "output": kng.OutputPerturbation(HUBER, BOUNDS, 10.0, 1.0, 1e-6, "replace"),
-    "posterior": kng.PosteriorSample(BOUNDS, 1000.0, 1.0, "replace", 100, 1e-6),
-    "quantile": kng.PrivateQuantile(0.5, NUMBERS, 1.0, "replace"),
-    "quantiles, split": kng.PrivateQuantile([0.2, 0.5], NUMBERS, 1.0, "replace", budget="split"),
-    "quantiles, joint": kng.PrivateQuantile([0.2, 0.5], NUMBERS, 1.0, "replace"),
-}
-SQUARED, CHECK = (kng.KNG(loss, BOUNDS, BALL, 1.0, "replace") for loss in (kng.SquaredLoss(), kng.QuantileLoss(0.5)))
-SMOOTH = kng.KNG(HUBER, BOUNDS, BALL, 1.0, "replace")
-NORMAL = kng.BaseMeasure(dist.Normal(0.0, 1.0))
+DIRECT = MadeOnce(
+    {
+        "AdaSSP": lambda: kng.AdaSSP(BOUNDS, 1.0, 1e-6, "replace"),
+        "AdaOPS": lambda: kng.AdaOPS(BOUNDS, 1.0, 1e-6, "replace"),
+        "reweighted, Gaussian": lambda: irls(),
+        "reweighted, Laplace": lambda: irls(
+            delta=None, moment_noise="laplace", matrix_noise="laplace", accounting="basic"
+        ),
+        "reweighted, Wishart": lambda: irls(matrix_noise="wishart", accounting="basic"),
+        "mean, box": lambda: k_norm(None),
+        "mean, l1": lambda: k_norm(kng.L1()),
+        "mean, l2": lambda: k_norm(kng.L2()),
+        "mean, ellipsoid": lambda: k_norm(kng.Ellipsoid(np.eye(2))),
+        "mean, polytope": lambda: k_norm(kng.Polytope([[1.0, 1.0], [1.0, -1.0]])),
+        "objective": lambda: kng.ObjectivePerturbation(kng.SquaredLoss(), BOUNDS, BALL, 1.0, "replace"),
+        "objective, searched": lambda: kng.ObjectivePerturbation(HUBER, BOUNDS, BALL, 1.0, "replace"),
+        "output": lambda: kng.OutputPerturbation(HUBER, BOUNDS, 10.0, 1.0, 1e-6, "replace"),
+        "posterior": lambda: kng.PosteriorSample(BOUNDS, 1000.0, 1.0, "replace", 100, 1e-6),
+        "quantile": lambda: kng.PrivateQuantile(0.5, NUMBERS, 1.0, "replace"),
+        "quantiles, split": lambda: kng.PrivateQuantile([0.2, 0.5], NUMBERS, 1.0, "replace", budget="split"),
+        "quantiles, joint": lambda: kng.PrivateQuantile([0.2, 0.5], NUMBERS, 1.0, "replace"),
+    }
+)
 
 
-MEAN = kng.KNG(kng.SquaredDistanceLoss(), COLUMNS, kng.BaseMeasure(dist.Normal(0.0, 1.0)), 1.0, "replace")
+def kng_of(loss, bounds=BOUNDS, domain=BALL):
+    return kng.KNG(loss, bounds, domain, 1.0, "replace")
+
+
+SQUARED, CHECK = kng.SquaredLoss(), kng.QuantileLoss(0.5)
 # NUTS and HMC are NumPyro's.
-SAMPLED = {
-    "rejection": (SQUARED, kng.Exact()),
-    "rejection from the base measure": (MEAN, kng.Exact()),
-    "a line": (kng.KNG(kng.QuantileLoss(0.5), NUMBERS, kng.Box(-1.0, 1.0), 1.0, "replace"), kng.Exact()),
-    "boxes": (kng.KNG(kng.QuantileLoss(0.5), PLANE, BALL, 1.0, "replace"), kng.Exact()),
-    "LineGibbs": (CHECK, kng.LineGibbs(num_sweeps=2)),
-    "SliceGibbs": (SQUARED, kng.SliceGibbs(num_sweeps=2)),
-    "CoordinateWalk": (CHECK, kng.CoordinateWalk(num_sweeps=2, tuning="public")),
-    "EnsembleWalk": (CHECK, kng.EnsembleWalk(num_sweeps=2)),
-    "IndependenceMH": (CHECK, kng.IndependenceMH(num_sweeps=2)),
-    "GradientSpace": (SMOOTH, kng.GradientSpace(num_sweeps=2)),
-}
+SAMPLED = MadeOnce(
+    {
+        "rejection": lambda: (kng_of(SQUARED), kng.Exact()),
+        "rejection from the base measure": lambda: (
+            kng_of(kng.SquaredDistanceLoss(), COLUMNS, kng.BaseMeasure(dist.Normal(0.0, 1.0))),
+            kng.Exact(),
+        ),
+        "a line": lambda: (kng_of(CHECK, NUMBERS, kng.Box(-1.0, 1.0)), kng.Exact()),
+        "boxes": lambda: (kng_of(CHECK, PLANE), kng.Exact()),
+        "LineGibbs": lambda: (kng_of(CHECK), kng.LineGibbs(num_sweeps=2)),
+        "SliceGibbs": lambda: (kng_of(SQUARED), kng.SliceGibbs(num_sweeps=2)),
+        "CoordinateWalk": lambda: (kng_of(CHECK), kng.CoordinateWalk(num_sweeps=2, tuning="public")),
+        "EnsembleWalk": lambda: (kng_of(CHECK), kng.EnsembleWalk(num_sweeps=2)),
+        "IndependenceMH": lambda: (kng_of(CHECK), kng.IndependenceMH(num_sweeps=2)),
+        "GradientSpace": lambda: (kng_of(HUBER), kng.GradientSpace(num_sweeps=2)),
+    }
+)
 
 
 def data_of(mechanism):

@@ -339,22 +339,26 @@ def test_an_exact_search_that_is_given_up_releases_nothing():
         kng.sample(mechanism, mechanism.prepare(*data), key=kng.research_key(0), sampler=sampler, num_draws=1)
 
 
-SETTINGS = {
-    "epsilon": {"epsilon": 2.0},
-    "adjacency": {"adjacency": "add_remove"},
-    "bounds of x": {"bounds": kng.Bounds(x=(0.0, 2.0), y=(-1.0, 1.0), columns=1)},
-    "bounds of y": {"bounds": kng.Bounds(x=(0.0, 1.0), y=(-1.0, 3.0), columns=1)},
-    "intercept": {"bounds": kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), intercept=False)},
-    "tau": {"loss": kng.QuantileLoss(0.25)},
-    "domain": {"domain": kng.Box(-2.0, 2.5)},
-    "norm": {"norm": kng.LInf()},
-    "base measure": {"domain": kng.BaseMeasure(dist.Normal(0.0, 1.0))},
-    "its scale": {"domain": kng.BaseMeasure(dist.Normal(0.0, 2.0))},
-    "written as a vector": {"domain": kng.BaseMeasure(dist.Normal(0.0, 3.0).expand((2,)).to_event(1))},
-    "and its scale": {"domain": kng.BaseMeasure(dist.Normal(0.0, 4.0).expand((2,)).to_event(1))},
-    "truncated": {"domain": kng.BaseMeasure(dist.TruncatedNormal(0.0, 1.0, low=-1.0, high=1.0))},
-    "truncated and its scale": {"domain": kng.BaseMeasure(dist.TruncatedNormal(0.0, 2.0, low=-1.0, high=1.0))},
-}
+SETTINGS = MadeOnce(
+    {
+        "epsilon": lambda: {"epsilon": 2.0},
+        "adjacency": lambda: {"adjacency": "add_remove"},
+        "bounds of x": lambda: {"bounds": kng.Bounds(x=(0.0, 2.0), y=(-1.0, 1.0), columns=1)},
+        "bounds of y": lambda: {"bounds": kng.Bounds(x=(0.0, 1.0), y=(-1.0, 3.0), columns=1)},
+        "intercept": lambda: {"bounds": kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), intercept=False)},
+        "tau": lambda: {"loss": kng.QuantileLoss(0.25)},
+        "domain": lambda: {"domain": kng.Box(-2.0, 2.5)},
+        "norm": lambda: {"norm": kng.LInf()},
+        "base measure": lambda: {"domain": kng.BaseMeasure(dist.Normal(0.0, 1.0))},
+        "its scale": lambda: {"domain": kng.BaseMeasure(dist.Normal(0.0, 2.0))},
+        "written as a vector": lambda: {"domain": kng.BaseMeasure(dist.Normal(0.0, 3.0).expand((2,)).to_event(1))},
+        "and its scale": lambda: {"domain": kng.BaseMeasure(dist.Normal(0.0, 4.0).expand((2,)).to_event(1))},
+        "truncated": lambda: {"domain": kng.BaseMeasure(dist.TruncatedNormal(0.0, 1.0, low=-1.0, high=1.0))},
+        "truncated and its scale": lambda: {
+            "domain": kng.BaseMeasure(dist.TruncatedNormal(0.0, 2.0, low=-1.0, high=1.0))
+        },
+    }
+)
 
 
 def test_two_mechanisms_that_differ_in_a_public_setting_have_different_certificates():
