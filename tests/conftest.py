@@ -1,5 +1,6 @@
 """Every test computes in float64, and an array of the wrong rank is an error and not a silent broadcast."""
 
+import collections
 import gc
 import os
 import pathlib
@@ -37,6 +38,31 @@ def pytest_configure(config):
     """Other choices of tests than the two that CI makes compile as users do."""
     if config.option.markexpr in ("slow", "not slow"):
         os.environ.setdefault("XLA_FLAGS", " ".join(QUICK_COMPILING))
+
+
+def first_cases(cases, number):
+    """So many of these cases, each in turn the one that shows most values of parameters not seen before."""
+    chosen, seen = [], set()
+    values = {case: set(case.callspec.indices.items()) for case in cases}
+    while len(chosen) < min(number, len(cases)):
+        chosen.append(max((case for case in cases if case not in chosen), key=lambda case: len(values[case] - seen)))
+        seen |= values[chosen[-1]]
+    return chosen
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a test that is marked with `default_cases`, the other cases are slow."""
+    tests = collections.defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("default_cases") and not item.get_closest_marker("slow"):
+            tests[item.path, item.originalname].append(item)
+    for cases in tests.values():
+        (number,) = cases[0].get_closest_marker("default_cases").args
+        quick = first_cases(cases, number)
+        for case in cases:
+            if case not in quick:
+                case.add_marker("slow")
 
 
 def pytest_collection_finish():

@@ -137,6 +137,7 @@ def records(dimension, seed=0):
     return Records(x, np.asarray(random.uniform(size=RECORDS) < 0.5, dtype=np.float64))
 
 
+@pytest.mark.default_cases(10)
 @of_kind("losses")
 @dimensions
 def test_value_gradient_hessian_and_record_gradients_of_a_loss_agree(one, dimension):
@@ -166,6 +167,7 @@ def test_value_gradient_hessian_and_record_gradients_of_a_loss_agree(one, dimens
     assert len(traces) <= 2
 
 
+@pytest.mark.default_cases(5)
 @of_kind("norms")
 @dimensions
 def test_a_norm_is_one_and_its_ball_holds_its_draws(one, dimension):
@@ -183,6 +185,7 @@ def test_a_norm_is_one_and_its_ball_holds_its_draws(one, dimension):
     assert np.all(inside <= 1 + 1e-9)
 
 
+@pytest.mark.default_cases(5)
 @of_kind("domains")
 @dimensions
 def test_a_domain_holds_its_draws_its_centre_and_its_chords(one, dimension):
@@ -273,6 +276,7 @@ def test_a_mechanism_states_its_guarantee_and_its_sensitivity(one, dimension):
     assert mechanism.sensitivity_for(dimension).derivation
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("one", [kng.AdaOPS, kng.AdaSSP])
 def test_one_program_serves_every_epsilon_and_delta(one):
     given = arguments(one)

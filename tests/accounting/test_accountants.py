@@ -130,6 +130,7 @@ def test_heterogeneous_releases_by_enumeration(parts, epsilon):
     assert exact <= whole.at(epsilon=epsilon) + 1e-12
 
 
+@pytest.mark.default_cases(9)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 0.8, 1.5])
 @pytest.mark.parametrize(
     "guarantee",

@@ -104,6 +104,7 @@ def test_a_constant_four_times_too_small_would_show(bound):
     assert any(exceeded)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0.05, 3.0), min_size=1, max_size=5), st.floats(1e-10, 0.1))
 def test_gaussian_releases_add_their_squares(shifts, delta):
     whole = Guarantee.composed([Guarantee.gaussian(mu, "replace") for mu in shifts])

@@ -43,6 +43,7 @@ def one_of_each(kind, name, adjacency):
     return kind(*parts, EPSILON, adjacency), dimension
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize(
     ("tau", "features", "kind", "adjacency"), list(half_fraction((0.05, 0.9), FEATURES, MECHANISMS, ADJACENCIES))
 )
@@ -51,6 +52,7 @@ def test_quantile_regression_through_the_origin_keeps_epsilon(kind, tau, feature
     assert found.passed, found.explain()
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(("features", "adjacency"), [(FEATURES[0], "replace"), (FEATURES[1], "add_remove")])
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_quantile_regression_with_intercept_keeps_epsilon(kind, features, adjacency):
@@ -77,6 +79,7 @@ def test_every_quantile_regression_keeps_epsilon(kind, tau, features, adjacency,
 LOSSES = ("squared-box", "squared-l1", "pseudo-huber", "logistic", "poisson")
 
 
+@pytest.mark.default_cases(4)
 @pytest.mark.parametrize("kind", MECHANISMS)
 @pytest.mark.parametrize("name", LOSSES)
 def test_other_losses_keep_epsilon(kind, name):
@@ -104,6 +107,7 @@ SCALED, SKEW = kng.WeightedLInf(np.array([1.0, 2.0])), kng.Ellipsoid(np.array([[
 NORMS = (None, kng.L1(), kng.L2(), kng.LInf(), SCALED, SKEW)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("norm", NORMS, ids=lambda norm: type(norm).__name__)
 def test_every_norm_keeps_epsilon(norm):
     mechanism = quantile(kng.KNG, 0.9, adjacency="replace", intercept=True, norm=norm)
@@ -121,6 +125,7 @@ def test_every_norm_keeps_epsilon_for_the_squared_loss(norm):
     assert found.passed, found.explain()
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("base", [dist.Normal(0.0, 1.0), dist.HalfNormal(1.0)], ids=["normal", "half-normal"])
 def test_base_measures_keep_epsilon(base):
     mechanism = kng.KNG(
@@ -136,6 +141,7 @@ def test_base_measures_keep_epsilon(base):
 EXPONENTIAL_RANGE = {"quantile": 0.9 * 2.0, "squared": 0.5 * 2.0**2}
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", ["quantile", "squared"])
 @pytest.mark.parametrize("kind", MECHANISMS)
@@ -168,6 +174,7 @@ def test_the_right_mechanism_spends_its_epsilon(adjacency):
     assert "not a proof" in found.explain()
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("name", ["quantile", "squared"])
 def test_the_right_exponential_mechanism_spends_its_epsilon(name):
     if name == "quantile":
@@ -245,6 +252,7 @@ def test_refusals():
         )
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("norm", ["hull", "L1"])
 def test_exact_sensitivities_on_a_curve_of_features_are_all_of_epsilon_and_no_more(norm, adjacency):

@@ -19,6 +19,7 @@ NORMS = {1: (None, kng.L1(), kng.Ellipsoid(np.array([[2.0]]))), 2: (None, kng.L1
 NORMS[2] += (kng.WeightedLInf(np.array([1.0, 2.0])), kng.Ellipsoid(np.array([[1.0, -0.6], [-0.6, 1.0]])))
 
 
+@pytest.mark.default_cases(3)
 @pytest.mark.parametrize(("dimension", "norm"), [(d, norm) for d, norms in NORMS.items() for norm in norms])
 def test_the_k_norm_mechanism_spends_its_epsilon_and_no_more(dimension, norm):
     mechanism = kng.KNormMechanism(BOUNDS, 1.0, "replace", norm)

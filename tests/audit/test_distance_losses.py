@@ -46,6 +46,7 @@ def cases():
             yield pytest.param(kind, name, dimension, adjacency, marks=[] if is_quick else pytest.mark.slow)
 
 
+@pytest.mark.default_cases(3)
 @pytest.mark.parametrize(("kind", "name", "dimension", "adjacency"), list(cases()))
 def test_means_and_medians_keep_epsilon_and_half_the_noise_would_not(kind, name, dimension, adjacency):
     right, half = FOUND[kind, name, dimension]
@@ -84,6 +85,7 @@ def test_means_and_medians_keep_epsilon_in_a_longer_search(kind, name, dimension
 SCALED, SKEW = kng.WeightedLInf(np.array([1.0, 2.0])), kng.Ellipsoid(np.array([[1.0, -0.6], [-0.6, 1.0]]))
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
     ("name", "adjacency", "norm"),
     [

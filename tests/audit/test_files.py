@@ -14,6 +14,7 @@ from kngjax.data.terms import Categorical
 from tests.command.small_jobs import write_job
 
 
+@pytest.mark.slow
 def test_no_reader_lets_a_cell_reach_another_record():
     found = audit.file_pairs(60, seed=1)
     assert found.passed, "\n".join(found.differences)
@@ -52,6 +53,7 @@ def centred(path):
     return rows - rows.mean(axis=0)
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("reader", [inferred, swallowing, centred], ids=lambda reader: reader.__name__)
 def test_a_reader_that_looks_at_other_records_is_seen(reader):
     found = audit.file_pairs(60, readers={"planted": reader})

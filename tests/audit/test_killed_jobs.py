@@ -6,6 +6,7 @@ from kngjax.audit import killed_jobs
 from kngjax.command import cli
 
 
+@pytest.mark.slow
 def test_jobs_that_are_killed_keep_what_was_paid_for(tmp_path):
     found = killed_jobs.kill_jobs(tmp_path, cli.__name__, kills=2, seed=1)
     assert found.passed, found.explain()

@@ -52,6 +52,7 @@ def published(matrix, seed):
     )  # the note's N is 1 where matrices are sums
 
 
+@pytest.mark.default_cases(1)
 @DIMENSIONS
 @pytest.mark.filterwarnings("ignore:published_wishart is not differentially private")
 def test_the_published_wishart_release_is_caught(dimension):
@@ -106,6 +107,7 @@ def replacement_bound(kind, factor, dimension):
     return epsilon_lower_bound(*features, delta, 1.0 - 1e-6)
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("dimension", [1, 2, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", "wishart"])
 def test_what_replaces_it_passes_and_half_its_noise_does_not(kind, dimension):

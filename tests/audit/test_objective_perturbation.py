@@ -55,6 +55,7 @@ def worst_log_ratios(mechanism):
     return ratios[:, :-2].max(), ratios[:, -2:].max()
 
 
+@pytest.mark.default_cases(3)
 @both_adjacencies
 @pytest.mark.parametrize("noise_share", [0.1, 0.5, 0.9])
 def test_no_neighbour_betrays_itself(adjacency, noise_share):
@@ -66,6 +67,7 @@ def test_no_neighbour_betrays_itself(adjacency, noise_share):
     assert inside > 0.5
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize(
     ("constant", "noise_share"), [("hessian_sensitivity", 0.1), ("gradient_sensitivity", 0.9)], ids=["lambda", "Delta"]
 )
@@ -76,6 +78,7 @@ def test_half_a_constant_would_be_caught(monkeypatch, constant, noise_share, adj
     assert max(worst_log_ratios(squared(kng.Box(-1.0, 1.0), adjacency, noise_share=noise_share))) > 1.03
 
 
+@pytest.mark.default_cases(2)
 @both_adjacencies
 @pytest.mark.parametrize("name", ["logistic", "Poisson", "smoothed"])
 def test_no_neighbour_betrays_itself_under_other_losses(name, adjacency):

@@ -35,6 +35,7 @@ def audited(mechanism):
     return density_ratio(mechanism, num_records=(1, 5), num_steps=40, resolution=101)
 
 
+@pytest.mark.default_cases(1)
 @every_case
 def test_objective_perturbation_keeps_epsilon(name, adjacency):
     found = audited(mechanism_of(name, adjacency))
@@ -43,6 +44,7 @@ def test_objective_perturbation_keeps_epsilon(name, adjacency):
     assert found.ratio > 0.5
 
 
+@pytest.mark.default_cases(1)
 @every_case
 def test_twice_the_epsilon_is_found_out(name, adjacency):
     assert audited(mechanism_of(name, adjacency, epsilon=2.0)).worst_log_ratio > 1.0

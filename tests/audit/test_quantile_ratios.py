@@ -11,6 +11,7 @@ ADJACENCIES = ("replace", "add_remove")
 BOUNDS = kng.Bounds(y=(-1.0, 3.0))
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("tau", [0.05, 0.5, 0.9])
 def test_one_quantile_spends_its_epsilon_and_no_more(tau, adjacency):

@@ -69,6 +69,7 @@ CASES = [
 ]
 
 
+@pytest.mark.default_cases(3)
 @pytest.mark.parametrize(("loss", "kind", "adjacency"), CASES)
 def test_no_point_betrays_the_claim_in_eight_dimensions(loss, kind, adjacency):
     found = replayed(mechanism(loss, kind, adjacency), loss, adjacency)
@@ -102,6 +103,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("bug", list(PLANTED))
 def test_planted_bugs_are_caught(bug, monkeypatch):
     where, name, change = PLANTED[bug]
@@ -121,6 +123,7 @@ def test_what_has_no_score_is_audited_elsewhere():
         replayed_sensitivity(median, (None, None), (None, None), key=kng.research_key(0))
 
 
+@pytest.mark.slow
 def test_large_terms_that_cancel_are_no_false_alarm():
     """Means of a million numbers about 36: sums lose seven digits of what one record changes."""
     bounds = kng.Bounds(x=([36.1], 37.3), intercept=False)

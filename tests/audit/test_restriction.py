@@ -8,6 +8,7 @@ import kngjax as kng
 from kngjax.audit import density_ratio, restricted
 
 
+@pytest.mark.default_cases(4)
 @pytest.mark.parametrize("norm", [None, kng.L1(), kng.L2(), kng.LInf()], ids=lambda norm: type(norm).__name__)
 @pytest.mark.parametrize("domain", [kng.Box(np.array([-1.0, -2.0, -3.0]), 1.0), kng.L1Ball(2.0), kng.L2Ball(2.0)])
 def test_restricted_cuts_bounds_and_domain(domain, norm):

@@ -140,6 +140,7 @@ def jobs(tmp_path_factory):
     return made
 
 
+@pytest.mark.default_cases(8)
 @pytest.mark.parametrize("name", NAMED)
 def test_every_mechanism_is_made_with_its_own_settings(jobs, name):
     config = jobs(name)
@@ -161,6 +162,7 @@ def test_levels_of_a_mechanism_and_their_types(jobs):
     assert job.regressions(jobs("private_irls"))[0].mechanism.iterations == 2
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("name", ["private_quantile", "k_norm", "ada_ssp"])
 def test_a_job_of_another_mechanism_is_released_and_written(jobs, tmp_path, name):
     from kngjax.command import report

@@ -51,6 +51,7 @@ def test_sums_of_climbing_records_err_by_no_more_than_is_proved(monkeypatch):
     assert relative_error(cumulative_sums(column)[-1], column) <= 8 * 5 * UNIT
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("count", [8, 73, 700])
 def test_nothing_is_left_out(monkeypatch, count):
     monkeypatch.setattr(arrays, "ROWS_A_BLOCK", 8)
@@ -64,6 +65,7 @@ def test_nothing_is_left_out(monkeypatch, count):
     np.testing.assert_array_equal(jax.grad(lambda weights: record_sums(weights, rows)[0])(weights), rows[:, 0])
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("stride", [1, 512])
 def test_sums_on_the_host_err_by_one_block_of_rows(stride):
     column = climbing_pair(17, stride)[0]
@@ -180,6 +182,7 @@ def test_partial_sums_of_gaps_err_by_no_more_than_two_roots_of_their_number():
     assert relative_error(accumulate(np.add, 0.0, column)[-1], column) <= allowed
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("mechanism", [kng.KNG, kng.ExponentialMechanism])
 def test_no_sum_of_a_line_or_of_active_rows_is_longer_than_a_block(mechanism):
     bounds, domain = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=1), kng.Box(-2.0, 2.0)

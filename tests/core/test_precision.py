@@ -78,11 +78,14 @@ every_mechanism = pytest.mark.parametrize("name", [*QUICK, *(pytest.param(n, mar
 
 
 @functools.cache
-def elsewhere(name):
-    """What a fresh process without the flag finds of this mechanism and of those that are tested with it."""
-    group = QUICK if name in QUICK else LONG
+def found_elsewhere(group):
+    """What a fresh process without the flag finds of these mechanisms."""
     done = subprocess.run([sys.executable, "-c", PROGRAM, *group], check=True, capture_output=True, text=True, cwd=ROOT)
     return json.loads(done.stdout)
+
+
+def elsewhere(name):
+    return found_elsewhere(QUICK if name in QUICK else LONG)
 
 
 @every_mechanism

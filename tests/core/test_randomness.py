@@ -158,6 +158,7 @@ def test_discrete_draws():
     assert sorted(jax.random.permutation(fixed_key(4), 50).tolist()) == list(range(50))
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize(
     "draw",
     [

@@ -19,8 +19,9 @@ BOTH = kng.Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2)
 SQUARE = kng.Box(-10.0, 10.0)
 SHOWN = MadeOnce(
     {
-        'KNG(QuantileLoss(tau=0.5), Bounds(x=(0.0, 1.0)), Box(-10.0, 10.0), epsilon=1.0, adjacency="replace")': lambda: (
-            kng.KNG(kng.QuantileLoss(tau=0.5), BOUNDS, SQUARE, epsilon=1.0, adjacency="replace")
+        "KNG(QuantileLoss(tau=0.5), Bounds(x=(0.0, 1.0)), Box(-10.0, 10.0), epsilon=1.0, "
+        'adjacency="replace")': lambda: kng.KNG(
+            kng.QuantileLoss(tau=0.5), BOUNDS, SQUARE, epsilon=1.0, adjacency="replace"
         ),
         "KNG(SquaredLoss(), Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), L2Ball(2.0), epsilon=0.1, "
         'adjacency="add_remove", norm=L2())': lambda: kng.KNG(

@@ -91,6 +91,7 @@ def test_flags_of_xla(monkeypatch, tmp_path, flags):
     assert bool(side_doors.found_open()) == FLAGS[flags]
 
 
+@pytest.mark.slow
 def test_a_profiler(tmp_path):
     jax.profiler.start_trace(str(tmp_path / "trace"))
     try:

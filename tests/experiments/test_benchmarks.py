@@ -73,6 +73,7 @@ def test_a_row_of_the_table_is_of_exact_draws():
     assert found
 
 
+@pytest.mark.slow
 def test_a_numpy_loop_and_numpyro_walk_about_the_same_place():
     """Means of all methods, of the same moves, within what chains of their length may differ by."""
     given = walk.problem(2000, 3, 6)
@@ -108,6 +109,7 @@ def test_the_one_command_refuses_rooms_that_it_does_not_know(capsys):
     assert "there is no room 'no_such_room'" in capsys.readouterr().err
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("way", ["statsmodels OLS, no privacy", "KNG, squared loss"])
 def test_peers_are_timed(way):
     found = _table.measured(peers.WAYS[way], time.time() - 5.0, (300, 2, 10))
@@ -130,6 +132,7 @@ def test_a_way_that_fails_says_why():
         _table.fresh("benchmarks.peers", "no such way", (1,))
 
 
+@pytest.mark.slow
 def test_the_table_of_devices(tmp_path):
     device = jax.devices()[0]
     (found,) = gpu.measured(device, True, ("CoordinateWalk, 4 ",))

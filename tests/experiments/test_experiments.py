@@ -231,6 +231,7 @@ def test_the_limit_law_runs(tmp_path):
     assert (tmp_path / "limit.png").stat().st_size < 150_000
 
 
+@pytest.mark.slow
 def test_the_squared_loss_is_at_its_limit_where_the_domain_cuts_nothing_off():
     data_set = algorithm1.records(3000, 2, np.random.default_rng(0))
     case, *_ = limit.cases(1.0, 1.0, 0.1)

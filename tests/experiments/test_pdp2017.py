@@ -11,6 +11,7 @@ from tests.experiments.test_experiments import CONFIGS, smoke
 FOLDER = CONFIGS / "pdp2017"
 
 
+@pytest.mark.slow
 def test_figure_1_runs_and_orders_the_notions(tmp_path):
     rows = smoke(FOLDER / "figure1.toml", tmp_path, "figure1.csv")
     assert len(rows) >= 2
@@ -23,6 +24,7 @@ def test_figure_1_runs_and_orders_the_notions(tmp_path):
     assert (tmp_path / "figure1.png").stat().st_size < 150_000
 
 
+@pytest.mark.slow
 def test_figure_2_runs(tmp_path):
     rows = smoke(FOLDER / "figure2.toml", tmp_path, "figure2.csv")
     assert [row["algorithm"] for row in rows] == ["isotropic noise"] * 2 + ["posterior sample"] * 2

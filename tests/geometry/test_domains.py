@@ -48,6 +48,7 @@ def vertices(name, dimension):
     return np.stack(np.meshgrid(*sides.T, indexing="ij"), -1).reshape(-1, dimension)
 
 
+@pytest.mark.default_cases(2)
 @every_body
 @every_dimension
 def test_contains(name, dimension):
@@ -77,6 +78,7 @@ def test_project_finds_the_nearest_point(name, dimension):
         np.testing.assert_allclose(project(theta), theta, rtol=0, atol=1e-14)
 
 
+@pytest.mark.default_cases(4)
 @every_body
 @every_dimension
 def test_chord_against_bisection(name, dimension):
@@ -92,6 +94,7 @@ def test_chord_against_bisection(name, dimension):
             np.testing.assert_allclose(end, sign * found, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("name", ["L1Ball", "L2Ball"])
 def test_chord_from_the_boundary_contains_where_it_starts(name):
     domain = build(name, 4)
@@ -122,6 +125,7 @@ def test_linear_interval_against_brute_force(name, dimension):
         np.testing.assert_allclose((left, right), expected, rtol=1e-12)
 
 
+@pytest.mark.default_cases(1)
 @every_body
 @every_dimension
 def test_bijector_is_onto_with_the_right_determinant(name, dimension):

@@ -67,6 +67,7 @@ def uniform_by_rejection(name, dimension, number, random):
     return points[lengths(name, points) <= 1.0]
 
 
+@pytest.mark.default_cases(7)
 @every_norm
 @every_dimension
 def test_value_triangle_inequality_and_scaling(name, dimension):
@@ -103,6 +104,7 @@ def test_the_dual_norm_is_the_largest_product_over_the_ball(name, dimension):
         np.testing.assert_allclose(norm.dual(vector), largest, rtol=1e-6)
 
 
+@pytest.mark.default_cases(6)
 @every_norm
 @every_dimension
 def test_draws_are_uniform_in_the_ball(name, dimension):
@@ -166,6 +168,7 @@ def test_volume_and_mass_in_the_plane_by_quadrature(name):
     np.testing.assert_allclose(k_norm_log_mass(line, rate, 1), np.log(2.0 / (rate * lengths(name, np.ones(1)))))
 
 
+@pytest.mark.default_cases(6)
 @every_norm
 @every_dimension
 def test_k_norm_noise_has_the_k_norm_law(name, dimension):
@@ -184,6 +187,7 @@ def test_k_norm_noise_has_the_k_norm_law(name, dimension):
         assert_same_law(noise[:, 0], stats.laplace(scale=scale).cdf)
 
 
+@pytest.mark.default_cases(1)
 @every_norm
 def test_shapes_and_batches(name):
     norm, key = build(name, 2), jax.random.key(9)

@@ -68,6 +68,7 @@ def test_the_volume_is_that_of_the_hull(dimension):
     np.testing.assert_allclose(np.exp(kng.Polytope(vertices).log_volume(dimension)), volume, rtol=1e-10)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("dimension", [2, 4])
 def test_draws_are_uniform_in_the_hull_of_the_vertices(dimension):
     vertices = points(dimension)
@@ -88,6 +89,7 @@ def test_draws_are_uniform_in_the_hull_of_the_vertices(dimension):
         assert_two_samples_agree(draws @ direction, reference @ direction)
 
 
+@pytest.mark.default_cases(2)
 @every_dimension
 def test_the_largest_value_over_a_box_is_at_a_corner(dimension):
     norm, widths = kng.Polytope(points(dimension)), np.random.default_rng(7).uniform(0.2, 3.0, dimension)

@@ -157,6 +157,7 @@ def longest(norm, changes):
     return jnp.max(jax.vmap(norm)(changes))
 
 
+@pytest.mark.default_cases(1)
 @both_adjacencies
 @every_domain
 @every_loss

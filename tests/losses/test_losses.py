@@ -113,6 +113,7 @@ def test_score_and_curvature_are_the_derivatives_of_the_value(name):
     assert np.all(curvatures >= 0)
 
 
+@pytest.mark.default_cases(4)
 @every_loss
 def test_sums_over_records_are_loops_in_numpy(name):
     loss, (records, theta) = LOSSES[name], problem(name)

@@ -110,6 +110,7 @@ def by_hand(mechanism, summary, num_draws, seed):
     return thetas
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(("num_records", "shares"), [(20, (0.2, 0.3, 0.5)), (4000, (0.3, 0.65, 0.05))])
 def test_its_draws_are_those_by_hand(num_records, shares):
     """Once where the ridge rules, and once where most of the noise of θ is that of the matrix."""
@@ -132,6 +133,7 @@ def test_the_bound_on_the_eigenvalues_of_the_noise_holds():
         assert stats.binom.sf(exceeded - 1, 4000, 0.05) > 1e-6
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_it_never_fails(adjacency):
     """One record, more columns than records, columns that are equal: θ is a number, and not too large a one."""

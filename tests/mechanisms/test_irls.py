@@ -141,6 +141,7 @@ def shift_of(epsilon, delta):
 LEFT = 1.0 - 1e-12
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(("adjacency", "times"), [("replace", 2.0), ("add_remove", 1.0)])
 def test_the_noise_of_a_zcdp_budget_by_hand(adjacency, times):
     """Gaussian parts are together as one; Laplace parts spend Σε where they are few and Σρ where they are many."""
@@ -172,6 +173,7 @@ def test_the_noise_of_basic_composition_by_hand():
     np.testing.assert_allclose(shifts, shift_of(EPSILON / 8.0, DELTA / 8.0), rtol=1e-7)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
     ("adjacency", "accounting"),
     [
@@ -222,6 +224,7 @@ def laws(kind, noise, degrees):
     return stats.chi2(degrees, loc=-degrees * noise, scale=noise), None
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(("vector", "kind"), [("gaussian", "gaussian"), ("laplace", "laplace"), ("laplace", "wishart")])
 def test_every_iteration_has_noise_of_its_own(vector, kind):
     """Laws of all that is drawn, by SciPy, and no correlation between iterations, or of a vector with a matrix."""
@@ -250,6 +253,7 @@ def test_every_iteration_has_noise_of_its_own(vector, kind):
     assert np.max(np.abs(correlations)) < 6.0 / np.sqrt(count)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(("vector", "kind"), [("gaussian", "gaussian"), ("laplace", "laplace"), ("laplace", "wishart")])
 def test_every_iteration_uses_its_noise(vector, kind):
     """Where all x are 0 the last iterate is made of the last iteration's noise alone: against NumPy's noise."""
@@ -278,6 +282,7 @@ def test_every_iteration_uses_its_noise(vector, kind):
         assert stats.ks_2samp(one, other).pvalue > 1e-6
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("share", [0.5, 0.3])
 def test_the_noise_of_advanced_composition_by_hand(share):
     """Kairouz, Oh and Viswanath's formula for a hundred parts; for eight, basic composition says more."""
@@ -297,6 +302,7 @@ def test_the_noise_of_advanced_composition_by_hand(share):
     np.testing.assert_array_equal(few, irls(accounting="basic", moment_noise="laplace").noise(3))
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize(
     ("accounting", "moment_noise", "matrix_noise", "iterations"),
     [
@@ -339,6 +345,7 @@ def test_more_budget_is_less_noise_and_zcdp_the_least():
     assert irls(moment_share=0.9).noise(3).moment < irls().noise(3).moment
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_the_noise_of_a_vector_is_drawn_as_planned(kind):
     """Where all responses are 0 the vector is noise, and the matrix's noise is a part in 10³ of so many records."""
@@ -354,6 +361,7 @@ def test_the_noise_of_a_vector_is_drawn_as_planned(kind):
         assert_same_law(2.0 * found[:, 0], law.cdf)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("repair", "matrix_noise"),
     [

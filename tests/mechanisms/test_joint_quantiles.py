@@ -71,6 +71,7 @@ def cell_law(values, tau, rate, pieces):
     return starts, {chosen: mass / total for chosen, mass in masses.items()}, math.log(total)
 
 
+@pytest.mark.default_cases(7)
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_density_and_its_normaliser_are_those_of_the_enumeration(name, adjacency):

@@ -63,6 +63,7 @@ def test_the_sensitivity_is_the_largest_change_of_the_sum(name):
     assert (mechanism.guarantee.epsilon, mechanism.guarantee.rho) == (EPSILON, pytest.approx(EPSILON**2 / 2.0))
 
 
+@pytest.mark.default_cases(4)
 @every_norm
 def test_the_density_is_the_closed_form_and_has_mass_one(name):
     mechanism, (_, gauge, change) = mechanism_with(name), NORMS[name]
@@ -79,6 +80,7 @@ def test_the_density_is_the_closed_form_and_has_mass_one(name):
     assert np.sum(np.exp(log_density(cells, data))) * (line[1] - line[0]) ** 2 == pytest.approx(1.0, abs=4e-3)
 
 
+@pytest.mark.default_cases(3)
 @every_norm
 def test_it_is_kng_at_twice_the_epsilon(name):
     """A location family needs no factor 2 (Reimherr and Awan 2019, Remark 4.1)."""

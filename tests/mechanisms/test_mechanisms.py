@@ -146,6 +146,7 @@ def test_a_sensitivity_that_depends_on_the_number_of_columns_is_not_guessed():
     assert values == [pytest.approx((1 + 2 * d) ** 2 / 2, rel=1e-12) for d in (2, 5)]
 
 
+@pytest.mark.default_cases(1)
 @both_mechanisms
 @pytest.mark.parametrize("loss", [kng.SquaredLoss(), kng.QuantileLoss(0.4), kng.PseudoHuberLoss(0.5)])
 def test_log_density_under_jit_vmap_and_grad(mechanism_type, loss):
@@ -163,6 +164,7 @@ def test_log_density_under_jit_vmap_and_grad(mechanism_type, loss):
         np.testing.assert_allclose(gradient[coordinate], slope, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.default_cases(1)
 @both_mechanisms
 def test_mechanisms_are_arguments_and_can_be_mapped_over_epsilon(mechanism_type):
     data, theta, traces = mechanism_type(**PARTS).prepare(*records()), np.full(3, 0.3), []
@@ -197,6 +199,7 @@ def test_mechanisms_do_not_change():
         mechanism.epsilon = 0.1
 
 
+@pytest.mark.default_cases(4)
 @both_mechanisms
 @pytest.mark.parametrize("domain", [kng.Box(-1.0, 2.0), kng.L1Ball(2.0), kng.BaseMeasure(dist.Normal(0.0, 1.0))])
 def test_the_numpyro_model_has_the_mechanisms_log_density(mechanism_type, domain):
@@ -213,6 +216,7 @@ def test_the_numpyro_model_has_the_mechanisms_log_density(mechanism_type, domain
     np.testing.assert_allclose(differences, differences[0], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_numpyro_model_runs_in_numpyros_nuts():
     mechanism = kng.KNG(kng.PseudoHuberLoss(0.5), kng.Bounds(), kng.Box(-1.0, 2.0), 2.0, "replace")
     data = mechanism.prepare(None, np.random.default_rng(3).normal(0.5, 1.0, 30))

@@ -57,6 +57,7 @@ def assert_equal_up_to_a_constant(mechanism, data, log_density):
     assert mechanism.log_density(np.full(3, RADIUS), data) == -np.inf
 
 
+@pytest.mark.default_cases(6)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("tau", TAUS)
 @pytest.mark.parametrize("norm", [None, kng.LInf()], ids=["default", "plain"])

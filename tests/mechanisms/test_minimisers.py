@@ -51,6 +51,7 @@ def gram_matrix(random, dimension, correlation, number):
     return number / 200 * x.T @ x
 
 
+@pytest.mark.default_cases(1)
 @every_domain
 def test_quadratics_are_minimised_to_machine_precision(domain):
     random, dimension = np.random.default_rng(0), DIMENSION
@@ -170,6 +171,7 @@ def slope_of(loss, x, y, theta, ridge, tilt):
     return np.array(scores) @ x + ridge * theta + tilt
 
 
+@pytest.mark.default_cases(3)
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_gradient_is_within_the_tolerance_where_the_search_ends(name):
     loss, (x, y) = LOSSES[name], regression(name)

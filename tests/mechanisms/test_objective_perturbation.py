@@ -59,6 +59,7 @@ def test_it_is_the_law_of_the_full_square_with_its_constants(adjacency):
         np.testing.assert_allclose(log_density(theta, data), expected, rtol=1e-12)
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("name", LAWS)
 def test_the_masses_on_the_boundary_are_what_the_density_lacks(name):
     mechanism, data = law(name)
@@ -170,6 +171,7 @@ def test_features_on_a_polytope_make_lambda_smaller():
     np.testing.assert_allclose(ridges[1] / ridges[0], 2.0 / 3.0, rtol=1e-8)
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("x64", [True, False])
 @pytest.mark.parametrize("name", ["squared", "Poisson"])
 def test_a_release_and_its_certificate(name, x64):

@@ -40,6 +40,7 @@ def test_draws_follow_the_gaussian(metric):
         assert_same_law(coordinate, stats.norm.cdf)
 
 
+@pytest.mark.default_cases(3)
 @pytest.mark.parametrize(
     ("metric", "adjacency"),
     [

@@ -83,6 +83,7 @@ def neighbours(generator, most, adjacency):
     return (with_one, (x, y)) if adjacency == "add_remove" else (with_one, with_other)
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 @pytest.mark.parametrize(("regularization", "gamma"), [(2.0, 0.1), (20.0, 1.0), (0.5, 0.02)])
 def test_no_neighbours_betray_more_than_is_said(adjacency, regularization, gamma):
@@ -218,6 +219,7 @@ def test_a_larger_leverage_with_a_residual_in_proportion_betrays_no_less():
         assert deltas[0][0] <= deltas[1][1]
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(("regularization", "gamma"), [(2.0, 0.1), (200.0, 5.0)])
 def test_the_worst_record_is_bounded_and_nearly_attained(regularization, gamma):
     """Against a fine grid of leverages with the largest residual of each."""

@@ -108,6 +108,7 @@ def test_a_split_budget_draws_each_quantile_at_its_part_of_epsilon():
         nine.log_density(np.linspace(0.0, 1.0, 9), data)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("budget", ["split", "joint"])
 def test_quantiles_come_in_increasing_order_within_the_bounds(budget):
     mechanism = kng.PrivateQuantile(SEVERAL, BOUNDS, 0.2, "replace", budget=budget)
@@ -121,6 +122,7 @@ def test_quantiles_come_in_increasing_order_within_the_bounds(budget):
         assert np.all(np.diff(released) >= 0)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
     ("tau", "adjacency"),
     [(0.5, "add_remove"), (0.9, "replace"), (0.9, "add_remove"), pytest.param(0.5, "replace", marks=pytest.mark.slow)],
@@ -192,6 +194,7 @@ def extreme_pair(name, adjacency):
     return common, [*common, HI if high or name == "tau = .5" else LO]
 
 
+@pytest.mark.default_cases(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize(
     "name",

@@ -62,6 +62,7 @@ DESIGNS = [
 ]
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("tau", [0.05, 0.5, 0.9])
 @pytest.mark.parametrize("design", DESIGNS)
 def test_quantile_regression_of_many_records_is_exact(design, tau):
@@ -114,6 +115,7 @@ def test_logistic_regression_with_robust_standard_errors():
     np.testing.assert_allclose(fit.standard_errors, reference.bse, rtol=1e-5)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
     "loss", [kng.PseudoHuberLoss(0.4), kng.HuberLoss(0.4), kng.SmoothedQuantileLoss(0.3, 0.2)], ids=repr
 )

@@ -28,6 +28,7 @@ def programs():
     ]
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("name", ["squared", "pseudo-Huber"])
 def test_one_program_serves_five_data_sets_and_five_epsilons(name):
     before, after_first = programs(), None

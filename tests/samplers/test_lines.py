@@ -20,6 +20,7 @@ def line(mechanism: str, direction: np.ndarray, domain=None):
     return built, data, theta, segments
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("mechanism", ["kng", "exponential"])
 @pytest.mark.parametrize("direction", DIRECTIONS, ids=str)
 def test_levels_and_slopes_are_those_of_the_log_density(mechanism, direction):
@@ -59,6 +60,7 @@ def test_draws_on_a_line_follow_the_conditional_density(mechanism):
     assert_same_law(steps, lambda step: np.interp(step, grid, cumulative))
 
 
+@pytest.mark.slow
 def test_a_direction_in_which_nothing_crosses_is_uniform_on_the_chord():
     """Features that are all zero along the direction: the density is constant on the line."""
     mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=(0.0, 1.0)), kng.Box(0.0, 1.0), 1.0, "replace")

@@ -168,6 +168,7 @@ def draws_of(built, data, sampler, number=2000):
     return draws.theta[:, 0]
 
 
+@pytest.mark.default_cases(1)
 @every_norm
 def test_the_new_norms_are_norms_with_uniform_draws_from_their_balls(name):
     norm = NORMS[name]
@@ -185,6 +186,7 @@ def test_the_new_norms_are_norms_with_uniform_draws_from_their_balls(name):
     assert np.all(products <= duals[:, None] * lengths[None, 200:400] * (1.0 + 1e-12))
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
     ("loss", "name", "sampler"),
     [
@@ -254,6 +256,7 @@ def test_a_release_with_a_new_norm_has_its_certificate(name):
     assert kng.release(built, *records("quantile", 2)).certificate.sampler["type"] == "Exact"
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("sampler", [UniformRejection(), RandomWalk()], ids=lambda value: type(value).__name__)
 def test_a_new_sampler_serves_releases_and_pure_draws(sampler):
     built, data = problem("pseudo_huber", "kng", 2)
@@ -272,6 +275,7 @@ def test_a_new_sampler_serves_releases_and_pure_draws(sampler):
             kng.release(exponential, *records("pseudo_huber", 2), sampler=sampler)
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("norm", [kng.L1(), kng.L2(), kng.LInf(), kng.WeightedLInf(WEIGHTS), kng.Ellipsoid(np.eye(2))])
 def test_what_the_norms_declare_is_there(norm):
     standard = norm.standard

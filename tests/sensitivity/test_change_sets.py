@@ -50,6 +50,7 @@ def all_changes(bounds, adjacency, tau=TAU):
     return (contributions[:, None] - contributions[None]).reshape(-1, contributions.shape[1])
 
 
+@pytest.mark.default_cases(8)
 @both_adjacencies
 @every_bounds
 @pytest.mark.parametrize("tau", [TAU, 1.0 - TAU])
@@ -64,6 +65,7 @@ def test_the_points_have_the_hull_of_all_changes(bounds, adjacency, tau):
     assert changes.adjacency is Adjacency.parse(adjacency)
 
 
+@pytest.mark.default_cases(2)
 @both_adjacencies
 @every_bounds
 def test_the_exact_sensitivity_never_exceeds_that_of_the_box(bounds, adjacency):
@@ -167,6 +169,7 @@ def bases_of_wages(random, count=40):
     return (kng.Bounds(hull=raw_hull), raw, np.eye(4)), (kng.Bounds(hull=WAGES.hull()), legendre, matrix)
 
 
+@pytest.mark.default_cases(1)
 @both_adjacencies
 @pytest.mark.parametrize("kind", ["hull", "ellipsoid"])
 def test_fitted_norms_give_one_law_in_every_basis_and_the_box_does_not(kind, adjacency):

@@ -146,6 +146,7 @@ def hessians(loss, x, y, thetas):
     return jax.vmap(lambda x, y, theta: loss.hessian(theta, Records(x[None], y[None])))(x, y, thetas)
 
 
+@pytest.mark.default_cases(8)
 @every_domain
 @every_loss
 def test_scores_and_values_stay_in_their_declared_intervals(name, domain):
@@ -175,6 +176,7 @@ def test_scores_and_values_stay_in_their_declared_intervals(name, domain):
     assert values.max() <= high + 1e-9
 
 
+@pytest.mark.default_cases(7)
 @pytest.mark.parametrize("name", LOSSES)
 def test_declared_intervals_are_no_wider_than_need_be(name):
     """With η anywhere in an interval, not only where Θ and the features take it."""
@@ -228,6 +230,7 @@ def test_no_record_has_a_larger_hessian_than_lambda(name, features, domain):
     assert 0.97 * declared <= largest <= declared * (1.0 + 1e-9)
 
 
+@pytest.mark.default_cases(8)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @every_domain
 @every_loss
@@ -244,6 +247,7 @@ def test_no_gradient_change_exceeds_the_sensitivity_in_any_norm(name, domain, ad
         assert largest >= 0.3 * sensitivity.value, (norm, largest, sensitivity)
 
 
+@pytest.mark.default_cases(3)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("features", [LOPSIDED, TRIANGLE], ids=["box", "triangle"])
 @pytest.mark.parametrize(
@@ -266,6 +270,7 @@ def test_no_gradient_change_exceeds_the_sensitivity_in_fitted_norms(name, featur
             np.testing.assert_allclose(sensitivity, 1.0, rtol=1e-9)
 
 
+@pytest.mark.default_cases(8)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("features", [(-1.0, 1.0), (0.0, 1.0)])
 @pytest.mark.parametrize(
@@ -317,6 +322,7 @@ class HalfDeclared(AbstractPredictorLoss):
         return tuple(0.5 * jnp.asarray(end) for end in self.inner.value_interval(predictor, response))
 
 
+@pytest.mark.default_cases(6)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @every_loss
 def test_a_declaration_half_as_large_would_be_caught(name, adjacency):
@@ -330,6 +336,7 @@ def test_a_declaration_half_as_large_would_be_caught(name, adjacency):
         assert longest(norm, changes) > 1.1 * fitted.sensitivity_for(2).value
 
 
+@pytest.mark.default_cases(8)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @every_loss
 def test_the_exponential_mechanism_covers_every_oscillation(name, adjacency):

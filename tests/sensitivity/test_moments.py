@@ -60,6 +60,7 @@ def worst_on_the_line(regularization, num_others):
         yield 1.0 / precision[0, 0], abs(-1.0 - theta[0]), abs((-1.0 - theta[0]) / (precision[0, 0] + 1.0))
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(("regularization", "num_others"), [(0.5, 20.0), (30.0, 50.0), (5.0, 3.0)])
 def test_residuals_are_attained_on_the_line(regularization, num_others):
     for leverage, residual, _ in worst_on_the_line(regularization, num_others):
@@ -75,6 +76,7 @@ def test_changes_of_a_ridge_regression_are_attained_on_the_line(regularization, 
     assert attained > 0.98 * bound
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("regularization", [0.3, 3.0])
 def test_no_record_moves_a_ridge_regression_more(regularization):
     generator, ratios, residual_ratios = np.random.default_rng(2), [], []

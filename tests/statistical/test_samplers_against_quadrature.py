@@ -46,17 +46,15 @@ def serves(sampler: str, loss: str, mechanism: str, dimension: int) -> bool:
 
 
 def is_quick(sampler: str, loss: str, mechanism: str, dimension: int) -> bool:
-    """The cases of every run: most chains at d = 2 on one loss, and at d = 1 all that is drawn exactly.
+    """The cases of every run: two chains at d = 2 on one loss, and at d = 1 all that is drawn exactly.
 
     LineGibbs and exact draws at d = 2 are in the tests below; the rest is slow.
     """
     if sampler in ("nuts", "hmc", "coordinate_walk_public"):
         return False
     chosen = {
-        "gradient_space": "pseudo_huber",
         "independence": "quantile",
         "ensemble_walk": "pseudo_huber",
-        "coordinate_walk": "quantile",
     }
     if sampler == "exact":
         return dimension == 1
@@ -152,6 +150,7 @@ def test_draws_follow_the_density_where_the_domain_binds(sampler, loss, domain):
     assert_follows(theta, Quadrature(built, data, -1.2, 1.2, POINTS[2]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "sampler"),
     [
@@ -172,6 +171,7 @@ def test_what_a_release_draws_follows_the_density(loss, sampler):
     assert_follows(np.asarray(theta), Quadrature(built, data, -2.0, 2.5, POINTS[2]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "epsilon"),
     [(kng.GeometricMedianLoss(), 2.0), pytest.param(kng.SquaredDistanceLoss(), 1.0, marks=pytest.mark.slow)],
@@ -206,6 +206,7 @@ def test_a_loss_of_one_file_is_drawn_from_its_density(sampler, mechanism, loss):
     assert_follows(theta, Quadrature(built, data, -2.0, 2.5, POINTS[1]))
 
 
+@pytest.mark.slow
 def test_a_proper_base_measure_is_part_of_the_density():
     built, data = problem("quantile", "kng", 1, epsilon=0.3, domain=kng.BaseMeasure(dist.Normal(0.0, 1.0)))
     theta = independent_draws(built, data, "ensemble_walk", seed=10)

@@ -56,6 +56,7 @@ def random_cases(size, seed=0):
     return mu, random.standard_normal(size) * 2.0, gamma
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
 def test_posterior_sample_against_quadrature(epsilon):
     mu, residual, gamma = random_cases(40)
@@ -107,6 +108,7 @@ def two_regressions(request):
     return regressions(request.param)
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("direction", ["added", "removed"])
 @pytest.mark.parametrize("metric", ["hessian", "hessian_squared"])
 def test_monte_carlo_in_full_dimension(two_regressions, metric, direction):

@@ -106,6 +106,7 @@ def excess(kind, found, exact_value, case):
     return np.exp(found) - np.exp(exact_value) * (1.0 + 1e-9) - 1e-12
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", sorted(PROGRAMS))
 def test_no_profile_falls_below_the_exact_one(kind, size):

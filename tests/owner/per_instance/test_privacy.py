@@ -140,6 +140,7 @@ def test_the_order_of_people_does_not_matter(report):
     np.testing.assert_allclose(shuffled.epsilon, report.epsilon[order], rtol=1e-7)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("chunk", [1, 7, 25, 1000])
 def test_the_size_of_chunks_does_not_matter(report, chunk):
     other = kng.per_instance_privacy(posterior(), *records(), chunk=chunk)
@@ -211,6 +212,7 @@ def responses(name, random, n):
     }[name]
 
 
+@pytest.mark.default_cases(3)
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("name", ["logistic", "pseudo_huber", "poisson"])
 def test_moves_of_smooth_losses_are_those_of_a_new_fit(name, inside):

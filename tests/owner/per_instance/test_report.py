@@ -91,6 +91,7 @@ def test_the_most_exposed(report):
         report.worst(0)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("metric", ["identity", "hessian", "hessian_squared"])
 def test_nobody_within_the_bounds_exceeds_the_bound(metric):
     """Hundreds of records and every corner, against the largest attained and the bound."""
@@ -114,6 +115,7 @@ def test_the_largest_residual_is_at_either_end_of_y(intercept):
     assert everyone.largest_residual(bounds, np.array([intercept, 0.5])) == pytest.approx(3.5, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_many_columns_have_too_many_corners():
     X, y = records(30, columns=14)
     mechanism = posterior()

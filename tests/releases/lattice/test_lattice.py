@@ -110,6 +110,7 @@ def quantile_pairs(tau):
             yield (None, y), (None, moved)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("tau", [0.5, 0.9])
 def test_the_loss_of_quantiles_is_nearly_epsilon_and_never_more(tau):
     median = kng.KNG(kng.QuantileLoss(tau), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, 1.0), 1.0, "replace")
@@ -174,6 +175,7 @@ def test_more_records_than_promised_fail_under_add_remove_alone():
         assert np.all(np.isfinite(few.draw(served, served.records(x, y))))
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("num_kinds", [1, 2, 5])
 def test_ties_are_counted_and_need_no_more_boxes_than_records_that_differ(num_kinds):
     """Bounds for each record by itself would let ties cancel on every line that they jump at together."""

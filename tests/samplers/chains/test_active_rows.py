@@ -35,6 +35,7 @@ def estimate(built, data):
     return nonprivate.centre(built.loss, data, (-12.0, 12.0))
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
     ("kind", "norm"),
     [("plain", None), ("tied", kng.L2()), ("wild", kng.L1()), ("plain", kng.Ellipsoid(np.eye(3) + 0.5))],
@@ -66,6 +67,7 @@ def test_nothing_is_gathered_where_nothing_is_gained():
     assert active_rows(smooth.target(data), np.zeros(3), 1.25) is None
 
 
+@pytest.mark.slow
 def test_candidates_weigh_the_same_with_and_without_the_active_rows():
     built, data = problem(2, 4000)
     target, centre = built.target(data), estimate(built, data)

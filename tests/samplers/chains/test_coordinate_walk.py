@@ -103,6 +103,7 @@ def large_problem(num_records=1e7, dimension=12, correlation=0.9):
     return built, QuadraticSummary(np.asarray(num_records), gram, gram @ estimate, np.asarray(num_records))
 
 
+@pytest.mark.slow
 def test_single_precision_moves_as_double_does_at_ten_million_records():
     built, data = large_problem()
     target, states, noises = chains(kng.CoordinateWalk(precision="float32"), built, data, 50, 1)

@@ -28,6 +28,7 @@ def expanded(loss, dimension=3, num_records=1500, **settings):
     return built, data, target, centre, expansion(target, centre)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
     "loss",
     [
@@ -71,6 +72,7 @@ def test_beyond_where_it_is_convex_there_is_no_point():
             np.testing.assert_allclose(solution.point.theta[0], root, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_it_is_taken_where_it_is_near_enough_and_the_estimate_lies_in_the_domain():
     assert expanded("pseudo_huber", 2, 3000)[-1] is not None
     assert expanded("pseudo_huber", 2, 30)[-1] is None
@@ -88,6 +90,7 @@ def with_expansion(built, data, mixture=0.05):
     return target, centre, sampler
 
 
+@pytest.mark.slow
 def test_the_proposal_density_integrates_to_one_and_is_that_of_the_proposals():
     """log q = log f - log weight, by quadrature over Θ, and the weighted mean of proposals."""
     built, data = problem("logistic", "kng", 1, num_records=400)

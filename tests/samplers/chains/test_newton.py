@@ -61,6 +61,7 @@ def test_the_smooth_losses_are_those_tested():
     assert {type(loss).__name__ for loss in LOSSES.values()} == smooth
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("name", LOSSES)
 def test_solutions_solve_and_are_those_that_were_hidden(name):
     x, y = records(name)
@@ -77,6 +78,7 @@ def test_solutions_solve_and_are_those_that_were_hidden(name):
     np.testing.assert_allclose(found, hidden, atol=1e-5)
 
 
+@pytest.mark.default_cases(3)
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_determinant_is_that_of_the_gradient_map(name):
     target = target_of(name)

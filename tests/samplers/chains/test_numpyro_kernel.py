@@ -12,6 +12,7 @@ from tests.statistical.problems import problem
 
 
 # NumPyro donates the collected samples' buffer, which XLA cannot always use.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable:UserWarning")
 @pytest.mark.parametrize(
     ("method", "start"),

@@ -12,6 +12,7 @@ LOSSES = {**test_losses.LOSSES, **test_distance_losses.LOSSES}
 CASES = [(name, summarised) for name, loss in LOSSES.items() for summarised in {False, loss.is_quadratic}]
 
 
+@pytest.mark.default_cases(6)
 @pytest.mark.parametrize(("name", "summarised"), CASES)
 def test_an_updated_score_is_a_recomputation(name, summarised):
     loss = LOSSES[name]

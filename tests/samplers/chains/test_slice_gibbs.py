@@ -38,6 +38,7 @@ def assert_same_joint_law(first, second):
     assert_two_samples_agree(first[:, 0] - first[:, 1], second[:, 0] - second[:, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "norm", "domain"),
     [pytest.param(*case, marks=[] if case == ("kng", "default", "l1_ball") else pytest.mark.slow) for case in CASES],
@@ -124,6 +125,7 @@ def test_what_it_cannot_draw_from_is_refused():
             kng.release(mechanism, x, y, sampler=kng.SliceGibbs())
 
 
+@pytest.mark.slow
 def test_a_release_of_many_coefficients_is_of_this_chain():
     mechanism, _ = regression("kng", "default", "l1_ball")
     mechanism = kng.KNG(mechanism.loss, mechanism.bounds.for_dimension(21), mechanism.domain, 3.0, mechanism.adjacency)

@@ -69,6 +69,7 @@ CASES = [
 ]
 
 
+@pytest.mark.default_cases(10)
 @pytest.mark.parametrize("mechanism", [kng.KNG, kng.ExponentialMechanism], ids=["kng", "exponential"])
 @pytest.mark.parametrize(("loss", "norm", "domain", "kind"), CASES)
 def test_bounds_hold_at_every_point_of_every_box(loss, norm, domain, kind, mechanism):
@@ -92,6 +93,7 @@ def test_bounds_hold_at_every_point_of_every_box(loss, norm, domain, kind, mecha
     assert tree.acceptance > 0.3
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("mechanism", [kng.KNG, kng.ExponentialMechanism], ids=["kng", "exponential"])
 @pytest.mark.parametrize("domain", [kng.Box(-20.0, 30.0), kng.L2Ball(15.0)], ids=["box", "l2"])
 def test_bounds_far_out_hold_within_the_domain(domain, mechanism):
@@ -215,6 +217,7 @@ def test_draws_follow_the_density_of_quantile_regression(domain, kind, epsilon):
     assert_cell_frequencies(*pooled)
 
 
+@pytest.mark.slow
 def test_draws_follow_the_density_of_the_exponential_mechanism():
     built, data = problem(mechanism=kng.ExponentialMechanism, epsilon=60.0, n=60)
     x, y = np.asarray(data.x), np.asarray(data.y)
@@ -309,6 +312,7 @@ def test_what_rounding_leaves_between_two_ends_has_neither_face_nor_slab():
     assert boxes.slabs(inner, outer, 1, 0.0).lower.size == 2
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize(
     ("loss", "mechanism"),
     [

@@ -100,6 +100,7 @@ def test_envelopes_agree_on_the_integral_of_the_density_and_on_its_law(kind, nor
         assert_two_samples_agree(np.abs(accepted[name]).sum(axis=1), np.abs(accepted["product"]).sum(axis=1))
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
     ("kind", "norm"),
     [("kng", "default"), pytest.param("kng", "l2", marks=pytest.mark.slow), ("exponential", "default")],
@@ -122,6 +123,7 @@ def test_the_integral_is_that_of_quadrature(kind, norm):
         assert_mean_within(np.exp(log_acceptance) * np.exp(log_mass), integral)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("norm", ["default", "l1", "l2"])
 def test_the_product_is_above_the_density_in_every_direction(norm):
     """-c‖y‖ ≤ the log-factors without their pull, which both are homogeneous: along rays, and at the ball's corners."""
@@ -139,6 +141,7 @@ def test_the_product_is_above_the_density_in_every_direction(norm):
     assert np.max(-factors / scores) > 0.7
 
 
+@pytest.mark.slow
 def test_fits_gain_and_are_not_made_unless_wanted():
     """θ̂ outside of Θ: a tilt is better than none; the product is better than both at the crossover."""
     mechanism, data = regression("kng", "default", "l1_ball", d=12, n=700, epsilon=1.0, shift=0.0)
@@ -158,6 +161,7 @@ def test_fits_gain_and_are_not_made_unless_wanted():
     np.testing.assert_allclose(unwanted.log_mass, envelopes["inverse"].log_mass, rtol=1e-12)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("scale", [0.0, 1e-9, 0.2, 0.95])
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_tilted_masses_are_those_of_quadrature(dimension, scale):
@@ -187,6 +191,7 @@ def test_tilted_masses_are_those_of_quadrature(dimension, scale):
         np.testing.assert_allclose(found, np.log(expected), atol=tolerance)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("tilts", [[0.0, 0.0, 0.0], [0.4, -0.5, 0.05], [0.0, 0.0, 0.97]])
 @pytest.mark.parametrize("norm", [kng.LInf(), kng.L1(), kng.L2(), None], ids=["linf", "l1", "l2", "normal"])
 def test_tilted_noise_is_plain_noise_with_weights(norm, tilts):
@@ -212,6 +217,7 @@ def test_tilted_noise_is_plain_noise_with_weights(norm, tilts):
     assert np.mean(results[1][0]) > 0.0
 
 
+@pytest.mark.slow
 def test_tangents_lie_above_the_density_of_the_level():
     for tilt in ([0.0], [0.0, 0.3, 0.69], [1e-9] * 30):
         h = jnp.asarray(tilt)
@@ -239,6 +245,7 @@ def test_segments_are_truncated_exponentials(rate, length):
     assert np.isneginf(segments.log_mass(jnp.asarray(rate), jnp.asarray(0.0)))
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize(
     ("near", "length"), [(-3.0, 7.0), (-0.1, 0.3), (2.0, 1.0), (5.9, 50.0), (9.0, 0.05), (45.0, 3.0)]
 )
