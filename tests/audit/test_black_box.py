@@ -69,7 +69,7 @@ def test_the_bound_finds_a_difference_of_spread():
     assert 0.5 * exact < epsilon_lower_bound(first, second, 0.01, SURE) <= exact
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_pure_epsilon_of_laplace_noise_is_found_nearly_and_never_exceeded(epsilon):
     mechanism = kng.KNormMechanism(kng.Bounds(x=([-1.0], 1.0), intercept=False), epsilon, "replace", kng.L1())
@@ -150,7 +150,7 @@ def halved_sensitivities(monkeypatch):
     jax.clear_caches()
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "epsilon"), list(zip(ADAPTIVE, (0.5, 2.0), strict=True)))
 def test_halved_sensitivities_are_caught(kind, epsilon, halved_sensitivities):
     """X², XY and so every deviation are half of what the proof needs."""
@@ -178,7 +178,7 @@ def test_a_million_draws_on_the_worst_neighbours_that_a_search_has_found(kind, d
         assert not audited(planted, pair, num_draws=1_000_000, claimed=mechanism.guarantee).passed
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 def test_the_search_returns_neighbours_within_the_bounds(adjacency):
     mechanism = kng.AdaSSP(BOUNDS[2], 1.0, DELTA, adjacency)

@@ -174,7 +174,7 @@ def test_the_right_mechanism_spends_its_epsilon(adjacency):
     assert "not a proof" in found.explain()
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quantile", "squared"])
 def test_the_right_exponential_mechanism_spends_its_epsilon(name):
     if name == "quantile":
@@ -252,7 +252,7 @@ def test_refusals():
         )
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("norm", ["hull", "L1"])
 def test_exact_sensitivities_on_a_curve_of_features_are_all_of_epsilon_and_no_more(norm, adjacency):

@@ -103,7 +103,7 @@ PLANTED = {
 }
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", list(PLANTED))
 def test_planted_bugs_are_caught(bug, monkeypatch):
     where, name, change = PLANTED[bug]

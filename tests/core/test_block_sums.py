@@ -182,7 +182,7 @@ def test_partial_sums_of_gaps_err_by_no_more_than_two_roots_of_their_number():
     assert relative_error(accumulate(np.add, 0.0, column)[-1], column) <= allowed
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [kng.KNG, kng.ExponentialMechanism])
 def test_no_sum_of_a_line_or_of_active_rows_is_longer_than_a_block(mechanism):
     bounds, domain = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=1), kng.Box(-2.0, 2.0)

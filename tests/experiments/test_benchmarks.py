@@ -56,6 +56,7 @@ def test_three_ways_through_a_file(tmp_path):
     np.testing.assert_allclose(streamed.moment, whole.moment, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_scaled_up_statistics_are_those_of_so_many_rows():
     large = squared_loss.data_set(400_000, 3, 0)
     assert float(large.count) == 400_000

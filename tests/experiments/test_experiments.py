@@ -142,6 +142,7 @@ def test_errors_are_in_the_scale_of_the_truth():
         algorithm1.errors(np.full((2, 2), np.nan), data_sets)
 
 
+@pytest.mark.slow
 def test_the_densities_of_figure_1_are_the_papers():
     """Exponents with the constants of equation (1) and of section 4.3, from the rows."""
     data_set = algorithm1.records(60, 12, np.random.default_rng(0))

@@ -33,6 +33,7 @@ def test_figure_2_runs(tmp_path):
     assert (tmp_path / "figure2.png").stat().st_size < 150_000
 
 
+@pytest.mark.slow
 def test_the_excess_risk_is_that_of_draws():
     made = regression.simulated(200, 3, 0.2, 0)
     mechanism = kng.PosteriorSample(made.bounds, 5.0, 2.0, "add_remove", 201)

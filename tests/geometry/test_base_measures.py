@@ -179,7 +179,7 @@ def test_laws_without_a_density_on_the_whole_space_are_refused(law):
         kng.BaseMeasure(law)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("ball", [kng.L1Ball(2.0), kng.L2Ball(2.0)], ids=["L1Ball", "L2Ball"])
 def test_uniform_balls_serve_in_numpyro_models(ball):
     def model():

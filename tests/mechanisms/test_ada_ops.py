@@ -52,7 +52,7 @@ def gaussian_renyi(order, first, second):
     return 0.5 * order * square + (order * logs[1] + (1.0 - order) * logs[2] - logs[0]) / (2.0 * (order - 1.0))
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_every_step_of_the_proof_by_brute_force(dimension):
     """Random neighbours, whichever of the two was run: on the good events each stage keeps to its budget."""

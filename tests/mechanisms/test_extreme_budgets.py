@@ -97,6 +97,7 @@ def test_iterated_least_squares(moment, matrix, accounting, iterations):
     assert served >= 4
 
 
+@pytest.mark.slow
 def test_a_calibration_that_hides_less_than_it_says_is_refused(monkeypatch):
     """Wishart noise is no part of a composition by its own profile, so what the parts say is checked against (ε, δ)."""
     kinds = {"moment_noise": "gaussian", "matrix_noise": "wishart", "accounting": "basic", "iterations": 2}
@@ -140,7 +141,7 @@ def test_the_scale_of_wishart_noise_hides_exactly(epsilon, delta, degrees):
         assert exact(found) >= oracle.wishart_delta(epsilon, 1.0, dimension, degrees + 2, 40.0)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.5, 3.0])
 def test_a_calibrated_posterior_sample_fits_the_budget_that_it_was_calibrated_to(epsilon):
     guarantee = kng.PosteriorSample.calibrated(LINE, 200.0, epsilon, 1e-5, "add_remove", 1000).guarantee

@@ -60,6 +60,7 @@ def test_without_noise_it_is_least_absolute_deviations():
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_without_noise_other_powers_minimise_their_loss():
     x, y = table()
     design = np.column_stack([np.ones(len(x)), x])

@@ -94,6 +94,7 @@ def test_it_is_kng_at_twice_the_epsilon(name):
     np.testing.assert_allclose(ours - theirs, ours[0] - theirs[0], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["L1", *(pytest.param(n, marks=pytest.mark.slow) for n in OTHERS)])
 def test_its_draws_are_those_of_kng_at_twice_the_epsilon(name):
     mechanism = mechanism_with(name)

@@ -99,7 +99,7 @@ def ada_ops(adjacency, epsilon, delta):
 CALIBRATIONS = {"posterior": posterior, "output": output, "AdaOPS": ada_ops}
 
 
-@pytest.mark.parametrize("name", CALIBRATIONS)
+@pytest.mark.parametrize("name", [pytest.param("posterior", marks=pytest.mark.slow), "output", "AdaOPS"])
 def test_an_exchange_is_calibrated_as_a_removal_and_an_addition(name):
     """(ε, δ) for each of the two is (2ε, (1 + e^ε)δ) for both, in their order."""
     calibrated = CALIBRATIONS[name]

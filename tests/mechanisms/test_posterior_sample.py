@@ -115,6 +115,7 @@ def test_calibration_goes_both_ways(adjacency):
     assert bolder.delta_at(1.0) > 100.0 * 1e-5
 
 
+@pytest.mark.slow
 def test_epsilon_grows_with_gamma_and_the_number_of_records_and_falls_with_the_ridge():
     epsilon = float(sample().epsilon)
     assert float(sample(gamma=4.0).epsilon) > epsilon
@@ -159,6 +160,7 @@ def test_more_records_than_promised_are_refused():
         sample(max_records=10).prepare(np.zeros((11, 1)), np.zeros(11))
 
 
+@pytest.mark.slow
 def test_open_dimensions_want_to_be_told():
     mechanism = sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0)))
     with pytest.raises(ValueError, match="pass dimension"):
@@ -177,6 +179,7 @@ def test_max_records_is_a_whole_number(count):
         sample(max_records=count)
 
 
+@pytest.mark.slow
 def test_an_epsilon_that_promises_nothing_is_refused():
     mechanism = sample(gamma=1e6)
     with pytest.raises(ValueError, match="promises nothing"):
@@ -219,7 +222,7 @@ def test_a_larger_leverage_with_a_residual_in_proportion_betrays_no_less():
         assert deltas[0][0] <= deltas[1][1]
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("regularization", "gamma"), [(2.0, 0.1), (200.0, 5.0)])
 def test_the_worst_record_is_bounded_and_nearly_attained(regularization, gamma):
     """Against a fine grid of leverages with the largest residual of each."""

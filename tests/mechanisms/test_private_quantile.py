@@ -260,6 +260,7 @@ def test_drawn_jointly_five_quantiles_are_twice_as_good_as_by_parts_of_epsilon()
     assert kng.PrivateQuantile(tau, BOUNDS, 1.0, "replace").budget == "joint"
 
 
+@pytest.mark.slow
 def test_draws_can_be_mapped_over_data_sets_and_settings():
     random = np.random.default_rng(13)
     data_sets, keys = random.uniform(LO, HI, (5, 12)), jax.random.split(kng.research_key(14), 5)

@@ -63,6 +63,7 @@ def replicate_inputs(name, number=5):
     return mechanism, data, jax.random.split(jax.random.key(2), number), centres
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "sampler"),
     [
@@ -88,6 +89,7 @@ def test_mapping_a_draw_over_replicates_is_a_loop(name, sampler):
     assert len(np.unique(np.asarray(thetas)[:, 0])) == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "sampler"),
     [("quantile", kng.LineGibbs(7)), pytest.param("squared", kng.Exact(), marks=pytest.mark.slow)],

@@ -23,7 +23,7 @@ def test_for_the_squared_loss_the_limit_law_is_exact(mechanism):
         assert_two_samples_agree(narrowed, exact.theta[0, :, coordinate])
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "domain", [kng.L1Ball(0.5), kng.L2Ball(0.5), kng.Box(-0.5, 0.5)], ids=lambda part: type(part).__name__
 )

@@ -76,7 +76,7 @@ def test_changes_of_a_ridge_regression_are_attained_on_the_line(regularization, 
     assert attained > 0.98 * bound
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("regularization", [0.3, 3.0])
 def test_no_record_moves_a_ridge_regression_more(regularization):
     generator, ratios, residual_ratios = np.random.default_rng(2), [], []

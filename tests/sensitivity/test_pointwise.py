@@ -121,7 +121,7 @@ def test_the_density_is_that_of_the_pointwise_score():
     np.testing.assert_allclose(mechanism.log_density(theta, data), expected, rtol=1e-12)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("domain", "n", "epsilon"),
     [

@@ -66,6 +66,7 @@ def test_draws_of_one_coefficient_follow_the_law(name):
     assert_cell_frequencies(counts, np.diff(cdf, prepend=0.0, append=1.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "domain",
     [
@@ -111,6 +112,7 @@ def binary_regression(radius, **options):
     return mechanism, x, y
 
 
+@pytest.mark.slow
 def test_draws_of_an_approximate_minimiser_in_two_dimensions():
     mechanism, x, y = binary_regression(1.0)
     draws = draws_of(mechanism, mechanism.prepare(x, y), 10_000)

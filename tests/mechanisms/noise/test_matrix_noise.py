@@ -45,7 +45,7 @@ def test_wishart_noise_along_a_vector():
     assert_mean_within(noise[:, 0, 0], 7 * 0.5)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dimension", "degrees", "epsilon"),
     [

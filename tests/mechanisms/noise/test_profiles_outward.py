@@ -121,6 +121,7 @@ def test_no_profile_falls_below_the_exact_one(kind, size):
     assert np.nanmax(over) <= 0.0, cases[np.nanargmax(over)]
 
 
+@pytest.mark.slow
 def test_the_ratio_of_mills_everywhere():
     """XLA's erfcx is 0 for some arguments between 26.5 and 26.7, as if there were no tail."""
     places = np.concatenate(

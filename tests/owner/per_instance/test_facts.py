@@ -93,6 +93,7 @@ def test_advanced_composition_is_better_for_many():
         facts.advanced_composition(epsilons, deltas, 0.0)
 
 
+@pytest.mark.slow
 def test_group_privacy_of_a_gaussian_mechanism():
     """Three people move the mean by .2, .5 and .1: δ of each at its own ε, and of all at the sum."""
     shifts, epsilons = np.array([0.2, 0.5, 0.1]), np.array([0.1, 0.4, 0.02])

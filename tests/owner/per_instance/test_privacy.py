@@ -76,6 +76,7 @@ def test_addition_is_a_fit_with_the_person():
         np.testing.assert_allclose(deltas[place], expected, rtol=1e-5, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_whoever_leaves_may_come_back(report):
     """Removed from the data, or added to the rest of them: the same pair of laws."""
     X, y = records()

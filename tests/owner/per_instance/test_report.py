@@ -91,7 +91,7 @@ def test_the_most_exposed(report):
         report.worst(0)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["identity", "hessian", "hessian_squared"])
 def test_nobody_within_the_bounds_exceeds_the_bound(metric):
     """Hundreds of records and every corner, against the largest attained and the bound."""

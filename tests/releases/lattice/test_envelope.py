@@ -84,7 +84,7 @@ def test_levels_of_any_size_are_drawn_by():
     assert_cell_frequencies(counts.ravel(), (masses / masses.sum()).ravel())
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if MECHANISMS[name].adjacency == "add_remove"])
 def test_without_records_every_point_is_as_likely(name):
     mechanism = MECHANISMS[name]

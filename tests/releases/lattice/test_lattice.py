@@ -175,7 +175,7 @@ def test_more_records_than_promised_fail_under_add_remove_alone():
         assert np.all(np.isfinite(few.draw(served, served.records(x, y))))
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("num_kinds", [1, 2, 5])
 def test_ties_are_counted_and_need_no_more_boxes_than_records_that_differ(num_kinds):
     """Bounds for each record by itself would let ties cancel on every line that they jump at together."""

@@ -35,7 +35,7 @@ def estimate(built, data):
     return nonprivate.centre(built.loss, data, (-12.0, 12.0))
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "norm"),
     [("plain", None), ("tied", kng.L2()), ("wild", kng.L1()), ("plain", kng.Ellipsoid(np.eye(3) + 0.5))],

@@ -28,7 +28,7 @@ def expanded(loss, dimension=3, num_records=1500, **settings):
     return built, data, target, centre, expansion(target, centre)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss",
     [
@@ -59,6 +59,7 @@ def test_it_is_taylors_polynomial_of_the_gradient(loss):
     np.testing.assert_allclose(log_determinant(found.point(centre + step)), np.linalg.slogdet(jacobian)[1], rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_beyond_where_it_is_convex_there_is_no_point():
     """G(δ) = δ - δ²/2 rises to δ = 1: values above ½ have no solution, and beyond 1 none is taken."""
     _, _, target, _, _ = expanded("pseudo_huber", 1)

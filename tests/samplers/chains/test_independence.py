@@ -158,6 +158,7 @@ def test_a_certificate_says_that_proposals_were_made_from_private_estimates():
     assert not certificate.exact
 
 
+@pytest.mark.slow
 def test_draws_from_the_base_measure_keep_their_weight_whatever_became_of_the_law():
     """q ≥ m·ν: with no numbers in θ̂ or H, and y beyond all squares, a share m of the candidates can be accepted."""
     sampler = kng.IndependenceMH(mixture=0.3)

@@ -152,6 +152,7 @@ def test_uniform_laws_are_coupled_maximally():
         assert abs(equal - shared) <= 5.0 * np.sqrt(shared * (1.0 - shared) / 20_000) + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["kng", pytest.param("exponential", marks=pytest.mark.slow)])
 def test_each_chain_of_a_pair_moves_as_one_alone_and_pairs_meet(kind):
     mechanism, data = regression(kind, "default", "l1_ball", shift=0.45)

@@ -100,7 +100,7 @@ def test_envelopes_agree_on_the_integral_of_the_density_and_on_its_law(kind, nor
         assert_two_samples_agree(np.abs(accepted[name]).sum(axis=1), np.abs(accepted["product"]).sum(axis=1))
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "norm"),
     [("kng", "default"), pytest.param("kng", "l2", marks=pytest.mark.slow), ("exponential", "default")],
@@ -123,7 +123,7 @@ def test_the_integral_is_that_of_quadrature(kind, norm):
         assert_mean_within(np.exp(log_acceptance) * np.exp(log_mass), integral)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["default", "l1", "l2"])
 def test_the_product_is_above_the_density_in_every_direction(norm):
     """-c‖y‖ ≤ the log-factors without their pull, which both are homogeneous: along rays, and at the ball's corners."""
@@ -161,7 +161,7 @@ def test_fits_gain_and_are_not_made_unless_wanted():
     np.testing.assert_allclose(unwanted.log_mass, envelopes["inverse"].log_mass, rtol=1e-12)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.0, 1e-9, 0.2, 0.95])
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_tilted_masses_are_those_of_quadrature(dimension, scale):
@@ -191,7 +191,7 @@ def test_tilted_masses_are_those_of_quadrature(dimension, scale):
         np.testing.assert_allclose(found, np.log(expected), atol=tolerance)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("tilts", [[0.0, 0.0, 0.0], [0.4, -0.5, 0.05], [0.0, 0.0, 0.97]])
 @pytest.mark.parametrize("norm", [kng.LInf(), kng.L1(), kng.L2(), None], ids=["linf", "l1", "l2", "normal"])
 def test_tilted_noise_is_plain_noise_with_weights(norm, tilts):
@@ -274,6 +274,7 @@ def test_normal_pieces_are_truncated_normals(near, length):
     assert_same_law(steps, cdf)
 
 
+@pytest.mark.slow
 def test_a_product_is_scaled_down_for_the_rounding_of_an_ill_conditioned_inverse():
     mechanism, data = regression("kng", "default", "l1_ball", d=3)
     gram = np.diag([1.0, 1e-5, 1e5]) @ np.asarray(data.gram) @ np.diag([1.0, 1e-5, 1e5])
