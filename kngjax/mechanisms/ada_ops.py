@@ -165,10 +165,7 @@ class AdaOPS(AbstractDirectMechanism):
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The sensitivity of λ_min; the derivation says what the other stages rest on."""
         with float64():
-            x, y = (
-                float(gradients.feature_radius(self.bounds, dimension)),
-                float(gradients.response_radius(self.bounds)),
-            )
+            x, y = gradients.radii(self.bounds, dimension)
             change = float(moments.eigenvalue_change(self.bounds, dimension))
             plan = jax.tree.map(float, self.plan(dimension))
         halves = ", at half of epsilon, since an exchange is a removal and an addition"

@@ -114,10 +114,7 @@ class AdaSSP(AbstractDirectMechanism):
         """The Frobenius sensitivity of X'X; the derivation has those of the other parts and the noise on each."""
         with float64():
             changes, deviations = np.array(self.changes(dimension)), np.array(self.deviations(dimension))
-            x, y = (
-                float(gradients.feature_radius(self.bounds, dimension)),
-                float(gradients.response_radius(self.bounds)),
-            )
+            x, y = gradients.radii(self.bounds, dimension)
         event = "exchanging one record" if self.adjacency is Adjacency.REPLACE else "one record more or less"
         names = ("the smallest eigenvalue of X'X", "X'y in the l2 norm", "X'X in the Frobenius norm")
         parts = (

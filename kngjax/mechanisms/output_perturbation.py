@@ -206,10 +206,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
             value, gamma = float(self.sensitivity_value(dimension)), float(_gamma(self, dimension))
             ridge = float(self.regularization)
         if self.loss.is_half_square:
-            x, y = (
-                float(gradients.feature_radius(self.bounds, dimension)),
-                float(gradients.response_radius(self.bounds)),
-            )
+            x, y = gradients.radii(self.bounds, dimension)
             why = f"with |x| <= {x:.6g}, |y| <= {y:.6g} and at most {int(self._num_others) + 1} records it moves"
         else:
             why = (

@@ -44,8 +44,8 @@ class PosteriorSample(AbstractGaussianMechanism):
     and residual r. (ε, δ)-DP takes the largest of these profiles over μ ≤ X²/λ and the residuals that n records within
     the bounds allow (`kngjax.sensitivity.moments.largest_ridge_residual`, attained); δ increases with |r| by Anderson's
     theorem, and over μ it is bounded cell by cell (`_worst_log_delta`). Proposition 16 of Wang (2019) bounds the same
-    with other constants. An exchange of records is one removal and one addition, so `replace` has δ(ε) ≤ (1 +
-    e^{ε/2})·δ(ε/2) of `add_remove`; that falls below δ for some ε only if λ is well above X².
+    with other constants. An exchange of records is one removal and one addition, so `replace` has
+    δ(ε) ≤ (1 + e^{ε/2})·δ(ε/2) of `add_remove`; that falls below δ for some ε only if λ is well above X².
 
     The guarantee weakens with n, since θ̂ may grow with √n: `max_records` is a public promise. It is worst case and far
     weaker than what most data give: see `kngjax.per_instance_privacy`, or `AdaOPS` for noise that adapts to the data.
@@ -201,10 +201,7 @@ class PosteriorSample(AbstractGaussianMechanism):
         """How far θ̂ may move, with the leverages and residuals behind it in words."""
         with float64():
             value = float(self.sensitivity_value(dimension))
-            x, y = (
-                float(gradients.feature_radius(self.bounds, dimension)),
-                float(gradients.response_radius(self.bounds)),
-            )
+            x, y = gradients.radii(self.bounds, dimension)
             most = x**2 / float(self.regularization)
             residual = float(jnp.max(_residuals(self, _leverages(self, dimension), dimension)))
         n = int(self.max_records)

@@ -186,6 +186,12 @@ def response_radius(bounds: Bounds) -> Float[Array, ""]:
     return jnp.maximum(jnp.abs(jnp.asarray(bounds.y_lower)), jnp.abs(jnp.asarray(bounds.y_upper)))
 
 
+def radii(bounds: Bounds, dimension: int) -> tuple[float, float]:
+    """X and Y as numbers of 64 bits, outside of compiled code."""
+    with float64():
+        return float(feature_radius(bounds, dimension)), float(response_radius(bounds))
+
+
 def value_sensitivity(
     loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, adjacency: Adjacency, dimension: int
 ) -> Float[Array, ""]:

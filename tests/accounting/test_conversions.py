@@ -102,6 +102,7 @@ def test_zcdp_is_the_best_chernoff_bound(rho, epsilon):
     assert math.log(conversions.zcdp_delta(rho, epsilon)) == pytest.approx(found.fun, abs=1e-6)
 
 
+@pytest.mark.slow
 @given(st.floats(1e-6, 50.0), FAILURE)
 @settings(max_examples=40)
 def test_zcdp_rounds_outward_in_fifty_digits(rho, delta):
@@ -178,6 +179,7 @@ def test_a_table_of_a_pair_covers_it_between_the_rows(first, second):
         assert hockey_stick(one, two, epsilon) <= guarantee.at(epsilon=epsilon) + 1e-14
 
 
+@pytest.mark.slow
 @given(st.floats(0.01, 20.0), FAILURE)
 @settings(max_examples=25)
 def test_zcdp_rho_is_the_inverse_rounded_inward(epsilon, delta):

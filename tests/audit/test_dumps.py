@@ -18,6 +18,7 @@ def check(search):
     assert (search.bytes_found, search.bytes_searched > 10**6) == (0, True)
 
 
+@pytest.mark.slow
 def test_a_mean_and_a_walk_leave_nothing_of_the_data():
     search = data_in_dumps(["means", "pseudo-Huber"])
     assert search.mechanisms == ("means", "pseudo-Huber")
@@ -79,6 +80,7 @@ def test_the_lowered_text_of_a_release_holds_no_data():
     assert sought.within(closed.lower(key).as_text().encode())
 
 
+@pytest.mark.slow
 def test_a_child_that_fails_is_no_success():
     with pytest.raises(RuntimeError, match="failed"):
         data_in_dumps(["no such mechanism"])

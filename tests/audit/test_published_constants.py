@@ -45,6 +45,7 @@ def test_the_sensitivity_of_private_quantile(tau):
     assert factor * 0.99 <= found.worst_log_ratio <= factor * (1.0 + 1e-9)
 
 
+@pytest.mark.slow
 def test_the_sensitivity_of_the_mean():
     """2r for the gradient of Σ‖x - θ‖² with ‖x‖ ≤ r (section 4.1), where 2(x' - x) gives 4r: twice the claim.
 

@@ -6,6 +6,7 @@ from kngjax.audit import mutations, trust
 from kngjax.command import cli
 
 
+@pytest.mark.slow
 def test_worst_losses_are_near_what_is_claimed_and_never_above():
     lines = list(trust._worst_losses())
     assert len(lines) == 4

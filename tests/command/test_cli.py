@@ -209,6 +209,7 @@ def test_a_command_is_required(capfd):
     assert "COMMAND" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_an_audit_passes_and_says_that_it_is_restricted(tmp_path, capfd):
     config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"), ("epsilon = 0.3", "epsilon = 1.0"))
     (tmp_path / "workers.csv").unlink()

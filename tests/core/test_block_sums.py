@@ -38,6 +38,7 @@ def of_a_sum(count, block, factors=1):
     return (block + 2 * (int(np.sqrt(blocks)) + 1) + 1 + factors) * UNIT
 
 
+@pytest.mark.slow
 def test_sums_of_climbing_records_err_by_no_more_than_is_proved(monkeypatch):
     monkeypatch.setattr(arrays, "ROWS_A_BLOCK", 8)
     column = climbing_pair(14)[0]
@@ -65,7 +66,7 @@ def test_nothing_is_left_out(monkeypatch, count):
     np.testing.assert_array_equal(jax.grad(lambda weights: record_sums(weights, rows)[0])(weights), rows[:, 0])
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("stride", [1, 512])
 def test_sums_on_the_host_err_by_one_block_of_rows(stride):
     column = climbing_pair(17, stride)[0]

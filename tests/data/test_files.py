@@ -105,6 +105,7 @@ WORDS = ("1e999", "NA", "true", "12345678901234567890")
 CELLS = st.text('01.5eE+-"x, \té\r\x00\ufeff', max_size=5) | st.sampled_from(WORDS)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(st.lists(CELLS, min_size=1, max_size=3).map(",".join), max_size=8), st.sampled_from(("\n", "\r\n")))
 def test_the_quick_way_for_streams_is_the_rule(tmp_path_factory, lines, end):

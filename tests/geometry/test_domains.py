@@ -94,7 +94,7 @@ def test_chord_against_bisection(name, dimension):
             np.testing.assert_allclose(end, sign * found, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["L1Ball", "L2Ball"])
 def test_chord_from_the_boundary_contains_where_it_starts(name):
     domain = build(name, 4)

@@ -133,7 +133,7 @@ def test_the_bound_on_the_eigenvalues_of_the_noise_holds():
         assert stats.binom.sf(exceeded - 1, 4000, 0.05) > 1e-6
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_it_never_fails(adjacency):
     """One record, more columns than records, columns that are equal: θ is a number, and not too large a one."""

@@ -76,6 +76,7 @@ def test_the_first_iterate_is_least_squares():
     np.testing.assert_allclose(value(without_noise(iterations=1), x, y), expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_blocks_of_rows_change_nothing(monkeypatch):
     x, y = table(1000)
     whole = value(without_noise(), x, y)
@@ -174,7 +175,7 @@ def test_the_noise_of_basic_composition_by_hand():
     np.testing.assert_allclose(shifts, shift_of(EPSILON / 8.0, DELTA / 8.0), rtol=1e-7)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("adjacency", "accounting"),
     [
@@ -283,7 +284,7 @@ def test_every_iteration_uses_its_noise(vector, kind):
         assert stats.ks_2samp(one, other).pvalue > 1e-6
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.5, 0.3])
 def test_the_noise_of_advanced_composition_by_hand(share):
     """Kairouz, Oh and Viswanath's formula for a hundred parts; for eight, basic composition says more."""

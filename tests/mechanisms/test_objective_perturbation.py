@@ -208,6 +208,7 @@ def test_a_search_that_misses_its_tolerance_releases_nothing(monkeypatch):
         kng.sample(mechanism, mechanism.prepare(x, y), key=kng.research_key(0), num_draws=1, num_chains=1)
 
 
+@pytest.mark.slow
 def test_one_program_serves_data_mechanisms_and_epsilons():
     x, y = table(2)
     mechanisms = [squared(kng.L1Ball(radius), epsilon=epsilon) for radius, epsilon in ((0.5, 1.0), (0.9, 4.0))]

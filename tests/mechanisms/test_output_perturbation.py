@@ -121,6 +121,7 @@ def test_the_gaussian_is_calibrated_by_its_exact_profile():
     assert shift > 1.1 * classical
 
 
+@pytest.mark.slow
 def test_a_release_says_what_was_proved():
     x = np.linspace(-1.0, 1.0, 20)[:, None]
     release = kng.release(squared("hessian"), x, x[:, 0])

@@ -104,6 +104,7 @@ def test_no_neighbours_betray_more_than_is_said(adjacency, regularization, gamma
         assert max(unreduced) > (0.95 if adjacency == "add_remove" else 1.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add_remove", pytest.param("replace", marks=pytest.mark.slow)])
 def test_calibration_goes_both_ways(adjacency):
     mechanism = kng.PosteriorSample.calibrated(PLANE, 200.0, 1.0, 1e-5, adjacency, 1000)
@@ -168,6 +169,7 @@ def test_open_dimensions_want_to_be_told():
     assert mechanism.epsilon_at(1e-6, dimension=3) > mechanism.epsilon_at(1e-6, dimension=2)
 
 
+@pytest.mark.slow
 def test_a_ridge_that_is_too_small_has_no_gamma():
     with pytest.raises(ValueError, match="larger regularization"):
         kng.PosteriorSample.calibrated(PLANE, 1.0, 0.5, 1e-8, "add_remove", 100)

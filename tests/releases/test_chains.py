@@ -28,7 +28,7 @@ def programs():
     ]
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["squared", "pseudo-Huber"])
 def test_one_program_serves_five_data_sets_and_five_epsilons(name):
     before, after_first = programs(), None
@@ -44,6 +44,7 @@ def test_one_program_serves_five_data_sets_and_five_epsilons(name):
     assert grown.max() <= 2  # the warm-up and the kept draws
 
 
+@pytest.mark.slow
 def test_releases_share_their_program_too():
     kng.release(build("squared"), *records(0), sampler=kng.Exact())
     after_first = programs()

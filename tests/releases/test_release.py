@@ -67,6 +67,7 @@ def test_the_value_is_a_read_only_vector_in_the_domain(releases, name):
         releases[name].value = np.zeros(2)
 
 
+@pytest.mark.default_cases(3)
 @every_mechanism
 def test_json_round_trip_is_exact(releases, name):
     text = releases[name].to_json()

@@ -11,6 +11,7 @@ from tests.oracles.goodness_of_fit import assert_two_samples_agree
 from tests.statistical.problems import problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["kng", pytest.param("exponential", marks=pytest.mark.slow)])
 def test_for_the_squared_loss_the_limit_law_is_exact(mechanism):
     built, data = problem("squared", mechanism, 2, num_records=4000)
@@ -45,6 +46,7 @@ def test_each_inverse_direction_moves_one_coordinate_of_the_gradient():
     np.testing.assert_allclose(moved, np.diag(np.diagonal(moved)), atol=1e-6 * np.abs(moved).max())
 
 
+@pytest.mark.slow
 def test_scales_shrink_with_n_and_respect_the_domain():
     scales = {}
     for num_records in (40, 4000):

@@ -50,7 +50,6 @@ def all_changes(bounds, adjacency, tau=TAU):
     return (contributions[:, None] - contributions[None]).reshape(-1, contributions.shape[1])
 
 
-@pytest.mark.default_cases(8)
 @both_adjacencies
 @every_bounds
 @pytest.mark.parametrize("tau", [TAU, 1.0 - TAU])
@@ -123,6 +122,7 @@ def test_where_points_are_too_many_the_box_remains():
         kng.sensitivity_set(*parts, "replace", 14)
 
 
+@pytest.mark.slow
 def test_points_are_computed_under_jit_from_traced_bounds_and_scores():
     @jax.jit
     def points(loss, bounds):
@@ -169,7 +169,7 @@ def bases_of_wages(random, count=40):
     return (kng.Bounds(hull=raw_hull), raw, np.eye(4)), (kng.Bounds(hull=WAGES.hull()), legendre, matrix)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @both_adjacencies
 @pytest.mark.parametrize("kind", ["hull", "ellipsoid"])
 def test_fitted_norms_give_one_law_in_every_basis_and_the_box_does_not(kind, adjacency):

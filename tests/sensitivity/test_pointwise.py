@@ -143,6 +143,7 @@ def test_exact_draws_follow_the_density(domain, n, epsilon):
         assert_same_law(uniforms, stats.uniform.cdf)
 
 
+@pytest.mark.slow
 def test_an_unbounded_domain_goes_to_a_chain():
     mechanism = pointwise()
     sampler, reason = default_sampler(mechanism, 2)

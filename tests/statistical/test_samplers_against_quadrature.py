@@ -46,19 +46,10 @@ def serves(sampler: str, loss: str, mechanism: str, dimension: int) -> bool:
 
 
 def is_quick(sampler: str, loss: str, mechanism: str, dimension: int) -> bool:
-    """The cases of every run: two chains at d = 2 on one loss, and at d = 1 all that is drawn exactly.
-
-    LineGibbs and exact draws at d = 2 are in the tests below; the rest is slow.
-    """
-    if sampler in ("nuts", "hmc", "coordinate_walk_public"):
-        return False
-    chosen = {
-        "independence": "quantile",
-        "ensemble_walk": "pseudo_huber",
-    }
+    """The cases of every run: one chain at d = 2, and at d = 1 all that is drawn exactly; the rest is slow."""
     if sampler == "exact":
         return dimension == 1
-    return dimension == 2 and mechanism == "kng" and chosen.get(sampler) == loss
+    return (sampler, loss, mechanism, dimension) == ("ensemble_walk", "pseudo_huber", "kng", 2)
 
 
 LOSSES = ("quantile", "squared", "pseudo_huber", "logistic")
@@ -133,16 +124,10 @@ BINDING = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sampler", "loss", "domain"),
-    [
-        pytest.param(
-            *case,
-            marks=[] if case == BINDING[0] else pytest.mark.slow,
-            id=f"{case[0]}-{case[1]}-{type(case[2]).__name__}",
-        )
-        for case in BINDING
-    ],
+    [pytest.param(*case, id=f"{case[0]}-{case[1]}-{type(case[2]).__name__}") for case in BINDING],
 )
 def test_draws_follow_the_density_where_the_domain_binds(sampler, loss, domain):
     built, data = problem(loss, "kng", 2, domain=domain)
@@ -155,8 +140,8 @@ def test_draws_follow_the_density_where_the_domain_binds(sampler, loss, domain):
     ("loss", "sampler"),
     [
         ("quantile", kng.LineGibbs()),
-        pytest.param("logistic", kng.EnsembleWalk(num_sweeps=300), marks=pytest.mark.slow),
-        pytest.param("pseudo_huber", kng.NUTS(step_size=0.1, num_sweeps=120, max_tree_depth=4), marks=pytest.mark.slow),
+        ("logistic", kng.EnsembleWalk(num_sweeps=300)),
+        ("pseudo_huber", kng.NUTS(step_size=0.1, num_sweeps=120, max_tree_depth=4)),
     ],
     ids=["LineGibbs", "EnsembleWalk", "NUTS"],
 )
@@ -174,7 +159,7 @@ def test_what_a_release_draws_follows_the_density(loss, sampler):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "epsilon"),
-    [(kng.GeometricMedianLoss(), 2.0), pytest.param(kng.SquaredDistanceLoss(), 1.0, marks=pytest.mark.slow)],
+    [(kng.GeometricMedianLoss(), 2.0), (kng.SquaredDistanceLoss(), 1.0)],
     ids=["median", "mean"],
 )
 def test_what_is_released_of_a_location_follows_the_density(loss, epsilon):

@@ -200,6 +200,7 @@ def _epsilon(mu, residual, gamma, delta):
     return epsilon_at(profile, jnp.log(delta), jnp.ones(()))
 
 
+@pytest.mark.slow
 def test_nobody_without_influence_is_exposed():
     assert profiles.gaussian_log_delta(0.0, 0.0) == -np.inf
     assert profiles.posterior_sample_log_delta(0.0, 0.0, 3.0, 1.0) == -np.inf

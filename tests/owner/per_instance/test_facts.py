@@ -220,6 +220,7 @@ def test_bad_numbers():
         facts.cross_domain_generalization_bound([0.1], [0.0], [-1.0])
 
 
+@pytest.mark.slow
 def test_the_law_of_the_chain_of_shifts_is_what_it_says():
     """The Gaussian numbers above, by SciPy."""
     delta = stats.norm.cdf(0.1 - 0.5) - np.exp(0.1) * stats.norm.cdf(-0.1 - 0.5)

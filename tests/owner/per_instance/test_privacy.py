@@ -112,6 +112,7 @@ def test_output_perturbation_in_full_dimension(metric):
     assert np.max(report.epsilon) <= 4.0
 
 
+@pytest.mark.slow
 def test_the_same_laws_by_other_names():
     X, y = records()
     x = design(X)

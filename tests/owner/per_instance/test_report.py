@@ -128,6 +128,7 @@ def test_many_columns_have_too_many_corners():
     assert report.for_all.attained > 0.9 * np.max(others.epsilon)
 
 
+@pytest.mark.slow
 def test_what_replace_is_not():
     report = kng.per_instance_privacy(posterior(adjacency="replace"), *records())
     same = kng.per_instance_privacy(posterior(), *records())

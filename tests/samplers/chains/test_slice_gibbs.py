@@ -55,6 +55,7 @@ def test_chains_agree_with_exact_draws_at_twelve_coefficients(n):
     assert_same_joint_law(exact_draws(mechanism, data), slice_draws(mechanism, data, 40))
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("middle", [[0.0, 0.0, 0.0], [0.9, 0.0, 0.0], [5.0, -3.0, 1.0]])
 def test_one_sweep_leaves_the_density_invariant_whatever_the_middle(middle):
     """Chains that start at exact draws; a middle within Θ, near its boundary, and far outside of it."""

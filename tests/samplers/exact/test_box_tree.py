@@ -69,7 +69,7 @@ CASES = [
 ]
 
 
-@pytest.mark.default_cases(10)
+@pytest.mark.default_cases(5)
 @pytest.mark.parametrize("mechanism", [kng.KNG, kng.ExponentialMechanism], ids=["kng", "exponential"])
 @pytest.mark.parametrize(("loss", "norm", "domain", "kind"), CASES)
 def test_bounds_hold_at_every_point_of_every_box(loss, norm, domain, kind, mechanism):
@@ -93,7 +93,7 @@ def test_bounds_hold_at_every_point_of_every_box(loss, norm, domain, kind, mecha
     assert tree.acceptance > 0.3
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("mechanism", [kng.KNG, kng.ExponentialMechanism], ids=["kng", "exponential"])
 @pytest.mark.parametrize("domain", [kng.Box(-20.0, 30.0), kng.L2Ball(15.0)], ids=["box", "l2"])
 def test_bounds_far_out_hold_within_the_domain(domain, mechanism):
@@ -134,6 +134,7 @@ def test_what_rows_that_are_left_out_add_is_what_they_are_worth(kind):
         )
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("num_records", [255, 256, 257, 700])
 def test_tables_of_rows_and_their_padding_add_nothing(num_records):
     """The loss of a padded row, log 2 here, is not 0."""
@@ -186,6 +187,7 @@ CONTAINS = {
 }
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize(
     ("domain", "kind", "epsilon"),
     [("box", "plain", 4.0), ("l1", "tied", 1.0), ("l2", "far", 8.0), ("box", "one", 1.0), ("box", "alike", 3.0)],
@@ -312,7 +314,7 @@ def test_what_rounding_leaves_between_two_ends_has_neither_face_nor_slab():
     assert boxes.slabs(inner, outer, 1, 0.0).lower.size == 2
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
     ("loss", "mechanism"),
     [
