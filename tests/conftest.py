@@ -20,7 +20,7 @@ hypothesis.settings.load_profile("fixed")
 # Linux allows 65,530 mappings a process, and every compiled program takes several: without a limit of our own the
 # compiler aborts after some thousand programs.
 MOST_MAPPINGS = 40_000
-TESTS_BETWEEN_CHECKS = 10
+TESTS_BETWEEN_CHECKS = 20
 _MAPPINGS = pathlib.Path("/proc/self/maps")
 
 # Most of the time of tests is compiling, of default and of slow ones: together half the time of XLA's defaults or less.
