@@ -41,12 +41,18 @@ def pytest_configure(config):
 
 
 def first_cases(cases, number):
-    """So many of these cases, each in turn the one that shows most values of parameters not seen before."""
-    chosen, seen = [], set()
-    values = {case: set(case.callspec.indices.items()) for case in cases}
+    """So many of these cases, each in turn the one that shows most values of parameters that none before it has.
+
+    Among such cases it is the first of those whose values were shown least often.
+    """
+    # One value of a parameter is one object in all cases; pytest counts cases in `indices`, and not values.
+    values = {case: [(name, id(value)) for name, value in case.callspec.params.items()] for case in cases}
+    chosen, shown = [], collections.Counter()
     while len(chosen) < min(number, len(cases)):
-        chosen.append(max((case for case in cases if case not in chosen), key=lambda case: len(values[case] - seen)))
-        seen |= values[chosen[-1]]
+        rest = [case for case in cases if case not in chosen]
+        counts = [[shown[value] for value in values[case]] for case in rest]
+        chosen.append(rest[max(range(len(rest)), key=lambda place: (counts[place].count(0), -sum(counts[place])))])
+        shown.update(values[chosen[-1]])
     return chosen
 
 
