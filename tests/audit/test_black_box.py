@@ -178,7 +178,7 @@ def test_a_million_draws_on_the_worst_neighbours_that_a_search_has_found(kind, d
         assert not audited(planted, pair, num_draws=1_000_000, claimed=mechanism.guarantee).passed
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 def test_the_search_returns_neighbours_within_the_bounds(adjacency):
     mechanism = kng.AdaSSP(BOUNDS[2], 1.0, DELTA, adjacency)

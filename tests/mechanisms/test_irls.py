@@ -175,7 +175,7 @@ def test_the_noise_of_basic_composition_by_hand():
     np.testing.assert_allclose(shifts, shift_of(EPSILON / 8.0, DELTA / 8.0), rtol=1e-7)
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
     ("adjacency", "accounting"),
     [

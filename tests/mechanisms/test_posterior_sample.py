@@ -104,7 +104,7 @@ def test_no_neighbours_betray_more_than_is_said(adjacency, regularization, gamma
         assert max(unreduced) > (0.95 if adjacency == "add_remove" else 1.5)
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("adjacency", ["add_remove", pytest.param("replace", marks=pytest.mark.slow)])
 def test_calibration_goes_both_ways(adjacency):
     mechanism = kng.PosteriorSample.calibrated(PLANE, 200.0, 1.0, 1e-5, adjacency, 1000)

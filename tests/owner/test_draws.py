@@ -76,7 +76,6 @@ def test_equal_keys_give_equal_draws_and_others_do_not(chains):
     assert not np.any(chains.theta[0] == chains.theta[1])
 
 
-@pytest.mark.slow
 def test_thinning_keeps_every_second_sweep():
     settings = {"num_warmup": 8, "num_chains": 1, "sampler": kng.LineGibbs()}
     every = research(kng.QuantileLoss(0.5), num_draws=8, **settings)

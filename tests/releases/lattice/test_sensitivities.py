@@ -257,7 +257,6 @@ def test_timestamps_with_default_digits_have_no_smaller_sensitivity_than_a_corne
     assert found == 40
 
 
-@pytest.mark.slow
 def test_no_random_setting_loses_more_than_epsilon():
     """Red within 60 settings for sensitivities of float64: a spread of 1.002."""
     found = search_lattices(20, seed=5)

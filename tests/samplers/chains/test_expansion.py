@@ -28,7 +28,7 @@ def expanded(loss, dimension=3, num_records=1500, **settings):
     return built, data, target, centre, expansion(target, centre)
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
     "loss",
     [

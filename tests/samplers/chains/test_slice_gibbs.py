@@ -126,7 +126,6 @@ def test_what_it_cannot_draw_from_is_refused():
             kng.release(mechanism, x, y, sampler=kng.SliceGibbs())
 
 
-@pytest.mark.slow
 def test_a_release_of_many_coefficients_is_of_this_chain():
     mechanism, _ = regression("kng", "default", "l1_ball")
     mechanism = kng.KNG(mechanism.loss, mechanism.bounds.for_dimension(21), mechanism.domain, 3.0, mechanism.adjacency)
@@ -153,7 +152,7 @@ def test_uniform_laws_are_coupled_maximally():
         assert abs(equal - shared) <= 5.0 * np.sqrt(shared * (1.0 - shared) / 20_000) + 1e-12
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("kind", ["kng", pytest.param("exponential", marks=pytest.mark.slow)])
 def test_each_chain_of_a_pair_moves_as_one_alone_and_pairs_meet(kind):
     mechanism, data = regression(kind, "default", "l1_ball", shift=0.45)

@@ -191,7 +191,7 @@ def test_tilted_masses_are_those_of_quadrature(dimension, scale):
         np.testing.assert_allclose(found, np.log(expected), atol=tolerance)
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("tilts", [[0.0, 0.0, 0.0], [0.4, -0.5, 0.05], [0.0, 0.0, 0.97]])
 @pytest.mark.parametrize("norm", [kng.LInf(), kng.L1(), kng.L2(), None], ids=["linf", "l1", "l2", "normal"])
 def test_tilted_noise_is_plain_noise_with_weights(norm, tilts):
