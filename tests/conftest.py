@@ -56,19 +56,30 @@ def first_cases(cases, number):
     return chosen
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Of a test that is marked with `default_cases`, the other cases are slow."""
-    tests = collections.defaultdict(list)
-    for item in items:
-        if item.get_closest_marker("default_cases") and not item.get_closest_marker("slow"):
-            tests[item.path, item.originalname].append(item)
-    for cases in tests.values():
-        (number,) = cases[0].get_closest_marker("default_cases").args
-        quick = first_cases(cases, number)
+def named_cases(cases, names):
+    """The cases of these names, as they stand in brackets behind the test's."""
+    found = {case.callspec.id: case for case in cases}
+    if unknown := set(names) - found.keys():
+        raise pytest.UsageError(f"{cases[0].nodeid}: no such cases: {', '.join(sorted(unknown))}")
+    return [found[name] for name in names]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem():
+    """Of a test that is marked with `default_cases`, the other cases are slow, whatever was asked for."""
+    made = yield
+    cases = [
+        case
+        for case in (made if isinstance(made, list) else [])
+        if case.get_closest_marker("default_cases") and not case.get_closest_marker("slow")
+    ]
+    if cases:
+        wanted = cases[0].get_closest_marker("default_cases").args
+        quick = first_cases(cases, *wanted) if isinstance(wanted[0], int) else named_cases(cases, wanted)
         for case in cases:
             if case not in quick:
                 case.add_marker("slow")
+    return made
 
 
 def pytest_collection_finish():

@@ -137,7 +137,6 @@ def records(dimension, seed=0):
     return Records(x, np.asarray(random.uniform(size=RECORDS) < 0.5, dtype=np.float64))
 
 
-@pytest.mark.default_cases(10)
 @of_kind("losses")
 @dimensions
 def test_value_gradient_hessian_and_record_gradients_of_a_loss_agree(one, dimension):

@@ -187,8 +187,9 @@ def earlier_releases(
     force: bool = False,
     data: str | None = None,
 ) -> resuming.Earlier:
-    """What this job released before, if it is to be resumed, and which run this is; raises as
-    `resuming.earlier_releases`.
+    """What this job released before, if it is to be resumed, and which run this is.
+
+    Raises as `resuming.earlier_releases`.
     """
     path = None if directory is None else directory / RELEASES
     return resuming.earlier_releases(identity(config), ledger, path, resume=resume, force=force, data=data)

@@ -73,7 +73,7 @@ class SquaredDistanceLoss(AbstractLoss):
         return "objective perturbation is for regression; for a mean take KNG, or under replace KNormMechanism"
 
     def proved_instead(self, dimension: int, is_uniform: bool) -> str:
-        return "under replace KNormMechanism(...) is proved and has the same mean in view"
+        return "under replace KNormMechanism(...) is proved and estimates the same mean"
 
     def value_range(self, bounds: Bounds, reach: Reach, dimension: int) -> Interval:
         nearest, farthest = _squared_distances(bounds, reach, dimension)

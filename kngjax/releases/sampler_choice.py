@@ -51,8 +51,9 @@ def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tupl
             "Chosen because rejection from a base measure that is not uniform takes ever more proposals as n grows; "
             "Exact() serves where n*epsilon is small."
         )
-    proved = loss.proved_instead(dimension, uniform) or "for this loss no exact sampler is built yet"
-    return EnsembleWalk(), f"Chosen because it serves every density, in any basis, with nothing to tune; {proved}."
+    reason = "Chosen because it serves every density, in any basis, with nothing to tune."
+    proved = loss.proved_instead(dimension, uniform)
+    return EnsembleWalk(), reason if proved is None else f"{reason} {proved}."
 
 
 def density_of(mechanism: AbstractDensityMechanism, dimension: int) -> Density:

@@ -140,7 +140,6 @@ def jobs(tmp_path_factory):
     return made
 
 
-@pytest.mark.default_cases(8)
 @pytest.mark.parametrize("name", NAMED)
 def test_every_mechanism_is_made_with_its_own_settings(jobs, name):
     config = jobs(name)

@@ -91,6 +91,11 @@ def test_flags_of_xla(monkeypatch, tmp_path, flags):
     assert bool(side_doors.found_open()) == FLAGS[flags]
 
 
+def test_a_profiler_that_is_said_to_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(side_doors, "_profiler_runs", lambda: True)
+    refused("a running profiler", tmp_path)
+
+
 @pytest.mark.slow
 def test_a_profiler(tmp_path):
     jax.profiler.start_trace(str(tmp_path / "trace"))

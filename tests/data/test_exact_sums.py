@@ -90,7 +90,6 @@ MECHANISMS = {
 }
 
 
-@pytest.mark.default_cases(4)
 @pytest.mark.parametrize("streamed", [False, True], ids=["in memory", "streamed"])
 @pytest.mark.parametrize("name", list(MECHANISMS))
 def test_one_record_changes_sums_by_its_own_share(name, streamed):

@@ -349,9 +349,8 @@ def test_a_reader_that_fails_leaves_nothing_and_is_not_quoted():
         SQUARED.prepare(stream)
 
 
-@pytest.mark.slow
 def test_a_file_that_breaks_in_the_middle_is_not_quoted(tmp_path):
-    lines = ["age,height,wage"] + ["0.5,1,2"] * 100_000 + [f"0.5,{SECRET} cm,2"]
+    lines = ["age,height,wage"] + ["0.5,1,2"] * 20_000 + [f"0.5,{SECRET} cm,2"]
     (tmp_path / "people.csv").write_text("\n".join(lines))
     (tmp_path / "people.parquet").write_text(f"no Parquet {SECRET}")
     for file in ("people.csv", "people.parquet"):

@@ -91,32 +91,14 @@ def followed(program, compiled):
         (jax.jit(program) if compiled else program)(kng.research_key(0))
 
 
-# The others draw as one of these does.
-QUICK = (
-    "AdaSSP",
-    "AdaOPS",
-    "reweighted, Gaussian",
-    "mean, l1",
-    "objective, searched",
-    "output",
-    "posterior",
-    "quantile",
-)
-QUICK_SAMPLED = ("rejection", "rejection from the base measure", "boxes", "LineGibbs", "EnsembleWalk", "GradientSpace")
-
-
-def marked(names, quick):
-    return [pytest.param(name, marks=[] if name in quick else pytest.mark.slow) for name in names]
-
-
-@pytest.mark.parametrize("name", marked(DIRECT, QUICK))
+@pytest.mark.parametrize("name", DIRECT)
 def test_every_noise_of_a_direct_mechanism_has_a_key_of_its_own(name):
     mechanism = DIRECT[name]
     data = data_of(mechanism)
     followed(lambda key: mechanism.draws(data, key, 2), not mechanism.runs_on_host)
 
 
-@pytest.mark.parametrize("name", marked(SAMPLED, QUICK_SAMPLED))
+@pytest.mark.parametrize("name", SAMPLED)
 def test_every_noise_of_a_sampler_has_a_key_of_its_own(name):
     mechanism, sampler = SAMPLED[name]
     data = data_of(mechanism)

@@ -284,7 +284,7 @@ def test_every_iteration_uses_its_noise(vector, kind):
         assert stats.ks_2samp(one, other).pvalue > 1e-6
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("share", [0.5, 0.3])
 def test_the_noise_of_advanced_composition_by_hand(share):
     """Kairouz, Oh and Viswanath's formula for a hundred parts; for eight, basic composition says more."""

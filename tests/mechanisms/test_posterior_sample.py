@@ -161,7 +161,6 @@ def test_more_records_than_promised_are_refused():
         sample(max_records=10).prepare(np.zeros((11, 1)), np.zeros(11))
 
 
-@pytest.mark.slow
 def test_open_dimensions_want_to_be_told():
     mechanism = sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0)))
     with pytest.raises(ValueError, match="pass dimension"):
@@ -169,7 +168,6 @@ def test_open_dimensions_want_to_be_told():
     assert mechanism.epsilon_at(1e-6, dimension=3) > mechanism.epsilon_at(1e-6, dimension=2)
 
 
-@pytest.mark.slow
 def test_a_ridge_that_is_too_small_has_no_gamma():
     with pytest.raises(ValueError, match="larger regularization"):
         kng.PosteriorSample.calibrated(PLANE, 1.0, 0.5, 1e-8, "add_remove", 100)
@@ -181,7 +179,6 @@ def test_max_records_is_a_whole_number(count):
         sample(max_records=count)
 
 
-@pytest.mark.slow
 def test_an_epsilon_that_promises_nothing_is_refused():
     mechanism = sample(gamma=1e6)
     with pytest.raises(ValueError, match="promises nothing"):

@@ -79,7 +79,6 @@ def test_draws_of_one_quantile_follow_the_oracle(name):
     assert np.all(lengths[cells] > 0)
 
 
-@pytest.mark.slow
 def test_a_split_budget_draws_each_quantile_at_its_part_of_epsilon():
     mechanism, values = kng.PrivateQuantile(SEVERAL, BOUNDS, 3.0, "replace", budget="split"), DATA["spread"]
     data = mechanism.prepare(values)

@@ -81,7 +81,7 @@ def of(epsilon):
     return kng.Budget.approximate(epsilon, "0.1")
 
 
-@pytest.mark.default_cases(6)
+@pytest.mark.default_cases("KNG", "means", "quantiles", "objective", "output", "reweighted", "AdaOPS", "AdaSSP")
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_what_is_reserved_is_what_is_certified_of_the_release(tmp_path, name):
     mechanism = MECHANISMS[name]

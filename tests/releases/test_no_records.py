@@ -64,7 +64,7 @@ COMPILED_LONG = MadeOnce(
 )
 
 
-@pytest.mark.default_cases(5)
+@pytest.mark.default_cases("squared", "median", "quantiles, split", "AdaSSP", "median in one dimension")
 @pytest.mark.parametrize("name", [*CASES, *(pytest.param(name, marks=pytest.mark.slow) for name in COMPILED_LONG)])
 def test_no_record_is_released_as_one_is(name):
     mechanism, sampler = (CASES if name in CASES else COMPILED_LONG)[name]

@@ -38,7 +38,7 @@ DOMAINS = {
     "l1": kng.L1Ball(1.5),
     "l2": kng.L2Ball(1.5),
 }
-# Every run attacks the median and an upper quantile, and two domains; the others are slow.
+# Other levels and the third domain are slow, and so are most combinations.
 every_loss = pytest.mark.parametrize(
     "name",
     [

@@ -218,9 +218,10 @@ def test_a_normal_base_measure_moves_the_law_of_independence_samplers(sampler, l
 
 
 def test_half_of_the_noise_is_noticed():
-    """The power of these tests: draws at twice the epsilon do not pass for the law at epsilon."""
+    """The power of these tests: draws at twice the epsilon pass for their law, and not for that at epsilon."""
     built, data = problem("quantile", "kng", 2)
     doubled, _ = problem("quantile", "kng", 2, epsilon=6.0)
     theta = independent_draws(doubled, data, "line_gibbs", seed=7)
+    assert_follows(theta, Quadrature(doubled, data, -2.0, 2.5, POINTS[2]))
     with pytest.raises(AssertionError):
         assert_follows(theta, Quadrature(built, data, -2.0, 2.5, POINTS[2]))

@@ -91,7 +91,6 @@ def with_expansion(built, data, mixture=0.05):
     return target, centre, sampler
 
 
-@pytest.mark.slow
 def test_the_proposal_density_integrates_to_one_and_is_that_of_the_proposals():
     """log q = log f - log weight, by quadrature over Θ, and the weighted mean of proposals."""
     built, data = problem("logistic", "kng", 1, num_records=400)

@@ -60,7 +60,7 @@ def test_the_proposal_density_integrates_to_one_and_is_that_of_the_proposals(mec
     assert_mean_within(np.column_stack([uniform, (uniform - 0.5) ** 2]), [0.5, 1.0 / 12.0])
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases(1)
 @both_samplers
 def test_a_step_goes_to_the_candidate_or_stays_and_says_so(sampler):
     built, data = problem("logistic", "kng", 2)
