@@ -6,6 +6,8 @@ from fractions import Fraction
 from typing import ClassVar, NamedTuple
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Matrix, Scalar, Vector
@@ -58,6 +60,15 @@ class AbstractNorm(ShownAsTyped, eqx.Module):
     @abc.abstractmethod
     def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
         """sup {‖v‖_K : ‖v‖_2 ≤ 1} over v ∈ R^d."""
+
+    def largest_quadratic(self, matrix: Matrix) -> Float[Array, ""]:
+        """sup {v'Pv : ‖v‖_K ≤ 1} for a positive semidefinite P, or an upper bound of it.
+
+        With P = RR' and r_k the columns of R, v'Pv = Σ_k (r_k'v)² ≤ Σ_k ‖r_k‖_*².
+        """
+        values, vectors = jnp.linalg.eigh(jnp.asarray(matrix))
+        roots = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
+        return jnp.sum(jax.vmap(self.dual)(roots.T) ** 2)
 
     @abc.abstractmethod
     def draw_from_ball(

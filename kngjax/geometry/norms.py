@@ -38,6 +38,10 @@ class L1(AbstractAbsoluteNorm):
         """√d, at the diagonal."""
         return jnp.asarray(math.sqrt(dimension))
 
+    def largest_quadratic(self, matrix: Matrix) -> Float[Array, ""]:
+        """max_j P_jj, at a vertex ±e_j."""
+        return jnp.max(jnp.diagonal(jnp.asarray(matrix)))
+
     def in_fractions(self, dimension: int) -> NormInFractions:
         return NormInFractions((Fraction(1),) * dimension, is_sum=True)
 
@@ -105,6 +109,10 @@ class L2(AbstractAbsoluteNorm):
         """1."""
         return jnp.ones(())
 
+    def largest_quadratic(self, matrix: Matrix) -> Float[Array, ""]:
+        """The largest eigenvalue."""
+        return jnp.linalg.eigvalsh(jnp.asarray(matrix))[-1]
+
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
@@ -144,6 +152,9 @@ class LInf(AbstractAbsoluteNorm):
         """1, on an axis."""
         return jnp.ones(())
 
+    def largest_quadratic(self, matrix: Matrix) -> Float[Array, ""]:
+        return largest_quadratic_over_box(matrix, jnp.ones(jnp.asarray(matrix).shape[0]))
+
     def in_fractions(self, dimension: int) -> NormInFractions:
         return NormInFractions((Fraction(1),) * dimension, is_sum=False)
 
@@ -169,6 +180,21 @@ class LInf(AbstractAbsoluteNorm):
     def tilted_log_mass(self, rate: Scalar, tilt: Vector) -> Float[Array, ""]:
         """By quadrature over the level."""
         return level_law.log_mass(rate, tilt)
+
+
+def largest_quadratic_over_box(matrix: Matrix, half_widths: Vector) -> Float[Array, ""]:
+    """sup {v'Pv : |v_j| ≤ w_j} for a positive semidefinite P: searched at the vertices for up to 12 dimensions.
+
+    Beyond, the smaller of the bounds w'|P|w and, with S = (w_i P_ij w_j), d times the largest eigenvalue of S.
+    """
+    half_widths = jnp.asarray(half_widths)
+    scaled = jnp.asarray(matrix) * half_widths[:, None] * half_widths[None, :]
+    dimension = scaled.shape[0]
+    if dimension > 12:
+        return jnp.minimum(jnp.sum(jnp.abs(scaled)), dimension * jnp.linalg.eigvalsh(scaled)[-1])
+    # The value is the same at -v, so half of the vertices suffice.
+    signs = jnp.asarray([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=dimension - 1)])
+    return jnp.max(jnp.sum((signs @ scaled) * signs, axis=1))
 
 
 def chord_of_box(lower: Any, upper: Any, point: Vector, direction: Vector) -> Interval:
@@ -208,6 +234,9 @@ class WeightedLInf(AbstractAbsoluteNorm):
     def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
         """1/min w_j, on that axis."""
         return 1.0 / jnp.min(jnp.asarray(self.weights))
+
+    def largest_quadratic(self, matrix: Matrix) -> Float[Array, ""]:
+        return largest_quadratic_over_box(matrix, jnp.asarray(self.weights))
 
     def in_fractions(self, dimension: int) -> NormInFractions:
         return NormInFractions(tuple(Fraction(float(weight)) for weight in np.asarray(self.weights, np.float64)), False)
@@ -288,13 +317,13 @@ class Ellipsoid(AbstractNorm):
 
         A convex function is largest over a box at a vertex, but here not always at w itself.
         """
-        half_widths = jnp.asarray(half_widths)
-        dimension = half_widths.shape[0]
-        if dimension > 12:
-            return jnp.sqrt(half_widths @ jnp.abs(jnp.asarray(self.matrix)) @ half_widths)
-        # ‖v‖ = ‖-v‖, so half of the vertices suffice.
-        signs = jnp.asarray([(1.0, *rest) for rest in itertools.product((1.0, -1.0), repeat=dimension - 1)])
-        return jnp.max(jax.vmap(lambda sign: self(sign * half_widths))(signs))
+        return jnp.sqrt(largest_quadratic_over_box(self.matrix, half_widths))
+
+    def largest_quadratic(self, matrix: Matrix) -> Float[Array, ""]:
+        """The largest eigenvalue of L^{-1}PL'^{-1} with A = LL'."""
+        half = jax.scipy.linalg.solve_triangular(self._factor(), jnp.asarray(matrix), lower=True)
+        both = jax.scipy.linalg.solve_triangular(self._factor(), half.T, lower=True)
+        return jnp.linalg.eigvalsh(both)[-1]
 
     def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
         """The square root of A's largest eigenvalue."""

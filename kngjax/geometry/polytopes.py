@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax.core.arrays import Vector, is_traced, parameter
+from kngjax.core.arrays import Matrix, Vector, is_traced, parameter
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.hulls import Rows, checked_points, hull_about_zero
 
@@ -80,6 +80,11 @@ class Polytope(AbstractNorm):
     def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
         """max_i ‖a_i‖_2."""
         return jnp.max(jnp.linalg.norm(jnp.asarray(self.facets), axis=1))
+
+    def largest_quadratic(self, matrix: Matrix) -> Float[Array, ""]:
+        """max v_i'Pv_i over the vertices v_i: a convex function is largest at one."""
+        vertices = jnp.asarray(self.vertices)
+        return jnp.max(jnp.sum((vertices @ jnp.asarray(matrix)) * vertices, axis=1))
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int

@@ -58,6 +58,8 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
     - `is_smooth`: whether ρ'' is positive for every η and continuously differentiable, so that on a design of full rank
       ∇ℓ_n is one to one, with the determinant of the Hessian as its Jacobian. Huber's loss is not: its gradient is
       constant wherever all records are outliers.
+    - `has_curvature_facts`: whether a smooth loss of x'θ proves the bounds of `curvature_facts`, with which KNG is drawn
+      exactly in any dimension.
     - `score_is_piecewise_constant`: whether ∂ρ/∂η is constant but for one jump, at η = y (see `score_step`).
     - `gradient_length`: the Euclidean length of every record's gradient where its direction is free, None elsewhere.
     - `gradient_slope`: c where one record's gradient is cθ less what depends on the record alone, None elsewhere.
@@ -70,6 +72,7 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
     is_quadratic: ClassVar[bool] = False
     is_half_square: ClassVar[bool] = False
     is_smooth: ClassVar[bool] = False
+    has_curvature_facts: ClassVar[bool] = False
     gradient_length: ClassVar[float | None] = None
     gradient_slope: ClassVar[float | None] = None
 
@@ -194,8 +197,34 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
         raise UnfitType(RECORDS_NEEDED)
 
 
+class CurvatureFacts(NamedTuple):
+    """What is proved of ρ''(η + u) for one record, with w = ρ''(η) > 0.
+
+    **Arguments:** `slope`, `bend`: a and m ≥ 0 with log ρ''(η + u) ≥ log w + au - ½mu² for every real u. `mean`: at
+    most (s(η + u) - s(η))/u for 0 < |u| ≤ reach, the mean of ρ'' between η and η + u. `third`: at least |ρ'''(η + u)|
+    for |u| ≤ reach.
+    """
+
+    slope: Array
+    bend: Array
+    mean: Array
+    third: Array
+
+
 class AbstractPredictorLoss(AbstractLoss):
     """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ."""
+
+    def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
+        """The facts at one record, for changes of the predictor of at most `reach` > 0; the docstring proves them."""
+        raise TypeError(f"{type(self).__name__} declares no facts of its curvature")
+
+    def bound_determinant(self, change: Number, dimension: int) -> Number:
+        """F(x) ≤ x, increasing, with log det H(θ₀) - log det H(θ) ≤ F(x) for x = Σ_i h_i (½m_i u_i² - a_i u_i).
+
+        The weights h_i ≥ 0 are leverages, Σh_i = d, and u_i = x_i'(θ - θ₀); see
+        `kngjax.samplers.exact.smooth.certificate`. F is the identity unless a loss knows better.
+        """
+        return change
 
     @abc.abstractmethod
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, is_traced, parameter
-from kngjax.losses.base import AbstractResidualLoss, Interval, Number
+from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number
 
 
 def _check_threshold(k: Scalar) -> None:
@@ -62,6 +62,7 @@ class PseudoHuberLoss(AbstractResidualLoss):
     k: Scalar = eqx.field(converter=parameter)
 
     is_smooth: ClassVar[bool] = True
+    has_curvature_facts: ClassVar[bool] = True
 
     def __check_init__(self):
         _check_threshold(self.k)
@@ -88,3 +89,24 @@ class PseudoHuberLoss(AbstractResidualLoss):
 
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         return -jnp.asarray(self.k), jnp.asarray(self.k)
+
+    def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
+        """log ρ'' = -(3/2)·log(1 + T/k²) is convex in T = r², and T(u) = r² - 2ru + u².
+
+        So its tangent in T at r² bounds it below: a = 3r/(k² + r²) and m = 3/(k² + r²). ρ'' is even in r and falls with
+        |r|, so its mean over a segment of length U is least on the one that leads away from 0, where with p = |r|/k and
+        q = p + U/k it is (p + q)/(√(1 + p²)√(1 + q²)(q√(1 + p²) + p√(1 + q²))), without cancellation. |ρ'''| =
+        3(|r|/k²)(1 + (r/k)²)^(-5/2) is largest at r = k/2, where it is (3/2)(4/5)^(5/2)/k < .85866/k.
+        """
+        scaled = jnp.asarray(response - predictor) / self.k
+        near, far = jnp.abs(scaled), jnp.abs(scaled) + reach / self.k
+        at_near, at_far = jnp.hypot(1.0, near), jnp.hypot(1.0, far)
+        share = 1.0 / (at_near * at_near)
+        mean = (near + far) / (at_near * at_far * (far * at_near + near * at_far))
+        third = jnp.full_like(scaled, 0.85866) / self.k
+        return CurvatureFacts(3.0 * scaled * share / self.k, 3.0 * share / self.k**2, mean, third)
+
+    def bound_determinant(self, change: Number, dimension: int) -> Number:
+        """(3d/2)·log(1 + 2x/(3d)): Jensen's inequality on Σ(h_i/d)·(3/2)·log(1 + (T_i(u) - T_i)/(k² + T_i))."""
+        scale = 1.5 * dimension
+        return scale * jnp.log1p(jnp.maximum(jnp.asarray(change) / scale, -1.0 + 1e-9))

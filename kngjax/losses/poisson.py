@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import is_traced
 from kngjax.data.bounds import Bounds
-from kngjax.losses.base import AbstractPredictorLoss, Interval, Number
+from kngjax.losses.base import AbstractPredictorLoss, CurvatureFacts, Interval, Number
 
 
 class PoissonLoss(AbstractPredictorLoss):
@@ -20,6 +20,7 @@ class PoissonLoss(AbstractPredictorLoss):
 
     needs_response_bounds: ClassVar[bool] = True
     is_smooth: ClassVar[bool] = True
+    has_curvature_facts: ClassVar[bool] = True
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jnp.exp(predictor) - response * predictor
@@ -33,6 +34,15 @@ class PoissonLoss(AbstractPredictorLoss):
     def curvature_bound(self, predictor: Interval) -> Number:
         """e^η at the upper end of η: it is increasing."""
         return jnp.exp(predictor[1])
+
+    def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
+        """log ρ'' = η is linear: a = 1 and m = 0.
+
+        ρ'' rises with η, so its mean is least downwards, e^η(1 - e^-U)/U, and ρ''' = ρ'' is at most e^(η + U).
+        """
+        weight = jnp.exp(jnp.asarray(predictor) + 0.0 * response)
+        mean, third = weight * -jnp.expm1(-reach) / reach, weight * jnp.exp(jnp.minimum(reach, 600.0))
+        return CurvatureFacts(jnp.ones_like(weight), jnp.zeros_like(weight), mean, third)
 
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         assert response is not None

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from kngjax.accounting.exact import exactly
 from kngjax.core.arrays import Scalar, Vector, block_sums, is_traced, parameter, weighted_gram
 from kngjax.data.records import Data, Records
-from kngjax.losses.base import AbstractResidualLoss, Interval, Number, WholeScore, require_records
+from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number, WholeScore, require_records
 from kngjax.losses.estimates import quantile_regression
 
 
@@ -119,6 +119,7 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
     bandwidth: Scalar = eqx.field(converter=parameter)
 
     is_smooth: ClassVar[bool] = True
+    has_curvature_facts: ClassVar[bool] = True
 
     def __check_init__(self):
         _check_tau(self.tau)
@@ -143,6 +144,20 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
     def curvature_bound(self, predictor: Interval) -> Number:
         """φ(0)/h: ρ'' = φ(r/h)/h is largest at r = 0."""
         return normal.pdf(0.0) / self.bandwidth
+
+    def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
+        """log ρ'' = -½t² + constant with t = (η - y)/h is a parabola: a = -t/h and m = 1/h².
+
+        ρ'' is even in t and falls with |t|, so with U = reach its mean is at least ρ'' at the farther end and at least
+        (Φ(-|t|) - Φ(-|t| - U/h))/U, less what rounding may add. |ρ'''| = |t|φ(t)/h² is largest at |t| = 1.
+        """
+        scaled = (jnp.asarray(predictor) - response) / self.bandwidth
+        near = jnp.abs(scaled)
+        far = near + reach / self.bandwidth
+        rise = (normal.cdf(-near) * (1.0 - 1e-13) - normal.cdf(-far)) / reach
+        mean = jnp.maximum(normal.pdf(far) / self.bandwidth, rise)
+        third = jnp.full_like(scaled, 0.2419708) / self.bandwidth**2
+        return CurvatureFacts(-scaled / self.bandwidth, jnp.full_like(scaled, 1.0) / self.bandwidth**2, mean, third)
 
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         return -jnp.asarray(self.tau), 1.0 - jnp.asarray(self.tau)

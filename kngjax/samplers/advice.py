@@ -12,6 +12,8 @@ from kngjax.samplers.target import Target
 
 # Up to which boxes are tried unless asked for more.
 MOST_BOXED = 4
+# From n·ε of so many times d² on, draws in the space of gradients take a proposal or two; measured on plain designs.
+GRADIENTS_ENOUGH = 120
 
 
 class Density(NamedTuple):
@@ -43,6 +45,12 @@ def has_boxes(norm: AbstractNorm | None, dimension: int, most: int = MOST_BOXED)
     return dimension <= most and (norm is None or norm.is_absolute)
 
 
+def has_gradients(density: Density) -> bool:
+    """Whether KNG is drawn in the space of gradients for this density."""
+    declared = density.loss.has_curvature_facts and density.norm is not None
+    return declared and density.is_uniform and not density.is_pointwise
+
+
 def chain(density: Density) -> str:
     """The Markov chain that serves this density best."""
     loss, plain = density.loss, not density.is_pointwise
@@ -64,11 +72,13 @@ def exact(density: Density) -> str | None:
         return "Exact() is exact, and may need too many proposals"
     if loss.score_is_piecewise_constant and uniform and density.dimension == 1:
         return "Exact() is exact"
+    gradients, enough = has_gradients(density), GRADIENTS_ENOUGH * density.dimension**2
     if isinstance(loss, AbstractPredictorLoss) and uniform and plain and has_boxes(density.norm, density.dimension):
         if loss.score_is_piecewise_constant:
             return "Exact() is exact"
-        return "Exact() is exact and serves where n*epsilon is small, up to some hundred records and 3 coefficients"
-    return None
+        few = "Exact() is exact and serves where n*epsilon is small, up to some hundred records and 3 coefficients"
+        return f"{few}, or at least {enough}" if gradients else few
+    return f"Exact() is exact and serves where n*epsilon is at least {enough}" if gradients else None
 
 
 def advice(density: Density) -> str:

@@ -11,7 +11,7 @@ from kngjax.core.arrays import Vector, block_sums
 from kngjax.data.records import Records
 from kngjax.geometry.norms import k_norm_noise
 from kngjax.losses.base import AbstractPredictorLoss
-from kngjax.samplers.chains.newton import Point, gradient, point_of, records_a_block, solve
+from kngjax.samplers.newton import Point, gradient, point_of, records_a_block, solve
 from kngjax.samplers.target import Target
 
 # How many points are tried, and how far log f may be from the quadratic's at any: beyond it proposals are refused too

@@ -17,7 +17,7 @@ from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.samplers.advice import advice_for
 from kngjax.samplers.chains.expansion import Expansion, expansion
 from kngjax.samplers.chains.independence import AbstractIndependenceSampler, Weighted
-from kngjax.samplers.chains.newton import Point, evaluate, gradient, log_determinant, solve
+from kngjax.samplers.newton import Point, evaluate, gradient, log_determinant, solve
 from kngjax.samplers.target import Target
 
 _PROPOSALS_A_BATCH = 50

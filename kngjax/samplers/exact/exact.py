@@ -11,13 +11,14 @@ from kngjax.core.arrays import Vector
 from kngjax.data.records import QuadraticSummary, Records
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.losses.base import AbstractPredictorLoss
-from kngjax.samplers.advice import MOST_BOXED, advice_for, has_boxes
+from kngjax.samplers.advice import MOST_BOXED, Density, advice_for, has_boxes, has_gradients
 from kngjax.samplers.base import AbstractIndependentSampler
 from kngjax.samplers.exact import box_tree, rejection
 from kngjax.samplers.exact.envelopes.base import BaseMeasureEnvelope
 from kngjax.samplers.exact.envelopes.exponential_product import ExponentialProduct
 from kngjax.samplers.exact.envelopes.normal_product import NormalProduct
 from kngjax.samplers.exact.envelopes.tilted import TiltedInverse
+from kngjax.samplers.exact.smooth.search import draw_from, prepare
 from kngjax.samplers.lines import cumulative_masses, draw_on_line, line_segments
 from kngjax.samplers.quadratic import quadratic_form
 from kngjax.samplers.target import Target
@@ -25,6 +26,8 @@ from kngjax.samplers.target import Target
 # A first round without fits ends after so many proposals, if it does not promise to end within so many.
 FIRST_PROPOSALS = 4096
 PROMISING_PROPOSALS = 100_000
+# Log of how many times more proposals than the best of all envelopes in gradient space makes boxes worth trying.
+MOST_LOG_EXCESS = 5.0
 
 
 class Exact(AbstractIndependentSampler):
@@ -42,6 +45,10 @@ class Exact(AbstractIndependentSampler):
     - Other convex losses of x'θ with few coefficients, the quantile loss among them: rejection from an envelope that
       is constant on boxes, refined about an estimate of θ (`box_tree`). Its estimate, coordinates and size are
       computed from the data and do not change the law. Needs a norm that grows with every |v_j|: l_1, l_2, l_inf.
+    - KNG with a smooth loss of x'θ that declares its curvature (pseudo-Huber, logistic, Poisson, smoothed quantile),
+      any number of coefficients and any norm: rejection in the space of gradients (`smooth`), with a proposal or two a
+      draw where n records at ε have nε ≥ 120d², and ever more below. Where it would need many, and coefficients are
+      few, boxes serve.
 
     How many proposals a draw took depends on the data: it must not be published.
 
@@ -52,7 +59,9 @@ class Exact(AbstractIndependentSampler):
     max_proposals: int = eqx.field(static=True, default=1_000_000_000)
     most_coefficients: int = eqx.field(static=True, default=MOST_BOXED)
 
-    failures: ClassVar[tuple[str, ...]] = ("a search that reaches its public limit of proposals",)
+    failures: ClassVar[tuple[str, ...]] = (
+        "a search that reaches its public limit of proposals, or meets an equation that it cannot solve",
+    )
     assumptions: ClassVar[tuple[str, ...]] = (
         "the statement is about a search that found its draw: whether one was given up at its public limit of "
         "proposals depends on the data and is not published",
@@ -76,6 +85,9 @@ class Exact(AbstractIndependentSampler):
         return has_boxes(norm, dimension, self.most_coefficients)
 
     def runs_on_host(self, target: Target) -> bool:
+        return self._takes_boxes(target) or _takes_gradients(target)
+
+    def _takes_boxes(self, target: Target) -> bool:
         return (
             isinstance(target.loss, AbstractPredictorLoss)
             and isinstance(target.data, Records)
@@ -91,7 +103,12 @@ class Exact(AbstractIndependentSampler):
         if isinstance(target.data, QuadraticSummary):
             search = quadratic_search(target, key, num_draws, self.max_proposals)
             return search.kept, search.count >= num_draws
-        if self.runs_on_host(target):
+        if _takes_gradients(target):
+            envelope = prepare(target, target.domain.interior_point(target.dimension) if centre is None else centre)
+            if envelope.log_excess(target) <= MOST_LOG_EXCESS or not self._takes_boxes(target):
+                found = draw_from(envelope, target, key, num_draws, self.max_proposals)
+                return jnp.asarray(found.draws), jnp.asarray(found.succeeded)
+        if self._takes_boxes(target):
             tree = box_tree.build(target, centre, num_draws)
             kept, succeeded = tree.draws(key, num_draws, self.max_proposals)
             return jnp.asarray(kept), jnp.asarray(succeeded)
@@ -100,6 +117,10 @@ class Exact(AbstractIndependentSampler):
         uniforms = jax.random.uniform(key, (num_draws, 2))
         steps = jax.vmap(draw_on_line, in_axes=(None, None, 0))(segments, cumulative_masses(segments), uniforms)
         return (theta + steps)[:, None], jnp.asarray(True)
+
+
+def _takes_gradients(target: Target) -> bool:
+    return isinstance(target.data, Records) and has_gradients(Density.of(target))
 
 
 def quadratic_search(target: Target, key: PRNGKeyArray, num_draws: int, max_proposals: int) -> rejection.Search:

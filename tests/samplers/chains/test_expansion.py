@@ -13,7 +13,7 @@ from kngjax.owner import nonprivate
 from kngjax.releases.chains import advance, start_chains
 from kngjax.releases.routes.sampled import SampledRoute
 from kngjax.samplers.chains.expansion import Expansion, expansion
-from kngjax.samplers.chains.newton import gradient, log_determinant, solve
+from kngjax.samplers.newton import gradient, log_determinant, solve
 from tests.oracles.goodness_of_fit import assert_mean_within, assert_two_samples_agree
 from tests.statistical.problems import Quadrature, problem
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import special, stats
 
 import kngjax as kng
-from kngjax.samplers.chains.newton import evaluate, log_determinant, solve
+from kngjax.samplers.newton import evaluate, log_determinant, solve
 
 LOSSES = {
     "squared": kng.SquaredLoss(),

@@ -1,0 +1,179 @@
+"""Rejection from the envelope: proposals without the records, then one solution of ∇ℓ(θ) = z each that is left.
+
+A proposal z of a shell is accepted with probability exp(-(t - t_{k-1}))·exp(E(z) - E_k), which needs no record, times
+1_Θ(θ(z))·(det H₀/det H(θ(z)))·exp(-E(z)), which is at most 1 by the certificate; a proposal θ of a piece of Θ with
+probability exp(T_g - c‖∇ℓ(θ)‖_K) if c‖∇ℓ(θ)‖_K ≥ t_K. What was accepted has exactly the law f, in whatever order.
+
+A factor above 1 would contradict the proof, and a z of which neither a solution nor its absence was found leaves the
+law unknown: either ends the search as failed.
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from kngjax.core.arrays import Vector
+from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.samplers.exact.smooth.certificate import bound_log_determinant, certify, trivial
+from kngjax.samplers.exact.smooth.envelope import MARGIN, Envelope, build, farthest_length, uniform
+from kngjax.samplers.newton import Point, evaluate, gradient, log_determinant, solve
+from kngjax.samplers.target import Target
+
+# Proposals in one compiled call, and solutions in one.
+_FEWEST, _MOST = 256, 2**15
+_SOLUTIONS = 128
+
+
+class Proposals(NamedTuple):
+    """One batch. **Arguments:** `component`: shells, then pieces. `z`, `theta`: of either kind. `log_left`: log of what
+    the uniform variable of a shell's proposal leaves for the second stage, -inf where the first refused it; for a piece
+    log of the variable itself. `bound`: E(z). `within`: whether θ belongs to its piece and to Θ."""
+
+    component: Array
+    z: Array
+    theta: Array
+    log_left: Array
+    bound: Array
+    within: Array
+
+
+class Found(NamedTuple):
+    """Draws and counts; owner-only.
+
+    **Arguments:** `draws`: shape (draws, d). `succeeded`. `proposals`, `solutions`: how many were tried. `worst`: the
+    largest log of a probability of acceptance, which the proof says is at most 0.
+    """
+
+    draws: Float[np.ndarray, "draws dimension"]
+    succeeded: bool
+    proposals: int
+    solutions: int
+    worst: float
+
+
+def prepare(target: Target, centre: Vector) -> Envelope:
+    """The envelope about an estimate of θ, any point; uniform where the Hessian there is not positive definite."""
+    centre = np.asarray(centre, np.float64)
+    point = jax.tree.map(np.array, _evaluate(target, centre))
+    certificate = None
+    if np.all(np.isfinite(point.inverse_factor)):
+        certificate = certify(target, point, farthest_length(target, float(log_determinant(point))))
+    if certificate is None:
+        return uniform(target, trivial(target, centre))
+    return build(target, certificate)
+
+
+def draw_from(envelope: Envelope, target: Target, key: PRNGKeyArray, num_draws: int, max_proposals: int) -> Found:
+    """Independent draws; `succeeded` is False where the public limit was reached or the proof was contradicted."""
+    dimension, num_shells = target.dimension, envelope.heights.size
+    kept, missing, tried, solved, worst, number, batch = [], num_draws, 0, 0, -np.inf, 0, _FEWEST
+    while missing > 0 and tried < max_proposals:
+        proposals = jax.tree.map(np.array, _propose(target, envelope, key, number, batch))
+        tried, number = tried + batch, number + 1
+        accepted, theta = np.zeros(batch, bool), proposals.theta
+        of_shell = proposals.component < num_shells
+        for some in _in_parts(np.flatnonzero(of_shell & (proposals.log_left > -np.inf))):
+            solution = jax.tree.map(np.array, _solve(target, envelope, *_padded(some, proposals.z, proposals.bound)))
+            points, log_ratios, unsettled, inside = (part[: some.size] for part in solution)
+            if unsettled.any():
+                return Found(np.zeros((0, dimension)), False, tried, solved, worst)
+            solved += some.size
+            worst = max(worst, float(np.max(log_ratios, where=inside, initial=-np.inf)))
+            theta[some] = points
+            accepted[some] = inside & (proposals.log_left[some] <= log_ratios)
+        for some in _in_parts(np.flatnonzero(~of_shell & proposals.within)):
+            lengths = np.array(_length(target, *_padded(some, theta)))[: some.size]
+            floors = envelope.floors[proposals.component[some] - num_shells]
+            worst = max(worst, float(np.max(floors - lengths, where=lengths >= envelope.edges[-1], initial=-np.inf)))
+            accepted[some] = (lengths >= envelope.edges[-1]) & (proposals.log_left[some] <= floors - lengths)
+        if worst > MARGIN:
+            return Found(np.zeros((0, dimension)), False, tried, solved, worst)
+        kept.append(theta[accepted])
+        missing -= int(accepted.sum())
+        rate = max(num_draws - missing, 0.5) / tried
+        batch = int(2 ** np.ceil(np.log2(np.clip(1.2 * max(missing, 1) / rate, _FEWEST, _MOST))))
+    draws = np.concatenate(kept)[:num_draws] if kept else np.zeros((0, dimension))
+    return Found(draws, missing <= 0, tried, solved, worst)
+
+
+def _in_parts(places: np.ndarray) -> list[np.ndarray]:
+    return [places[start : start + _SOLUTIONS] for start in range(0, places.size, _SOLUTIONS)]
+
+
+def _padded(places: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
+    """The rows at these places, repeated to a length that is always the same: no other program is compiled."""
+    repeated = np.resize(places, _SOLUTIONS)
+    return [array[repeated] for array in arrays]
+
+
+@jax.jit
+def _evaluate(target: Target, theta: Array) -> Point:
+    return evaluate(target, theta)
+
+
+@functools.partial(jax.jit, static_argnames="batch")
+def _propose(target: Target, envelope: Envelope, key: PRNGKeyArray, number: int | Array, batch: int) -> Proposals:
+    norm, domain, loss, dimension = target.norm, target.domain, target.loss, target.dimension
+    assert norm is not None
+    assert isinstance(loss, AbstractPredictorLoss)
+    certificate, point = envelope.certificate, envelope.certificate.point
+    keys = jax.random.split(jax.random.fold_in(key, number), 5)
+    masses = jnp.asarray(envelope.log_masses)
+    component = jax.random.categorical(keys[0], masses, shape=(batch,))
+    uniforms = jax.random.uniform(keys[1], (2, batch))
+    # 1 - U lies in (0, 1], where its logarithm is finite.
+    log_uniform = jnp.log1p(-uniforms[1])
+    num_shells = envelope.heights.shape[0]
+
+    # Shells: t^d is uniform between its ends, the direction that of a uniform point of the ball.
+    shell = jnp.minimum(component, max(num_shells - 1, 0))
+    edges = jnp.asarray(envelope.edges)
+    inner, outer = edges[shell], edges[jnp.minimum(shell + 1, edges.shape[0] - 1)]
+    share = (inner / jnp.where(outer > 0, outer, 1.0)) ** dimension
+    length = outer * (share + (1.0 - share) * uniforms[0]) ** (1.0 / dimension)
+    balls = norm.draw_from_ball(keys[2], (batch,), dimension)
+    z = (length / target.rate / jax.vmap(norm)(balls))[:, None] * balls
+    bound = jax.vmap(lambda one: bound_log_determinant(certificate, loss, one))(z)
+    heights = jnp.append(jnp.asarray(envelope.heights), 0.0)[shell]
+    # The first stage refuses with probability 1 - e^a; given that it did not, U·e^-a is uniform again.
+    first = (inner - length) + (bound - heights)
+    left = jnp.where(log_uniform <= first, log_uniform - first, -jnp.inf)
+
+    # Pieces of Θ: between two ellipsoids, or all of Θ beyond the last.
+    radii = jnp.asarray(envelope.radii)
+    piece = jnp.clip(component - num_shells, 0, radii.shape[0] - 1)
+    is_last = piece == radii.shape[0] - 1
+    inner, outer = radii[piece], radii[jnp.minimum(piece + 1, radii.shape[0] - 1)]
+    share = jnp.where(is_last, 0.0, (inner / jnp.where(outer > 0, outer, 1.0)) ** dimension)
+    radius = outer * (share + (1.0 - share) * uniforms[0]) ** (1.0 / dimension)
+    normals = jax.random.normal(keys[3], (batch, dimension))
+    steps = (radius / jnp.linalg.norm(normals, axis=1))[:, None] * normals
+    middle = jnp.asarray(point.theta)[None]
+    near = middle + steps @ jnp.asarray(point.inverse_factor)
+    theta = jnp.where(is_last[:, None], domain.draw(keys[4], (batch,), dimension), near)
+    factor = jnp.linalg.inv(jnp.asarray(point.inverse_factor))
+    distance = jnp.linalg.norm((theta - middle) @ factor, axis=1)
+    within = jax.vmap(domain.contains)(theta) & (~is_last | (distance >= radii[-1]))
+    is_shell = component < num_shells
+    return Proposals(component, z, theta, jnp.where(is_shell, left, log_uniform), bound, within)
+
+
+@jax.jit
+def _solve(target: Target, envelope: Envelope, values: Array, bounds: Array) -> tuple[Array, Array, Array, Array]:
+    """θ(z), the log of the second stage's probability, whether z was left unsettled, and whether θ(z) lies in Θ."""
+    start = jax.tree.map(jnp.asarray, envelope.certificate.point)
+    solutions = jax.vmap(lambda value: solve(target, start, value))(values)
+    base = log_determinant(start)
+    log_ratios = base - jax.vmap(log_determinant)(solutions.point) - bounds
+    return solutions.point.theta, log_ratios, solutions.unsettled, solutions.found
+
+
+@jax.jit
+def _length(target: Target, theta: Array) -> Array:
+    assert target.norm is not None
+    norm = target.norm
+    return target.rate * jax.vmap(lambda one: norm(gradient(target, one)))(theta)

@@ -1,0 +1,75 @@
+"""What losses declare of their second derivative, against grids and finite differences."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tests.statistical.problems import LOSSES
+
+NAMES = [name for name, loss in LOSSES.items() if getattr(loss, "has_curvature_facts", False)]
+PREDICTORS = np.linspace(-3.0, 3.0, 41)
+RESPONSES = {"logistic": (0.0, 1.0), "poisson": (0.0, 2.0, 9.0)}
+STEPS = np.concatenate([-np.geomspace(1e-3, 12.0, 60)[::-1], np.geomspace(1e-3, 12.0, 60)])
+REACHES = (1e-12, 1e-6, 0.01, 0.3, 1.0, 4.0, 12.0)
+
+
+def pairs(name):
+    """η and y of every record that is tried, each of shape (records,)."""
+    grid = np.meshgrid(PREDICTORS, RESPONSES.get(name, (-2.0, 0.0, 0.7)), indexing="ij")
+    return grid[0].ravel(), grid[1].ravel()
+
+
+def facts(name, reach):
+    predictors, responses = pairs(name)
+    found = jax.vmap(LOSSES[name].curvature_facts, (0, 0, None))(predictors, responses, reach)
+    return jax.tree.map(np.array, found)
+
+
+def over(function, name, steps):
+    """function(η + u, y), shape (records, steps)."""
+    predictors, responses = pairs(name)
+    return np.array(jax.vmap(jax.vmap(function, (0, None)))(predictors[:, None] + steps, jnp.asarray(responses)))
+
+
+def test_every_smooth_loss_declares_them():
+    assert NAMES == [name for name, loss in LOSSES.items() if loss.is_smooth and not loss.is_quadratic]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_logarithm_of_the_second_derivative_lies_above_a_parabola_everywhere(name):
+    found = facts(name, 1.0)
+    curvature = LOSSES[name].record_curvature
+    # Beyond, float64 has no digits left of it.
+    here, there = (np.log(np.maximum(over(curvature, name, steps), 1e-290)) for steps in (np.zeros(1), STEPS))
+    excess = there - here - found.slope[:, None] * STEPS + 0.5 * found.bend[:, None] * STEPS**2
+    assert np.all(found.bend >= 0.0)
+    assert np.all(excess >= -1e-9 * (1.0 + np.abs(there)))
+    # It touches: twice the slope, or half the bend, would not do.
+    near = np.abs(STEPS) < 2e-3
+    assert np.all(np.abs(excess[:, near]) < 1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("reach", REACHES)
+def test_the_mean_of_the_second_derivative_over_a_segment_is_no_less(name, reach):
+    shares = np.concatenate([-np.linspace(0.05, 1.0, 20)[::-1], np.linspace(0.05, 1.0, 20)])
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    # The mean between η and η + u by Gauss and Legendre's rule.
+    points = (shares[:, None] * reach * 0.5 * (nodes + 1.0)).ravel()
+    values = over(LOSSES[name].record_curvature, name, points).reshape(-1, shares.size, nodes.size)
+    means = values @ weights / 2.0
+    least, declared = means.min(axis=1), facts(name, reach).mean
+    assert np.all(declared >= 0.0)
+    assert np.all(declared <= least * (1.0 + 1e-9) + 1e-14)
+    assert np.all(declared >= 0.999 * least - 1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("reach", (0.3, 4.0))
+def test_the_third_derivative_is_no_larger(name, reach):
+    steps = np.linspace(-reach, reach, 401)
+    found = np.abs(over(jax.grad(LOSSES[name].record_curvature), name, steps))
+    declared = facts(name, reach).third
+    assert np.all(found.max(axis=1) <= declared * (1.0 + 1e-12))
+    assert np.max(found.max(axis=1) / declared) > 0.99

@@ -1,0 +1,87 @@
+"""Bounds of the determinant and of the radius against points all over the domain, on designs made to break them."""
+
+import jax
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.samplers.exact.smooth import envelope as envelopes
+from kngjax.samplers.exact.smooth import search
+from kngjax.samplers.exact.smooth.certificate import bound_log_determinant
+from kngjax.samplers.newton import evaluate, log_determinant
+from tests.losses.test_curvature_facts import NAMES
+from tests.statistical.problems import LOSSES
+
+COUNT, DIMENSION = 300, 4
+DESIGNS = ("plain", "correlated", "heavy tails", "rare dummy")
+DOMAIN = kng.L1Ball(3.0)
+
+
+def design(kind, generator):
+    """Columns within [-1, 1], shape (COUNT, DIMENSION - 1)."""
+    x = generator.uniform(-1.0, 1.0, (COUNT, DIMENSION - 1))
+    if kind == "correlated":
+        x = np.clip(x[:, :1] + 0.1 * x, -1.0, 1.0)
+    if kind == "heavy tails":
+        x = np.clip(0.05 * generator.standard_t(1.5, x.shape), -1.0, 1.0)
+    if kind == "rare dummy":
+        x[:, 0] = generator.uniform(size=COUNT) < 0.03
+    return x
+
+
+def problem(name, kind, epsilon=2.0, count=COUNT, domain=DOMAIN, norm=None):
+    """A target about a design, and an estimate."""
+    generator = np.random.default_rng(5)
+    x = design(kind, generator)
+    predictors = 0.3 + x.sum(axis=1)
+    noise = generator.standard_t(2, COUNT) if kind == "heavy tails" else 0.5 * generator.standard_normal(COUNT)
+    y = predictors + noise
+    if name == "logistic":
+        y = (generator.uniform(size=COUNT) < 1.0 / (1.0 + np.exp(-predictors))).astype(float)
+    if name == "poisson":
+        y = np.minimum(generator.poisson(np.exp(predictors)), 9.0).astype(float)
+    bounds = kng.Bounds(x=(-1.0, 1.0), y=(0.0, 9.0) if name == "poisson" else None, columns=DIMENSION - 1)
+    mechanism = kng.KNG(LOSSES[name], bounds, domain, epsilon, "replace", norm)
+    data = mechanism.prepare(x[:count], y[:count])
+    return mechanism.target(data), mechanism.loss.minimise(data)
+
+
+def points(target, centre, certificate, generator):
+    """Points of Θ from next to θ₀ to its boundary."""
+    key = kng.research_key(3)
+    wide = np.array(target.domain.draw(key, (400,), DIMENSION))
+    lengths = np.geomspace(1e-2, 1e2, 600) * certificate.spread * DIMENSION / float(target.rate)
+    normals = generator.standard_normal((600, DIMENSION))
+    steps = normals / np.linalg.norm(normals, axis=1, keepdims=True) * lengths[:, None]
+    near = np.asarray(centre) + steps @ certificate.point.inverse_factor
+    both = np.concatenate([wide, near])
+    return both[np.array(jax.vmap(target.domain.contains)(both))]
+
+
+@pytest.mark.parametrize("kind", DESIGNS)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.default_cases(4)
+def test_no_point_of_the_domain_contradicts_the_bounds(name, kind):
+    target, centre = problem(name, kind)
+    generator = np.random.default_rng(1)
+    # θ₀ may be any point: the estimate, and one beside it.
+    for reference in (centre, 0.8 * centre + 0.05):
+        envelope = search.prepare(target, reference)
+        certificate = envelope.certificate
+        thetas = points(target, reference, certificate, generator)
+        assert len(thetas) > 300
+        assert isinstance(target.loss, AbstractPredictorLoss)
+        found = jax.jit(jax.vmap(lambda theta: evaluate(target, theta)))(thetas)
+        bounds = jax.jit(jax.vmap(lambda z: bound_log_determinant(certificate, target.loss, z)))(found.gradient)
+        drops = certificate.log_determinant - np.array(jax.vmap(log_determinant)(found))
+        known = np.isfinite(drops)
+        assert known.sum() > 300
+        assert np.all(drops[known] <= np.array(bounds)[known] + 1e-7)
+        # The gradient is no shorter beyond a radius than the certificate says.
+        factor = np.linalg.inv(certificate.point.inverse_factor)
+        distances = np.linalg.norm((thetas - np.asarray(reference)) @ factor, axis=1)
+        lengths = float(target.rate) * np.array(jax.vmap(target.norm)(found.gradient))
+        radii, floors, _ = envelopes._rings(target, certificate)
+        least = floors[np.searchsorted(radii, distances, side="right") - 1]
+        assert np.all(lengths >= least * (1.0 - 1e-9))
