@@ -58,7 +58,7 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
     - `is_smooth`: whether ρ'' is positive for every η and continuously differentiable, so that on a design of full rank
       ∇ℓ_n is one to one, with the determinant of the Hessian as its Jacobian. Huber's loss is not: its gradient is
       constant wherever all records are outliers.
-    - `has_curvature_facts`: whether a smooth loss of x'θ proves the bounds of `curvature_facts`, with which KNG is drawn
+    - `has_curvature_facts`: whether a smooth loss of x'θ proves the bounds of `curvature_facts`, by which KNG is drawn
       exactly in any dimension.
     - `score_is_piecewise_constant`: whether ∂ρ/∂η is constant but for one jump, at η = y (see `score_step`).
     - `gradient_length`: the Euclidean length of every record's gradient where its direction is free, None elsewhere.

@@ -7,7 +7,7 @@ import pytest
 
 from tests.statistical.problems import LOSSES
 
-NAMES = [name for name, loss in LOSSES.items() if getattr(loss, "has_curvature_facts", False)]
+NAMES = [name for name, loss in LOSSES.items() if loss.has_curvature_facts]
 PREDICTORS = np.linspace(-3.0, 3.0, 41)
 RESPONSES = {"logistic": (0.0, 1.0), "poisson": (0.0, 2.0, 9.0)}
 STEPS = np.concatenate([-np.geomspace(1e-3, 12.0, 60)[::-1], np.geomspace(1e-3, 12.0, 60)])
@@ -33,7 +33,7 @@ def over(function, name, steps):
 
 
 def test_every_smooth_loss_declares_them():
-    assert NAMES == [name for name, loss in LOSSES.items() if loss.is_smooth and not loss.is_quadratic]
+    assert [name for name, loss in LOSSES.items() if loss.is_smooth and not loss.is_quadratic] == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -66,7 +66,7 @@ def test_the_mean_of_the_second_derivative_over_a_segment_is_no_less(name, reach
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("reach", (0.3, 4.0))
+@pytest.mark.parametrize("reach", [0.3, 4.0])
 def test_the_third_derivative_is_no_larger(name, reach):
     steps = np.linspace(-reach, reach, 401)
     found = np.abs(over(jax.grad(LOSSES[name].record_curvature), name, steps))

@@ -29,13 +29,17 @@ _SOLUTIONS = 128
 
 
 class Proposals(NamedTuple):
-    """One batch. **Arguments:** `component`: shells, then pieces. `z`, `theta`: of either kind. `log_left`: log of what
-    the uniform variable of a shell's proposal leaves for the second stage, -inf where the first refused it; for a piece
-    log of the variable itself. `bound`: E(z). `within`: whether θ belongs to its piece and to Θ."""
+    """One batch.
+
+    **Arguments:** `component`: shells, then pieces. `z`, `theta`: of either kind. `first`: log of a shell's first
+    probability. `log_left`: log of what its uniform variable leaves for the second, -inf where the first refused it;
+    for a piece log of the variable itself. `bound`: E(z). `within`: whether θ belongs to its piece and to Θ.
+    """
 
     component: Array
     z: Array
     theta: Array
+    first: Array
     log_left: Array
     bound: Array
     within: Array
@@ -44,12 +48,13 @@ class Proposals(NamedTuple):
 class Found(NamedTuple):
     """Draws and counts; owner-only.
 
-    **Arguments:** `draws`: shape (draws, d). `succeeded`. `proposals`, `solutions`: how many were tried. `worst`: the
-    largest log of a probability of acceptance, which the proof says is at most 0.
+    **Arguments:** `draws`: shape (draws, d). `succeeded`. `accepted`, of `proposals`, and `solutions`: how many.
+    `worst`: the largest log of a probability of acceptance, which the proof says is at most 0.
     """
 
     draws: Float[np.ndarray, "draws dimension"]
     succeeded: bool
+    accepted: int
     proposals: int
     solutions: int
     worst: float
@@ -70,34 +75,34 @@ def prepare(target: Target, centre: Vector) -> Envelope:
 def draw_from(envelope: Envelope, target: Target, key: PRNGKeyArray, num_draws: int, max_proposals: int) -> Found:
     """Independent draws; `succeeded` is False where the public limit was reached or the proof was contradicted."""
     dimension, num_shells = target.dimension, envelope.heights.size
-    kept, missing, tried, solved, worst, number, batch = [], num_draws, 0, 0, -np.inf, 0, _FEWEST
-    while missing > 0 and tried < max_proposals:
+    kept, count, tried, solved, worst, number, batch = [], 0, 0, 0, -np.inf, 0, _FEWEST
+    settled = True
+    while count < num_draws and tried < max_proposals and settled and worst <= MARGIN:
         proposals = jax.tree.map(np.array, _propose(target, envelope, key, number, batch))
         tried, number = tried + batch, number + 1
         accepted, theta = np.zeros(batch, bool), proposals.theta
         of_shell = proposals.component < num_shells
+        worst = max(worst, float(np.max(proposals.first, where=of_shell, initial=-np.inf)))
         for some in _in_parts(np.flatnonzero(of_shell & (proposals.log_left > -np.inf))):
             solution = jax.tree.map(np.array, _solve(target, envelope, *_padded(some, proposals.z, proposals.bound)))
             points, log_ratios, unsettled, inside = (part[: some.size] for part in solution)
-            if unsettled.any():
-                return Found(np.zeros((0, dimension)), False, tried, solved, worst)
-            solved += some.size
+            settled, solved = settled and not unsettled.any(), solved + some.size
             worst = max(worst, float(np.max(log_ratios, where=inside, initial=-np.inf)))
             theta[some] = points
             accepted[some] = inside & (proposals.log_left[some] <= log_ratios)
         for some in _in_parts(np.flatnonzero(~of_shell & proposals.within)):
             lengths = np.array(_length(target, *_padded(some, theta)))[: some.size]
-            floors = envelope.floors[proposals.component[some] - num_shells]
-            worst = max(worst, float(np.max(floors - lengths, where=lengths >= envelope.edges[-1], initial=-np.inf)))
-            accepted[some] = (lengths >= envelope.edges[-1]) & (proposals.log_left[some] <= floors - lengths)
-        if worst > MARGIN:
-            return Found(np.zeros((0, dimension)), False, tried, solved, worst)
+            log_ratios = envelope.floors[proposals.component[some] - num_shells] - lengths
+            beyond = lengths >= envelope.edges[-1]
+            worst = max(worst, float(np.max(log_ratios, where=beyond, initial=-np.inf)))
+            accepted[some] = beyond & (proposals.log_left[some] <= log_ratios)
         kept.append(theta[accepted])
-        missing -= int(accepted.sum())
-        rate = max(num_draws - missing, 0.5) / tried
-        batch = int(2 ** np.ceil(np.log2(np.clip(1.2 * max(missing, 1) / rate, _FEWEST, _MOST))))
-    draws = np.concatenate(kept)[:num_draws] if kept else np.zeros((0, dimension))
-    return Found(draws, missing <= 0, tried, solved, worst)
+        count += int(accepted.sum())
+        wanted = 1.2 * max(num_draws - count, 1) * tried / max(count, 0.5)
+        batch = int(2 ** np.ceil(np.log2(np.clip(wanted, _FEWEST, _MOST))))
+    succeeded = count >= num_draws and settled and worst <= MARGIN
+    draws = np.concatenate(kept)[:num_draws] if succeeded else np.zeros((0, dimension))
+    return Found(draws, succeeded, count, tried, solved, worst)
 
 
 def _in_parts(places: np.ndarray) -> list[np.ndarray]:
@@ -159,7 +164,7 @@ def _propose(target: Target, envelope: Envelope, key: PRNGKeyArray, number: int 
     distance = jnp.linalg.norm((theta - middle) @ factor, axis=1)
     within = jax.vmap(domain.contains)(theta) & (~is_last | (distance >= radii[-1]))
     is_shell = component < num_shells
-    return Proposals(component, z, theta, jnp.where(is_shell, left, log_uniform), bound, within)
+    return Proposals(component, z, theta, first, jnp.where(is_shell, left, log_uniform), bound, within)
 
 
 @jax.jit

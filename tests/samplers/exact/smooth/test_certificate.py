@@ -72,8 +72,8 @@ def test_no_point_of_the_domain_contradicts_the_bounds(name, kind):
         thetas = points(target, reference, certificate, generator)
         assert len(thetas) > 300
         assert isinstance(target.loss, AbstractPredictorLoss)
-        found = jax.jit(jax.vmap(lambda theta: evaluate(target, theta)))(thetas)
-        bounds = jax.jit(jax.vmap(lambda z: bound_log_determinant(certificate, target.loss, z)))(found.gradient)
+        found = jax.jit(jax.vmap(evaluate, (None, 0)))(target, thetas)
+        bounds = jax.jit(jax.vmap(bound_log_determinant, (None, None, 0)))(certificate, target.loss, found.gradient)
         drops = certificate.log_determinant - np.array(jax.vmap(log_determinant)(found))
         known = np.isfinite(drops)
         assert known.sum() > 300
