@@ -98,7 +98,8 @@ class PseudoHuberLoss(AbstractResidualLoss):
         q = p + U/k it is (p + q)/(√(1 + p²)√(1 + q²)(q√(1 + p²) + p√(1 + q²))), without cancellation. |ρ'''| =
         3(|r|/k²)(1 + (r/k)²)^(-5/2) is largest at r = k/2, where it is (3/2)(4/5)^(5/2)/k < .85866/k.
         """
-        scaled = jnp.asarray(response - predictor) / self.k
+        # A residual beyond 1e100·k counts as that: its record has no curvature to speak of.
+        scaled = jnp.clip(jnp.asarray(response - predictor) / self.k, -1e100, 1e100)
         near, far = jnp.abs(scaled), jnp.abs(scaled) + reach / self.k
         at_near, at_far = jnp.hypot(1.0, near), jnp.hypot(1.0, far)
         share = 1.0 / (at_near * at_near)

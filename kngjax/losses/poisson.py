@@ -41,7 +41,7 @@ class PoissonLoss(AbstractPredictorLoss):
         ρ'' rises with η, so its mean is least downwards, e^η(1 - e^-U)/U, and ρ''' = ρ'' is at most e^(η + U).
         """
         weight = jnp.exp(jnp.asarray(predictor) + 0.0 * response)
-        mean, third = weight * -jnp.expm1(-reach) / reach, weight * jnp.exp(jnp.minimum(reach, 600.0))
+        mean, third = weight * -jnp.expm1(-reach) / reach, weight * jnp.exp(jnp.asarray(reach))
         return CurvatureFacts(jnp.ones_like(weight), jnp.zeros_like(weight), mean, third)
 
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:

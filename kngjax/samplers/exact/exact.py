@@ -28,6 +28,8 @@ FIRST_PROPOSALS = 4096
 PROMISING_PROPOSALS = 100_000
 # Log of how many times more proposals than the best of all envelopes in gradient space makes boxes worth trying.
 MOST_LOG_EXCESS = 5.0
+# Proposals in gradient space before boxes are tried, and where there are none before the search is given up.
+TRIAL_PROPOSALS, GRADIENT_PROPOSALS = 2**13, 10_000_000
 
 
 class Exact(AbstractIndependentSampler):
@@ -47,8 +49,9 @@ class Exact(AbstractIndependentSampler):
       computed from the data and do not change the law. Needs a norm that grows with every |v_j|: l_1, l_2, l_inf.
     - KNG with a smooth loss of x'θ that declares its curvature (pseudo-Huber, logistic, Poisson, smoothed quantile),
       any number of coefficients and any norm: rejection in the space of gradients (`smooth`), with a proposal or two a
-      draw where n records at ε have nε ≥ 120d², and ever more below. Where it would need many, and coefficients are
-      few, boxes serve.
+      draw where n records at ε have nε ≥ 120d², columns are neither rare nor nearly collinear and the estimate lies
+      well inside Θ; else ever more. Where it needs many, and coefficients are few, boxes serve; where those do not, it
+      is given up after 10⁷ proposals.
 
     How many proposals a draw took depends on the data: it must not be published.
 
@@ -76,7 +79,8 @@ class Exact(AbstractIndependentSampler):
         raise ValueError(
             f"Exact serves the squared loss, and other convex losses of x'theta with up to {self.most_coefficients} "
             "coefficients on L1Ball, L2Ball or Box in a norm of absolute values (L1, L2, LInf, WeightedLInf), with one "
-            "sensitivity for every theta. Exact(most_coefficients=5) tries one more. Otherwise: "
+            "sensitivity for every theta; and KNG with smooth losses in any dimension, with one sensitivity too. "
+            "Exact(most_coefficients=5) tries one more. Otherwise: "
             f"{advice_for(target)}"
         )
 
@@ -104,10 +108,15 @@ class Exact(AbstractIndependentSampler):
             search = quadratic_search(target, key, num_draws, self.max_proposals)
             return search.kept, search.count >= num_draws
         if _takes_gradients(target):
-            envelope = prepare(target, target.domain.interior_point(target.dimension) if centre is None else centre)
-            if envelope.log_excess(target) <= MOST_LOG_EXCESS or not self._takes_boxes(target):
-                found = draw_from(envelope, target, key, num_draws, self.max_proposals)
-                return jnp.asarray(found.draws), jnp.asarray(found.succeeded)
+            centre = target.domain.interior_point(target.dimension) if centre is None else centre
+            envelope, boxes = prepare(target, centre), self._takes_boxes(target)
+            # Boxes follow a trial that finds too little: both draw from the same law, whatever was tried.
+            if not boxes or (envelope.heights.size and envelope.log_excess(target) <= MOST_LOG_EXCESS):
+                limit = min(self.max_proposals, TRIAL_PROPOSALS if boxes else GRADIENT_PROPOSALS)
+                found = draw_from(envelope, target, key, num_draws, limit + 100 * num_draws * boxes)
+                if found.succeeded or not boxes:
+                    draws = found.draws if found.succeeded else jnp.full((num_draws, target.dimension), jnp.nan)
+                    return jnp.asarray(draws), jnp.asarray(found.succeeded)
         if self._takes_boxes(target):
             tree = box_tree.build(target, centre, num_draws)
             kept, succeeded = tree.draws(key, num_draws, self.max_proposals)

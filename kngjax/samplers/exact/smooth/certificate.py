@@ -43,8 +43,8 @@ from kngjax.samplers.target import Target
 
 # Radii ρ that are tried, from the length of typical steps to beyond the farthest; and without limit, where Θ is one.
 _NUM_RADII = 28
-# Relative, outward: far more than float64 loses of eigenvalues and sums.
-_OUTWARD = 1e-9
+# Relative, outward: far more than float64 loses of sums, and in units of κ·d·2^-52 of eigenvalues relative to H₀.
+_OUTWARD, _OUTWARD_OF_CONDITION = 1e-9, 100.0
 _SMALLEST_REACH = 1e-12
 
 
@@ -53,7 +53,8 @@ class Certificate(NamedTuple):
 
     **Arguments:** `point`: θ₀ with z₀ and the inverse factor L^{-1} of H₀ = LL'. `tilt`: b. `levels`: M(ρ), increasing,
     infinite at last where Θ alone bounds the steps. `curvatures`: C for N below each level, increasing. `radii`,
-    `reached`: pairs of ρ and M(ρ). `everywhere`: a bound of E over Θ. `spread`: ν. `offset`: N₀.
+    `reached`: pairs of ρ and M(ρ). `everywhere`: a bound of E over Θ. `spread`: ν. `offset`: N₀. `outward`: the relative
+    error by which all of them are rounded outward.
     """
 
     point: Point
@@ -65,6 +66,7 @@ class Certificate(NamedTuple):
     everywhere: float
     spread: float
     offset: float
+    outward: float
 
     @property
     def log_determinant(self) -> float:
@@ -76,14 +78,14 @@ def trivial(target: Target, theta: Vector) -> Certificate:
     """The certificate that knows nothing, of which the envelope is uniform on Θ."""
     dimension, nothing = target.dimension, np.zeros(0)
     point = Point(np.asarray(theta, np.float64), np.zeros(dimension), np.eye(dimension))
-    return Certificate(point, np.zeros(dimension), nothing, nothing, nothing, nothing, np.inf, np.inf, 0.0)
+    return Certificate(point, np.zeros(dimension), nothing, nothing, nothing, nothing, np.inf, np.inf, 0.0, 0.0)
 
 
-def certify(target: Target, point: Point, farthest: float) -> Certificate | None:
+def certify(target: Target, point: Point, farthest: float, condition: float) -> Certificate | None:
     """The certificate about the point θ₀; None where nothing is certain about any radius.
 
     **Arguments:** `target`: of a loss with `curvature_facts` on a uniform domain. `point`: with a finite inverse
-    factor. `farthest`: the largest c‖z‖_K that matters.
+    factor. `farthest`: the largest c‖z‖_K that matters. `condition`: κ of H₀, of whatever scaling of its columns.
     """
     loss, records, norm, rate = target.loss, target.data, target.norm, float(target.rate)
     assert isinstance(loss, AbstractPredictorLoss)
@@ -91,11 +93,14 @@ def certify(target: Target, point: Point, farthest: float) -> Certificate | None
     assert norm is not None
     inverse_factor = np.asarray(point.inverse_factor)
     dimension = inverse_factor.shape[0]
+    outward = _OUTWARD + _OUTWARD_OF_CONDITION * dimension * float(np.finfo(float).eps) * condition
     inverse = inverse_factor.T @ inverse_factor
     gradient, curve, cap = jax.tree.map(np.array, _at_reference(target, point))
+    if not (np.all(np.isfinite(gradient)) and np.all(np.isfinite(curve))):
+        return None
     tilt = inverse @ gradient
-    spread = float(np.sqrt(norm.largest_quadratic(inverse))) * (1.0 + _OUTWARD)
-    offset = float(np.linalg.norm(inverse_factor @ point.gradient)) * (1.0 + _OUTWARD)
+    spread = float(np.sqrt(norm.largest_quadratic(inverse))) * (1.0 + outward)
+    offset = float(np.linalg.norm(inverse_factor @ point.gradient)) * (1.0 + outward)
     typical, most = spread * dimension / rate, spread * farthest / rate + offset
     radii = np.append(np.geomspace(0.3 * typical, 4.0 * most, _NUM_RADII), np.inf)
     lows, bends = jax.tree.map(np.array, _over_radii(target, point, cap, tilt, radii))
@@ -108,12 +113,12 @@ def certify(target: Target, point: Point, farthest: float) -> Certificate | None
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(bend))):
             continue
         low = whiten(low)
-        least = np.linalg.eigvalsh(low)[0] * (1.0 - _OUTWARD)
+        least = np.linalg.eigvalsh(low)[0] * (1.0 - outward) - outward
         if least <= 1e-12:
             continue
         largest = scipy.linalg.eigh(whiten(curve + bend), low, eigvals_only=True)[-1]
         levels.append(least * radius)
-        curvatures.append(max(largest, 0.0) / least * (1.0 + _OUTWARD))
+        curvatures.append(max(largest, 0.0) / least * (1.0 + outward))
         kept.append(radius)
     if not levels:
         return None
@@ -124,7 +129,7 @@ def certify(target: Target, point: Point, farthest: float) -> Certificate | None
     # |δ|² over Θ in the metric of H₀ is a sum of squares of linear functions.
     far = float(np.sqrt(np.sum(np.square(_farthest(target, np.linalg.inv(inverse_factor), point.theta)))))
     slope, bend = np.linalg.norm(inverse_factor @ gradient), max(np.linalg.eigvalsh(whiten(curve))[-1], 0.0)
-    everywhere = float(loss.bound_determinant((slope * far + 0.5 * bend * far**2) * (1.0 + _OUTWARD), dimension))
+    everywhere = float(loss.bound_determinant((slope * far + 0.5 * bend * far**2) * (1.0 + outward), dimension))
     return Certificate(
         point,
         tilt,
@@ -135,13 +140,14 @@ def certify(target: Target, point: Point, farthest: float) -> Certificate | None
         everywhere,
         spread,
         offset,
+        outward,
     )
 
 
 def bound_log_determinant(certificate: Certificate, loss: AbstractPredictorLoss, z: Array) -> Array:
     """E at one z, an upper bound of log det H₀ - log det H(θ(z)) wherever θ(z) ∈ Θ. Under jit and vmap."""
     centred = z - certificate.point.gradient
-    length = jnp.linalg.norm(certificate.point.inverse_factor @ centred) * (1.0 + _OUTWARD)
+    length = jnp.linalg.norm(certificate.point.inverse_factor @ centred) * (1.0 + certificate.outward)
     return bound_from_lengths(certificate, loss, -(certificate.tilt @ centred), length)
 
 
@@ -180,9 +186,12 @@ def _over_radii(target: Target, point: Point, caps: Array, tilt: Array, radii: A
 
     def at(radius):
         def terms(x, y, cap):
-            reach = jnp.maximum(jnp.minimum(radius * jnp.sqrt(_squares(x, point)), cap), _SMALLEST_REACH)
+            squares = _squares(x, point)
+            steps = jnp.where(squares > 0.0, radius * jnp.sqrt(squares), 0.0)
+            reach = jnp.maximum(jnp.minimum(steps, cap), _SMALLEST_REACH)
             facts = jax.vmap(loss.curvature_facts)(x @ point.theta, y, reach)
-            bends = jnp.abs(x @ tilt) * facts.third
+            pulls = jnp.abs(x @ tilt)
+            bends = jnp.where(pulls > 0.0, pulls * facts.third, 0.0)
             return (x * facts.mean[:, None]).T @ x, (x * bends[:, None]).T @ x
 
         return block_sums(terms, (records.x, records.y, caps))

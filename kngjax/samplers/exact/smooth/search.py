@@ -26,6 +26,8 @@ from kngjax.samplers.target import Target
 # Proposals in one compiled call, and solutions in one.
 _FEWEST, _MOST = 256, 2**15
 _SOLUTIONS = 128
+# Beyond this condition number of H₀, with columns scaled alike, it counts as singular.
+_WORST_CONDITION = 1e10
 
 
 class Proposals(NamedTuple):
@@ -61,12 +63,15 @@ class Found(NamedTuple):
 
 
 def prepare(target: Target, centre: Vector) -> Envelope:
-    """The envelope about an estimate of θ, any point; uniform where the Hessian there is not positive definite."""
+    """The envelope about an estimate of θ, any point; uniform where the Hessian there is nearly singular.
+
+    There ∇ℓ may not be one to one, and float64 does not tell.
+    """
     centre = np.asarray(centre, np.float64)
     point = jax.tree.map(np.array, _evaluate(target, centre))
-    certificate = None
-    if np.all(np.isfinite(point.inverse_factor)):
-        certificate = certify(target, point, farthest_length(target, float(log_determinant(point))))
+    certificate, condition = None, _condition(point.inverse_factor)
+    if target.data.num_records >= target.dimension and condition <= _WORST_CONDITION:
+        certificate = certify(target, point, farthest_length(target, float(log_determinant(point))), condition)
     if certificate is None:
         return uniform(target, trivial(target, centre))
     return build(target, certificate)
@@ -82,11 +87,14 @@ def draw_from(envelope: Envelope, target: Target, key: PRNGKeyArray, num_draws: 
         tried, number = tried + batch, number + 1
         accepted, theta = np.zeros(batch, bool), proposals.theta
         of_shell = proposals.component < num_shells
+        # What is no number is no proof: the law would not be known.
+        settled = settled and not np.isnan(proposals.first[of_shell]).any()
         worst = max(worst, float(np.max(proposals.first, where=of_shell, initial=-np.inf)))
         for some in _in_parts(np.flatnonzero(of_shell & (proposals.log_left > -np.inf))):
             solution = jax.tree.map(np.array, _solve(target, envelope, *_padded(some, proposals.z, proposals.bound)))
             points, log_ratios, unsettled, inside = (part[: some.size] for part in solution)
-            settled, solved = settled and not unsettled.any(), solved + some.size
+            settled = settled and not (unsettled | (inside & np.isnan(log_ratios))).any()
+            solved += some.size
             worst = max(worst, float(np.max(log_ratios, where=inside, initial=-np.inf)))
             theta[some] = points
             accepted[some] = inside & (proposals.log_left[some] <= log_ratios)
@@ -103,6 +111,20 @@ def draw_from(envelope: Envelope, target: Target, key: PRNGKeyArray, num_draws: 
     succeeded = count >= num_draws and settled and worst <= MARGIN
     draws = np.concatenate(kept)[:num_draws] if succeeded else np.zeros((0, dimension))
     return Found(draws, succeeded, count, tried, solved, worst)
+
+
+def _condition(inverse_factor: np.ndarray) -> float:
+    """κ of H₀ = LL' with its rows and columns scaled to a diagonal of ones; infinite where L^{-1} is not finite."""
+    if not np.all(np.isfinite(inverse_factor)):
+        return np.inf
+    factor = np.linalg.inv(inverse_factor)
+    values = np.linalg.eigvalsh(_with_unit_diagonal(factor @ factor.T))
+    return float(values[-1] / values[0]) if values[0] > 0.0 else np.inf
+
+
+def _with_unit_diagonal(matrix: np.ndarray) -> np.ndarray:
+    scales = np.sqrt(np.diagonal(matrix))
+    return matrix / scales[:, None] / scales[None, :]
 
 
 def _in_parts(places: np.ndarray) -> list[np.ndarray]:
