@@ -57,7 +57,7 @@ def draw(
     if isinstance(sampler, AbstractIndependentSampler):
         if sampler.runs_on_host(target) and is_traced(*jax.tree.leaves((target, key))):
             raise ValueError(
-                f"{type(sampler).__name__} refines boxes on the host for this density, between compiled calls, and "
+                f"{type(sampler).__name__} works on the host for this density, between compiled calls, and "
                 f"cannot be traced: call kngjax.draw outside of jit and vmap, or ask for {chain(Density.of(target))}"
             )
         draws, succeeded = sampler.draws(target, key, 1, centre)

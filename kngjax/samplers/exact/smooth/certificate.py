@@ -53,8 +53,8 @@ class Certificate(NamedTuple):
 
     **Arguments:** `point`: θ₀ with z₀ and the inverse factor L^{-1} of H₀ = LL'. `tilt`: b. `levels`: M(ρ), increasing,
     infinite at last where Θ alone bounds the steps. `curvatures`: C for N below each level, increasing. `radii`,
-    `reached`: pairs of ρ and M(ρ). `everywhere`: a bound of E over Θ. `spread`: ν. `offset`: N₀. `outward`: the relative
-    error by which all of them are rounded outward.
+    `reached`: pairs of ρ and M(ρ). `everywhere`: a bound of E over Θ. `spread`: ν. `offset`: N₀. `outward`: the
+    relative error by which all of them are rounded outward.
     """
 
     point: Point

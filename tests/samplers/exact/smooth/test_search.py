@@ -114,3 +114,32 @@ def test_twice_the_budget_is_another_law():
         assert_follows(
             found.draws, Quadrature(*problem("pseudo_huber", "kng", 1, 6.0, num_records=100), -2.0, 2.5, 20_000)
         )
+
+
+def test_where_the_domain_is_far_from_the_estimate_boxes_serve():
+    """There proposals of gradients hardly ever have a solution in Θ, however small the mass of their envelope is."""
+    built, data = problem("pseudo_huber", "kng", 1, domain=kng.Box(-0.2, 0.2), epsilon=2.0, num_records=400)
+    target = built.target(data)
+    centre = built.loss.minimise(data)
+    assert not target.domain.contains(centre)
+    theta, succeeded = kng.Exact().draws(target, kng.research_key(2), NUM_DRAWS, centre)
+    assert bool(succeeded)
+    assert_follows(np.array(theta), Quadrature(built, data, -0.2, 0.2, POINTS[1]))
+
+
+def test_records_of_less_than_full_rank_are_drawn_from_all_of_the_domain():
+    x = np.ones((2, 2)) * np.array([[0.5, 0.5], [-0.3, -0.3]])
+    mechanism = kng.KNG(
+        kng.PseudoHuberLoss(0.5), kng.Bounds(x=(-1.0, 1.0), columns=2), kng.Box(-1.0, 1.0), 1.0, "replace"
+    )
+    data = mechanism.prepare(x, np.array([0.1, 0.2]))
+    assert search.prepare(mechanism.target(data), np.zeros(3)).heights.size == 0
+    assert np.all(np.abs(kng.release(mechanism, x, np.array([0.1, 0.2]), sampler=kng.Exact()).value) <= 1.0)
+
+
+def test_what_is_no_number_ends_the_search_as_failed():
+    built, data = problem("pseudo_huber", "kng", 2, num_records=300)
+    envelope, _ = draws(built, data, num_draws=1)
+    broken = envelope._replace(certificate=envelope.certificate._replace(tilt=np.full(2, np.nan)))
+    _, found = draws(built, data, envelope=broken)
+    assert not found.succeeded
