@@ -77,7 +77,7 @@ class Certificate(NamedTuple):
 def trivial(target: Target, theta: Vector) -> Certificate:
     """The certificate that knows nothing, of which the envelope is uniform on Θ."""
     dimension, nothing = target.dimension, np.zeros(0)
-    point = Point(np.asarray(theta, np.float64), np.zeros(dimension), np.eye(dimension))
+    point = Point(jnp.asarray(theta), jnp.zeros(dimension), jnp.eye(dimension))
     return Certificate(point, np.zeros(dimension), nothing, nothing, nothing, nothing, np.inf, np.inf, 0.0, 0.0)
 
 
@@ -118,7 +118,9 @@ def certify(target: Target, point: Point, farthest: float, condition: float) -> 
             continue
         largest = scipy.linalg.eigh(whiten(curve + bend), low, eigvals_only=True)[-1]
         levels.append(least * radius)
-        curvatures.append(max(largest, 0.0) / least * (1.0 + outward))
+        # Beyond the range of float64 nothing is certain, which infinity says.
+        with np.errstate(over="ignore"):
+            curvatures.append(np.divide(max(largest, 0.0), least) * (1.0 + outward))
         kept.append(radius)
     if not levels:
         return None
@@ -148,7 +150,7 @@ def bound_log_determinant(certificate: Certificate, loss: AbstractPredictorLoss,
     """E at one z, an upper bound of log det H₀ - log det H(θ(z)) wherever θ(z) ∈ Θ. Under jit and vmap."""
     centred = z - certificate.point.gradient
     length = jnp.linalg.norm(certificate.point.inverse_factor @ centred) * (1.0 + certificate.outward)
-    return bound_from_lengths(certificate, loss, -(certificate.tilt @ centred), length)
+    return bound_from_lengths(certificate, loss, -(jnp.asarray(certificate.tilt) @ centred), length)
 
 
 def bound_from_lengths(certificate: Certificate, loss: AbstractPredictorLoss, linear: Array, length: Array) -> Array:
