@@ -105,7 +105,7 @@ def test_counts_must_be_positive(count):
     [
         (kng.QuantileLoss(0.5), kng.NUTS(), "LineGibbs"),
         (kng.PseudoHuberLoss(0.5), kng.LineGibbs(), "quantile loss"),
-        (kng.PseudoHuberLoss(0.5), kng.Exact(most_coefficients=1), "squared loss"),
+        (kng.HuberLoss(0.5), kng.Exact(most_coefficients=1), "squared loss"),
     ],
 )
 def test_samplers_that_cannot_serve_are_refused_in_research_too(loss, sampler, message):

@@ -287,13 +287,18 @@ def test_a_release_is_one_draw(count):
         ("walk", kng.HMC(), "adapt its step size to the private data"),
         ("walk", kng.LineGibbs(), r"needs the quantile loss.*ObjectivePerturbation\(.*sampler=kngjax\."),
         ("exact", kng.LineGibbs(), "needs the quantile loss"),
-        ("walk", kng.Exact(most_coefficients=1), r"Exact serves the squared loss.*sampler=kngjax\."),
     ],
     ids=repr,
 )
 def test_samplers_that_cannot_serve_are_refused_and_one_that_can_is_named(name, sampler, message):
     with pytest.raises(ValueError, match=message):
         kng.release(MECHANISMS[name], *records(), sampler=sampler)
+
+
+def test_exact_says_what_it_serves():
+    mechanism = kng.KNG(kng.HuberLoss(0.5), *PARTS)
+    with pytest.raises(ValueError, match=r"Exact serves the squared loss.*KNG with smooth losses.*sampler=kngjax\."):
+        kng.release(mechanism, *records(), sampler=kng.Exact(most_coefficients=1))
 
 
 @pytest.mark.parametrize(

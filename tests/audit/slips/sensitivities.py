@@ -41,8 +41,8 @@ NORMS_AND_DOMAINS = (
     slip(
         "an ellipsoid's norm over a box at its first corner alone",
         "geometry/norms",
-        "return jnp.max(jax.vmap(lambda sign: self(sign * half_widths))(signs))",
-        "return self(half_widths)",
+        "return jnp.max(jnp.sum((signs @ scaled) * signs, axis=1))",
+        "return jnp.sum(scaled)",
         "sensitivity/test_gradients.py::test_no_gradient_change_exceeds_the_sensitivity_in_any_norm",
     ),
     slip(
