@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import kngjax as kng
+from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law
 
 LOSSES = {
     "quantile": kng.QuantileLoss(tau=0.3),
@@ -100,3 +101,13 @@ class Quadrature:
         cuts = self.edges[:, 1]
         second = [np.interp(value, cuts, cumulative[row]) for value, row in zip(theta[:, 1], rows, strict=True)]
         return [first, np.asarray(second)]
+
+
+def assert_follows(theta: np.ndarray, law: Quadrature) -> None:
+    """Draws, shape (draws, dimension), have the law of the quadrature: each coordinate, and cells of both."""
+    uniforms = law.uniforms(theta)
+    for uniform in uniforms:
+        assert_same_law(uniform, lambda value: np.clip(value, 0.0, 1.0))
+    if len(uniforms) == 2:
+        counts, _, _ = np.histogram2d(*uniforms, bins=6, range=[(0.0, 1.0)] * 2)
+        assert_cell_frequencies(counts.ravel(), np.full(36, 1.0 / 36.0))

@@ -11,9 +11,8 @@ import pytest
 
 import kngjax as kng
 from kngjax.releases.sampler_choice import default_sampler
-from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law
 from tests.statistical import problems
-from tests.statistical.problems import Quadrature, problem
+from tests.statistical.problems import Quadrature, assert_follows, problem
 
 NUM_DRAWS = 2000
 POINTS = {1: 20_000, 2: 700}
@@ -84,15 +83,6 @@ def independent_draws(mechanism, data, sampler: str, seed: int) -> np.ndarray:
         mechanism, data, key=key, sampler=method, num_draws=1, num_chains=NUM_DRAWS, thinning=thinning, progress=False
     )
     return draws.theta[:, 0]
-
-
-def assert_follows(theta: np.ndarray, law: Quadrature) -> None:
-    uniforms = law.uniforms(theta)
-    for uniform in uniforms:
-        assert_same_law(uniform, lambda value: np.clip(value, 0.0, 1.0))
-    if len(uniforms) == 2:
-        counts, _, _ = np.histogram2d(*uniforms, bins=6, range=[(0.0, 1.0)] * 2)
-        assert_cell_frequencies(counts.ravel(), np.full(36, 1.0 / 36.0))
 
 
 @pytest.mark.parametrize(("sampler", "loss", "mechanism", "dimension"), list(cases()))

@@ -29,7 +29,7 @@ PROMISING_PROPOSALS = 100_000
 # Log of how many times more proposals than the best of all envelopes in gradient space makes boxes worth trying.
 MOST_LOG_EXCESS = 5.0
 # Proposals in gradient space before boxes are tried, and where there are none before the search is given up.
-TRIAL_PROPOSALS, GRADIENT_PROPOSALS = 2**13, 10_000_000
+TRIAL_PROPOSALS, GRADIENT_PROPOSALS, PROPOSALS_A_DRAW = 2**13, 10_000_000, 100
 
 
 class Exact(AbstractIndependentSampler):
@@ -110,10 +110,12 @@ class Exact(AbstractIndependentSampler):
         if _takes_gradients(target):
             centre = target.domain.interior_point(target.dimension) if centre is None else centre
             envelope, boxes = prepare(target, centre), self._takes_boxes(target)
-            # Boxes follow a trial that finds too little: both draw from the same law, whatever was tried.
-            if not boxes or (envelope.heights.size and envelope.log_excess(target) <= MOST_LOG_EXCESS):
-                limit = min(self.max_proposals, TRIAL_PROPOSALS if boxes else GRADIENT_PROPOSALS)
-                found = draw_from(envelope, target, key, num_draws, limit + 100 * num_draws * boxes)
+            # Boxes follow a trial that finds too little, with a key of their own: that it failed is a fact about the
+            # first key, and must not weigh on what is drawn.
+            trial_key, key = jax.random.split(key)
+            if not boxes or (envelope.has_shells and envelope.log_excess(target) <= MOST_LOG_EXCESS):
+                most = max(TRIAL_PROPOSALS if boxes else GRADIENT_PROPOSALS, PROPOSALS_A_DRAW * num_draws)
+                found = draw_from(envelope, target, trial_key, num_draws, min(self.max_proposals, most))
                 if found.succeeded or not boxes:
                     draws = found.draws if found.succeeded else jnp.full((num_draws, target.dimension), jnp.nan)
                     return jnp.asarray(draws), jnp.asarray(found.succeeded)

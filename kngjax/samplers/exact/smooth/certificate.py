@@ -53,7 +53,8 @@ class Certificate(NamedTuple):
 
     **Arguments:** `point`: θ₀ with z₀ and the inverse factor L^{-1} of H₀ = LL'. `tilt`: b. `levels`: M(ρ), increasing,
     infinite at last where Θ alone bounds the steps. `curvatures`: C for N below each level, increasing. `radii`,
-    `reached`: pairs of ρ and M(ρ). `everywhere`: a bound of E over Θ. `spread`: ν. `offset`: N₀. `outward`: the
+    `reached`: pairs of ρ and M(ρ). All are filled up with infinities to one length, so that programs serve other data
+    too. `everywhere`: a bound of E over Θ. `spread`: ν. `offset`: N₀. `outward`: the
     relative error by which all of them are rounded outward.
     """
 
@@ -76,7 +77,7 @@ class Certificate(NamedTuple):
 
 def trivial(target: Target, theta: Vector) -> Certificate:
     """The certificate that knows nothing, of which the envelope is uniform on Θ."""
-    dimension, nothing = target.dimension, np.zeros(0)
+    dimension, nothing = target.dimension, np.full(_NUM_RADII + 1, np.inf)
     point = Point(jnp.asarray(theta), jnp.zeros(dimension), jnp.eye(dimension))
     return Certificate(point, np.zeros(dimension), nothing, nothing, nothing, nothing, np.inf, np.inf, 0.0, 0.0)
 
@@ -135,15 +136,19 @@ def certify(target: Target, point: Point, farthest: float, condition: float) -> 
     return Certificate(
         point,
         tilt,
-        np.array(levels)[order],
-        curvatures,
-        np.array(kept)[finite],
-        np.array(levels)[finite],
+        _filled(np.array(levels)[order]),
+        _filled(curvatures),
+        _filled(np.array(kept)[finite]),
+        _filled(np.array(levels)[finite]),
         everywhere,
         spread,
         offset,
         outward,
     )
+
+
+def _filled(values: np.ndarray) -> np.ndarray:
+    return np.append(values, np.full(_NUM_RADII + 1 - values.size, np.inf))
 
 
 def bound_log_determinant(certificate: Certificate, loss: AbstractPredictorLoss, z: Array) -> Array:

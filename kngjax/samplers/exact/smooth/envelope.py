@@ -33,7 +33,8 @@ class Envelope(NamedTuple):
 
     **Arguments:** `certificate`. `edges`: t_0 = 0, ..., t_K. `heights`: E_1, ..., E_K. `radii`: ρ_0 = 0, ..., ρ_G, the
     inner ends of the pieces, the last of which is the rest of Θ. `floors`: T_g. `log_masses`: of the K shells, then of
-    the pieces.
+    the pieces. Shells and pieces are filled up to one number with copies of the last that have no mass, so that
+    programs serve other data too.
     """
 
     certificate: Certificate
@@ -42,6 +43,10 @@ class Envelope(NamedTuple):
     radii: Float[np.ndarray, " pieces"]
     floors: Float[np.ndarray, " pieces"]
     log_masses: Float[np.ndarray, " components"]
+
+    @property
+    def has_shells(self) -> bool:
+        return bool(np.isfinite(self.log_masses[: self.heights.size]).any())
 
     def log_excess(self, target: Target) -> float:
         """Log of the mass, in units of what it would be if the Hessian were constant; infinite where nothing is known.
@@ -100,21 +105,38 @@ def build(target: Target, certificate: Certificate) -> Envelope:
     shell, ring = np.unravel_index(np.argmin(total), total.shape)
     floors = np.maximum(edges[shell], floors[: ring + 1])
     beyond = np.append(log_rings[:ring] - floors[:-1], log_volume - floors[-1])
-    masses = np.concatenate([log_shells[:shell], beyond])
-    return Envelope(certificate, edges[: shell + 1], heights[:shell], radii[: ring + 1], floors, masses)
+    return _envelope(certificate, edges[: shell + 1], heights[:shell], radii[: ring + 1], floors, log_shells, beyond)
 
 
 def uniform(target: Target, certificate: Certificate) -> Envelope:
     """The envelope that is all of Θ."""
-    start, mass = np.zeros(1), np.array([log_domain_volume(target)])
-    return Envelope(certificate, start, np.zeros(0), start, start, mass)
+    start, nothing = np.zeros(1), np.zeros(0)
+    return _envelope(certificate, start, nothing, start, start, nothing, np.array([log_domain_volume(target)]))
+
+
+def _envelope(certificate, edges, heights, radii, floors, log_shells, log_pieces) -> Envelope:
+    num_pieces = certificate.radii.size + 1
+
+    def filled(values: np.ndarray, length: int, value: float) -> np.ndarray:
+        return np.append(values, np.full(length - values.size, value))
+
+    shells = filled(log_shells[: heights.size], _NUM_SHELLS, -np.inf)
+    return Envelope(
+        certificate,
+        filled(edges, _NUM_SHELLS + 1, edges[-1]),
+        filled(heights, _NUM_SHELLS, 0.0),
+        filled(radii, num_pieces, radii[-1]),
+        filled(floors, num_pieces, floors[-1]),
+        np.append(shells, filled(log_pieces, num_pieces, -np.inf)),
+    )
 
 
 def _rings(target: Target, certificate: Certificate) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """ρ_0 = 0, ρ_1, ..., the least t from each outwards, and the log volumes between one and the next."""
-    order = np.argsort(certificate.radii)
-    radii = np.append(0.0, certificate.radii[order])
-    slack = (certificate.reached[order] - certificate.offset) * float(target.rate) / certificate.spread
+    known = np.isfinite(certificate.radii)
+    order = np.argsort(certificate.radii[known])
+    radii = np.append(0.0, certificate.radii[known][order])
+    slack = (certificate.reached[known][order] - certificate.offset) * float(target.rate) / certificate.spread
     floors = np.maximum.accumulate(np.append(0.0, np.maximum(slack * (1.0 - 1e-9), 0.0)))
     useful = np.append(True, np.diff(floors) > 1e-3)
     radii, floors, dimension = radii[useful], floors[useful], target.dimension

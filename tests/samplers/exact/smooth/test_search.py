@@ -6,27 +6,18 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.samplers.exact import exact
 from kngjax.samplers.exact.smooth import search
 from kngjax.samplers.exact.smooth.certificate import trivial
 from kngjax.samplers.exact.smooth.envelope import uniform
 from tests.losses.test_curvature_facts import NAMES
-from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law
-from tests.statistical.problems import Quadrature, problem
+from tests.statistical.problems import Quadrature, assert_follows, problem
 
 NUM_DRAWS = 2000
 POINTS = {1: 20_000, 2: 700}
 MOST = 3_000_000
 # Standard errors that a count may be off: once in 10^6.
 FAR = 4.9
-
-
-def assert_follows(theta, law):
-    uniforms = law.uniforms(theta)
-    for uniform_draws in uniforms:
-        assert_same_law(uniform_draws, lambda value: np.clip(value, 0.0, 1.0))
-    if len(uniforms) == 2:
-        counts, _, _ = np.histogram2d(*uniforms, bins=6, range=[(0.0, 1.0)] * 2)
-        assert_cell_frequencies(counts.ravel(), np.full(36, 1.0 / 36.0))
 
 
 def draws(mechanism, data, num_draws=NUM_DRAWS, seed=7, envelope=None):
@@ -133,7 +124,7 @@ def test_records_of_less_than_full_rank_are_drawn_from_all_of_the_domain():
         kng.PseudoHuberLoss(0.5), kng.Bounds(x=(-1.0, 1.0), columns=2), kng.Box(-1.0, 1.0), 1.0, "replace"
     )
     data = mechanism.prepare(x, np.array([0.1, 0.2]))
-    assert search.prepare(mechanism.target(data), np.zeros(3)).heights.size == 0
+    assert not search.prepare(mechanism.target(data), np.zeros(3)).has_shells
     assert np.all(np.abs(kng.release(mechanism, x, np.array([0.1, 0.2]), sampler=kng.Exact()).value) <= 1.0)
 
 
@@ -143,3 +134,40 @@ def test_what_is_no_number_ends_the_search_as_failed():
     broken = envelope._replace(certificate=envelope.certificate._replace(tilt=np.full(2, np.nan)))
     _, found = draws(built, data, envelope=broken)
     assert not found.succeeded
+
+
+def test_draws_solve_their_equation_to_rounding():
+    """A truncated search would move every coordinate by more than releases allow float64 to."""
+    built, data = problem("logistic", "kng", 2, num_records=300)
+    target = built.target(data)
+    envelope = search.prepare(target, built.loss.minimise(data))
+    values = np.random.default_rng(0).normal(size=(search._SOLUTIONS, 2)) / float(target.rate)
+    theta, _, unsettled, inside = jax.tree.map(np.array, search._solve(target, envelope, values, np.zeros(len(values))))
+    assert inside.sum() > 100
+    assert not unsettled.any()
+    gradients = np.array(jax.vmap(target.loss.gradient, (0, None))(theta, data))
+    noise = 1.0 / float(target.rate)
+    assert np.max(np.abs(gradients - values)[inside]) < 1e-12 * noise
+
+
+def test_programs_serve_other_data():
+    """Shells and pieces are filled up to one number, so that a release of other data compiles nothing anew."""
+    shapes = set()
+    for seed in range(3):
+        built, data = problem("pseudo_huber", "kng", 2, epsilon=1.0 + seed, num_records=300)
+        envelope = search.prepare(built.target(data), built.loss.minimise(data))
+        shapes.add(str(jax.tree.map(np.shape, envelope)))
+    assert len(shapes) == 1
+
+
+def test_boxes_after_a_trial_that_failed_draw_with_another_key(monkeypatch):
+    """That a trial failed is a fact about its key."""
+    keys = []
+    failed = search.Found(np.zeros((0, 1)), False, 0, 0, 0, 0.0)
+    monkeypatch.setattr(exact, "draw_from", lambda *arguments: keys.append(arguments[2]) or failed)
+    tried = exact.box_tree.BoxTree.draws
+    monkeypatch.setattr(exact.box_tree.BoxTree, "draws", lambda *given: keys.append(given[1]) or tried(*given))
+    built, data = problem("pseudo_huber", "kng", 1, num_records=300)
+    given = kng.research_key(4)
+    kng.Exact().draws(built.target(data), given, 5, built.loss.minimise(data))
+    assert len({bytes(np.asarray(jax.random.key_data(key))) for key in (given, *keys)}) == 3
