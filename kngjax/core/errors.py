@@ -44,8 +44,8 @@ class ReleaseFailed(RuntimeError):
     - responses that the loss has no meaning for, which count as missing: none of the `levels` of LogisticLoss, negative
       ones of PoissonLoss; `prepare` says so;
     - more records than the mechanism's public `max_records`; `prepare` says so;
-    - an exact search that reached its public limit of proposals: enlarge the domain, give
-      `Exact(max_proposals=...)` a higher limit, or ask for a Markov chain by name;
+    - an exact search that reached its public limit of proposals, or an equation that float64 cannot solve: enlarge the
+      domain, give `Exact(max_proposals=...)` a higher limit, or ask for a Markov chain by name;
     - a minimiser that was not found, or a draw that is not a number: give public bounds of y, `Bounds(..., y=...)`;
     - a stream whose reading failed, a process that refused its own shards, too little memory.
     """

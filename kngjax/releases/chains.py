@@ -23,7 +23,8 @@ from kngjax.samplers.advice import Density, chain
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
 
 SEARCH_GIVEN_UP = (
-    "the exact search reached its public limit of proposals: the domain and the data fit each other badly. "
+    "the exact search reached its public limit of proposals, or an equation that float64 cannot solve: the domain and "
+    "the data fit each other badly. "
     "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for a Markov chain by name"
 )
 
@@ -131,10 +132,14 @@ def independent_draws(
     sampler: AbstractIndependentSampler,
     key: PRNGKeyArray,
     num_draws: int,
+    progress: bool | None = False,
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """Independent exact draws, and whether the search for them succeeded."""
+    """Independent exact draws, and whether the search for them succeeded.
+
+    `progress`: of searches on the host; None shows it on a terminal only.
+    """
     if sampler.runs_on_host(jax.eval_shape(mechanism.target, data)):
-        return sampler.draws(mechanism.target(data), key, num_draws, estimate(mechanism, data))
+        return sampler.draws(mechanism.target(data), key, num_draws, estimate(mechanism, data), progress)
     return compiled_independent_draws(mechanism, data, sampler, key, num_draws)
 
 

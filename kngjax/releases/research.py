@@ -59,7 +59,7 @@ def sample(
         if count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
     if sampler is None and isinstance(mechanism, AbstractDensityMechanism):
-        sampler, _ = default_sampler(mechanism, data.dimension)
+        sampler, _ = default_sampler(mechanism, data.dimension, data.num_records)
     require_sampler(mechanism, sampler)
     if isinstance(mechanism, AbstractDirectMechanism):
         with float64():
@@ -73,7 +73,7 @@ def sample(
         # Types and shapes decide, so nothing is computed.
         sampler.check(jax.eval_shape(mechanism.target, data))
         if isinstance(sampler, AbstractIndependentSampler):
-            draws, succeeded = independent_draws(mechanism, data, sampler, key, num_draws * num_chains)
+            draws, succeeded = independent_draws(mechanism, data, sampler, key, num_draws * num_chains, progress)
             require_success(bool(succeeded))
             # A copy: a NumPy view would keep the float64 JAX array alive.
             thetas, info = np.array(draws).reshape(num_chains, num_draws, -1), None

@@ -3,10 +3,12 @@
 Functions of public facts alone.
 """
 
+import math
+
 import jax
 
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.samplers.advice import Density, advice
+from kngjax.samplers.advice import GRADIENTS_ENOUGH, Density, advice, exact_serves_smooth, has_gradients
 from kngjax.samplers.base import AbstractIndependentSampler, AbstractSampler
 from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 from kngjax.samplers.chains.line_gibbs import LineGibbs
@@ -18,8 +20,16 @@ from kngjax.samplers.exact.exact import Exact
 LARGEST_EXACT_DIMENSION = 20
 
 
-def default_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
-    """The sampler that serves this mechanism best, and why: a function of public facts alone."""
+def default_sampler(
+    mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None = None
+) -> tuple[AbstractSampler, str]:
+    """The sampler that serves this mechanism best, and why: a function of public facts alone.
+
+    **Arguments:** `num_records`: n where it is public, which decides for smooth losses.
+    """
+    density = density_of(mechanism, dimension)
+    if has_gradients(density) and exact_serves_smooth(density, *_information(mechanism, dimension, num_records)):
+        return Exact(max_proposals=None), _reason_of_gradients(dimension, mechanism, num_records)
     loss, uniform = mechanism.loss, mechanism.domain.is_uniform
     pointwise = mechanism.is_pointwise
     many = loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION
@@ -62,12 +72,52 @@ def density_of(mechanism: AbstractDensityMechanism, dimension: int) -> Density:
     return Density(mechanism.loss, norm, mechanism.domain.is_uniform, mechanism.is_pointwise, dimension)
 
 
-def exact_sampler(mechanism: AbstractDensityMechanism, dimension: int) -> tuple[AbstractSampler, str]:
+def exact_sampler(
+    mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None = None
+) -> tuple[AbstractSampler, str]:
     """`default_sampler` if its draws are exact in real arithmetic; else ValueError, naming what to ask for."""
-    sampler, reason = default_sampler(mechanism, dimension)
+    sampler, reason = default_sampler(mechanism, dimension, num_records)
     if not isinstance(sampler, AbstractIndependentSampler):
+        density = density_of(mechanism, dimension)
         raise ValueError(
             "no exact sampler is sure to serve this density, and what a Markov chain releases is not proved to be "
-            f"private: {advice(density_of(mechanism, dimension))}"
+            f"private: {_of_these_records(mechanism, density, num_records)}{advice(density)}"
         )
     return sampler, reason
+
+
+def require_enough(mechanism: AbstractDensityMechanism, dimension: int, num_records: int) -> None:
+    """ValueError unless exact draws serve so many records, a number that the caller stated and that is public."""
+    density = density_of(mechanism, dimension)
+    if has_gradients(density) and not exact_serves_smooth(density, float(mechanism.epsilon) * num_records, math.inf):
+        raise ValueError(
+            f"exact draws may take too long: {_of_these_records(mechanism, density, num_records)}{advice(density)}"
+        )
+
+
+def _information(mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> tuple[float, float]:
+    """n·ε, and how far log f varies over Θ at most."""
+    if num_records is None:
+        return 0.0, math.inf
+    return float(mechanism.epsilon) * num_records, mechanism.log_range(dimension, num_records)
+
+
+def _reason_of_gradients(dimension: int, mechanism: AbstractDensityMechanism, num_records: int | None) -> str:
+    reason = f"Chosen because with {dimension} coefficients"
+    if num_records is not None:
+        reason += f" and n*epsilon = {float(mechanism.epsilon) * num_records:.6g}"
+    return f"{reason} this smooth loss is drawn exactly, by rejection in the space of its gradients."
+
+
+def _of_these_records(mechanism: AbstractDensityMechanism, density: Density, num_records: int | None) -> str:
+    """Why the public rule for smooth losses says no, or nothing where it does not apply."""
+    if not has_gradients(density):
+        return ""
+    enough = GRADIENTS_ENOUGH * density.dimension**2
+    if num_records is None:
+        return (
+            "how many records there are is not public here, or not known beforehand: state a public number that they "
+            f"are not fewer than, sampler=kngjax.Exact(least_records=...), which serves from n*epsilon = {enough} on "
+            "(a false one costs time, and no privacy); or else "
+        )
+    return f"n*epsilon is {float(mechanism.epsilon) * num_records:.6g}, and exact draws take {enough} or more; "

@@ -4,6 +4,7 @@ First what is proved: a mechanism that draws from a law of its own, or an exact 
 serves best. The table of docs/how-to-choose.md says the same, and the tests compare.
 """
 
+import math
 from typing import NamedTuple
 
 from kngjax.geometry.abstract_norms import AbstractNorm
@@ -12,8 +13,10 @@ from kngjax.samplers.target import Target
 
 # Up to which boxes are tried unless asked for more.
 MOST_BOXED = 4
-# From n·ε of so many times d² on, draws in the space of gradients take a proposal or two; measured on plain designs.
+# From n·ε of so many times d² on, draws in the space of gradients take a few proposals; measured.
 GRADIENTS_ENOUGH = 120
+# Where the log-density varies by no more over Θ, one in e^12 proposals at least is accepted, whatever the records.
+LITTLE_RANGE = 12.0
 
 
 class Density(NamedTuple):
@@ -51,6 +54,17 @@ def has_gradients(density: Density) -> bool:
     return declared and density.is_uniform and not density.is_pointwise
 
 
+def exact_serves_smooth(density: Density, information: float, log_range: float) -> bool:
+    """Whether exact draws of a smooth loss by KNG are the default: a public rule, which decides about time alone.
+
+    **Arguments:** `density`: with `has_gradients`. `information`: n·ε of a public n that the records are not fewer
+    than. `log_range`: a public bound on how far log f varies over Θ; infinite where there is none.
+    """
+    enough = information >= GRADIENTS_ENOUGH * density.dimension**2
+    # Where gradients do not serve a few coefficients, boxes do: measured at every n·ε.
+    return has_boxes(density.norm, density.dimension) or enough or log_range <= LITTLE_RANGE
+
+
 def chain(density: Density) -> str:
     """The Markov chain that serves this density best."""
     loss, plain = density.loss, not density.is_pointwise
@@ -73,6 +87,8 @@ def exact(density: Density) -> str | None:
     if loss.score_is_piecewise_constant and uniform and density.dimension == 1:
         return "Exact() is exact"
     gradients, enough = has_gradients(density), GRADIENTS_ENOUGH * density.dimension**2
+    if gradients and exact_serves_smooth(density, 0.0, math.inf):
+        return "Exact() is exact"
     if isinstance(loss, AbstractPredictorLoss) and uniform and plain and has_boxes(density.norm, density.dimension):
         if loss.score_is_piecewise_constant:
             return "Exact() is exact"

@@ -62,6 +62,11 @@ class AbstractSampler(ShownAsTyped, eqx.Module):
 class AbstractIndependentSampler(AbstractSampler):
     """A sampler whose draws are independent and exactly from the density, in real arithmetic."""
 
+    @property
+    def stated_records(self) -> int | None:
+        """A public number that the records are not fewer than, as the caller stated; None where nothing was."""
+        return None
+
     def promise(self, log_range: float) -> Promise:
         return EXACT
 
@@ -71,11 +76,17 @@ class AbstractIndependentSampler(AbstractSampler):
 
     @abc.abstractmethod
     def draws(
-        self, target: Target, key: PRNGKeyArray, num_draws: int, centre: Vector | None = None
+        self,
+        target: Target,
+        key: PRNGKeyArray,
+        num_draws: int,
+        centre: Vector | None = None,
+        progress: bool | None = False,
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """Independent draws, and whether all of them were found within the sampler's public limits.
 
-        `centre`: an estimate of θ, or None, for samplers that run on the host: speed may depend on it, never the law.
+        For samplers that run on the host: `centre`, an estimate of θ, or None, on which speed may depend and never the
+        law; `progress`, whether a bar shows the search, None on a terminal only.
         """
 
 

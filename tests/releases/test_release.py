@@ -12,7 +12,6 @@ import kngjax as kng
 from kngjax.core import randomness
 from kngjax.data.admission import Facts
 from kngjax.releases.routes.choice import route_for
-from kngjax.releases.sampler_choice import default_sampler
 from tests.made_once import MadeOnce
 
 BOUNDS = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), columns=1)
@@ -23,7 +22,7 @@ MECHANISMS = MadeOnce(
         # In a norm for which there are no exact draws.
         "line draws": lambda: kng.KNG(kng.QuantileLoss(0.5), *PARTS, kng.Ellipsoid(np.eye(2))),
         "boxes": lambda: kng.KNG(kng.QuantileLoss(0.5), *PARTS),
-        "walk": lambda: kng.KNG(kng.PseudoHuberLoss(0.5), *PARTS),
+        "walk": lambda: kng.KNG(kng.HuberLoss(0.5), *PARTS),
         "exact exponential": lambda: kng.ExponentialMechanism(kng.SquaredLoss(), *PARTS),
     }
 )
@@ -316,24 +315,6 @@ def test_a_sampler_asked_for_is_taken_and_named(sampler, settings):
     assert settings.items() <= certificate.sampler.items()
     assert (certificate.exact, certificate.reason) == (False, "Asked for by the caller.")
     assert kng.CoordinateWalk(tuning="limit_law").for_release().tuning == "public"
-
-
-def test_the_choice_of_sampler_is_a_function_of_public_facts():
-    quantile, normal = MECHANISMS["boxes"], kng.BaseMeasure(dist.Normal(0.0, 1.0))
-    on_normal = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, normal, 1.0, "replace")
-    choices = {
-        (MECHANISMS["exact"], 5): kng.Exact,
-        (quantile, 1): kng.Exact,
-        (quantile, 4): kng.Exact,
-        (quantile, 5): kng.LineGibbs,
-        (MECHANISMS["line draws"], 2): kng.LineGibbs,
-        (on_normal, 2): kng.EnsembleWalk,
-        (MECHANISMS["walk"], 1): kng.EnsembleWalk,
-    }
-    for (mechanism, dimension), expected in choices.items():
-        sampler, reason = default_sampler(mechanism, dimension)
-        assert type(sampler) is expected
-        assert reason.startswith("Chosen because")
 
 
 def test_an_exact_search_that_is_given_up_releases_nothing():

@@ -19,7 +19,7 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.certificate import IN_FLOAT64, UNPROVED_OF_CHAINS, UNPROVED_OF_CONVERGENCE, Certificate, describe
 from kngjax.releases.chains import blocks, estimate, independent_draws, require_success, run_chains
 from kngjax.releases.routes.base import ON_REQUEST, AbstractRoute
-from kngjax.releases.sampler_choice import exact_sampler
+from kngjax.releases.sampler_choice import exact_sampler, require_enough
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
 
 
@@ -44,7 +44,9 @@ class SampledRoute(AbstractRoute):
             return None
         dimension, reason = facts.dimension, ON_REQUEST
         if sampler is None:
-            sampler, reason = exact_sampler(mechanism, dimension)
+            sampler, reason = exact_sampler(mechanism, dimension, facts.num_records)
+        elif isinstance(sampler, AbstractIndependentSampler) and sampler.stated_records is not None:
+            require_enough(mechanism, dimension, sampler.stated_records)
         with float64():
             sampler = sampler.for_release()
             # Types and shapes of the target decide, which are the same for all records: here for one that nobody has.
@@ -79,7 +81,7 @@ class SampledRoute(AbstractRoute):
         with float64():
             key = processes.secure_key()
             if isinstance(self.sampler, AbstractIndependentSampler):
-                draws, succeeded = independent_draws(self.mechanism, data, self.sampler, key, 1)
+                draws, succeeded = independent_draws(self.mechanism, data, self.sampler, key, 1, progress)
                 require_success(bool(succeeded))
                 return np.array(draws[0])
             assert isinstance(self.sampler, AbstractChainSampler)

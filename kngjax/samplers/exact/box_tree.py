@@ -70,7 +70,7 @@ class BoxTree:
     acceptance: float
 
     def draws(
-        self, key: PRNGKeyArray, num_draws: int, max_proposals: int
+        self, key: PRNGKeyArray, num_draws: int, max_proposals: int | float
     ) -> tuple[Float[np.ndarray, "draws dimension"], bool]:
         """Independent exact draws, NaN where the search was given up, and whether it succeeded."""
         dimension = self.coordinates.centre.shape[0]

@@ -1,6 +1,6 @@
 """Exact independent draws, by the structure of the loss."""
 
-from typing import ClassVar
+import math
 
 import equinox as eqx
 import jax
@@ -28,8 +28,8 @@ FIRST_PROPOSALS = 4096
 PROMISING_PROPOSALS = 100_000
 # Log of how many times more proposals than the best of all envelopes in gradient space makes boxes worth trying.
 MOST_LOG_EXCESS = 5.0
-# Proposals in gradient space before boxes are tried, and where there are none before the search is given up.
-TRIAL_PROPOSALS, GRADIENT_PROPOSALS, PROPOSALS_A_DRAW = 2**13, 10_000_000, 100
+# Proposals in gradient space before boxes are tried: in all, or a draw.
+TRIAL_PROPOSALS, PROPOSALS_A_DRAW = 2**13, 100
 
 
 class Exact(AbstractIndependentSampler):
@@ -50,25 +50,42 @@ class Exact(AbstractIndependentSampler):
     - KNG with a smooth loss of x'θ that declares its curvature (pseudo-Huber, logistic, Poisson, smoothed quantile),
       any number of coefficients and any norm: rejection in the space of gradients (`smooth`), with a proposal or two a
       draw where n records at ε have nε ≥ 120d², columns are neither rare nor nearly collinear and the estimate lies
-      well inside Θ; else ever more. Where it needs many, and coefficients are few, boxes serve; where those do not, it
-      is given up after 10⁷ proposals.
+      well inside Θ; else ever more. Where it needs many, and coefficients are few, boxes serve.
 
     How many proposals a draw took depends on the data: it must not be published.
 
-    **Arguments:** `max_proposals`: after so many the search is given up and reported as failed. `most_coefficients`:
-    up to which boxes are tried; 5 coefficients take minutes. Public.
+    **Arguments:** `max_proposals`: after so many the search is given up and reported as failed; None searches until it
+    finds. `most_coefficients`: up to which boxes are tried; 5 coefficients take minutes. `least_records`: a number that
+    the records are not fewer than; with it a release of a smooth loss is refused beforehand where the rule for n·ε of
+    docs/how-to-choose.md says that it would take too long. A false number costs time, and no privacy. All public.
     """
 
-    max_proposals: int = eqx.field(static=True, default=1_000_000_000)
+    max_proposals: int | None = eqx.field(static=True, default=1_000_000_000)
     most_coefficients: int = eqx.field(static=True, default=MOST_BOXED)
+    least_records: int | None = eqx.field(static=True, default=None)
 
-    failures: ClassVar[tuple[str, ...]] = (
-        "a search that reaches its public limit of proposals, or meets an equation that it cannot solve",
-    )
-    assumptions: ClassVar[tuple[str, ...]] = (
-        "the statement is about a search that found its draw: whether one was given up at its public limit of "
-        "proposals depends on the data and is not published",
-    )
+    @property
+    def failures(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """A search without a limit ends as failed only where float64 cannot tell what was proposed."""
+        if self.max_proposals is None:
+            return ("a search that meets an equation that it cannot solve",)
+        return ("a search that reaches its public limit of proposals, or meets an equation that it cannot solve",)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        if self.max_proposals is None:
+            return (
+                "the statement is about a search that found its draw: whether one met an equation that float64 cannot "
+                "solve depends on the data and is not published",
+            )
+        return (
+            "the statement is about a search that found its draw: whether one was given up at its public limit of "
+            "proposals depends on the data and is not published",
+        )
+
+    @property
+    def stated_records(self) -> int | None:
+        return self.least_records
 
     def check(self, target: Target) -> None:
         if isinstance(target.data, QuadraticSummary) or (target.is_piecewise_linear and target.dimension == 1):
@@ -102,10 +119,16 @@ class Exact(AbstractIndependentSampler):
         )
 
     def draws(
-        self, target: Target, key: PRNGKeyArray, num_draws: int, centre: Vector | None = None
+        self,
+        target: Target,
+        key: PRNGKeyArray,
+        num_draws: int,
+        centre: Vector | None = None,
+        progress: bool | None = False,
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        limit = math.inf if self.max_proposals is None else self.max_proposals
         if isinstance(target.data, QuadraticSummary):
-            search = quadratic_search(target, key, num_draws, self.max_proposals)
+            search = quadratic_search(target, key, num_draws, limit)
             return search.kept, search.count >= num_draws
         if _takes_gradients(target):
             centre = target.domain.interior_point(target.dimension) if centre is None else centre
@@ -114,14 +137,14 @@ class Exact(AbstractIndependentSampler):
             # first key, and must not weigh on what is drawn.
             trial_key, key = jax.random.split(key)
             if not boxes or (envelope.has_shells and envelope.log_excess(target) <= MOST_LOG_EXCESS):
-                most = max(TRIAL_PROPOSALS if boxes else GRADIENT_PROPOSALS, PROPOSALS_A_DRAW * num_draws)
-                found = draw_from(envelope, target, trial_key, num_draws, min(self.max_proposals, most))
+                most = max(TRIAL_PROPOSALS, PROPOSALS_A_DRAW * num_draws) if boxes else limit
+                found = draw_from(envelope, target, trial_key, num_draws, min(limit, most), progress)
                 if found.succeeded or not boxes:
                     draws = found.draws if found.succeeded else jnp.full((num_draws, target.dimension), jnp.nan)
                     return jnp.asarray(draws), jnp.asarray(found.succeeded)
         if self._takes_boxes(target):
             tree = box_tree.build(target, centre, num_draws)
-            kept, succeeded = tree.draws(key, num_draws, self.max_proposals)
+            kept, succeeded = tree.draws(key, num_draws, limit)
             return jnp.asarray(kept), jnp.asarray(succeeded)
         theta = target.domain.interior_point(1)
         segments = line_segments(target, theta, jnp.ones(1))
@@ -134,7 +157,7 @@ def _takes_gradients(target: Target) -> bool:
     return isinstance(target.data, Records) and has_gradients(Density.of(target))
 
 
-def quadratic_search(target: Target, key: PRNGKeyArray, num_draws: int, max_proposals: int) -> rejection.Search:
+def quadratic_search(target: Target, key: PRNGKeyArray, num_draws: int, max_proposals: int | float) -> rejection.Search:
     """Independent draws for a quadratic loss, with the counts of the search for them; owner-only."""
     form, base = quadratic_form(target), BaseMeasureEnvelope.of(target)
     batch = min(max(256, 2 * num_draws), 65536)

@@ -9,12 +9,13 @@ law unknown: either ends the search as failed.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
+from tqdm import tqdm
 
 from kngjax.core.arrays import Vector
 from kngjax.losses.base import AbstractPredictorLoss
@@ -24,8 +25,7 @@ from kngjax.samplers.newton import Point, evaluate, gradient, log_determinant, s
 from kngjax.samplers.target import Target
 
 # Proposals in one compiled call, and solutions in one.
-_FEWEST, _MOST = 256, 2**15
-_SOLUTIONS = 128
+_PROPOSED, _SOLVED = (4, 64, 1024, 2**15), (4, 128)
 # Beyond this condition number of H₀, with columns scaled alike, it counts as singular.
 _WORST_CONDITION = 1e10
 
@@ -45,6 +45,19 @@ class Proposals(NamedTuple):
     log_left: Array
     bound: Array
     within: Array
+
+
+class Judged(NamedTuple):
+    """What became of some proposals.
+
+    **Arguments:** `theta`, `accepted`: of each. `settled`: whether float64 could tell. `worst`: the largest log of a
+    probability of acceptance, which the proof says is at most 0.
+    """
+
+    theta: np.ndarray
+    accepted: np.ndarray
+    settled: bool
+    worst: float
 
 
 class Found(NamedTuple):
@@ -77,40 +90,69 @@ def prepare(target: Target, centre: Vector) -> Envelope:
     return build(target, certificate)
 
 
-def draw_from(envelope: Envelope, target: Target, key: PRNGKeyArray, num_draws: int, max_proposals: int) -> Found:
-    """Independent draws; `succeeded` is False where the public limit was reached or the proof was contradicted."""
-    dimension, num_shells = target.dimension, envelope.heights.size
-    kept, count, tried, solved, worst, number, batch = [], 0, 0, 0, -np.inf, 0, _FEWEST
-    settled = True
-    while count < num_draws and tried < max_proposals and settled and worst <= MARGIN:
-        proposals = jax.tree.map(np.array, _propose(target, envelope, key, number, batch))
-        tried, number = tried + batch, number + 1
-        accepted, theta = np.zeros(batch, bool), proposals.theta
-        of_shell = proposals.component < num_shells
-        # What is no number is no proof: the law would not be known.
-        settled = settled and not np.isnan(proposals.first[of_shell]).any()
-        worst = max(worst, float(np.max(proposals.first, where=of_shell, initial=-np.inf)))
-        for some in _in_parts(np.flatnonzero(of_shell & (proposals.log_left > -np.inf))):
-            solution = jax.tree.map(np.array, _solve(target, envelope, *_padded(some, proposals.z, proposals.bound)))
-            points, log_ratios, unsettled, inside = (part[: some.size] for part in solution)
-            settled = settled and not (unsettled | (inside & np.isnan(log_ratios))).any()
-            solved += some.size
-            worst = max(worst, float(np.max(log_ratios, where=inside, initial=-np.inf)))
-            theta[some] = points
-            accepted[some] = inside & (proposals.log_left[some] <= log_ratios)
-        for some in _in_parts(np.flatnonzero(~of_shell & proposals.within)):
-            lengths = np.array(_length(target, *_padded(some, theta)))[: some.size]
-            log_ratios = envelope.floors[proposals.component[some] - num_shells] - lengths
-            beyond = lengths >= envelope.edges[-1]
-            worst = max(worst, float(np.max(log_ratios, where=beyond, initial=-np.inf)))
-            accepted[some] = beyond & (proposals.log_left[some] <= log_ratios)
-        kept.append(theta[accepted])
-        count += int(accepted.sum())
-        wanted = 1.2 * max(num_draws - count, 1) * tried / max(count, 0.5)
-        batch = int(2 ** np.ceil(np.log2(np.clip(wanted, _FEWEST, _MOST))))
+def draw_from(
+    envelope: Envelope,
+    target: Target,
+    key: PRNGKeyArray,
+    num_draws: int,
+    max_proposals: int | float,
+    progress: bool | None = False,
+) -> Found:
+    """Independent draws; `succeeded` is False where the public limit was reached or the proof was contradicted.
+
+    `progress`: whether a bar shows how many draws were found, and of how many proposals; None on a terminal only.
+    """
+    num_shells, hidden = envelope.heights.size, None if progress is None else not progress
+    kept, count, tried, solved, worst, number, settled = [], 0, 0, 0, -np.inf, 0, True
+    with tqdm(total=num_draws, unit="draw", disable=hidden) as bar:
+        while count < num_draws and tried < max_proposals and settled and worst <= MARGIN:
+            batch = _smallest(_PROPOSED, 1.2 * (num_draws - count) * max(tried, 1) / max(count, 0.5))
+            proposals = jax.tree.map(np.array, _propose(target, envelope, key, number, batch))
+            of_shell = proposals.component < num_shells
+            # What is no number is no proof: the law would not be known.
+            settled = not np.isnan(proposals.first[of_shell]).any()
+            worst = max(worst, float(np.max(proposals.first, where=of_shell, initial=-np.inf)))
+            left = np.flatnonzero(np.where(of_shell, proposals.log_left > -np.inf, proposals.within))
+            # In their order and one part after the other, so that what comes after the last draw is not looked at.
+            while left.size and count < num_draws and settled and worst <= MARGIN:
+                part = _smallest(_SOLVED, 1.2 * (num_draws - count) * max(solved, 1) / max(count, 0.5))
+                some, left = left[:part], left[part:]
+                judged = _judge(target, envelope, proposals, some, part)
+                kept.append(judged.theta[judged.accepted])
+                count, solved = count + int(judged.accepted.sum()), solved + int(of_shell[some].sum())
+                settled, worst = judged.settled, max(worst, judged.worst)
+            tried, number = tried + (int(left[0]) if left.size else batch), number + 1
+            bar.update(min(count, num_draws) - bar.n)
+            bar.set_postfix_str(f"{tried} proposals")
     succeeded = count >= num_draws and settled and worst <= MARGIN
-    draws = np.concatenate(kept)[:num_draws] if succeeded else np.zeros((0, dimension))
+    draws = np.concatenate(kept)[:num_draws] if succeeded else np.zeros((0, target.dimension))
     return Found(draws, succeeded, count, tried, solved, worst)
+
+
+def _judge(target: Target, envelope: Envelope, proposals: Proposals, some: np.ndarray, part: int) -> Judged:
+    """The proposals at these places, at most `part` of them."""
+    num_shells, worst, settled = envelope.heights.size, -np.inf, True
+    accepted, theta = np.zeros(some.size, bool), np.asarray(proposals.theta)[some]
+    component, log_left = proposals.component[some], proposals.log_left[some]
+    of_shell = component < num_shells
+    if (shells := np.flatnonzero(of_shell)).size:
+        solution = _solve(target, envelope, *_padded(some[shells], part, proposals.z, proposals.bound))
+        points, log_ratios, unsettled, inside = (np.array(found)[: shells.size] for found in solution)
+        settled = not (unsettled | (inside & np.isnan(log_ratios))).any()
+        worst = float(np.max(log_ratios, where=inside, initial=-np.inf))
+        theta[shells], accepted[shells] = points, inside & (log_left[shells] <= log_ratios)
+    if (pieces := np.flatnonzero(~of_shell)).size:
+        lengths = np.array(_length(target, *_padded(pieces, part, theta)))[: pieces.size]
+        log_ratios = envelope.floors[component[pieces] - num_shells] - lengths
+        beyond = lengths >= envelope.edges[-1]
+        worst = max(worst, float(np.max(log_ratios, where=beyond, initial=-np.inf)))
+        accepted[pieces] = beyond & (log_left[pieces] <= log_ratios)
+    return Judged(theta, accepted, settled, worst)
+
+
+def _smallest(sizes: tuple[int, ...], wanted: float) -> int:
+    """The first of these sizes that is enough, or the last: each is compiled once."""
+    return next((size for size in sizes if size >= wanted), sizes[-1])
 
 
 def _condition(inverse_factor: np.ndarray) -> float:
@@ -127,13 +169,9 @@ def _with_unit_diagonal(matrix: np.ndarray) -> np.ndarray:
     return matrix / scales[:, None] / scales[None, :]
 
 
-def _in_parts(places: np.ndarray) -> list[np.ndarray]:
-    return [places[start : start + _SOLUTIONS] for start in range(0, places.size, _SOLUTIONS)]
-
-
-def _padded(places: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
-    """The rows at these places, repeated to a length that is always the same: no other program is compiled."""
-    repeated = np.resize(places, _SOLUTIONS)
+def _padded(places: np.ndarray, length: int, *arrays: Any) -> list[np.ndarray]:
+    """The rows at these places, repeated to this length: no other program is compiled."""
+    repeated = np.resize(places, length)
     return [array[repeated] for array in arrays]
 
 

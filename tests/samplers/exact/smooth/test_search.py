@@ -141,7 +141,7 @@ def test_draws_solve_their_equation_to_rounding():
     built, data = problem("logistic", "kng", 2, num_records=300)
     target = built.target(data)
     envelope = search.prepare(target, built.loss.minimise(data))
-    values = np.random.default_rng(0).normal(size=(search._SOLUTIONS, 2)) / float(target.rate)
+    values = np.random.default_rng(0).normal(size=(search._SOLVED[-1], 2)) / float(target.rate)
     theta, _, unsettled, inside = jax.tree.map(np.array, search._solve(target, envelope, values, np.zeros(len(values))))
     assert inside.sum() > 100
     assert not unsettled.any()

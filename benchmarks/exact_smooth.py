@@ -1,0 +1,133 @@
+"""Exact draws of KNG with smooth losses: acceptance, set-up and time a draw, beside one fit and two Markov chains.
+
+`python -m benchmarks.exact_smooth [--loss pseudo_huber] [--sizes 2:200 5:10000 12:100000] [--epsilons 0.1 1]
+[--peers 12:100000]`.
+
+Features uniform on [-1, 1] and an intercept, θ in an l_1 ball. *fit*: Newton's method to the estimate without privacy.
+*set-up*: the estimate, the certificate about it and the envelope, once compiled. *draw*: of 200 in a batch. *release*:
+one draw as users call it, warm. *excess*: log of the envelope's mass in units of the density's own where n is large, so
+about the log of the proposals a draw. Cells whose excess is above 12 are not drawn. Peers are those of
+`benchmarks.smooth_losses`, judged by effective draws per second of their worst coefficient.
+"""
+
+import argparse
+import math
+import os
+
+import jax
+import numpy as np
+
+import kngjax as kng
+from benchmarks.smooth_losses import by_kngjax, by_numpyro, timed
+from kngjax.core.arrays import float64
+from kngjax.owner import nonprivate
+from kngjax.releases.chains import estimate
+from kngjax.samplers.exact.smooth.search import draw_from, prepare
+
+LOSSES = {
+    "pseudo_huber": (kng.PseudoHuberLoss(0.3), None, 15.0),
+    "logistic": (kng.LogisticLoss(), None, 5.0),
+    "smoothed_quantile": (kng.SmoothedQuantileLoss(0.5, 0.3), None, 15.0),
+    "poisson": (kng.PoissonLoss(), (0.0, 8.0), 1.5),
+}
+HOPELESS = 12.0
+
+
+def problem(name, dimension, num_records, epsilon):
+    """A mechanism and records that it was not made for."""
+    loss, y_bounds, radius = LOSSES[name]
+    random = np.random.default_rng(0)
+    x = random.uniform(-1.0, 1.0, (num_records, dimension - 1))
+    slopes = np.linspace(-1.0, 1.0, dimension)[1:] / dimension
+    predictors = 0.2 + x @ slopes
+    match name:
+        case "logistic":
+            y = (random.uniform(size=num_records) < 1.0 / (1.0 + np.exp(-predictors))).astype(float)
+        case "poisson":
+            y = np.minimum(random.poisson(np.exp(predictors)), 8).astype(float)
+        case _:
+            y = predictors + 0.5 * random.standard_normal(num_records)
+    bounds = kng.Bounds(x=(-1.0, 1.0), y=y_bounds, columns=dimension - 1)
+    return kng.KNG(loss, bounds, kng.L1Ball(radius), epsilon, "replace"), x, y
+
+
+def row(name, dimension, num_records, epsilon, num_draws=200) -> dict:
+    """What one cell found, in seconds."""
+    mechanism, x, y = problem(name, dimension, num_records, epsilon)
+    with float64():
+        data = mechanism.prepare(x, y)
+        _, _, fit = timed(lambda: nonprivate.fit(mechanism.loss, data))
+        target = mechanism.target(data)
+        envelope, _, set_up = timed(lambda: prepare(target, estimate(mechanism, data)), 1)
+        excess = envelope.log_excess(target)
+        found = {"d": dimension, "n": num_records, "epsilon": epsilon, "fit": fit, "set_up": set_up, "excess": excess}
+        if excess > HOPELESS and not mechanism.log_range(dimension, num_records) < HOPELESS:
+            return found
+        drawn, _, batch = timed(lambda: draw_from(envelope, target, jax.random.key(1), num_draws, math.inf), 1)
+    _, _, release = timed(lambda: kng.release(mechanism, x, y, sampler=kng.Exact(), progress=False), 2)
+    acceptance = drawn.accepted / drawn.proposals
+    return found | {"acceptance": acceptance, "draw": batch / num_draws, "release": release}
+
+
+def peers(name, dimension, num_records, nuts_draws=50) -> list[dict]:
+    """Effective draws per second of exact draws, gradients' chain and NUTS, at ε = 1."""
+    mechanism, x, y = problem(name, dimension, num_records, 1.0)
+    data = mechanism.prepare(x, y)
+    return [
+        {"method": "Exact", **by_kngjax(mechanism, data, kng.Exact(), 250, 4, 0)},
+        {"method": "GradientSpace", **by_kngjax(mechanism, data, kng.GradientSpace(), 250, 4, 0)},
+        {"method": "NUTS, as NumPyro runs it", **by_numpyro(mechanism, data, nuts_draws, nuts_draws)},
+    ]
+
+
+def sizes(values):
+    """Pairs (d, n) of texts like 12:100000."""
+    return [tuple(map(int, value.split(":"))) for value in values]
+
+
+def main():
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--loss", nargs="+", choices=LOSSES, default=list(LOSSES))
+    parser.add_argument(
+        "--sizes",
+        nargs="*",
+        default=["2:200", "2:10000", "5:200", "5:1000", "5:10000", "12:10000", "12:100000", "12:1000000", "30:300000"],
+    )
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[0.1, 1.0])
+    parser.add_argument("--peers", nargs="*", default=["12:100000"])
+    options = parser.parse_args()
+    print(f"on {os.cpu_count()} processors with load {os.getloadavg()[0]:.1f}; seconds")
+    print(
+        f"{'loss':18}{'d':>4}{'n':>9}{'epsilon':>9}{'acceptance':>12}{'excess':>9}{'fit':>9}{'set-up':>9}{'draw':>9}"
+        f"{'release':>9}{'draw/fit':>10}{'set-up/fit':>11}"
+    )
+    for name in options.loss:
+        for dimension, num_records in sizes(options.sizes):
+            for epsilon in options.epsilons:
+                found = row(name, dimension, num_records, epsilon)
+                text = f"{name:18}{dimension:>4}{num_records:>9}{epsilon:>9g}"
+                if "draw" not in found:
+                    print(
+                        f"{text}{'-':>12}{found['excess']:>9.3g}{found['fit']:>9.3f}{found['set_up']:>9.3f}", flush=True
+                    )
+                    continue
+                print(
+                    f"{text}{found['acceptance']:>12.3g}{found['excess']:>9.3g}{found['fit']:>9.3f}"
+                    f"{found['set_up']:>9.3f}{found['draw']:>9.4f}{found['release']:>9.3f}"
+                    f"{found['draw'] / found['fit']:>10.2f}{found['set_up'] / found['fit']:>11.1f}",
+                    flush=True,
+                )
+    for dimension, num_records in sizes(options.peers):
+        for name in options.loss:
+            print(f"\n{name}, d = {dimension}, n = {num_records}, epsilon = 1")
+            print(f"{'method':26}{'first, s':>10}{'warm, s':>10}{'effective/s':>13}")
+            for peer in peers(name, dimension, num_records):
+                print(
+                    f"{peer['method']:26}{peer['first']:>10.3f}{peer['warm']:>10.3f}{peer['effective']:>13.3g}",
+                    flush=True,
+                )
+
+
+if __name__ == "__main__":
+    main()
