@@ -17,8 +17,10 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
 from kngjax.data.records import Records, prepare
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
-from kngjax.releases.chains import direct_draws
+from kngjax.releases.chains import direct_draws, independent_draws, require_success
+from kngjax.samplers.base import AbstractIndependentSampler, AbstractSampler
 
 LARGEST_BATCH = 250_000
 _NEWTON_STEPS = 12
@@ -74,6 +76,7 @@ def black_box(
     second: Any,
     *,
     key: PRNGKeyArray,
+    sampler: AbstractSampler | None = None,
     num_draws: int = 100_000,
     delta: float | None = None,
     claimed: Guarantee | None = None,
@@ -87,20 +90,21 @@ def black_box(
 
     **Arguments:**
 
-    - `mechanism`: one that draws from its law directly.
+    - `mechanism`: one that draws from its law directly, or a density with a sampler.
     - `first`, `second`: `Records` or pairs (X, y), neighbours for the claim's adjacency; synthetic.
     - `key`: a research key, `kngjax.research_key(seed)`.
+    - `sampler`: of a density, one whose draws are exact and independent.
     - `num_draws`: for each data set.
     - `delta`: δ at which ε is bounded, at least the claimed one, which None takes.
     - `claimed`: the guarantee to audit; None for the mechanism's own.
 
-    Raises TypeError for mechanisms that need a sampler, ValueError for data sets that are no neighbours, too few draws,
-    and a δ below the claimed one.
+    Raises TypeError for densities without such a sampler, ValueError for data sets that are no neighbours, too few
+    draws, and a δ below the claimed one.
     """
-    if not isinstance(mechanism, AbstractDirectMechanism):
+    if not isinstance(mechanism, AbstractDirectMechanism) and not isinstance(sampler, AbstractIndependentSampler):
         raise TypeError(
-            f"{type(mechanism).__name__} needs a sampler, whose error a black-box audit cannot tell from a leak: audit "
-            "its density, kngjax.audit.density_ratio"
+            f"{type(mechanism).__name__} needs a sampler, and a black-box audit cannot tell a chain's error from a "
+            "leak: name one with exact draws, sampler=kngjax.Exact(), or audit its density, kngjax.audit.density_ratio"
         )
     if num_draws < 1000:
         raise ValueError(f"num_draws must be at least 1000, got {num_draws}: fewer show nothing")
@@ -115,7 +119,7 @@ def black_box(
     if not math.isfinite(claimed.at(delta=delta)):
         raise ValueError(f"no finite epsilon is claimed at delta = {delta:g}: name a larger delta")
     keys = jax.random.split(key, 2)
-    draws = [_draws(mechanism, records, key, num_draws) for records, key in zip(pair, keys, strict=True)]
+    draws = [_draws(mechanism, records, sampler, key, num_draws) for records, key in zip(pair, keys, strict=True)]
     bound = epsilon_lower_bound(draws[0], draws[1], delta, confidence)
     return BlackBoxAudit(bound, claimed, delta, confidence, num_draws, pair)
 
@@ -220,14 +224,27 @@ def _check_neighbours(first: Records, second: Records, adjacency: Adjacency) -> 
         )
 
 
-def _draws(mechanism: AbstractDirectMechanism, records: Records, key: PRNGKeyArray, num_draws: int) -> np.ndarray:
+def _draws(
+    mechanism: AbstractMechanism,
+    records: Records,
+    sampler: AbstractSampler | None,
+    key: PRNGKeyArray,
+    num_draws: int,
+) -> np.ndarray:
     data, parts = mechanism.summarise(records), []
     batch = min(num_draws, LARGEST_BATCH)
     with float64():
         for number in range(-(-num_draws // batch)):
-            thetas, succeeded = direct_draws(mechanism, data, jax.random.fold_in(key, number), batch)
-            if not bool(succeeded):
-                raise RuntimeError(mechanism.advice)
+            batch_key = jax.random.fold_in(key, number)
+            if isinstance(mechanism, AbstractDirectMechanism):
+                thetas, succeeded = direct_draws(mechanism, data, batch_key, batch)
+                require_success(bool(succeeded), mechanism.advice)
+            else:
+                assert isinstance(mechanism, AbstractDensityMechanism)
+                assert isinstance(sampler, AbstractIndependentSampler)
+                sampler.check(jax.eval_shape(mechanism.target, data))
+                thetas, succeeded = independent_draws(mechanism, data, sampler, batch_key, batch)
+                require_success(bool(succeeded))
             # A copy: a view would keep the float64 JAX array alive.
             parts.append(np.array(thetas))
     return np.concatenate(parts)[:num_draws]

@@ -220,3 +220,26 @@ def test_the_order_of_records_does_not_matter_and_clipping_is_done():
     found = black_box(mechanism, shuffled, second, key=kng.research_key(0), num_draws=1000)
     assert np.all(np.abs(found.pair[0].y) == 1.0)
     assert found.passed
+
+
+def exact_draws_told_apart(epsilon):
+    """Of a smooth loss, on the pair of `kngjax.audit.trust`: log f/f' is .91ε for θ < 0 and less elsewhere."""
+    mechanism = kng.KNG(kng.PseudoHuberLoss(0.5), kng.Bounds(), kng.Box(-100.0, 1000.0), epsilon, "replace")
+    pair = [(None, np.append(np.zeros(4), other)) for other in (-1e5, 1e5)]
+    claimed = kng.Guarantee.pure(1.0, "replace")
+    return black_box(mechanism, *pair, key=kng.research_key(0), sampler=kng.Exact(), num_draws=40_000, claimed=claimed)
+
+
+def test_exact_draws_of_a_smooth_loss_are_told_apart_as_much_as_claimed_and_no_more():
+    found = exact_draws_told_apart(1.0)
+    assert found.passed
+    assert found.epsilon_lower_bound > 0.7
+    # Half of the noise goes beyond what is claimed.
+    assert not exact_draws_told_apart(2.0).passed
+
+
+def test_draws_of_a_chain_are_not_audited_as_a_black_box():
+    mechanism = kng.KNG(kng.PseudoHuberLoss(0.5), kng.Bounds(), kng.Box(-1.0, 1.0), 1.0, "replace")
+    for sampler in (None, kng.EnsembleWalk()):
+        with pytest.raises(TypeError, match="audit its density"):
+            black_box(mechanism, (None, np.zeros(2)), (None, np.ones(2)), key=kng.research_key(0), sampler=sampler)
