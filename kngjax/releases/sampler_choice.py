@@ -8,7 +8,7 @@ import math
 import jax
 
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.samplers.advice import GRADIENTS_ENOUGH, Density, advice, exact_serves_smooth, has_gradients
+from kngjax.samplers.advice import GRADIENTS_UNASKED, Density, advice, exact_serves_smooth, has_gradients
 from kngjax.samplers.base import AbstractIndependentSampler, AbstractSampler
 from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 from kngjax.samplers.chains.line_gibbs import LineGibbs
@@ -113,11 +113,13 @@ def _of_these_records(mechanism: AbstractDensityMechanism, density: Density, num
     """Why the public rule for smooth losses says no, or nothing where it does not apply."""
     if not has_gradients(density):
         return ""
-    enough = GRADIENTS_ENOUGH * density.dimension**2
+    sure = GRADIENTS_UNASKED * density.dimension**2
     if num_records is None:
         return (
             "how many records there are is not public here, or not known beforehand: state a public number that they "
-            f"are not fewer than, sampler=kngjax.Exact(least_records=...), which serves from n*epsilon = {enough} on "
+            f"are not fewer than, sampler=kngjax.Exact(least_records=...), which serves from n*epsilon = {sure} on "
             "(a false one costs time, and no privacy); or else "
         )
-    return f"n*epsilon is {float(mechanism.epsilon) * num_records:.6g}, and exact draws take {enough} or more; "
+    return (
+        f"n*epsilon is {float(mechanism.epsilon) * num_records:.6g}, and exact draws are taken unasked from {sure} on; "
+    )

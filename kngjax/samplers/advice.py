@@ -13,8 +13,9 @@ from kngjax.samplers.target import Target
 
 # Up to which boxes are tried unless asked for more.
 MOST_BOXED = 4
-# From n·ε of so many times d² on, draws in the space of gradients take a few proposals; measured.
-GRADIENTS_ENOUGH = 120
+# From n·ε of so many times d² on, draws in the space of gradients take a few proposals, unless columns are rare, heavy
+# or nearly collinear; and from so many on even with dummies of 1% and correlations of .99. Measured.
+GRADIENTS_ENOUGH, GRADIENTS_UNASKED = 60, 1500
 # Where the log-density varies by no more over Θ, one in e^12 proposals at least is accepted, whatever the records.
 LITTLE_RANGE = 12.0
 
@@ -60,7 +61,7 @@ def exact_serves_smooth(density: Density, information: float, log_range: float) 
     **Arguments:** `density`: with `has_gradients`. `information`: n·ε of a public n that the records are not fewer
     than. `log_range`: a public bound on how far log f varies over Θ; infinite where there is none.
     """
-    enough = information >= GRADIENTS_ENOUGH * density.dimension**2
+    enough = information >= GRADIENTS_UNASKED * density.dimension**2
     # Where gradients do not serve a few coefficients, boxes do: measured at every n·ε.
     return has_boxes(density.norm, density.dimension) or enough or log_range <= LITTLE_RANGE
 
@@ -94,7 +95,12 @@ def exact(density: Density) -> str | None:
             return "Exact() is exact"
         few = "Exact() is exact and serves where n*epsilon is small, up to some hundred records and 3 coefficients"
         return f"{few}, or at least {enough}" if gradients else few
-    return f"Exact() is exact and serves where n*epsilon is at least {enough}" if gradients else None
+    if not gradients:
+        return None
+    return (
+        f"Exact() is exact and serves where n*epsilon is at least {enough}, if no column is rare or "
+        f"nearly collinear with others"
+    )
 
 
 def advice(density: Density) -> str:

@@ -49,7 +49,7 @@ class Exact(AbstractIndependentSampler):
       computed from the data and do not change the law. Needs a norm that grows with every |v_j|: l_1, l_2, l_inf.
     - KNG with a smooth loss of x'θ that declares its curvature (pseudo-Huber, logistic, Poisson, smoothed quantile),
       any number of coefficients and any norm: rejection in the space of gradients (`smooth`), with a proposal or two a
-      draw where n records at ε have nε ≥ 120d², columns are neither rare nor nearly collinear and the estimate lies
+      draw where n records at ε have nε ≥ 60d², columns are neither rare nor nearly collinear and the estimate lies
       well inside Θ; else ever more. Where it needs many, and coefficients are few, boxes serve.
 
     How many proposals a draw took depends on the data: it must not be published.
