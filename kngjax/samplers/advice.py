@@ -4,7 +4,6 @@ First what is proved: a mechanism that draws from a law of its own, or an exact 
 serves best. The table of docs/how-to-choose.md says the same, and the tests compare.
 """
 
-import math
 from typing import NamedTuple
 
 from kngjax.geometry.abstract_norms import AbstractNorm
@@ -87,20 +86,17 @@ def exact(density: Density) -> str | None:
         return "Exact() is exact, and may need too many proposals"
     if loss.score_is_piecewise_constant and uniform and density.dimension == 1:
         return "Exact() is exact"
-    gradients, enough = has_gradients(density), GRADIENTS_ENOUGH * density.dimension**2
-    if gradients and exact_serves_smooth(density, 0.0, math.inf):
+    boxes = isinstance(loss, AbstractPredictorLoss) and uniform and plain and has_boxes(density.norm, density.dimension)
+    if boxes and (loss.score_is_piecewise_constant or has_gradients(density)):
         return "Exact() is exact"
-    if isinstance(loss, AbstractPredictorLoss) and uniform and plain and has_boxes(density.norm, density.dimension):
-        if loss.score_is_piecewise_constant:
-            return "Exact() is exact"
-        few = "Exact() is exact and serves where n*epsilon is small, up to some hundred records and 3 coefficients"
-        return f"{few}, or at least {enough}" if gradients else few
-    if not gradients:
-        return None
-    return (
-        f"Exact() is exact and serves where n*epsilon is at least {enough}, if no column is rare or "
-        f"nearly collinear with others"
-    )
+    if boxes:
+        return "Exact() is exact and serves where n*epsilon is small, up to some hundred records and 3 coefficients"
+    if has_gradients(density):
+        return (
+            f"Exact() is exact and serves where n*epsilon is at least {GRADIENTS_ENOUGH * density.dimension**2}, if no "
+            "column is rare or nearly collinear with others"
+        )
+    return None
 
 
 def advice(density: Density) -> str:
