@@ -88,6 +88,8 @@ def test_smooth_losses_of_many_records_are_drawn_exactly_and_without_a_limit():
     }
     assert certificate.exact
     assert f"5 coefficients and n*epsilon = {ENOUGH}" in certificate.reason
+    # From n and d alone.
+    assert "in about 0.19 seconds" in certificate.reason
     assert "limit of proposals" not in certificate.explain()
     assert "limit of proposals" in kng.certify(robust(), *untouched(ENOUGH), sampler=kng.Exact()).explain()
 
