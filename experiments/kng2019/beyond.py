@@ -26,9 +26,10 @@ from tqdm import tqdm
 import kngjax as kng
 from experiments.kng2019 import algorithm1, figure1, peers, plots
 from kngjax.data import Records
-from kngjax.samplers.advice import GRADIENTS_ENOUGH
 
 DIMENSION = 12
+# Of n·ε over d², from which exact draws serve a design whose columns are neither rare nor nearly collinear.
+EXACT_FROM = 60
 # The interpreter of an environment with diffprivlib; without it that row is left out.
 DIFFPRIVLIB = "DIFFPRIVLIB_PYTHON"
 SETTINGS = ("epsilon", "delta", "k", "radius", "largest_response", "sizes", "replicates", "seed", "descent", "chains")
@@ -157,8 +158,7 @@ def methods(settings: dict[str, Any], size: int, tuning: list[Records]) -> list[
     lengths = settings["chains"]
     robust_draws, median_draws = lengths["robust_draws"][size], lengths["median_draws"][size]
     robust_kng = kng.KNG(robust, *parts, epsilon, "replace")
-    # The columns of this design are neither rare nor nearly collinear.
-    is_exact = settings["sizes"][size] * epsilon >= GRADIENTS_ENOUGH * DIMENSION**2
+    is_exact = settings["sizes"][size] * epsilon >= EXACT_FROM * DIMENSION**2
     sampler = kng.Exact() if is_exact else kng.GradientSpace()
     perturbation = kng.ObjectivePerturbation(robust, *parts, epsilon, "replace")
     approximate = f"({epsilon:g}, {delta:g})-DP"
