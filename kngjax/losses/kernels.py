@@ -5,6 +5,7 @@ logistic regression rests on the same, since its ρ'' is the logistic density.
 """
 
 import abc
+import math
 from typing import ClassVar
 
 import equinox as eqx
@@ -19,10 +20,11 @@ from kngjax.losses.base import CurvatureFacts, Number
 class AbstractKernel(eqx.Module):
     """The distribution of Z: P(Z ≤ t) = K(t), with an even density k that is largest at 0 and falls with |t|.
 
-    `peak`: at least k(0) = max k. Rounded up by one part in 10^15 at most.
+    `peak`: k(0) = max k, never rounded down. `deviation`: the standard deviation of Z.
     """
 
     peak: eqx.AbstractClassVar[float]
+    deviation: eqx.AbstractClassVar[float]
 
     @abc.abstractmethod
     def probability(self, t: Number) -> Float[Array, ""]:
@@ -46,9 +48,10 @@ class AbstractKernel(eqx.Module):
 
 
 class LogisticKernel(AbstractKernel):
-    """K(t) = σ(t) = 1/(1 + e^-t), of standard deviation π/√3 = 1.81: no special function is needed."""
+    """K(t) = σ(t) = 1/(1 + e^-t): no special function is needed."""
 
     peak: ClassVar[float] = 0.25
+    deviation: ClassVar[float] = math.pi / math.sqrt(3.0)
 
     def probability(self, t: Number) -> Float[Array, ""]:
         return jax.nn.sigmoid(t)
@@ -83,9 +86,10 @@ class LogisticKernel(AbstractKernel):
 
 
 class GaussianKernel(AbstractKernel):
-    """K(t) = Φ(t), of standard deviation 1."""
+    """K(t) = Φ(t)."""
 
     peak: ClassVar[float] = 0.3989422804014328
+    deviation: ClassVar[float] = 1.0
 
     def probability(self, t: Number) -> Float[Array, ""]:
         return normal.cdf(t)
