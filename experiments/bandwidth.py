@@ -103,7 +103,7 @@ def compare(table: Table, tau: float, settings: dict[str, Any]) -> list[list[Any
     bounds = kng.Bounds(x=(table.design.lower, table.design.upper))
     records = prepare(bounds, x, y)
     exact = nonprivate.fit(kng.QuantileLoss(tau), records)
-    rule = kng.SmoothedQuantileLoss.public_bandwidth(tau, *records.x.shape, table.scale)
+    rule = kng.SmoothedQuantileLoss.public_bandwidth(tau, records.num_records, records.dimension, table.scale)
 
     def made(kind: Any, loss: Any) -> Any:
         return kind(loss, bounds, kng.Box(*settings["box"]), settings["epsilon"], "replace")

@@ -99,6 +99,16 @@ def test_bandwidth_runs_and_the_public_rule_has_little_bias(tmp_path):
     assert float(rule["objective_perturbation"]) > 3.0 * float(wide["objective_perturbation"])
 
 
+@pytest.mark.slow
+def test_heaps_runs(tmp_path):
+    rows = smoke(CONFIGS / "heaps.toml", tmp_path, "heaps.csv")
+    assert [(row["mechanism"], row["dither"]) for row in rows] == [
+        *((name, dither) for dither in ("", "0.1") for name in ("PrivateQuantile", "KNG", "ExponentialMechanism")),
+        ("KNG, smoothed", ""),
+    ]
+    assert all(0.0 < float(row["error"]) < 20.0 for row in rows)
+
+
 def test_a_file_that_names_no_experiment_is_refused(tmp_path, capsys):
     (tmp_path / "none.toml").write_text('experiment = "alchemy"\n')
     assert command.main([str(tmp_path / "none.toml")]) == 2

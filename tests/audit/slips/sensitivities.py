@@ -110,6 +110,13 @@ LOSSES = (
         "sensitivity/test_gradients.py::test_scores_rise_no_faster_than_the_declared_curvature",
     ),
     slip(
+        "one noise for all responses",
+        "data/dither",
+        "return response + float(width) * (uniform - 0.5)",
+        "return response + float(width) * (uniform[:1] - 0.5)",
+        "data/test_dither.py::test_the_noise_is_uniform_new_and_each_records_own",
+    ),
+    slip(
         "peak of the logistic kernel 1/5",
         "losses/kernels",
         "peak: ClassVar[float] = 0.25",
