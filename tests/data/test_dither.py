@@ -39,7 +39,7 @@ def test_what_is_noisy_is_clipped_and_nothing_else_is_noisy():
     np.testing.assert_array_equal(records.x[:, 1], x[:, 0])
     np.testing.assert_array_equal(prepare(kng.Bounds(x=(0.0, 3.0), y=(0.0, 10.0)), x, y).y, y)
     assert repr(bounds) == "Bounds(x=(0.0, 3.0), y=(0.0, 10.0), dither=2.0)"
-    assert float(bounds.for_dimension(2).dither) == 2.0
+    assert bounds.for_dimension(2).dither == 2.0
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, np.inf, np.nan, [1.0, 2.0]])

@@ -32,6 +32,9 @@ def test_the_public_bandwidth_by_hand(name):
 
     assert deviation(0.5, 1000, 3, 2.0) == pytest.approx(2.0 * 0.5 * (9.907755 / 1000.0) ** 0.4, rel=1e-6)
     assert deviation(0.1, 200, 3, 2.0) == pytest.approx(2.0 * 0.3 * (8.298317 / 200.0) ** 0.4, rel=1e-6)
+    # 120·9/(1000·2) of the scale for a logistic kernel, where that is more.
+    assert deviation(0.5, 1000, 3, 2.0, 2.0) == pytest.approx(2.0 * 0.54 * np.pi / np.sqrt(3.0))
+    assert deviation(0.5, 1000, 3, 2.0, 1e6) == deviation(0.5, 1000, 3, 2.0)
     # Many records need no less than a twentieth of the scale.
     assert deviation(0.5, 10**7, 3, 2.0) == pytest.approx(0.1)
     assert deviation(0.5, 1, 3, 1.0) == pytest.approx(0.5 * 3.0**0.4)
@@ -46,6 +49,7 @@ def test_the_public_bandwidth_by_hand(name):
         ((0.5, 100, 0, 1.0), "num_records and dimension must be at least 1"),
         ((0.5, 100, 3, 0.0), "the scale must be one positive and finite number"),
         ((0.5, 100, 3, np.inf), "the scale must be one positive and finite number"),
+        ((0.5, 100, 3, 1.0, 0.0), "epsilon must be one positive and finite number"),
     ],
 )
 def test_what_gives_no_bandwidth(arguments, told):
