@@ -42,7 +42,7 @@ from .losses.huber import PseudoHuberLoss as PseudoHuberLoss
 from .losses.logistic import LogisticLoss as LogisticLoss
 from .losses.poisson import PoissonLoss as PoissonLoss
 from .losses.quantile import QuantileLoss as QuantileLoss
-from .losses.quantile import SmoothedQuantileLoss as SmoothedQuantileLoss
+from .losses.smoothed_quantile import SmoothedQuantileLoss as SmoothedQuantileLoss
 from .losses.squared import SquaredLoss as SquaredLoss
 from .mechanisms.ada_ops import AdaOPS as AdaOPS
 from .mechanisms.ada_ssp import AdaSSP as AdaSSP

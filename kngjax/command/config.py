@@ -98,11 +98,11 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True)
 class Loss:
-    """[loss]: `type`, the numbers that its constructor takes as `settings`, and `tau`, one or several of them."""
+    """[loss]: `type`, what its constructor takes as `settings`, and `tau`, one or several numbers."""
 
     type: str
     tau: tuple[float, ...] | None = None
-    settings: dict[str, float] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -265,20 +265,24 @@ def _type_and_settings(table: Any, known: Iterable[str], where: str, default: st
 
 def _loss(table: Any, where: str) -> Loss:
     kind, settings = _type_and_settings(table, registry.LOSSES, where)
-    needs = registry.keys(registry.public(registry.LOSSES[kind]))
-    if settings.keys() != set(needs):
+    loss = registry.public(registry.LOSSES[kind])
+    known, needs = registry.keys(loss), registry.needs(loss)
+    if not set(needs) <= settings.keys() <= set(known):
         wanted, given = ", ".join(needs) or "no setting", ", ".join(sorted(settings)) or "nothing"
-        raise ValueError(f"{where} type {kind!r} needs {wanted}; given: {given}")
-    numbers: dict[str, Any] = {}
-    for name, value in settings.items():
-        try:
-            numbers[name] = convert(value, tuple[float, ...] if name == "tau" else float)
-        except ValueError as error:
-            raise ValueError(f"{where} {name}: {error}") from None
-    levels = numbers.pop("tau", None)
+        may = "".join(f", and takes {name}" for name in known if name not in needs)
+        raise ValueError(f"{where} type {kind!r} needs {wanted}{may}; given: {given}")
+    levels = settings.pop("tau", None)
+    try:
+        if levels is not None:
+            levels = convert(levels, tuple[float, ...])
+    except ValueError as error:
+        raise ValueError(f"{where} tau: {error}") from None
     if levels is not None and len(set(levels)) < len(levels):
         raise ValueError(f"{where} tau: every quantile level may be given once")
-    return Loss(type=kind, tau=levels, settings=numbers)
+    try:
+        return Loss(type=kind, tau=levels, settings=registry.settings(loss, settings))
+    except ValueError as error:
+        raise ValueError(f"{where} {error}") from None
 
 
 def _mechanism(table: Any, where: str) -> Mechanism:

@@ -69,6 +69,11 @@ def keys(kind: type) -> list[str]:
     return [name for name in parameters(kind) if name not in ELSEWHERE]
 
 
+def needs(kind: type) -> list[str]:
+    """Those of the keys that have no default."""
+    return [name for name in keys(kind) if parameters(kind)[name].default is inspect.Parameter.empty]
+
+
 def takes(kind: str, name: str) -> bool:
     """Whether the constructor of a mechanism, by its name in a file, has a parameter of this name."""
     return name in parameters(public(MECHANISMS[kind]))
@@ -123,26 +128,26 @@ def part(value: Any, known: dict[str, str]) -> Any:
     name, given = next(iter(value.items())) if isinstance(value, dict) and len(value) == 1 else (value, None)
     if isinstance(name, str) and name in known:
         kind = public(known[name])
-        needs = _needs(kind)
-        if given is None and not needs:
+        sides = _by_place(kind)
+        if given is None and not sides:
             return kind()
-        if given is not None and len(needs) == 1:
+        if given is not None and len(sides) == 1:
             rows = [numbers(row) for row in given] if isinstance(given, list) else numbers(given)
             return kind(np.asarray(rows))
-        if len(needs) > 1 and isinstance(given, list) and len(given) == len(needs):
+        if len(sides) > 1 and isinstance(given, list) and len(given) == len(sides):
             return kind(*(np.asarray(numbers(side)) for side in given))
     raise ValueError(f"must be one of {', '.join(sorted(map(_form, known.items())))}; not {shown(value)}")
 
 
-def _needs(kind: type) -> list[str]:
+def _by_place(kind: type) -> list[str]:
     return [name for name, one in parameters(kind).items() if one.kind is one.POSITIONAL_OR_KEYWORD]
 
 
 def _form(named: tuple[str, str]) -> str:
-    name, needs = named[0], _needs(public(named[1]))
-    if not needs:
+    name, sides = named[0], _by_place(public(named[1]))
+    if not sides:
         return f'"{name}"'
-    return f"{{ {name} = {needs[0] if len(needs) == 1 else '[' + ', '.join(needs) + ']'} }}"
+    return f"{{ {name} = {sides[0] if len(sides) == 1 else '[' + ', '.join(sides) + ']'} }}"
 
 
 def in_toml(message: str) -> str:

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, is_traced, parameter, require_moderate
 from kngjax.core.representation import ShownAsTyped
+from kngjax.data.dither import width
 from kngjax.data.missing import (
     DROP,
     Policies,
@@ -47,6 +48,10 @@ class Bounds(ShownAsTyped, eqx.Module):
         sequence of numbers and None, one a column; a dict by name; or "drop": the record is left out, under add_remove
         alone. None: data with such cells fail.
     - `missing_y`: the same for the response, in its own units or levels.
+    - `dither`: the width w of uniform noise on [-w/2, w/2], for mechanisms of the quantile loss, which are nearly blind
+        where responses are heaped: each response gets its own, drawn anew in each release, before it is clipped. Take
+        the unit to which responses were rounded, and bounds of y that lie w/2 beyond them: what lies at a bound is
+        heaped there. `kngjax.data.dither` has the proof that this costs no privacy. None: no noise.
 
     Everything here is public. Bounds taken from the data, such as their minimum and maximum, void the guarantee.
     Raises ValueError for bounds that are reversed, equal to zero on both sides, equal beside an intercept, or not
@@ -64,6 +69,7 @@ class Bounds(ShownAsTyped, eqx.Module):
     by_name: bool = eqx.field(static=True)
     missing: Policies = eqx.field(static=True)
     missing_y: Policy = eqx.field(static=True)
+    dither: Scalar | None
 
     def __init__(
         self,
@@ -75,6 +81,7 @@ class Bounds(ShownAsTyped, eqx.Module):
         columns: int | Sequence[str] | None = None,
         missing: Any = None,
         missing_y: Any = None,
+        dither: Any = None,
     ):
         self.hull = hull
         self.intercept = bool(intercept)
@@ -99,6 +106,7 @@ class Bounds(ShownAsTyped, eqx.Module):
             raise ValueError(f"bounds.x is for {self.columns} columns, and {number} are named")
         self.missing = policies(missing, self.names, self.columns)
         self.missing_y = policy_of_response(missing_y)
+        self.dither = width(dither)
 
     def __check_init__(self):
         if self.x_lower is None and not self.intercept:
@@ -157,9 +165,8 @@ class Bounds(ShownAsTyped, eqx.Module):
         columns = dimension - self.intercept
         x = tuple(np.broadcast_to(np.asarray(side), (columns,)).copy() for side in (self.x_lower, self.x_upper))
         y = None if self.y_lower is None else (self.y_lower, self.y_upper)
-        return Bounds(
-            x, y, self.intercept, self.hull, columns=columns or None, missing=self.missing, missing_y=self.missing_y
-        )
+        policy = {"missing": self.missing, "missing_y": self.missing_y, "dither": self.dither}
+        return Bounds(x, y, self.intercept, self.hull, columns=columns or None, **policy)
 
     def features(self, dimension: int) -> tuple[Any, Any]:
         """Lower and upper bounds of the d features, with the intercept's (1, 1) first."""
@@ -194,6 +201,15 @@ class Bounds(ShownAsTyped, eqx.Module):
     def explain_missing(self, has_response: bool = True) -> str:
         """What missing values count as, in one sentence for a certificate."""
         return explain(self.missing, self.names, self.missing_y, self.columns != 0, has_response)
+
+    def explain_dither(self) -> tuple[str, ...]:
+        """What noise responses got, in one sentence for a certificate; none where they got none."""
+        if self.dither is None:
+            return ()
+        return (
+            f"each response got its own uniform noise of width {float(self.dither):g} before it was clipped, drawn "
+            "anew for this release and whatever the data are: a map of each record by itself",
+        )
 
 
 def _columns(*sides: Any) -> int | None:

@@ -20,6 +20,7 @@ from kngjax.core.owner_only import OwnerOnly, without_fields
 from kngjax.data import admission, cells
 from kngjax.data.admission import EMPTY
 from kngjax.data.bounds import Bounds
+from kngjax.data.dither import dithered
 from kngjax.data.missing import DROP, fill_missing
 
 NOT_FINITE = (
@@ -119,6 +120,7 @@ def prepare(
     responses: Responses = cells.numbers,
     reads_text: bool = False,
     may_be_empty: bool = False,
+    dither_key: Any = None,
 ) -> Records:
     """Validated records, clipped to the bounds, with the intercept's column in front.
 
@@ -134,10 +136,12 @@ def prepare(
     - `responses`: a function that makes a number of each cell of y by itself, NaN where it has no meaning.
     - `reads_text`: whether y may be text.
     - `may_be_empty`: whether there may be no record.
+    - `dither_key`: the research key of the noise of `bounds.dither`; None takes the operating system's randomness.
 
     Each record is mapped by itself, so that neighbours stay neighbours: its cells become numbers by
-    `kngjax.data.cells`; those that are none are what `bounds.missing` says, or the record is dropped; then it is
-    clipped to the box, and moved towards the hull's centre until it is inside. All of it is silent, since how many
+    `kngjax.data.cells`; those that are none are what `bounds.missing` says, or the record is dropped; its response gets
+    the noise of `bounds.dither`, by `kngjax.data.dither`; then it is clipped to the box, and moved towards the hull's
+    centre until it is inside. All of it is silent, since how many
     records it touched is private. Raises TypeError and ValueError for what types, names and shapes show to be no data
     for these bounds, before any value is looked at; then ValueError for missing values without a policy, for lists that
     make no table, and for empty data. No message contains a value of the data.
@@ -154,6 +158,8 @@ def prepare(
             clipped[:, column] = np.clip(columns[:, column], lower, upper)
     if bounds.hull is not None:
         clipped[:] = bounds.hull.move_inside(clipped)
+    if bounds.dither is not None and has_response:
+        response = dithered(response, bounds.dither, dither_key)
     if bounds.y_lower is not None and has_response:
         response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
     return Records(design, np.ascontiguousarray(response))
@@ -169,6 +175,8 @@ def prepare_simulated(bounds: Bounds, X: Any, y: Any) -> Records:
     """
     if bounds.hull is not None:
         raise ValueError("simulations clip to the box of the bounds alone: leave out Bounds(..., hull=...)")
+    if bounds.dither is not None:
+        raise ValueError("simulations add no noise to responses: leave out Bounds(..., dither=...), add it in design")
     if X is None and y is None:
         raise ValueError("the design returned neither X nor y")
     num_records = (X if X is not None else y).shape[0]

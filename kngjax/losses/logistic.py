@@ -13,6 +13,7 @@ from kngjax.data import cells
 from kngjax.data.bounds import Bounds
 from kngjax.data.missing import DROP
 from kngjax.losses.base import AbstractPredictorLoss, CurvatureFacts, Interval, Number
+from kngjax.losses.kernels import LOGISTIC
 
 
 class LogisticLoss(AbstractPredictorLoss):
@@ -43,26 +44,15 @@ class LogisticLoss(AbstractPredictorLoss):
         return jax.nn.sigmoid(predictor) - response
 
     def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
-        probability = jax.nn.sigmoid(predictor)
-        return probability * (1.0 - probability)
+        return LOGISTIC.density(predictor)
 
     def curvature_bound(self, predictor: Interval) -> Number:
         """1/4: σ(1 - σ) is largest at σ = ½."""
         return 0.25
 
     def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
-        """log ρ'' = -2 log(2 cosh(√T/2)) with T = η²; log cosh √T is concave in T, so this is convex.
-
-        Its tangent at η² bounds it below: a = -tanh(η/2) and m = tanh(η/2)/η. ρ'' is even in η and falls with |η|, so
-        its mean over a segment of length U is at least that from |η| to |η| + U, (σ(|η| + U) - σ(|η|))/U, here without
-        cancellation. |ρ'''| = σ(1 - σ)|1 - 2σ| is at most √3/18 < .0962251.
-        """
-        predictor = jnp.asarray(predictor) + 0.0 * response
-        size, half = jnp.abs(predictor), jnp.tanh(0.5 * predictor)
-        is_small = size < 1e-4
-        bend = jnp.where(is_small, 0.5, half / jnp.where(is_small, 1.0, predictor))
-        rise = jnp.exp(-size) * -jnp.expm1(-reach) / ((1.0 + jnp.exp(-size)) * (1.0 + jnp.exp(-size - reach)))
-        return CurvatureFacts(-half, bend, rise / reach, jnp.full_like(predictor, 0.0962251))
+        """Those of the logistic density, proved in `kngjax.losses.kernels`: ρ'' = σ(1 - σ) is its value at η."""
+        return LOGISTIC.facts(jnp.asarray(predictor) + 0.0 * response, reach)
 
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
         return jnp.asarray(-1.0), jnp.asarray(1.0)

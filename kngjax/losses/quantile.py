@@ -1,4 +1,4 @@
-"""The check loss of quantile regression, and its convolution-smoothed form."""
+"""The check loss of quantile regression."""
 
 from typing import ClassVar
 
@@ -11,11 +11,12 @@ from jaxtyping import Array, Float
 from kngjax.accounting.exact import exactly
 from kngjax.core.arrays import Scalar, Vector, block_sums, is_traced, parameter, weighted_gram
 from kngjax.data.records import Data, Records
-from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number, WholeScore, require_records
+from kngjax.losses.base import AbstractResidualLoss, Interval, Number, WholeScore, require_records
 from kngjax.losses.estimates import quantile_regression
 
 
-def _check_tau(tau: Scalar) -> None:
+def check_level(tau: Scalar) -> None:
+    """Raises ValueError unless τ is one number strictly between 0 and 1."""
     if np.ndim(tau):
         raise ValueError(
             "a quantile loss is of one level tau: make a mechanism for each, or PrivateQuantile([...]) of numbers alone"
@@ -50,7 +51,7 @@ class QuantileLoss(AbstractResidualLoss):
         return WholeScore("check", exactly(float(self.tau), "tau"))
 
     def __check_init__(self):
-        _check_tau(self.tau)
+        check_level(self.tau)
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         return residual * (self.tau - jnp.where(jnp.asarray(residual) <= 0, 1.0, 0.0))
@@ -78,7 +79,7 @@ class QuantileLoss(AbstractResidualLoss):
     def proved_instead(self, dimension: int, is_uniform: bool) -> str:
         return (
             "ObjectivePerturbation(SmoothedQuantileLoss(tau, bandwidth), ...) is proved for any number of "
-            "coefficients; its bias: it estimates the quantile of y plus normal noise, of standard deviation bandwidth"
+            "coefficients; its bias: it estimates the quantile of y plus logistic noise of that scale"
         )
 
     def minimise(self, records: Records) -> Float[np.ndarray, " dimension"]:
@@ -103,61 +104,3 @@ class QuantileLoss(AbstractResidualLoss):
         bandwidth = jnp.maximum(spread, 1e-8) * jnp.diff(normal.ppf(levels))[0]
         weights = normal.pdf(residuals / bandwidth) / bandwidth
         return weighted_gram(weights, records.x)
-
-
-class SmoothedQuantileLoss(AbstractResidualLoss):
-    """ρ_τ convolved with a Gaussian of standard deviation h: score Φ((x'θ - y)/h) - τ.
-
-    Score interval: Φ ∈ [0, 1], so s ∈ [-τ, 1-τ], as without smoothing (He et al. 2023 for the estimator). The law
-    of the release moves with h: at large n by more than the privacy noise, so this is an option, never a default.
-
-    **Arguments:** `tau`: the quantile level. `bandwidth`: h > 0 in the units of y. It must be public: a bandwidth
-    computed from the data, as is usual without privacy, voids the guarantee.
-    """
-
-    tau: Scalar = eqx.field(converter=parameter)
-    bandwidth: Scalar = eqx.field(converter=parameter)
-
-    is_smooth: ClassVar[bool] = True
-    has_curvature_facts: ClassVar[bool] = True
-
-    def __check_init__(self):
-        _check_tau(self.tau)
-        if not is_traced(self.bandwidth) and not (np.ndim(self.bandwidth) == 0 and 0 < float(self.bandwidth) < np.inf):
-            raise ValueError(f"the bandwidth must be one positive and finite number, got {self.bandwidth}")
-
-    def residual_value(self, residual: Number) -> Float[Array, ""]:
-        """h(uΦ(u) + φ(u)) + τr with u = -r/h."""
-        scaled = -residual / self.bandwidth
-        return self.bandwidth * (scaled * normal.cdf(scaled) + normal.pdf(scaled)) + self.tau * residual
-
-    def residual_slope(self, residual: Number) -> Float[Array, ""]:
-        return self.tau - normal.cdf(-residual / self.bandwidth)
-
-    def residual_minimiser(self) -> Number:
-        """The r at which Φ(-r/h) = τ."""
-        return -self.bandwidth * normal.ppf(self.tau)
-
-    def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
-        return normal.pdf((predictor - response) / self.bandwidth) / self.bandwidth
-
-    def curvature_bound(self, predictor: Interval) -> Number:
-        """φ(0)/h: ρ'' = φ(r/h)/h is largest at r = 0."""
-        return normal.pdf(0.0) / self.bandwidth
-
-    def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
-        """log ρ'' = -½t² + constant with t = (η - y)/h is a parabola: a = -t/h and m = 1/h².
-
-        ρ'' is even in t and falls with |t|, so with U = reach its mean is at least ρ'' at the farther end and at least
-        (Φ(-|t|) - Φ(-|t| - U/h))/U, less what rounding may add. |ρ'''| = |t|φ(t)/h² is largest at |t| = 1.
-        """
-        scaled = (jnp.asarray(predictor) - response) / self.bandwidth
-        near = jnp.abs(scaled)
-        far = near + reach / self.bandwidth
-        rise = (normal.cdf(-near) * (1.0 - 1e-13) - normal.cdf(-far)) / reach
-        mean = jnp.maximum(normal.pdf(far) / self.bandwidth, rise)
-        third = jnp.full_like(scaled, 0.2419708) / self.bandwidth**2
-        return CurvatureFacts(-scaled / self.bandwidth, jnp.full_like(scaled, 1.0) / self.bandwidth**2, mean, third)
-
-    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
-        return -jnp.asarray(self.tau), 1.0 - jnp.asarray(self.tau)

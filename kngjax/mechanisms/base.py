@@ -60,6 +60,11 @@ class AbstractMechanism(AbstractPreparation):
                 "missing='drop' leaves records out, and under 'replace' their number is public, where an exchanged one "
                 "would change it: give a public value in place of missing ones, or adjacency='add_remove'"
             )
+        if self.bounds.dither is not None and not self.loss.score_is_piecewise_constant:
+            raise ValueError(
+                "dither is for mechanisms of the quantile loss, which count responses: leave Bounds(..., dither=...) "
+                f"out with {type(self.loss).__name__}, to which heaps of responses do no harm"
+            )
         self.loss.check_bounds(self.bounds)
 
     def _check_parts(self) -> None:

@@ -97,7 +97,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         """The number of features of a record, the intercept included; None while scalar bounds leave it open."""
         return self.dimension
 
-    def prepare(self, X: Any = None, y: Any = None) -> Data:
+    def prepare(self, X: Any = None, y: Any = None, *, dither_key: Any = None) -> Data:
         """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
 
         See `kngjax.data.prepare` for the arguments and errors. X may also be a `kngjax.stream` of records, for losses
@@ -108,7 +108,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             return self.total(X, self.loss.sums).summary()
         if isinstance(X, Shards):
             return self._prepare_shards(X)
-        return self.summarise(self.records(X, y))
+        return self.summarise(self.records(X, y, dither_key=dither_key))
 
     def _prepare_shards(self, shards: Shards) -> Data:
         """What `prepare` gives of the rows of all processes, resting on the devices where records are needed."""
@@ -126,6 +126,8 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
 
     def _check_shards(self, shards: Shards) -> None:
         """Raises UnfitType unless the law is that of the rows, wherever they rest: of public settings alone."""
+        if self.bounds.dither is not None:
+            raise UnfitType("shards take no Bounds(..., dither=...): give X and y as they are")
         if self.loss.is_quadratic:
             return
         if not (self.takes_shards and isinstance(self.loss, AbstractPredictorLoss)):
@@ -158,7 +160,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             raise ValueError(records.EMPTY)
         return summary_of(Records(np.zeros((0, self.dimension)), np.zeros(0)))
 
-    def records(self, X: Any = None, y: Any = None) -> Records:
+    def records(self, X: Any = None, y: Any = None, *, dither_key: Any = None) -> Records:
         """Validated and clipped records, one by one: what `prepare` summarises. Private."""
         X, y = self.as_records(X, y)
         return records.prepare(
@@ -170,6 +172,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             responses=self.loss.responses,
             reads_text=self.loss.reads_text,
             may_be_empty=self.adjacency is Adjacency.ADD_REMOVE,
+            dither_key=dither_key,
         )
 
     def summarise(self, records: Records) -> Data:

@@ -35,8 +35,8 @@ class PrivateQuantile(AbstractDirectMechanism):
     so a draw is exact: gap i, of length g_i, with probability ∝ g_i·exp(-ε|i - nτ|/(2Δ)), then a uniform point of it.
     Values outside [lo, hi] count as lo or hi. Values that are equal have no gap between them: where many are, as zeros
     or rounded incomes, f is as high on either side of them as it is between any others, and the draw says little, nor
-    do other levels' beside them with budget="joint". The exponential mechanism serves there,
-    `ExponentialMechanism(QuantileLoss(tau), Bounds(y=(lo, hi)), Box(lo, hi), ...)`.
+    do other levels' beside them with budget="joint". Noise on each value serves there, `Bounds(y=(lo, hi),
+    dither=unit)`.
 
     Exchanging one record moves #{y ≤ θ} by at most 1: Δ = 1. One record more moves #{y ≤ θ} - nτ by -τ or 1-τ:
     Δ = max(τ, 1-τ). Reimherr and Awan (2019, equation 3) print Δ = 2(1-τ), for which the true ε comes to 1/(2(1-τ))

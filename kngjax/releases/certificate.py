@@ -128,6 +128,7 @@ class Certificate:
         every = (
             *ASSUMPTIONS,
             mechanism.bounds.explain_missing(mechanism.loss.has_response),
+            *mechanism.bounds.explain_dither(),
             FAILURE.format("; ".join([*_failures(mechanism), *failures])),
         )
         return cls(

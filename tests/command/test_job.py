@@ -46,6 +46,15 @@ WRONG = {
     "infinite epsilon": (("epsilon = 0.3", "epsilon = inf"), r"\[privacy\] epsilon: must be finite"),
     "shares": (("epsilon = 0.3", "epsilon = 0.3\nshares = [1]"), r"\[privacy\] shares: 1 shares for 2 regressions"),
     "no loss setting": (("tau = [0.25, 0.5]", ""), r"\[loss\] type 'quantile' needs tau; given: nothing"),
+    "no bandwidth": (
+        (LOSS, 'type = "smoothed_quantile"\ntau = 0.5'),
+        r"\[loss\] type 'smoothed_quantile' needs tau, bandwidth, and takes kernel; given: tau",
+    ),
+    "no kernel": (
+        (LOSS, 'type = "smoothed_quantile"\ntau = 0.5\nbandwidth = 0.1\nkernel = "normal"'),
+        r"\[loss\] kernel: must be one of logistic, gaussian; not 'normal'",
+    ),
+    "no number of the loss": ((LOSS, 'type = "huber"\nk = "two"'), r"\[loss\] k: must be a number, not 'two'"),
     "a substitute beyond the bounds": (
         ("bounds = [20, 20000]", "bounds = [20, 20000]\nmissing = 20001"),
         r"\[response\] missing: 20001 lies outside of the bounds \[20\.0, 20000\.0\]",

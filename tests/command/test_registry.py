@@ -95,7 +95,12 @@ def test_what_names_no_norm_and_no_domain_is_refused(wrong):
 NAMED = {
     "objective_perturbation": (
         'type = "objective_perturbation"\nnorm = "l2"\nnoise_share = 0.4',
-        ((LOSS, '[loss]\ntype = "smoothed_quantile"\ntau = [0.25, 0.5]\nbandwidth = 0.1\n'),),
+        (
+            (
+                LOSS,
+                '[loss]\ntype = "smoothed_quantile"\ntau = [0.25, 0.5]\nbandwidth = 0.1\nkernel = "gaussian"\n',
+            ),
+        ),
         kng.ObjectivePerturbation,
     ),
     "output_perturbation": (

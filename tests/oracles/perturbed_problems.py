@@ -41,7 +41,8 @@ LAWS = {
     "pseudo-Huber on R": (kng.PseudoHuberLoss(0.4), UNBOUNDED, None),
     "Huber": (kng.HuberLoss(0.3), UNBOUNDED, kng.L1Ball(1.0)),
     "Poisson": (kng.PoissonLoss(), kng.Bounds(x=(-1.0, 1.0), y=(0.0, 3.0), intercept=False), kng.Box(-1.0, 0.5)),
-    "smoothed": (kng.SmoothedQuantileLoss(0.7, 0.4), UNBOUNDED, kng.Box(-1.0, 1.0)),
+    "smoothed": (kng.SmoothedQuantileLoss(0.7, 0.2), UNBOUNDED, kng.Box(-1.0, 1.0)),
+    "Gaussian smoothed": (kng.SmoothedQuantileLoss(0.7, 0.4, "gaussian"), UNBOUNDED, kng.Box(-1.0, 1.0)),
     "expectile": (kng.ExpectileLoss(0.8), SYMMETRIC, kng.Box(-1.0, 0.5)),
 }
 # By hand for |x| ≤ 1: the largest change of the gradient (replace) and the largest second derivative.
@@ -54,7 +55,8 @@ FACTS = {
     "Poisson": (2.0 * np.exp(1.0), np.exp(1.0)),
     # Residuals reach 2.
     "expectile": (2.0 * 1.6 * 2.0, 1.6),
-    "smoothed": (1.4, 1.0 / (0.4 * np.sqrt(2.0 * np.pi))),
+    "smoothed": (1.4, 1.0 / (4.0 * 0.2)),
+    "Gaussian smoothed": (1.4, 1.0 / (0.4 * np.sqrt(2.0 * np.pi))),
 }
 
 

@@ -15,7 +15,8 @@ LOSSES = {
     "pseudo_huber": kng.PseudoHuberLoss(k=0.3),
     "logistic": kng.LogisticLoss(),
     "poisson": kng.PoissonLoss(),
-    "smoothed_quantile": kng.SmoothedQuantileLoss(tau=0.3, bandwidth=0.4),
+    "smoothed_quantile": kng.SmoothedQuantileLoss(tau=0.3, bandwidth=0.25),
+    "gaussian_quantile": kng.SmoothedQuantileLoss(tau=0.3, bandwidth=0.4, kernel="gaussian"),
 }
 # ∂ρ/∂η by NumPy and SciPy.
 SCORES = {
@@ -23,7 +24,8 @@ SCORES = {
     "pseudo_huber": lambda eta, y: (eta - y) / np.sqrt(1.0 + ((y - eta) / 0.3) ** 2),
     "logistic": lambda eta, y: special.expit(eta) - y,
     "poisson": lambda eta, y: np.exp(eta) - y,
-    "smoothed_quantile": lambda eta, y: stats.norm.cdf((eta - y) / 0.4) - 0.3,
+    "smoothed_quantile": lambda eta, y: special.expit((eta - y) / 0.25) - 0.3,
+    "gaussian_quantile": lambda eta, y: stats.norm.cdf((eta - y) / 0.4) - 0.3,
 }
 TRUTH = np.array([0.2, 0.5, -0.4])
 

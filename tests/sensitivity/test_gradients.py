@@ -25,6 +25,7 @@ NUM_ATTACKS = 10_000
 LOSSES = {
     **{f"quantile-{tau}": (kng.QuantileLoss(tau=tau), None, (-1e6, 0.0, 1e6)) for tau in TAUS},
     "smoothed-quantile": (kng.SmoothedQuantileLoss(tau=0.3, bandwidth=0.2), None, (-1e6, 0.0, 1e6)),
+    "gaussian-quantile": (kng.SmoothedQuantileLoss(0.3, 0.2, "gaussian"), None, (-1e6, 0.0, 1e6)),
     "huber": (kng.HuberLoss(k=0.5), None, (-1e6, 0.0, 1e6)),
     "pseudo-huber": (kng.PseudoHuberLoss(k=0.5), None, (-1e6, 0.0, 1e6)),
     "logistic": (kng.LogisticLoss(), None, (0.0, 1.0)),

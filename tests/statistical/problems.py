@@ -13,7 +13,8 @@ LOSSES = {
     "pseudo_huber": kng.PseudoHuberLoss(k=0.5),
     "logistic": kng.LogisticLoss(),
     "poisson": kng.PoissonLoss(),
-    "smoothed_quantile": kng.SmoothedQuantileLoss(tau=0.3, bandwidth=0.4),
+    "smoothed_quantile": kng.SmoothedQuantileLoss(tau=0.3, bandwidth=0.25),
+    "gaussian_quantile": kng.SmoothedQuantileLoss(tau=0.3, bandwidth=0.4, kernel="gaussian"),
     "expectile": kng.ExpectileLoss(tau=0.8),
 }
 RESPONSE_BOUNDS = {"logistic": None, "poisson": (0.0, 9.0)}

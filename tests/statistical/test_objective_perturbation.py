@@ -37,7 +37,8 @@ def slope_by_hand(mechanism, data, name, theta, epsilon):
             # |x'θ| ≤ 1 over Θ = [-1, .5] and |x| ≤ 1: tangents beyond.
             "Poisson": lambda: np.exp(np.clip(predictors, -1.0, 1.0)) - y,
             "expectile": lambda: _expectile_scores(np.clip(predictors, -1.0, 1.0), y),
-            "smoothed": lambda: stats.norm.cdf((predictors - y) / 0.4) - 0.7,
+            "smoothed": lambda: 1.0 / (1.0 + np.exp(-(predictors - y) / 0.2)) - 0.7,
+            "Gaussian": lambda: stats.norm.cdf((predictors - y) / 0.4) - 0.7,
         }[name.split()[0]]()
         gradients = scores @ x
     return 0.5 * spent / change * (gradients + curvature / np.expm1(0.5 * spent) * theta)

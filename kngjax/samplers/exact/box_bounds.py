@@ -10,9 +10,9 @@ sum of their absolute values, in whatever order (Higham 2002, section 3.1):
   their errors together are at most (4d + 6)u·Σ_j |x_j|e_j with e the `extent`; that is below 1e-13 for d ≤ 200.
   A loss errs by as much times its largest score on their account.
 - A score or a value is within 128u of the largest one of its loss over the region: arithmetic makes at most ten
-  roundings, the quantile loss none but its comparison. The logistic, Poisson and smoothed losses take exp, log1p, or
-  the normal distribution function of XLA, which states no error. Some 3 units of exp and log1p are seen, and 90 in the
-  tail of the distribution function: that is what this rests on.
+  roundings, the quantile loss none but its comparison. The logistic, Poisson and smoothed losses take exp, log1p, or,
+  for a Gaussian kernel, the normal distribution function of XLA, which states no error. Some 3 units of exp and log1p
+  are seen, and 90 in the tail of the distribution function: that is what this rests on.
 - A sum of N scores times x_j errs by at most Nu·Σ_i |s_i x_ij| besides, for which there is 2Nu. Tables of r = 256 rows
   are added in groups, as in `block_sums`, so that it errs by (r + 2⌈√(N/r)⌉ + 2)u·Σ_i |s_i x_ij| in truth.
 """

@@ -110,6 +110,27 @@ LOSSES = (
         "sensitivity/test_gradients.py::test_scores_rise_no_faster_than_the_declared_curvature",
     ),
     slip(
+        "one noise for all responses",
+        "data/dither",
+        "return response + float(width) * (uniform - 0.5)",
+        "return response + float(width) * (uniform[:1] - 0.5)",
+        "data/test_dither.py::test_the_noise_is_uniform_new_and_each_records_own",
+    ),
+    slip(
+        "peak of the logistic kernel 1/5",
+        "losses/kernels",
+        "peak: ClassVar[float] = 0.25",
+        "peak: ClassVar[float] = 0.2",
+        "sensitivity/test_gradients.py::test_scores_rise_no_faster_than_the_declared_curvature",
+    ),
+    slip(
+        "a parabola for the logistic kernel that bends half as much",
+        "losses/kernels",
+        "return CurvatureFacts(-half, bend, rise / reach, jnp.full_like(t, 0.0962251))",
+        "return CurvatureFacts(-half, 0.5 * bend, rise / reach, jnp.full_like(t, 0.0962251))",
+        "losses/test_curvature_facts.py::test_the_logarithm_of_the_second_derivative_lies_above_a_parabola_everywhere",
+    ),
+    slip(
         "clipping at twice Huber's threshold",
         "losses/huber",
         "return jnp.clip(jnp.asarray(residual), -self.k, self.k)",

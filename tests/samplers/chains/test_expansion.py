@@ -17,7 +17,7 @@ from kngjax.samplers.newton import gradient, log_determinant, solve
 from tests.oracles.goodness_of_fit import assert_mean_within, assert_two_samples_agree
 from tests.statistical.problems import Quadrature, problem
 
-SMOOTH = ["pseudo_huber", "logistic", "poisson", "smoothed_quantile"]
+SMOOTH = ["pseudo_huber", "logistic", "poisson", "smoothed_quantile", "gaussian_quantile"]
 
 
 def expanded(loss, dimension=3, num_records=1500, **settings):

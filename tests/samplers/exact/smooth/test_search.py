@@ -128,6 +128,15 @@ def test_records_of_less_than_full_rank_are_drawn_from_all_of_the_domain():
     assert np.all(np.abs(kng.release(mechanism, x, np.array([0.1, 0.2]), sampler=kng.Exact()).value) <= 1.0)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_a_release_is_exact_for_every_loss_that_declares_its_curvature(name):
+    built, data = problem(name, "kng", 2, num_records=300)
+    release = kng.release(built, np.asarray(data.x)[:, 1:], np.asarray(data.y), sampler=kng.Exact())
+    assert release.certificate.assurance == "exact_in_reals"
+    assert built.domain.contains(release.value)
+
+
 def test_what_is_no_number_ends_the_search_as_failed():
     built, data = problem("pseudo_huber", "kng", 2, num_records=300)
     envelope, _ = draws(built, data, num_draws=1)
