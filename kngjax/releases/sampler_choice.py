@@ -111,8 +111,8 @@ def _reason_of_gradients(dimension: int, mechanism: AbstractDensityMechanism, nu
     seconds = SECONDS_A_RELEASE + SECONDS_A_PRODUCT * num_records * dimension**2
     return (
         f"{reason} and n*epsilon = {float(mechanism.epsilon) * num_records:.6g} this smooth loss is drawn exactly, by "
-        f"rejection: in about {seconds:.2g} seconds on two cores once it is compiled, more where columns are rare or "
-        "nearly collinear."
+        f"rejection: in about {seconds:.2g} seconds on two cores once it is compiled, and far more where columns are "
+        "rare or nearly collinear, or few residuals are within the loss's own width."
     )
 
 
