@@ -90,8 +90,8 @@ SCALED, SKEW = kng.WeightedLInf(np.array([1.0, 2.0])), kng.Ellipsoid(np.array([[
     ("name", "adjacency", "norm"),
     [
         ("mean", "add_remove", kng.L1()),
-        pytest.param("mean", "replace", SKEW, marks=pytest.mark.slow),
-        pytest.param("median", "replace", kng.LInf(), marks=pytest.mark.slow),
+        ("mean", "replace", SKEW),
+        ("median", "replace", kng.LInf()),
         ("median", "add_remove", SCALED),
     ],
 )

@@ -181,8 +181,8 @@ def test_the_noise_of_basic_composition_by_hand():
     [
         (Adjacency.REPLACE, "basic"),
         (Adjacency.ADD_REMOVE, "advanced"),
-        pytest.param(Adjacency.REPLACE, "advanced", marks=pytest.mark.slow),
-        pytest.param(Adjacency.ADD_REMOVE, "basic", marks=pytest.mark.slow),
+        (Adjacency.REPLACE, "advanced"),
+        (Adjacency.ADD_REMOVE, "basic"),
     ],
 )
 def test_the_scale_of_wishart_noise_by_hand(adjacency, accounting):
@@ -370,10 +370,9 @@ def test_the_noise_of_a_vector_is_drawn_as_planned(kind):
         ("floor", "gaussian"),
         ("floor", "wishart"),
         ("ridge", "laplace"),
-        *(
-            pytest.param(*c, marks=pytest.mark.slow)
-            for c in (("floor", "laplace"), ("ridge", "gaussian"), ("ridge", "wishart"))
-        ),
+        ("floor", "laplace"),
+        ("ridge", "gaussian"),
+        ("ridge", "wishart"),
     ],
 )
 def test_it_finds_the_median_regression_of_many(matrix_noise, repair):

@@ -95,7 +95,7 @@ def test_it_is_kng_at_twice_the_epsilon(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["L1", *(pytest.param(n, marks=pytest.mark.slow) for n in OTHERS)])
+@pytest.mark.parametrize("name", ["L1", *OTHERS])
 def test_its_draws_are_those_of_kng_at_twice_the_epsilon(name):
     mechanism = mechanism_with(name)
     norm = kng.WeightedLInf(WIDTHS) if name == "default" else NORMS[name][0]

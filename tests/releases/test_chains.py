@@ -68,9 +68,9 @@ def replicate_inputs(name, number=5):
 @pytest.mark.parametrize(
     ("name", "sampler"),
     [
-        pytest.param("squared", kng.Exact(), marks=pytest.mark.slow),
-        pytest.param("pseudo-Huber", kng.EnsembleWalk(num_sweeps=7), marks=pytest.mark.slow),
-        pytest.param("pseudo-Huber", kng.GradientSpace(num_sweeps=7), marks=pytest.mark.slow),
+        ("squared", kng.Exact()),
+        ("pseudo-Huber", kng.EnsembleWalk(num_sweeps=7)),
+        ("pseudo-Huber", kng.GradientSpace(num_sweeps=7)),
         ("quantile", kng.IndependenceMH(num_sweeps=7)),
     ],
     ids=["Exact", "EnsembleWalk", "GradientSpace", "IndependenceMH"],
@@ -93,7 +93,7 @@ def test_mapping_a_draw_over_replicates_is_a_loop(name, sampler):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "sampler"),
-    [("quantile", kng.LineGibbs(7)), pytest.param("squared", kng.Exact(), marks=pytest.mark.slow)],
+    [("quantile", kng.LineGibbs(7)), ("squared", kng.Exact())],
     ids=["LineGibbs", "Exact"],
 )
 def test_mapping_a_draw_over_epsilon_is_a_loop(name, sampler):

@@ -12,7 +12,7 @@ from tests.statistical.problems import problem
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["kng", pytest.param("exponential", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("mechanism", ["kng", "exponential"])
 def test_for_the_squared_loss_the_limit_law_is_exact(mechanism):
     built, data = problem("squared", mechanism, 2, num_records=4000)
     target = built.target(data)

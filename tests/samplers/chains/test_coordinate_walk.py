@@ -51,7 +51,7 @@ QUICK, LONG = ("sufficient statistic", "their loss"), ("its loss", "residuals")
     [
         *((case, "limit_law") for case in QUICK),
         ("residuals", "public"),
-        *(pytest.param(case, "limit_law", marks=pytest.mark.slow) for case in LONG),
+        *((case, "limit_law") for case in LONG),
     ],
 )
 def test_sweeps_of_many_chains_are_those_of_a_loop_over_moves(case, tuning):

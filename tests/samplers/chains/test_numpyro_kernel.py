@@ -19,7 +19,7 @@ from tests.statistical.problems import problem
     [
         ("sequential", "given"),
         *[
-            pytest.param(method, start, marks=pytest.mark.slow, id=f"{name}-{start}")
+            pytest.param(method, start, id=f"{name}-{start}")
             for name, method, start in [
                 ("sequential", "sequential", "default"),
                 ("vectorized", "vectorized", "given"),

@@ -39,10 +39,7 @@ def assert_same_joint_law(first, second):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "norm", "domain"),
-    [pytest.param(*case, marks=[] if case == ("kng", "default", "l1_ball") else pytest.mark.slow) for case in CASES],
-)
+@pytest.mark.parametrize(("kind", "norm", "domain"), CASES)
 def test_chains_end_in_the_law_of_exact_draws(kind, norm, domain):
     mechanism, data = regression(kind, norm, domain, shift=0.45)
     assert_same_joint_law(exact_draws(mechanism, data), slice_draws(mechanism, data, 30))
@@ -153,7 +150,7 @@ def test_uniform_laws_are_coupled_maximally():
 
 
 @pytest.mark.default_cases(1)
-@pytest.mark.parametrize("kind", ["kng", pytest.param("exponential", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", ["kng", "exponential"])
 def test_each_chain_of_a_pair_moves_as_one_alone_and_pairs_meet(kind):
     mechanism, data = regression(kind, "default", "l1_ball", shift=0.45)
     first, second = exact_draws(mechanism, data, 7), exact_draws(mechanism, data, 8)

@@ -61,7 +61,7 @@ def points(target, centre, certificate, generator):
 
 @pytest.mark.parametrize("kind", DESIGNS)
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.default_cases(4)
+@pytest.mark.default_cases(2)
 def test_no_point_of_the_domain_contradicts_the_bounds(name, kind):
     target, centre = problem(name, kind)
     generator = np.random.default_rng(1)

@@ -16,8 +16,19 @@ from tests.statistical.problems import Quadrature, assert_follows, problem
 NUM_DRAWS = 2000
 POINTS = {1: 20_000, 2: 700}
 MOST = 3_000_000
+# Default tests share programs: those of one coefficient are of pseudo-Huber regression with few records, those of two
+# of logistic regression with many.
+FEW, MANY = 40, 300
 # Standard errors that a count may be off: once in 10^6.
 FAR = 4.9
+
+
+@pytest.fixture(autouse=True)
+def one_size_of_batches(request, monkeypatch):
+    """Each size is a program of its own: slow tests take all that users meet."""
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr(search, "_FEWEST", 2**12)
+        monkeypatch.setattr(search, "_MOST", 2**12)
 
 
 def draws(mechanism, data, num_draws=NUM_DRAWS, seed=7, envelope=None):
@@ -36,7 +47,7 @@ def log_total(mechanism, data, lower, upper, points):
 
 
 @pytest.mark.default_cases(2)
-@pytest.mark.parametrize("count", [40, 300])
+@pytest.mark.parametrize("count", [FEW, MANY])
 @pytest.mark.parametrize("dimension", [1, 2])
 @pytest.mark.parametrize("name", NAMES)
 def test_draws_follow_the_density(name, dimension, count):
@@ -59,7 +70,7 @@ def test_draws_follow_the_density_in_every_norm_where_the_domain_binds(norm, dom
 
 
 @pytest.mark.default_cases(1)
-@pytest.mark.parametrize("count", [20, 100])
+@pytest.mark.parametrize("count", [FEW, 20, 100])
 @pytest.mark.parametrize("name", NAMES)
 def test_as_many_proposals_are_accepted_as_quadrature_says(name, count):
     """The share is ∫f/mass, so that a lost factor of either shows even where the law of the draws does not."""
@@ -71,7 +82,7 @@ def test_as_many_proposals_are_accepted_as_quadrature_says(name, count):
 
 
 def test_where_nothing_is_certain_all_of_the_domain_is_proposed():
-    built, data = problem("pseudo_huber", "kng", 1, num_records=20, epsilon=1.0)
+    built, data = problem("pseudo_huber", "kng", 1, num_records=FEW, epsilon=0.5)
     target = built.target(data)
     _, found = draws(built, data, envelope=uniform(target, trivial(target, np.zeros(1))))
     assert found.succeeded
@@ -80,7 +91,7 @@ def test_where_nothing_is_certain_all_of_the_domain_is_proposed():
 
 
 def test_an_envelope_that_is_too_low_ends_the_search_as_failed():
-    built, data = problem("pseudo_huber", "kng", 2, num_records=300)
+    built, data = problem("logistic", "kng", 2, num_records=MANY)
     envelope, found = draws(built, data)
     assert found.succeeded
     _, found = draws(built, data, envelope=envelope._replace(heights=envelope.heights - 0.1))
@@ -90,7 +101,7 @@ def test_an_envelope_that_is_too_low_ends_the_search_as_failed():
 
 
 def test_a_search_ends_at_its_public_limit():
-    built, data = problem("pseudo_huber", "kng", 2, num_records=300)
+    built, data = problem("logistic", "kng", 2, num_records=MANY)
     target = built.target(data)
     envelope = uniform(target, trivial(target, np.zeros(2)))
     found = search.draw_from(envelope, target, kng.research_key(0), 10**6, 1000)
@@ -99,22 +110,28 @@ def test_a_search_ends_at_its_public_limit():
 
 
 def test_twice_the_budget_is_another_law():
-    built, data = problem("pseudo_huber", "kng", 1, num_records=100)
+    built, data = problem("pseudo_huber", "kng", 1, num_records=FEW)
+    doubled, _ = problem("pseudo_huber", "kng", 1, 6.0, num_records=FEW)
     _, found = draws(built, data)
     with pytest.raises(AssertionError):
-        assert_follows(
-            found.draws, Quadrature(*problem("pseudo_huber", "kng", 1, 6.0, num_records=100), -2.0, 2.5, 20_000)
-        )
+        assert_follows(found.draws, Quadrature(doubled, data, -2.0, 2.5, POINTS[1]))
 
 
-def test_where_the_domain_is_far_from_the_estimate_boxes_serve():
+@pytest.mark.default_cases(1)
+@pytest.mark.parametrize("proposals_a_draw", [1, exact.PROPOSALS_A_DRAW])
+def test_where_the_domain_is_far_from_the_estimate_boxes_serve(proposals_a_draw, monkeypatch):
     """There proposals of gradients hardly ever have a solution in Θ, however small the mass of their envelope is."""
-    built, data = problem("pseudo_huber", "kng", 1, domain=kng.Box(-0.2, 0.2), epsilon=2.0, num_records=400)
+    monkeypatch.setattr(exact, "PROPOSALS_A_DRAW", proposals_a_draw)
+    tried = []
+    monkeypatch.setattr(exact, "draw_from", lambda *given: tried.append(search.draw_from(*given)) or tried[0])
+    built, data = problem("pseudo_huber", "kng", 1, domain=kng.Box(-0.2, 0.2), epsilon=20.0, num_records=FEW)
     target = built.target(data)
     centre = built.loss.minimise(data)
     assert not target.domain.contains(centre)
     theta, succeeded = kng.Exact().draws(target, kng.research_key(2), NUM_DRAWS, centre)
     assert bool(succeeded)
+    assert len(tried) == 1
+    assert not tried[0].succeeded
     assert_follows(np.array(theta), Quadrature(built, data, -0.2, 0.2, POINTS[1]))
 
 
@@ -138,32 +155,43 @@ def test_a_release_is_exact_for_every_loss_that_declares_its_curvature(name):
 
 
 def test_what_is_no_number_ends_the_search_as_failed():
-    built, data = problem("pseudo_huber", "kng", 2, num_records=300)
+    built, data = problem("logistic", "kng", 2, num_records=MANY)
     envelope, _ = draws(built, data, num_draws=1)
     broken = envelope._replace(certificate=envelope.certificate._replace(tilt=np.full(2, np.nan)))
     _, found = draws(built, data, envelope=broken)
     assert not found.succeeded
 
 
-def test_draws_solve_their_equation_to_rounding():
+def test_solutions_are_exact_and_weighed_by_their_determinant():
     """A truncated search would move every coordinate by more than releases allow float64 to."""
-    built, data = problem("logistic", "kng", 2, num_records=300)
+    built, data = problem("logistic", "kng", 2, num_records=MANY)
     target = built.target(data)
     envelope = search.prepare(target, built.loss.minimise(data))
-    values = np.random.default_rng(0).normal(size=(search._SOLVED[-1], 2)) / float(target.rate)
-    theta, _, unsettled, inside = jax.tree.map(np.array, search._solve(target, envelope, values, np.zeros(len(values))))
+    generator = np.random.default_rng(0)
+    values = generator.normal(size=(search._SOLVED[-1], 2)) / float(target.rate)
+    bounds = generator.uniform(size=len(values))
+    theta, log_ratios, unsettled, inside = jax.tree.map(np.array, search._solve(target, envelope, values, bounds))
     assert inside.sum() > 100
     assert not unsettled.any()
     gradients = np.array(jax.vmap(target.loss.gradient, (0, None))(theta, data))
     noise = 1.0 / float(target.rate)
     assert np.max(np.abs(gradients - values)[inside]) < 1e-12 * noise
 
+    # What they are accepted with, by NumPy.
+    def log_determinant(theta):
+        chance = 1.0 / (1.0 + np.exp(-data.x @ theta))
+        return np.linalg.slogdet((data.x.T * (chance * (1.0 - chance))) @ data.x)[1]
+
+    drops = log_determinant(envelope.certificate.point.theta) - np.array([log_determinant(one) for one in theta])
+    assert np.ptp(drops) > 0.05
+    np.testing.assert_allclose(log_ratios, drops - bounds, atol=1e-10)
+
 
 def test_programs_serve_other_data():
     """Shells and pieces are filled up to one number, so that a release of other data compiles nothing anew."""
     shapes = set()
     for seed in range(3):
-        built, data = problem("pseudo_huber", "kng", 2, epsilon=1.0 + seed, num_records=300)
+        built, data = problem("logistic", "kng", 2, epsilon=1.0 + seed, num_records=MANY)
         envelope = search.prepare(built.target(data), built.loss.minimise(data))
         shapes.add(str(jax.tree.map(np.shape, envelope)))
     assert len(shapes) == 1
@@ -176,7 +204,7 @@ def test_boxes_after_a_trial_that_failed_draw_with_another_key(monkeypatch):
     monkeypatch.setattr(exact, "draw_from", lambda *arguments: keys.append(arguments[2]) or failed)
     tried = exact.box_tree.BoxTree.draws
     monkeypatch.setattr(exact.box_tree.BoxTree, "draws", lambda *given: keys.append(given[1]) or tried(*given))
-    built, data = problem("pseudo_huber", "kng", 1, num_records=300)
+    built, data = problem("pseudo_huber", "kng", 1, num_records=FEW)
     given = kng.research_key(4)
     kng.Exact().draws(built.target(data), given, 5, built.loss.minimise(data))
     assert len({bytes(np.asarray(jax.random.key_data(key))) for key in (given, *keys)}) == 3
