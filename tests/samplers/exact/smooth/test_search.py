@@ -27,8 +27,8 @@ FAR = 4.9
 def one_size_of_batches(request, monkeypatch):
     """Each size is a program of its own: slow tests take all that users meet."""
     if request.node.get_closest_marker("slow") is None:
-        monkeypatch.setattr(search, "_FEWEST", 2**12)
-        monkeypatch.setattr(search, "_MOST", 2**12)
+        monkeypatch.setattr(search, "_PROPOSED", (2**12,))
+        monkeypatch.setattr(search, "_SOLVED", (128,))
 
 
 def draws(mechanism, data, num_draws=NUM_DRAWS, seed=7, envelope=None):
