@@ -1,10 +1,12 @@
-"""What a first user waits for: `kngjax release` on the wage data from fresh processes, with their compilations.
+"""What a first user waits for: `kngjax release` on the wage data, and first calls, from fresh processes.
 
-`python -m benchmarks.cold_start [CONFIG] [--runs 2]`.
+`python -m benchmarks.cold_start [CONFIG] [--runs 2] [--records 2000] [--dimension 3]`.
 
 Every run is a process of its own, and writes into a folder that is thrown away. The second finds files and bytecode in
 the page cache and nothing else: no compiled program of a release is kept on disk, where private data could end. Work
 is the time of all processors.
+
+First calls begin with the start of the process: imports, compiling and one release, beside a fit by statsmodels.
 """
 
 import argparse
@@ -16,9 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from benchmarks import _table
+from benchmarks import _table, peers
 
 CONFIG = _table.ROOT / "configs" / "cps1988_wages.toml"
 # Listens to JAX before the command does anything, and reports after it has done all.
@@ -46,6 +49,53 @@ class Run(NamedTuple):
     compiling: float
 
 
+def _first(way: Callable[..., Any]) -> Callable[..., Any]:
+    """A way of which nothing but the first results is measured."""
+    return lambda *sizes: (way(*sizes, 1)[0], None)
+
+
+def _wide(kng: Any, dimension: int) -> Any:
+    return kng.Bounds(x=(-1.0, 1.0), columns=dimension - 1)
+
+
+WAYS = {name: _first(peers.WAYS[name]) for name in (*list(peers.WAYS)[:1], "AdaSSP", "posterior sample (OPS)")} | {
+    name: _first(peers.released(*parts))
+    for name, *parts in (
+        (
+            "output perturbation, squared loss",
+            lambda kng, n, d: kng.OutputPerturbation(
+                kng.SquaredLoss(), peers._bounds(kng, d), 100.0, 1.0, peers.DELTA, "replace", max_records=n
+            ),
+        ),
+        (
+            "objective perturbation, squared loss",
+            lambda kng, n, d: kng.ObjectivePerturbation(
+                kng.SquaredLoss(), peers._bounds(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"
+            ),
+        ),
+        (
+            "objective perturbation, pseudo-Huber loss",
+            lambda kng, n, d: kng.ObjectivePerturbation(
+                kng.PseudoHuberLoss(1.345), _wide(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"
+            ),
+        ),
+        (
+            "KNG, squared loss",
+            lambda kng, n, d: kng.KNG(kng.SquaredLoss(), peers._bounds(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"),
+        ),
+        (
+            "KNG, quantile loss",
+            lambda kng, n, d: kng.KNG(kng.QuantileLoss(0.5), _wide(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"),
+        ),
+        (
+            "KNG, pseudo-Huber loss",
+            lambda kng, n, d: kng.KNG(kng.PseudoHuberLoss(1.345), _wide(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"),
+            lambda kng: kng.Exact(),
+        ),
+    )
+}
+
+
 def release(config: pathlib.Path) -> Run:
     """One release in a fresh process; raises RuntimeError with what it said if it failed."""
     path = os.pathsep.join([str(_table.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -65,12 +115,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("config", type=pathlib.Path, nargs="?", default=CONFIG)
     parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--records", type=int, default=2000)
+    parser.add_argument("--dimension", type=int, default=3)
     options = parser.parse_args()
     print(f"kngjax release {options.config.name} from fresh processes, {_table.machine()}")
     print(f"{'run':>4}{'seconds':>10}{'of work':>10}{'programs':>10}{'compiling':>11}")
     for number in range(1, options.runs + 1):
         run = release(options.config)
         print(f"{number:>4}{run.wall:>10.1f}{run.work:>10.1f}{run.compilations:>10}{run.compiling:>11.1f}", flush=True)
+    print(f"\nFirst calls, n = {options.records}, d = {options.dimension}, {_table.machine()}")
+    print(_table.HEADER)
+    for way in WAYS:
+        print(_table.fresh("benchmarks.cold_start", way, (options.records, options.dimension)), flush=True)
 
 
 if __name__ == "__main__":
