@@ -19,10 +19,12 @@ With α the least eigenvalue of H_low relative to H₀ and e = δ/|δ|_{H₀}, e
 with the length of δ. So with M(ρ) = αρ: N(z) < M(ρ) implies |δ|_{H₀} < ρ; and |δ|_{H₀} ≥ ρ implies N(z) ≥ M(ρ), hence
 ‖z‖_K ≥ (M(ρ) - N₀)/ν, where N₀ = |z₀|_{H₀^{-1}} and ν = sup {|v|_{H₀^{-1}} : ‖v‖_K ≤ 1}.
 
-*Together.* Where N(z) < M(ρ), δ'H_lowδ ≤ δ'H̄δ = δ'(z - z₀) gives |δ|_{H_low} ≤ N/√α, and with λ the largest eigenvalue
-of Q + B relative to H_low
+`kngjax.samplers.exact.smooth.moments` finds another α with e'(z - z₀) ≥ α|δ|_{H₀}; the larger of both is taken.
 
-    log det H₀ - log det H(θ(z)) ≤ E(z) = F(½CN² - b'(z - z₀)),   C = λ/α.
+*Together.* Where N(z) < M(ρ), α|δ|²_{H₀} ≤ δ'H̄δ = δ'(z - z₀) ≤ |δ|_{H₀}N gives |δ|_{H₀} ≤ N/α, and then δ'H_lowδ ≤
+δ'H̄δ gives |δ|²_{H_low} ≤ N²/α. So with λ the largest eigenvalue of Q + B relative to H_low, and λ₀ relative to H₀,
+
+    log det H₀ - log det H(θ(z)) ≤ E(z) = F(½CN² - b'(z - z₀)),   C = min(λ/α, λ₀/α²).
 
 Everything here is computed from private data, and any θ₀ would do: none of it changes the law of a draw.
 """
@@ -38,6 +40,7 @@ from jaxtyping import Array, Float
 from kngjax.core.arrays import Vector, block_sums
 from kngjax.data.records import Records
 from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.samplers.exact.smooth.moments import least_curvatures
 from kngjax.samplers.newton import Point
 from kngjax.samplers.target import Target
 
@@ -45,7 +48,7 @@ from kngjax.samplers.target import Target
 _NUM_RADII = 28
 # Relative, outward: far more than float64 loses of sums, and in units of κ·d·2^-52 of eigenvalues relative to H₀.
 _OUTWARD, _OUTWARD_OF_CONDITION = 1e-9, 100.0
-_SMALLEST_REACH = 1e-12
+_SMALLEST_REACH, _SMALLEST_CURVATURE = 1e-12, 1e-12
 
 
 class Certificate(NamedTuple):
@@ -82,11 +85,14 @@ def trivial(target: Target, theta: Vector) -> Certificate:
     return Certificate(point, np.zeros(dimension), nothing, nothing, nothing, nothing, np.inf, np.inf, 0.0, 0.0)
 
 
-def certify(target: Target, point: Point, farthest: float, condition: float) -> Certificate | None:
+def certify(
+    target: Target, point: Point, farthest: float, condition: float, by_moments: bool = False
+) -> Certificate | None:
     """The certificate about the point θ₀; None where nothing is certain about any radius.
 
     **Arguments:** `target`: of a loss with `curvature_facts` on a uniform domain. `point`: with a finite inverse
     factor. `farthest`: the largest c‖z‖_K that matters. `condition`: κ of H₀, of whatever scaling of its columns.
+    `by_moments`: whether fourth moments, which take longer, are used too.
     """
     loss, records, norm, rate = target.loss, target.data, target.norm, float(target.rate)
     assert isinstance(loss, AbstractPredictorLoss)
@@ -109,19 +115,26 @@ def certify(target: Target, point: Point, farthest: float, condition: float) -> 
     def whiten(matrix: np.ndarray) -> np.ndarray:
         return inverse_factor @ matrix @ inverse_factor.T
 
+    averages = np.full(radii.size, -np.inf)
+    if by_moments:
+        averages[:-1] = least_curvatures(target, point, cap, radii[:-1], most, outward)
     levels, curvatures, kept = [], [], []
-    for radius, low, bend in zip(radii, lows, bends, strict=True):
+    for radius, low, bend, average in zip(radii, lows, bends, averages, strict=True):
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(bend))):
             continue
-        low = whiten(low)
-        least = np.linalg.eigvalsh(low)[0] * (1.0 - outward) - outward
-        if least <= 1e-12:
+        low, form = whiten(low), whiten(curve + bend)
+        worst = np.linalg.eigvalsh(low)[0] * (1.0 - outward) - outward
+        least = max(worst, average)
+        if least <= _SMALLEST_CURVATURE:
             continue
-        largest = scipy.linalg.eigh(whiten(curve + bend), low, eigvals_only=True)[-1]
-        levels.append(least * radius)
         # Beyond the range of float64 nothing is certain, which infinity says.
         with np.errstate(over="ignore"):
-            curvatures.append(np.divide(max(largest, 0.0), least) * (1.0 + outward))
+            curvature = np.divide(max(np.linalg.eigvalsh(form)[-1], 0.0), least**2)
+            if worst > _SMALLEST_CURVATURE:
+                largest = scipy.linalg.eigh(form, low, eigvals_only=True)[-1]
+                curvature = min(curvature, np.divide(max(largest, 0.0), least))
+            curvatures.append(curvature * (1.0 + outward))
+        levels.append(least * radius)
         kept.append(radius)
     if not levels:
         return None

@@ -21,11 +21,14 @@ from kngjax.core.arrays import Vector
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.exact.smooth.certificate import bound_log_determinant, certify, trivial
 from kngjax.samplers.exact.smooth.envelope import MARGIN, Envelope, build, farthest_length, uniform
+from kngjax.samplers.exact.smooth.moments import is_affordable
 from kngjax.samplers.newton import Point, evaluate, gradient, log_determinant, solve
 from kngjax.samplers.target import Target
 
 # Proposals in one compiled call, and solutions in one.
 _PROPOSED, _SOLVED = (4, 64, 1024, 2**15), (4, 128)
+# Log of how many times the core's mass an envelope may have before fourth moments are computed for a better one.
+ENOUGH_LOG_EXCESS = 0.3
 # Beyond this condition number of H₀, with columns scaled alike, it counts as singular.
 _WORST_CONDITION = 1e10
 
@@ -76,18 +79,42 @@ class Found(NamedTuple):
 
 
 def prepare(target: Target, centre: Vector) -> Envelope:
-    """The envelope about an estimate of θ, any point; uniform where the Hessian there is nearly singular.
+    """The envelope of the least mass about an estimate of θ, any point, or about where Θ ends on the way to it.
 
-    There ∇ℓ may not be one to one, and float64 does not tell.
+    Uniform where the Hessian there is nearly singular: there ∇ℓ may not be one to one, and float64 does not tell.
     """
     centre = np.asarray(centre, np.float64)
+    references = [centre]
+    if not target.domain.contains(jnp.asarray(centre)):
+        references.append(_pulled_in(target, centre))
+    envelopes = [_envelope_about(target, reference) for reference in references]
+    return min(envelopes, key=lambda envelope: np.logaddexp.reduce(envelope.log_masses))
+
+
+def _envelope_about(target: Target, centre: np.ndarray) -> Envelope:
     point = jax.tree.map(np.array, _evaluate(target, centre))
-    certificate, condition = None, _condition(point.inverse_factor)
-    if target.data.num_records >= target.dimension and condition <= _WORST_CONDITION:
-        certificate = certify(target, point, farthest_length(target, float(log_determinant(point))), condition)
-    if certificate is None:
+    condition = _condition(point.inverse_factor)
+    if target.data.num_records < target.dimension or condition > _WORST_CONDITION:
         return uniform(target, trivial(target, centre))
-    return build(target, certificate)
+    farthest = farthest_length(target, float(log_determinant(point)))
+
+    def about(by_moments: bool) -> Envelope:
+        certificate = certify(target, point, farthest, condition, by_moments)
+        return uniform(target, trivial(target, centre)) if certificate is None else build(target, certificate)
+
+    envelope = about(by_moments=False)
+    # A better bound pays where the envelope is far above the density.
+    if envelope.log_excess(target) > ENOUGH_LOG_EXCESS and is_affordable(target):
+        return about(by_moments=True)
+    return envelope
+
+
+def _pulled_in(target: Target, centre: np.ndarray) -> np.ndarray:
+    """Nearly the last point of Θ on the way from its middle to a point outside."""
+    middle = np.asarray(target.domain.interior_point(target.dimension))
+    shares = np.linspace(0.0, 1.0, 1025)[:-1]
+    within = np.array(jax.vmap(target.domain.contains)(middle + shares[:, None] * (centre - middle)))
+    return middle + 0.98 * shares[np.flatnonzero(within)[-1]] * (centre - middle)
 
 
 def draw_from(

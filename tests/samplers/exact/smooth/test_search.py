@@ -58,6 +58,30 @@ def test_draws_follow_the_density(name, dimension, count):
     assert_follows(found.draws, Quadrature(built, data, -2.0, 2.5, POINTS[dimension]))
 
 
+@pytest.mark.default_cases(1)
+@pytest.mark.parametrize("dimension", [2, 1])
+@pytest.mark.parametrize("name", NAMES)
+def test_draws_follow_the_density_and_the_predicted_share_with_fourth_moments(name, dimension, monkeypatch):
+    monkeypatch.setattr(search, "ENOUGH_LOG_EXCESS", -np.inf)
+    built, data = problem(name, "kng", dimension, num_records=100)
+    envelope, found = draws(built, data)
+    assert found.succeeded
+    assert found.worst <= 0.0
+    assert_follows(found.draws, Quadrature(built, data, -2.0, 2.5, POINTS[dimension]))
+    if dimension == 1:
+        share = np.exp(log_total(built, data, -2.0, 2.5, 20_000) - np.logaddexp.reduce(envelope.log_masses))
+        error = np.sqrt(found.proposals * share * (1.0 - share))
+        assert abs(found.accepted - found.proposals * share) < FAR * error + 1.0
+
+
+def test_fourth_moments_make_envelopes_smaller_where_the_worst_records_leave_them_large(monkeypatch):
+    built, data = problem("pseudo_huber", "kng", 2, num_records=150)
+    target, centre = built.target(data), built.loss.minimise(data)
+    better = search.prepare(target, centre).log_excess(target)
+    monkeypatch.setattr(search, "ENOUGH_LOG_EXCESS", np.inf)
+    assert better < search.prepare(target, centre).log_excess(target) - 1.0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("domain", [kng.L1Ball(1.2), kng.L2Ball(1.0)], ids=["l1", "l2"])
 @pytest.mark.parametrize("norm", [kng.L1(), kng.L2(), kng.LInf(), kng.Ellipsoid([[2.0, 0.5], [0.5, 1.0]])], ids=repr)
