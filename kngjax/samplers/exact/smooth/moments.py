@@ -10,14 +10,15 @@ u_i = x_i'δ = ρ·v_i'e, and κ̄_i(u) = (s_i(η_i + u) - s_i(η_i))/u, the mea
     P(e) = Σa_i(v_i'e)² + ρΣc_i(v_i'e)³ - ρ²Σb_i(v_i'e)⁴.
 
 Only U_i bounds what is asked of the record: κ̄ falls like 1/|u|, so a parabola that is right on the average of all
-directions is far above κ_i, the least of κ̄_i. b_i ≥ 0 and c_i may be any numbers, for which `parabola` proves an a_i.
+directions is far above κ_i, the least of κ̄_i. b_i and c_i may be any numbers, for which `parabola` proves an a_i.
 
 *Directions.* E = ee' as a vector of its d(d+1)/2 different entries, those beside the diagonal times √2, has |E| = 1 and
 trace 1. The parts of degree 2 and 4 of P are a quadratic form E'SE, as e'Ae = tr(E·½(AE + EA)), and that of degree 3 is
-e'TE ≥ -½(β + E'T'TE/β) for every β > 0. The least of such a form among the E of length and trace 1 is a least
+e'TE ≥ -|TE| ≥ -½(β + E'T'TE/β) for every β > 0. The least of such a form among the E of length and trace 1 is a least
 eigenvalue with one linear term; every μ below the least eigenvalue in the plane of trace 0 gives a lower bound of it.
 
-What holds at ρ holds below, where |u_i| ≤ U_i too: the smaller of P(e) and P(-e) falls as ρ grows, as b_i ≥ 0.
+What holds at ρ holds below, where |u_i| ≤ U_i too: the smaller of P(e) and P(-e) falls as ρ grows, if no
+Σb_i(v_i'e)⁴ is negative, of which the same relaxation makes sure.
 """
 
 import jax
@@ -36,6 +37,8 @@ _RATIO, _NUM_NODES = 1.1, 40
 # Exchanges of a node come close to the best parabola.
 _EXCHANGES = 8
 _STRIDE = 3
+# Where the odd part takes so much of P, parabolas without one are tried too.
+_MOST_ODD = 0.05
 # n·(d(d + 1)/2)² up to which fourth moments are computed: some ten seconds each on two cores.
 _MOST_PRODUCTS = 1e11
 # Relative to |s|/u: more than float64 loses of a difference of two scores.
@@ -47,27 +50,38 @@ def least_curvatures(
 ) -> Float[np.ndarray, " radii"]:
     """Lower bounds of the least of P at these radii, increasing, so that M(ρ) is ρ times them; -∞ where none is known.
 
-    Parabolas are made for every third radius, from the least on until one reaches `enough` or more radius is of no
-    use, and bound the two radii before it too.
+    Parabolas are made for every third radius, from the least on until one reaches `enough`, and bound the two radii
+    before it too.
 
     **Arguments:** `caps`: sup over Θ of |x_i'(θ - θ₀)|, or infinite. `enough`: the M(ρ) beyond which none matters.
     `outward`: as in `Certificate`.
     """
-    found, most = np.full(radii.size, -np.inf), 0.0
+    found = np.full(radii.size, -np.inf)
     for number in range(_STRIDE - 1, radii.size, _STRIDE):
-        parts = jax.tree.map(np.array, _sums(target, point, caps, radii[number]))
-        if not all(np.all(np.isfinite(part)) for part in parts):
-            break
-        lifted = lift(parts[0])
-        for place in range(number - _STRIDE + 1, number + 1):
-            sizes = [np.linalg.norm(part) * radii[place] ** power for power, part in enumerate((lifted, *parts[1:]))]
-            found[place] = least_of_form(lifted, *parts[1:], radii[place]) - outward * sum(sizes)
-        reached = found[number] * radii[number]
-        most = max(most, reached)
-        if reached > enough or reached < 0.7 * most:
+        places = slice(number - _STRIDE + 1, number + 1)
+        bounds, odd = _bounds(target, point, caps, radii[places], outward, is_even=False)
+        if not odd < _MOST_ODD:
+            others, _ = _bounds(target, point, caps, radii[places], outward, is_even=True)
+            bounds = np.maximum(bounds, others)
+        found[places] = bounds
+        if bounds[-1] * radii[number] > enough:
             break
     # What holds at a radius holds below.
     return np.maximum.accumulate(found[::-1])[::-1]
+
+
+def _bounds(target, point, caps, radii, outward, is_even: bool) -> tuple[np.ndarray, float]:
+    """Lower bounds of P at these radii, by parabolas that hold up to the last, and what its odd part takes there."""
+    second, third, fourth = (np.array(part) for part in _sums(target, point, caps, radii[-1], is_even))
+    nothing = np.full(radii.size, -np.inf), np.inf
+    if not all(np.all(np.isfinite(part)) for part in (second, third, fourth)) or least_on_slice(fourth) < 0.0:
+        return nothing
+    lifted = lift(second)
+    rounding = [
+        outward * sum(np.linalg.norm(part) for part in (lifted, radius * third, radius**2 * fourth)) for radius in radii
+    ]
+    bounds = [least_of_form(lifted, third, fourth, radius) for radius in radii]
+    return np.array(bounds) - rounding, radii[-1] * float(np.linalg.norm(third, 2))
 
 
 def is_affordable(target: Target) -> bool:
@@ -78,16 +92,27 @@ def is_affordable(target: Target) -> bool:
 def least_of_form(lifted: np.ndarray, third: np.ndarray, fourth: np.ndarray, radius: float) -> float:
     """A lower bound of P over the sphere, from its parts: in the coordinates of E, but that of e in `third`."""
     form = lifted - radius**2 * fourth
-    cubic = radius * np.linalg.norm(third, 2)
-    return _least_on_slice(form) - float(cubic)
+    along = third @ _unit(third.shape[0])
+    off = third - np.outer(along, _unit(third.shape[0]))
+    parted = np.linalg.norm(along) / np.sqrt(third.shape[0]) + np.linalg.norm(off, 2)
+    size = radius * float(min(np.linalg.norm(third, 2), parted))
+    bounds = [least_on_slice(form) - size]
+    if size > _MOST_ODD:
+        squared = radius**2 * third.T @ third
+        bounds += [least_on_slice(form - squared / (2.0 * beta)) - 0.5 * beta for beta in (size, 0.5 * size)]
+    return max(bounds)
 
 
-def _least_on_slice(form: np.ndarray) -> float:
+def _unit(dimension: int) -> np.ndarray:
+    """The identity matrix among the E, of length 1."""
+    rows, columns = np.triu_indices(dimension)
+    return (rows == columns) / np.sqrt(dimension)
+
+
+def least_on_slice(form: np.ndarray) -> float:
     """A lower bound of E'SE over |E| = 1 with trace 1, from the dual problem with the multiplier μ."""
     dimension = _dimension(form.shape[0])
-    rows, columns = np.triu_indices(dimension)
-    trace = (rows == columns).astype(float)
-    unit = trace / np.sqrt(dimension)
+    unit = _unit(dimension)
     # E = unit/√d + F with F'unit = 0 and |F|² = 1 - 1/d.
     moved, level = form @ unit, float(unit @ form @ unit)
     plane = form - np.outer(unit, moved) - np.outer(moved, unit) + level * np.outer(unit, unit)
@@ -128,7 +153,7 @@ def _dimension(entries: int) -> int:
 
 
 @jax.jit
-def _sums(target: Target, point: Point, caps: Array, radius: Array) -> tuple[Array, Array, Array]:
+def _sums(target: Target, point: Point, caps: Array, radius: Array, is_even: Array) -> tuple[Array, Array, Array]:
     """Σa vv', Σc v⊗E and Σb E⊗E with E the entries of vv', in blocks of records."""
     loss, records = target.loss, target.data
     assert isinstance(loss, AbstractPredictorLoss)
@@ -143,7 +168,7 @@ def _sums(target: Target, point: Point, caps: Array, radius: Array) -> tuple[Arr
         reach = jnp.maximum(jnp.minimum(radius * jnp.sqrt(squares), cap), 1e-12)
         # Over the sphere u² has the mean ρ²q/d and u⁴ 3d/(d + 2) times its square.
         steps = 3.0 / (dimension + 2.0) * radius**2 * squares
-        a, c, b = jax.vmap(parabola, (None, 0, 0, 0, 0))(loss, x @ point.theta, y, reach, steps)
+        a, c, b = jax.vmap(parabola, (None, 0, 0, 0, 0, None))(loss, x @ point.theta, y, reach, steps, is_even)
         entries = v[:, rows] * v[:, columns] * scales
         return (v * a[:, None]).T @ v, (v * c[:, None]).T @ entries, (entries * b[:, None]).T @ entries
 
@@ -151,11 +176,11 @@ def _sums(target: Target, point: Point, caps: Array, radius: Array) -> tuple[Arr
 
 
 def parabola(
-    loss: AbstractPredictorLoss, predictor: Array, response: Array, reach: Array, square: Array
+    loss: AbstractPredictorLoss, predictor: Array, response: Array, reach: Array, square: Array, is_even: Array
 ) -> tuple[Array, Array, Array]:
-    """a, c and b ≥ 0 with κ̄(u) ≥ a + cu - bu² for |u| ≤ reach, where a - b·square is nearly as large as it can be.
+    """a, c and b with κ̄(u) ≥ a + cu - bu² for |u| ≤ reach, where a - b·square is nearly as large as it can be.
 
-    `square` is E[u⁴]/E[u²] of the steps that matter, at most reach². Any b and c would do.
+    `square` is E[u⁴]/E[u²] of the steps that matter, at most reach². If `is_even`, c = 0 and b ≥ 0. Any would do.
 
     Between neighbouring nodes l < h = γl, where g(u) = κ̄(u) - cu + bu²: u·κ̄(u) = s(η + u) - s(η) is at least its
     chord less Kw²/8, w = h - l, with |ρ'''| ≤ K; the chord over u differs from a straight line by no more than
@@ -178,12 +203,14 @@ def parabola(
 
     nodes = jnp.concatenate([-sizes[::-1], jnp.zeros(1), sizes])
     values = jnp.concatenate([side(-1.0)[::-1], jnp.expand_dims(inner, 0), side(1.0)])
+    values = jnp.where(is_even, jnp.minimum(values, values[::-1]), values)
     square = jnp.minimum(square, 0.9 * reach**2)
     c, b = _best_parabola(nodes, values, square)
-    b = jnp.maximum(b, 0.0)
-    least = jnp.min(values - c * nodes + b * (1.0 - (_RATIO - 1.0) ** 2 / 4.0) * nodes**2)
+    c, b = jnp.where(is_even, 0.0, c), jnp.where(is_even, jnp.maximum(b, 0.0), b)
+    curved = b - jnp.maximum(b, 0.0) * (_RATIO - 1.0) ** 2 / 4.0
+    least = jnp.min(values - c * nodes + curved * nodes**2)
     # Between the least nodes the parabola is above its value at 0 by no more than this.
-    a = least - jnp.abs(c) * sizes[0]
+    a = least - (jnp.abs(c) + jnp.maximum(-b, 0.0) * sizes[0]) * sizes[0]
     is_better = a - b * square > flat
     return jnp.where(is_better, a, flat), jnp.where(is_better, c, 0.0), jnp.where(is_better, b, 0.0)
 
