@@ -17,8 +17,8 @@ trace 1. The parts of degree 2 and 4 of P are a quadratic form E'SE, as e'Ae = t
 e'TE ≥ -|TE| ≥ -½(β + E'T'TE/β) for every β > 0. The least of such a form among the E of length and trace 1 is a least
 eigenvalue with one linear term; every μ below the least eigenvalue in the plane of trace 0 gives a lower bound of it.
 
-What holds at ρ holds below, where |u_i| ≤ U_i too: the smaller of P(e) and P(-e) falls as ρ grows, if no
-Σb_i(v_i'e)⁴ is negative, of which the same relaxation makes sure.
+What holds at ρ holds below, where |u_i| ≤ U_i too: the smaller of P(e) and P(-e) falls as ρ grows where B(e) =
+Σb_i(v_i'e)⁴ ≥ 0, and rises by no more than ρ²|B(e)| elsewhere, which is subtracted.
 """
 
 import jax
@@ -73,15 +73,14 @@ def least_curvatures(
 def _bounds(target, point, caps, radii, outward, is_even: bool) -> tuple[np.ndarray, float]:
     """Lower bounds of P at these radii, by parabolas that hold up to the last, and what its odd part takes there."""
     second, third, fourth = (np.array(part) for part in _sums(target, point, caps, radii[-1], is_even))
-    nothing = np.full(radii.size, -np.inf), np.inf
-    if not all(np.all(np.isfinite(part)) for part in (second, third, fourth)) or least_on_slice(fourth) < 0.0:
-        return nothing
-    lifted = lift(second)
+    if not all(np.all(np.isfinite(part)) for part in (second, third, fourth)):
+        return np.full(radii.size, -np.inf), np.inf
+    lifted, negative = lift(second), max(-least_on_slice(fourth), 0.0)
     rounding = [
         outward * sum(np.linalg.norm(part) for part in (lifted, radius * third, radius**2 * fourth)) for radius in radii
     ]
     bounds = [least_of_form(lifted, third, fourth, radius) for radius in radii]
-    return np.array(bounds) - rounding, radii[-1] * float(np.linalg.norm(third, 2))
+    return np.array(bounds) - rounding - radii**2 * negative, radii[-1] * float(np.linalg.norm(third, 2))
 
 
 def is_affordable(target: Target) -> bool:
