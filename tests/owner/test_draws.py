@@ -30,7 +30,7 @@ def research(loss, key=None, **options):
 
 @pytest.fixture(scope="module")
 def chains():
-    return research(kng.PseudoHuberLoss(0.5))
+    return research(kng.HuberLoss(0.5))
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +70,8 @@ def test_the_owner_can_keep_them(draws, tmp_path):
 
 
 def test_equal_keys_give_equal_draws_and_others_do_not(chains):
-    np.testing.assert_array_equal(research(kng.PseudoHuberLoss(0.5)).theta, chains.theta)
-    other = research(kng.PseudoHuberLoss(0.5), key=kng.research_key(3)).theta
+    np.testing.assert_array_equal(research(kng.HuberLoss(0.5)).theta, chains.theta)
+    other = research(kng.HuberLoss(0.5), key=kng.research_key(3)).theta
     assert not np.any(other == chains.theta)
     assert not np.any(chains.theta[0] == chains.theta[1])
 
@@ -104,7 +104,7 @@ def test_counts_must_be_positive(count):
     ("loss", "sampler", "message"),
     [
         (kng.QuantileLoss(0.5), kng.NUTS(), "LineGibbs"),
-        (kng.PseudoHuberLoss(0.5), kng.LineGibbs(), "quantile loss"),
+        (kng.HuberLoss(0.5), kng.LineGibbs(), "quantile loss"),
         (kng.HuberLoss(0.5), kng.Exact(most_coefficients=1), "squared loss"),
     ],
 )
@@ -129,7 +129,7 @@ def test_arviz_gets_its_groups(chains, independent):
 
 
 def test_the_recorded_log_density_is_that_of_the_draws(chains):
-    built = mechanism(kng.PseudoHuberLoss(0.5))
+    built = mechanism(kng.HuberLoss(0.5))
     data = built.prepare(*records())
     recomputed = jax.vmap(jax.vmap(lambda theta: built.log_density(theta, data)))(chains.theta)
     np.testing.assert_allclose(chains.info.log_density, recomputed, rtol=1e-12)
