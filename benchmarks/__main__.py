@@ -25,7 +25,7 @@ ROOMS = {
         *("--dimensions", "12", "--correlations", "0"),
     ),
     "smooth_losses": ("--records", "2000", "--dimension", "3", "--draws", "100"),
-    "exact_smooth": ("--loss", "pseudo_huber", "--sizes", "5:10000", "--epsilons", "1", "--peers"),
+    "exact_smooth": ("--loss", "pseudo_huber", "--sizes", "5:10000", "--epsilons", "1", "--peers", "--hard"),
     "lattice": ("--sizes", "500", "--replicates", "3"),
     "walk": ("--chains", "4", "--moves", "1200", "--records", "1000"),
     "streaming": ("--rows", "200000"),

@@ -1,12 +1,13 @@
 """Exact draws of KNG with smooth losses: acceptance, set-up and time a draw, beside one fit and two Markov chains.
 
 `python -m benchmarks.exact_smooth [--loss pseudo_huber] [--sizes 2:200 5:10000 12:100000] [--epsilons 0.1 1]
-[--peers 12:100000]`.
+[--peers 12:100000] [--hard 5 12]`.
 
 Features uniform on [-1, 1] and an intercept, θ in an l_1 ball. *fit*: Newton's method to the estimate without privacy.
 *set-up*: the estimate, the certificate about it and the envelope, once compiled. *draw*: of 200 in a batch. *release*:
 one draw as users call it, warm. *excess*: log of the envelope's mass in units of the density's own where n is large, so
-about the log of the proposals a draw. Cells whose excess is above 12 are not drawn. Peers are those of
+about the log of the proposals a draw. Cells whose excess is above 12 are not drawn. *hard*: the excess at n·ε = 1500d²,
+from where `release` draws exactly unasked, on designs that are hard for it. Peers are those of
 `benchmarks.smooth_losses`, judged by effective draws per second of their worst coefficient.
 """
 
@@ -40,15 +41,20 @@ def problem(name, dimension, num_records, epsilon):
     x = random.uniform(-1.0, 1.0, (num_records, dimension - 1))
     slopes = np.linspace(-1.0, 1.0, dimension)[1:] / dimension
     predictors = 0.2 + x @ slopes
-    match name:
-        case "logistic":
-            y = (random.uniform(size=num_records) < 1.0 / (1.0 + np.exp(-predictors))).astype(float)
-        case "poisson":
-            y = np.minimum(random.poisson(np.exp(predictors)), 8).astype(float)
-        case _:
-            y = predictors + 0.5 * random.standard_normal(num_records)
+    y = responses(name, predictors, random)
     bounds = kng.Bounds(x=(-1.0, 1.0), y=y_bounds, columns=dimension - 1)
     return kng.KNG(loss, bounds, kng.L1Ball(radius), epsilon, "replace"), x, y
+
+
+def responses(name, predictors, random, wild=False):
+    """Responses of a loss; `wild`: with residuals of Student's law with 1.2 degrees of freedom."""
+    match name:
+        case "logistic":
+            return (random.uniform(size=predictors.size) < 1.0 / (1.0 + np.exp(-predictors))).astype(float)
+        case "poisson":
+            return np.minimum(random.poisson(np.exp(np.minimum(predictors, 3.0))), 8).astype(float)
+    residuals = random.standard_t(1.2, predictors.size) if wild else 0.5 * random.standard_normal(predictors.size)
+    return predictors + residuals
 
 
 def row(name, dimension, num_records, epsilon, num_draws=200) -> dict:
@@ -67,6 +73,40 @@ def row(name, dimension, num_records, epsilon, num_draws=200) -> dict:
     _, _, release = timed(lambda: kng.release(mechanism, x, y, sampler=kng.Exact(), progress=False), 2)
     acceptance = drawn.accepted / drawn.proposals
     return found | {"acceptance": acceptance, "draw": batch / num_draws, "release": release}
+
+
+def hard(kind, dimension, num_records, random):
+    """Features of correlation .99; with heavy tails; a third of them dummies that are 1 for one in a hundred."""
+    x = random.uniform(-1.0, 1.0, (num_records, dimension - 1))
+    match kind:
+        case "correlated":
+            common = random.uniform(-1.0, 1.0, (num_records, 1))
+            return np.clip(math.sqrt(0.99) * common + 0.1 * x, -1.0, 1.0)
+        case "heavy":
+            return np.clip(0.05 * random.standard_t(1.5, x.shape), -1.0, 1.0)
+        case "rare":
+            dummies = max(1, (dimension - 1) // 3)
+            x[:, :dummies] = random.random((num_records, dummies)) < 0.01
+    return x
+
+
+def hard_rows(name, dimension, constant=1500.0):
+    """The excess of each hard design of one loss at n·ε = constant·d², ε = 1."""
+    loss, y_bounds, radius = LOSSES[name]
+    kinds = ["correlated", "heavy", "rare"]
+    kinds += {"logistic": ["separated"], "poisson": []}.get(name, ["wild residuals"])
+    for kind in kinds:
+        random, num_records = np.random.default_rng(0), int(constant * dimension**2)
+        x = hard(kind, dimension, num_records, random)
+        slopes = np.linspace(-1.0, 1.0, dimension - 1)
+        slopes = slopes * (4.0 / np.linalg.norm(slopes) if kind == "separated" else 1.0 / dimension)
+        y = responses(name, 0.2 + x @ slopes, random, wild=kind == "wild residuals")
+        bounds = kng.Bounds(x=(-1.0, 1.0), y=y_bounds, columns=dimension - 1)
+        mechanism = kng.KNG(loss, bounds, kng.L1Ball(radius), 1.0, "replace")
+        with float64():
+            data = mechanism.prepare(x, y)
+            target = mechanism.target(data)
+            yield {"design": kind, "excess": prepare(target, estimate(mechanism, data)).log_excess(target)}
 
 
 def peers(name, dimension, num_records, nuts_draws=50) -> list[dict]:
@@ -96,6 +136,7 @@ def main():
     )
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.1, 1.0])
     parser.add_argument("--peers", nargs="*", default=["12:100000"])
+    parser.add_argument("--hard", nargs="*", type=int, default=[5])
     options = parser.parse_args()
     print(f"on {os.cpu_count()} processors with load {os.getloadavg()[0]:.1f}; seconds")
     print(
@@ -118,6 +159,11 @@ def main():
                     f"{found['draw'] / found['fit']:>10.2f}{found['set_up'] / found['fit']:>11.1f}",
                     flush=True,
                 )
+    for dimension in options.hard:
+        print(f"\nn*epsilon = 1500 d^2, d = {dimension}: the excess on hard designs")
+        for name in options.loss:
+            for found in hard_rows(name, dimension):
+                print(f"{name:18}{found['design']:18}{found['excess']:>9.2f}", flush=True)
     for dimension, num_records in sizes(options.peers):
         for name in options.loss:
             print(f"\n{name}, d = {dimension}, n = {num_records}, epsilon = 1")
