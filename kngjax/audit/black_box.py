@@ -106,6 +106,8 @@ def black_box(
             f"{type(mechanism).__name__} needs a sampler, and a black-box audit cannot tell a chain's error from a "
             "leak: name one with exact draws, sampler=kngjax.Exact(), or audit its density, kngjax.audit.density_ratio"
         )
+    if isinstance(mechanism, AbstractDirectMechanism) and sampler is not None:
+        raise TypeError(f"{type(mechanism).__name__} draws from its own law directly: leave the sampler out")
     if num_draws < 1000:
         raise ValueError(f"num_draws must be at least 1000, got {num_draws}: fewer show nothing")
     if not 0.0 < confidence < 1.0:
@@ -198,7 +200,7 @@ def _logistic(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def _records(mechanism: AbstractMechanism, data: Any) -> Records:
     """Validated and clipped, whatever they were given as."""
-    bounds, has_response = mechanism.bounds, mechanism.loss.has_response
+    bounds, has_response = mechanism.bounds.without_dither(), mechanism.loss.has_response
     if isinstance(data, Records):
         columns, response = np.asarray(data.x)[:, int(bounds.intercept) :], np.asarray(data.y)
     elif isinstance(data, tuple | list) and len(data) == 2:

@@ -67,6 +67,8 @@ def replayed_sensitivity(
     require_typed_key(key)
     if not isinstance(mechanism, AbstractDensityMechanism):
         raise TypeError(f"{type(mechanism).__name__} has no score to replay: audit it by kngjax.audit.black_box")
+    if mechanism.bounds.dither is not None:
+        mechanism = dataclasses.replace(mechanism, bounds=mechanism.bounds.without_dither())
     data = [mechanism.prepare(*pair) for pair in (first, second)]
     record_key, uniform_key = jax.random.split(key)
     half = max(num_points // 2, 4)

@@ -202,6 +202,10 @@ class Bounds(ShownAsTyped, eqx.Module):
         """What missing values count as, in one sentence for a certificate."""
         return explain(self.missing, self.names, self.missing_y, self.columns != 0, has_response)
 
+    def without_dither(self) -> "Bounds":
+        """The same without noise on responses: what audits take, since that noise costs no privacy and hides leaks."""
+        return eqx.tree_at(lambda bounds: bounds.dither, self, None, is_leaf=lambda part: part is None)
+
     def explain_dither(self) -> tuple[str, ...]:
         """What noise responses got, in one sentence for a certificate; none where they got none."""
         if self.dither is None:

@@ -8,7 +8,7 @@ import math
 import jax
 
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.samplers.advice import GRADIENTS_UNASKED, Density, advice, exact_serves_smooth, has_gradients
+from kngjax.samplers.advice import GRADIENTS_UNASKED, LITTLE_RANGE, Density, advice, exact_serves_smooth, has_gradients
 from kngjax.samplers.base import AbstractIndependentSampler, AbstractSampler
 from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 from kngjax.samplers.chains.line_gibbs import LineGibbs
@@ -105,15 +105,21 @@ def _information(mechanism: AbstractDensityMechanism, dimension: int, num_record
 
 
 def _reason_of_gradients(dimension: int, mechanism: AbstractDensityMechanism, num_records: int | None) -> str:
-    reason = f"Chosen because with {dimension} coefficients"
-    if num_records is None:
-        return f"{reason} this smooth loss is drawn exactly, by rejection."
-    seconds = SECONDS_A_RELEASE + SECONDS_A_PRODUCT * num_records * dimension**2
-    return (
-        f"{reason} and n*epsilon = {float(mechanism.epsilon) * num_records:.6g} this smooth loss is drawn exactly, by "
-        f"rejection: in about {seconds:.2g} seconds on two cores once it is compiled, and far more where columns are "
-        "rare or nearly collinear, or few residuals are within the loss's own width."
-    )
+    information, log_range = _information(mechanism, dimension, num_records)
+    if num_records is not None and information >= GRADIENTS_UNASKED * dimension**2:
+        seconds = SECONDS_A_RELEASE + SECONDS_A_PRODUCT * num_records * dimension**2
+        return (
+            f"Chosen because with {dimension} coefficients and n*epsilon = {information:.6g} this smooth loss is drawn "
+            f"exactly, by rejection: in about {seconds:.2g} seconds on two cores once it is compiled, and far more "
+            "where columns are rare or nearly collinear, few residuals are within the loss's own width, or the domain "
+            "does not hold the estimate."
+        )
+    if log_range <= LITTLE_RANGE:
+        return (
+            f"Chosen because the log-density varies by at most {log_range:.4g} over the domain, whatever the records: "
+            "rejection from all of it draws exactly."
+        )
+    return f"Chosen because with {dimension} coefficients this smooth loss is drawn exactly, by rejection from boxes."
 
 
 def _of_these_records(mechanism: AbstractDensityMechanism, density: Density, num_records: int | None) -> str:

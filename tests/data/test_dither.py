@@ -125,3 +125,13 @@ def test_noise_on_heaped_incomes_brings_the_median_back():
         errors[dither] = np.median(np.abs(np.ravel(draws) - np.median(incomes)))
     assert errors[100.0] < 100.0
     assert errors[None] > 3.0 * errors[100.0]
+
+
+def test_audits_leave_the_noise_out():
+    """Drawn for either data set by itself it would make every record another one."""
+    pair = [(None, np.append(np.linspace(0.0, 1.0, 9), last)) for last in (0.0, 2.0)]
+    bounds = kng.Bounds(y=(-0.5, 2.5), dither=1.0)
+    quantile = kng.PrivateQuantile(0.5, bounds, 1.0, "replace")
+    assert kng.audit.black_box(quantile, *pair, key=kng.research_key(0), num_draws=1000).passed
+    line = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1.0, 3.0), 1.0, "replace")
+    assert kng.audit.replayed_sensitivity(line, *pair, key=kng.research_key(0), num_points=20).passed

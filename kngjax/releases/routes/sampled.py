@@ -46,7 +46,8 @@ class SampledRoute(AbstractRoute):
         if sampler is None:
             sampler, reason = exact_sampler(mechanism, dimension, facts.num_records)
         elif isinstance(sampler, AbstractIndependentSampler) and sampler.stated_records is not None:
-            require_enough(mechanism, dimension, sampler.stated_records)
+            stated, known = sampler.stated_records, facts.num_records
+            require_enough(mechanism, dimension, stated if known is None else min(stated, known))
         with float64():
             sampler = sampler.for_release()
             # Types and shapes of the target decide, which are the same for all records: here for one that nobody has.

@@ -18,6 +18,7 @@ from kngjax.samplers.exact.envelopes.base import BaseMeasureEnvelope
 from kngjax.samplers.exact.envelopes.exponential_product import ExponentialProduct
 from kngjax.samplers.exact.envelopes.normal_product import NormalProduct
 from kngjax.samplers.exact.envelopes.tilted import TiltedInverse
+from kngjax.samplers.exact.smooth.envelope import MARGIN
 from kngjax.samplers.exact.smooth.search import draw_from, prepare
 from kngjax.samplers.lines import cumulative_masses, draw_on_line, line_segments
 from kngjax.samplers.quadratic import quadratic_form
@@ -63,6 +64,12 @@ class Exact(AbstractIndependentSampler):
     max_proposals: int | None = eqx.field(static=True, default=1_000_000_000)
     most_coefficients: int = eqx.field(static=True, default=MOST_BOXED)
     least_records: int | None = eqx.field(static=True, default=None)
+
+    def __check_init__(self):
+        limits = {"max_proposals": self.max_proposals, "least_records": self.least_records}
+        for name, value in limits.items():
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 1 <= value < 2**63):
+                raise ValueError(f"{name} must be a positive whole number or None, got {value!r}")
 
     @property
     def failures(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -139,7 +146,8 @@ class Exact(AbstractIndependentSampler):
             if not boxes or (envelope.has_shells and envelope.log_excess(target) <= MOST_LOG_EXCESS):
                 most = max(TRIAL_PROPOSALS, PROPOSALS_A_DRAW * num_draws) if boxes else limit
                 found = draw_from(envelope, target, trial_key, num_draws, min(limit, most), progress)
-                if found.succeeded or not boxes:
+                # What contradicts the proof fails, and is not hidden by boxes.
+                if found.succeeded or found.worst > MARGIN or not boxes:
                     draws = found.draws if found.succeeded else jnp.full((num_draws, target.dimension), jnp.nan)
                     return jnp.asarray(draws), jnp.asarray(found.succeeded)
         if self._takes_boxes(target):

@@ -123,6 +123,8 @@ def certify(
         if not (np.all(np.isfinite(low)) and np.all(np.isfinite(bend))):
             continue
         low, form = whiten(low), whiten(curve + bend)
+        if not (np.all(np.isfinite(low)) and np.all(np.isfinite(form))):
+            continue
         worst = np.linalg.eigvalsh(low)[0] * (1.0 - outward) - outward
         least = max(worst, average)
         if least <= _SMALLEST_CURVATURE:

@@ -98,23 +98,35 @@ def _envelope_about(target: Target, centre: np.ndarray) -> Envelope:
         return uniform(target, trivial(target, centre))
     farthest = farthest_length(target, float(log_determinant(point)))
 
-    def about(by_moments: bool) -> Envelope:
-        certificate = certify(target, point, farthest, condition, by_moments)
-        return uniform(target, trivial(target, centre)) if certificate is None else build(target, certificate)
+    def about(by_moments: bool) -> Envelope | None:
+        # Where float64 overflows nothing is certain; that a release fails must not tell of it.
+        try:
+            with np.errstate(all="ignore"):
+                certificate = certify(target, point, farthest, condition, by_moments)
+                envelope = None if certificate is None else build(target, certificate)
+        except (np.linalg.LinAlgError, ValueError):
+            return None
+        return envelope if envelope and not np.isnan(envelope.log_masses).any() else None
 
-    envelope = about(by_moments=False)
+    envelope = about(by_moments=False) or uniform(target, trivial(target, centre))
     # A better bound pays where the envelope is far above the density.
     if envelope.log_excess(target) > ENOUGH_LOG_EXCESS and is_affordable(target):
-        return about(by_moments=True)
+        return about(by_moments=True) or envelope
     return envelope
 
 
 def _pulled_in(target: Target, centre: np.ndarray) -> np.ndarray:
-    """Nearly the last point of Θ on the way from its middle to a point outside."""
+    """Nearly the last point of Θ on the way from its middle to a point outside, however far off."""
     middle = np.asarray(target.domain.interior_point(target.dimension))
-    shares = np.linspace(0.0, 1.0, 1025)[:-1]
-    within = np.array(jax.vmap(target.domain.contains)(middle + shares[:, None] * (centre - middle)))
-    return middle + 0.98 * shares[np.flatnonzero(within)[-1]] * (centre - middle)
+    away = centre / 2 - middle / 2
+
+    def last(shares: np.ndarray) -> float:
+        within = np.array(jax.vmap(target.domain.contains)(middle + shares[:, None] * away))
+        return float(np.max(shares, where=within, initial=0.0))
+
+    # Θ is convex: first to a factor of 1.2, then more finely.
+    coarse = last(np.geomspace(1e-306, 2.0, 4096))
+    return middle + 0.98 * last(coarse * np.linspace(1.0, 1.2, 1024)) * away
 
 
 def draw_from(

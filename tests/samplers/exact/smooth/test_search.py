@@ -232,3 +232,27 @@ def test_boxes_after_a_trial_that_failed_draw_with_another_key(monkeypatch):
     given = kng.research_key(4)
     kng.Exact().draws(built.target(data), given, 5, built.loss.minimise(data))
     assert len({bytes(np.asarray(jax.random.key_data(key))) for key in (given, *keys)}) == 3
+
+
+@pytest.mark.parametrize(("kernel", "far"), [("logistic", 360.0), ("gaussian", 30.0)])
+def test_where_float64_overflows_a_release_does_not_fail(kernel, far):
+    """Responses hundreds of bandwidths from Θ: no curvature is left there. That this happened must not be told."""
+    loss = kng.SmoothedQuantileLoss(0.5, 1.0, kernel=kernel)
+    mechanism = kng.KNG(loss, kng.Bounds(), kng.Box(-1.0, 1.0), 1.0, "replace")
+    y = far + 0.3 * np.random.default_rng(0).standard_normal(60)
+    assert abs(kng.release(mechanism, None, y, progress=False).value[0]) <= 1.0
+
+
+def test_a_reference_is_pulled_to_the_edge_from_however_far():
+    built, data = problem("pseudo_huber", "kng", 2, num_records=40)
+    target = built.target(data)
+    for far in (10.0, 1e6, 1e300):
+        found = search._pulled_in(target, np.full(2, far))
+        assert target.domain.contains(found)
+        assert not target.domain.contains(1.05 * found)
+
+
+@pytest.mark.parametrize("settings", [{"max_proposals": 0}, {"max_proposals": 1.5}, {"least_records": True}])
+def test_limits_are_positive_whole_numbers(settings):
+    with pytest.raises((ValueError, TypeError), match=next(iter(settings))):
+        kng.Exact(**settings)
