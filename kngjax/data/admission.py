@@ -38,13 +38,15 @@ class Facts:
 
     **Arguments:** `dimension`: d, the number of coefficients. `num_records`: n, where it is public (under replace) and
     known beforehand; else None. `names`: the coefficients' names, the intercept first; None where nothing names them.
-    `are_in_memory`: whether the records themselves are, and not a stream or shards of them.
+    `are_in_memory`: whether the records themselves are, and not a stream or shards of them. `are_on_one_host`:
+    whether no other process brings any of them.
     """
 
     dimension: int
     num_records: int | None = None
     names: tuple[str, ...] | None = None
     are_in_memory: bool = True
+    are_on_one_host: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -59,3 +59,8 @@ class Processes:
 
 
 ALONE = Processes()
+
+
+def are_on_one_host(data: Any) -> bool:
+    """Whether this process holds all of these arrays, and no other a part of one."""
+    return all(leaf.is_fully_addressable for leaf in jax.tree.leaves(data) if isinstance(leaf, jax.Array))

@@ -54,9 +54,8 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         require_own_responses(X, y)
         if isinstance(X, Shards):
             self._check_shards(X)
-            return X.together(
-                lambda: dataclasses.replace(self.admit(X.X, X.y), num_records=None, are_in_memory=False), self
-            )
+            elsewhere = {"num_records": None, "are_in_memory": False, "are_on_one_host": not X.spans_processes}
+            return X.together(lambda: dataclasses.replace(self.admit(X.X, X.y), **elsewhere), self)
         if isinstance(X, Stream):
             if not self.loss.is_quadratic:
                 raise UnfitType(RECORDS_NEEDED)

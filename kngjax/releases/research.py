@@ -8,6 +8,7 @@ from jaxtyping import PRNGKeyArray
 
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import require_typed_key
+from kngjax.data.processes import are_on_one_host
 from kngjax.data.records import Data, QuadraticSummary, Records, SortedValues
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -22,7 +23,7 @@ from kngjax.releases.chains import (
     run_chains,
 )
 from kngjax.releases.lattice.lattice import Lattice
-from kngjax.releases.sampler_choice import default_sampler
+from kngjax.releases.sampler_choice import default_sampler, require_no_host
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
 
 
@@ -59,7 +60,7 @@ def sample(
         if count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
     if sampler is None and isinstance(mechanism, AbstractDensityMechanism):
-        sampler, _ = default_sampler(mechanism, data.dimension, data.num_records)
+        sampler, _ = default_sampler(mechanism, data.dimension, data.num_records, are_on_one_host(data))
     require_sampler(mechanism, sampler)
     if isinstance(mechanism, AbstractDirectMechanism):
         with float64():
@@ -71,7 +72,9 @@ def sample(
     assert isinstance(sampler, AbstractSampler)
     with float64():
         # Types and shapes decide, so nothing is computed.
-        sampler.check(jax.eval_shape(mechanism.target, data))
+        sampler.check(target := jax.eval_shape(mechanism.target, data))
+        if not are_on_one_host(data):
+            require_no_host(sampler, target)
         if isinstance(sampler, AbstractIndependentSampler):
             draws, succeeded = independent_draws(mechanism, data, sampler, key, num_draws * num_chains, progress)
             require_success(bool(succeeded))

@@ -8,34 +8,57 @@ import math
 import jax
 
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.samplers.advice import GRADIENTS_UNASKED, LITTLE_RANGE, Density, advice, exact_serves_smooth, has_gradients
+from kngjax.samplers.advice import (
+    GRADIENTS_UNASKED,
+    LITTLE_RANGE,
+    Density,
+    advice,
+    chain,
+    exact_serves_smooth,
+    has_boxes,
+    has_gradients,
+)
 from kngjax.samplers.base import AbstractIndependentSampler, AbstractSampler
 from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 from kngjax.samplers.chains.line_gibbs import LineGibbs
 from kngjax.samplers.chains.slice_gibbs import SliceGibbs
 from kngjax.samplers.exact.exact import Exact
+from kngjax.samplers.target import Target
 
 # Beyond it rejection for the squared loss takes millions of proposals where Θ and noise are of one size and features
 # are correlated.
 LARGEST_EXACT_DIMENSION = 20
 # What a release in the space of gradients takes, and what it takes for each of n·d² products: measured on two cores.
 SECONDS_A_RELEASE, SECONDS_A_PRODUCT = 0.1, 1e-7
+SPREAD = (
+    "exact draws of this loss are searched for by one process, and these rows are spread over several: give one "
+    "process all of them"
+)
 
 
 def default_sampler(
-    mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None = None
+    mechanism: AbstractDensityMechanism,
+    dimension: int,
+    num_records: int | None = None,
+    are_on_one_host: bool = True,
 ) -> tuple[AbstractSampler, str]:
     """The sampler that serves this mechanism best, and why: a function of public facts alone.
 
-    **Arguments:** `num_records`: n where it is public, which decides for smooth losses.
+    **Arguments:** `num_records`: n where it is public, which decides for smooth losses. `are_on_one_host`: whether no
+    other process brings any of the records.
     """
-    density = density_of(mechanism, dimension)
-    if has_gradients(density) and exact_serves_smooth(density, *_information(mechanism, dimension, num_records)):
+    return _best(mechanism, density_of(mechanism, dimension), num_records, are_on_one_host)
+
+
+def _best(
+    mechanism: AbstractDensityMechanism, density: Density, num_records: int | None, are_on_one_host: bool
+) -> tuple[AbstractSampler, str]:
+    loss, _, uniform, pointwise, dimension = density
+    smooth = are_on_one_host and has_gradients(density)
+    if smooth and exact_serves_smooth(density, *_information(mechanism, dimension, num_records)):
         return Exact(max_proposals=None), _reason_of_gradients(dimension, mechanism, num_records)
-    loss, uniform = mechanism.loss, mechanism.domain.is_uniform
-    pointwise = mechanism.is_pointwise
     many = loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION
-    if many and SliceGibbs.serves(jax.eval_shape(lambda: mechanism.score_norm(dimension))):
+    if many and SliceGibbs.serves(density.norm):
         return SliceGibbs(), (
             "Chosen because every move is an exact conditional draw, with nothing to tune; for "
             f"{dimension} coefficients Exact() may need too many proposals."
@@ -44,11 +67,7 @@ def default_sampler(
         return Exact(), "Chosen because the squared loss can be drawn exactly by rejection."
     if loss.score_is_piecewise_constant and uniform and dimension == 1:
         return Exact(), "Chosen because with one coefficient the density is known segment by segment."
-    if (
-        loss.score_is_piecewise_constant
-        and uniform
-        and Exact().serves_by_boxes(jax.eval_shape(lambda: mechanism.score_norm(dimension)), dimension)
-    ):
+    if loss.score_is_piecewise_constant and uniform and has_boxes(density.norm, dimension):
         return Exact(), (
             f"Chosen because with {dimension} coefficients the density can be drawn exactly, by rejection from an "
             "envelope that is constant on boxes."
@@ -75,17 +94,29 @@ def density_of(mechanism: AbstractDensityMechanism, dimension: int) -> Density:
 
 
 def exact_sampler(
-    mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None = None
+    mechanism: AbstractDensityMechanism,
+    dimension: int,
+    num_records: int | None = None,
+    are_on_one_host: bool = True,
 ) -> tuple[AbstractSampler, str]:
     """`default_sampler` if its draws are exact in real arithmetic; else ValueError, naming what to ask for."""
-    sampler, reason = default_sampler(mechanism, dimension, num_records)
+    density = density_of(mechanism, dimension)
+    sampler, reason = _best(mechanism, density, num_records, are_on_one_host)
     if not isinstance(sampler, AbstractIndependentSampler):
-        density = density_of(mechanism, dimension)
+        instead = f"{_of_these_records(mechanism, density, num_records)}{advice(density)}"
+        if not are_on_one_host:
+            instead = f"{SPREAD}, or ask for sampler=kngjax.{chain(density)}"
         raise ValueError(
             "no exact sampler is sure to serve this density, and what a Markov chain releases is not proved to be "
-            f"private: {_of_these_records(mechanism, density, num_records)}{advice(density)}"
+            f"private: {instead}"
         )
     return sampler, reason
+
+
+def require_no_host(sampler: AbstractSampler, target: Target) -> None:
+    """ValueError for a search that is driven from one host: the records are spread over several processes."""
+    if isinstance(sampler, AbstractIndependentSampler) and sampler.runs_on_host(target):
+        raise ValueError(f"{type(sampler).__name__} cannot draw from this density here: {SPREAD}")
 
 
 def require_enough(mechanism: AbstractDensityMechanism, dimension: int, num_records: int) -> None:

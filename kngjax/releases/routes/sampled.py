@@ -19,7 +19,7 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.certificate import IN_FLOAT64, UNPROVED_OF_CHAINS, UNPROVED_OF_CONVERGENCE, Certificate, describe
 from kngjax.releases.chains import blocks, estimate, independent_draws, require_success, run_chains
 from kngjax.releases.routes.base import ON_REQUEST, AbstractRoute
-from kngjax.releases.sampler_choice import exact_sampler, require_enough
+from kngjax.releases.sampler_choice import exact_sampler, require_enough, require_no_host
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
 
 
@@ -44,7 +44,7 @@ class SampledRoute(AbstractRoute):
             return None
         dimension, reason = facts.dimension, ON_REQUEST
         if sampler is None:
-            sampler, reason = exact_sampler(mechanism, dimension, facts.num_records)
+            sampler, reason = exact_sampler(mechanism, dimension, facts.num_records, facts.are_on_one_host)
         elif isinstance(sampler, AbstractIndependentSampler) and sampler.stated_records is not None:
             stated, known = sampler.stated_records, facts.num_records
             require_enough(mechanism, dimension, stated if known is None else min(stated, known))
@@ -52,7 +52,9 @@ class SampledRoute(AbstractRoute):
             sampler = sampler.for_release()
             # Types and shapes of the target decide, which are the same for all records: here for one that nobody has.
             nobody = mechanism.summarise(Records(np.zeros((1, dimension)), np.zeros(1)))
-            sampler.check(jax.eval_shape(mechanism.target, nobody))
+            sampler.check(target := jax.eval_shape(mechanism.target, nobody))
+            if not facts.are_on_one_host:
+                require_no_host(sampler, target)
         if isinstance(sampler, AbstractChainSampler):
             num_blocks, block = blocks(sampler, dimension)
             sampler = dataclasses.replace(sampler, num_sweeps=num_blocks * block)
