@@ -114,14 +114,14 @@ def least_on_slice(form: np.ndarray) -> float:
     unit = _unit(dimension)
     # E = unit/√d + F with F'unit = 0 and |F|² = 1 - 1/d.
     moved, level = form @ unit, float(unit @ form @ unit)
+    if dimension == 1:
+        return level
     plane = form - np.outer(unit, moved) - np.outer(moved, unit) + level * np.outer(unit, unit)
     # The direction of the unit vector is none of the plane: any large value takes it out.
     large = 2.0 * np.abs(plane).sum(axis=0).max() + 1.0
     values, vectors = np.linalg.eigh(plane + large * np.outer(unit, unit))
     slopes = np.square(vectors.T @ (moved - level * unit)) / dimension
     size = 1.0 - 1.0 / dimension
-    if dimension == 1:
-        return level
 
     def dual(gap: float) -> float:
         return float(level / dimension + (values[0] - gap) * size - np.sum(slopes / (values - values[0] + gap)))

@@ -84,6 +84,8 @@ def prepare(target: Target, centre: Vector) -> Envelope:
     Uniform where the Hessian there is nearly singular: there ∇ℓ may not be one to one, and float64 does not tell.
     """
     centre = np.asarray(centre, np.float64)
+    if not np.all(np.isfinite(centre)):
+        centre = np.asarray(target.domain.interior_point(target.dimension))
     references = [centre]
     if not target.domain.contains(jnp.asarray(centre)):
         references.append(_pulled_in(target, centre))
@@ -93,15 +95,15 @@ def prepare(target: Target, centre: Vector) -> Envelope:
 
 def _envelope_about(target: Target, centre: np.ndarray) -> Envelope:
     point = jax.tree.map(np.array, _evaluate(target, centre))
-    condition = _condition(point.inverse_factor)
-    if target.data.num_records < target.dimension or condition > _WORST_CONDITION:
-        return uniform(target, trivial(target, centre))
-    farthest = farthest_length(target, float(log_determinant(point)))
 
     def about(by_moments: bool) -> Envelope | None:
         # Where float64 overflows nothing is certain; that a release fails must not tell of it.
         try:
             with np.errstate(all="ignore"):
+                condition = _condition(point.inverse_factor)
+                if target.data.num_records < target.dimension or not condition <= _WORST_CONDITION:
+                    return None
+                farthest = farthest_length(target, float(log_determinant(point)))
                 certificate = certify(target, point, farthest, condition, by_moments)
                 envelope = None if certificate is None else build(target, certificate)
         except (np.linalg.LinAlgError, ValueError):

@@ -234,7 +234,9 @@ def test_boxes_after_a_trial_that_failed_draw_with_another_key(monkeypatch):
     assert len({bytes(np.asarray(jax.random.key_data(key))) for key in (given, *keys)}) == 3
 
 
-@pytest.mark.parametrize(("kernel", "far"), [("logistic", 360.0), ("gaussian", 30.0)])
+@pytest.mark.parametrize(
+    ("kernel", "far"), [("logistic", 360.0), ("logistic", 735.0), ("logistic", 800.0), ("gaussian", 30.0)]
+)
 def test_where_float64_overflows_a_release_does_not_fail(kernel, far):
     """Responses hundreds of bandwidths from Θ: no curvature is left there. That this happened must not be told."""
     loss = kng.SmoothedQuantileLoss(0.5, 1.0, kernel=kernel)
