@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.arrays import Vector, block_sums, float64, record_sums, weighted_gram
+from kngjax.core.compiling import Compiled
 from kngjax.core.errors import UnfitType
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data import cells
@@ -357,12 +358,12 @@ def products(first: Interval, second: Ends) -> Ends:
     return jnp.min(ends, axis=0), jnp.max(ends, axis=0)
 
 
-@jax.jit
+@Compiled
 def _value_and_gradient(theta, loss, data):
     return loss.value(theta, data), loss.gradient(theta, data)
 
 
-@jax.jit
+@Compiled
 def _hessian(theta, loss, data):
     return loss.hessian(theta, data)
 

@@ -1,5 +1,6 @@
 """AdaSSP: linear regression from the moments X'X and X'y with Gaussian noise and a ridge that adapts to them."""
 
+import functools
 import math
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, float64, is_traced, parameter
+from kngjax.core.compiling import Compiled
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
@@ -113,7 +115,7 @@ class AdaSSP(AbstractDirectMechanism):
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The Frobenius sensitivity of X'X; the derivation has those of the other parts and the noise on each."""
         with float64():
-            changes, deviations = np.array(self.changes(dimension)), np.array(self.deviations(dimension))
+            changes, deviations = jax.tree.map(np.array, _changes_and_deviations(self, dimension))
             x, y = gradients.radii(self.bounds, dimension)
         event = "exchanging one record" if self.adjacency is Adjacency.REPLACE else "one record more or less"
         names = ("the smallest eigenvalue of X'X", "X'y in the l2 norm", "X'X in the Frobenius norm")
@@ -146,3 +148,8 @@ class AdaSSP(AbstractDirectMechanism):
 
         thetas = jax.vmap(solve, (0, 1, 0))(jnp.asarray(data.gram)[None] + noise, moment, ridge)
         return thetas, jnp.all(jnp.isfinite(thetas))
+
+
+@functools.partial(Compiled, static_argnames="dimension")
+def _changes_and_deviations(mechanism: AdaSSP, dimension: int) -> tuple[Array, Array]:
+    return mechanism.changes(dimension), mechanism.deviations(dimension)

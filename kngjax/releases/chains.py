@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from tqdm import tqdm
 
 from kngjax.core.arrays import Vector, is_traced
+from kngjax.core.compiling import Compiled
 from kngjax.data.records import Data
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -100,7 +101,7 @@ def estimate(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarra
     return nonprivate.centre(mechanism.loss, data, _reach(mechanism.domain, mechanism.bounds, data.dimension))
 
 
-@functools.partial(jax.jit, static_argnames="dimension")
+@functools.partial(Compiled, static_argnames="dimension")
 def _reach(domain, bounds, dimension):
     return domain.linear_interval(*bounds.features(dimension))
 
@@ -121,7 +122,7 @@ def direct_draws(
     return _compiled_direct_draws(mechanism, data, key, num_draws)
 
 
-@functools.partial(jax.jit, static_argnames="num_draws")
+@functools.partial(Compiled, static_argnames="num_draws")
 def _compiled_direct_draws(mechanism, data, key, num_draws):
     return mechanism.draws(data, key, num_draws)
 
@@ -143,7 +144,7 @@ def independent_draws(
     return compiled_independent_draws(mechanism, data, sampler, key, num_draws)
 
 
-@functools.partial(jax.jit, static_argnames="num_draws")
+@functools.partial(Compiled, static_argnames="num_draws")
 def compiled_independent_draws(
     mechanism: AbstractDensityMechanism,
     data: Data,

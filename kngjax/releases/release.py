@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core import side_doors
+from kngjax.core.compiling import programs_run_once
 from kngjax.core.errors import run_hiding_errors, run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.data.processes import ALONE, Processes
@@ -151,14 +152,16 @@ def release(
     facts, refusal = run_telling_refusals(functools.partial(mechanism.admit, X, y))
     if refusal is None:
         try:
-            route = route_for(mechanism, sampler, facts)
-            certificate = route.certify()
+            with programs_run_once():
+                route = route_for(mechanism, sampler, facts)
+                certificate = route.certify()
             reservation = debits.reserve(ledger, certificate, processes)
         except Exception as error:
             # It depends on public facts alone, so it is told as it is.
             refusal = error.with_traceback(None)
         else:
-            value, refusal = run_hiding_errors(functools.partial(_draw_value, route, X, y, processes, progress))
+            with programs_run_once():
+                value, refusal = run_hiding_errors(functools.partial(_draw_value, route, X, y, processes, progress))
     # Frames of a traceback hold their local variables.
     del X, y
     if refusal is not None:

@@ -162,12 +162,14 @@ def sensitivity_set(
         return SensitivitySet(np.array(points), parsed)
 
 
+@functools.partial(jax.jit, static_argnames="dimension")
 def hessian_sensitivity(loss: AbstractPredictorLoss, bounds: Bounds, domain: Reach, dimension: int) -> Float[Array, ""]:
     """λ = sup ρ''·sup ‖x‖_2²: the largest eigenvalue of one record's Hessian ρ''·xx' over Θ and the bounds."""
     curvature = loss.curvature_bound(domain.linear_interval(*bounds.features(dimension)))
     return jnp.asarray(curvature) * _longest_features(bounds, dimension)
 
 
+@functools.partial(jax.jit, static_argnames="dimension")
 def _longest_features(bounds: Bounds, dimension: int) -> Float[Array, ""]:
     """sup ‖x‖_2²: convex, so largest at vertices, block by block."""
     return sum(
@@ -176,11 +178,13 @@ def _longest_features(bounds: Bounds, dimension: int) -> Float[Array, ""]:
     )
 
 
+@functools.partial(jax.jit, static_argnames="dimension")
 def feature_radius(bounds: Bounds, dimension: int) -> Float[Array, ""]:
     """X = sup ‖x‖_2 of one record, the intercept included."""
     return jnp.sqrt(_longest_features(bounds, dimension))
 
 
+@jax.jit
 def response_radius(bounds: Bounds) -> Float[Array, ""]:
     """Y = sup |y| of one record; the bounds must have a response."""
     return jnp.maximum(jnp.abs(jnp.asarray(bounds.y_lower)), jnp.abs(jnp.asarray(bounds.y_upper)))

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
+from kngjax.core.compiling import Compiled
 from kngjax.data.records import Records
 from kngjax.geometry.norms import k_norm_log_mass
 from kngjax.losses.base import AbstractPredictorLoss
@@ -107,12 +108,12 @@ class BoxTree:
         return accepted & (np.log1p(-uniforms) <= -excess)
 
 
-@jax.jit
+@Compiled
 def _lie_within(domain, theta):
     return jax.vmap(domain.contains)(jnp.asarray(theta))
 
 
-@functools.partial(jax.jit, static_argnames=("batch", "columns"))
+@functools.partial(Compiled, static_argnames=("batch", "columns"))
 def _uniforms(key, number, batch, columns):
     return jax.random.uniform(jax.random.fold_in(key, number), (batch, columns))
 
@@ -163,7 +164,7 @@ def limit_law_coordinates(target: Target, centre: Vector) -> Surroundings:
     return Surroundings(Coordinates(*coordinates), lower, upper, bool(within), float(log_mass))
 
 
-@jax.jit
+@Compiled
 def _limit_law_coordinates(target, centre):
     domain, dimension = target.domain, target.dimension
     interior = domain.interior_point(dimension)

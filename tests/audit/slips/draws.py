@@ -128,8 +128,8 @@ SMOOTH = (
     slip(
         "an envelope of smooth losses that is too low",
         "samplers/exact/smooth/envelope",
-        "lengths * certificate.spread + certificate.offset)) + MARGIN",
-        "lengths * certificate.spread + certificate.offset)) - 0.1",
+        "certificate, edges[1:] / rate)) + MARGIN",
+        "certificate, edges[1:] / rate)) - 0.1",
         "samplers/exact/smooth/test_search.py::test_draws_follow_the_density",
     ),
     slip(

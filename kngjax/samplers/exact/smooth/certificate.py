@@ -29,6 +29,7 @@ with the length of δ. So with M(ρ) = αρ: N(z) < M(ρ) implies |δ|_{H₀} < 
 Everything here is computed from private data, and any θ₀ would do: none of it changes the law of a draw.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -38,7 +39,9 @@ import scipy.linalg
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Vector, block_sums
+from kngjax.core.compiling import Compiled
 from kngjax.data.records import Records
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.exact.smooth.moments import least_curvatures
 from kngjax.samplers.newton import Point
@@ -106,7 +109,7 @@ def certify(
     if not (np.all(np.isfinite(gradient)) and np.all(np.isfinite(curve))):
         return None
     tilt = inverse @ gradient
-    spread = float(np.sqrt(norm.largest_quadratic(inverse))) * (1.0 + outward)
+    spread = float(np.sqrt(_largest_quadratic(norm, inverse))) * (1.0 + outward)
     offset = float(np.linalg.norm(inverse_factor @ point.gradient)) * (1.0 + outward)
     typical, most = spread * dimension / rate, spread * farthest / rate + offset
     radii = np.append(np.geomspace(0.3 * typical, 4.0 * most, _NUM_RADII), np.inf)
@@ -147,7 +150,8 @@ def certify(
     # |δ|² over Θ in the metric of H₀ is a sum of squares of linear functions.
     far = float(np.sqrt(np.sum(np.square(_farthest(target, np.linalg.inv(inverse_factor), point.theta)))))
     slope, bend = np.linalg.norm(inverse_factor @ gradient), max(np.linalg.eigvalsh(whiten(curve))[-1], 0.0)
-    everywhere = float(loss.bound_determinant((slope * far + 0.5 * bend * far**2) * (1.0 + outward), dimension))
+    change = (slope * far + 0.5 * bend * far**2) * (1.0 + outward)
+    everywhere = float(_bound_determinant(loss, change, dimension))
     return Certificate(
         point,
         tilt,
@@ -181,7 +185,7 @@ def bound_from_lengths(certificate: Certificate, loss: AbstractPredictorLoss, li
     return jnp.minimum(value, certificate.everywhere)
 
 
-@jax.jit
+@Compiled
 def _at_reference(target: Target, point: Point) -> tuple[Array, Array, Array]:
     """g, Q and sup over Θ of |x_i'(θ - θ₀)| for every record: infinite where θ₀ is outside of Θ."""
     loss, records = target.loss, target.data
@@ -199,7 +203,7 @@ def _at_reference(target: Target, point: Point) -> tuple[Array, Array, Array]:
     return gradient, curve, jnp.where(target.domain.contains(jnp.asarray(point.theta)), caps, jnp.inf)
 
 
-@jax.jit
+@Compiled
 def _over_radii(target: Target, point: Point, caps: Array, tilt: Array, radii: Array) -> tuple[Array, Array]:
     """H_low and B for each radius, shape (radii, d, d)."""
     loss, records = target.loss, target.data
@@ -221,10 +225,20 @@ def _over_radii(target: Target, point: Point, caps: Array, tilt: Array, radii: A
     return jax.lax.map(at, jnp.asarray(radii))
 
 
-@jax.jit
+@Compiled
 def _farthest(target: Target, factor: Array, theta: Array) -> Array:
     """sup over Θ of |l_k'(θ - θ₀)| for the columns l_k of L."""
     return jax.vmap(lambda row: _distance_over(target, row, theta))(jnp.asarray(factor).T)
+
+
+@Compiled
+def _largest_quadratic(norm: AbstractNorm, matrix: Array) -> Array:
+    return norm.largest_quadratic(matrix)
+
+
+@functools.partial(Compiled, static_argnames="dimension")
+def _bound_determinant(loss: AbstractPredictorLoss, change: Array, dimension: int) -> Array:
+    return jnp.asarray(loss.bound_determinant(change, dimension))
 
 
 def _squares(x: Array, point: Point) -> Array:

@@ -18,8 +18,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Array, Float
 
+from kngjax.core.compiling import Compiled
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.exact.smooth.certificate import Certificate, bound_from_lengths
 from kngjax.samplers.target import Target
 
@@ -60,16 +62,17 @@ class Envelope(NamedTuple):
 
 def log_core_mass(target: Target, log_determinant: float) -> float:
     """log of ∫ exp(-c‖z‖_K) dz/det H₀ = d!·vol(K)/(c^d det H₀): what the mass would be if the Hessian were constant."""
-    assert target.norm is not None
-    dimension = target.dimension
-    volume = float(target.norm.log_volume(dimension))
-    return math.lgamma(dimension + 1) + volume - dimension * math.log(float(target.rate)) - log_determinant
+    return math.lgamma(target.dimension + 1) + _log_ball_volume(target) - log_determinant
 
 
 def log_domain_volume(target: Target) -> float:
     """log of the volume of Θ, which has the uniform measure."""
-    domain = target.domain
-    return -float(domain.log_density(domain.interior_point(target.dimension)))
+    return float(_log_volumes(target)[1])
+
+
+def _log_ball_volume(target: Target) -> float:
+    """log of the volume of {z : c‖z‖_K ≤ 1}."""
+    return float(_log_volumes(target)[0]) - target.dimension * math.log(float(target.rate))
 
 
 def farthest_length(target: Target, log_determinant: float) -> float:
@@ -80,17 +83,13 @@ def farthest_length(target: Target, log_determinant: float) -> float:
 
 def build(target: Target, certificate: Certificate) -> Envelope:
     """The envelope of the least mass."""
-    norm, rate, dimension = target.norm, float(target.rate), target.dimension
-    assert norm is not None
-    log_determinant, loss = certificate.log_determinant, target.loss
-    log_ball = float(norm.log_volume(dimension)) - dimension * math.log(rate) - log_determinant
+    rate, dimension = float(target.rate), target.dimension
+    log_determinant = certificate.log_determinant
+    log_ball = _log_ball_volume(target) - log_determinant
     edges = np.linspace(0.0, farthest_length(target, log_determinant), _NUM_SHELLS + 1)
     with np.errstate(divide="ignore"):
         log_edges = np.log(edges)
-    # On the shell -b'(z - z₀) ≤ ‖b‖_*‖z‖ + |b'z₀| and N ≤ ν‖z‖ + N₀.
-    point, lengths = certificate.point, edges[1:] / rate
-    linear = lengths * float(norm.dual(certificate.tilt)) + abs(float(certificate.tilt @ point.gradient))
-    heights = np.array(_bound(certificate, loss, linear, lengths * certificate.spread + certificate.offset)) + MARGIN
+    heights = np.array(_heights(target, certificate, edges[1:] / rate)) + MARGIN
     log_widths = dimension * log_edges[1:] + np.log1p(-np.exp(dimension * (log_edges[:-1] - log_edges[1:])))
     log_shells = log_ball + log_widths + heights - edges[:-1]
     inner = np.concatenate([[-np.inf], np.logaddexp.accumulate(log_shells)])
@@ -147,8 +146,20 @@ def _rings(target: Target, certificate: Certificate) -> tuple[np.ndarray, np.nda
     return radii, floors, log_ball - 0.5 * certificate.log_determinant + log_rings
 
 
-@jax.jit
-def _bound(certificate, loss, linear, lengths):
-    return jax.vmap(lambda part, length: bound_from_lengths(certificate, loss, part, length))(
-        jnp.asarray(linear), jnp.asarray(lengths)
-    )
+@Compiled
+def _log_volumes(target: Target) -> tuple[Array, Array]:
+    """log of the volume of the norm's ball, and of Θ."""
+    assert target.norm is not None
+    domain, dimension = target.domain, target.dimension
+    return target.norm.log_volume(dimension), -domain.log_density(domain.interior_point(dimension))
+
+
+@Compiled
+def _heights(target: Target, certificate: Certificate, lengths: Array) -> Array:
+    """sup E over the shells that end at these ‖z‖_K: there -b'(z - z₀) ≤ ‖b‖_*‖z‖ + |b'z₀| and N ≤ ν‖z‖ + N₀."""
+    assert target.norm is not None
+    assert isinstance(target.loss, AbstractPredictorLoss)
+    tilt, loss = jnp.asarray(certificate.tilt), target.loss
+    linear = lengths * target.norm.dual(tilt) + jnp.abs(tilt @ certificate.point.gradient)
+    farthest = lengths * certificate.spread + certificate.offset
+    return jax.vmap(lambda part, length: bound_from_lengths(certificate, loss, part, length))(linear, farthest)

@@ -27,6 +27,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import block_sums
+from kngjax.core.compiling import Compiled
 from kngjax.data.records import Records
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.newton import Point, records_a_block
@@ -151,7 +152,7 @@ def _dimension(entries: int) -> int:
     return round((np.sqrt(8.0 * entries + 1.0) - 1.0) / 2.0)
 
 
-@jax.jit
+@Compiled
 def _sums(target: Target, point: Point, caps: Array, radius: Array, is_even: Array) -> tuple[Array, Array, Array]:
     """Σa vv', Σc v⊗E and Σb E⊗E with E the entries of vv', in blocks of records."""
     loss, records = target.loss, target.data

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from tqdm import tqdm
 
 from kngjax.core.arrays import Vector
+from kngjax.core.compiling import Compiled
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.exact.smooth.certificate import bound_log_determinant, certify, trivial
 from kngjax.samplers.exact.smooth.envelope import MARGIN, Envelope, build, farthest_length, uniform
@@ -87,14 +88,14 @@ def prepare(target: Target, centre: Vector) -> Envelope:
     if not np.all(np.isfinite(centre)):
         centre = np.asarray(target.domain.interior_point(target.dimension))
     references = [centre]
-    if not target.domain.contains(jnp.asarray(centre)):
+    if not _lies_within(target, centre):
         references.append(_pulled_in(target, centre))
     envelopes = [_envelope_about(target, reference) for reference in references]
     return min(envelopes, key=lambda envelope: np.logaddexp.reduce(envelope.log_masses))
 
 
 def _envelope_about(target: Target, centre: np.ndarray) -> Envelope:
-    point = jax.tree.map(np.array, _evaluate(target, centre))
+    point, log_determinant_here = jax.tree.map(np.array, _evaluate(target, centre))
 
     def about(by_moments: bool) -> Envelope | None:
         # Where float64 overflows nothing is certain; that a release fails must not tell of it.
@@ -103,7 +104,7 @@ def _envelope_about(target: Target, centre: np.ndarray) -> Envelope:
                 condition = _condition(point.inverse_factor)
                 if target.data.num_records < target.dimension or not condition <= _WORST_CONDITION:
                     return None
-                farthest = farthest_length(target, float(log_determinant(point)))
+                farthest = farthest_length(target, float(log_determinant_here))
                 certificate = certify(target, point, farthest, condition, by_moments)
                 envelope = None if certificate is None else build(target, certificate)
         except (np.linalg.LinAlgError, ValueError):
@@ -216,12 +217,18 @@ def _padded(places: np.ndarray, length: int, *arrays: Any) -> list[np.ndarray]:
     return [array[repeated] for array in arrays]
 
 
-@jax.jit
-def _evaluate(target: Target, theta: Array) -> Point:
-    return evaluate(target, theta)
+@Compiled
+def _lies_within(target: Target, theta: Array) -> Array:
+    return target.domain.contains(theta)
 
 
-@functools.partial(jax.jit, static_argnames="batch")
+@Compiled
+def _evaluate(target: Target, theta: Array) -> tuple[Point, Array]:
+    point = evaluate(target, theta)
+    return point, log_determinant(point)
+
+
+@functools.partial(Compiled, static_argnames="batch")
 def _propose(target: Target, envelope: Envelope, key: PRNGKeyArray, number: int | Array, batch: int) -> Proposals:
     norm, domain, loss, dimension = target.norm, target.domain, target.loss, target.dimension
     assert norm is not None
@@ -268,7 +275,7 @@ def _propose(target: Target, envelope: Envelope, key: PRNGKeyArray, number: int 
     return Proposals(component, z, theta, first, jnp.where(is_shell, left, log_uniform), bound, within)
 
 
-@jax.jit
+@Compiled
 def _solve(target: Target, envelope: Envelope, values: Array, bounds: Array) -> tuple[Array, Array, Array, Array]:
     """θ(z), the log of the second stage's probability, whether z was left unsettled, and whether θ(z) lies in Θ."""
     start = jax.tree.map(jnp.asarray, envelope.certificate.point)
@@ -286,7 +293,7 @@ def _step(target: Target, point: Point, value: Array) -> Point:
     return evaluate(target, point.theta - scaled @ point.inverse_factor)
 
 
-@jax.jit
+@Compiled
 def _length(target: Target, theta: Array) -> Array:
     assert target.norm is not None
     norm = target.norm
