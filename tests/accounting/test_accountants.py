@@ -57,6 +57,7 @@ def test_the_table_of_the_documentation():
     assert FIFTY.at(delta=DELTA) == found["zcdp"]
 
 
+@pytest.mark.slow
 @given(st.floats(0.01, 2.0), st.integers(1, 60), st.floats(0.0, 1.0))
 def test_repeated_is_so_many_randomised_responses(bound, count, share):
     profile, epsilon = repeated(Guarantee.pure(bound, "replace"), count), share * count * bound

@@ -32,6 +32,7 @@ def together(parts, groups):
     return Guarantee.composed([Guarantee.composed(composed[:2]), *composed[2:]])
 
 
+@pytest.mark.slow
 @given(CASES)
 def test_order_and_grouping_do_not_matter(case):
     parts = [made(recipe) for recipe in case[0]]
@@ -48,6 +49,7 @@ def test_order_and_grouping_do_not_matter(case):
     assert first.exact_delta == sum(part.exact_delta for part in parts)
 
 
+@pytest.mark.slow
 @given(st.lists(SIMPLE, min_size=1, max_size=6))
 @settings(max_examples=60)
 def test_round_trips_are_exact(recipes):
@@ -182,6 +184,7 @@ def test_gaussian_shifts_double(mu, epsilon):
     assert zcdp.exact_rho == 4 * Fraction(repr(mu))
 
 
+@pytest.mark.slow
 @given(st.lists(SIMPLE, min_size=1, max_size=4))
 def test_compositions_are_exchanged_part_by_part(recipes):
     parts = [made(recipe, "add_remove") for recipe in recipes if recipe[0] != "profile"]
@@ -208,6 +211,7 @@ def test_adjacencies_do_not_mix_and_nothing_leads_back():
         Guarantee.approximate(710.0, 1e-320, "add_remove").to_replace()
 
 
+@pytest.mark.slow
 @given(tables(), LOSSES, FAILURES)
 def test_stated_numbers_are_checked(rows, mu, delta):
     free = Guarantee.gaussian(mu, "replace", delta=delta)

@@ -44,6 +44,7 @@ def test_that_profile_of_laplace_noise_is_its_integral(bound):
     assert found == pytest.approx(-math.expm1(-0.25 * bound), abs=1e-8)
 
 
+@pytest.mark.slow
 @given(st.floats(0.05, 6.0), st.floats(0.0, 8.0))
 def test_gaussian_is_the_profile_of_gaussian_noise(mu, epsilon):
     cut = epsilon / mu + 0.5 * mu
@@ -55,6 +56,7 @@ def test_gaussian_is_the_profile_of_gaussian_noise(mu, epsilon):
     assert exact <= Guarantee.zcdp(mu**2 / 2.0, "replace").at(epsilon=epsilon) + lost
 
 
+@pytest.mark.slow
 @given(st.floats(0.05, 6.0), FAILURE)
 def test_zcdp_costs_no_less_than_the_gaussian_noise_that_attains_it(mu, delta):
     exact = Guarantee.gaussian(mu, "replace").at(delta=delta)
@@ -66,6 +68,7 @@ def scores_and_change():
     return numbers.map(lambda pairs: np.array(pairs).T)
 
 
+@pytest.mark.slow
 @given(scores_and_change(), st.floats(0.05, 6.0), FAR)
 def test_bounded_range_covers_exponential_mechanisms(numbers, bound, epsilon):
     scores, change = numbers
@@ -140,6 +143,7 @@ def test_closed_forms_round_outward_in_fifty_digits(bound, delta):
         assert exact <= found <= exact + Decimal("1e-9")
 
 
+@pytest.mark.slow
 @given(SIMPLE, FAILURE)
 @settings(max_examples=200)
 def test_delta_at_epsilon_at_delta_is_no_more(recipe, delta):
@@ -150,6 +154,7 @@ def test_delta_at_epsilon_at_delta_is_no_more(recipe, delta):
         assert epsilon == 0.0 or guarantee.at(epsilon=0.999 * epsilon) > delta
 
 
+@pytest.mark.slow
 @given(tables(), FAR)
 def test_tables_lie_between_the_chord_and_the_steps(rows, epsilon):
     guarantee = Guarantee.profile(rows, "replace")

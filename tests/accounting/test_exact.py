@@ -26,6 +26,7 @@ def test_a_tenth_three_times_fits_three_tenths(tenth):
         assert three.epsilon <= 0.3 < Guarantee.composed([three, guarantee("1e-9", "replace")]).epsilon
 
 
+@pytest.mark.slow
 @given(st.integers(1, 60), st.integers(1, 10**6), st.integers(0, 9))
 def test_any_number_of_equal_decimal_parts_fits_the_decimal_budget(count, number, places):
     part, budget = Decimal(number).scaleb(-places), Decimal(number * count).scaleb(-places)

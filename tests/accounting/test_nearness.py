@@ -124,6 +124,7 @@ def test_no_finite_epsilon_is_stated_where_the_distance_leaves_none():
         far.to_pld()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(st.tuples(SIMPLE, DISTANCES), min_size=1, max_size=4), st.sampled_from(["replace", "add_remove"]))
 def test_round_trips_are_exact(recipes, adjacency):

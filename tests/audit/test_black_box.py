@@ -90,7 +90,7 @@ def audited(mechanism, pair, num_draws=100_000, **settings):
     return black_box(mechanism, *pair, key=kng.research_key(1), num_draws=num_draws, confidence=SURE, **settings)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ADAPTIVE)
 @pytest.mark.parametrize(
     ("dimension", "epsilon"),
@@ -127,7 +127,7 @@ def _noise(mechanism, dimension):
     return np.sqrt(float(plan.order) / float(plan.budget))
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ADAPTIVE)
 def test_an_exchange_stays_below_epsilon(kind):
     found = audited(kind(BOUNDS[1], 2.0, DELTA, "replace"), far_pair(1, "replace"))
@@ -214,6 +214,7 @@ def test_what_it_refuses():
         black_box(needs_sampler, first, second, **settings)
 
 
+@pytest.mark.slow
 def test_the_order_of_records_does_not_matter_and_clipping_is_done():
     mechanism, (first, second) = kng.AdaSSP(BOUNDS[1], 1.0, 1e-3, "add_remove"), far_pair(1, copies=3)
     shuffled = Records(5.0 * first[0][::-1], 7.0 * first[1][::-1])

@@ -43,7 +43,7 @@ def one_of_each(kind, name, adjacency):
     return kind(*parts, EPSILON, adjacency), dimension
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tau", "features", "kind", "adjacency"), list(half_fraction((0.05, 0.9), FEATURES, MECHANISMS, ADJACENCIES))
 )
@@ -52,7 +52,7 @@ def test_quantile_regression_through_the_origin_keeps_epsilon(kind, tau, feature
     assert found.passed, found.explain()
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("features", "adjacency"), [(FEATURES[0], "replace"), (FEATURES[1], "add_remove")])
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_quantile_regression_with_intercept_keeps_epsilon(kind, features, adjacency):
@@ -107,7 +107,7 @@ SCALED, SKEW = kng.WeightedLInf(np.array([1.0, 2.0])), kng.Ellipsoid(np.array([[
 NORMS = (None, kng.L1(), kng.L2(), kng.LInf(), SCALED, SKEW)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", NORMS, ids=lambda norm: type(norm).__name__)
 def test_every_norm_keeps_epsilon(norm):
     mechanism = quantile(kng.KNG, 0.9, adjacency="replace", intercept=True, norm=norm)
@@ -125,7 +125,7 @@ def test_every_norm_keeps_epsilon_for_the_squared_loss(norm):
     assert found.passed, found.explain()
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [dist.Normal(0.0, 1.0), dist.HalfNormal(1.0)], ids=["normal", "half-normal"])
 def test_base_measures_keep_epsilon(base):
     mechanism = kng.KNG(
@@ -141,7 +141,7 @@ def test_base_measures_keep_epsilon(base):
 EXPONENTIAL_RANGE = {"quantile": 0.9 * 2.0, "squared": 0.5 * 2.0**2}
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", ["quantile", "squared"])
 @pytest.mark.parametrize("kind", MECHANISMS)
@@ -185,6 +185,7 @@ def test_the_right_exponential_mechanism_spends_its_epsilon(name):
     assert 0.85 < found.ratio <= 1.0 + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_worst_pair_is_a_pair_of_neighbours_and_can_be_checked_by_hand(adjacency):
     tau, resolution = 0.75, 101
@@ -212,6 +213,7 @@ def test_the_worst_pair_is_a_pair_of_neighbours_and_can_be_checked_by_hand(adjac
     np.testing.assert_allclose(differences.max(), found.worst_log_ratio, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_no_recompilation_and_nothing_but_numpy_comes_back():
     density_ratio(quantile(kng.KNG, 0.5), dimension=1, num_records=(6,), num_steps=3, resolution=50)
     before = worst_log_ratios._cache_size()

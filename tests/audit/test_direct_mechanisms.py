@@ -19,7 +19,7 @@ NORMS = {1: (None, kng.L1(), kng.Ellipsoid(np.array([[2.0]]))), 2: (None, kng.L1
 NORMS[2] += (kng.WeightedLInf(np.array([1.0, 2.0])), kng.Ellipsoid(np.array([[1.0, -0.6], [-0.6, 1.0]])))
 
 
-@pytest.mark.default_cases(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(("dimension", "norm"), [(d, norm) for d, norms in NORMS.items() for norm in norms])
 def test_the_k_norm_mechanism_spends_its_epsilon_and_no_more(dimension, norm):
     mechanism = kng.KNormMechanism(BOUNDS, 1.0, "replace", norm)
@@ -29,6 +29,7 @@ def test_the_k_norm_mechanism_spends_its_epsilon_and_no_more(dimension, norm):
     assert np.all(np.abs(found.location) <= 3.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_the_k_norm_mechanism_with_half_the_noise_is_found_out(dimension):
     mechanism, twice = (kng.KNormMechanism(BOUNDS, epsilon, "replace") for epsilon in (1.0, 2.0))
@@ -156,6 +157,7 @@ class OneQuantile(AbstractDirectMechanism):
         return jnp.concatenate([jnp.array([0.0]), data.y, jnp.array([1.0])])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_every_gap_between_jumps_is_looked_into(adjacency):
     """Gaps of 1e-9, ties, and records at the bounds: a grid would see none of them."""

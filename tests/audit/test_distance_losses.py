@@ -46,7 +46,7 @@ def cases():
             yield pytest.param(kind, name, dimension, adjacency, marks=[] if is_quick else pytest.mark.slow)
 
 
-@pytest.mark.default_cases(3)
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name", "dimension", "adjacency"), list(cases()))
 def test_means_and_medians_keep_epsilon_and_half_the_noise_would_not(kind, name, dimension, adjacency):
     right, half = FOUND[kind, name, dimension]
@@ -58,6 +58,7 @@ def test_means_and_medians_keep_epsilon_and_half_the_noise_would_not(kind, name,
     assert found.worst_log_ratio > half * EPSILON
 
 
+@pytest.mark.slow
 def test_the_mean_on_an_interval_spends_what_a_closed_form_says():
     """KNG moves log f by ε/2, and the mass by 2 - e^{-ε/2} where the mean moves to an end of Θ from within."""
     found = audited(mechanism_of(kng.KNG, "mean", "replace", kng.Box(-0.5, 0.5), epsilon=0.5), 1, num_records=(200,))
@@ -85,7 +86,7 @@ def test_means_and_medians_keep_epsilon_in_a_longer_search(kind, name, dimension
 SCALED, SKEW = kng.WeightedLInf(np.array([1.0, 2.0])), kng.Ellipsoid(np.array([[1.0, -0.6], [-0.6, 1.0]]))
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "adjacency", "norm"),
     [
@@ -101,6 +102,7 @@ def test_other_norms_keep_epsilon(name, adjacency, norm):
     assert found.ratio > 0.55
 
 
+@pytest.mark.slow
 def test_records_are_within_the_bounds_and_have_no_response():
     found = audited(mechanism_of(kng.KNG, "median", "add_remove"), 2, num_records=(3,), num_steps=5)
     for records in found.pair:

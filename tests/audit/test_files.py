@@ -102,6 +102,7 @@ MISSING = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow"])
 def test_a_job_lets_no_cell_reach_another_record(tmp_path, monkeypatch, library):
     """The attack that found it: one cell of a CSV file made the whole column text, and everybody's level the first."""

@@ -11,6 +11,7 @@ from kngjax.audit import cases, hostile, hostile_inputs
 from kngjax.releases import release
 
 
+@pytest.mark.slow
 def test_hostile_inputs():
     found = hostile_inputs(150, seed=7, mechanisms=["means", "quantile", "AdaSSP"], progress=False)
     assert found.passed, "\n".join(found.broken)
@@ -55,6 +56,7 @@ def test_what_is_broken_is_seen(monkeypatch):
     assert any("KeyError is no class of a refusal" in trouble for _, trouble, _ in ends)
 
 
+@pytest.mark.slow
 def test_a_debit_for_a_refusal_in_words_is_seen(monkeypatch):
     ledgers, made, run = [], hostile._ledger, release.run_telling_refusals
 

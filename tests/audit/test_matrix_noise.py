@@ -52,7 +52,7 @@ def published(matrix, seed):
     )  # the note's N is 1 where matrices are sums
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @DIMENSIONS
 @pytest.mark.filterwarnings("ignore:published_wishart is not differentially private")
 def test_the_published_wishart_release_is_caught(dimension):

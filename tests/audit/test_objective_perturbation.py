@@ -55,7 +55,7 @@ def worst_log_ratios(mechanism):
     return ratios[:, :-2].max(), ratios[:, -2:].max()
 
 
-@pytest.mark.default_cases(3)
+@pytest.mark.slow
 @both_adjacencies
 @pytest.mark.parametrize("noise_share", [0.1, 0.5, 0.9])
 def test_no_neighbour_betrays_itself(adjacency, noise_share):
@@ -78,7 +78,7 @@ def test_half_a_constant_would_be_caught(monkeypatch, constant, noise_share, adj
     assert max(worst_log_ratios(squared(kng.Box(-1.0, 1.0), adjacency, noise_share=noise_share))) > 1.03
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @both_adjacencies
 @pytest.mark.parametrize("name", ["logistic", "Poisson", "smoothed"])
 def test_no_neighbour_betrays_itself_under_other_losses(name, adjacency):
@@ -105,6 +105,7 @@ def test_no_neighbour_betrays_itself_under_other_losses(name, adjacency):
     assert 0.3 < ratios.max() <= 0.99
 
 
+@pytest.mark.slow
 @both_adjacencies
 @pytest.mark.parametrize("name", ["Poisson", "logistic"])
 def test_gradients_change_by_no_more_than_delta_far_outside_of_the_domain(name, adjacency):

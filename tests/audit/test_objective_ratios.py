@@ -35,7 +35,7 @@ def audited(mechanism):
     return density_ratio(mechanism, num_records=(1, 5), num_steps=40, resolution=101)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @every_case
 def test_objective_perturbation_keeps_epsilon(name, adjacency):
     found = audited(mechanism_of(name, adjacency))
@@ -44,12 +44,13 @@ def test_objective_perturbation_keeps_epsilon(name, adjacency):
     assert found.ratio > 0.5
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @every_case
 def test_twice_the_epsilon_is_found_out(name, adjacency):
     assert audited(mechanism_of(name, adjacency, epsilon=2.0)).worst_log_ratio > 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_atoms_and_density_have_mass_one(name):
     mechanism = mechanism_of(name, "replace")

@@ -19,7 +19,7 @@ def audited_with(mechanism, published, **settings):
     )
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("tau", [0.75, 0.9, 0.95])
 def test_the_sensitivity_of_quantile_regression(tau):
     """2(1-τ) in place of 2τ on features in [-1, 1] (section 4.5): the true ε is τ/(1-τ) = 3, 9, 19 times the claim."""
@@ -32,7 +32,7 @@ def test_the_sensitivity_of_quantile_regression(tau):
     assert factor * (8.9 / 9.0) <= found.worst_log_ratio <= factor * (1.0 + 1e-9)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("tau", [0.75, 0.9, 0.95])
 def test_the_sensitivity_of_private_quantile(tau):
     """2(1-τ) in place of 1 for the quantile of numbers (equation 3): the true ε is 2, 5, 10 times the claim."""

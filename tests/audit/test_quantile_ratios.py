@@ -11,7 +11,7 @@ ADJACENCIES = ("replace", "add_remove")
 BOUNDS = kng.Bounds(y=(-1.0, 3.0))
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("tau", [0.05, 0.5, 0.9])
 def test_one_quantile_spends_its_epsilon_and_no_more(tau, adjacency):
@@ -42,6 +42,7 @@ def test_two_quantiles_keep_epsilon_together(budget, adjacency):
     assert density_ratio(twice, **settings).worst_log_ratio > 1.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_it_is_kng_with_an_intercept_alone(adjacency):
     """The densities differ by a normaliser."""

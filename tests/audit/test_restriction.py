@@ -8,7 +8,7 @@ import kngjax as kng
 from kngjax.audit import density_ratio, restricted
 
 
-@pytest.mark.default_cases(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [None, kng.L1(), kng.L2(), kng.LInf()], ids=lambda norm: type(norm).__name__)
 @pytest.mark.parametrize("domain", [kng.Box(np.array([-1.0, -2.0, -3.0]), 1.0), kng.L1Ball(2.0), kng.L2Ball(2.0)])
 def test_restricted_cuts_bounds_and_domain(domain, norm):
@@ -41,6 +41,7 @@ def test_restricted_mechanisms_can_be_audited():
     assert density_ratio(one, num_records=(5,), num_steps=10, resolution=50).passed
 
 
+@pytest.mark.slow
 def test_a_sensitivity_that_depends_on_theta_stays_one():
     bounds = kng.Bounds(x=(np.zeros(2), np.ones(2)), y=(-1.0, 1.0))
     mechanism = kng.KNG(kng.SquaredLoss(), bounds, kng.Box(-1.0, 1.0), 1.0, "replace", pointwise_sensitivity=True)

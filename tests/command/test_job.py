@@ -144,6 +144,7 @@ KINDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_loss_mechanism_and_domain_can_be_asked_for(tmp_path, kind):
     words = KINDS[kind]
@@ -167,6 +168,7 @@ def test_classes_and_counts_need_no_log(tmp_path):
     assert job.regressions(poisson)[0].mechanism.bounds.y_upper == 20.0
 
 
+@pytest.mark.slow
 def test_a_release_of_every_regression_and_its_json(tmp_path):
     config = make(tmp_path)
     results = job.run(config, job.load(config), progress=False)
@@ -346,6 +348,7 @@ def test_missing_cells_are_replaced_as_declared(tmp_path):
             np.testing.assert_array_equal(found, right)
 
 
+@pytest.mark.slow
 def test_the_certificate_says_what_the_file_says_of_missing_cells(tmp_path):
     region = '[[terms]]\ncolumn = "region"\nlevels = ["north", "south", "east"]\nmissing = "east"\n\n[loss]'
     config = make(

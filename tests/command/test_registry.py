@@ -321,6 +321,7 @@ def test_the_documentation_lists_every_mechanism_and_setting():
     assert all(f"`{name}`" in samplers for name in registry.SAMPLERS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ada_ssp", "private_quantile", "k_norm"])
 def test_records_with_missing_cells_are_dropped_where_the_file_says_so(tmp_path, name):
     words, others, _ = NAMED[name]

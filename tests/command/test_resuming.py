@@ -53,6 +53,7 @@ def fails_at(monkeypatch):
     monkeypatch.undo()
 
 
+@pytest.mark.slow
 def test_a_job_that_failed_midway_pays_for_the_missing_releases_only(small, fails_at):
     config, ledger, output = small
     fails_at(3)
@@ -87,6 +88,7 @@ def test_a_job_that_failed_midway_pays_for_the_missing_releases_only(small, fail
     assert [entry["release"] for entry in written(output)["releases"]] == [json.loads(one) for one in values(results)]
 
 
+@pytest.mark.slow
 def test_without_a_ledger_the_output_is_resumed(small, fails_at):
     config, _, output = small
     fails_at(5)
@@ -116,6 +118,7 @@ def test_releases_that_a_ledger_did_not_pay_for_are_not_resumed_with_it(small):
     assert job.earlier_releases(config, ledger, output, resume=True) == resuming.Earlier(1, {"x": '"kept"'})
 
 
+@pytest.mark.slow
 def test_a_second_run_that_was_asked_for_is_paid_for_and_resumed_by_itself(small, fails_at):
     config, ledger, _ = small
     first = job.run(config, workers(40), progress=False, ledger=ledger)

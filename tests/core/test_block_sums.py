@@ -142,6 +142,7 @@ def test_every_loss_is_looked_at():
     assert concrete(AbstractLoss) == set(LOSSES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LOSSES, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_no_sum_of_a_loss_is_longer_than_a_block(kind, dimension):
@@ -176,6 +177,7 @@ def test_partial_sums_of_gaps_never_fall_and_stay_where_nothing_is_added(add, no
     np.testing.assert_array_equal(found[:, 3::3], found[:, 2 : count - 1 : 3])
 
 
+@pytest.mark.slow
 def test_partial_sums_of_gaps_err_by_no_more_than_two_roots_of_their_number():
     column = climbing_pair(14)[0]
     allowed = 2 * (int(np.sqrt(len(column))) + 2) * UNIT

@@ -52,6 +52,7 @@ def test_inside_of_another_program_it_is_a_part_of_it():
         assert programs(outer) == (1, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_flags")
 def test_a_release_compiles_quickly_and_research_does_not(monkeypatch):
     taken = []

@@ -89,6 +89,7 @@ WAYS = {
 }
 
 
+@pytest.mark.slow
 @every_object
 @pytest.mark.parametrize("way", WAYS)
 def test_no_way_out_is_taken_by_accident(name, way):

@@ -88,6 +88,7 @@ def elsewhere(name):
     return found_elsewhere(QUICK if name in QUICK else LONG)
 
 
+@pytest.mark.slow
 @every_mechanism
 def test_the_flag_stays_as_it_was(name):
     assert elsewhere(name)["flag"] is False
@@ -100,6 +101,7 @@ def test_draws_have_all_53_bits_and_are_numpy(name):
     assert elsewhere(name)[name]["types"] == ["ndarray float64"] * 2
 
 
+@pytest.mark.slow
 @every_mechanism
 def test_draws_are_those_of_a_process_with_the_flag(name):
     np.testing.assert_allclose(elsewhere(name)[name]["draws"], research_draws(name), rtol=1e-12, atol=0)
@@ -110,6 +112,7 @@ def test_no_array_of_64_bits_stays_alive(name):
     assert elsewhere(name)[name]["alive"] == []
 
 
+@pytest.mark.slow
 @every_mechanism
 def test_what_the_caller_computes_follows_her_own_setting(name):
     assert elsewhere(name)[name]["own"] == "float32"

@@ -98,6 +98,7 @@ def test_split_children_and_folded_keys_differ_from_the_bits_and_from_each_other
     assert np.unique(words).size == words.size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [8, 16, 32])
 def test_narrow_bits_are_the_key_stream_in_order(width):
     key = fixed_key()
@@ -263,6 +264,7 @@ def test_numpyro_nuts_runs_on_a_secure_key():
     assert np.allclose(np.mean(mcmc.get_samples(), axis=0), [1.0, -2.0], atol=0.3)
 
 
+@pytest.mark.slow
 def test_the_import_makes_no_arrays_and_no_key_type():
     program = (
         "import jax\n"

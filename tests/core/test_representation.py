@@ -115,6 +115,7 @@ def evaluated(text):
     return eval(text, names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", SHOWN)
 def test_an_object_is_shown_as_the_call_that_makes_an_equal_one(text):
     assert repr(SHOWN[text]) == text

@@ -129,6 +129,7 @@ def test_a_job_refuses_before_it_is_debited(monkeypatch, tmp_path, capfd):
     assert ledger.verify().num_rows == 1
 
 
+@pytest.mark.slow
 def test_the_environment_of_a_process_is_seen():
     program = "import kngjax; print(len(kngjax.side_doors.found_open()))"
     settings = {"JAX_COMPILATION_CACHE_DIR": "/somewhere", "JAX_DEBUG_NANS": "1", "XLA_FLAGS": "--xla_dump_to=/x"}

@@ -169,6 +169,7 @@ def test_numbers_are_the_nearest_floats(written, whole):
             assert math.isnan(value)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.text("01.eE+- \tNAtrue", max_size=6), min_size=2, max_size=6), st.text(max_size=4), st.data())
 def test_one_cell_changes_one_cell(column, odd, data):

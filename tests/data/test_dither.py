@@ -57,6 +57,7 @@ def law_of_median(values, rate):
     return density / density.sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("adjacency", "rate"), [("replace", 0.5), ("add_remove", 1.0)])
 def test_neighbours_stay_within_epsilon_for_every_noise_and_on_average(adjacency, rate):
     """What is released has the average of laws over the noise, and each pair of them keeps to ε = 1 by itself."""

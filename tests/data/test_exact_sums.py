@@ -38,6 +38,7 @@ def fractions(columns):
     return [[Fraction(float(number)) for number in row] for row in columns]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(COLUMNS))
 def test_sums_are_those_of_fractions(name):
     x = COLUMNS[name]
@@ -90,6 +91,7 @@ MECHANISMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streamed", [False, True], ids=["in memory", "streamed"])
 @pytest.mark.parametrize("name", list(MECHANISMS))
 def test_one_record_changes_sums_by_its_own_share(name, streamed):
@@ -128,6 +130,7 @@ def bound(size, block):
     return (block + 2 * np.ceil(np.sqrt(2 * size / block)) + 2) * 2.0**-53 * size
 
 
+@pytest.mark.slow
 def test_blocks_err_by_no_more_than_is_proved():
     for block in (4, 64):
         column, other = climbing_pair(16, block)
@@ -137,12 +140,14 @@ def test_blocks_err_by_no_more_than_is_proved():
     assert abs(one_by_one - float(sum(map(Fraction, climbing_pair(16)[0])))) > 2 * bound(2**16, 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 63, 64, 65, 1000])
 def test_blocks_leave_nothing_out(count):
     column = np.arange(1.0, count + 1.0)
     assert summed(column, 8) == count * (count + 1) / 2
 
 
+@pytest.mark.slow
 def test_weighted_moments_are_summed_in_blocks(monkeypatch):
     """Of private IRLS, whose weights depend on θ: the same bound, of blocks of four rows here."""
     monkeypatch.setattr(irls, "_ROWS", 4)
@@ -156,6 +161,7 @@ def test_weighted_moments_are_summed_in_blocks(monkeypatch):
     assert abs(change - weight) <= 2 * weight * bound(2**16, 4)
 
 
+@pytest.mark.slow
 def test_gradients_of_minimisers_are_summed_in_blocks(monkeypatch):
     """They take the loss's own: of blocks of four rows here, for the Hessian too and for the value."""
     monkeypatch.setattr(arrays, "ROWS_A_BLOCK", 4)

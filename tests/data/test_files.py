@@ -143,6 +143,7 @@ def test_text_that_is_no_utf8_in_a_parquet_file_is_one_cell(tmp_path):
     np.testing.assert_array_equal(cells.numbers(next(chunks)[0]["a"]), [1.0, math.nan, 3.0])
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(st.text('ab", é', max_size=5), min_size=1, max_size=4), st.booleans())
 def test_what_pythons_writer_writes_is_read(cells_of_line, everything):
@@ -151,6 +152,7 @@ def test_what_pythons_writer_writes_is_read(cells_of_line, everything):
     assert csv_files._split(text.getvalue()) == cells_of_line
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(
     st.lists(
@@ -167,6 +169,7 @@ def test_arrows_way_from_text_to_numbers_is_the_rule(texts):
         assert cells.numbers(pa.array(texts, kind)).tobytes() == expected.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", ["unknown", "True", "", "NA", '"', "1e999", "x" * 10**6, str(2**64 + 1)])
 @pytest.mark.parametrize("reader", READERS)
 def test_one_odd_cell_leaves_every_other_record(tmp_path, only, reader, odd):

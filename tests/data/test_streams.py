@@ -140,6 +140,7 @@ def test_a_stream_is_released_like_records(mechanism):
     assert "stream" not in released.to_json().lower()
 
 
+@pytest.mark.slow
 def test_a_stream_serves_every_mechanism_of_the_moments():
     stream = kng.stream(cut(table()), **CHOICE)
     exponential = kng.ExponentialMechanism(kng.SquaredLoss(), BOUNDS, WIDE, 1.0, "replace")
@@ -148,6 +149,7 @@ def test_a_stream_serves_every_mechanism_of_the_moments():
         np.testing.assert_array_equal(mechanism.prepare(stream).gram, SQUARED.prepare(stream).gram)
 
 
+@pytest.mark.slow
 @released_and_drawn
 def test_the_same_key_gives_the_same_draw_streamed_and_in_memory(mechanism):
     def draws(data):
@@ -349,6 +351,7 @@ def test_a_reader_that_fails_leaves_nothing_and_is_not_quoted():
         SQUARED.prepare(stream)
 
 
+@pytest.mark.slow
 def test_a_file_that_breaks_in_the_middle_is_not_quoted(tmp_path):
     lines = ["age,height,wage"] + ["0.5,1,2"] * 20_000 + [f"0.5,{SECRET} cm,2"]
     (tmp_path / "people.csv").write_text("\n".join(lines))
@@ -359,6 +362,7 @@ def test_a_file_that_breaks_in_the_middle_is_not_quoted(tmp_path):
         assert not any("987654" in text or " cm" in text for text in chain_of(caught.value))
 
 
+@pytest.mark.slow
 def test_types_of_a_csv_file_are_not_guessed_from_its_first_rows(tmp_path):
     lines = ["age,height,wage"] + ["1,1,2"] * 300_000 + ["0.5,,2.5"]
     (tmp_path / "people.csv").write_text("\n".join([*lines[:-1], "0.5,0.25,2.5"]))

@@ -152,6 +152,7 @@ def test_bounds_are_attained_and_never_exceeded(degree):
 finite = st.floats(-1e12, 1e12)
 
 
+@pytest.mark.slow
 @given(lower=finite, width=st.floats(1e-3, 1e12), values=st.lists(st.floats(-1e300, 1e300), min_size=1))
 def test_no_value_leaves_the_bounds(lower, width, values):
     design = Design((Polynomial("v", lower, lower + width, 8),))

@@ -25,6 +25,7 @@ from benchmarks.__main__ import ROOMS, main
 from kngjax.owner.per_instance import ridge
 
 
+@pytest.mark.slow
 def test_three_ways_to_the_same_epsilons():
     random = np.random.default_rng(0)
     x, y = random.uniform(-1.0, 1.0, (200, 3)), random.uniform(-1.0, 1.0, 200)

@@ -182,6 +182,7 @@ def test_the_densities_of_figure_1_are_the_papers():
     assert others["KNG, Δ(θ)"] < expected["KNG, our constants"]
 
 
+@pytest.mark.slow
 def test_the_densities_of_figure_2_are_the_papers():
     """Equation (2) and the exponential mechanism of section 4.5.1, which spends half of its budget."""
     data_set = algorithm1.records(60, 2, np.random.default_rng(0))

@@ -43,6 +43,7 @@ def measures(dimension):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*BODIES, *MEASURES])
 def test_the_density_is_normalised_on_the_line(name):
     domain = (bodies(1) | measures(1))[name]
@@ -84,6 +85,7 @@ def test_draws_from_the_bodies_are_uniform(dimension):
         assert_same_law(shares, stats.beta(1, 2).cdf)
 
 
+@pytest.mark.slow
 def test_draws_from_base_measures_have_their_law():
     key, shape = jax.random.key(2), (20_000,)
     laws = {"Normal": stats.norm(0.5, 2.0), "Cauchy": stats.cauchy, "HalfNormal": stats.halfnorm(scale=1.5)}
@@ -134,6 +136,7 @@ def test_laws_without_moments_serve(law):
     assert np.all(np.isfinite(measure.widths(2)))
 
 
+@pytest.mark.slow
 def test_gradients_are_finite_at_the_edge_of_a_support():
     half = measures(1)["HalfNormal"]
     assert np.isfinite(jax.grad(half.log_density)(jnp.array([1e-3]))).all()

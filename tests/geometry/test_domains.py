@@ -48,7 +48,7 @@ def vertices(name, dimension):
     return np.stack(np.meshgrid(*sides.T, indexing="ij"), -1).reshape(-1, dimension)
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @every_body
 @every_dimension
 def test_contains(name, dimension):
@@ -59,6 +59,7 @@ def test_contains(name, dimension):
     np.testing.assert_array_equal(np.isneginf(jax.vmap(domain.log_density)(thetas)), ~inside)
 
 
+@pytest.mark.slow
 @every_body
 @every_dimension
 def test_project_finds_the_nearest_point(name, dimension):
@@ -78,7 +79,7 @@ def test_project_finds_the_nearest_point(name, dimension):
         np.testing.assert_allclose(project(theta), theta, rtol=0, atol=1e-14)
 
 
-@pytest.mark.default_cases(4)
+@pytest.mark.slow
 @every_body
 @every_dimension
 def test_chord_against_bisection(name, dimension):

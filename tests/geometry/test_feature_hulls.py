@@ -35,6 +35,7 @@ def is_in_hull(vertices, point, slack=0.0):
     return optimize.linprog(cost, A_eq=sides, b_eq=right, bounds=(0.0, None)).fun <= 1e-11 * (1.0 + np.abs(point).max())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lower", "upper"), [(0.0, 1.0), (-1.0, 2.0), (10.0, 60.0)])
 @pytest.mark.parametrize("pieces", [1, 2, 5])
 @pytest.mark.parametrize("degree", [1, 2, 3, 4])
@@ -89,6 +90,7 @@ ROWS = hnp.arrays(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(rows=ROWS)
 def test_every_record_that_prepare_lets_through_is_in_the_polytope(rows):

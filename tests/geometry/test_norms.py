@@ -67,7 +67,7 @@ def uniform_by_rejection(name, dimension, number, random):
     return points[lengths(name, points) <= 1.0]
 
 
-@pytest.mark.default_cases(7)
+@pytest.mark.slow
 @every_norm
 @every_dimension
 def test_value_triangle_inequality_and_scaling(name, dimension):
@@ -118,6 +118,7 @@ def test_draws_are_uniform_in_the_ball(name, dimension):
     assert_two_samples_agree(draws @ direction, reference @ direction)
 
 
+@pytest.mark.slow
 @every_dimension
 def test_coordinates_of_uniform_draws_have_their_closed_laws(dimension):
     laws = {
@@ -187,7 +188,7 @@ def test_k_norm_noise_has_the_k_norm_law(name, dimension):
         assert_same_law(noise[:, 0], stats.laplace(scale=scale).cdf)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @every_norm
 def test_shapes_and_batches(name):
     norm, key = build(name, 2), jax.random.key(9)

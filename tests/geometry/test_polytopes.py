@@ -27,6 +27,7 @@ def gauge(vertices, vector):
     return optimize.linprog(np.ones(len(both)), A_eq=both.T, b_eq=vector, bounds=(0.0, None)).fun
 
 
+@pytest.mark.slow
 @every_dimension
 def test_the_gauge_of_given_vertices_solves_a_linear_programme(dimension):
     vertices = points(dimension)
@@ -37,6 +38,7 @@ def test_the_gauge_of_given_vertices_solves_a_linear_programme(dimension):
     assert np.max(jax.vmap(norm)(vertices)) == pytest.approx(1.0, rel=1e-12)
 
 
+@pytest.mark.slow
 @every_dimension
 def test_vertices_and_facets_describe_the_same_ball(dimension):
     norm = kng.Polytope(points(dimension))
@@ -47,6 +49,7 @@ def test_vertices_and_facets_describe_the_same_ball(dimension):
     assert (norm.dimension, again.dimension) == (dimension, dimension)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [1, 2, 3, 4, 5, 6])
 def test_cubes_and_cross_polytopes(dimension):
     corners = np.array(list(itertools.product((-1.0, 1.0), repeat=dimension)))
@@ -68,7 +71,7 @@ def test_the_volume_is_that_of_the_hull(dimension):
     np.testing.assert_allclose(np.exp(kng.Polytope(vertices).log_volume(dimension)), volume, rtol=1e-10)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [2, 4])
 def test_draws_are_uniform_in_the_hull_of_the_vertices(dimension):
     vertices = points(dimension)
@@ -111,6 +114,7 @@ def test_no_unit_is_too_small_or_too_large(dimension):
     np.testing.assert_allclose(there.log_volume(dimension), expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_polytopes_are_arguments_of_compiled_functions_and_can_be_mapped_over():
     norms = [kng.Polytope(scale * points(2, 3)) for scale in (1.0, 2.0)]
     traces = []

@@ -114,6 +114,7 @@ def test_a_job_is_debited_before_its_records_are_read_and_no_more_than_is_drawn(
     assert ledger.verify().num_rows == 2
 
 
+@pytest.mark.slow
 def test_chains_of_which_nothing_is_proved_need_a_ledger_that_allows_them(tmp_path, capfd):
     config = write_job(tmp_path, ("[figure]", "[figure]"))
     words = ["release", str(config), "--no-figure", "--output", str(tmp_path / "output"), "--ledger"]

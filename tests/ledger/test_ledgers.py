@@ -112,6 +112,7 @@ def test_adjacencies_are_not_mixed_but_by_an_explicit_reduction(tmp_path):
     assert replace.verify().spent.exact_epsilon == Fraction(2, 10)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(SIMPLE)
 def test_no_digit_of_a_debit_is_lost(tmp_path_factory, recipe):
@@ -321,6 +322,7 @@ def reserve_in_another_process(ledger):
     return ledger.read().num_rows
 
 
+@pytest.mark.slow
 def test_a_ledger_goes_to_another_process(tmp_path):
     ledger = new(tmp_path)
     with multiprocessing.get_context("spawn").Pool(1) as pool:

@@ -28,6 +28,7 @@ def changed(path, statement, *values):
     connection.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", range(1, 7))
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_change_of_any_field_of_any_row_is_found(copied, row, column):

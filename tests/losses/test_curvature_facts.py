@@ -50,6 +50,7 @@ def test_the_logarithm_of_the_second_derivative_lies_above_a_parabola_everywhere
     assert np.all(np.abs(excess[:, near]) < 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("reach", REACHES)
 def test_the_mean_of_the_second_derivative_over_a_segment_is_no_less(name, reach):
@@ -65,6 +66,7 @@ def test_the_mean_of_the_second_derivative_over_a_segment_is_no_less(name, reach
     assert np.all(declared >= 0.999 * least - 1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("reach", [0.3, 4.0])
 def test_the_third_derivative_is_no_larger(name, reach):

@@ -157,7 +157,7 @@ def longest(norm, changes):
     return jnp.max(jax.vmap(norm)(changes))
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @both_adjacencies
 @every_domain
 @every_loss
@@ -172,6 +172,7 @@ def test_no_gradient_change_exceeds_the_sensitivity_in_any_norm(name, domain, ad
         assert largest >= 0.7 * sensitivity.value, (norm, largest, sensitivity)
 
 
+@pytest.mark.slow
 @both_adjacencies
 @every_domain
 @every_loss
@@ -188,6 +189,7 @@ def test_the_default_norm_attains_its_sensitivity(name, domain, adjacency):
     assert np.all((reached >= 0.99) & (reached <= 1.0 + 1e-9)), reached
 
 
+@pytest.mark.slow
 @both_adjacencies
 @every_domain
 @every_loss
@@ -298,6 +300,7 @@ def test_gradients_say_nothing_of_a_median_on_a_line():
     assert not slopes.target(slopes.prepare(x)).is_piecewise_constant
 
 
+@pytest.mark.slow
 def test_a_release_of_a_median_and_its_certificate():
     mechanism = kng.KNG(LOSSES["median"], BOUNDS, kng.L2Ball(4.0), 1.0, "add_remove")
     x = np.random.default_rng(3).uniform([-1.0, 0.5], [2.0, 3.0], (200, 2))

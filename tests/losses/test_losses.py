@@ -105,6 +105,7 @@ def test_values_are_the_closed_forms(name):
     np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.slow
 @every_loss
 def test_score_and_curvature_are_the_derivatives_of_the_value(name):
     random = np.random.default_rng(2)
@@ -115,7 +116,7 @@ def test_score_and_curvature_are_the_derivatives_of_the_value(name):
     assert np.all(curvatures >= 0)
 
 
-@pytest.mark.default_cases(4)
+@pytest.mark.slow
 @every_loss
 def test_sums_over_records_are_loops_in_numpy(name):
     loss, (records, theta) = LOSSES[name], problem(name)
@@ -168,6 +169,7 @@ def test_declared_intervals_hold_what_a_search_finds(name, predictor, response):
     assert values.max() <= high + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["quantile", "smoothed", "Gaussian smoothed", "Huber", "pseudo-Huber", "logistic"])
 def test_bounded_scores_come_near_both_ends_of_their_intervals_whatever_the_predictor(name):
     loss = LOSSES[name]
@@ -251,6 +253,7 @@ def test_the_logistic_loss_does_not_overflow():
     assert np.isfinite(loss.record_score(-800.0, 1.0))
 
 
+@pytest.mark.slow
 def test_the_curvature_estimate_of_the_check_loss():
     random = np.random.default_rng(3)
     x = np.concatenate([np.ones((40_000, 1)), random.uniform(-1, 1, (40_000, 1))], axis=1)

@@ -13,6 +13,7 @@ from kngjax.owner import nonprivate
 DISTRIBUTIONS = {"logistic": stats.logistic, "gaussian": stats.norm}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_is_the_distribution_that_it_names(name):
     kernel, law, points = KERNELS[name], DISTRIBUTIONS[name], np.linspace(-12.0, 12.0, 49)

@@ -94,6 +94,7 @@ def test_every_step_of_the_proof_by_brute_force(dimension):
     assert largest > 0.3 * budget
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("larger_was_run", [False, True])
 def test_the_bounds_fail_as_seldom_as_they_may(larger_was_run):
     """λ̃ ≤ λ_min(D) and L ≥ Y + X‖θ̂_D‖ of the smaller data set, whichever was run; δ₁ = 0.2, attained where it is
@@ -189,7 +190,7 @@ def _gamma_by_search(plan, leverage, bound):
     return 1e-9 + (plan.budget - low) / (high - low) * (1.0 - 1e-9)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("num_records", [50, 5000])
 def test_its_draws_are_those_by_hand(num_records):
     random = np.random.default_rng(1)
@@ -201,7 +202,7 @@ def test_its_draws_are_those_by_hand(num_records):
         assert_two_samples_agree(ours @ direction, theirs @ direction)
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 100.0])
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 def test_it_never_fails(epsilon, adjacency):
@@ -242,7 +243,7 @@ def relative_error(mechanism, num_records):
     return np.sqrt(1.0 + private / (0.25**2 * np.trace(np.linalg.inv(data.gram))))
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [kng.AdaOPS, kng.AdaSSP])
 def test_the_error_tends_to_that_of_least_squares(mechanism):
     bounds = kng.Bounds(x=(np.full(5, -1.0), 1.0), y=(-2.0, 2.0), intercept=False)

@@ -110,7 +110,7 @@ def by_hand(mechanism, summary, num_draws, seed):
     return thetas
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_records", "shares"), [(20, (0.2, 0.3, 0.5)), (4000, (0.3, 0.65, 0.05))])
 def test_its_draws_are_those_by_hand(num_records, shares):
     """Once where the ridge rules, and once where most of the noise of θ is that of the matrix."""
@@ -161,6 +161,7 @@ def test_shares_that_it_refuses(changes, words):
         kng.AdaSSP(**settings)
 
 
+@pytest.mark.slow
 def test_the_sensitivities_are_told_with_the_noise():
     bounds = kng.Bounds(x=([-3.0], 4.0), y=(-1.0, 5.0), intercept=False)
     added, exchanged = (kng.AdaSSP(bounds, 1.0, 1e-6, adjacency).sensitivity for adjacency in ADJACENCIES)

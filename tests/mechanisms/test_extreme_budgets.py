@@ -122,7 +122,7 @@ def test_the_largest_shift_is_hidden_exactly(epsilon, delta):
     assert most[0] > math.log(delta)
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("degrees", [1002, 20])
 @pytest.mark.parametrize("epsilon", [1e-14, 1e-3, 1.0])
 @pytest.mark.parametrize("delta", [1e-15, 1e-6])
@@ -156,6 +156,7 @@ def test_groups_beyond_the_largest_float():
     assert float(facts.group_privacy([math.inf, 1.0], [0.0, 0.1]).delta) == 1.0
 
 
+@pytest.mark.slow
 def test_conversions_at_extremes():
     for epsilon in (5e-324, 1e-320, 1e-300):
         with pytest.raises(ValueError, match="zCDP"):

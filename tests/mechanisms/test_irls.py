@@ -50,6 +50,7 @@ def value(mechanism, x, y):
     return kng.sample(mechanism, data, key=kng.research_key(0), num_draws=1, num_chains=1).theta[0, 0]
 
 
+@pytest.mark.slow
 def test_without_noise_it_is_least_absolute_deviations():
     """Against statsmodels' median regression."""
     regression = pytest.importorskip("statsmodels.regression.quantile_regression")
@@ -69,6 +70,7 @@ def test_without_noise_other_powers_minimise_their_loss():
     np.testing.assert_allclose(found, fit.x, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_first_iterate_is_least_squares():
     x, y = table()
     design = np.column_stack([np.ones(len(x)), x])
@@ -85,6 +87,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     np.testing.assert_allclose(value(without_noise(), x, y), whole, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 def test_no_record_moves_a_weighted_moment_more(adjacency):
     """All at the largest weight, at corners: every bound is held, and those in the l1 norm are attained."""
@@ -143,7 +146,7 @@ def shift_of(epsilon, delta):
 LEFT = 1.0 - 1e-12
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("adjacency", "times"), [("replace", 2.0), ("add_remove", 1.0)])
 def test_the_noise_of_a_zcdp_budget_by_hand(adjacency, times):
     """Gaussian parts are together as one; Laplace parts spend Σε where they are few and Σρ where they are many."""
@@ -226,7 +229,7 @@ def laws(kind, noise, degrees):
     return stats.chi2(degrees, loc=-degrees * noise, scale=noise), None
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("vector", "kind"), [("gaussian", "gaussian"), ("laplace", "laplace"), ("laplace", "wishart")])
 def test_every_iteration_has_noise_of_its_own(vector, kind):
     """Laws of all that is drawn, by SciPy, and no correlation between iterations, or of a vector with a matrix."""
@@ -255,7 +258,7 @@ def test_every_iteration_has_noise_of_its_own(vector, kind):
     assert np.max(np.abs(correlations)) < 6.0 / np.sqrt(count)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("vector", "kind"), [("gaussian", "gaussian"), ("laplace", "laplace"), ("laplace", "wishart")])
 def test_every_iteration_uses_its_noise(vector, kind):
     """Where all x are 0 the last iterate is made of the last iteration's noise alone: against NumPy's noise."""
@@ -347,7 +350,7 @@ def test_more_budget_is_less_noise_and_zcdp_the_least():
     assert irls(moment_share=0.9).noise(3).moment < irls().noise(3).moment
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_the_noise_of_a_vector_is_drawn_as_planned(kind):
     """Where all responses are 0 the vector is noise, and the matrix's noise is a part in 10³ of so many records."""

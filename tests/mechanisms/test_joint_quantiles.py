@@ -71,7 +71,7 @@ def cell_law(values, tau, rate, pieces):
     return starts, {chosen: mass / total for chosen, mass in masses.items()}, math.log(total)
 
 
-@pytest.mark.default_cases(7)
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_the_density_and_its_normaliser_are_those_of_the_enumeration(name, adjacency):
@@ -108,6 +108,7 @@ def assert_tuples(cells, probabilities):
     assert_cell_frequencies(counts, list(probabilities.values()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("num_records", "tau"), [(40, [0.05, 0.3, 0.9]), (37, [0.01, 0.02, 0.5]), (60, [0.35, 0.8])])
 def test_draws_of_more_records_have_the_enumerated_gaps(num_records, tau):
     # Long enough for windows of several blocks, blocks of one, and windows that begin before the first record.
@@ -134,6 +135,7 @@ def test_the_host_and_the_compiled_program_sum_to_the_same_normaliser():
             np.testing.assert_allclose(JointLaw(edges, tau, rate).log_normaliser, compiled, rtol=1e-12, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_many_records_lose_no_precision():
     """Against the same sums by brute force over every pair of gaps."""
     num_records, tau, rate = 1500, np.array([0.1, 0.6]), 0.25

@@ -51,6 +51,7 @@ def drawn(mechanism, seed, **settings):
     return NUM_RECORDS * (draws.theta[0] - records().mean(axis=0))
 
 
+@pytest.mark.slow
 @every_norm
 def test_the_sensitivity_is_the_largest_change_of_the_sum(name):
     mechanism, (_, gauge, by_hand) = mechanism_with(name), NORMS[name]
@@ -63,7 +64,7 @@ def test_the_sensitivity_is_the_largest_change_of_the_sum(name):
     assert (mechanism.guarantee.epsilon, mechanism.guarantee.rho) == (EPSILON, pytest.approx(EPSILON**2 / 2.0))
 
 
-@pytest.mark.default_cases(4)
+@pytest.mark.slow
 @every_norm
 def test_the_density_is_the_closed_form_and_has_mass_one(name):
     mechanism, (_, gauge, change) = mechanism_with(name), NORMS[name]
@@ -80,7 +81,7 @@ def test_the_density_is_the_closed_form_and_has_mass_one(name):
     assert np.sum(np.exp(log_density(cells, data))) * (line[1] - line[0]) ** 2 == pytest.approx(1.0, abs=4e-3)
 
 
-@pytest.mark.default_cases(3)
+@pytest.mark.slow
 @every_norm
 def test_it_is_kng_at_twice_the_epsilon(name):
     """A location family needs no factor 2 (Reimherr and Awan 2019, Remark 4.1)."""
@@ -216,6 +217,7 @@ def test_what_has_no_proof_is_refused(parts, message):
         kng.KNormMechanism(**{"bounds": BOUNDS, "epsilon": 1.0, "adjacency": "replace"} | parts)
 
 
+@pytest.mark.slow
 def test_a_public_column_is_allowed_under_a_norm_that_covers_it():
     bounds = kng.Bounds(x=([0.0, 1.0], 1.0), intercept=False)
     mechanism = kng.KNormMechanism(bounds, 1.0, "replace", kng.L2())

@@ -100,6 +100,7 @@ def test_only_the_exponential_mechanism_needs_them_for_bounded_scores():
     assert kng.ExponentialMechanism(**logistic).sensitivity_for(2).value == pytest.approx(4.0, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [kng.SquaredLoss(), kng.PoissonLoss()], ids=["squared", "Poisson"])
 def test_unbounded_base_measures_are_refused_where_the_score_grows_with_theta(loss):
     normal = kng.BaseMeasure(dist.Normal(0.0, 1.0))
@@ -136,6 +137,7 @@ def test_data_must_have_the_number_of_coefficients_that_the_parts_fix():
         kng.KNG(**PARTS | {"domain": kng.Box(np.zeros(1), 1.0)})
 
 
+@pytest.mark.slow
 def test_a_sensitivity_that_depends_on_the_number_of_columns_is_not_guessed():
     squared = PARTS | {"loss": kng.SquaredLoss()}
     assert kng.KNG(**squared).sensitivity.value == 1.0
@@ -146,7 +148,7 @@ def test_a_sensitivity_that_depends_on_the_number_of_columns_is_not_guessed():
     assert values == [pytest.approx((1 + 2 * d) ** 2 / 2, rel=1e-12) for d in (2, 5)]
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @both_mechanisms
 @pytest.mark.parametrize("loss", [kng.SquaredLoss(), kng.QuantileLoss(0.4), kng.PseudoHuberLoss(0.5)])
 def test_log_density_under_jit_vmap_and_grad(mechanism_type, loss):
@@ -183,6 +185,7 @@ def test_mechanisms_are_arguments_and_can_be_mapped_over_epsilon(mechanism_type)
     np.testing.assert_allclose(scores, scores[0], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_compiled_log_densities_of_forgotten_mechanisms_are_not_mixed_up():
     # Mechanisms hash by identity, and a new one may live where an old one died.
     theta = np.full(3, 0.3)

@@ -57,7 +57,7 @@ def assert_equal_up_to_a_constant(mechanism, data, log_density):
     assert mechanism.log_density(np.full(3, RADIUS), data) == -np.inf
 
 
-@pytest.mark.default_cases(6)
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("tau", TAUS)
 @pytest.mark.parametrize("norm", [None, kng.LInf()], ids=["default", "plain"])
@@ -88,6 +88,7 @@ def test_kng_on_the_squared_loss(adjacency, norm):
     assert_equal_up_to_a_constant(mechanism, mechanism.prepare(columns, y), log_density)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("tau", TAUS)
 def test_the_exponential_mechanism_on_the_quantile_loss(adjacency, tau):
@@ -134,6 +135,7 @@ def test_the_quantile_sensitivity_is_the_proved_and_not_the_published_one(publis
     assert np.abs(change).max() == pytest.approx(right, rel=1e-14)
 
 
+@pytest.mark.slow
 def test_the_papers_walk_and_the_exact_sampler_draw_the_same():
     y = np.random.default_rng(6).uniform(-1.0, 1.0, 9)
     mechanism = kng.KNG(kng.QuantileLoss(0.3), kng.Bounds(), kng.Box(-1.0, 1.0), 2.0, "replace")

@@ -51,7 +51,7 @@ def gram_matrix(random, dimension, correlation, number):
     return number / 200 * x.T @ x
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @every_domain
 def test_quadratics_are_minimised_to_machine_precision(domain):
     random, dimension = np.random.default_rng(0), DIMENSION
@@ -84,6 +84,7 @@ def test_over_a_box_a_diagonal_quadratic_is_a_clipped_ratio():
     np.testing.assert_allclose(found, np.clip(vectors / diagonals, -0.3, 0.5), rtol=1e-12)
 
 
+@pytest.mark.slow
 @every_domain
 def test_a_correlated_problem_against_scipys_quadratic_programme(domain):
     random, dimension = np.random.default_rng(3), DIMENSION
@@ -171,7 +172,7 @@ def slope_of(loss, x, y, theta, ridge, tilt):
     return np.array(scores) @ x + ridge * theta + tilt
 
 
-@pytest.mark.default_cases(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_gradient_is_within_the_tolerance_where_the_search_ends(name):
     loss, (x, y) = LOSSES[name], regression(name)
@@ -182,6 +183,7 @@ def test_the_gradient_is_within_the_tolerance_where_the_search_ends(name):
         assert np.linalg.norm(slope_of(loss, x, y, np.asarray(theta), ridge, tilt)) <= 1.5e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pseudo-Huber", "Huber", "smoothed"])
 @pytest.mark.parametrize("outlier", [1e12, 1e300])
 def test_one_absurd_response_does_not_stop_the_search(name, outlier):
@@ -200,6 +202,7 @@ def test_a_tolerance_that_cannot_be_met_is_missed_and_said_to_be():
     assert np.all(np.isnan(theta))
 
 
+@pytest.mark.slow
 def test_searches_can_be_mapped_over_noise_and_ridges():
     x, y = regression("logistic")
     tilts, ridges = np.random.default_rng(1).normal(size=(6, 4)) * 10.0, np.geomspace(0.1, 100.0, 6)

@@ -28,6 +28,7 @@ from tests.oracles.perturbed_problems import (
 both_adjacencies = pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 
 
+@pytest.mark.slow
 @both_adjacencies
 @pytest.mark.parametrize("noise_share", [0.5, 0.8])
 def test_density_and_masses_are_the_closed_form(adjacency, noise_share):
@@ -44,6 +45,7 @@ def test_density_and_masses_are_the_closed_form(adjacency, noise_share):
     assert mechanism.log_density(np.array([0.81]), data) == -np.inf
 
 
+@pytest.mark.slow
 @both_adjacencies
 def test_it_is_the_law_of_the_full_square_with_its_constants(adjacency):
     """Σ(y - x'θ)² + (γ/2)θ'θ + b'θ with Δ = 4(1+B), λ = 2d in the plain l_inf norm: our J, doubled."""
@@ -59,7 +61,7 @@ def test_it_is_the_law_of_the_full_square_with_its_constants(adjacency):
         np.testing.assert_allclose(log_density(theta, data), expected, rtol=1e-12)
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_the_masses_on_the_boundary_are_what_the_density_lacks(name):
     mechanism, data = law(name)
@@ -81,6 +83,7 @@ def test_the_masses_on_the_boundary_are_what_the_density_lacks(name):
     assert np.all(masses > 1e-4) if mechanism.domain is not None else masses.shape == (0,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_rates_and_ridges_by_hand(name):
     (loss, bounds, domain), (change, curvature) = LAWS[name], FACTS[name]

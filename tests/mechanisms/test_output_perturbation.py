@@ -99,6 +99,7 @@ def test_no_record_moves_a_logistic_regression_more(adjacency):
     assert max(found) > 0.3 * bound
 
 
+@pytest.mark.slow
 def test_the_noise_of_a_logistic_regression_is_about_its_minimiser():
     bounds = kng.Bounds(x=([-1.0], [1.0]))
     mechanism = kng.OutputPerturbation(kng.LogisticLoss(), bounds, 2.0, EPSILON, DELTA, "replace")

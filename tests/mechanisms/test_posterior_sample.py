@@ -83,7 +83,7 @@ def neighbours(generator, most, adjacency):
     return (with_one, (x, y)) if adjacency == "add_remove" else (with_one, with_other)
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 @pytest.mark.parametrize(("regularization", "gamma"), [(2.0, 0.1), (20.0, 1.0), (0.5, 0.02)])
 def test_no_neighbours_betray_more_than_is_said(adjacency, regularization, gamma):

@@ -50,6 +50,7 @@ def delta(tau, adjacency):
     return 1.0 if adjacency == "replace" else max(tau, 1.0 - tau)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("tau", [0.05, 0.5, 0.9])
 @pytest.mark.parametrize("name", DATA)
@@ -63,6 +64,7 @@ def test_the_density_of_one_quantile_is_the_oracles(name, tau, adjacency):
     assert np.all(np.isneginf(found[-2:]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DATA)
 def test_draws_of_one_quantile_follow_the_oracle(name):
     tau, epsilon = 0.7, 1.0
@@ -108,7 +110,7 @@ def test_a_split_budget_draws_each_quantile_at_its_part_of_epsilon():
         nine.log_density(np.linspace(0.0, 1.0, 9), data)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", ["split", "joint"])
 def test_quantiles_come_in_increasing_order_within_the_bounds(budget):
     mechanism = kng.PrivateQuantile(SEVERAL, BOUNDS, 0.2, "replace", budget=budget)
@@ -122,7 +124,7 @@ def test_quantiles_come_in_increasing_order_within_the_bounds(budget):
         assert np.all(np.diff(released) >= 0)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tau", "adjacency"),
     [(0.5, "add_remove"), (0.9, "replace"), (0.9, "add_remove"), (0.5, "replace")],
@@ -342,6 +344,7 @@ def test_what_would_be_no_mechanism_is_refused(change, error, message):
         kng.PrivateQuantile(**{"tau": 0.5, "bounds": BOUNDS, "epsilon": 1.0, "adjacency": "replace"} | change)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("budget", ["split", "joint"])
 def test_the_certificate_says_what_was_drawn_and_nothing_of_the_data(budget):
     mechanism = kng.PrivateQuantile(SEVERAL, BOUNDS, 1.0, "add_remove", budget=budget)

@@ -76,6 +76,7 @@ def test_equal_keys_give_equal_draws_and_others_do_not(chains):
     assert not np.any(chains.theta[0] == chains.theta[1])
 
 
+@pytest.mark.slow
 def test_thinning_keeps_every_second_sweep():
     settings = {"num_warmup": 8, "num_chains": 1, "sampler": kng.LineGibbs()}
     every = research(kng.QuantileLoss(0.5), num_draws=8, **settings)
@@ -113,6 +114,7 @@ def test_samplers_that_cannot_serve_are_refused_in_research_too(loss, sampler, m
         research(loss, sampler=sampler)
 
 
+@pytest.mark.slow
 def test_arviz_gets_its_groups(chains, independent):
     import arviz
 
@@ -128,6 +130,7 @@ def test_arviz_gets_its_groups(chains, independent):
     assert type(converted).__name__ == kind
 
 
+@pytest.mark.slow
 def test_the_recorded_log_density_is_that_of_the_draws(chains):
     built = mechanism(kng.HuberLoss(0.5))
     data = built.prepare(*records())

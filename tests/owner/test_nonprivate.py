@@ -18,6 +18,7 @@ def fitted(loss: kng.QuantileLoss, name: str, y_bounds=None) -> tuple[nonprivate
     return nonprivate.fit(loss, data_room.prepare(bounds, x, y)), sm.add_constant(x), y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tau", [0.1, 0.5, 0.9])
 def test_quantile_regression_is_the_exact_minimiser(tau):
     fit, x, y = fitted(kng.QuantileLoss(tau), "quantile")
@@ -62,7 +63,7 @@ DESIGNS = [
 ]
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("tau", [0.05, 0.5, 0.9])
 @pytest.mark.parametrize("design", DESIGNS)
 def test_quantile_regression_of_many_records_is_exact(design, tau):
@@ -115,7 +116,7 @@ def test_logistic_regression_with_robust_standard_errors():
     np.testing.assert_allclose(fit.standard_errors, reference.bse, rtol=1e-5)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss", [kng.PseudoHuberLoss(0.4), kng.HuberLoss(0.4), kng.SmoothedQuantileLoss(0.3, 0.2)], ids=repr
 )

@@ -112,6 +112,7 @@ def test_mapping_a_draw_over_epsilon_is_a_loop(name, sampler):
     np.testing.assert_allclose(jax.vmap(one)(jnp.asarray(epsilons)), loop, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_draw_that_was_given_up_is_nan_and_says_so():
     mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 50.0, "replace")
     data = mechanism.prepare(None, np.ones(4000))

@@ -82,6 +82,7 @@ def test_no_record_is_released_as_one_is(name):
     assert certificates[0] == certificates[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [kng.QuantileLoss(0.3), kng.PseudoHuberLoss(0.5), kng.LogisticLoss()])
 @pytest.mark.parametrize("kind", [kng.KNG, kng.ExponentialMechanism])
 def test_the_row_of_zeros_that_samplers_get_changes_no_density(kind, loss):

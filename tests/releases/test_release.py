@@ -88,7 +88,7 @@ def test_two_releases_of_the_same_data_differ(releases):
         assert again.certificate == releases[name].certificate
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["exact", "boxes", "walk"])
 def test_a_release_takes_all_its_randomness_from_the_operating_system_and_the_key_once(releases, monkeypatch, name):
     asked = []
@@ -350,6 +350,7 @@ SETTINGS = MadeOnce(
 )
 
 
+@pytest.mark.slow
 def test_two_mechanisms_that_differ_in_a_public_setting_have_different_certificates():
     plain = {"loss": kng.QuantileLoss(0.5), "bounds": BOUNDS, "domain": kng.Box(-2.0, 2.0), "epsilon": 1.0}
     plain["adjacency"] = "replace"

@@ -44,7 +44,7 @@ def test_rounding_is_monotone(parts, offset, one, two):
     assert cell(grid, low, offset) <= cell(grid, high, offset)
 
 
-@pytest.mark.default_cases(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [0.3, -0.7, 1.3, -2.9, 11.0, 1000.1])
 def test_the_share_of_offsets_that_part_two_values_is_as_stated(value):
     """Counted over 2^10 offsets, for an error as large as is assumed: against η, which is of every law of θ."""

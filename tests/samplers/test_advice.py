@@ -99,6 +99,7 @@ def test_a_mechanism_and_its_target_have_the_same_public_facts(loss):
     assert advice(sampler_choice.density_of(mechanism, 2)) == advice(Density.of(jax.eval_shape(mechanism.target, data)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss not in MEANS])
 def test_the_mechanism_that_is_named_as_proved_can_be_made(loss):
     made = LOSSES["smoothed quantile" if loss == "quantile" else loss]

@@ -20,7 +20,7 @@ def line(mechanism: str, direction: np.ndarray, domain=None):
     return built, data, theta, segments
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["kng", "exponential"])
 @pytest.mark.parametrize("direction", DIRECTIONS, ids=str)
 def test_levels_and_slopes_are_those_of_the_log_density(mechanism, direction):
@@ -36,6 +36,7 @@ def test_levels_and_slopes_are_those_of_the_log_density(mechanism, direction):
     np.testing.assert_allclose(differences, differences[0], atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "domain", [kng.Box(-2.0, 2.5), kng.L1Ball(2.0), kng.L2Ball(2.0)], ids=lambda part: type(part).__name__
 )

@@ -168,7 +168,7 @@ def draws_of(built, data, sampler, number=2000):
     return draws.theta[:, 0]
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @every_norm
 def test_the_new_norms_are_norms_with_uniform_draws_from_their_balls(name):
     norm = NORMS[name]
@@ -242,6 +242,7 @@ def test_what_a_norm_does_not_declare_is_refused_in_words():
     assert chain(density_of(regression("squared", "weighted_l1")[0], 2)) == "SliceGibbs()"
 
 
+@pytest.mark.slow
 @every_norm
 def test_a_release_with_a_new_norm_has_its_certificate(name):
     built, _ = regression("quantile", name)
@@ -255,7 +256,7 @@ def test_a_release_with_a_new_norm_has_its_certificate(name):
     assert kng.release(built, *records("quantile", 2)).certificate.sampler["type"] == "Exact"
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("sampler", [RandomWalk(), UniformRejection()], ids=lambda value: type(value).__name__)
 def test_a_new_sampler_serves_releases_and_pure_draws(sampler):
     built, data = problem("pseudo_huber", "kng", 2)

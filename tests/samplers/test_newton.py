@@ -80,7 +80,7 @@ def test_solutions_solve_and_are_those_that_were_hidden(name):
     np.testing.assert_allclose(found, hidden, atol=1e-5)
 
 
-@pytest.mark.default_cases(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_the_determinant_is_that_of_the_gradient_map(name):
     target = target_of(name)
@@ -91,6 +91,7 @@ def test_the_determinant_is_that_of_the_gradient_map(name):
         np.testing.assert_allclose(log_determinant(evaluate(target, theta)), expected, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_records_in_blocks_add_up():
     """20,001 records are a block and a rest; one by one they give the same."""
     target = target_of("pseudo_huber", data=records("pseudo_huber", 20_001))
@@ -102,6 +103,7 @@ def test_records_in_blocks_add_up():
     np.testing.assert_allclose(point.inverse_factor, inverse, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", [kng.Box(-3.0, 3.0), kng.BaseMeasure(dist.Normal(0.0, 3.0))], ids=["box", "normal"])
 def test_on_one_coefficient_exactly_the_solvable_values_are_solved(domain):
     y = np.repeat([0.0, 1.0], [12, 18])
@@ -119,6 +121,7 @@ def test_on_one_coefficient_exactly_the_solvable_values_are_solved(domain):
     np.testing.assert_array_equal(solution.unsettled, unsettled)
 
 
+@pytest.mark.slow
 def test_separable_responses_have_no_estimate_and_this_is_proved():
     x = np.linspace(-1.0, 1.0, 40)[:, None]
     target = target_of("logistic", kng.L2Ball(5.0), (np.tile(x, 2), (x[:, 0] > 0).astype(float)))
@@ -144,6 +147,7 @@ def test_a_wild_response_changes_nothing_but_its_own_score():
     np.testing.assert_allclose(solution.point.theta[0], hidden, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_steps_that_overflow_are_shortened():
     """Poisson: from a start far below, the full Newton step would reach e^(10^5)."""
     mechanism = kng.KNG(kng.PoissonLoss(), kng.Bounds(y=(0.0, 9.0)), kng.Box(-12.0, 3.0), 1.0, "replace")

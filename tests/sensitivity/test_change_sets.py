@@ -64,7 +64,7 @@ def test_the_points_have_the_hull_of_all_changes(bounds, adjacency, tau):
     assert changes.adjacency is Adjacency.parse(adjacency)
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @both_adjacencies
 @every_bounds
 def test_the_exact_sensitivity_never_exceeds_that_of_the_box(bounds, adjacency):
@@ -94,6 +94,7 @@ def test_symmetric_scores_and_features_fill_the_cube(adjacency):
     np.testing.assert_allclose(hull.log_volume(3), box.log_volume(3), atol=1e-12)
 
 
+@pytest.mark.slow
 @both_adjacencies
 def test_the_twelve_coefficients_of_figure_one(adjacency):
     bounds, ball = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(1.0)
@@ -141,6 +142,7 @@ def test_points_are_computed_under_jit_from_traced_bounds_and_scores():
     np.testing.assert_allclose(many(jnp.array([0.2, 0.5]))[:, 0, 0], -1.0)
 
 
+@pytest.mark.slow
 @both_adjacencies
 def test_a_mechanism_with_a_fitted_norm_compiles(adjacency):
     bounds = BOUNDS["curve"]

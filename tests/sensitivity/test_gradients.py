@@ -177,7 +177,7 @@ def test_scores_and_values_stay_in_their_declared_intervals(name, domain):
     assert values.max() <= high + 1e-9
 
 
-@pytest.mark.default_cases(7)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_declared_intervals_are_no_wider_than_need_be(name):
     """With η anywhere in an interval, not only where Θ and the features take it."""
@@ -323,7 +323,7 @@ class HalfDeclared(AbstractPredictorLoss):
         return tuple(0.5 * jnp.asarray(end) for end in self.inner.value_interval(predictor, response))
 
 
-@pytest.mark.default_cases(6)
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @every_loss
 def test_a_declaration_half_as_large_would_be_caught(name, adjacency):
@@ -363,6 +363,7 @@ def kng_sensitivity(loss, norm, adjacency, dimension=2, domain=None, **bounds):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tau", TAUS)
 def test_constants_of_quantile_regression_by_hand(tau):
     loss, larger = kng.QuantileLoss(tau=tau), max(tau, 1.0 - tau)
@@ -387,6 +388,7 @@ def test_constants_of_quantile_regression_by_hand(tau):
     assert value(None, "replace", (-1.0, 1.0)) == value(None, "add_remove", (0.0, 1.0)) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("reach", "y"), [(1.0, 1.0), (1.5, 4.0)])
 def test_constants_of_the_other_losses_by_hand(reach, y):
     ball = {"domain": kng.L1Ball(reach), "x": (-1.0, 1.0)}
@@ -441,6 +443,7 @@ def test_the_derivation_names_its_numbers():
         assert part in removed.derivation
 
 
+@pytest.mark.slow
 def test_an_open_number_of_columns_has_a_sensitivity_only_if_it_does_not_matter():
     bounds = kng.Bounds(x=(-1.0, 1.0))
     mechanism = kng.KNG(kng.QuantileLoss(tau=0.9), bounds, kng.Box(-1.0, 1.0), 1.0, "replace", kng.LInf())

@@ -81,6 +81,7 @@ def test_attacks_come_near_and_never_beyond(name, adjacency):
         assert np.all(reached[: None if name == "squared" else 1] >= 0.95)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_score_changes_by_at_most_one_between_neighbours(adjacency):
     random = np.random.default_rng(2)

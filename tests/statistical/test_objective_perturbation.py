@@ -44,7 +44,7 @@ def slope_by_hand(mechanism, data, name, theta, epsilon):
     return 0.5 * spent / change * (gradients + curvature / np.expm1(0.5 * spent) * theta)
 
 
-@pytest.mark.default_cases("squared", "pseudo-Huber on R")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["squared", "pseudo-Huber on R", "Poisson", "expectile"])
 def test_draws_of_one_coefficient_follow_the_law(name):
     """θ ≤ t if and only if b ≥ -(∇ℓ_n(t) + γt): its distribution function is Laplace's at a monotone function."""

@@ -58,6 +58,7 @@ def renyi(order, mean, variance):
     return max(np.log(integrate.simpson(np.exp(log), x=line)) for log in logs) / (order - 1.0)
 
 
+@pytest.mark.slow
 def test_gamma_spends_the_divergence_at_the_worst_record_and_less_at_every_other():
     random = np.random.default_rng(0)
     for _ in range(30):

@@ -35,6 +35,7 @@ def scalar_laws(mu, residual, gamma):
     return (0.0, mu / gamma), (residual * mu / (1.0 + mu), mu / (gamma * (1.0 + mu)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("numbers", "added", "removed"), VECTORS)
 def test_ten_digits(numbers, added, removed):
     mu, gamma, residual = (jnp.asarray(number) for number in numbers)
@@ -56,7 +57,7 @@ def random_cases(size, seed=0):
     return mu, random.standard_normal(size) * 2.0, gamma
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 2.0])
 def test_posterior_sample_against_quadrature(epsilon):
     mu, residual, gamma = random_cases(40)
@@ -108,7 +109,7 @@ def two_regressions(request):
     return regressions(request.param)
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["added", "removed"])
 @pytest.mark.parametrize("metric", ["hessian", "hessian_squared"])
 def test_monte_carlo_in_full_dimension(two_regressions, metric, direction):
@@ -158,6 +159,7 @@ def test_renyi_against_the_formula_for_gaussian_laws(two_regressions, metric, al
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_corrected_bound_holds_and_the_published_one_does_not():
     random = np.random.default_rng(3)
     mu, residual, gamma = random_cases(20_000, seed=3)
@@ -176,6 +178,7 @@ def test_the_printed_constant_is_that_of_a_larger_delta():
     np.testing.assert_allclose(2.0 * np.log(2.0 / np.sqrt(2.0 * delta)), np.log(2.0 / delta))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.floats(-4.0, 0.7).map(lambda power: 10.0**power),
@@ -217,6 +220,7 @@ def test_far_tails_keep_their_digits():
     np.testing.assert_allclose(close, float(profiles.gaussian_log_delta(10.0, 1e-5 * 1e4)), rtol=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_what_overflows_is_no_privacy(wrong):
     """log δ = 0 promises nothing; -inf would promise everything."""

@@ -28,6 +28,7 @@ def test_gaussian_noise_is_isotropic_in_the_frobenius_norm():
     assert_same_law(np.sum(noise * direction, axis=(1, 2)) / 2.0, stats.norm.cdf)
 
 
+@pytest.mark.slow
 def test_laplace_noise_is_independent_on_a_triangle():
     noise = drawn(matrix_noise.triangle_laplace, 3, 2.0)
     np.testing.assert_array_equal(noise, noise.transpose(0, 2, 1))
@@ -73,6 +74,7 @@ def test_the_profile_is_that_of_the_densities_in_full_dimension(dimension, degre
     assert_mean_within(larger, exact)
 
 
+@pytest.mark.slow
 def test_scales_are_calibrated():
     for dimension, degrees in ((1, 10), (5, 1000)):
         scale = float(matrix_noise.wishart_scale(0.5, 1e-6, 3.0, dimension, degrees))

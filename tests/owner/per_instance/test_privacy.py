@@ -63,6 +63,7 @@ def test_the_way_of_an_estimate_is_that_to_a_fit_without_the_person():
         np.testing.assert_allclose(ways[place], np.linalg.norm(theta - found.theta), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_addition_is_a_fit_with_the_person():
     X, y = records()
     targets = records(6, seed=5)
@@ -214,7 +215,7 @@ def responses(name, random, n):
     }[name]
 
 
-@pytest.mark.default_cases(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("name", ["logistic", "pseudo_huber", "poisson"])
 def test_moves_of_smooth_losses_are_those_of_a_new_fit(name, inside):

@@ -36,11 +36,13 @@ def report():
     return kng.per_instance_privacy(posterior(), *records())
 
 
+@pytest.mark.slow
 def test_the_public_names():
     assert isinstance(kng.per_instance_privacy(posterior(), *records()), kng.PerInstanceReport)
     assert kng.per_instance.facts.total_variation_bound(0.0, 0.0) == 0.0
 
 
+@pytest.mark.slow
 def test_shapes(report):
     assert report.epsilon.shape == report.leverage.shape == report.residual.shape == (30,)
     assert report.delta_at(0.1).shape == (30,)

@@ -35,6 +35,7 @@ def tied_records(generator, mechanism, kinds, copies):
     return mechanism.records(X, y if mechanism.loss.has_response else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(MECHANISMS))
 def test_no_point_of_a_box_falls_below_its_bound(name):
     mechanism, generator = MECHANISMS[name], np.random.default_rng(1)
@@ -64,6 +65,7 @@ def test_every_point_lies_in_one_box():
         assert number == 1 or (number == 0 and not problem.domain.contains(point))
 
 
+@pytest.mark.slow
 def test_levels_of_any_size_are_drawn_by():
     """Two coefficients whose levels are beyond 2^63, as those of more records than anybody has."""
     count = 2**70

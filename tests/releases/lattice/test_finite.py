@@ -33,6 +33,7 @@ def test_uniform_numbers_are_uniform():
     assert_cell_frequencies(counts, np.full(6, 1 / 6))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log_odds", [Fraction(1, 7), Fraction(2), Fraction(9, 2)])
 def test_happens_with_the_exponentials_probability(log_odds):
     bits = bits_of(1)

@@ -110,7 +110,7 @@ def quantile_pairs(tau):
             yield (None, y), (None, moved)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("tau", [0.5, 0.9])
 def test_the_loss_of_quantiles_is_nearly_epsilon_and_never_more(tau):
     median = kng.KNG(kng.QuantileLoss(tau), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, 1.0), 1.0, "replace")
@@ -118,6 +118,7 @@ def test_the_loss_of_quantiles_is_nearly_epsilon_and_never_more(tau):
     assert 0.9 < low <= high <= 1.0
 
 
+@pytest.mark.slow
 def test_one_record_more_moves_a_value_by_what_its_rate_allows():
     """Half the range is its sensitivity, since constants cancel; but rounded down they cancel only to a level."""
     value = mechanism(kng.SquaredLoss(), kng.ExponentialMechanism, adjacency="add_remove")

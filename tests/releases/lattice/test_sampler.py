@@ -40,6 +40,7 @@ def test_the_rates_of_levels_that_are_drawn_one_by_one_add_up_to_epsilon(epsilon
     assert exact * (1 - Fraction(1, 10**12)) < total <= exact
 
 
+@pytest.mark.slow
 def test_levels_that_are_drawn_one_by_one_lose_epsilon_together_at_most_and_nearly():
     """One number moves from the left of a gap to the right, which each level has where it is worst: losses add up."""
     sampler, total = kng.Lattice(5, 5), 0.0

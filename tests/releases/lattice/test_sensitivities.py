@@ -111,6 +111,7 @@ def plan_of(mechanism, data_digits, theta_digits=2):
 SETTINGS = list(itertools.product(LOSSES, DOMAINS, ADJACENCIES, (2, 4)))
 
 
+@pytest.mark.slow
 def test_no_extreme_record_changes_a_gradient_by_more_and_in_a_box_one_changes_it_by_that():
     for loss, domain, adjacency, digits in SETTINGS:
         mechanism = mechanism_of(kng.KNG, loss, domain, adjacency)

@@ -56,6 +56,7 @@ def by_fractions(kind, X, y):
     return len(rows), gram, moment, sum(value * value for value in responses)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(MECHANISMS))
 def test_sums_are_those_of_fractions_however_the_records_are_divided(kind):
     X, y = rows(kind)
@@ -75,6 +76,7 @@ def test_sums_are_those_of_fractions_however_the_records_are_divided(kind):
         assert found.to_text() == ExactSums.from_text(found.to_text()).to_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(MECHANISMS))
 def test_the_same_bits_give_the_same_release_of_parts_and_of_records(kind):
     X, y = rows(kind)
@@ -97,6 +99,7 @@ def test_products_are_exact_beyond_53_bits():
         assert sums.products(left, right).tolist() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda X, y: kng.stream(parts(X, y, 3)), kng.shard], ids=["stream", "shards"])
 def test_a_release_of_parts_takes_the_lattice_by_itself(make):
     X, y = rows("regression")

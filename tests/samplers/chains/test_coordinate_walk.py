@@ -76,6 +76,7 @@ def test_sweeps_of_many_chains_are_those_of_a_loop_over_moves(case, tuning):
     assert 0.0 < np.mean(shares) < 1.0
 
 
+@pytest.mark.slow
 def test_noise_has_its_scales():
     """Normal steps whose log scales are uniform over the range, and uniform numbers, of all chains."""
     built, data = problem("squared", "kng", 3)

@@ -28,7 +28,7 @@ def expanded(loss, dimension=3, num_records=1500, **settings):
     return built, data, target, centre, expansion(target, centre)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loss",
     ["pseudo_huber", "poisson", "logistic", "smoothed_quantile"],

@@ -87,6 +87,7 @@ def test_a_step_goes_to_the_candidate_or_stays_and_says_so(sampler):
     assert len(np.unique(visited, axis=0)) in (sum(accepted), sum(accepted) + 1)
 
 
+@pytest.mark.slow
 @both_samplers
 def test_what_may_not_be_visited_is_left_at_once_and_never_entered(sampler):
     built, data = problem("logistic", "kng", 2)

@@ -123,6 +123,7 @@ def test_what_it_cannot_draw_from_is_refused():
             kng.release(mechanism, x, y, sampler=kng.SliceGibbs())
 
 
+@pytest.mark.slow
 def test_a_release_of_many_coefficients_is_of_this_chain():
     mechanism, _ = regression("kng", "default", "l1_ball")
     mechanism = kng.KNG(mechanism.loss, mechanism.bounds.for_dimension(21), mechanism.domain, 3.0, mechanism.adjacency)
@@ -135,6 +136,7 @@ def test_a_release_of_many_coefficients_is_of_this_chain():
     assert np.abs(release.value).sum() <= 1.0
 
 
+@pytest.mark.slow
 def test_uniform_laws_are_coupled_maximally():
     """Both marginals are right, and the two are equal as often as the laws overlap."""
     uniforms = jax.random.uniform(kng.research_key(6), (20_000, 3))

@@ -69,7 +69,7 @@ CASES = [
 ]
 
 
-@pytest.mark.default_cases(5)
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [kng.KNG, kng.ExponentialMechanism], ids=["kng", "exponential"])
 @pytest.mark.parametrize(("loss", "norm", "domain", "kind"), CASES)
 def test_bounds_hold_at_every_point_of_every_box(loss, norm, domain, kind, mechanism):
@@ -93,7 +93,7 @@ def test_bounds_hold_at_every_point_of_every_box(loss, norm, domain, kind, mecha
     assert tree.acceptance > 0.3
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [kng.KNG, kng.ExponentialMechanism], ids=["kng", "exponential"])
 @pytest.mark.parametrize("domain", [kng.Box(-20.0, 30.0), kng.L2Ball(15.0)], ids=["box", "l2"])
 def test_bounds_far_out_hold_within_the_domain(domain, mechanism):
@@ -119,6 +119,7 @@ def test_bounds_far_out_hold_within_the_domain(domain, mechanism):
     assert np.mean(lower > 0.05 * np.max(scores, axis=1, keepdims=True)) > 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["plain", "tied", "one"])
 def test_what_rows_that_are_left_out_add_is_what_they_are_worth(kind):
     built, data = problem(kind=kind, n=400)
@@ -149,6 +150,7 @@ def test_tables_of_rows_and_their_padding_add_nothing(num_records):
     np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_one_program_serves_every_number_of_rows_and_boxes():
     built, data = problem("quantile", n=3000)
     target = built.target(data)
@@ -273,6 +275,7 @@ def test_a_draw_inside_jit_is_refused_and_outside_it_serves():
     assert built.domain.contains(theta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parts", "dimension"),
     [

@@ -187,7 +187,7 @@ def test_tilted_masses_are_those_of_quadrature(dimension, scale):
         np.testing.assert_allclose(found, np.log(expected), atol=tolerance)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("tilts", [[0.0, 0.0, 0.0], [0.4, -0.5, 0.05], [0.0, 0.0, 0.97]])
 @pytest.mark.parametrize("norm", [kng.LInf(), kng.L1(), kng.L2(), None], ids=["linf", "l1", "l2", "normal"])
 def test_tilted_noise_is_plain_noise_with_weights(norm, tilts):
@@ -235,6 +235,7 @@ def test_tangents_lie_above_the_density_of_the_level():
     assert_same_law(np.log(kept), lambda value: np.interp(value, at, sums / sums[-1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "length"), [(0.0, 2.0), (1e-14, 1.0), (3.0, 0.5), (2.0, np.inf), (40.0, 7.0)])
 def test_segments_are_truncated_exponentials(rate, length):
     mass = length if rate == 0 else float(-np.expm1(-rate * length) / rate)

@@ -59,10 +59,10 @@ def points(target, centre, certificate, generator):
     return both[np.array(jax.vmap(target.domain.contains)(both))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", DESIGNS)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("by_moments", [False, True])
-@pytest.mark.default_cases(2)
 def test_no_point_of_the_domain_contradicts_the_bounds(name, kind, by_moments, monkeypatch):
     monkeypatch.setattr(search, "ENOUGH_LOG_EXCESS", -np.inf if by_moments else np.inf)
     target, centre = problem(name, kind)

@@ -30,11 +30,11 @@ def gaps(name, reach, square, is_even=False):
     return a, np.min(means - c[:, None] * steps + b[:, None] * steps**2, axis=1) + rounding, means, b
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [1, 4, 30])
 @pytest.mark.parametrize("scale", [0.02, 0.3, 2.0])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("is_even", [False, True])
-@pytest.mark.default_cases(6)
 def test_no_step_within_reach_contradicts_a_parabola(name, scale, dimension, is_even):
     a, least, means, b = gaps(name, scale * dimension**0.5, 3.0 * dimension / (dimension + 2.0) * scale**2, is_even)
     assert np.all(a <= least)
@@ -69,6 +69,7 @@ def random_parts(dimension, generator, count=60):
     return parts, polynomial
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [1, 2, 3, 6])
 def test_no_direction_contradicts_the_bound_of_a_form(dimension):
     generator = np.random.default_rng(dimension)

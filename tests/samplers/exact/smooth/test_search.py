@@ -58,7 +58,7 @@ def test_draws_follow_the_density(name, dimension, count):
     assert_follows(found.draws, Quadrature(built, data, -2.0, 2.5, POINTS[dimension]))
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("dimension", [2, 1])
 @pytest.mark.parametrize("name", NAMES)
 def test_draws_follow_the_density_and_the_predicted_share_with_fourth_moments(name, dimension, monkeypatch):
@@ -74,6 +74,7 @@ def test_draws_follow_the_density_and_the_predicted_share_with_fourth_moments(na
         assert abs(found.accepted - found.proposals * share) < FAR * error + 1.0
 
 
+@pytest.mark.slow
 def test_fourth_moments_make_envelopes_smaller_where_the_worst_records_leave_them_large(monkeypatch):
     built, data = problem("pseudo_huber", "kng", 2, num_records=150)
     target, centre = built.target(data), built.loss.minimise(data)
@@ -93,7 +94,7 @@ def test_draws_follow_the_density_in_every_norm_where_the_domain_binds(norm, dom
     assert_follows(found.draws, Quadrature(built, data, -1.2, 1.2, POINTS[2]))
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [FEW, 20, 100])
 @pytest.mark.parametrize("name", NAMES)
 def test_as_many_proposals_are_accepted_as_quadrature_says(name, count):
@@ -105,6 +106,7 @@ def test_as_many_proposals_are_accepted_as_quadrature_says(name, count):
     assert abs(found.accepted - found.proposals * share) < FAR * error + 1.0
 
 
+@pytest.mark.slow
 def test_where_nothing_is_certain_all_of_the_domain_is_proposed():
     built, data = problem("pseudo_huber", "kng", 1, num_records=FEW, epsilon=0.5)
     target = built.target(data)
@@ -114,6 +116,7 @@ def test_where_nothing_is_certain_all_of_the_domain_is_proposed():
     assert_follows(found.draws, Quadrature(built, data, -2.0, 2.5, POINTS[1]))
 
 
+@pytest.mark.slow
 def test_an_envelope_that_is_too_low_ends_the_search_as_failed():
     built, data = problem("logistic", "kng", 2, num_records=MANY)
     envelope, found = draws(built, data)
@@ -159,6 +162,7 @@ def test_where_the_domain_is_far_from_the_estimate_boxes_serve(proposals_a_draw,
     assert_follows(np.array(theta), Quadrature(built, data, -0.2, 0.2, POINTS[1]))
 
 
+@pytest.mark.slow
 def test_records_of_less_than_full_rank_are_drawn_from_all_of_the_domain():
     x = np.ones((2, 2)) * np.array([[0.5, 0.5], [-0.3, -0.3]])
     mechanism = kng.KNG(
@@ -178,6 +182,7 @@ def test_a_release_is_exact_for_every_loss_that_declares_its_curvature(name):
     assert built.domain.contains(release.value)
 
 
+@pytest.mark.slow
 def test_what_is_no_number_ends_the_search_as_failed():
     built, data = problem("logistic", "kng", 2, num_records=MANY)
     envelope, _ = draws(built, data, num_draws=1)
@@ -211,6 +216,7 @@ def test_solutions_are_exact_and_weighed_by_their_determinant():
     np.testing.assert_allclose(log_ratios, drops - bounds, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_programs_serve_other_data():
     """Shells and pieces are filled up to one number, so that a release of other data compiles nothing anew."""
     shapes = set()
