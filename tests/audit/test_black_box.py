@@ -231,6 +231,7 @@ def exact_draws_told_apart(epsilon):
     return black_box(mechanism, *pair, key=kng.research_key(0), sampler=kng.Exact(), num_draws=40_000, claimed=claimed)
 
 
+@pytest.mark.slow
 def test_exact_draws_of_a_smooth_loss_are_told_apart_as_much_as_claimed_and_no_more():
     found = exact_draws_told_apart(1.0)
     assert found.passed
