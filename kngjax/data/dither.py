@@ -30,9 +30,14 @@ from kngjax.core.arrays import float64, is_traced, parameter, require_moderate
 
 
 def width(value: Any) -> Any:
-    """The width w of `Bounds(..., dither=w)`, None for none; raises ValueError unless it is one positive number."""
+    """The width w of `Bounds(..., dither=w)`, None for none.
+
+    Raises TypeError for what is no number, ValueError unless it is one, positive and finite.
+    """
     if value is None:
         return None
+    if not is_traced(value) and np.asarray(value).dtype.kind not in "fiu":
+        raise TypeError(f"dither must be a number, the width in the units of y; got {value!r}")
     made = parameter(value)
     if not is_traced(made):
         if np.ndim(made) or not 0.0 < float(made) < np.inf:

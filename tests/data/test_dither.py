@@ -48,6 +48,12 @@ def test_widths_that_are_none(wrong):
         kng.Bounds(y=(0.0, 1.0), dither=wrong)
 
 
+@pytest.mark.parametrize("wrong", [True, "1", float])
+def test_what_is_no_number_is_no_width(wrong):
+    with pytest.raises(TypeError, match="dither must be a number"):
+        kng.Bounds(y=(0.0, 1.0), dither=wrong)
+
+
 GRID = np.linspace(-1.0, 2.0, 3001)
 
 
