@@ -1,8 +1,8 @@
 """Compiled functions that a release runs once or twice, and research thousands of times.
 
 A first release waits for XLA and not for its draw. With little optimisation XLA takes a third of the time on
-processors, and its programs about twice as long: `python -m benchmarks cold_start` measures both. So a release compiles
-its programs quickly, and research as JAX does by default.
+processors, and its programs two or three times as long: `python -m benchmarks cold_start` measures it. So a release
+compiles its programs quickly, and research as JAX does by default.
 """
 
 import contextlib
@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Generic, TypeVar
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from kngjax.core.arrays import is_traced
 
@@ -27,6 +29,9 @@ QUICKLY: dict[str, Any] = {
 # XLA refuses an option that it no longer knows.
 if jax.__version_info__ < (0, 11):
     QUICKLY["xla_cpu_use_fusion_emitters"] = False
+
+# In the arguments: beyond, running what is hardly optimised takes longer than compiling it well.
+MOST_NUMBERS = 2_000_000
 
 _ARE_RUN_ONCE = contextvars.ContextVar("programs are run once", default=False)
 
@@ -44,8 +49,8 @@ def programs_run_once() -> Iterator[None]:
 class Compiled(Generic[T]):
     """A function like `jax.jit(function)`, in two programs: one that is compiled quickly, and one that runs quickly.
 
-    Both compute the same up to rounding. Which one is taken depends on `programs_run_once` alone, and where somebody
-    chose in XLA_FLAGS how much is optimised there is one.
+    Both compute the same up to rounding. The one that is compiled quickly is taken within `programs_run_once`, on
+    processors, for up to `MOST_NUMBERS` numbers, and not where somebody chose in XLA_FLAGS how much is optimised.
 
     **Arguments:** `settings`: further arguments of `jax.jit`.
     """
@@ -56,7 +61,7 @@ class Compiled(Generic[T]):
         self._quick = jax.jit(function, compiler_options=QUICKLY, **settings)
 
     def __call__(self, *arguments: Any, **named: Any) -> T:
-        if not (_ARE_RUN_ONCE.get() and _is_for_us_to_say()) or is_traced(*jax.tree.leaves((arguments, named))):
+        if not _ARE_RUN_ONCE.get() or not _is_for_us_to_say() or _is_part_of_another((arguments, named)):
             return self.optimised(*arguments, **named)
         # What it calls while it is traced is part of this one program.
         token = _ARE_RUN_ONCE.set(False)
@@ -67,4 +72,22 @@ class Compiled(Generic[T]):
 
 
 def _is_for_us_to_say() -> bool:
-    return jax.default_backend() == "cpu" and "optimization_level" not in os.environ.get("XLA_FLAGS", "")
+    flags = os.environ.get("XLA_FLAGS", "")
+    return jax.default_backend() == "cpu" and not any(name in flags for name in QUICKLY) and _are_known()
+
+
+@functools.cache
+def _are_known() -> bool:
+    """Whether this XLA takes the options: one that it does not know would fail releases after their debit."""
+    try:
+        jax.jit(lambda number: number, compiler_options=QUICKLY)(np.zeros(()))
+    except Exception:
+        return False
+    return True
+
+
+def _is_part_of_another(arguments: Any) -> bool:
+    """Whether a program that is being traced calls this one, or there are too many numbers to compute quickly."""
+    leaves = jax.tree.leaves(arguments)
+    # Whatever is made while a program is traced is a part of it, also of what is known.
+    return is_traced(*leaves, jnp.zeros(())) or sum(map(np.size, leaves)) > MOST_NUMBERS

@@ -189,7 +189,8 @@ def certify(
     del X, y
     if refusal is not None:
         raise refusal
-    return route_for(mechanism, sampler, facts).certify()
+    with programs_run_once():
+        return route_for(mechanism, sampler, facts).certify()
 
 
 def _check_arguments(mechanism: Any, X: Any, y: Any, sampler: Any, ledger: Any, progress: Any) -> None:

@@ -13,7 +13,6 @@ from kngjax.samplers.advice import (
     LITTLE_RANGE,
     Density,
     advice,
-    chain,
     exact_serves_smooth,
     has_boxes,
     has_gradients,
@@ -28,11 +27,12 @@ from kngjax.samplers.target import Target
 # Beyond it rejection for the squared loss takes millions of proposals where Θ and noise are of one size and features
 # are correlated.
 LARGEST_EXACT_DIMENSION = 20
-# What a release in the space of gradients takes, and what it takes for each of n·d² products: measured on two cores.
-SECONDS_A_RELEASE, SECONDS_A_PRODUCT = 0.1, 1e-7
+# What a release in the space of gradients takes, and what it takes for each of n·d² products where its programs were
+# compiled quickly: measured on two cores.
+SECONDS_A_RELEASE, SECONDS_A_PRODUCT = 0.1, 2.5e-7
 SPREAD = (
     "exact draws of this loss are searched for by one process, and these rows are spread over several: give one "
-    "process all of them"
+    "process all of them; or ask for a Markov chain, of which nothing is proved, sampler=kngjax.EnsembleWalk()"
 )
 
 
@@ -104,8 +104,8 @@ def exact_sampler(
     sampler, reason = _best(mechanism, density, num_records, are_on_one_host)
     if not isinstance(sampler, AbstractIndependentSampler):
         instead = f"{_of_these_records(mechanism, density, num_records)}{advice(density)}"
-        if not are_on_one_host:
-            instead = f"{SPREAD}, or ask for sampler=kngjax.{chain(density)}"
+        if not are_on_one_host and isinstance(_best(mechanism, density, num_records, True)[0], Exact):
+            instead = SPREAD
         raise ValueError(
             "no exact sampler is sure to serve this density, and what a Markov chain releases is not proved to be "
             f"private: {instead}"

@@ -56,7 +56,6 @@ def test_what_is_broken_is_seen(monkeypatch):
     assert any("KeyError is no class of a refusal" in trouble for _, trouble, _ in ends)
 
 
-@pytest.mark.slow
 def test_a_debit_for_a_refusal_in_words_is_seen(monkeypatch):
     ledgers, made, run = [], hostile._ledger, release.run_telling_refusals
 

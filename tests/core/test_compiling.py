@@ -8,6 +8,8 @@ import pytest
 import kngjax as kng
 from kngjax.core import compiling
 from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.samplers.exact.smooth import search
+from tests.conftest import QUICK_COMPILING
 
 
 @pytest.fixture
@@ -42,42 +44,64 @@ def test_who_chose_in_xla_flags_is_not_overruled(monkeypatch):
 
 
 @pytest.mark.usefixtures("no_flags")
-def test_inside_of_another_program_it_is_a_part_of_it():
+def test_an_option_that_xla_does_not_know_is_no_failure(monkeypatch):
+    monkeypatch.setitem(compiling.QUICKLY, "xla_of_another_year", 1)
+    compiling._are_known.cache_clear()
+    function = halved()
+    with programs_run_once():
+        function(np.ones(2))
+    compiling._are_known.cache_clear()
+    assert programs(function) == (0, 1)
+
+
+@pytest.mark.usefixtures("no_flags")
+def test_many_numbers_are_computed_by_the_program_that_runs_quickly(monkeypatch):
+    monkeypatch.setattr(compiling, "MOST_NUMBERS", 3)
+    function = halved()
+    with programs_run_once():
+        function(np.ones(4))
+        function(np.ones(2))
+    assert programs(function) == (1, 1)
+
+
+def in_a_compiled_loop(function):
+    return jax.lax.map(lambda number: number + jnp.sum(function(np.ones(3))), jnp.zeros(2))
+
+
+INSIDE = {
+    "Compiled": lambda inner: Compiled(lambda values: inner(values) + inner(np.ones(3)))(jnp.zeros(3)),
+    "jit": lambda inner: jax.jit(lambda values: values + inner(np.ones(3)))(jnp.zeros(3)),
+    "map": in_a_compiled_loop,
+    "vmap": lambda inner: jax.vmap(inner)(jnp.ones((2, 3))),
+    "eval_shape": lambda inner: jax.eval_shape(lambda: inner(np.ones(3))),
+}
+
+
+@pytest.mark.usefixtures("no_flags")
+@pytest.mark.parametrize("way", INSIDE)
+def test_inside_of_another_program_it_is_a_part_of_it(way):
     """JAX takes such options for whole programs alone."""
     inner = halved()
-    outer = Compiled(lambda values: inner(values) + inner(np.ones(3)))
     with programs_run_once():
-        np.testing.assert_array_equal(outer(jnp.zeros(3)), np.full(3, 0.5))
-        np.testing.assert_array_equal(jax.vmap(inner)(jnp.ones((2, 3))), np.full((2, 3), 0.5))
-        assert programs(outer) == (1, 0)
+        INSIDE[way](inner)
+    assert programs(inner)[0] == 0
 
 
-@pytest.mark.slow
 @pytest.mark.usefixtures("no_flags")
-def test_a_release_compiles_quickly_and_research_does_not(monkeypatch):
-    taken = []
-    monkeypatch.setattr(Compiled, "__call__", _noting(taken))
+def test_a_release_compiles_quickly_and_research_does_not():
     mechanism = kng.KNG(kng.PseudoHuberLoss(0.5), kng.Bounds(), kng.Box(-1.0, 1.0), 1.0, "replace")
-    y = np.linspace(-0.5, 0.7, 40)
-    kng.release(mechanism, None, y, sampler=kng.Exact(), progress=False)
-    assert taken
-    assert all(taken)
-    taken.clear()
+    y = np.linspace(-0.5, 0.7, 41)
+    at_first = programs(search._solve)
+    assert abs(kng.release(mechanism, None, y, sampler=kng.Exact(), progress=False).value[0]) <= 1.0
+    released = programs(search._solve)
+    assert released > at_first
+    assert released[1] == at_first[1]
     data = mechanism.prepare(None, y)
     kng.sample(mechanism, data, key=kng.research_key(0), sampler=kng.Exact(), num_draws=2, num_chains=1)
-    assert taken
-    assert not any(taken)
+    assert programs(search._solve)[0] == released[0]
+    assert programs(search._solve)[1] > released[1]
 
 
-def _noting(taken):
-    """A call that computes nothing quickly, and says whether it would have."""
-    call = Compiled.__call__
-
-    def noted(self, *arguments, **named):
-        quick = compiling._ARE_RUN_ONCE.get() and compiling._is_for_us_to_say()
-        taken.append(quick)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compiling, "_is_for_us_to_say", lambda: False)
-            return call(self, *arguments, **named)
-
-    return noted
+def test_tests_compile_with_the_same_options():
+    flags = [f"--{name}={str(value).lower()}" for name, value in compiling.QUICKLY.items()]
+    assert sorted(flags) == sorted(QUICK_COMPILING)

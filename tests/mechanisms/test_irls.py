@@ -83,7 +83,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     x, y = table(1000)
     whole = value(without_noise(), x, y)
     monkeypatch.setattr("kngjax.mechanisms.irls._ROWS", 64)
-    chains._compiled_direct_draws.clear_cache()
+    chains._compiled_direct_draws.optimised.clear_cache()
     np.testing.assert_allclose(value(without_noise(), x, y), whole, rtol=1e-12)
 
 
@@ -258,7 +258,7 @@ def test_every_iteration_has_noise_of_its_own(vector, kind):
     assert np.max(np.abs(correlations)) < 6.0 / np.sqrt(count)
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(("vector", "kind"), [("gaussian", "gaussian"), ("laplace", "laplace"), ("laplace", "wishart")])
 def test_every_iteration_uses_its_noise(vector, kind):
     """Where all x are 0 the last iterate is made of the last iteration's noise alone: against NumPy's noise."""

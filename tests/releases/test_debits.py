@@ -110,7 +110,6 @@ def test_a_certificate_is_had_without_a_release(tmp_path):
         kng.release(HALF, values(), ledger=own.reserve(HALF.guarantee))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("budget", [kng.Budget.pure(9), kng.Budget.zcdp(9), kng.Budget.converted(9, 1e-9, 0)], ids=str)
 def test_budgets_without_room_for_rounding_refuse_floats_and_take_lattices(tmp_path, budget):
     own = ledger(tmp_path, budget)
@@ -121,7 +120,6 @@ def test_budgets_without_room_for_rounding_refuse_floats_and_take_lattices(tmp_p
     assert own.verify().spent.exact_epsilon == Fraction(7, 10)
 
 
-@pytest.mark.slow
 def test_a_chain_is_debited_what_is_proved_of_it(tmp_path):
     """Of the mixture that an independence chain draws from (ε', δ') is proved, and not the ε of its limit law."""
     median = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(y=(0.0, 1.0)), kng.Box(0.0, 1.0), 0.2, "replace")

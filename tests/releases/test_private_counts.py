@@ -43,7 +43,7 @@ def public(mechanism, n, sampler=None):
     return facts, route_for(mechanism, sampler, facts).certify()
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_facts_sampler_and_certificate_are_the_same_for_every_number_of_records(name):
     mechanism = MECHANISMS[name]

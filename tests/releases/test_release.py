@@ -88,7 +88,7 @@ def test_two_releases_of_the_same_data_differ(releases):
         assert again.certificate == releases[name].certificate
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("name", ["exact", "boxes", "walk"])
 def test_a_release_takes_all_its_randomness_from_the_operating_system_and_the_key_once(releases, monkeypatch, name):
     asked = []

@@ -82,6 +82,8 @@ class Found(NamedTuple):
 def prepare(target: Target, centre: Vector) -> Envelope:
     """The envelope of the least mass about an estimate of θ, any point, or about where Θ ends on the way to it.
 
+    About the middle of Θ where the estimate is no number.
+
     Uniform where the Hessian there is nearly singular: there ∇ℓ may not be one to one, and float64 does not tell.
     """
     centre = np.asarray(centre, np.float64)

@@ -59,7 +59,7 @@ def points(target, centre, certificate, generator):
     return both[np.array(jax.vmap(target.domain.contains)(both))]
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("kind", DESIGNS)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("by_moments", [False, True])

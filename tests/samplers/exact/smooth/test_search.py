@@ -116,7 +116,6 @@ def test_where_nothing_is_certain_all_of_the_domain_is_proposed():
     assert_follows(found.draws, Quadrature(built, data, -2.0, 2.5, POINTS[1]))
 
 
-@pytest.mark.slow
 def test_an_envelope_that_is_too_low_ends_the_search_as_failed():
     built, data = problem("logistic", "kng", 2, num_records=MANY)
     envelope, found = draws(built, data)
@@ -162,7 +161,6 @@ def test_where_the_domain_is_far_from_the_estimate_boxes_serve(proposals_a_draw,
     assert_follows(np.array(theta), Quadrature(built, data, -0.2, 0.2, POINTS[1]))
 
 
-@pytest.mark.slow
 def test_records_of_less_than_full_rank_are_drawn_from_all_of_the_domain():
     x = np.ones((2, 2)) * np.array([[0.5, 0.5], [-0.3, -0.3]])
     mechanism = kng.KNG(
@@ -182,7 +180,6 @@ def test_a_release_is_exact_for_every_loss_that_declares_its_curvature(name):
     assert built.domain.contains(release.value)
 
 
-@pytest.mark.slow
 def test_what_is_no_number_ends_the_search_as_failed():
     built, data = problem("logistic", "kng", 2, num_records=MANY)
     envelope, _ = draws(built, data, num_draws=1)
