@@ -94,6 +94,7 @@ def test_the_flag_stays_as_it_was(name):
     assert elsewhere(name)["flag"] is False
 
 
+@pytest.mark.default_cases(1)
 @every_mechanism
 def test_draws_have_all_53_bits_and_are_numpy(name):
     draws = np.array(elsewhere(name)[name]["draws"])

@@ -202,7 +202,7 @@ def test_mechanisms_do_not_change():
         mechanism.epsilon = 0.1
 
 
-@pytest.mark.default_cases(4)
+@pytest.mark.default_cases(2)
 @both_mechanisms
 @pytest.mark.parametrize("domain", [kng.Box(-1.0, 2.0), kng.L1Ball(2.0), kng.BaseMeasure(dist.Normal(0.0, 1.0))])
 def test_the_numpyro_model_has_the_mechanisms_log_density(mechanism_type, domain):
