@@ -10,7 +10,7 @@ from jax.experimental import multihost_utils
 from jaxtyping import Float, PRNGKeyArray
 
 from kngjax.core import randomness
-from kngjax.core.arrays import float64
+from kngjax.core.arrays import float64, is_traced
 
 FIRST_REFUSED = "the first process was refused by its ledger, and nothing is released: its own message says why"
 
@@ -62,5 +62,6 @@ ALONE = Processes()
 
 
 def are_on_one_host(data: Any) -> bool:
-    """Whether this process holds all of these arrays, and no other a part of one."""
-    return all(leaf.is_fully_addressable for leaf in jax.tree.leaves(data) if isinstance(leaf, jax.Array))
+    """Whether this process holds all of these arrays, and no other a part; of what is traced nothing is known."""
+    arrays = (leaf for leaf in jax.tree.leaves(data) if isinstance(leaf, jax.Array) and not is_traced(leaf))
+    return all(array.is_fully_addressable for array in arrays)
