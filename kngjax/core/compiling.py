@@ -61,7 +61,7 @@ class Compiled(Generic[T]):
         self._quick = jax.jit(function, compiler_options=QUICKLY, **settings)
 
     def __call__(self, *arguments: Any, **named: Any) -> T:
-        if not _ARE_RUN_ONCE.get() or not _is_for_us_to_say() or _is_part_of_another((arguments, named)):
+        if not (_ARE_RUN_ONCE.get() and _is_quicker((arguments, named)) and _is_for_us_to_say()):
             return self.optimised(*arguments, **named)
         # What it calls while it is traced is part of this one program.
         token = _ARE_RUN_ONCE.set(False)
@@ -86,8 +86,8 @@ def _are_known() -> bool:
     return True
 
 
-def _is_part_of_another(arguments: Any) -> bool:
-    """Whether a program that is being traced calls this one, or there are too many numbers to compute quickly."""
+def _is_quicker(arguments: Any) -> bool:
+    """Whether this is a program of its own, and not a part of one that is being traced, of few enough numbers."""
     leaves = jax.tree.leaves(arguments)
     # Whatever is made while a program is traced is a part of it, also of what is known.
-    return is_traced(*leaves, jnp.zeros(())) or sum(map(np.size, leaves)) > MOST_NUMBERS
+    return not is_traced(*leaves, jnp.zeros(())) and sum(map(np.size, leaves)) <= MOST_NUMBERS

@@ -80,7 +80,8 @@ INSIDE = {
 @pytest.mark.usefixtures("no_flags")
 @pytest.mark.parametrize("way", INSIDE)
 def test_inside_of_another_program_it_is_a_part_of_it(way):
-    """JAX takes such options for whole programs alone."""
+    """JAX takes such options for whole programs alone, of which the first question whether XLA knows them is one."""
+    compiling._are_known.cache_clear()
     inner = halved()
     with programs_run_once():
         INSIDE[way](inner)
