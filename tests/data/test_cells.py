@@ -23,7 +23,7 @@ NONE = ("", "NA", "1e999", "-1e999", "inf", "nan", "1_000", "1,000", "0x10", "١
         "2020-01-01", "1;", '"1"', "unknown", "1" * 400, "tru", "\x001", "1\x00", "\u00a01")  # fmt: skip
 OBJECTS = (None, math.nan, math.inf, 10**400, decimal.Decimal("sNaN"), decimal.Decimal("1e999"), pd.NA, pd.NaT,
            datetime.date(2020, 1, 1), [1], {"a": 1}, 1j, b"\xff",
-           np.timedelta64(5, "s"), np.timedelta64("NaT"))  # fmt: skip
+           np.timedelta64(5, "s"), np.timedelta64("NaT", "s"))  # fmt: skip
 
 # A column of texts, None among them, in every type that holds text.
 OF_TEXT = {
