@@ -24,11 +24,8 @@ TESTS_BETWEEN_CHECKS = 20
 _MAPPINGS = pathlib.Path("/proc/self/maps")
 
 # Most of the time of tests is compiling, of default and of slow ones: together half the time of XLA's defaults or less.
-QUICK_COMPILING = [
-    "--xla_backend_optimization_level=0",
-    "--xla_llvm_disable_expensive_passes=true",
-    "--xla_cpu_parallel_codegen_split_count=1",
-]
+# Tests that are marked with `runs_long` run longer than they compile: all is optimised for them.
+QUICK_COMPILING = ["--xla_cpu_parallel_codegen_split_count=1"]
 # XLA aborts on a flag that it no longer knows.
 if jax.__version_info__ < (0, 11):
     QUICK_COMPILING.append("--xla_cpu_use_fusion_emitters=false")
@@ -38,6 +35,20 @@ def pytest_configure(config):
     """Other choices of tests than the two that CI makes compile as users do."""
     if config.option.markexpr in ("slow", "not slow"):
         os.environ.setdefault("XLA_FLAGS", " ".join(QUICK_COMPILING))
+        # Of processes that tests start, and of this one, which has read it.
+        os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
+        jax.config.update("jax_disable_most_optimizations", os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "true")
+
+
+@pytest.fixture(autouse=True)
+def optimised_programs(request):
+    """Tests that run longer than they compile have their programs compiled well."""
+    if os.environ.get("JAX_DISABLE_MOST_OPTIMIZATIONS") != "true" or not request.node.get_closest_marker("runs_long"):
+        yield
+        return
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", True)
 
 
 def first_cases(cases, number):

@@ -15,7 +15,9 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, float64, is_traced, parameter
 from kngjax.core.compiling import Compiled
 from kngjax.data.bounds import Bounds
-from kngjax.data.records import Data, QuadraticSummary
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.public_units import PublicUnits
+from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
@@ -32,11 +34,15 @@ _QUANTILE = -float(scipy.special.ndtri(_RISK))
 class AdaSSP(AbstractDirectMechanism):
     """Releases θ = (X'X + E + λI)^{-1}(X'y + e), with Gaussian E and e, and λ from λ_min(X'X) with Gaussian noise.
 
+    X and y are in public units: columns and response about the midpoints of their bounds, in half widths, the intercept
+    apart (`kngjax.data.public_units`). θ is given back in own units. So the noise depends neither on units nor on where
+    zero lies, and ‖x‖² ≤ d, |y| ≤ 1. Wang (2018) takes the records as they come.
+
     E is symmetric and isotropic in the Frobenius inner product: its diagonal has deviation σ, what is off it σ/√2. The
     three parts are one Gaussian mechanism: with deviations Δ_j/(s√w_j) of sensitivities Δ_j and shares w_j that add up
     to 1, one record shifts their joint law by at most s deviations. s is the largest for which the exact profile
     δ(ε) = Φ(s/2 - ε/s) - e^ε Φ(-s/2 - ε/s) is at most δ (Balle and Wang 2018). Sensitivities are those of
-    `kngjax.sensitivity.moments`, for either adjacency.
+    `kngjax.sensitivity.moments`, for either adjacency, of x and y in public units.
 
     Wang (2018) spends (ε/3, δ/3) on each part with deviations Δ_j·√log(6/δ)/(ε/3), and has E's upper triangle of equal
     deviations: 1.6 times the noise at ε = 1, δ = 10⁻⁶, and √2 times that again off the diagonal of E.
@@ -64,7 +70,10 @@ class AdaSSP(AbstractDirectMechanism):
     adjacency: Adjacency = eqx.field(static=True)
     shares: Float[Array, "3"] | Float[np.ndarray, "3"]
 
-    method: ClassVar[str] = "Gaussian noise on the moments of the records, and the ridge regression that they give."
+    method: ClassVar[str] = (
+        "Gaussian noise on the moments of the records, whose columns and response are centred and scaled by their "
+        "public bounds, and the ridge regression that they give, in own units."
+    )
 
     def __init__(
         self,
@@ -104,8 +113,9 @@ class AdaSSP(AbstractDirectMechanism):
 
     def changes(self, dimension: int) -> Float[Array, "3"]:
         """The sensitivities of λ_min, of X'y in the l2 norm and of X'X in the Frobenius norm; runs under jit."""
-        matrix, moment = moments.moment_changes(self.bounds, self.adjacency, dimension)
-        return jnp.stack([moments.eigenvalue_change(self.bounds, dimension), moment, matrix])
+        bounds = PublicUnits.of(self.bounds, dimension).bounds(self.bounds)
+        matrix, moment = moments.moment_changes(bounds, self.adjacency, dimension)
+        return jnp.stack([moments.eigenvalue_change(bounds, dimension), moment, matrix])
 
     def deviations(self, dimension: int) -> Float[Array, "3"]:
         """Δ_j/(s√w_j) of the noise on λ_min, X'y and X'X; runs under jit."""
@@ -116,7 +126,7 @@ class AdaSSP(AbstractDirectMechanism):
         """The Frobenius sensitivity of X'X; the derivation has those of the other parts and the noise on each."""
         with float64():
             changes, deviations = jax.tree.map(np.array, _changes_and_deviations(self, dimension))
-            x, y = gradients.radii(self.bounds, dimension)
+            x, y = gradients.radii(PublicUnits.of(self.bounds, dimension).bounds(self.bounds), dimension)
         event = "exchanging one record" if self.adjacency is Adjacency.REPLACE else "one record more or less"
         names = ("the smallest eigenvalue of X'X", "X'y in the l2 norm", "X'X in the Frobenius norm")
         parts = (
@@ -124,8 +134,28 @@ class AdaSSP(AbstractDirectMechanism):
             for name, change, deviation in zip(names, changes, deviations, strict=True)
         )
         return Sensitivity(
-            float(changes[2]), f"|x| <= {x:.6g} and |y| <= {y:.6g}, so {event} moves {'; '.join(parts)}."
+            float(changes[2]),
+            f"With columns and response in half widths of their public bounds |x| <= {x:.6g} and |y| <= {y:.6g}, so "
+            f"{event} moves {'; '.join(parts)}.",
         )
+
+    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+        """θ of θ̃ = 0 and the sizes of θ where |θ̃_j| = 1, in public units: from bounds alone."""
+        units = PublicUnits.of(self.bounds, dimension)
+        return np.asarray(units.in_own_units(jnp.zeros(dimension))), np.asarray(units.sizes)
+
+    def summarise(self, records: Records) -> Data:
+        """(n, X'X, X'y, y'y) in public units. Private."""
+        if is_traced(records.x, records.y):
+            return super().summarise(PublicUnits.of(self.bounds, records.dimension).records(records))
+        self.check_count(records.num_records)
+        return self.summary_of(self.loss.sums(records))
+
+    def summary_of(self, sums: ExactSums) -> Data:
+        """(n, X'X, X'y, y'y) in public units, each correctly rounded. Private."""
+        with float64():
+            units = jax.tree.map(np.asarray, PublicUnits.of(self.bounds, sums.dimension))
+        return units.sums(sums).summary()
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
@@ -147,6 +177,7 @@ class AdaSSP(AbstractDirectMechanism):
             return vectors @ ((vectors.T @ moment) / jnp.maximum(values + ridge, floor))
 
         thetas = jax.vmap(solve, (0, 1, 0))(jnp.asarray(data.gram)[None] + noise, moment, ridge)
+        thetas = PublicUnits.of(self.bounds, d).in_own_units(thetas)
         return thetas, jnp.all(jnp.isfinite(thetas))
 
 

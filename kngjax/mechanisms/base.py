@@ -11,6 +11,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, is_traced
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.mechanisms.preparation import AbstractPreparation
+from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
 
@@ -49,6 +50,23 @@ class AbstractMechanism(AbstractPreparation):
         **Arguments:** `num_records`: n where it is public, else None.
         """
         return np.zeros(dimension)
+
+    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+        """A public centre of what is released and its public size about it, from which its rounding is made.
+
+        Of Θ, or of the bounds of a mean or a quantile, the middle and half of the width; else 0, and y's largest value
+        over each column's.
+        """
+        domain, bounds = getattr(self, "domain", None), self.bounds
+        if domain is not None:
+            return np.asarray(domain.interior_point(dimension)), np.asarray(domain.widths(dimension)) / 2
+        if not self.loss.has_response or bounds.x_lower is None:
+            sides = bounds.features(dimension) if not self.loss.has_response else (bounds.y_lower, bounds.y_upper)
+            lower, upper = (np.broadcast_to(np.asarray(side), (dimension,)) for side in sides)
+            return lower + (upper - lower) / 2, (upper - lower) / 2
+        largest = np.max(np.abs([np.asarray(side) for side in bounds.features(dimension)]), axis=0)
+        reach = 1.0 if bounds.y_lower is None else float(gradients.response_radius(bounds))
+        return np.zeros(dimension), reach / largest
 
     def __hash__(self) -> int:
         # By identity, so that `jax.jit(mechanism.log_density)` works although the fields are arrays.

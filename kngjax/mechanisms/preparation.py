@@ -104,7 +104,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         """
         require_own_responses(X, y)
         if isinstance(X, Stream):
-            return self.total(X, self.loss.sums).summary()
+            return self.summary_of(self.total(X, self.loss.sums))
         if isinstance(X, Shards):
             return self._prepare_shards(X)
         return self.summarise(self.records(X, y, dither_key=dither_key))
@@ -115,7 +115,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         if self.loss.is_quadratic:
             total = shards.total(shards.together(lambda: self._sums(shards.X, shards.y), self))
             self.check_count(total.count)
-            return total.summary()
+            return self.summary_of(total)
         records = shards.together(lambda: self.records(shards.X, shards.y), self)
         self.check_count(shards.count(records))
         return shards.spread_rows(records)
@@ -178,6 +178,10 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         """The least that the mechanism needs of validated records. Private."""
         self.check_count(records.y.shape[0])
         return self.loss.summarise(records)
+
+    def summary_of(self, sums: ExactSums) -> Data:
+        """What the mechanism needs of exact sums over all records. Private."""
+        return sums.summary()
 
     def public_count(self, data: Any) -> int | None:
         """n of these data under replace, where it is public; None under add_remove."""

@@ -29,7 +29,6 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact import exactly, outward, with_both_orders
 from kngjax.core.arrays import float64
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.sensitivity.gradients import response_radius
 
 # Binary digits that a released value keeps at least, relative to the largest it may be; that it keeps of its noise;
 # and that float64 is assumed to have right.
@@ -77,7 +76,7 @@ class Rounding:
         """
         public = num_records if mechanism.adjacency is Adjacency.REPLACE else None
         with float64():
-            centre, units = _centre_and_units(mechanism, dimension)
+            centre, units = mechanism.typical_values(dimension)
             noise = mechanism.least_noise(dimension, public)
         centre = np.broadcast_to(np.asarray(centre, np.float64), (dimension,))
         factor = 1.0 + math.exp(min(mechanism.guarantee_for(dimension).epsilon, 700.0))
@@ -169,16 +168,3 @@ def _curve(position: Fraction) -> Fraction:
         return position
     doubling = math.floor(position) - 1
     return (position - doubling) * 2**doubling
-
-
-def _centre_and_units(mechanism: AbstractMechanism, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    domain, bounds = getattr(mechanism, "domain", None), mechanism.bounds
-    if domain is not None:
-        return np.asarray(domain.interior_point(dimension)), np.asarray(domain.widths(dimension)) / 2
-    if not mechanism.loss.has_response or bounds.x_lower is None:
-        sides = bounds.features(dimension) if not mechanism.loss.has_response else (bounds.y_lower, bounds.y_upper)
-        lower, upper = (np.broadcast_to(np.asarray(side), (dimension,)) for side in sides)
-        return lower + (upper - lower) / 2, (upper - lower) / 2
-    largest = np.max(np.abs([np.asarray(side) for side in bounds.features(dimension)]), axis=0)
-    reach = 1.0 if bounds.y_lower is None else float(response_radius(bounds))
-    return np.zeros(dimension), reach / largest

@@ -104,5 +104,7 @@ def test_a_release_compiles_quickly_and_research_does_not():
 
 
 def test_tests_compile_with_the_same_options():
-    flags = [f"--{name}={str(value).lower()}" for name, value in compiling.QUICKLY.items()]
+    """But for those of JAX's own setting, which can be changed from test to test."""
+    by_setting = {"xla_backend_optimization_level", "xla_llvm_disable_expensive_passes"}
+    flags = [f"--{name}={str(value).lower()}" for name, value in compiling.QUICKLY.items() if name not in by_setting]
     assert sorted(flags) == sorted(QUICK_COMPILING)

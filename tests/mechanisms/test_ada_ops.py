@@ -1,12 +1,15 @@
 """AdaOPS: each step of its proof by brute force over neighbours, its budget by quadrature, its law, and its utility."""
 
+from fractions import Fraction
+
 import jax
 import numpy as np
 import pytest
 from scipy import stats
 
 import kngjax as kng
-from kngjax.data.records import QuadraticSummary, Records
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.records import Records
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma
 from kngjax.sensitivity import moments
 from tests.oracles.goodness_of_fit import assert_two_samples_agree
@@ -222,7 +225,7 @@ def test_it_never_fails(epsilon, adjacency):
     assert certificate.delta == pytest.approx(1e-9 + certificate.rounding_delta, rel=1e-12)
 
 
-def summary_of(dimension, num_records):
+def sums_of(dimension, num_records):
     """Moments of a regression with x uniform on the box |x_j| ≤ 1, coefficients of length ½ and noise of deviation ¼.
 
     X'X and the error of least squares are drawn from their limit laws.
@@ -232,13 +235,17 @@ def summary_of(dimension, num_records):
     gram = few.T @ few * (num_records / 2000)
     truth = np.full(dimension, 0.5 / np.sqrt(dimension))
     moment = gram @ truth + 0.25 * np.linalg.cholesky(gram) @ random.normal(size=dimension)
-    return QuadraticSummary(np.asarray(float(num_records)), gram, moment, np.asarray(1.0))
+    exactly = np.vectorize(Fraction, [object])
+    return ExactSums(num_records, exactly(gram), exactly(moment), Fraction(1))
 
 
 def relative_error(mechanism, num_records):
     """The root mean square of θ - θ₀ over that of least squares, whose error is independent of the noise."""
-    data = summary_of(5, num_records)
-    thetas = kng.sample(mechanism, data, key=kng.research_key(6), num_draws=4000, num_chains=1).theta[0]
+    sums = sums_of(5, num_records)
+    data = sums.summary()
+    thetas = kng.sample(
+        mechanism, mechanism.summary_of(sums), key=kng.research_key(6), num_draws=4000, num_chains=1
+    ).theta[0]
     private = np.mean(np.sum((thetas - np.linalg.solve(data.gram, data.moment)) ** 2, axis=1))
     return np.sqrt(1.0 + private / (0.25**2 * np.trace(np.linalg.inv(data.gram))))
 

@@ -16,12 +16,21 @@ BOUNDS = {
 }
 
 
+def in_public_units(dimension, x, y):
+    """Features, shape (m, d), and responses about the middle of their bounds, in half widths.
+
+    x lies in [-1.5, 1] and y in [-0.5, 2] without an intercept, where the middle stays, and in [-1, 2] and [-1, 1]
+    with one.
+    """
+    return (x[:, None] / 1.5, y / 2.0) if dimension == 1 else (np.column_stack([np.ones_like(x), (x - 0.5) / 1.5]), y)
+
+
 def corners(dimension):
-    """All extreme records within the bounds, shape (m, d), (m,); any record's moments are among theirs or shorter."""
+    """All extreme records within the bounds, in public units; any record's moments are among theirs or shorter."""
     bounds = BOUNDS[dimension]
     places = np.linspace(float(bounds.x_lower[0]), float(bounds.x_upper), 7)
     x, y = (part.ravel() for part in np.meshgrid(places, np.linspace(bounds.y_lower, bounds.y_upper, 5)))
-    return (np.column_stack([np.ones_like(x), x]) if bounds.intercept else x[:, None]), y
+    return in_public_units(dimension, x, y)
 
 
 def shifts(dimension, adjacency, deviations):
@@ -91,23 +100,25 @@ def test_the_matrix_noise_is_isotropic_in_the_frobenius_inner_product():
         assert np.abs(np.corrcoef(coordinates.T) - np.eye(6)).max() < 0.04
 
 
-def by_hand(mechanism, summary, num_draws, seed):
+def by_hand(mechanism, x, y, num_draws, seed):
     """The mechanism in NumPy, its matrix noise by coordinates in an orthonormal basis of the symmetric matrices."""
-    random, d = np.random.default_rng(seed), len(summary.moment)
+    random, (features, responses) = np.random.default_rng(seed), in_public_units(2, x, y)
+    gram, moments, d = features.T @ features, features.T @ responses, 2
     on_least, on_moment, on_matrix = np.asarray(mechanism.deviations(d))
     floor = on_matrix * (np.sqrt(2 * d) + np.sqrt(2 * np.log(20.0)))
     thetas = np.empty((num_draws, d))
     for row in thetas:
-        least = np.linalg.eigvalsh(summary.gram)[0] + on_least * (random.normal() + stats.norm.ppf(0.05))
-        matrix = np.array(summary.gram)
+        least = np.linalg.eigvalsh(gram)[0] + on_least * (random.normal() + stats.norm.ppf(0.05))
+        matrix = gram.copy()
         for i in range(d):
             matrix[i, i] += on_matrix * random.normal()
             for j in range(i):
                 matrix[[i, j], [j, i]] += on_matrix * random.normal() / np.sqrt(2.0)
         values, vectors = np.linalg.eigh(matrix + max(2 * floor - max(least, 0), 0) * np.eye(d))
-        moment = summary.moment + on_moment * random.normal(size=d)
+        moment = moments + on_moment * random.normal(size=d)
         row[:] = vectors @ (vectors.T @ moment / np.maximum(values, floor))
-    return thetas
+    # a + b(x - 0.5)/1.5.
+    return thetas @ np.array([[1.0, 0.0], [-1.0 / 3.0, 2.0 / 3.0]])
 
 
 @pytest.mark.slow
@@ -118,7 +129,7 @@ def test_its_draws_are_those_by_hand(num_records, shares):
     mechanism = kng.AdaSSP(BOUNDS[2], 2.0, 1e-3, "replace", shares=shares)
     data = mechanism.prepare(x[:, None], 0.5 * x)
     ours = kng.sample(mechanism, data, key=kng.research_key(0), num_draws=4000, num_chains=1).theta[0]
-    theirs = by_hand(mechanism, data, 4000, 2)
+    theirs = by_hand(mechanism, x, 0.5 * x, 4000, 2)
     for direction in ([1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0]):
         assert_two_samples_agree(ours @ direction, theirs @ direction)
 
@@ -131,6 +142,26 @@ def test_the_bound_on_the_eigenvalues_of_the_noise_holds():
         largest = np.linalg.eigvalsh((normals + np.swapaxes(normals, 1, 2)) / 2.0)[:, -1]
         exceeded = np.sum(largest > np.sqrt(2 * d) + np.sqrt(2 * np.log(20.0)))
         assert stats.binom.sf(exceeded - 1, 4000, 0.05) > 1e-6
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_noise_does_not_depend_on_units(intercept):
+    """Years and thousandths, or shares of them: the same draw from the same key, in the units of the columns."""
+    random = np.random.default_rng(5)
+    x, y = random.uniform(size=(300, 2)), random.uniform(-1.0, 1.0, 300)
+    scale, shift = np.array([50.0, 1e-3]), np.array([1950.0, -2e-3]) * intercept
+    wide, far = 40.0, 100.0 * intercept
+
+    def draw(x, y, x_bounds, y_bounds):
+        mechanism = kng.AdaSSP(kng.Bounds(x_bounds, y_bounds, intercept), 1.0, 1e-6, "replace")
+        return np.asarray(mechanism.draws(mechanism.prepare(x, y), jax.random.key(0), 1)[0][0])
+
+    here = draw(x, y, (np.zeros(2), np.ones(2)), (-1.0, 1.0))
+    there = draw(shift + scale * x, far + wide * y, (shift, shift + scale), (far - wide, far + wide))
+    slopes = wide * here[intercept:] / scale
+    np.testing.assert_allclose(there[intercept:], slopes, rtol=1e-9)
+    if intercept:
+        np.testing.assert_allclose(there[0], far + wide * here[0] - slopes @ shift, rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -165,7 +196,7 @@ def test_shares_that_it_refuses(changes, words):
 def test_the_sensitivities_are_told_with_the_noise():
     bounds = kng.Bounds(x=([-3.0], 4.0), y=(-1.0, 5.0), intercept=False)
     added, exchanged = (kng.AdaSSP(bounds, 1.0, 1e-6, adjacency).sensitivity for adjacency in ADJACENCIES)
-    assert (added.value, exchanged.value) == (pytest.approx(16.0), pytest.approx(16.0 * np.sqrt(2.0)))
+    assert (added.value, exchanged.value) == (pytest.approx(1.0), pytest.approx(np.sqrt(2.0)))
     assert "one record more or less" in added.derivation
-    assert "X'y in the l2 norm by at most 20" in added.derivation
-    assert "X'y in the l2 norm by at most 40" in exchanged.derivation
+    assert "X'y in the l2 norm by at most 1 " in added.derivation
+    assert "X'y in the l2 norm by at most 2 " in exchanged.derivation

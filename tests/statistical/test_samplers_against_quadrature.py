@@ -72,7 +72,10 @@ def cases():
                 case = (sampler, loss, mechanism, dimension)
                 is_tabled = (dimension == 2) == (mechanism == "kng") and is_half(*case)
                 if serves(*case) and (is_quick(*case) or is_tabled):
-                    yield pytest.param(*case, marks=[] if is_quick(*case) else pytest.mark.slow)
+                    marks = [] if is_quick(*case) else [pytest.mark.slow]
+                    # Walks of many steps, of few and small programs.
+                    marks += [pytest.mark.runs_long] * (sampler.startswith("coordinate_walk") and not is_quick(*case))
+                    yield pytest.param(*case, marks=marks)
 
 
 def independent_draws(mechanism, data, sampler: str, seed: int) -> np.ndarray:
@@ -191,6 +194,7 @@ def test_a_proper_base_measure_is_part_of_the_density():
 
 
 @pytest.mark.slow
+@pytest.mark.runs_long
 @pytest.mark.parametrize(
     ("sampler", "loss"),
     [

@@ -40,6 +40,7 @@ def linear_regression(num_records: int):
 
 
 @pytest.mark.slow
+@pytest.mark.runs_long
 def test_exact_walk_and_nuts_agree_on_the_squared_loss_at_twelve_coefficients():
     mechanism, data = linear_regression(10_000)
     key = kng.research_key
@@ -72,6 +73,7 @@ def quantile_regression():
 
 
 @pytest.mark.slow
+@pytest.mark.runs_long
 def test_line_gibbs_and_walk_agree_on_the_quantile_loss_at_five_coefficients():
     mechanism, data = quantile_regression()
     key = kng.research_key
@@ -97,6 +99,7 @@ def test_line_gibbs_and_walk_agree_on_the_quantile_loss_at_five_coefficients():
 
 
 @pytest.mark.slow
+@pytest.mark.runs_long
 def test_gradient_space_and_ensemble_agree_on_robust_regression_at_twelve_coefficients():
     """n = 1500 is little more than 100d/ε, so the determinant in the weights matters."""
     generator = np.random.default_rng(3)

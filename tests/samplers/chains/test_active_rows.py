@@ -101,6 +101,7 @@ def test_a_release_tells_nothing_of_the_rows():
 
 
 @pytest.mark.slow
+@pytest.mark.runs_long
 def test_exact_draws_independence_and_line_draws_agree():
     dimension = 3
     built, data = problem(dimension, 2000)

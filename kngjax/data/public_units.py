@@ -1,0 +1,109 @@
+"""Units in which the columns and the response of a regression have like bounds, whatever units they came in."""
+
+from fractions import Fraction
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kngjax.core.arrays import Vector
+from kngjax.data.bounds import Bounds
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.records import Records
+
+# The relative error of a midpoint and a half width, by which half widths are rounded outward.
+_ROUNDING = 2.0**-50
+
+
+class PublicUnits(eqx.Module):
+    """x̃_j = (x_j - m_j)/h_j and ỹ = (y - m_y)/h_y, all in [-1, 1], with midpoints m and half widths h of the bounds.
+
+    The intercept stays 1. Without one nothing can be centred: all m are 0, and h are the largest |x_j| and |y|.
+
+    m and h are public, and the map takes each record by itself, so neighbours stay neighbours. With θ̃ of the model
+    ỹ ≈ x̃'θ̃ that of y ≈ x'θ is θ_j = h_y·θ̃_j/h_j, and beside an intercept θ_0 = m_y + h_y·θ̃_0 - Σ_{j≥1} θ_j m_j.
+    """
+
+    middles: Vector
+    half_widths: Vector
+    y_middle: Float[Array, ""]
+    y_half_width: Float[Array, ""]
+
+    @classmethod
+    def of(cls, bounds: Bounds, dimension: int) -> "PublicUnits":
+        """The units of these bounds, which have a response, for d coefficients; runs under jit."""
+        lower, upper = bounds.features(dimension)
+        y_lower, y_upper = jnp.asarray(bounds.y_lower), jnp.asarray(bounds.y_upper)
+        if not bounds.intercept:
+            lower, upper = _about_zero(lower, upper)
+            y_lower, y_upper = _about_zero(y_lower, y_upper)
+        middles, half_widths = _middle_and_half_width(lower, upper)
+        if bounds.intercept:
+            middles, half_widths = middles.at[0].set(0.0), half_widths.at[0].set(1.0)
+        return cls(middles, half_widths, *_middle_and_half_width(y_lower, y_upper))
+
+    def bounds(self, bounds: Bounds) -> Bounds:
+        """The bounds, which these units are of, in these units; runs under jit."""
+        columns = slice(int(bounds.intercept), None)
+        middles, widths = self.middles[columns], self.half_widths[columns]
+        found = eqx.tree_at(
+            lambda part: (part.y_lower, part.y_upper),
+            bounds,
+            tuple((jnp.asarray(side) - self.y_middle) / self.y_half_width for side in (bounds.y_lower, bounds.y_upper)),
+        )
+        if bounds.x_lower is not None:
+            sides = tuple((jnp.asarray(side) - middles) / widths for side in (bounds.x_lower, bounds.x_upper))
+            found = eqx.tree_at(lambda part: (part.x_lower, part.x_upper), found, sides)
+        if bounds.hull is None:
+            return found
+        blocks, centres, facets, start = [], [], [], 0
+        for block, centre, facet in zip(bounds.hull.blocks, bounds.hull.centres, bounds.hull.facets, strict=True):
+            place = slice(start, start := start + block.shape[-1])
+            blocks.append((jnp.asarray(block) - middles[None, place]) / widths[None, place])
+            centres.append((jnp.asarray(centre) - middles[None, place]) / widths[None, place])
+            facets.append(jnp.asarray(facet) * widths[None, place])
+        polytope = tuple(blocks), tuple(centres), tuple(facets)
+        return eqx.tree_at(lambda part: (part.hull.blocks, part.hull.centres, part.hull.facets), found, polytope)
+
+    def records(self, records: Records) -> Records:
+        """The records in these units. Private."""
+        x, y = jnp.asarray(records.x), jnp.asarray(records.y)
+        return Records((x - self.middles[None]) / self.half_widths[None], (y - self.y_middle) / self.y_half_width)
+
+    def sums(self, sums: ExactSums) -> ExactSums:
+        """The sums of the records in these units, exactly. Private."""
+        # Of (x, y): its first column is that of ones, or all midpoints are 0.
+        table = np.vstack([np.column_stack([sums.gram, sums.moment]), [*sums.moment, sums.squares]])
+        middles = _fractions([*np.asarray(self.middles), float(self.y_middle)])
+        widths = _fractions([*np.asarray(self.half_widths), float(self.y_half_width)])
+        ones = table[0]
+        moved = table - np.outer(middles, ones) - np.outer(ones, middles) + ones[0] * np.outer(middles, middles)
+        scaled = moved / np.outer(widths, widths)
+        return ExactSums(sums.count, scaled[:-1, :-1], scaled[:-1, -1], scaled[-1, -1])
+
+    def in_own_units(self, theta: Float[Array, "*draws dimension"]) -> Float[Array, "*draws dimension"]:
+        """θ of θ̃."""
+        shape = (1,) * (theta.ndim - 1)
+        own = self.y_half_width * theta / jnp.reshape(self.half_widths, (*shape, -1))
+        return own.at[..., 0].add(self.y_middle - own @ self.middles)
+
+    @property
+    def sizes(self) -> Float[Array, " dimension"]:
+        """How large each θ_j is where every |θ̃_j| is 1 and none offsets another."""
+        slopes = self.y_half_width / self.half_widths
+        return slopes.at[0].add(jnp.abs(self.middles) @ slopes)
+
+
+def _middle_and_half_width(lower: Array, upper: Array) -> tuple[Array, Array]:
+    middle = lower + 0.5 * (upper - lower)
+    return middle, jnp.maximum(upper - middle, middle - lower) * (1.0 + _ROUNDING)
+
+
+def _about_zero(lower: Array, upper: Array) -> tuple[Array, Array]:
+    largest = jnp.maximum(jnp.abs(lower), jnp.abs(upper))
+    return -largest, largest
+
+
+def _fractions(numbers: list[float]) -> np.ndarray:
+    return np.array([Fraction(float(number)) for number in numbers], object)
