@@ -129,6 +129,7 @@ def test_draws_follow_the_density_where_the_domain_binds(sampler, loss, domain):
 
 
 @pytest.mark.slow
+@pytest.mark.runs_long
 @pytest.mark.parametrize(
     ("loss", "sampler"),
     [
