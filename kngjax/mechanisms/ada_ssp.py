@@ -2,7 +2,7 @@
 
 import functools
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -125,8 +125,8 @@ class AdaSSP(AbstractDirectMechanism):
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The Frobenius sensitivity of X'X; the derivation has those of the other parts and the noise on each."""
         with float64():
-            changes, deviations = jax.tree.map(np.array, _changes_and_deviations(self, dimension))
-            x, y = gradients.radii(PublicUnits.of(self.bounds, dimension).bounds(self.bounds), dimension)
+            facts = _facts(self, dimension)
+            (x, y), changes, deviations = jax.tree.map(np.array, (facts.radii, facts.changes, facts.deviations))
         event = "exchanging one record" if self.adjacency is Adjacency.REPLACE else "one record more or less"
         names = ("the smallest eigenvalue of X'X", "X'y in the l2 norm", "X'X in the Frobenius norm")
         parts = (
@@ -141,8 +141,8 @@ class AdaSSP(AbstractDirectMechanism):
 
     def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
         """θ of θ̃ = 0 and the sizes of θ where |θ̃_j| = 1, in public units: from bounds alone."""
-        units = PublicUnits.of(self.bounds, dimension)
-        return np.asarray(units.in_own_units(jnp.zeros(dimension))), np.asarray(units.sizes)
+        facts = _facts(self, dimension)
+        return np.asarray(facts.centre), np.asarray(facts.sizes)
 
     def summarise(self, records: Records) -> Data:
         """(n, X'X, X'y, y'y) in public units. Private."""
@@ -154,7 +154,7 @@ class AdaSSP(AbstractDirectMechanism):
     def summary_of(self, sums: ExactSums) -> Data:
         """(n, X'X, X'y, y'y) in public units, each correctly rounded. Private."""
         with float64():
-            units = jax.tree.map(np.asarray, PublicUnits.of(self.bounds, sums.dimension))
+            units = jax.tree.map(np.asarray, _facts(self, sums.dimension).units)
         return units.sums(sums).summary()
 
     def draws(
@@ -181,6 +181,21 @@ class AdaSSP(AbstractDirectMechanism):
         return thetas, jnp.all(jnp.isfinite(thetas))
 
 
+class _Facts(NamedTuple):
+    """What of the mechanism is public and depends on d. **Arguments:** `centre`, `sizes`: of θ, in own units."""
+
+    units: PublicUnits
+    centre: Array
+    sizes: Array
+    radii: tuple[Array, Array]
+    changes: Array
+    deviations: Array
+
+
 @functools.partial(Compiled, static_argnames="dimension")
-def _changes_and_deviations(mechanism: AdaSSP, dimension: int) -> tuple[Array, Array]:
-    return mechanism.changes(dimension), mechanism.deviations(dimension)
+def _facts(mechanism: AdaSSP, dimension: int) -> _Facts:
+    units = PublicUnits.of(mechanism.bounds, dimension)
+    bounds = units.bounds(mechanism.bounds)
+    radii = gradients.feature_radius(bounds, dimension), gradients.response_radius(bounds)
+    centre = units.in_own_units(jnp.zeros(dimension))
+    return _Facts(units, centre, units.sizes, radii, mechanism.changes(dimension), mechanism.deviations(dimension))
