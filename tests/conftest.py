@@ -7,6 +7,7 @@ import pathlib
 
 import hypothesis
 import jax
+import jaxtyping
 import pytest
 
 # Before any array is made: JAX refuses to mix the two precisions in one process.
@@ -32,7 +33,9 @@ if jax.__version_info__ < (0, 11):
 
 
 def pytest_configure(config):
-    """Other choices of tests than the two that CI makes compile as users do."""
+    """Types are checked but in slow tests, which call what others call; what CI does not run compiles as for users."""
+    if config.option.markexpr != "slow":
+        jaxtyping.install_import_hook("kngjax", "beartype.beartype")
     if config.option.markexpr in ("slow", "not slow"):
         os.environ.setdefault("XLA_FLAGS", " ".join(QUICK_COMPILING))
         # Of processes that tests start, and of this one, which has read it.

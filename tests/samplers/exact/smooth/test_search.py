@@ -10,6 +10,7 @@ from kngjax.samplers.exact import exact
 from kngjax.samplers.exact.smooth import search
 from kngjax.samplers.exact.smooth.certificate import trivial
 from kngjax.samplers.exact.smooth.envelope import uniform
+from tests.audit.fractions import half_fraction
 from tests.losses.test_curvature_facts import NAMES
 from tests.statistical.problems import Quadrature, assert_follows, problem
 
@@ -46,10 +47,18 @@ def log_total(mechanism, data, lower, upper, points):
     return float(np.log(width) + np.logaddexp.reduce(-float(target.rate) * scores))
 
 
-@pytest.mark.default_cases(2)
-@pytest.mark.parametrize("count", [FEW, MANY])
-@pytest.mark.parametrize("dimension", [1, 2])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.default_cases("pseudo_huber-1-40", "logistic-2-300")
+@pytest.mark.parametrize(
+    ("name", "dimension", "count"),
+    [
+        ("logistic", 2, MANY),
+        *(
+            (name, dimension, count)
+            for number, name in enumerate(NAMES)
+            for dimension, count in half_fraction((1, 2), (FEW, MANY), odd=number % 2)
+        ),
+    ],
+)
 def test_draws_follow_the_density(name, dimension, count):
     built, data = problem(name, "kng", dimension, num_records=count)
     _, found = draws(built, data)
@@ -59,8 +68,7 @@ def test_draws_follow_the_density(name, dimension, count):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dimension", [2, 1])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "dimension"), [(name, 2 - number % 2) for number, name in enumerate(NAMES)])
 def test_draws_follow_the_density_and_the_predicted_share_with_fourth_moments(name, dimension, monkeypatch):
     monkeypatch.setattr(search, "ENOUGH_LOG_EXCESS", -np.inf)
     built, data = problem(name, "kng", dimension, num_records=100)
@@ -84,8 +92,16 @@ def test_fourth_moments_make_envelopes_smaller_where_the_worst_records_leave_the
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("domain", [kng.L1Ball(1.2), kng.L2Ball(1.0)], ids=["l1", "l2"])
-@pytest.mark.parametrize("norm", [kng.L1(), kng.L2(), kng.LInf(), kng.Ellipsoid([[2.0, 0.5], [0.5, 1.0]])], ids=repr)
+@pytest.mark.parametrize(
+    ("norm", "domain"),
+    [
+        (kng.L1(), kng.L2Ball(1.0)),
+        (kng.L2(), kng.L1Ball(1.2)),
+        (kng.LInf(), kng.L2Ball(1.0)),
+        (kng.Ellipsoid([[2.0, 0.5], [0.5, 1.0]]), kng.L1Ball(1.2)),
+    ],
+    ids=repr,
+)
 def test_draws_follow_the_density_in_every_norm_where_the_domain_binds(norm, domain):
     built, data = problem("pseudo_huber", "kng", 2, domain=domain, num_records=150)
     built = eqx.tree_at(lambda part: part.norm, built, norm, is_leaf=lambda part: part is None)
@@ -95,7 +111,7 @@ def test_draws_follow_the_density_in_every_norm_where_the_domain_binds(norm, dom
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", [FEW, 20, 100])
+@pytest.mark.parametrize("count", [20, 100])
 @pytest.mark.parametrize("name", NAMES)
 def test_as_many_proposals_are_accepted_as_quadrature_says(name, count):
     """The share is ∫f/mass, so that a lost factor of either shows even where the law of the draws does not."""
