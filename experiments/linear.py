@@ -69,7 +69,8 @@ def methods(table: Table, bounds: kng.Bounds, num_records: int, settings: dict[s
     epsilon, delta, dimension = settings["epsilon"], settings["delta"], len(table.design.names)
     pure, approximate = f"pure {epsilon:g}", f"({epsilon:g}, {delta:g})"
     box = kng.Box(*settings["box"])
-    yield "AdaSSP", approximate, None, kng.AdaSSP(bounds, epsilon, delta, "replace"), None
+    hull = kng.Bounds(hull=table.design.hull(), y=(bounds.y_lower, bounds.y_upper))
+    yield "AdaSSP", approximate, None, kng.AdaSSP(hull, epsilon, delta, "replace"), None
     yield "AdaOPS", approximate, None, kng.AdaOPS(bounds, epsilon, delta, "replace"), None
     squared = kng.ObjectivePerturbation(kng.SquaredLoss(), bounds, box, epsilon, "replace")
     yield "objective perturbation, squared loss", pure, None, squared, None

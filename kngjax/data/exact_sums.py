@@ -67,11 +67,10 @@ class ExactSums(OwnerOnly):
         pairs = zip(_parts(self), _parts(other), strict=True)
         return ExactSums(*(one + two for one, two in pairs))
 
-    def summary(self) -> QuadraticSummary:
+    def summary(self, in_public_units: bool = False) -> QuadraticSummary:
         """The sums as float64 numbers, each the nearest to its own."""
-        return QuadraticSummary(
-            parameter(float(self.count)), nearest(self.gram), nearest(self.moment), parameter(_float(self.squares))
-        )
+        sums = nearest(self.gram), nearest(self.moment), parameter(_float(self.squares))
+        return QuadraticSummary(parameter(float(self.count)), *sums, in_public_units)
 
     def to_text(self) -> str:
         """The sums as text for the other processes of one release; `from_text` reads it. Private."""

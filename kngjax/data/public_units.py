@@ -19,7 +19,8 @@ _ROUNDING = 2.0**-50
 class PublicUnits(eqx.Module):
     """x̃_j = (x_j - m_j)/h_j and ỹ = (y - m_y)/h_y, all in [-1, 1], with midpoints m and half widths h of the bounds.
 
-    The intercept stays 1. Without one nothing can be centred: all m are 0, and h are the largest |x_j| and |y|.
+    The intercept stays 1. Without one nothing can be centred: all m are 0, and h are the largest |x_j| and |y|. With a
+    hull m is its centre, from which 0/1 columns of many levels lie less far than from the middle of their box.
 
     m and h are public, and the map takes each record by itself, so neighbours stay neighbours. With θ̃ of the model
     ỹ ≈ x̃'θ̃ that of y ≈ x'θ is θ_j = h_y·θ̃_j/h_j, and beside an intercept θ_0 = m_y + h_y·θ̃_0 - Σ_{j≥1} θ_j m_j.
@@ -40,6 +41,9 @@ class PublicUnits(eqx.Module):
             y_lower, y_upper = _about_zero(y_lower, y_upper)
         middles, half_widths = _middle_and_half_width(lower, upper)
         if bounds.intercept:
+            if bounds.hull is not None:
+                centre = jnp.concatenate([jnp.asarray(part)[0] for part in bounds.hull.centres])
+                middles, half_widths = _about(jnp.concatenate([jnp.ones(1), centre]), lower, upper)
             middles, half_widths = middles.at[0].set(0.0), half_widths.at[0].set(1.0)
         return cls(middles, half_widths, *_middle_and_half_width(y_lower, y_upper))
 
@@ -96,7 +100,10 @@ class PublicUnits(eqx.Module):
 
 
 def _middle_and_half_width(lower: Array, upper: Array) -> tuple[Array, Array]:
-    middle = lower + 0.5 * (upper - lower)
+    return _about(lower + 0.5 * (upper - lower), lower, upper)
+
+
+def _about(middle: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
     return middle, jnp.maximum(upper - middle, middle - lower) * (1.0 + _ROUNDING)
 
 

@@ -59,12 +59,14 @@ class QuadraticSummary(OwnerOnly, eqx.Module):
     """All that the squared loss needs of the records, whatever their number. Private.
 
     **Arguments:** `count`: n; `gram`: X'X, shape (d, d); `moment`: X'y, shape (d,); `sum_of_squares`: y'y.
+    `in_public_units`: whether X and y are in those of `kngjax.data.public_units`, for a mechanism that takes them so.
     """
 
     count: Scalar
     gram: Float[Array, "dimension dimension"] | Float[np.ndarray, "dimension dimension"]
     moment: Float[Array, " dimension"] | Float[np.ndarray, " dimension"]
     sum_of_squares: Scalar
+    in_public_units: bool = eqx.field(static=True, default=False)
 
     @property
     def dimension(self) -> int:

@@ -30,8 +30,9 @@ class FeatureHull(ShownAsTyped, eqx.Module):
     (m, columns of the block); for one column its lower and its upper bound will do. A record's features must lie in
     the product of the blocks' hulls. Everything here is public.
 
-    Blocks are multiplied with `*`: `FeatureHull.powers(2, 0.0, 1.0) * FeatureHull([[0.0], [18.0]])`. Raises ValueError
-    for vertices in a plane, and beyond six columns a block unless there is one vertex more than columns.
+    Blocks are multiplied with `*`: `FeatureHull.powers(2, 0.0, 1.0) * FeatureHull([[0.0], [18.0]])`. Raises
+    ValueError for vertices in a plane, for a hull that is far from 0 and narrow, and beyond six columns a block
+    unless there is one vertex more than columns.
     """
 
     blocks: tuple[Rows, ...]
@@ -53,6 +54,12 @@ class FeatureHull(ShownAsTyped, eqx.Module):
                 if len(hull.indices) == len(points):
                     break
                 points = points[np.sort(hull.indices)]
+            # What is moved inside is rounded, relative to its size, and may not leave the polytope about the declared.
+            if np.max(np.abs(hull.facets) @ np.max(np.abs(points), axis=0)) * 2.0**-52 > 0.25 * SLACK:
+                raise ValueError(
+                    "the vertices lie so far from 0, next to the hull's width, that rounding would move records out of "
+                    "it: subtract a public number from the columns"
+                )
             vertices.append(points)
             centres.append(centre)
             facets.append(hull.facets)

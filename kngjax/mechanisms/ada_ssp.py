@@ -30,13 +30,18 @@ from kngjax.sensitivity.gradients import Sensitivity
 _RISK = 0.05
 _QUANTILE = -float(scipy.special.ndtri(_RISK))
 
+# Middles of bounds, in half widths: rounded at 2^-20 of their size, coefficients move predictions by at most as much,
+# 2^-8 of the half width of y.
+_FARTHEST = 2.0**12
+
 
 class AdaSSP(AbstractDirectMechanism):
     """Releases θ = (X'X + E + λI)^{-1}(X'y + e), with Gaussian E and e, and λ from λ_min(X'X) with Gaussian noise.
 
-    X and y are in public units: columns and response about the midpoints of their bounds, in half widths, the intercept
-    apart (`kngjax.data.public_units`). θ is given back in own units. So the noise depends neither on units nor on where
-    zero lies, and ‖x‖² ≤ d, |y| ≤ 1. Wang (2018) takes the records as they come.
+    X and y are in public units: columns and response about the middle of their bounds, in half widths, the intercept
+    apart; without an intercept in units of the largest |x_j| and |y| (`kngjax.data.public_units`). θ is given back in
+    own units. So the noise depends neither on units nor, beside an intercept, on where zero lies; ‖x‖² ≤ d, |y| ≤ 1.
+    Wang (2018) takes the records as they come.
 
     E is symmetric and isotropic in the Frobenius inner product: its diagonal has deviation σ, what is off it σ/√2. The
     three parts are one Gaussian mechanism: with deviations Δ_j/(s√w_j) of sensitivities Δ_j and shares w_j that add up
@@ -71,8 +76,8 @@ class AdaSSP(AbstractDirectMechanism):
     shares: Float[Array, "3"] | Float[np.ndarray, "3"]
 
     method: ClassVar[str] = (
-        "Gaussian noise on the moments of the records, whose columns and response are centred and scaled by their "
-        "public bounds, and the ridge regression that they give, in own units."
+        "Gaussian noise on the moments of the records, in units made of the public bounds, and the ridge regression "
+        "that they give, in own units."
     )
 
     def __init__(
@@ -100,6 +105,13 @@ class AdaSSP(AbstractDirectMechanism):
             raise ValueError(f"shares must be three positive numbers that add up to 1, got {shares.tolist()}")
         # Refuses what no Gaussian noise is known to hide.
         _ = self.guarantee
+        units = PublicUnits.of(self.bounds, self.dimension or 1 + self.bounds.intercept)
+        if np.any(np.abs(units.middles) > _FARTHEST * np.asarray(units.half_widths)):
+            raise ValueError(
+                "a column of x lies so far from 0, next to the width of its bounds, that rounding its coefficient and "
+                f"the intercept in own units would move predictions: beyond {_FARTHEST:g} half widths. Subtract a "
+                "public number from the column and from its bounds, such as their middle"
+            )
 
     @property
     def loss(self) -> SquaredLoss:
@@ -135,8 +147,8 @@ class AdaSSP(AbstractDirectMechanism):
         )
         return Sensitivity(
             float(changes[2]),
-            f"With columns and response in half widths of their public bounds |x| <= {x:.6g} and |y| <= {y:.6g}, so "
-            f"{event} moves {'; '.join(parts)}.",
+            f"|x| <= {x:.6g} and |y| <= {y:.6g} in units made of the public bounds, so {event} moves "
+            f"{'; '.join(parts)}.",
         )
 
     def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -147,7 +159,9 @@ class AdaSSP(AbstractDirectMechanism):
     def summarise(self, records: Records) -> Data:
         """(n, X'X, X'y, y'y) in public units. Private."""
         if is_traced(records.x, records.y):
-            return super().summarise(PublicUnits.of(self.bounds, records.dimension).records(records))
+            found = super().summarise(PublicUnits.of(self.bounds, records.dimension).records(records))
+            assert isinstance(found, QuadraticSummary)
+            return QuadraticSummary(found.count, found.gram, found.moment, found.sum_of_squares, in_public_units=True)
         self.check_count(records.num_records)
         return self.summary_of(self.loss.sums(records))
 
@@ -155,13 +169,13 @@ class AdaSSP(AbstractDirectMechanism):
         """(n, X'X, X'y, y'y) in public units, each correctly rounded. Private."""
         with float64():
             units = jax.tree.map(np.asarray, _facts(self, sums.dimension).units)
-        return units.sums(sums).summary()
+        return units.sums(sums).summary(in_public_units=True)
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """θ of independent noise on the moments."""
-        if not isinstance(data, QuadraticSummary):
+        if not (isinstance(data, QuadraticSummary) and data.in_public_units):
             raise TypeError(f"AdaSSP needs data from its own prepare, not {type(data).__name__}")
         d = data.dimension
         keys = jax.random.split(key, 3)

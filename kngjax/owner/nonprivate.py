@@ -29,6 +29,11 @@ def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]
     records, and for features that are all 0.
     """
     if isinstance(data, QuadraticSummary):
+        if data.in_public_units:
+            raise TypeError(
+                "these data are in the public units of the mechanism that prepared them, and their minimiser would be "
+                "too: give what kngjax.data.prepare makes of the records"
+            )
         return np.linalg.lstsq(np.asarray(data.gram), np.asarray(data.moment), rcond=None)[0]
     assert isinstance(data, Records)
     with float64():

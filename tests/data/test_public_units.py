@@ -81,3 +81,20 @@ def test_hulls_move_with_their_columns():
     points = np.random.default_rng(1).uniform(*hull.box, (500, 4))
     np.testing.assert_array_equal(found.outside((points - middles) / widths), hull.outside(points))
     assert 0 < hull.outside(points).sum() < 500
+
+
+def test_a_hull_of_levels_is_centred_where_its_corners_are_near():
+    """Of 20 levels: about the middle of the box each corner would be √20 away."""
+    bounds = kng.Bounds(hull=kng.FeatureHull(np.vstack([np.zeros(19), np.eye(19)])), y=(0.0, 1.0))
+    corners = PublicUnits.of(bounds, 20).bounds(bounds).hull.blocks[0]
+    assert np.max(np.linalg.norm(corners, axis=1)) < 1.2
+
+
+def test_data_in_public_units_are_taken_for_no_others():
+    bounds, records = table(True)
+    mechanism = kng.AdaSSP(bounds, 1.0, 1e-6, "replace")
+    data = mechanism.summarise(records)
+    with pytest.raises(TypeError, match="in the public units of the mechanism"):
+        kng.nonprivate.minimiser(SQUARED, data)
+    with pytest.raises(TypeError, match="from its own prepare"):
+        mechanism.draws(SQUARED.summarise(records), jax.random.key(0), 1)

@@ -108,6 +108,22 @@ def test_every_record_that_prepare_lets_through_is_in_the_polytope(rows):
     np.testing.assert_array_equal(prepare(BOUNDS, rows[-1:], np.zeros(1)).x, records.x[-1:])
 
 
+def test_a_narrow_hull_far_from_zero_is_refused_and_others_keep_their_records():
+    """What is moved inside is rounded in the units of its size: 1e-6 about 10⁶ has four digits left."""
+    angles = 2.0 * np.pi * (np.arange(60) + 0.37) / 60
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    with pytest.raises(ValueError, match="subtract a public number from the columns"):
+        kng.FeatureHull(1e6 + 1e-6 * circle)
+    hull = kng.FeatureHull(1e6 + 2.0 * circle)
+    random = np.random.default_rng(0)
+    inside = hull.move_inside(hull.centre + 3.0 * random.normal(size=(20_000, 2)))
+    # By hand, and half way to the polytope that sensitivities are computed from.
+    normals = np.column_stack([np.cos(angles + np.pi / 60), np.sin(angles + np.pi / 60)])
+    reach = np.max((inside - hull.centre) @ normals.T, axis=1) / (2.0 * np.cos(np.pi / 60))
+    assert np.max(reach) < 1.0 + 1.5e-9
+    assert np.max(reach) > 1.0 - 1e-9
+
+
 def test_a_record_outside_moves_towards_the_centre():
     hull = FeatureHull(TRIANGLE)
     pulled = hull.move_inside(np.array([[2.0, 1.0], [0.5, 0.5]]))

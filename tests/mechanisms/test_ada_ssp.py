@@ -192,6 +192,12 @@ def test_shares_that_it_refuses(changes, words):
         kng.AdaSSP(**settings)
 
 
+def test_columns_that_are_too_far_from_zero_are_refused():
+    with pytest.raises(ValueError, match="Subtract a public number from the column"):
+        kng.AdaSSP(kng.Bounds(([1e6 - 1.0], [1e6 + 1.0]), (-1.0, 1.0)), 1.0, 1e-6, "replace")
+    kng.AdaSSP(kng.Bounds(([4000.0], [4002.0]), (-1.0, 1.0)), 1.0, 1e-6, "replace")
+
+
 @pytest.mark.slow
 def test_the_sensitivities_are_told_with_the_noise():
     bounds = kng.Bounds(x=([-3.0], 4.0), y=(-1.0, 5.0), intercept=False)
