@@ -67,8 +67,9 @@ class Rounding:
     def of(cls, mechanism: AbstractMechanism, dimension: int, num_records: int | None = None) -> "Rounding":
         """The grid for a mechanism's values: 2^-10 of the noise wide where its size is public, at least 2^-20 of s_j.
 
-        u_j is half of Θ's width, or of the bounds of a mean or a quantile, or what the mechanism takes for the size of
-        its values; or the size of the noise, where that is larger. For large ε cells are wider, so that (1 + e^ε)η ≤ 1e-4.
+        u_j is half of Θ's width, or of the bounds of a mean or a quantile, or what the mechanism takes for the size
+        of its values; or the size of the noise, where that is larger. For large ε cells are wider, so that (1 + e^ε)η
+        ≤ 1e-4.
 
         **Arguments:** `num_records`: n, where it is known; used under replace alone, where it is public.
 
