@@ -2,6 +2,7 @@
 
 import bisect
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -12,6 +13,9 @@ from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.exact.refinement import refine
 
 _MOST_SPLIT = 4096
+# Bounds that differ by less in log-density count as one level: fewer levels are summed.
+_LEVEL = 1.0 / 64.0
+_MOST_LEVELS = 2**40
 
 
 class Envelope:
@@ -19,37 +23,54 @@ class Envelope:
 
     A box is drawn with probability ∝ number of its points·exp(-rate·lower), a point of it uniformly, and kept with
     probability exp(-rate·(s - lower)) if it lies in Θ: every point is kept with the same multiple of exp(-rate·s),
-    whatever the boxes are. So the boxes may depend on the data, and floating point may choose them.
+    whatever the boxes are. So the boxes may depend on the data, and floating point may choose them, and so may the
+    coordinates m that they are boxes of: k = Um goes through each point once (`Coordinates`).
 
     That needs lower ≤ s, which `QuadraticScore` and `QuantileScore` prove of their boxes for all data, in whole numbers
-    alone. It is checked all the same, so that an error in the program would fail and not draw from another law.
+    and rounding outward. It is checked all the same, so that an error in the program would fail and not draw from
+    another law.
 
-    **Arguments:** `score`, `domain`: of the lattice points. `rate`: c. `target`: boxes are halved until the bounds say
-    that at most so many proposals are expected a draw. `most_boxes`: or until there are so many.
+    **Arguments:** `score`, `domain`: of the lattice points. `rate`: c. `target`: boxes are halved until about so many
+    proposals are expected a draw, or None, until proposals cost about as much as boxes. `most_boxes`: or until there
+    are so many.
     """
 
-    def __init__(self, score: AbstractScore, domain: DomainLattice, rate: Fraction, target: float, most_boxes: int):
-        self._score, self._domain, self._rate = score, domain, rate
-        self._importance = score.importance()
-        whole = score.whole(domain.low, domain.high)
+    def __init__(
+        self, score: AbstractScore, domain: DomainLattice, rate: Fraction, target: float | None, most_boxes: int
+    ):
+        self._domain, self._rate = domain, rate
+        self._score = score.near(domain, float(rate))
+        self._coordinates, self._importance = self._score.coordinates, self._score.importance()
+        whole = self._score.whole(*self._coordinates.around(domain.low, domain.high))
+        fewest = _FEWEST_PROPOSALS if target is None else target
+        self._target = target
+
+        def enough(acceptance: float, number: int) -> bool:
+            return acceptance * max(fewest, 0.0 if target is not None else number / _BOXES_A_PROPOSAL) >= 1.0
+
         # At a time those that carry nine tenths of what may be missing.
-        self._boxes, _ = refine(whole, self._masses, self._halve, 1.0 / target, most_boxes, 0.9, (1, _MOST_SPLIT))
-        levels, number = np.unique(self._boxes.lower, return_inverse=True)
+        boxes, _ = refine(whole, self._masses, self._halve, enough, most_boxes, 0.9, (1, _MOST_SPLIT))
+        step = min(2 ** max(math.floor(math.log2(_LEVEL / rate)), 0), _MOST_LEVELS)
+        self._boxes = boxes._replace(lower=boxes.lower // step * step)
+        values, number = np.unique(self._boxes.lower, return_inverse=True)
         order = np.argsort(number, kind="stable")
         self._members = np.split(order, np.cumsum(np.bincount(number))[:-1])
         sizes = _sizes(self._boxes)
         # For each level: how many points its first boxes have together.
         self._points = [list(itertools.accumulate(sizes[box] for box in members)) for members in self._members]
-        self._law = LevelLaw([int(level) for level in levels], [points[-1] for points in self._points], rate)
+        self._law = LevelLaw([int(level) for level in values], [points[-1] for points in self._points], rate)
 
     def draw(self, bits: Bits) -> np.ndarray:
         """k, shape (d,). It tries until it succeeds: a limit would make failure an output that depends on the data."""
+        self.tried = 0
         while True:
+            self.tried += 1
             level, boxes = self._law.draw(bits), self._boxes
             points = self._points[level]
             box = self._members[level][bisect.bisect_right(points, below(points[-1], bits))]
             low, high = boxes.low[box], boxes.high[box]
-            point = np.array([int(a) + below(int(b - a) + 1, bits) for a, b in zip(low, high, strict=True)], np.int64)
+            place = np.array([int(a) + below(int(b - a) + 1, bits) for a, b in zip(low, high, strict=True)], np.int64)
+            point = self._coordinates.matrix @ place
             if not self._domain.contains(point):
                 continue
             excess = self._score.at(point, boxes.rows[box], boxes.sums[box]) - int(boxes.lower[box])
@@ -60,13 +81,13 @@ class Envelope:
                 return point
 
     def _masses(self, boxes: LatticeBoxes) -> tuple[np.ndarray, np.ndarray]:
-        """Upper bounds of the boxes' masses and their excess over lower bounds, relative to the largest; in floats."""
+        """Upper bounds of the boxes' masses and about their excess, relative to the largest; in floats."""
         rate = float(self._rate)
         log_counts = np.sum(np.log((boxes.high - boxes.low + 1).astype(float)), axis=1)
-        upper = log_counts - rate * boxes.lower.astype(float)
-        spread = rate * (boxes.upper - boxes.lower).astype(float)
+        lower = boxes.lower.astype(float)
+        upper = log_counts - rate * lower
         masses = np.exp(upper - np.max(upper))
-        return masses, -np.expm1(-spread) * masses
+        return masses, -np.expm1(-rate * np.maximum(boxes.middle - lower, 0.0)) * masses
 
     def _halve(self, boxes: LatticeBoxes, chosen: np.ndarray) -> LatticeBoxes:
         low, high = boxes.low[chosen], boxes.high[chosen]
@@ -77,12 +98,16 @@ class Envelope:
         left_high[here, axis], right_low[here, axis] = middle, middle + 1
         lows, highs = np.concatenate([low, right_low]), np.concatenate([left_high, high])
         parents = np.concatenate([chosen, chosen])
-        inside = ~self._domain.misses(lows, highs)
+        inside = ~self._domain.misses(*self._coordinates.extremes(lows, highs)) & np.all(lows <= highs, axis=1)
         lows, highs, parents = lows[inside], highs[inside], parents[inside]
         others = boxes.at(np.setdiff1d(np.arange(len(boxes.rows)), chosen))
         if parents.size == 0:
             return others
         return others.join(self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents]))
+
+
+_FEWEST_PROPOSALS = 32.0
+_BOXES_A_PROPOSAL = 1.0
 
 
 def _sizes(boxes: LatticeBoxes) -> list[int]:

@@ -187,8 +187,7 @@ class Lattice(ShownAsTyped, eqx.Module):
 
     def envelope(self, problem: "Problem") -> Envelope:
         """From which k is drawn. Private."""
-        target = self.expected_proposals or (32.0 if problem.domain.low.size == LARGEST_DIMENSION else 8.0)
-        return Envelope(*problem, target, self.most_boxes)
+        return Envelope(*problem, self.expected_proposals, self.most_boxes)
 
 
 class Problem(NamedTuple):

@@ -14,7 +14,7 @@ def refine(
     boxes: Boxes,
     masses: Callable[[Boxes], tuple[Masses, Masses]],
     halve: Callable[[Boxes, np.ndarray], Boxes],
-    goal: float,
+    enough: Callable[[float, int], bool],
     most_boxes: int,
     share: float,
     at_a_time: tuple[int, int],
@@ -32,7 +32,7 @@ def refine(
         envelope, excess = masses(boxes)
         missing = excess.sum()
         acceptance = 1.0 - float(missing / envelope.sum())
-        if acceptance >= goal or envelope.size >= most_boxes:
+        if enough(acceptance, envelope.size) or envelope.size >= most_boxes:
             return boxes, acceptance
         order = np.argsort(-excess)
         number = int(np.searchsorted(np.cumsum(excess[order]), share * missing)) + 1

@@ -1,0 +1,267 @@
+"""Scores of the check loss on a lattice: records that keep their sign on a box are summed once, the others looked at.
+
+See `QuantileScore`.
+"""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+
+from kngjax.releases.lattice.coordinates import Coordinates, round_coordinates
+from kngjax.releases.lattice.scores import (
+    RESOLUTION,
+    WEIGHT_UNITS,
+    AbstractScore,
+    GradientNorm,
+    LatticeBoxes,
+    levels,
+    outward,
+)
+
+# Rows times boxes that are looked at in one pass.
+_ROWS_A_PASS = 2**17
+
+# Up to so many open records every pattern of their signs is tried.
+_MOST_PATTERNS = 3
+
+# Whole numbers up to it are exact in float64.
+_EXACT = 2**53
+# More than the relative error of a sum of eight products in float64, all signs taken as the same.
+_ROUNDING = 2.0**-48
+
+
+class QuantileScore(AbstractScore):
+    """Scores of the check loss: G = Σ_i X_i(D·1{Y_i ≤ X_i'k} - N), or Σ_i D·ρ_τ(Y_i - X_i'k), with τ = N/D.
+
+    On a box a record whose residual keeps its sign there adds a constant to G and a linear function to the loss: such
+    records are kept as sums, and only the others, open ones, are looked at again. Equal records are one, counted: on a
+    box where few are open every pattern of their signs is tried, since bounds for each by itself would let ties cancel
+    that cannot.
+
+    Bounds on a box: `sums` holds the share of the records that are not open, the same for every k of the box or linear
+    in k, hence least at ends of its sides. An open record adds D - N or -N times X_i to G, whatever k: coordinate by
+    coordinate between the two sums where each record takes the smaller and the larger, and exactly one of the patterns.
+    To the loss it adds at least 0. So no score in a box is below `lower`.
+
+    Whole numbers ride in float64, exact below 2^53 in any order of summation. With |X_ij| ≤ 2^a, |X_i'k| ≤ ρ, the
+    plan's `reach`, and |Y_i| ≤ υ every sum and all its parts are below 2^53, since the plan keeps 2ρ and
+
+        n·D·2^a for G, and n·D·(ρ + υ) for the loss, below 2^52:
+
+    X_i'k is at most ρ for k in Θ, and twice Y_i, which is moved to ±ρ for G, at most 2ρ; slopes are below D, so sums of
+    slopes times X_i, times k or times Y_i, are at most these two; and twice the largest share of open records, before
+    it is halved, is at most 2n·D·(ρ + υ).
+
+    A box of m, k = Um, may reach beyond Θ. X_i'U is whole and below 2^53, or U is not taken. Twice the middle of a box
+    times it, and it times the sides, are sums of d products: where they may exceed 2^52 a record counts as open unless
+    it keeps its sign by more than their rounding; and so are the ends of the loss, which are moved outward by it.
+
+    **Arguments:** `features`: X, shape (n, d). `responses`: Y, shape (n,), in the units of X'k. `tau`: N/D. `norm`: of
+    G, for KNG; None for the exponential mechanism. `weight`: at least what one record changes the loss by, in whole
+    units of 1/WEIGHT_UNITS.
+    """
+
+    def __init__(self, features, responses, tau: Fraction, norm: GradientNorm | None = None, weight: int = 1):
+        records, counts = _counted(np.column_stack([features, responses]))
+        self._features, self._responses = records[:, :-1].astype(np.float64), records[:, -1].astype(np.float64)
+        self._counts = counts.astype(np.float64)
+        self._rise, self._fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
+        self._norm, self._weight = norm, weight
+        self._place(Coordinates.own(self._features.shape[1]), np.zeros(self._features.shape[1], np.int64))
+        self._importance = np.sum(np.abs(self._features), axis=0) / max(len(self._features), 1)
+
+    def _place(self, coordinates: Coordinates, origin: np.ndarray) -> None:
+        self._coordinates, self._origin = coordinates, origin
+        self._moves = self._features @ coordinates.matrix
+        self._largest = np.max(np.abs(self._moves), axis=0, initial=0.0)
+        # Where the residual at the origin is 0 or less, and how far either piece of the loss is from the other there.
+        residuals = self._responses - self._features @ origin
+        self._is_below = residuals <= 0
+        self._apart = (self._rise - self._fall) * self._counts * np.abs(residuals)
+
+    @property
+    def coordinates(self):
+        return self._coordinates
+
+    def near(self, domain, rate):
+        placed = object.__new__(QuantileScore)
+        placed.__dict__.update(self.__dict__)
+        estimate, density, curvature = _fit(self._features, self._responses, self._counts, self._rise, -self._fall)
+        steps = self._rise - self._fall
+        if self._norm is None:
+            form = steps * rate * RESOLUTION * (WEIGHT_UNITS / self._weight) * curvature
+        else:
+            # Of so many open records bounds differ by 1 in the log-density.
+            each = steps * rate * float(np.max(self._norm.about(np.abs(self._features)), initial=0.0))
+            form = density * curvature * (each / 2.0) ** 2
+        coordinates, placed._importance = round_coordinates(form, domain)
+        sizes = np.max(np.abs(self._features), axis=0, initial=0.0)
+        if any(sum(map(int, sizes * column)) >= _EXACT for column in np.abs(coordinates.matrix).T.astype(float)):
+            return self
+        placed._place(coordinates, np.clip(np.rint(estimate), domain.low, domain.high).astype(np.int64))
+        return placed
+
+    def importance(self):
+        return self._importance
+
+    def whole(self, low, high):
+        num_records, dimension = self._features.shape  # of those that differ
+        sums = np.zeros((1, dimension + 1), np.float64 if self._norm is not None else np.int64)
+        return self.parts(low[None], high[None], [np.arange(num_records)], sums)
+
+    def parts(self, low, high, rows, sums):
+        passes = np.cumsum([len(some) for some in rows]) // _ROWS_A_PASS
+        edges = [*np.unique(passes, return_index=True)[1], len(rows)]
+        first, *others = [self._pass(low[a:b], high[a:b], rows[a:b], sums[a:b]) for a, b in itertools.pairwise(edges)]
+        return first.join(*others) if others else first
+
+    def _pass(self, low, high, rows, sums):
+        entries, numbers = np.concatenate(rows), np.array([len(some) for some in rows])
+        box = np.repeat(np.arange(len(rows)), numbers)
+        x, y, copies, moves = (part[entries] for part in (self._features, self._responses, self._counts, self._moves))
+        # Twice the middle of the predictors on the box, and their range.
+        doubled, sides = low + high, high - low
+        middle, reach = _products(moves, doubled, box), _products(np.abs(moves), sides, box)
+        size = (np.abs(doubled) + sides).astype(np.float64) @ self._largest
+        reach = reach + np.where(size < _EXACT / 2, 0.0, size * _ROUNDING)[box]
+        gap = middle - 2 * y
+        at_most, above = gap >= reach, gap < -reach
+        is_open, rises = ~(at_most | above), gap >= 0
+        # What a record adds by the sign that it has in the middle.
+        slopes = copies * np.where(rises, self._rise, self._fall)
+        if self._norm is not None:
+            last = np.where(rises != self._is_below[entries], self._apart[entries], 0.0)
+        else:
+            last = slopes * y
+        added = np.column_stack([slopes[:, None] * x, last])
+        held = _totals(np.where(is_open[:, None], 0.0, added), numbers)
+        numbers = np.bincount(box[is_open], minlength=len(rows))
+        kept = np.split(entries[is_open], np.cumsum(numbers)[:-1])
+        x, copies, gap, reach = x[is_open], copies[is_open], gap[is_open], reach[is_open]
+        sums = sums + held.astype(sums.dtype)
+        linear = sums + _totals(added[is_open], numbers)
+        bounds = self._of_gradients if self._norm is not None else self._of_losses
+        lower, upper, about = bounds(low, high, sums, linear, (x, copies, gap, reach), numbers)
+        return LatticeBoxes(low, high, lower, upper, about, kept, sums)
+
+    def _of_gradients(self, low, high, sums, linear, opened, numbers):
+        """Bounds of the norm on each box, of the sums of closed records and the features of open ones, all counted."""
+        assert self._norm is not None
+        (x, copies, _, _), ends = opened, (self._rise, self._fall)
+        dimension = x.shape[1]
+        x, closed = x * copies[:, None], sums[:, :-1]
+        positive, negative = np.split(_totals(np.concatenate([np.maximum(x, 0.0), np.minimum(x, 0.0)], axis=1), numbers), 2, axis=1)
+        least = closed + self._fall * positive + self._rise * negative
+        most = closed + self._rise * positive + self._fall * negative
+        lower, upper = self._norm.about_between(least, most)
+        lower = np.maximum(lower, self._of_rays(low, high, linear))
+        starts = np.cumsum(numbers) - numbers
+        for number in range(1, _MOST_PATTERNS + 1):
+            few = np.flatnonzero(numbers == number)
+            if few.size == 0:
+                continue
+            patterns = np.array(list(itertools.product(ends, repeat=number)))
+            steps = np.einsum("pr,brd->pbd", patterns, x[starts[few][:, None] + np.arange(number)])
+            sizes = self._norm.about(np.abs(closed[few] + steps))
+            lower[few], upper[few] = outward(np.min(sizes, axis=0), np.max(sizes, axis=0))
+        return lower, upper, self._norm.about(np.abs(linear[:, :dimension]))
+
+    def _of_rays(self, low, high, linear):
+        """‖G‖ ≥ (ℓ(k) - ℓ(k₀))/‖k - k₀‖_*, with a linear function below the loss, of the signs in the middle."""
+        assert self._norm is not None
+        slopes, matrix = linear[:, :-1], self._coordinates.matrix
+        doubled = (low + high) @ matrix.T - 2 * self._origin
+        sides = (high - low).astype(np.float64)
+        extent = np.abs(doubled) + sides @ np.abs(matrix).T
+        rise = np.sum(slopes * doubled, axis=1) - np.sum(np.abs(slopes @ matrix) * sides, axis=1)
+        rounding = _ROUNDING * np.sum(np.abs(slopes) * extent, axis=1)
+        apart = linear[:, -1] * (1.0 + (len(self._features) + 1000) * 2.0**-52)
+        rise = np.maximum(rise / 2 - rounding - apart, 0.0)
+        away = np.maximum(self._norm.dual(extent) / 2, np.finfo(float).tiny)
+        return outward(np.where(rise > 0.0, rise / away, 0.0), np.zeros(1))[0]
+
+    def _of_losses(self, low, high, sums, linear, opened, numbers):
+        """Bounds of the loss on each box: closed records are linear, and an open one is above either of its pieces."""
+        _, copies, gap, reach = opened
+        farthest = copies * np.maximum(self._rise * (reach + gap), -self._fall * (reach - gap)) / 2
+        most = _totals(farthest[:, None], numbers)[:, 0] * (1.0 + _ROUNDING)
+        (least, highest), (above, _) = self._linear(low, high, sums), self._linear(low, high, linear)
+        factor = RESOLUTION * WEIGHT_UNITS / self._weight
+        # A piece of an open record is at least 0, and at least what continues its sign in the middle.
+        lower, upper = outward(*(np.maximum(end, 0.0) * factor for end in (np.maximum(least, above), highest + most)))
+        doubled = (low + high) @ self._coordinates.matrix.T
+        about = np.sum(linear[:, :-1] * doubled, axis=1) / 2 - linear[:, -1]
+        return lower, upper, np.maximum(about, 0.0) * factor
+
+    def _linear(self, low, high, sums):
+        """Below and above a sum of linear functions of k on boxes."""
+        slopes, matrix = sums[:, :-1].astype(np.float64), self._coordinates.matrix
+        doubled, sides = ((low + high) @ matrix.T).astype(np.float64), (high - low).astype(np.float64)
+        middle = np.sum(slopes * doubled, axis=1) / 2 - sums[:, -1]
+        spread = np.sum(np.abs(slopes @ matrix) * sides, axis=1) / 2
+        size = np.sum(np.abs(slopes) * (np.abs(doubled) + sides @ np.abs(matrix).T), axis=1) + np.abs(sums[:, -1])
+        return middle - spread - _ROUNDING * size, middle + spread + _ROUNDING * size
+
+    def at(self, point, rows, sums):
+        x = self._features[rows]
+        residuals = self._responses[rows] - x @ point
+        slopes = self._counts[rows] * np.where(residuals <= 0, self._rise, self._fall)
+        if self._norm is not None:
+            return int(self._norm(np.abs((sums[:-1] + slopes @ x).astype(np.int64))))
+        value = int(np.sum(sums[:-1] * point) - sums[-1]) - int(slopes @ residuals)
+        return int(levels(value, self._weight))
+
+
+def _counted(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The records that differ, and how often each is there."""
+    order = np.lexsort(records.T[::-1])
+    records = records[order]
+    first = np.ones(len(records), bool)
+    first[1:] = np.any(records[1:] != records[:-1], axis=1)
+    starts = np.flatnonzero(first)
+    return records[starts], np.diff(np.append(starts, len(records)))
+
+
+def _fit(x, y, counts, rise: float, fall: float) -> tuple[np.ndarray, float, np.ndarray]:
+    """An estimate of k, and about Σ f_i and Σ f_i x_i x_i' with f_i the density of y_i at the fit: where predictors move, how many flip.
+
+    The fit is of a few reweighted least squares, the density that of the residuals nearest to 0. On them speed alone
+    rests.
+    """
+    number, dimension = x.shape
+    if number == 0:
+        return np.zeros(dimension), 0.0, np.zeros((dimension, dimension))
+    scales = np.maximum(np.max(np.abs(x), axis=0), 1.0)
+    design, weights = x / scales, counts.copy()
+    near = number ** (-1.0 / 3.0)
+    for _ in range(_FITS):
+        gram = (weights[:, None] * design).T @ design
+        gram += 1e-9 * np.trace(gram) * np.eye(dimension)
+        estimate = np.linalg.solve(gram, design.T @ (weights * y))
+        residuals = y - design @ estimate
+        width = max(float(np.quantile(np.abs(residuals), near)), 1.0)
+        weights = counts * np.where(residuals > 0, fall, rise) / np.maximum(np.abs(residuals), width)
+    inside = np.abs(residuals) <= width
+    shares = counts[inside] / (2.0 * width)
+    # A little of all rows, so that no direction is without.
+    rest = 1e-3 * np.sum(shares) / np.sum(counts)
+    curvature = (shares[:, None] * x[inside]).T @ x[inside] + rest * (counts[:, None] * x).T @ x
+    return estimate / scales, float(np.sum(shares)), curvature
+
+
+_FITS = 15
+
+
+def _products(x, vectors, box):
+    if len(vectors) == 1:
+        return x @ vectors[0].astype(np.float64)
+    return np.einsum("ij,ij->i", x, vectors.astype(np.float64)[box])
+
+
+def _totals(rows, numbers):
+    """Sums of so many consecutive rows each, none for none."""
+    totals, filled = np.zeros((len(numbers), rows.shape[1])), np.flatnonzero(numbers)
+    if filled.size:
+        totals[filled] = np.add.reduceat(rows, (np.cumsum(numbers) - numbers)[filled], axis=0)
+    return totals
