@@ -20,7 +20,7 @@ from kngjax.releases.lattice.scores import (
 )
 
 # Rows times boxes that are looked at in one pass.
-_ROWS_A_PASS = 2**17
+_ROWS_A_PASS = 2**15
 
 # Up to so many open records every pattern of their signs is tried.
 _MOST_PATTERNS = 3
@@ -66,6 +66,7 @@ class QuantileScore(AbstractScore):
         records, counts = _counted(np.column_stack([features, responses]))
         self._features, self._responses = records[:, :-1].astype(np.float64), records[:, -1].astype(np.float64)
         self._counts = counts.astype(np.float64)
+        self._is_signed = bool(np.any(self._features < 0))
         self._rise, self._fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
         self._norm, self._weight = norm, weight
         self._place(Coordinates.own(self._features.shape[1]), np.zeros(self._features.shape[1], np.int64))
@@ -73,6 +74,7 @@ class QuantileScore(AbstractScore):
 
     def _place(self, coordinates: Coordinates, origin: np.ndarray) -> None:
         self._coordinates, self._origin = coordinates, origin
+        self._turned = coordinates.inverse @ origin
         self._moves = self._features @ coordinates.matrix
         self._largest = np.max(np.abs(self._moves), axis=0, initial=0.0)
         # Where the residual at the origin is 0 or less, and how far either piece of the loss is from the other there.
@@ -119,43 +121,55 @@ class QuantileScore(AbstractScore):
     def _pass(self, low, high, rows, sums):
         entries, numbers = np.concatenate(rows), np.array([len(some) for some in rows])
         box = np.repeat(np.arange(len(rows)), numbers)
-        x, y, copies, moves = (part[entries] for part in (self._features, self._responses, self._counts, self._moves))
+        moves, y = self._moves[entries], self._responses[entries]
         # Twice the middle of the predictors on the box, and their range.
         doubled, sides = low + high, high - low
         middle, reach = _products(moves, doubled, box), _products(np.abs(moves), sides, box)
         size = (np.abs(doubled) + sides).astype(np.float64) @ self._largest
         reach = reach + np.where(size < _EXACT / 2, 0.0, size * _ROUNDING)[box]
         gap = middle - 2 * y
-        at_most, above = gap >= reach, gap < -reach
-        is_open, rises = ~(at_most | above), gap >= 0
-        # What a record adds by the sign that it has in the middle.
-        slopes = copies * np.where(rises, self._rise, self._fall)
-        if self._norm is not None:
-            last = np.where(rises != self._is_below[entries], self._apart[entries], 0.0)
-        else:
-            last = slopes * y
-        added = np.column_stack([slopes[:, None] * x, last])
-        held = _totals(np.where(is_open[:, None], 0.0, added), numbers)
-        numbers = np.bincount(box[is_open], minlength=len(rows))
-        kept = np.split(entries[is_open], np.cumsum(numbers)[:-1])
-        x, copies, gap, reach = x[is_open], copies[is_open], gap[is_open], reach[is_open]
+        is_open = (gap < reach) & (gap >= -reach)
+        opened, closed = np.flatnonzero(is_open), np.flatnonzero(~is_open)
+        in_open = np.bincount(box[opened], minlength=len(rows))
+        held = _totals(self._pieces(entries[closed], gap[closed] >= 0), numbers - in_open)
         sums = sums + held.astype(sums.dtype)
-        linear = sums + _totals(added[is_open], numbers)
-        bounds = self._of_gradients if self._norm is not None else self._of_losses
-        lower, upper, about = bounds(low, high, sums, linear, (x, copies, gap, reach), numbers)
-        return LatticeBoxes(low, high, lower, upper, about, kept, sums)
+        kept = np.split(entries[opened], np.cumsum(in_open)[:-1])
+        gap, entries = gap[opened], entries[opened]
+        middle = sums + _totals(self._pieces(entries, gap >= 0), in_open)
+        if self._norm is None:
+            bounds = self._of_losses(low, high, sums, middle, (self._counts[entries], gap, reach[opened]), in_open)
+            return LatticeBoxes(low, high, *bounds, kept, sums)
+        # Any signs make a linear function below the loss: those of the point nearest to the origin.
+        nearest = np.clip(self._turned, low, high)
+        rises = _products(moves[opened], nearest, box[opened]) >= y[opened]
+        rays = self._of_rays(low, high, sums + _totals(self._pieces(entries, rises), in_open))
+        lower, upper = self._of_gradients(sums, self._features[entries] * self._counts[entries, None], in_open)
+        about = self._norm.about(np.abs(middle[:, :-1]))
+        return LatticeBoxes(low, high, np.maximum(lower, rays), upper, about, kept, sums)
 
-    def _of_gradients(self, low, high, sums, linear, opened, numbers):
+    def _pieces(self, entries, rises):
+        """What these records add to a linear piece of the loss, of the sign `rises`: slopes, and a constant.
+
+        Of the loss it is what its slope adds to Y; of its change from the origin, how far the piece is below the loss
+        there.
+        """
+        slopes = self._counts[entries] * np.where(rises, self._rise, self._fall)
+        if self._norm is None:
+            last = slopes * self._responses[entries]
+        else:
+            last = np.where(rises != self._is_below[entries], self._apart[entries], 0.0)
+        return np.column_stack([slopes[:, None] * self._features[entries], last])
+
+    def _of_gradients(self, sums, x, numbers):
         """Bounds of the norm on each box, of the sums of closed records and the features of open ones, all counted."""
         assert self._norm is not None
-        (x, copies, _, _), ends = opened, (self._rise, self._fall)
-        dimension = x.shape[1]
-        x, closed = x * copies[:, None], sums[:, :-1]
-        positive, negative = np.split(_totals(np.concatenate([np.maximum(x, 0.0), np.minimum(x, 0.0)], axis=1), numbers), 2, axis=1)
+        ends, closed = (self._rise, self._fall), sums[:, :-1]
+        positive, negative = _totals(np.maximum(x, 0.0), numbers), 0.0
+        if self._is_signed:
+            negative = _totals(np.minimum(x, 0.0), numbers)
         least = closed + self._fall * positive + self._rise * negative
         most = closed + self._rise * positive + self._fall * negative
         lower, upper = self._norm.about_between(least, most)
-        lower = np.maximum(lower, self._of_rays(low, high, linear))
         starts = np.cumsum(numbers) - numbers
         for number in range(1, _MOST_PATTERNS + 1):
             few = np.flatnonzero(numbers == number)
@@ -165,10 +179,10 @@ class QuantileScore(AbstractScore):
             steps = np.einsum("pr,brd->pbd", patterns, x[starts[few][:, None] + np.arange(number)])
             sizes = self._norm.about(np.abs(closed[few] + steps))
             lower[few], upper[few] = outward(np.min(sizes, axis=0), np.max(sizes, axis=0))
-        return lower, upper, self._norm.about(np.abs(linear[:, :dimension]))
+        return lower, upper
 
     def _of_rays(self, low, high, linear):
-        """‖G‖ ≥ (ℓ(k) - ℓ(k₀))/‖k - k₀‖_*, with a linear function below the loss, of the signs in the middle."""
+        """‖G‖ ≥ (ℓ(k) - ℓ(k₀))/‖k - k₀‖_*, with a linear function below the loss."""
         assert self._norm is not None
         slopes, matrix = linear[:, :-1], self._coordinates.matrix
         doubled = (low + high) @ matrix.T - 2 * self._origin
@@ -181,17 +195,17 @@ class QuantileScore(AbstractScore):
         away = np.maximum(self._norm.dual(extent) / 2, np.finfo(float).tiny)
         return outward(np.where(rise > 0.0, rise / away, 0.0), np.zeros(1))[0]
 
-    def _of_losses(self, low, high, sums, linear, opened, numbers):
+    def _of_losses(self, low, high, sums, middle, opened, numbers):
         """Bounds of the loss on each box: closed records are linear, and an open one is above either of its pieces."""
-        _, copies, gap, reach = opened
+        copies, gap, reach = opened
         farthest = copies * np.maximum(self._rise * (reach + gap), -self._fall * (reach - gap)) / 2
         most = _totals(farthest[:, None], numbers)[:, 0] * (1.0 + _ROUNDING)
-        (least, highest), (above, _) = self._linear(low, high, sums), self._linear(low, high, linear)
+        (least, highest), (above, _) = self._linear(low, high, sums), self._linear(low, high, middle)
         factor = RESOLUTION * WEIGHT_UNITS / self._weight
         # A piece of an open record is at least 0, and at least what continues its sign in the middle.
         lower, upper = outward(*(np.maximum(end, 0.0) * factor for end in (np.maximum(least, above), highest + most)))
         doubled = (low + high) @ self._coordinates.matrix.T
-        about = np.sum(linear[:, :-1] * doubled, axis=1) / 2 - linear[:, -1]
+        about = np.sum(middle[:, :-1] * doubled, axis=1) / 2 - middle[:, -1]
         return lower, upper, np.maximum(about, 0.0) * factor
 
     def _linear(self, low, high, sums):
