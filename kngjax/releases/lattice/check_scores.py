@@ -104,6 +104,14 @@ class QuantileScore(AbstractScore):
         placed._place(coordinates, np.clip(np.rint(estimate), domain.low, domain.high).astype(np.int64))
         return placed
 
+    @property
+    def origin(self):
+        return self._turned
+
+    @property
+    def origin(self):
+        return self._turned
+
     def importance(self):
         return self._importance
 
@@ -139,10 +147,11 @@ class QuantileScore(AbstractScore):
         if self._norm is None:
             bounds = self._of_losses(low, high, sums, middle, (self._counts[entries], gap, reach[opened]), in_open)
             return LatticeBoxes(low, high, *bounds, kept, sums)
-        # Any signs make a linear function below the loss: those of the point nearest to the origin.
+        # Any signs make a linear function below the loss: those of the point nearest to the origin, or in the middle.
         nearest = np.clip(self._turned, low, high)
         rises = _products(moves[opened], nearest, box[opened]) >= y[opened]
-        rays = self._of_rays(low, high, sums + _totals(self._pieces(entries, rises), in_open))
+        near = sums + _totals(self._pieces(entries, rises), in_open)
+        rays = np.maximum(self._of_rays(low, high, near), self._of_rays(low, high, middle))
         lower, upper = self._of_gradients(sums, self._features[entries] * self._counts[entries, None], in_open)
         about = self._norm.about(np.abs(middle[:, :-1]))
         return LatticeBoxes(low, high, np.maximum(lower, rays), upper, about, kept, sums)
@@ -181,8 +190,28 @@ class QuantileScore(AbstractScore):
             lower[few], upper[few] = outward(np.min(sizes, axis=0), np.max(sizes, axis=0))
         return lower, upper
 
+    def beyond(self, low, high):
+        """Below the score at all k with p = k₀ + t(k - k₀) in a box, for a t in (0, 1]; or None where nothing is known.
+
+        By convexity ℓ(k) - ℓ(k₀) ≥ (ℓ(p) - ℓ(k₀))/t, and ‖k - k₀‖_* is ‖p - k₀‖_*/t: what bounds the ratio of the two
+        at p bounds ‖G(k)‖.
+        """
+        if self._norm is None:
+            return None
+        found = []
+        for point in (np.clip(self._turned, low, high), (low + high) // 2):
+            predictors = point.astype(np.float64) @ self._moves.T
+            slopes = np.where(predictors >= self._responses, self._rise, self._fall) * self._counts
+            apart = np.where((slopes > 0) != self._is_below, self._apart, 0.0)
+            linear = np.column_stack([slopes @ self._features, np.sum(apart, axis=1)])
+            found.append(self._of_rays(low, high, linear))
+        return np.maximum(*found)
+
     def _of_rays(self, low, high, linear):
-        """‖G‖ ≥ (ℓ(k) - ℓ(k₀))/‖k - k₀‖_*, with a linear function below the loss."""
+        """‖G‖ ≥ (ℓ(k) - ℓ(k₀))/‖k - k₀‖_*, with a linear function below the loss.
+
+        k₀ = `origin`. ℓ is convex and G one of its slopes at k, so that ℓ(k₀) ≥ ℓ(k) + G'(k₀ - k).
+        """
         assert self._norm is not None
         slopes, matrix = linear[:, :-1], self._coordinates.matrix
         doubled = (low + high) @ matrix.T - 2 * self._origin

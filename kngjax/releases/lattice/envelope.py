@@ -9,6 +9,7 @@ import numpy as np
 
 from kngjax.releases.lattice.finite import Bits, LevelLaw, below, happens
 from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
+from kngjax.releases.lattice.surroundings import first_boxes
 from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.exact.refinement import refine
 
@@ -41,7 +42,7 @@ class Envelope:
         self._domain, self._rate = domain, rate
         self._score = score.near(domain, float(rate))
         self._coordinates, self._importance = self._score.coordinates, self._score.importance()
-        whole = self._score.whole(*self._coordinates.around(domain.low, domain.high))
+        whole = first_boxes(self._score, domain, float(rate))
         fewest = _FEWEST_PROPOSALS if target is None else target
         self._target = target
 
@@ -103,7 +104,9 @@ class Envelope:
         others = boxes.at(np.setdiff1d(np.arange(len(boxes.rows)), chosen))
         if parents.size == 0:
             return others
-        return others.join(self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents]))
+        parts = self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents])
+        # What is known of a box is known of its parts.
+        return others.join(parts._replace(lower=np.maximum(parts.lower, boxes.lower[parents])))
 
 
 _FEWEST_PROPOSALS = 32.0

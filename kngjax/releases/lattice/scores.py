@@ -70,9 +70,21 @@ class AbstractScore(abc.ABC):
     def coordinates(self) -> Coordinates:
         """U."""
 
+    @property
+    @abc.abstractmethod
+    def origin(self) -> Int[np.ndarray, " dimension"]:
+        """About the m at which the score is least."""
+
     @abc.abstractmethod
     def importance(self) -> np.ndarray:
         """About how much the score changes when each m_j grows by 1: which side of a box to halve."""
+
+    @abc.abstractmethod
+    def beyond(self, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
+        """Below the score on all rays from `origin` from where they meet each of these boxes; None if nothing is known.
+
+        **Arguments:** `low`, `high`: shape (boxes, d).
+        """
 
     @abc.abstractmethod
     def whole(self, low: np.ndarray, high: np.ndarray) -> LatticeBoxes:
@@ -192,8 +204,16 @@ class QuadraticScore(AbstractScore):
         near._importance = importance
         return near
 
+    @property
+    def origin(self):
+        return np.zeros(len(self._moment), np.int64)
+
     def importance(self):
         return self._importance
+
+    def beyond(self, low, high):
+        # Bounds of boxes are as good, however large these are.
+        return None
 
     def whole(self, low, high):
         return self.parts(low[None], high[None], [np.empty(0, np.int64)], np.empty((1, 0), np.int64))

@@ -1,0 +1,117 @@
+"""The first boxes of an envelope: a core about the law's middle, and all that is farther out, bounded by rays."""
+
+import math
+
+import numpy as np
+
+from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
+from kngjax.releases.lattice.units import DomainLattice
+
+# In logarithms: what is not worth another box.
+_NEGLIGIBLE = 12.0
+# Ends of the core are sought from here outward, in the norm in which bounds miss the log-density by 1.
+_NEAREST = 16.0
+# A core's faces are to be so much farther out than what is wanted of them, at their middles.
+_BEYOND = 2.0
+# So many cells of the faces are tried, so many at a time.
+_MOST_CELLS, _CELLS_A_CALL = 512, 8
+
+
+def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> LatticeBoxes:
+    """Boxes that cover Θ: all of it; or a core and at most 2d slabs, on which the score is above what rays say.
+
+    A ray from k₀ to a point outside of the core goes through a face of it, in Θ, which is convex. So the least of what
+    `beyond` says of cells that cover the faces in Θ is below the score on all slabs.
+    """
+    ends = score.coordinates.around(domain.low, domain.high)
+    whole = score.whole(*ends)
+    low, high = _core(score, domain, rate, ends)
+    if np.array_equal(low, ends[0]) and np.array_equal(high, ends[1]):
+        return whole
+    lower = _beyond(score, domain, rate, (low, high), ends)
+    lows, highs = _slabs(low, high, *ends)
+    inside = ~domain.misses(*score.coordinates.extremes(lows, highs))
+    lows, highs = lows[inside], highs[inside]
+    number = len(lows)
+    boxes = score.parts(lows, highs, whole.rows * number, np.repeat(whole.sums, number, axis=0))
+    is_core = np.all((lows == low) & (highs == high), axis=1)
+    return boxes._replace(lower=np.where(is_core, boxes.lower, np.maximum(boxes.lower, lower)))
+
+
+def _wanted(score, rate, ends) -> float:
+    """By how much all log-densities outside are to be below that of the middle."""
+    log_points = np.sum(np.log((ends[1] - ends[0] + 1).astype(float)))
+    log_law = -np.sum(np.log(np.maximum(score.importance(), np.finfo(float).tiny)))
+    return max(float(log_points - log_law), 0.0) + _NEGLIGIBLE
+
+
+def _core(score, domain, rate, ends):
+    """The box of m that reaches along each axis to where rays say more than enough, or to the end of Θ's."""
+    origin, goal = score.origin, _BEYOND * _wanted(score, rate, ends)
+    low, high = ends[0].copy(), ends[1].copy()
+    for axis, unit in enumerate(score.importance()):
+        for side, end, other in ((-1, low, ends[0]), (1, high, ends[1])):
+            step = math.ceil(_NEAREST / unit)
+            while step < abs(int(other[axis]) - int(origin[axis])):
+                point = origin.copy()
+                point[axis] += side * step
+                bound = score.beyond(point[None], point[None])
+                if bound is None:
+                    return ends
+                if rate * float(bound[0]) >= goal:
+                    end[axis] = point[axis]
+                    break
+                step *= 2
+    return low, high
+
+
+def _beyond(score, domain, rate, core, ends) -> int:
+    """Below the score on all rays through the core's faces: as good as wanted, or as can be had with a few cells."""
+    wanted, lowest, tried = _wanted(score, rate, ends), np.inf, 0
+    lows, highs = [], []
+    for axis in range(len(core[0])):
+        for end, other in zip(core, ends, strict=True):
+            if end[axis] != other[axis]:
+                low, high = core[0].copy(), core[1].copy()
+                low[axis] = high[axis] = end[axis]
+                lows.append(low)
+                highs.append(high)
+    low, high = np.array(lows), np.array(highs)
+    while len(low):
+        inside = ~domain.misses(*score.coordinates.extremes(low, high))
+        low, high = low[inside], high[inside]
+        parts = [slice(start, start + _CELLS_A_CALL) for start in range(0, len(low), _CELLS_A_CALL)]
+        found = np.concatenate([np.zeros(0, np.int64), *(score.beyond(low[part], high[part]) for part in parts)])
+        tried += len(low)
+        short = rate * found.astype(float) < wanted
+        if tried > _MOST_CELLS:
+            short[:] = False
+        lowest = min(lowest, *(int(bound) for bound in found[~short])) if np.any(~short) else lowest
+        low, high = _halved(low[short], high[short], score.importance())
+    return 0 if math.isinf(lowest) else int(lowest)
+
+
+def _halved(low, high, importance):
+    """Two halves of each cell, with a face in common, so that they cover what lies between whole numbers too."""
+    for _ in range(max(len(importance) - 1, 1)):
+        rows, axis = np.arange(len(low)), np.argmax((high - low) * importance, axis=1)
+        middle = low[rows, axis] + (high[rows, axis] - low[rows, axis]) // 2
+        left, right = high.copy(), low.copy()
+        left[rows, axis] = right[rows, axis] = middle
+        low, high = np.concatenate([low, right]), np.concatenate([left, high])
+    return low, high
+
+
+def _slabs(low, high, outer_low, outer_high):
+    """The core, and boxes that fill what is in the outer box and not in the core, each point once."""
+    lows, highs = [low], [high]
+    left, right = outer_low.copy(), outer_high.copy()
+    for axis in range(len(low)):
+        for start, stop in ((left[axis], low[axis] - 1), (high[axis] + 1, right[axis])):
+            if start <= stop:
+                side_low, side_high = left.copy(), right.copy()
+                side_low[axis], side_high[axis] = start, stop
+                lows.append(side_low)
+                highs.append(side_high)
+        left[axis], right[axis] = low[axis], high[axis]
+    return np.array(lows), np.array(highs)
