@@ -108,10 +108,6 @@ class QuantileScore(AbstractScore):
     def origin(self):
         return self._turned
 
-    @property
-    def origin(self):
-        return self._turned
-
     def importance(self):
         return self._importance
 
@@ -267,7 +263,7 @@ def _counted(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _fit(x, y, counts, rise: float, fall: float) -> tuple[np.ndarray, float, np.ndarray]:
-    """An estimate of k, and about Σ f_i and Σ f_i x_i x_i' with f_i the density of y_i at the fit: where predictors move, how many flip.
+    """An estimate of k, and about Σ f_i and Σ f_i x_i x_i' with f_i the density of y_i at the fit.
 
     The fit is of a few reweighted least squares, the density that of the residuals nearest to 0. On them speed alone
     rests.

@@ -110,7 +110,7 @@ class Envelope:
 
 
 _FEWEST_PROPOSALS = 32.0
-_BOXES_A_PROPOSAL = 1.0
+_BOXES_A_PROPOSAL = 0.25
 
 
 def _sizes(boxes: LatticeBoxes) -> list[int]:

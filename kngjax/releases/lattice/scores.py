@@ -55,7 +55,9 @@ class LatticeBoxes(NamedTuple):
         low, high, lower, upper, middle, sums = (
             np.concatenate(parts) for parts in zip(*((*boxes[:5], boxes.sums) for boxes in all_of_them), strict=True)
         )
-        return LatticeBoxes(low, high, lower, upper, middle, [rows for boxes in all_of_them for rows in boxes.rows], sums)
+        return LatticeBoxes(
+            low, high, lower, upper, middle, [rows for boxes in all_of_them for rows in boxes.rows], sums
+        )
 
 
 class AbstractScore(abc.ABC):
