@@ -71,6 +71,7 @@ class QuantileScore(AbstractScore):
         self._norm, self._weight = norm, weight
         self._place(Coordinates.own(self._features.shape[1]), np.zeros(self._features.shape[1], np.int64))
         self._importance = np.sum(np.abs(self._features), axis=0) / max(len(self._features), 1)
+        self._curvature = np.zeros((self._features.shape[1], self._features.shape[1]))
 
     def _place(self, coordinates: Coordinates, origin: np.ndarray) -> None:
         self._coordinates, self._origin = coordinates, origin
@@ -98,6 +99,7 @@ class QuantileScore(AbstractScore):
             each = steps * rate * float(np.max(self._norm.about(np.abs(self._features)), initial=0.0))
             form = density * curvature * (each / 2.0) ** 2
         coordinates, placed._importance = round_coordinates(form, domain)
+        placed._curvature = steps * curvature
         sizes = np.max(np.abs(self._features), axis=0, initial=0.0)
         if any(sum(map(int, sizes * column)) >= _EXACT for column in np.abs(coordinates.matrix).T.astype(float)):
             return self
@@ -149,7 +151,9 @@ class QuantileScore(AbstractScore):
         near = sums + _totals(self._pieces(entries, rises), in_open)
         rays = np.maximum(self._of_rays(low, high, near), self._of_rays(low, high, middle))
         lower, upper = self._of_gradients(sums, self._features[entries] * self._counts[entries, None], in_open)
-        about = self._norm.about(np.abs(middle[:, :-1]))
+        # On a box the gradient moves about as its Hessian at the fit says.
+        spread = ((high - low) ** 2.0 / 12.0) @ np.square(self._curvature @ self._coordinates.matrix).T
+        about = self._norm.about(np.sqrt(np.square(middle[:, :-1]) + spread))
         return LatticeBoxes(low, high, np.maximum(lower, rays), upper, about, kept, sums)
 
     def _pieces(self, entries, rises):
@@ -231,7 +235,9 @@ class QuantileScore(AbstractScore):
         lower, upper = outward(*(np.maximum(end, 0.0) * factor for end in (np.maximum(least, above), highest + most)))
         doubled = (low + high) @ self._coordinates.matrix.T
         about = np.sum(middle[:, :-1] * doubled, axis=1) / 2 - middle[:, -1]
-        return lower, upper, np.maximum(about, 0.0) * factor
+        along = np.einsum("ia,ij,ja->a", self._coordinates.matrix, self._curvature, self._coordinates.matrix)
+        about = np.maximum(about, 0.0) + (high - low) ** 2.0 @ along / 24.0
+        return lower, upper, about * factor
 
     def _linear(self, low, high, sums):
         """Below and above a sum of linear functions of k on boxes."""
