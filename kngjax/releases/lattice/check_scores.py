@@ -291,11 +291,20 @@ def _fit(x, y, counts, rise: float, fall: float) -> tuple[np.ndarray, float, np.
     shares = counts[inside] / (2.0 * width)
     # A little of all rows, so that no direction is without.
     rest = 1e-3 * np.sum(shares) / np.sum(counts)
-    curvature = (shares[:, None] * x[inside]).T @ x[inside] + rest * (counts[:, None] * x).T @ x
-    return estimate / scales, float(np.sum(shares)), curvature
+    curvature = (shares[:, None] * design[inside]).T @ design[inside] + rest * (counts[:, None] * design).T @ design
+    inverse = np.linalg.pinv((rise + fall) * curvature)
+    # Newton's steps, as long as they make the gradient smaller.
+    best, length = estimate, np.inf
+    for _ in range(_STEPS):
+        gradient = (counts * np.where(y <= design @ estimate, rise, -fall)) @ design
+        if (size := float(gradient @ inverse @ gradient)) >= length:
+            break
+        best, length = estimate, size
+        estimate = estimate - inverse @ gradient
+    return best / scales, float(np.sum(shares)), curvature * scales[:, None] * scales
 
 
-_FITS = 15
+_FITS, _STEPS = 15, 8
 
 
 def _products(x, vectors, box):

@@ -14,7 +14,9 @@ _NEAREST = 16.0
 # A core's faces are to be so much farther out than what is wanted of them, at their middles.
 _BEYOND = 2.0
 # So many cells of the faces are tried, so many at a time.
-_MOST_CELLS, _CELLS_A_CALL = 512, 8
+_MOST_CELLS, _CELLS_A_CALL = 96, 8
+# So many cores, each four times as large as the one before.
+_TRIES = 5
 
 
 def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> LatticeBoxes:
@@ -25,10 +27,15 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
     """
     ends = score.coordinates.around(domain.low, domain.high)
     whole = score.whole(*ends)
-    low, high = _core(score, domain, rate, ends)
-    if np.array_equal(low, ends[0]) and np.array_equal(high, ends[1]):
-        return whole
-    lower = _beyond(score, domain, rate, (low, high), ends)
+    reach = _reach(score, rate, ends)
+    for _ in range(_TRIES):
+        low, high = _core(score.origin, reach, ends)
+        if np.array_equal(low, ends[0]) and np.array_equal(high, ends[1]):
+            return whole
+        lower = _beyond(score, domain, rate, (low, high), ends)
+        if rate * lower >= _wanted(score, rate, ends):
+            break
+        reach = [4 * step for step in reach]
     lows, highs = _slabs(low, high, *ends)
     inside = ~domain.misses(*score.coordinates.extremes(lows, highs))
     lows, highs = lows[inside], highs[inside]
@@ -45,23 +52,34 @@ def _wanted(score, rate, ends) -> float:
     return max(float(log_points - log_law), 0.0) + _NEGLIGIBLE
 
 
-def _core(score, domain, rate, ends):
-    """The box of m that reaches along each axis to where rays say more than enough, or to the end of Θ's."""
+def _reach(score, rate, ends) -> list[int]:
+    """How far along each axis rays say more than enough, on both sides, or where Θ ends."""
     origin, goal = score.origin, _BEYOND * _wanted(score, rate, ends)
-    low, high = ends[0].copy(), ends[1].copy()
+    found = []
     for axis, unit in enumerate(score.importance()):
-        for side, end, other in ((-1, low, ends[0]), (1, high, ends[1])):
-            step = math.ceil(_NEAREST / unit)
-            while step < abs(int(other[axis]) - int(origin[axis])):
-                point = origin.copy()
-                point[axis] += side * step
-                bound = score.beyond(point[None], point[None])
-                if bound is None:
-                    return ends
-                if rate * float(bound[0]) >= goal:
-                    end[axis] = point[axis]
-                    break
-                step *= 2
+        widest = int(ends[1][axis]) - int(ends[0][axis])
+        step = min(math.ceil(_NEAREST / unit), widest)
+        while step < widest:
+            points = np.stack([origin, origin])
+            points[:, axis] += np.array([-step, step])
+            outside = (points < ends[0]) | (points > ends[1])
+            bounds = score.beyond(points, points)
+            if bounds is None:
+                return [widest] * len(origin)
+            if np.all(outside.any(axis=1) | (rate * bounds.astype(float) >= goal)):
+                break
+            step *= 2
+        found.append(step)
+    return found
+
+
+def _core(origin, reach, ends):
+    """The box of m that reaches so far from the origin, within Θ's."""
+    pairs = [
+        (max(int(low), int(middle) - step), min(int(high), int(middle) + step))
+        for middle, step, low, high in zip(origin, reach, *ends, strict=True)
+    ]
+    low, high = np.array(pairs, np.int64).T
     return low, high
 
 
