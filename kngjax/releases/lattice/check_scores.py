@@ -147,7 +147,9 @@ class QuantileScore(AbstractScore):
 
         if self._norm is None:
             opened = self._counts[entries], gap, reach[opened]
-            return LatticeBoxes(low, high, *self._of_losses(low, high, sums, piece(gap >= 0), opened, in_open), kept, sums)
+            return LatticeBoxes(
+                low, high, *self._of_losses(low, high, sums, piece(gap >= 0), opened, in_open), kept, sums
+            )
         # Any signs make a linear function below the loss: those of the point nearest to the origin.
         moves, y, box = moves[opened], y[opened], box[opened]
         rays = self._of_rays(low, high, piece(_products(moves, np.clip(self._turned, low, high), box) >= y))

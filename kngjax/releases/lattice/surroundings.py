@@ -8,7 +8,7 @@ from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
 from kngjax.releases.lattice.units import DomainLattice
 
 # In logarithms: what is not worth another box.
-_NEGLIGIBLE = 12.0
+_NEGLIGIBLE = 20.0
 # Ends of the core are sought from here outward, in the norm in which bounds miss the log-density by 1.
 _NEAREST = 16.0
 # A core's faces are to be so much farther out than what is wanted of them, at their middles.
@@ -27,13 +27,19 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
     """
     ends = score.coordinates.around(domain.low, domain.high)
     whole = score.whole(*ends)
-    reach = _reach(score, rate, ends)
+    middle = score.origin
+    if score.beyond(middle[None], middle[None]) is None:
+        return whole
+    wanted = _wanted(score, rate, ends) + rate * score.at(
+        score.coordinates.matrix @ middle, whole.rows[0], whole.sums[0]
+    )
+    reach = _reach(score, rate, ends, _BEYOND * wanted)
     for _ in range(_TRIES):
         low, high = _core(score.origin, reach, ends)
         if np.array_equal(low, ends[0]) and np.array_equal(high, ends[1]):
             return whole
-        lower = _beyond(score, domain, rate, (low, high), ends)
-        if rate * lower >= _wanted(score, rate, ends):
+        lower = _beyond(score, domain, (low, high), ends, wanted / rate)
+        if lower >= wanted / rate:
             break
         reach = [4 * step for step in reach]
     lows, highs = _slabs(low, high, *ends)
@@ -52,10 +58,9 @@ def _wanted(score, rate, ends) -> float:
     return max(float(log_points - log_law), 0.0) + _NEGLIGIBLE
 
 
-def _reach(score, rate, ends) -> list[int]:
+def _reach(score, rate, ends, goal) -> list[int]:
     """How far along each axis rays say more than enough, on both sides, or where Θ ends."""
-    origin, goal = score.origin, _BEYOND * _wanted(score, rate, ends)
-    found = []
+    origin, found = score.origin, []
     for axis, unit in enumerate(score.importance()):
         widest = int(ends[1][axis]) - int(ends[0][axis])
         step = min(math.ceil(_NEAREST / unit), widest)
@@ -64,8 +69,6 @@ def _reach(score, rate, ends) -> list[int]:
             points[:, axis] += np.array([-step, step])
             outside = (points < ends[0]) | (points > ends[1])
             bounds = score.beyond(points, points)
-            if bounds is None:
-                return [widest] * len(origin)
             if np.all(outside.any(axis=1) | (rate * bounds.astype(float) >= goal)):
                 break
             step *= 2
@@ -83,9 +86,9 @@ def _core(origin, reach, ends):
     return low, high
 
 
-def _beyond(score, domain, rate, core, ends) -> int:
+def _beyond(score, domain, core, ends, wanted) -> int:
     """Below the score on all rays through the core's faces: as good as wanted, or as can be had with a few cells."""
-    wanted, lowest, tried = _wanted(score, rate, ends), np.inf, 0
+    lowest, tried = np.inf, 0
     lows, highs = [], []
     for axis in range(len(core[0])):
         for end, other in zip(core, ends, strict=True):
@@ -101,7 +104,7 @@ def _beyond(score, domain, rate, core, ends) -> int:
         parts = [slice(start, start + _CELLS_A_CALL) for start in range(0, len(low), _CELLS_A_CALL)]
         found = np.concatenate([np.zeros(0, np.int64), *(score.beyond(low[part], high[part]) for part in parts)])
         tried += len(low)
-        short = rate * found.astype(float) < wanted
+        short = found.astype(float) < wanted
         if tried > _MOST_CELLS:
             short[:] = False
         lowest = min(lowest, *(int(bound) for bound in found[~short])) if np.any(~short) else lowest
