@@ -89,7 +89,7 @@ class QuantileScore(AbstractScore):
 
     def near(self, domain, rate):
         placed = object.__new__(QuantileScore)
-        placed.__dict__.update(self.__dict__)
+        vars(placed).update(vars(self))
         estimate, density, curvature = _fit(self._features, self._responses, self._counts, self._rise, -self._fall)
         steps = self._rise - self._fall
         if self._norm is None:

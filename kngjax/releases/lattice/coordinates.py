@@ -115,9 +115,9 @@ def _projections(form, columns):
     for i in range(dimension):
         left = [Fraction(0)] * dimension
         for j in range(i):
-            left[j] = products[i][j] - sum(left[k] * shares[j][k] for k in range(j))
+            left[j] = products[i][j] - sum((left[k] * shares[j][k] for k in range(j)), Fraction(0))
             shares[i][j] = left[j] / squares[j]
-        squares[i] = products[i][i] - sum(left[k] * shares[i][k] for k in range(i))
+        squares[i] = products[i][i] - sum((left[k] * shares[i][k] for k in range(i)), Fraction(0))
     return shares, squares
 
 

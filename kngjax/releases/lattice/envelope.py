@@ -17,6 +17,8 @@ _MOST_SPLIT = 4096
 # Bounds that differ by less in log-density count as one level: fewer levels are summed.
 _LEVEL = 1.0 / 64.0
 _MOST_LEVELS = 2**40
+# Fewer proposals are not worth a box; a box costs as much as some.
+_FEWEST_PROPOSALS, _BOXES_A_PROPOSAL = 32.0, 0.25
 
 
 class Envelope:
@@ -43,11 +45,9 @@ class Envelope:
         self._score = score.near(domain, float(rate))
         self._coordinates, self._importance = self._score.coordinates, self._score.importance()
         whole = first_boxes(self._score, domain, float(rate))
-        fewest = _FEWEST_PROPOSALS if target is None else target
-        self._target = target
 
         def enough(acceptance: float, number: int) -> bool:
-            return acceptance * max(fewest, 0.0 if target is not None else number / _BOXES_A_PROPOSAL) >= 1.0
+            return acceptance * (target or max(_FEWEST_PROPOSALS, number / _BOXES_A_PROPOSAL)) >= 1.0
 
         # At a time those that carry nine tenths of what may be missing.
         boxes, _ = refine(whole, self._masses, self._halve, enough, most_boxes, 0.9, (1, _MOST_SPLIT))
@@ -63,9 +63,7 @@ class Envelope:
 
     def draw(self, bits: Bits) -> np.ndarray:
         """k, shape (d,). It tries until it succeeds: a limit would make failure an output that depends on the data."""
-        self.tried = 0
         while True:
-            self.tried += 1
             level, boxes = self._law.draw(bits), self._boxes
             points = self._points[level]
             box = self._members[level][bisect.bisect_right(points, below(points[-1], bits))]
@@ -107,10 +105,6 @@ class Envelope:
         parts = self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents])
         # What is known of a box is known of its parts.
         return others.join(parts._replace(lower=np.maximum(parts.lower, boxes.lower[parents])))
-
-
-_FEWEST_PROPOSALS = 32.0
-_BOXES_A_PROPOSAL = 0.25
 
 
 def _sizes(boxes: LatticeBoxes) -> list[int]:

@@ -70,7 +70,8 @@ class Lattice(ShownAsTyped, eqx.Module):
       and of θ, relative to Θ, from 1 to 50. None: 20 and 22, or what exact sums of `max_records` records leave of 52.
     - `max_records`: for QuantileLoss under add_remove, where n is private: a release of more records fails. Under
         replace n is used, and sums of quadratic losses have no limit. None: 2^27, 2^24 for the exponential mechanism.
-    - `expected_proposals`: the envelope is refined until so many are expected at most. None: 8, or 32 for d = 4.
+    - `expected_proposals`: the envelope is refined until about so many are expected. None: until they cost about as
+        much as boxes.
     - `most_boxes`: or until it has so many boxes. There is no limit of proposals: a draw is never given up.
     """
 

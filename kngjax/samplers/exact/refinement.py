@@ -19,11 +19,12 @@ def refine(
     share: float,
     at_a_time: tuple[int, int],
 ) -> tuple[Boxes, float]:
-    """Halves the boxes that carry most of the excess until at least a `goal` of the proposals is accepted, about.
+    """Halves the boxes that carry most of the excess until proposals are accepted often enough.
 
     **Arguments:** `masses`: of some boxes, the envelope's mass on each, and about how much of it exceeds the density's,
     both relative to one number. `halve`: of boxes and the indices of some, the boxes with these replaced by their
-    halves. `most_boxes`: at which it stops short of the goal. `share`: of the excess, on the boxes that are halved
+    halves. `enough`: whether a share that is accepted, about, by so many boxes needs no more. `most_boxes`: at which it
+    stops in any case. `share`: of the excess, on the boxes that are halved
     before masses are computed anew; `at_a_time`: the fewest and the most of them.
 
     **Returns** the boxes, and the share of their proposals that is accepted, about.
