@@ -90,7 +90,13 @@ class QuantileScore(AbstractScore):
     def near(self, domain, rate):
         placed = object.__new__(QuantileScore)
         vars(placed).update(vars(self))
-        estimate, density, curvature = _fit(self._features, self._responses, self._counts, self._rise, -self._fall)
+        try:
+            estimate, density, curvature = _fit(self._features, self._responses, self._counts, self._rise, -self._fall)
+        except np.linalg.LinAlgError:
+            # A release must not fail for what speed alone rests on.
+            return self
+        if not (np.all(np.isfinite(estimate)) and np.all(np.isfinite(curvature))):
+            return self
         steps = self._rise - self._fall
         if self._norm is None:
             form = steps * rate * RESOLUTION * (WEIGHT_UNITS / self._weight) * curvature

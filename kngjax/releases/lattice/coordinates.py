@@ -73,10 +73,11 @@ def round_coordinates(
 ) -> tuple[Coordinates, Float[np.ndarray, " dimension"]]:
     """Those in which k'Qk and Θ's extent together are about round, and the lengths of their axes in that norm."""
     # Where Θ ends a law it is no wider than Θ.
-    whole = form + np.diag(4.0 / (domain.high - domain.low + 1.0) ** 2)
-    found = Coordinates.reduced(whole, domain.low, domain.high)
+    extent = 4.0 / (domain.high - domain.low + 1.0) ** 2
+    found = Coordinates.reduced(form + np.diag(extent), domain.low, domain.high)
     matrix = found.matrix.astype(float)
-    return found, np.sqrt(np.maximum(np.diagonal(matrix.T @ whole @ matrix), 0.0))
+    # Apart, since what rounding leaves of the one may be more than all of the other: no length is 0.
+    return found, np.sqrt(np.maximum(np.diagonal(matrix.T @ form @ matrix), 0.0) + extent @ matrix**2)
 
 
 def _extremes(matrix, low, high):
