@@ -8,7 +8,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from kngjax.releases.lattice.coordinates import Coordinates, round_coordinates
+from kngjax.releases.lattice.coordinates import Coordinates, round_frame
+from kngjax.releases.lattice.fits import Fit, Records, fit_of
 from kngjax.releases.lattice.scores import (
     RESOLUTION,
     WEIGHT_UNITS,
@@ -17,6 +18,7 @@ from kngjax.releases.lattice.scores import (
     LatticeBoxes,
     levels,
     outward,
+    somewhere,
 )
 
 # Rows times boxes that are looked at in one pass.
@@ -70,7 +72,7 @@ class QuantileScore(AbstractScore):
         self._rise, self._fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
         self._norm, self._weight = norm, weight
         self._place(Coordinates.own(self._features.shape[1]), np.zeros(self._features.shape[1], np.int64))
-        self._importance = np.sum(np.abs(self._features), axis=0) / max(len(self._features), 1)
+        self._importance = np.ones(self._features.shape[1])
         self._curvature = np.zeros((self._features.shape[1], self._features.shape[1]))
 
     def _place(self, coordinates: Coordinates, origin: np.ndarray) -> None:
@@ -90,26 +92,26 @@ class QuantileScore(AbstractScore):
     def near(self, domain, rate):
         placed = object.__new__(QuantileScore)
         vars(placed).update(vars(self))
-        try:
-            estimate, density, curvature = _fit(self._features, self._responses, self._counts, self._rise, -self._fall)
-        except np.linalg.LinAlgError:
-            # A release must not fail for what speed alone rests on.
-            return self
-        if not (np.all(np.isfinite(estimate)) and np.all(np.isfinite(curvature))):
-            return self
-        steps = self._rise - self._fall
+        steps, dimension = self._rise - self._fall, len(self._origin)
+        # By how much a record changes the log-density at most, or where its residual changes by so much.
         if self._norm is None:
-            form = steps * rate * RESOLUTION * (WEIGHT_UNITS / self._weight) * curvature
+            each, falls = steps * rate * RESOLUTION * (WEIGHT_UNITS / self._weight), lambda sizes: each * sizes / 2.0
         else:
-            # Of so many open records bounds differ by 1 in the log-density.
             each = steps * rate * float(np.max(self._norm.about(np.abs(self._features)), initial=0.0))
-            form = density * curvature * (each / 2.0) ** 2
-        coordinates, placed._importance = round_coordinates(form, domain)
-        placed._curvature = steps * curvature
-        sizes = np.max(np.abs(self._features), axis=0, initial=0.0)
-        if any(sum(map(int, sizes * column)) >= _EXACT for column in np.abs(coordinates.matrix).T.astype(float)):
-            return self
-        placed._place(coordinates, np.clip(np.rint(estimate), domain.low, domain.high).astype(np.int64))
+            falls = lambda sizes: np.full(len(sizes), each / 2.0)  # noqa: E731
+        records = Records(self._features, self._responses, self._counts)
+        entries = np.max(np.abs(self._features), axis=0, initial=0.0)
+        fit = (
+            fit_of(records, (self._rise, -self._fall), falls, float(entries @ domain.sides)) if len(records.y) else None
+        )
+        if fit is None:
+            fit = Fit(np.zeros(dimension), 0.0, np.zeros((dimension, dimension)))
+        with np.errstate(all="ignore"):
+            # Of so many open records bounds differ by 1 in the log-density.
+            form = fit.curvature * (each if self._norm is None else fit.density * (each / 2.0) ** 2)
+            coordinates, placed._importance = round_frame(form, domain, entries)
+        placed._curvature = steps * fit.curvature
+        placed._place(coordinates, domain.nearest(fit.estimate))
         return placed
 
     @property
@@ -161,8 +163,8 @@ class QuantileScore(AbstractScore):
         rays = self._of_rays(low, high, piece(_products(moves, np.clip(self._turned, low, high), box) >= y))
         lower, upper = self._of_gradients(sums, self._features[entries] * self._counts[entries, None], in_open)
         # Where most points of a box would be rejected, one somewhere in it mostly shows it.
-        somewhere = piece(_products(moves, _somewhere(low, high), box) >= y)
-        about = self._norm.about(np.abs(somewhere[:, :-1]))
+        tried = piece(_products(moves, somewhere(low, high), box) >= y)
+        about = self._norm.about(np.abs(tried[:, :-1]))
         return LatticeBoxes(low, high, np.maximum(lower, rays), upper, about, kept, sums)
 
     def _pieces(self, entries, rises):
@@ -231,7 +233,9 @@ class QuantileScore(AbstractScore):
         apart = linear[:, -1] * (1.0 + (len(self._features) + 1000) * 2.0**-52)
         rise = np.maximum(rise / 2 - rounding - apart, 0.0)
         away = np.maximum(self._norm.dual(extent) / 2, np.finfo(float).tiny)
-        return outward(np.where(rise > 0.0, rise / away, 0.0), np.zeros(1))[0]
+        # 0 is below every score, also where floats have no number for the rest.
+        ratio = np.divide(rise, away, out=np.zeros(len(low)), where=(rise > 0.0) & np.isfinite(away))
+        return outward(np.where(np.isfinite(ratio), ratio, 0.0), np.zeros(1))[0]
 
     def _of_losses(self, low, high, sums, middle, opened, numbers):
         """Bounds of the loss on each box: closed records are linear, and an open one is above either of its pieces."""
@@ -275,51 +279,6 @@ def _counted(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     first[1:] = np.any(records[1:] != records[:-1], axis=1)
     starts = np.flatnonzero(first)
     return records[starts], np.diff(np.append(starts, len(records)))
-
-
-def _fit(x, y, counts, rise: float, fall: float) -> tuple[np.ndarray, float, np.ndarray]:
-    """An estimate of k, and about Σ f_i and Σ f_i x_i x_i' with f_i the density of y_i at the fit.
-
-    The fit is of a few reweighted least squares, the density that of the residuals nearest to 0. On them speed alone
-    rests.
-    """
-    number, dimension = x.shape
-    if number == 0:
-        return np.zeros(dimension), 0.0, np.zeros((dimension, dimension))
-    scales = np.maximum(np.max(np.abs(x), axis=0), 1.0)
-    design, weights = x / scales, counts.copy()
-    near = number ** (-1.0 / 3.0)
-    for _ in range(_FITS):
-        gram = (weights[:, None] * design).T @ design
-        gram += 1e-9 * np.trace(gram) * np.eye(dimension)
-        estimate = np.linalg.solve(gram, design.T @ (weights * y))
-        residuals = y - design @ estimate
-        width = max(float(np.quantile(np.abs(residuals), near)), 1.0)
-        weights = counts * np.where(residuals > 0, fall, rise) / np.maximum(np.abs(residuals), width)
-    inside = np.abs(residuals) <= width
-    shares = counts[inside] / (2.0 * width)
-    # A little of all rows, so that no direction is without.
-    rest = 1e-3 * np.sum(shares) / np.sum(counts)
-    curvature = (shares[:, None] * design[inside]).T @ design[inside] + rest * (counts[:, None] * design).T @ design
-    inverse = np.linalg.pinv((rise + fall) * curvature)
-    # Newton's steps, as long as they make the gradient smaller.
-    best, length = estimate, np.inf
-    for _ in range(_STEPS):
-        gradient = (counts * np.where(y <= design @ estimate, rise, -fall)) @ design
-        if (size := float(gradient @ inverse @ gradient)) >= length:
-            break
-        best, length = estimate, size
-        estimate = estimate - inverse @ gradient
-    return best / scales, float(np.sum(shares)), curvature * scales[:, None] * scales
-
-
-_FITS, _STEPS = 15, 8
-
-
-def _somewhere(low, high):
-    """A point in each box, of a sequence that fills a cube evenly (Kronecker's): on it speed alone rests."""
-    shares = np.sqrt(np.array([2.0, 3.0, 5.0, 7.0, 11.0, 13.0])[: low.shape[1]])
-    return low + np.floor((np.arange(1, len(low) + 1)[:, None] * shares % 1.0) * (high - low + 1.0))
 
 
 def _products(x, vectors, box):

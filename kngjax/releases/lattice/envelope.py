@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from kngjax.releases.lattice.finite import Bits, LevelLaw, below, happens
-from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
+from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes, somewhere
 from kngjax.releases.lattice.surroundings import first_boxes
 from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.exact.refinement import refine
@@ -44,7 +44,7 @@ class Envelope:
         self._domain, self._rate = domain, rate
         self._score = score.near(domain, float(rate))
         self._coordinates, self._importance = self._score.coordinates, self._score.importance()
-        whole = first_boxes(self._score, domain, float(rate))
+        whole = self._tried(first_boxes(self._score, domain, float(rate)))
 
         def enough(acceptance: float, number: int) -> bool:
             return acceptance * (target or max(_FEWEST_PROPOSALS, number / _BOXES_A_PROPOSAL)) >= 1.0
@@ -86,7 +86,14 @@ class Envelope:
         lower = boxes.lower.astype(float)
         upper = log_counts - rate * lower
         masses = np.exp(upper - np.max(upper))
-        return masses, -np.expm1(-rate * np.maximum(boxes.middle - lower, 0.0)) * masses
+        excess = -np.expm1(-rate * np.maximum(boxes.middle - lower, 0.0)) * masses
+        # One point is not halved.
+        return masses, np.where(np.all(boxes.low == boxes.high, axis=1), 0.0, excess)
+
+    def _tried(self, boxes: LatticeBoxes) -> LatticeBoxes:
+        """The same, where a trial proposal outside of Θ counts as rejected, like those of too high a score."""
+        points = somewhere(boxes.low, boxes.high) @ self._coordinates.matrix.T
+        return boxes._replace(middle=np.where(self._domain.misses(points, points), np.inf, boxes.middle))
 
     def _halve(self, boxes: LatticeBoxes, chosen: np.ndarray) -> LatticeBoxes:
         low, high = boxes.low[chosen], boxes.high[chosen]
@@ -104,7 +111,7 @@ class Envelope:
             return others
         parts = self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents])
         # What is known of a box is known of its parts.
-        return others.join(parts._replace(lower=np.maximum(parts.lower, boxes.lower[parents])))
+        return others.join(self._tried(parts)._replace(lower=np.maximum(parts.lower, boxes.lower[parents])))
 
 
 def _sizes(boxes: LatticeBoxes) -> list[int]:

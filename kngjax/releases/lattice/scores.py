@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from kngjax.releases.lattice.coordinates import Coordinates, round_coordinates
+from kngjax.releases.lattice.coordinates import Coordinates, round_frame
 from kngjax.releases.lattice.units import DomainLattice
 
 # Levels a unit of sensitivity: a finer one changes log-probabilities by less than ε/8192.
@@ -156,6 +156,20 @@ def outward(least: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return _whole(np.floor(least * (1.0 - _OUTWARD))), _whole(np.ceil(most * (1.0 + _OUTWARD)))
 
 
+def somewhere(low: Int[np.ndarray, "boxes dimension"], high: Int[np.ndarray, "boxes dimension"]) -> np.ndarray:
+    """A point of each box, shape (boxes, d), always the same of a box, and as if at random of others."""
+    mixed = (low @ _MULTIPLIERS[: low.shape[1]] + high @ _MULTIPLIERS[-low.shape[1] :]).astype(np.uint64)
+    mixed = (mixed ^ (mixed >> np.uint64(31))) % np.uint64(2**20)
+    shares = np.sqrt(np.array([2.0, 3.0, 5.0, 7.0])[: low.shape[1]]) * mixed[:, None] % 1.0
+    return low + np.minimum(np.floor(shares * (high - low + 1.0)).astype(np.int64), high - low)
+
+
+# Odd, and of no pattern that boxes have.
+_MULTIPLIERS = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93, 0xBF58476D1CE4E5B9], np.uint64
+).astype(np.int64)
+
+
 def _whole(values: np.ndarray) -> np.ndarray:
     if np.all(values < 2.0**62):
         return values.astype(np.int64)
@@ -201,7 +215,7 @@ class QuadraticScore(AbstractScore):
             form = scaled.T @ scaled
         else:
             form = rate * RESOLUTION * (WEIGHT_UNITS / self._weight) * self._gram.astype(float)
-        coordinates, importance = round_coordinates(form, domain)
+        coordinates, importance = round_frame(form, domain)
         near = QuadraticScore(self._gram, self._moment, self._squares, self._norm, self._weight, coordinates)
         near._importance = importance
         return near

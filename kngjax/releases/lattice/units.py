@@ -90,6 +90,17 @@ class DomainLattice:
         within = bool(np.all((self.low <= point) & (point <= self.high)))
         return within and (self.radius is None or self._size(np.abs(point)) <= self.radius)
 
+    def nearest(self, point: Float[np.ndarray, " dimension"]) -> Int[np.ndarray, " dimension"]:
+        """A k in Θ that is about the nearest to this, which is finite."""
+        found = np.clip(np.rint(point), self.low, self.high).astype(np.int64)
+        if self.contains(found):
+            return found
+        # A ball, about 0: toward it, by a little more than floats may be off.
+        assert self.radius is not None
+        share = (self.radius / self._size(np.abs(found))) ** (1.0 / self.power) * (1.0 - 1e-9)
+        found = np.trunc(found * share).astype(np.int64)
+        return found if self.contains(found) else np.zeros_like(found)
+
     def misses(self, low: Int[np.ndarray, "boxes dimension"], high: Int[np.ndarray, "boxes dimension"]) -> np.ndarray:
         """Which boxes low ≤ k ≤ high have certainly no point in Θ. Some without are not found.
 
