@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from kngjax.releases.lattice.coordinates import Coordinates, round_frame
-from kngjax.releases.lattice.fits import Fit, Records, fit_of
+from kngjax.releases.lattice.fits import Density, Fit, Records, fit_of
 from kngjax.releases.lattice.scores import (
     RESOLUTION,
     WEIGHT_UNITS,
@@ -93,16 +93,16 @@ class QuantileScore(AbstractScore):
         placed = object.__new__(QuantileScore)
         vars(placed).update(vars(self))
         steps, dimension = self._rise - self._fall, len(self._origin)
-        # By how much a record changes the log-density at most, or where its residual changes by so much.
+        entries = np.max(np.abs(self._features), axis=0, initial=0.0)
+        # By how much a record changes the log-density at most, or that of the loss where its residual changes by 1.
         if self._norm is None:
-            each, falls = steps * rate * RESOLUTION * (WEIGHT_UNITS / self._weight), lambda sizes: each * sizes / 2.0
+            each = steps * rate * RESOLUTION * (WEIGHT_UNITS / self._weight)
         else:
             each = steps * rate * float(np.max(self._norm.about(np.abs(self._features)), initial=0.0))
-            falls = lambda sizes: np.full(len(sizes), each / 2.0)  # noqa: E731
-        records = Records(self._features, self._responses, self._counts)
-        entries = np.max(np.abs(self._features), axis=0, initial=0.0)
-        fit = (
-            fit_of(records, (self._rise, -self._fall), falls, float(entries @ domain.sides)) if len(records.y) else None
+        fit = fit_of(
+            Records(self._features, self._responses, self._counts),
+            Density((self._rise, -self._fall), each, self._norm is not None),
+            domain,
         )
         if fit is None:
             fit = Fit(np.zeros(dimension), 0.0, np.zeros((dimension, dimension)))

@@ -145,7 +145,10 @@ def _exact(form) -> Form | None:
     unit = np.clip(0.5 * (unit + unit.T), -4.0, 4.0) + _LEAST_CURVATURE * np.eye(len(form))
     whole = np.rint(unit * 2.0**_FORM_BITS).astype(np.int64).tolist()
     return [
-        [Fraction(value, 2**_FORM_BITS) * Fraction(2) ** int(one + other) for value, other in zip(row, powers, strict=True)]
+        [
+            Fraction(value, 2**_FORM_BITS) * Fraction(2) ** int(one + other)
+            for value, other in zip(row, powers, strict=True)
+        ]
         for row, one in zip(whole, powers, strict=True)
     ]
 

@@ -1,10 +1,11 @@
 """Where the law of a check score is about, and how wide: by a fit in floats, on which speed alone rests."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
+
+from kngjax.releases.lattice.units import DomainLattice
 
 _FITS, _STEPS = 15, 8
 # In logarithms: by so much more than a law's volume is less than Θ's it is to fall within its window.
@@ -27,41 +28,69 @@ class Records(NamedTuple):
     counts: Float[np.ndarray, " records"]
 
 
-def fit_of(
-    records: Records, slopes: tuple[float, float], falls: Callable[[np.ndarray], np.ndarray], reach: float
-) -> Fit | None:
-    """By a few reweighted least squares, and Newton's steps; None where it fails, as it may for any reason.
+class Density(NamedTuple):
+    """exp(-c·score). **Arguments:** `slopes`: D - N and N. `each`: by how much the log-density falls as one record of
+    full size changes its sign, or for the loss, moves by 1. `is_of_gradients`: which of them.
+    """
 
-    The density is that of a window of residuals about 0, in which n^⅔ of n records lie or as many as let the law fall:
-    fewer of them than `falls` needs to outweigh the volume of Θ do not hold it within the window, and where all do not,
-    the window is as wide as Θ.
+    slopes: tuple[float, float]
+    each: float
+    is_of_gradients: bool
 
-    **Arguments:** `slopes`: D - N and N. `falls`: by how much one record lowers the log-density at these distances.
-    `reach`: the largest |X'k|.
+    def falls(self, within: np.ndarray, sizes: np.ndarray, number: float) -> np.ndarray:
+        """About by how much it is lower where `within` of so many residuals changed sign, by a move of `sizes`.
+
+        Half of them on either side; and no further than all records on the side that has fewer can make it fall.
+        """
+        sides = np.minimum(within / 2.0, min(self.slopes) / sum(self.slopes) * number)
+        # Of a gradient in whole records the least may be half a record.
+        return self.each * (sides - 0.5 if self.is_of_gradients else sides * sizes)
+
+
+def fit_of(records: Records, density: Density, domain: DomainLattice) -> Fit | None:
+    """By a few reweighted least squares, and Newton's steps, in Θ; None where it fails, as it may for any reason.
+
+    The density of records is that of a window of residuals about 0, in which n^⅔ of n records lie, or as many as it
+    takes for the law to fall by more than Θ has volume outside of it: fewer do not hold the law within the window, and
+    where all do not, the window is as wide as Θ.
     """
     with np.errstate(all="ignore"):
         try:
-            found = _fit(records, *slopes, falls, max(reach, 1.0))
+            found = _fit(records, density, domain)
         except np.linalg.LinAlgError:
             return None
-    is_sound = np.all(np.isfinite(found.estimate)) and np.isfinite(found.density) and np.all(np.isfinite(found[2]))
+    is_sound = np.isfinite(found.density) and all(np.all(np.isfinite(part)) for part in (found[0], found[2]))
     return found if is_sound else None
 
 
-def _fit(records, rise, fall, falls, reach) -> Fit:
+def _fit(records, density, domain) -> Fit:
     x, y, counts = records
-    dimension = x.shape[1]
+    number, dimension = x.shape
+    if number == 0:
+        return Fit(np.zeros(dimension), 0.0, np.zeros((dimension, dimension)))
+    rise, fall = density.slopes
+    reach = max(float(np.max(np.abs(x), axis=0) @ np.array(domain.sides, float)), 1.0)
+
+    def window(residuals):
+        return _window(np.abs(residuals), counts, density, reach)
+
+    def within(point):
+        return domain.nearest(point / scales) * scales if np.all(np.isfinite(point)) else point
+
     scales = np.maximum(np.max(np.abs(x), axis=0), 1.0)
     design, weights = x / scales, counts.copy()
-    estimate, residuals, width = np.zeros(dimension), y, 1.0
+    estimate = np.zeros(dimension)
     for _ in range(_FITS):
         gram = (weights[:, None] * design).T @ design
         # No direction is without: least squares of the least length.
         gram += 1e-9 * np.trace(gram) * np.eye(dimension)
         estimate = np.linalg.solve(gram, design.T @ (weights * y))
         residuals = y - design @ estimate
-        width = _window(np.abs(residuals), counts, falls, reach)
+        width = window(residuals)
         weights = counts * np.where(residuals > 0, fall, rise) / np.maximum(np.abs(residuals), width)
+    estimate = within(estimate)
+    residuals = y - design @ estimate
+    width = window(residuals)
     inside = np.abs(residuals) <= width
     shares = counts[inside] / (2.0 * width)
     # A little of all rows, so that no direction is without.
@@ -75,13 +104,14 @@ def _fit(records, rise, fall, falls, reach) -> Fit:
         if not (size := float(gradient @ inverse @ gradient)) < length:
             break
         best, length = estimate, size
-        estimate = estimate - inverse @ gradient
+        estimate = within(estimate - inverse @ gradient)
     return Fit(best / scales, float(np.sum(shares)), curvature * scales[:, None] * scales)
 
 
-def _window(sizes, counts, falls, reach) -> float:
+def _window(sizes, counts, density, reach) -> float:
     order = np.argsort(sizes)
     sizes, within = np.clip(sizes[order], 1.0, reach), np.cumsum(counts[order])
-    is_enough = within >= within[-1] ** (2.0 / 3.0)
-    is_enough &= within * falls(sizes) >= np.log(reach / sizes) + _FALL
+    number = within[-1]
+    is_enough = density.falls(within, sizes, number) >= np.log(reach / sizes) + _FALL
+    is_enough &= within >= number ** (2.0 / 3.0)
     return float(sizes[np.argmax(is_enough)]) if np.any(is_enough) else reach
