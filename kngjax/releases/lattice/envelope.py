@@ -18,7 +18,7 @@ _MOST_SPLIT = 4096
 _LEVEL = 1.0 / 64.0
 _MOST_LEVELS = 2**40
 # Fewer proposals are not worth a box; a box costs as much as some.
-_FEWEST_PROPOSALS, _BOXES_A_PROPOSAL = 32.0, 0.25
+_FEWEST_PROPOSALS, _BOXES_A_PROPOSAL = 32.0, 1.0
 
 
 class Envelope:
