@@ -101,23 +101,36 @@ def test_no_lattice_point_falls_below_the_bound_of_its_box(name):
 def test_no_lattice_point_beyond_a_core_falls_below_what_rays_say(name, monkeypatch):
     """Of cores so small that most of Θ lies beyond them, whatever the law; rays of many cells and of few."""
     monkeypatch.setattr(surroundings, "_TRIES", 1)
-    positive = 0
+    positive, said, beyond = 0, [], surroundings._beyond
+    monkeypatch.setattr(surroundings, "_beyond", lambda *given: said.append(beyond(*given)) or said[-1])
     for table, (reach, cells) in itertools.product(TABLES, ((1, 500), (3, 1))):
         monkeypatch.setattr(surroundings, "_reach", lambda score, *others, reach=reach: [reach] * len(score.origin))
         monkeypatch.setattr(surroundings, "_MOST_CELLS", cells)
         problem = problem_of(name, table)
         points = points_of(problem.domain)
         score = problem.score.near(problem.domain, float(problem.rate))
+        said.clear()
         boxes = surroundings.first_boxes(score, problem.domain, float(problem.rate))
         assert len(boxes.rows) > 1
+        assert np.all(boxes.lower[1:] >= said[0])
         assert_bounds_hold(boxes, score.coordinates.inverse, points, scores_of(problem.score, points))
         positive += int(np.sum(boxes.lower[1:] > 0))
     assert positive > 0
 
 
+def ratios_of(score, points) -> np.ndarray:
+    """(ℓ(p) - ℓ(k₀))/‖p - k₀‖_*."""
+    centre = score.coordinates.matrix @ score.origin
+    rises = losses_of(score, points) - losses_of(score, centre[None])
+    # In units of each |G_j| in the norm; the largest is dual to the sum.
+    away = np.abs(points - centre) / score._norm.factors
+    dual = np.sum(away, axis=1) if score._norm._scales is None else np.max(away, axis=1)
+    return np.maximum(rises, 0) / dual
+
+
 @pytest.mark.parametrize("name", OF_GRADIENTS)
 def test_the_ray_through_a_point_is_bounded_by_the_change_of_the_loss_and_the_dual_norm(name):
-    """(ℓ(p) - ℓ(k₀))/‖p - k₀‖_* at every p, not more and not less, and below the score of p and of what is farther."""
+    """Not by more and not by less, at every p; and that is below the score of p and of what is farther."""
     for table in TABLES[1:]:
         problem = problem_of(name, table)
         score = problem.score.near(problem.domain, float(problem.rate))
@@ -125,16 +138,48 @@ def test_the_ray_through_a_point_is_bounded_by_the_change_of_the_loss_and_the_du
         points = points[np.any(points != centre, axis=1)]
         turned = points @ score.coordinates.inverse.T
         found = score.beyond(turned, turned)
-        rises = losses_of(score, points) - losses_of(score, centre[None])
-        # The units of each |G_j| in the norm; the largest is dual to the sum.
-        units, away = score._norm.factors, np.abs(points - centre)
-        dual = np.max(away / units, axis=1) if score._norm._scales is not None else np.sum(away / units, axis=1)
-        np.testing.assert_allclose(found.astype(float), np.maximum(rises, 0) / dual, rtol=1e-9, atol=1.0)
+        np.testing.assert_allclose(found.astype(float), ratios_of(score, points), rtol=1e-9, atol=1.0)
         assert np.all(scores_of(score, points) >= found)
         for times in (2, 3):
             farther = centre + times * (points - centre)
             within = [problem.domain.contains(point) for point in farther]
             assert np.all(scores_of(score, farther[within]) >= found[within])
+
+
+@pytest.mark.parametrize("name", OF_GRADIENTS)
+def test_rays_through_a_cell_are_bounded_by_the_lowest_of_its_points(name):
+    generator = np.random.default_rng(9)
+    for table in TABLES:
+        problem = problem_of(name, table)
+        score = problem.score.near(problem.domain, float(problem.rate))
+        dimension, positive = len(score.origin), 0
+        lows = score.origin + generator.integers(-9, 9, (60, dimension))
+        sides = (
+            generator.integers(0, 7, (60, dimension)) * (np.arange(60) % dimension == np.arange(dimension)[:, None]).T
+        )
+        highs = lows + sides
+        for low, high, bound in zip(lows, highs, score.beyond(lows, highs), strict=True):
+            turned = np.stack(np.meshgrid(*map(np.arange, low, high + 1)), axis=-1).reshape(-1, dimension)
+            points = (turned[np.any(turned != score.origin, axis=1)]) @ score.coordinates.matrix.T
+            assert len(points) == 0 or bound <= np.min(ratios_of(score, points)) * (1.0 + 1e-9) + 1.0
+            positive += bound > 0
+        assert positive > 0
+
+
+@pytest.mark.parametrize("name", ["l1 ball, l1", "l2 ball, linf", "three, l1", "three, linf"])
+def test_rays_begin_in_a_ball(name):
+    """Records whose fit lies far outside of Θ: rays within Θ, which is convex, are all that is asked for faces."""
+    mechanism, generator = MECHANISMS[name], np.random.default_rng(3)
+    seen = 0
+    for _ in range(20):
+        x = generator.uniform(-0.4, 1.0, (30, mechanism.bounds.columns))
+        y = 3.0 * (x @ generator.normal(size=mechanism.bounds.columns) + generator.normal())
+        problem = kng.Lattice(max_records=2**12).problem(mechanism, mechanism.records(x, y))
+        score = problem.score.near(problem.domain, float(problem.rate))
+        centre = score.coordinates.matrix @ score.origin
+        assert problem.domain.contains(centre)
+        seen += np.any(centre != 0)
+    assert seen > 10
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 4])
@@ -148,13 +193,14 @@ def test_halves_of_a_face_leave_nothing_out_between_whole_numbers(dimension):
     assert np.all(np.any(np.all((lows <= points) & (points <= highs), axis=2), axis=1))
 
 
+@pytest.mark.parametrize("tau", [0.2, 0.5, 0.8])
 @pytest.mark.parametrize("norm", [None, kng.L1(), kng.LInf()])
-def test_rays_of_a_heap_are_tight(norm, monkeypatch):
+def test_rays_of_a_heap_are_tight(norm, tau, monkeypatch):
     """With all responses in one heap no ray of a line may say more, and all of them together say as much."""
     monkeypatch.setattr(surroundings, "_TRIES", 1)
     monkeypatch.setattr(surroundings, "_reach", lambda *_: [3])
     mechanism = kng.KNG(
-        kng.QuantileLoss(0.5), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, 1.0), 50.0, "replace", norm=norm
+        kng.QuantileLoss(tau), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, 1.0), 50.0, "replace", norm=norm
     )
     sampler = kng.Lattice(data_digits=6, theta_digits=8)
     problem = sampler.problem(mechanism, mechanism.records(None, np.full(41, 0.25)))
