@@ -1,0 +1,141 @@
+"""No data make a lattice envelope fail or search without end: fits, coordinates and boxes of degenerate tables."""
+
+import random
+
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.releases.lattice.coordinates import Coordinates, reduced_basis, round_frame
+from kngjax.releases.lattice.units import DomainLattice
+from kngjax.samplers.exact.refinement import refine
+
+SAMPLER = kng.Lattice(max_records=2**10, most_boxes=20_000)
+DOMAINS = {"box": kng.Box(-30.0, 10.0), "l1": kng.L1Ball(1.0), "l2": kng.L2Ball(1000.0), "small": kng.Box(-0.01, 0.01)}
+
+
+def columns_of(generator, number, low, high):
+    """Features at random, at ends, 0, tiny, nearly constant, and collinear; some tables of copies of a record."""
+    x = generator.uniform(low, high, (number, len(low)))
+    for place, kind in enumerate(generator.integers(0, 8, len(low))):
+        x[:, place] = {
+            0: x[:, place],
+            1: np.zeros(number),
+            2: np.full(number, high[place]),
+            3: generator.choice([low[place], high[place]], number),
+            4: high[place] * (0.5 + 1e-4 * generator.random(number)),
+            5: x[:, 0] / high[0] * high[place],
+            6: np.full(number, 1e-300 * high[place]),
+            7: np.round(x[:, place] / high[place], 1) * high[place],
+        }[int(kind)]
+    return x[generator.integers(0, number, number)] if generator.random() < 0.3 else x
+
+
+def case_of(seed):
+    """A mechanism and records: few, with duplicates, of any units."""
+    generator = np.random.default_rng(seed)
+    number, has_intercept = int(generator.choice([1, 2, 3, 5, 8, 30])), bool(generator.random() < 0.6)
+    dimension = int(generator.choice([1, 2, 2, 3]))
+    columns = max(dimension - has_intercept, 1)
+    units = 10.0 ** generator.choice([-4, -1, 0, 0, 0, 2], columns)
+    low, high = np.where(generator.random(columns) < 0.5, 0.0, -1.0) * units, units
+    x = columns_of(generator, number, low, high)
+    y = generator.choice([0.0, 1.0, -1.0, 0.5, 1e-300, 1e6], number)
+    if generator.random() < 0.5:
+        y = generator.normal(size=number) * 10.0 ** generator.choice([-3, 0, 3])
+    bounds = kng.Bounds(x=(low, high), y=(-2.0, 2.0), intercept=has_intercept)
+    epsilon, adjacency = float(generator.choice([0.01, 1.0, 10.0, 100.0])), ("replace", "add_remove")[seed % 2]
+    loss = kng.QuantileLoss(float(generator.choice([0.5, 0.3, 0.05])))
+    domain = DOMAINS[str(generator.choice(list(DOMAINS)))]
+    kind = int(generator.integers(0, 5))
+    if kind == 4:
+        return kng.ExponentialMechanism(loss, bounds, domain, epsilon, adjacency), x, y
+    norm = (None, kng.L1(), kng.LInf(), None)[kind]
+    return kng.KNG(loss, bounds, domain, epsilon, adjacency, norm=norm), x, y
+
+
+def assert_draws(seeds):
+    """Warnings are errors. A draw lies in Θ; after how many proposals is about what boxes promise."""
+    for seed in seeds:
+        mechanism, x, y = case_of(seed)
+        problem = SAMPLER.problem(mechanism, mechanism.records(x, y))
+        drawn = SAMPLER.envelope(problem)
+        assert len(drawn._boxes.rows) <= SAMPLER.most_boxes, seed
+        assert np.all(drawn._importance > 0.0)
+        assert np.all(np.isfinite(drawn._importance))
+        assert problem.domain.contains(drawn.draw(random.Random(seed).getrandbits))
+
+
+def test_degenerate_tables_are_drawn_from():
+    assert_draws(range(120))
+
+
+@pytest.mark.slow
+def test_thousands_of_degenerate_tables_are_drawn_from():
+    assert_draws(range(120, 3000))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        np.zeros((3, 3)),
+        np.full((3, 3), 1e12),
+        np.diag([1.0, 0.0, 1e-300]),
+        np.diag([1e300, 1.0, 1e-300]),
+        -np.eye(3),
+        np.array([[1.0, 5.0, 0.0], [5.0, 1.0, 0.0], [0.0, 0.0, 1.0]]),
+        np.full((3, 3), np.inf),
+        np.full((3, 3), np.nan),
+    ],
+)
+def test_lengths_of_axes_are_positive_whatever_the_form(form):
+    domain = DomainLattice((0, 0, 0), np.full(3, -(2**21)), np.full(3, 2**21), None, 0)
+    with np.errstate(all="ignore"):
+        found = round_frame(form, domain)
+    assert np.all(found.lengths > 0.0)
+    assert np.all(np.isfinite(found.lengths))
+    np.testing.assert_array_equal(found.coordinates.matrix @ found.coordinates.inverse, np.eye(3))
+
+
+def test_lengths_of_what_cancels_are_those_of_fractions():
+    """Columns that are nearly collinear: of U'QU floats lose all digits."""
+    x = np.column_stack([np.full(50, 2.0**19), 2.0**19 + np.arange(50.0) / 2**10])
+    form, domain = x.T @ x, DomainLattice((0, 0), np.full(2, -(2**21)), np.full(2, 2**21), None, 0)
+    found = round_frame(form, domain)
+    assert np.any(found.coordinates.matrix != np.eye(2))
+    matrix = found.coordinates.matrix.astype(object)
+    exact = np.diagonal(matrix.T @ np.vectorize(int, otypes=[object])(np.rint(form)) @ matrix).astype(float)
+    np.testing.assert_allclose(found.lengths**2, exact, rtol=0.5)
+
+
+def test_forms_that_are_not_positive_have_no_reduced_basis():
+    assert reduced_basis([[1, 2], [2, 1]]) is None
+    assert reduced_basis([[0]]) is None
+
+
+@pytest.mark.parametrize("digits", [4, 22])
+def test_a_law_as_wide_as_its_domain_keeps_the_given_coordinates(digits):
+    """One record tells of one line: boxes along it would reach far out of Θ."""
+    mechanism = kng.KNG(kng.QuantileLoss(0.3), kng.Bounds(x=([0.0], [1.0])), kng.Box(-1.0, 1.0), 1.0, "replace")
+    sampler = kng.Lattice(theta_digits=digits)
+    drawn = sampler.envelope(sampler.problem(mechanism, mechanism.records(np.array([[0.7]]), np.array([0.2]))))
+    np.testing.assert_array_equal(drawn._coordinates.matrix, Coordinates.own(2).matrix)
+    assert len(drawn._boxes.rows) < 100
+
+
+def test_boxes_of_one_point_end_refinement():
+    """Also where bounds in floats are a little below the scores, so that no goal of theirs is ever reached."""
+    mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, 1.0), 90.0, "replace")
+    sampler = kng.Lattice(data_digits=4, theta_digits=3, expected_proposals=0.5)
+    records = mechanism.records(None, np.repeat([-0.7, 0.1, 0.3], 1000))
+    drawn = sampler.envelope(sampler.problem(mechanism, records))
+    assert len(drawn._boxes.rows) <= 9
+    calls = []
+
+    def halve(boxes, chosen):
+        calls.append(chosen)
+        assert len(calls) < 5
+        return boxes
+
+    left, acceptance = refine([1], lambda _: (np.ones(1), np.zeros(1)), halve, lambda *_: False, 10, 0.9, (1, 8))
+    assert (left, acceptance, calls) == ([1], 1.0, [])
