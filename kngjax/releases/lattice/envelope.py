@@ -17,8 +17,8 @@ _MOST_SPLIT = 4096
 # Bounds that differ by less in log-density count as one level: fewer levels are summed.
 _LEVEL = 1.0 / 64.0
 _MOST_LEVELS = 2**40
-# Fewer proposals are not worth a box. A box costs about as much as one, and as many as it has records by these.
-_FEWEST_PROPOSALS, _RECORDS_A_PROPOSAL = 32.0, 128.0
+# Fewer proposals are not worth a box, which costs at least as much as one.
+_FEWEST_PROPOSALS = 32.0
 
 
 class Envelope:
@@ -44,11 +44,10 @@ class Envelope:
         self._domain, self._rate = domain, rate
         self._score = score.near(domain, float(rate))
         self._coordinates, self._importance = self._score.coordinates, self._score.importance()
-        self._proposals = _FEWEST_PROPOSALS
         whole = self._tried(first_boxes(self._score, domain, float(rate)))
 
-        def enough(acceptance: float, _: int) -> bool:
-            return acceptance * (target or self._proposals) >= 1.0
+        def enough(acceptance: float, number: int) -> bool:
+            return acceptance * (target or max(_FEWEST_PROPOSALS, number)) >= 1.0
 
         # At a time those that carry nine tenths of what may be missing.
         boxes, _ = refine(whole, self._masses, self._halve, enough, most_boxes, 0.9, (1, _MOST_SPLIT))
@@ -110,9 +109,7 @@ class Envelope:
         others = boxes.at(np.setdiff1d(np.arange(len(boxes.rows)), chosen))
         if parents.size == 0:
             return others
-        rows = [boxes.rows[box] for box in parents]
-        self._proposals += len(rows) + sum(map(len, rows)) / _RECORDS_A_PROPOSAL
-        parts = self._score.parts(lows, highs, rows, boxes.sums[parents])
+        parts = self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents])
         # What is known of a box is known of its parts.
         return others.join(self._tried(parts)._replace(lower=np.maximum(parts.lower, boxes.lower[parents])))
 
