@@ -59,7 +59,7 @@ def test_what_numbers_of_64_bits_would_not_hold_keeps_its_own_coordinates():
 
 def test_a_basis_of_another_lattice_is_refused():
     with pytest.raises(AssertionError, match="unimodular"):
-        coordinates._inverse([[2, 0], [0, 1]])
+        coordinates._whole_inverse([[2, 0], [0, 1]])
 
 
 def test_draws_in_round_coordinates_have_the_probabilities_of_each_point():
