@@ -37,14 +37,27 @@ class Density(NamedTuple):
     each: float
     is_of_gradients: bool
 
-    def falls(self, within: np.ndarray, sizes: np.ndarray, number: float) -> np.ndarray:
-        """About by how much it is lower where `within` of so many residuals changed sign, by a move of `sizes`.
+    def falls(self, residuals: np.ndarray, counts: np.ndarray, widths: np.ndarray) -> np.ndarray:
+        """About by how much it is lower where all predictors moved by these widths, up and down, than at its highest.
 
-        Half of them on either side; and no further than all records on the side that has fewer can make it fall.
+        It is the smaller of both. A heap of equal records may leave it as high on one side, however far that goes.
         """
-        sides = np.minimum(within / 2.0, min(self.slopes) / sum(self.slopes) * number)
-        # Of a gradient in whole records the least may be half a record.
-        return self.each * (sides - 0.5 if self.is_of_gradients else sides * sizes)
+        order = np.argsort(residuals)
+        places, below = residuals[order], np.cumsum(counts[order])
+        number, share = below[-1], self.slopes[1] / sum(self.slopes)
+        # How many lie at or below a move, and how far they are above it together.
+        below = np.concatenate([np.zeros(1), below])
+        total = np.concatenate([np.zeros(1), np.cumsum(counts[order] * places)])
+
+        def height(moves, side):
+            found = np.searchsorted(places, moves, side)
+            if self.is_of_gradients:
+                return np.abs(below[found] - share * number)
+            beyond = below[found] * moves - total[found]
+            return beyond - share * (number * moves - total[-1])
+
+        least = min(np.min(height(places, "right")), np.min(height(places, "left")))
+        return self.each * (np.minimum(height(widths, "right"), height(-widths, "left")) - least)
 
 
 def fit_of(records: Records, density: Density, domain: DomainLattice) -> Fit | None:
@@ -72,7 +85,7 @@ def _fit(records, density, domain) -> Fit:
     reach = max(float(np.max(np.abs(x), axis=0) @ np.array(domain.sides, float)), 1.0)
 
     def window(residuals):
-        return _window(np.abs(residuals), counts, density, reach)
+        return _window(residuals, counts, density, reach)
 
     def within(point):
         return domain.nearest(point / scales) * scales if np.all(np.isfinite(point)) else point
@@ -108,10 +121,10 @@ def _fit(records, density, domain) -> Fit:
     return Fit(best / scales, float(np.sum(shares)), curvature * scales[:, None] * scales)
 
 
-def _window(sizes, counts, density, reach) -> float:
-    order = np.argsort(sizes)
-    sizes, within = np.clip(sizes[order], 1.0, reach), np.cumsum(counts[order])
-    number = within[-1]
-    is_enough = density.falls(within, sizes, number) >= np.log(reach / sizes) + _FALL
-    is_enough &= within >= number ** (2.0 / 3.0)
-    return float(sizes[np.argmax(is_enough)]) if np.any(is_enough) else reach
+def _window(residuals, counts, density, reach) -> float:
+    widths = np.append(2.0 ** np.arange(0.0, np.log2(reach), 0.25), reach)
+    places = np.searchsorted(widths, np.minimum(np.abs(residuals), reach))
+    within = np.cumsum(np.bincount(places, counts, len(widths)))
+    is_enough = density.falls(residuals, counts, widths) >= np.log(reach / widths) + _FALL
+    is_enough &= within >= np.sum(counts) ** (2.0 / 3.0)
+    return float(widths[np.argmax(is_enough)]) if np.any(is_enough) else reach

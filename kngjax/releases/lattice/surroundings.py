@@ -15,6 +15,8 @@ _NEAREST = 16.0
 _BEYOND = 2.0
 # So many cells of the faces are tried, so many at a time.
 _MOST_CELLS, _CELLS_A_CALL = 96, 8
+# From so low a log-density at the origin on a higher one is sought, in ever smaller boxes of so many trials each.
+_HIGH, _SEARCHES, _TRIALS = 50.0, 12, 24
 # So many cores, each four times as large as the one before.
 _TRIES = 5
 
@@ -30,9 +32,7 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
     middle = score.origin
     if score.beyond(middle[None], middle[None]) is None:
         return whole
-    wanted = _wanted(score, rate, ends) + rate * score.at(
-        score.coordinates.matrix @ middle, whole.rows[0], whole.sums[0]
-    )
+    wanted = _wanted(score, rate, ends) + _least(score, domain, rate, whole)
     reach = _reach(score, rate, ends, _BEYOND * wanted)
     for _ in range(_TRIES):
         low, high = _core(score.origin, reach, ends)
@@ -49,6 +49,30 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
     boxes = score.parts(lows, highs, whole.rows * number, np.repeat(whole.sums, number, axis=0))
     is_core = np.all((lows == low) & (highs == high), axis=1)
     return boxes._replace(lower=np.where(is_core, boxes.lower, np.maximum(boxes.lower, lower)))
+
+
+def _least(score, domain, rate, whole) -> float:
+    """About by how much the log-density is below 0 at its highest: at the origin, or lower scores beside it.
+
+    A heap of records leaves the score about the origin as high as it is, except in some directions from it.
+    """
+    matrix, rows, sums = score.coordinates.matrix, whole.rows[0], whole.sums[0]
+
+    def height(place):
+        point = matrix @ place
+        return rate * score.at(point, rows, sums) if domain.contains(point) else math.inf
+
+    best, least = score.origin, height(score.origin)
+    if least <= _HIGH:
+        return least
+    generator = np.random.default_rng(0)
+    span = np.array(_reach(score, rate, (whole.low[0], whole.high[0]), least), float)
+    for share in np.repeat(2.0 ** -np.arange(_SEARCHES), _TRIALS):
+        steps = span * share * generator.uniform(-1.0, 1.0, len(span))
+        place = best + np.rint(steps).astype(np.int64)
+        if (found := height(place)) < least:
+            best, least = place, found
+    return least
 
 
 def _wanted(score, rate, ends) -> float:
