@@ -27,6 +27,9 @@ _ROWS_A_PASS = 2**15
 # Up to so many open records every pattern of their signs is tried.
 _MOST_PATTERNS = 3
 
+# Of so many open records it is asked along which axes they leave a score unknown.
+_FEW = 128
+
 # Whole numbers up to it are exact in float64.
 _EXACT = 2**53
 # More than the relative error of a sum of eight products in float64, all signs taken as the same.
@@ -120,6 +123,15 @@ class QuantileScore(AbstractScore):
 
     def importance(self):
         return self._importance
+
+    def spread(self, rows):
+        numbers = np.array([len(some) for some in rows])
+        # Many records are spread like all of them.
+        found, few = np.zeros((len(rows), len(self._origin))), np.flatnonzero((numbers > 0) & (numbers <= _FEW))
+        if few.size:
+            entries = np.concatenate([rows[box] for box in few])
+            found[few] = _totals(np.abs(self._moves[entries]) * self._counts[entries, None], numbers[few])
+        return found
 
     def whole(self, low, high):
         num_records, dimension = self._features.shape  # of those that differ

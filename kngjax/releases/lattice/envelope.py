@@ -95,9 +95,20 @@ class Envelope:
         points = somewhere(boxes.low, boxes.high) @ self._coordinates.matrix.T
         return boxes._replace(middle=np.where(self._domain.misses(points, points), np.inf, boxes.middle))
 
+    def _directions(self, boxes: LatticeBoxes, chosen: np.ndarray) -> np.ndarray:
+        """By how much scores on these boxes are uncertain along each axis, in units of its steps.
+
+        Where nothing is, or the box reaches out of Θ, it is halved as the law is wide.
+        """
+        spread = self._score.spread([boxes.rows[box] for box in chosen])
+        is_known = np.isfinite(boxes.middle[chosen]) & np.any(
+            (spread > 0.0) & (boxes.high > boxes.low)[chosen], axis=1
+        )
+        return np.where(is_known[:, None], spread, self._importance)
+
     def _halve(self, boxes: LatticeBoxes, chosen: np.ndarray) -> LatticeBoxes:
         low, high = boxes.low[chosen], boxes.high[chosen]
-        axis = np.argmax((high - low) * self._importance, axis=1)
+        axis = np.argmax((high - low) * self._directions(boxes, chosen), axis=1)
         here = np.arange(chosen.size)
         middle = low[here, axis] + (high[here, axis] - low[here, axis]) // 2
         left_high, right_low = high.copy(), low.copy()

@@ -82,6 +82,13 @@ class AbstractScore(abc.ABC):
         """About how much the score changes when each m_j grows by 1: which side of a box to halve."""
 
     @abc.abstractmethod
+    def spread(self, rows: list[np.ndarray]) -> np.ndarray:
+        """About how much boxes with these records leave of the score unknown a step of each m_j; shape (boxes, d).
+
+        0 where nothing is known of it.
+        """
+
+    @abc.abstractmethod
     def beyond(self, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
         """Below the score on all rays from `origin` from where they meet each of these boxes; None if nothing is known.
 
@@ -226,6 +233,9 @@ class QuadraticScore(AbstractScore):
 
     def importance(self):
         return self._importance
+
+    def spread(self, rows):
+        return np.zeros((len(rows), len(self._moment)))
 
     def beyond(self, low, high):
         # Bounds of boxes are as good, however large these are.
