@@ -72,6 +72,7 @@ class QuantileScore(AbstractScore):
         self._features, self._responses = records[:, :-1].astype(np.float64), records[:, -1].astype(np.float64)
         self._counts = counts.astype(np.float64)
         self._is_signed = bool(np.any(self._features < 0))
+        self._is_null = ~np.any(self._features, axis=0)
         self._rise, self._fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
         self._norm, self._weight = norm, weight
         self._place(Coordinates.own(self._features.shape[1]), np.zeros(self._features.shape[1], np.int64))
@@ -233,13 +234,15 @@ class QuantileScore(AbstractScore):
     def _of_rays(self, low, high, linear):
         """‖G‖ ≥ (ℓ(k) - ℓ(k₀))/‖k - k₀‖_*, with a linear function below the loss.
 
-        k₀ = `origin`. ℓ is convex and G one of its slopes at k, so that ℓ(k₀) ≥ ℓ(k) + G'(k₀ - k).
+        k₀ = `origin`. ℓ is convex and G one of its slopes at k, so that ℓ(k₀) ≥ ℓ(k) + G'(k₀ - k). Along columns of
+        zeros G is 0, so that k - k₀ may be taken as 0 there.
         """
         assert self._norm is not None
         slopes, matrix = linear[:, :-1], self._coordinates.matrix
         doubled = (low + high) @ matrix.T - 2 * self._origin
         sides = (high - low).astype(np.float64)
         extent = np.abs(doubled) + sides @ np.abs(matrix).T
+        extent[:, self._is_null] = 0.0
         rise = np.sum(slopes * doubled, axis=1) - np.sum(np.abs(slopes @ matrix) * sides, axis=1)
         rounding = _ROUNDING * np.sum(np.abs(slopes) * extent, axis=1)
         apart = linear[:, -1] * (1.0 + (len(self._features) + 1000) * 2.0**-52)
