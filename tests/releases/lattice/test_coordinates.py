@@ -62,6 +62,7 @@ def test_a_basis_of_another_lattice_is_refused():
         coordinates._whole_inverse([[2, 0], [0, 1]])
 
 
+@pytest.mark.slow
 def test_draws_in_round_coordinates_have_the_probabilities_of_each_point():
     """Against the law point by point, in k: it knows no coordinates. Pearson's statistic at the suite's level."""
     problem = COARSE.problem(NARROW, narrow_records())
@@ -71,6 +72,7 @@ def test_draws_in_round_coordinates_have_the_probabilities_of_each_point():
     assert_cell_frequencies(frequencies(problem, points), law.probabilities)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", ["a matrix of determinant 2", "a wrong inverse"])
 def test_coordinates_that_are_not_unimodular_draw_another_law(plant, monkeypatch):
     """Every second point is never drawn; or a part of Θ, which the boxes leave out."""
@@ -114,6 +116,7 @@ def test_rays_bound_the_score_at_every_point_beyond_a_cell():
     assert seen > positive
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("epsilon", [1.0, 100.0])
 def test_a_badly_scaled_table_needs_no_more_boxes_than_its_twin_times_eight(epsilon):
     """Columns that vary by a sixteenth of their bounds, beside the intercept, in units far apart."""
