@@ -214,7 +214,7 @@ class QuantileScore(AbstractScore):
             lower[few], upper[few] = outward(np.min(sizes, axis=0), np.max(sizes, axis=0))
         return lower, upper
 
-    def beyond(self, low, high):
+    def beyond(self, low, high, within=None):
         """Below the score at all k with p = k₀ + t(k - k₀) in a box, for a t in (0, 1]; or None where nothing is known.
 
         By convexity ℓ(k) - ℓ(k₀) ≥ (ℓ(p) - ℓ(k₀))/t, and ‖k - k₀‖_* is ‖p - k₀‖_*/t: what bounds the ratio of the two
@@ -222,14 +222,17 @@ class QuantileScore(AbstractScore):
         """
         if self._norm is None:
             return None
-        found = []
-        for point in (np.clip(self._turned, low, high), (low + high) // 2):
-            predictors = point.astype(np.float64) @ self._moves.T
-            slopes = np.where(predictors >= self._responses, self._rise, self._fall) * self._counts
-            apart = np.where((slopes > 0) != self._is_below, self._apart, 0.0)
-            linear = np.column_stack([slopes @ self._features, np.sum(apart, axis=1)])
-            found.append(self._of_rays(low, high, linear))
-        return np.maximum(*found)
+        rows, sums = (slice(None), 0.0) if within is None else (within.rows[0], within.sums[0])
+        moves, y, counts, x = (part[rows] for part in (self._moves, self._responses, self._counts, self._features))
+        is_below, far = self._is_below[rows], self._apart[rows]
+        found = np.zeros(len(low), np.int64)
+        points = [np.clip(self._turned, low, high), (low + high) // 2]
+        for point in points[: 1 + bool(np.any(points[0] != points[1]))]:
+            rises = point.astype(np.float64) @ moves.T >= y
+            slopes = np.where(rises, self._rise, self._fall) * counts
+            apart = (rises != is_below) @ far
+            found = np.maximum(found, self._of_rays(low, high, np.column_stack([slopes @ x, apart]) + sums))
+        return found
 
     def _of_rays(self, low, high, linear):
         """‖G‖ ≥ (ℓ(k) - ℓ(k₀))/‖k - k₀‖_*, with a linear function below the loss.

@@ -32,6 +32,7 @@ from kngjax.releases.lattice.units import DomainLattice
 _ELSE = "Without a sampler release takes Exact() where that serves, and else says what would"
 
 LARGEST_DIMENSION = 4
+_MOST_RECORDS = 2**19  # of up to three coefficients, in seconds
 MOST_DIGITS = 50  # of the 53 of a float64
 
 
@@ -111,8 +112,8 @@ class Lattice(ShownAsTyped, eqx.Module):
         if mechanism.loss.is_quadratic:
             return True
         each = dimension // len(_parts(mechanism))
-        # Records are looked at some 10·4^d times; beyond this the box tree in float64 is faster.
-        return each <= 3 and (num_records is None or num_records * 4**each <= 2**22)
+        # Measured (docs/benchmarks.md, `real_tables`); beyond this the box tree in float64 is faster.
+        return each <= 3 and (num_records is None or num_records <= max(_MOST_RECORDS, 2**22 // 4**each))
 
     def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
         """What it draws from: records; of a stream or shards, for quadratic losses, their sums on the lattice. Private.

@@ -89,10 +89,10 @@ class AbstractScore(abc.ABC):
         """
 
     @abc.abstractmethod
-    def beyond(self, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
+    def beyond(self, low: np.ndarray, high: np.ndarray, within: LatticeBoxes | None = None) -> np.ndarray | None:
         """Below the score on all rays from `origin` from where they meet each of these boxes; None if nothing is known.
 
-        **Arguments:** `low`, `high`: shape (boxes, d).
+        **Arguments:** `low`, `high`: shape (boxes, d). `within`: one box in which they and `origin` lie, None for any.
         """
 
     @abc.abstractmethod
@@ -237,7 +237,7 @@ class QuadraticScore(AbstractScore):
     def spread(self, rows):
         return np.zeros((len(rows), len(self._moment)))
 
-    def beyond(self, low, high):
+    def beyond(self, low, high, within=None):
         # Bounds of boxes are as good, however large these are.
         return None
 

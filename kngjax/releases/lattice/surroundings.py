@@ -15,8 +15,6 @@ _NEAREST = 16.0
 _BEYOND = 2.0
 # So many cells of the faces are tried, so many at a time.
 _MOST_CELLS, _CELLS_A_CALL = 96, 8
-# From so low a log-density at the origin on a higher one is sought, in ever smaller boxes of so many trials each.
-_HIGH, _SEARCHES, _TRIALS = 50.0, 12, 24
 # So many cores, each four times as large as the one before.
 _TRIES = 5
 
@@ -32,13 +30,16 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
     middle = score.origin
     if score.beyond(middle[None], middle[None]) is None:
         return whole
-    wanted = _wanted(score, rate, ends) + _least(score, domain, rate, whole)
+    wanted = _wanted(score, rate, ends) + rate * score.at(
+        score.coordinates.matrix @ middle, whole.rows[0], whole.sums[0]
+    )
     reach = _reach(score, rate, ends, _BEYOND * wanted)
     for _ in range(_TRIES):
         low, high = _core(score.origin, reach, ends)
         if np.array_equal(low, ends[0]) and np.array_equal(high, ends[1]):
             return whole
-        lower = _beyond(score, domain, (low, high), ends, wanted / rate)
+        core = score.parts(low[None], high[None], whole.rows, whole.sums)
+        lower = _beyond(score, domain, core, ends, wanted / rate)
         if lower >= wanted / rate:
             break
         reach = [4 * step for step in reach]
@@ -49,30 +50,6 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
     boxes = score.parts(lows, highs, whole.rows * number, np.repeat(whole.sums, number, axis=0))
     is_core = np.all((lows == low) & (highs == high), axis=1)
     return boxes._replace(lower=np.where(is_core, boxes.lower, np.maximum(boxes.lower, lower)))
-
-
-def _least(score, domain, rate, whole) -> float:
-    """About by how much the log-density is below 0 at its highest: at the origin, or lower scores beside it.
-
-    A heap of records leaves the score about the origin as high as it is, except in some directions from it.
-    """
-    matrix, rows, sums = score.coordinates.matrix, whole.rows[0], whole.sums[0]
-
-    def height(place):
-        point = matrix @ place
-        return rate * score.at(point, rows, sums) if domain.contains(point) else math.inf
-
-    best, least = score.origin, height(score.origin)
-    if least <= _HIGH:
-        return least
-    generator = np.random.default_rng(0)
-    span = np.array(_reach(score, rate, (whole.low[0], whole.high[0]), least), float)
-    for share in np.repeat(2.0 ** -np.arange(_SEARCHES), _TRIALS):
-        steps = span * share * generator.uniform(-1.0, 1.0, len(span))
-        place = best + np.rint(steps).astype(np.int64)
-        if (found := height(place)) < least:
-            best, least = place, found
-    return least
 
 
 def _wanted(score, rate, ends) -> float:
@@ -110,14 +87,14 @@ def _core(origin, reach, ends):
     return low, high
 
 
-def _beyond(score, domain, core, ends, wanted) -> int:
+def _beyond(score, domain, core: LatticeBoxes, ends, wanted) -> int:
     """Below the score on all rays through the core's faces: as good as wanted, or as can be had with a few cells."""
     lowest, tried = np.inf, 0
     lows, highs = [], []
-    for axis in range(len(core[0])):
-        for end, other in zip(core, ends, strict=True):
+    for axis in range(len(ends[0])):
+        for end, other in zip((core.low[0], core.high[0]), ends, strict=True):
             if end[axis] != other[axis]:
-                low, high = core[0].copy(), core[1].copy()
+                low, high = core.low[0].copy(), core.high[0].copy()
                 low[axis] = high[axis] = end[axis]
                 lows.append(low)
                 highs.append(high)
@@ -126,7 +103,7 @@ def _beyond(score, domain, core, ends, wanted) -> int:
         inside = ~domain.misses(*score.coordinates.extremes(low, high))
         low, high = low[inside], high[inside]
         parts = [slice(start, start + _CELLS_A_CALL) for start in range(0, len(low), _CELLS_A_CALL)]
-        found = np.concatenate([np.zeros(0, np.int64), *(score.beyond(low[part], high[part]) for part in parts)])
+        found = np.concatenate([np.zeros(0, np.int64), *(score.beyond(low[part], high[part], core) for part in parts)])
         tried += len(low)
         short = found.astype(float) < wanted
         if tried > _MOST_CELLS:
