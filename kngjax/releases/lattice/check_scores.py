@@ -5,6 +5,7 @@ See `QuantileScore`.
 
 import itertools
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,16 @@ _FEW = 128
 _EXACT = 2**53
 # More than the relative error of a sum of eight products in float64, all signs taken as the same.
 _ROUNDING = 2.0**-48
+
+
+class _Some(NamedTuple):
+    """Some of the records, in columns. **Arguments:** `is_below`, `apart`: as at the origin, see `QuantileScore`."""
+
+    columns: list[np.ndarray]
+    responses: np.ndarray
+    counts: np.ndarray
+    is_below: np.ndarray
+    apart: np.ndarray
 
 
 class QuantileScore(AbstractScore):
@@ -71,6 +82,8 @@ class QuantileScore(AbstractScore):
         records, counts = _counted(np.column_stack([features, responses]))
         self._features, self._responses = records[:, :-1].astype(np.float64), records[:, -1].astype(np.float64)
         self._counts = counts.astype(np.float64)
+        # Columns lie side by side in memory, for passes over some of the records.
+        self._columns = np.ascontiguousarray(self._features.T)
         self._is_signed = bool(np.any(self._features < 0))
         self._is_null = ~np.any(self._features, axis=0)
         self._rise, self._fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
@@ -82,8 +95,8 @@ class QuantileScore(AbstractScore):
     def _place(self, coordinates: Coordinates, origin: np.ndarray) -> None:
         self._coordinates, self._origin = coordinates, origin
         self._turned = coordinates.inverse @ origin
-        self._moves = self._features @ coordinates.matrix
-        self._largest = np.max(np.abs(self._moves), axis=0, initial=0.0)
+        self._moves = coordinates.matrix.T @ self._columns
+        self._largest = np.max(np.abs(self._moves), axis=1, initial=0.0)
         # Where the residual at the origin is 0 or less, and how far either piece of the loss is from the other there.
         residuals = self._responses - self._features @ origin
         self._is_below = residuals <= 0
@@ -131,7 +144,8 @@ class QuantileScore(AbstractScore):
         found, few = np.zeros((len(rows), len(self._origin))), np.flatnonzero((numbers > 0) & (numbers <= _FEW))
         if few.size:
             entries = np.concatenate([rows[box] for box in few])
-            found[few] = _totals(np.abs(self._moves[entries]) * self._counts[entries, None], numbers[few])
+            counts = self._counts[entries]
+            found[few] = _totals([np.abs(move[entries]) * counts for move in self._moves], numbers[few])
         return found
 
     def whole(self, low, high):
@@ -147,59 +161,64 @@ class QuantileScore(AbstractScore):
 
     def _pass(self, low, high, rows, sums):
         entries, numbers = np.concatenate(rows), np.array([len(some) for some in rows])
-        box = np.repeat(np.arange(len(rows)), numbers)
-        moves, y = self._moves[entries], self._responses[entries]
+        moves, y = [move[entries] for move in self._moves], self._responses[entries]
         # Twice the middle of the predictors on the box, and their range.
         doubled, sides = low + high, high - low
-        middle, reach = _products(moves, doubled, box), _products(np.abs(moves), sides, box)
+        middle = _products(moves, doubled, numbers)
+        reach = _products([np.abs(move) for move in moves], sides, numbers)
         size = (np.abs(doubled) + sides).astype(np.float64) @ self._largest
-        reach = reach + np.where(size < _EXACT / 2, 0.0, size * _ROUNDING)[box]
+        if np.any(size >= _EXACT / 2):
+            reach = reach + np.repeat(np.where(size < _EXACT / 2, 0.0, size * _ROUNDING), numbers)
         gap = middle - 2 * y
         is_open = (gap < reach) & (gap >= -reach)
         opened, closed = np.flatnonzero(is_open), np.flatnonzero(~is_open)
-        in_open = np.bincount(box[opened], minlength=len(rows))
-        held = _totals(self._pieces(entries[closed], gap[closed] >= 0), numbers - in_open)
+        in_open = np.bincount(np.repeat(np.arange(len(rows)), numbers)[opened], minlength=len(rows))
+        held = _totals(self._pieces(self._some(entries[closed]), gap[closed] >= 0), numbers - in_open)
         sums = sums + held.astype(sums.dtype)
         kept = np.split(entries[opened], np.cumsum(in_open)[:-1])
-        gap, entries = gap[opened], entries[opened]
+        gap, some = gap[opened], self._some(entries[opened])
 
         def piece(rises):
-            return sums + _totals(self._pieces(entries, rises), in_open)
+            return sums + _totals(self._pieces(some, rises), in_open)
 
         if self._norm is None:
-            opened = self._counts[entries], gap, reach[opened]
+            pieces = some.counts, gap, reach[opened]
             return LatticeBoxes(
-                low, high, *self._of_losses(low, high, sums, piece(gap >= 0), opened, in_open), kept, sums
+                low, high, *self._of_losses(low, high, sums, piece(gap >= 0), pieces, in_open), kept, sums
             )
         # Any signs make a linear function below the loss: those of the point nearest to the origin.
-        moves, y, box = moves[opened], y[opened], box[opened]
-        rays = self._of_rays(low, high, piece(_products(moves, np.clip(self._turned, low, high), box) >= y))
-        lower, upper = self._of_gradients(sums, self._features[entries] * self._counts[entries, None], in_open)
+        moves, y = [move[opened] for move in moves], some.responses
+        rays = self._of_rays(low, high, piece(_products(moves, np.clip(self._turned, low, high), in_open) >= y))
+        lower, upper = self._of_gradients(sums, [column * some.counts for column in some.columns], in_open)
         # Where most points of a box would be rejected, one somewhere in it mostly shows it.
-        tried = piece(_products(moves, somewhere(low, high), box) >= y)
+        tried = piece(_products(moves, somewhere(low, high), in_open) >= y)
         about = self._norm.about(np.abs(tried[:, :-1]))
         return LatticeBoxes(low, high, np.maximum(lower, rays), upper, about, kept, sums)
 
-    def _pieces(self, entries, rises):
+    def _some(self, entries) -> "_Some":
+        parts = (part[entries] for part in (self._responses, self._counts, self._is_below, self._apart))
+        return _Some([column[entries] for column in self._columns], *parts)
+
+    def _pieces(self, some: "_Some", rises):
         """What these records add to a linear piece of the loss, of the sign `rises`: slopes, and a constant.
 
         Of the loss it is what its slope adds to Y; of its change from the origin, how far the piece is below the loss
         there.
         """
-        slopes = self._counts[entries] * np.where(rises, self._rise, self._fall)
+        slopes = some.counts * np.where(rises, self._rise, self._fall)
         if self._norm is None:
-            last = slopes * self._responses[entries]
+            last = slopes * some.responses
         else:
-            last = np.where(rises != self._is_below[entries], self._apart[entries], 0.0)
-        return np.column_stack([slopes[:, None] * self._features[entries], last])
+            last = np.where(rises != some.is_below, some.apart, 0.0)
+        return [*(slopes * column for column in some.columns), last]
 
-    def _of_gradients(self, sums, x, numbers):
+    def _of_gradients(self, sums, columns, numbers):
         """Bounds of the norm on each box, of the sums of closed records and the features of open ones, all counted."""
         assert self._norm is not None
         ends, closed = (self._rise, self._fall), sums[:, :-1]
-        positive, negative = _totals(np.maximum(x, 0.0), numbers), 0.0
+        positive, negative = _totals([np.maximum(column, 0.0) for column in columns], numbers), 0.0
         if self._is_signed:
-            negative = _totals(np.minimum(x, 0.0), numbers)
+            negative = _totals([np.minimum(column, 0.0) for column in columns], numbers)
         least = closed + self._fall * positive + self._rise * negative
         most = closed + self._rise * positive + self._fall * negative
         lower, upper = self._norm.about_between(least, most)
@@ -209,7 +228,8 @@ class QuantileScore(AbstractScore):
             if few.size == 0:
                 continue
             patterns = np.array(list(itertools.product(ends, repeat=number)))
-            steps = np.einsum("pr,brd->pbd", patterns, x[starts[few][:, None] + np.arange(number)])
+            places = starts[few][:, None] + np.arange(number)
+            steps = np.einsum("pr,brd->pbd", patterns, np.stack([column[places] for column in columns], axis=-1))
             sizes = self._norm.about(np.abs(closed[few] + steps))
             lower[few], upper[few] = outward(np.min(sizes, axis=0), np.max(sizes, axis=0))
         return lower, upper
@@ -223,15 +243,17 @@ class QuantileScore(AbstractScore):
         if self._norm is None:
             return None
         rows, sums = (slice(None), 0.0) if within is None else (within.rows[0], within.sums[0])
-        moves, y, counts, x = (part[rows] for part in (self._moves, self._responses, self._counts, self._features))
-        is_below, far = self._is_below[rows], self._apart[rows]
+        moves, columns = self._moves[:, rows], self._columns[:, rows]
+        y, counts, is_below, far = (
+            part[rows] for part in (self._responses, self._counts, self._is_below, self._apart)
+        )
         found = np.zeros(len(low), np.int64)
         points = [np.clip(self._turned, low, high), (low + high) // 2]
         for point in points[: 1 + bool(np.any(points[0] != points[1]))]:
-            rises = point.astype(np.float64) @ moves.T >= y
+            rises = point.astype(np.float64) @ moves >= y
             slopes = np.where(rises, self._rise, self._fall) * counts
             apart = (rises != is_below) @ far
-            found = np.maximum(found, self._of_rays(low, high, np.column_stack([slopes @ x, apart]) + sums))
+            found = np.maximum(found, self._of_rays(low, high, np.column_stack([slopes @ columns.T, apart]) + sums))
         return found
 
     def _of_rays(self, low, high, linear):
@@ -259,7 +281,7 @@ class QuantileScore(AbstractScore):
         """Bounds of the loss on each box: closed records are linear, and an open one is above either of its pieces."""
         copies, gap, reach = opened
         farthest = copies * np.maximum(self._rise * (reach + gap), -self._fall * (reach - gap)) / 2
-        most = _totals(farthest[:, None], numbers)[:, 0] * (1.0 + _ROUNDING)
+        most = _totals([farthest], numbers)[:, 0] * (1.0 + _ROUNDING)
         (least, highest), (above, _) = self._linear(low, high, sums), self._linear(low, high, middle)
         factor = RESOLUTION * WEIGHT_UNITS / self._weight
         # A piece of an open record is at least 0, and at least what continues its sign in the middle.
@@ -299,15 +321,19 @@ def _counted(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return records[starts], np.diff(np.append(starts, len(records)))
 
 
-def _products(x, vectors, box):
-    if len(vectors) == 1:
-        return x @ vectors[0].astype(np.float64)
-    return np.einsum("ij,ij->i", x, vectors.astype(np.float64)[box])
+def _products(columns, vectors, numbers):
+    """Of so many consecutive records each with a vector of its own; columns one by one, which is fast."""
+    vectors = vectors.astype(np.float64)
+    total = columns[0] * np.repeat(vectors[:, 0], numbers)
+    for place in range(1, len(columns)):
+        total += columns[place] * np.repeat(vectors[:, place], numbers)
+    return total
 
 
-def _totals(rows, numbers):
-    """Sums of so many consecutive rows each, none for none."""
-    totals, filled = np.zeros((len(numbers), rows.shape[1])), np.flatnonzero(numbers)
-    if filled.size:
-        totals[filled] = np.add.reduceat(rows, (np.cumsum(numbers) - numbers)[filled], axis=0)
+def _totals(columns, numbers):
+    """Sums of so many consecutive entries each, none for none."""
+    totals, filled = np.zeros((len(numbers), len(columns))), np.flatnonzero(numbers)
+    starts = (np.cumsum(numbers) - numbers)[filled]
+    for place, column in enumerate(columns if filled.size else ()):
+        totals[filled, place] = np.add.reduceat(column, starts)
     return totals
