@@ -13,10 +13,10 @@ _NEGLIGIBLE = 20.0
 _NEAREST = 16.0
 # A core's faces are to be so much farther out than what is wanted of them, at their middles.
 _BEYOND = 2.0
-# So many cells of the faces are tried, so many at a time.
-_MOST_CELLS, _CELLS_A_CALL = 96, 8
-# So many cores, each four times as large as the one before.
-_TRIES = 5
+# So many cells of the faces are tried, or as many as look at so many records, so many at a time.
+_FEWEST_CELLS, _MOST_LOOKS, _CELLS_A_CALL = 48, 2**23, 8
+# So many cores, each twice as large as the one before.
+_TRIES = 10
 
 
 def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> LatticeBoxes:
@@ -34,15 +34,15 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
         score.coordinates.matrix @ middle, whole.rows[0], whole.sums[0]
     )
     reach = _reach(score, rate, ends, _BEYOND * wanted)
-    for _ in range(_TRIES):
+    for left in range(_TRIES, 0, -1):
         low, high = _core(score.origin, reach, ends)
         if np.array_equal(low, ends[0]) and np.array_equal(high, ends[1]):
             return whole
         core = score.parts(low[None], high[None], whole.rows, whole.sums)
-        lower = _beyond(score, domain, core, ends, wanted / rate)
+        lower = _beyond(score, domain, core, ends, wanted / rate, left == 1)
         if lower >= wanted / rate:
             break
-        reach = [4 * step for step in reach]
+        reach = [2 * step for step in reach]
     lows, highs = _slabs(low, high, *ends)
     inside = ~domain.misses(*score.coordinates.extremes(lows, highs))
     lows, highs = lows[inside], highs[inside]
@@ -87,9 +87,12 @@ def _core(origin, reach, ends):
     return low, high
 
 
-def _beyond(score, domain, core: LatticeBoxes, ends, wanted) -> int:
-    """Below the score on all rays through the core's faces: as good as wanted, or as can be had with a few cells."""
-    lowest, tried = np.inf, 0
+def _beyond(score, domain, core: LatticeBoxes, ends, wanted, is_last: bool) -> int:
+    """Below the score on all rays through the core's faces: as good as wanted, or as can be had with a few cells.
+
+    0 unless it is the last core where what one ray says is less: no cell through which it goes can say more.
+    """
+    lowest, tried, most = np.inf, 0, max(_FEWEST_CELLS, _MOST_LOOKS // max(len(core.rows[0]), 1))
     lows, highs = [], []
     for axis in range(len(ends[0])):
         for end, other in zip((core.low[0], core.high[0]), ends, strict=True):
@@ -102,11 +105,15 @@ def _beyond(score, domain, core: LatticeBoxes, ends, wanted) -> int:
     while len(low):
         inside = ~domain.misses(*score.coordinates.extremes(low, high))
         low, high = low[inside], high[inside]
+        points = (low + high) // 2
+        points = points[~domain.misses(*[points @ score.coordinates.matrix.T] * 2)]
+        if not is_last and np.any(score.beyond(points, points, core).astype(float) < wanted):
+            return 0
         parts = [slice(start, start + _CELLS_A_CALL) for start in range(0, len(low), _CELLS_A_CALL)]
         found = np.concatenate([np.zeros(0, np.int64), *(score.beyond(low[part], high[part], core) for part in parts)])
         tried += len(low)
         short = found.astype(float) < wanted
-        if tried > _MOST_CELLS:
+        if tried > most:
             short[:] = False
         lowest = min(lowest, *(int(bound) for bound in found[~short])) if np.any(~short) else lowest
         low, high = _halved(low[short], high[short], score.importance())
