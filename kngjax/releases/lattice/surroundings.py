@@ -13,8 +13,8 @@ _NEGLIGIBLE = 20.0
 _NEAREST = 16.0
 # A core's faces are to be so much farther out than what is wanted of them, at their middles.
 _BEYOND = 2.0
-# So many cells of the faces are tried, or as many as look at so many records, so many at a time.
-_FEWEST_CELLS, _MOST_LOOKS, _CELLS_A_CALL = 48, 2**23, 8
+# Between so many cells of the faces are tried, as many as look at so many records, so many at a time.
+_FEWEST_CELLS, _MOST_CELLS, _MOST_LOOKS, _CELLS_A_CALL = 48, 256, 2**23, 8
 # So many cores, each twice as large as the one before.
 _TRIES = 10
 
@@ -92,7 +92,8 @@ def _beyond(score, domain, core: LatticeBoxes, ends, wanted, is_last: bool) -> i
 
     0 unless it is the last core where what one ray says is less: no cell through which it goes can say more.
     """
-    lowest, tried, most = np.inf, 0, max(_FEWEST_CELLS, _MOST_LOOKS // max(len(core.rows[0]), 1))
+    lowest, tried = np.inf, 0
+    most = min(max(_FEWEST_CELLS, _MOST_LOOKS // max(len(core.rows[0]), 1)), _MOST_CELLS)
     lows, highs = [], []
     for axis in range(len(ends[0])):
         for end, other in zip((core.low[0], core.high[0]), ends, strict=True):

@@ -126,8 +126,7 @@ def test_no_lattice_point_beyond_a_core_falls_below_what_rays_say(name, monkeypa
     monkeypatch.setattr(surroundings, "_beyond", lambda *given: said.append(beyond(*given)) or said[-1])
     for table, (reach, cells) in itertools.product(TABLES, ((1, 500), (3, 1))):
         monkeypatch.setattr(surroundings, "_reach", lambda score, *others, reach=reach: [reach] * len(score.origin))
-        monkeypatch.setattr(surroundings, "_FEWEST_CELLS", cells)
-        monkeypatch.setattr(surroundings, "_MOST_LOOKS", 0)
+        monkeypatch.setattr(surroundings, "_MOST_CELLS", cells)
         problem = problem_of(name, table)
         points = points_of(problem.domain)
         score = problem.score.near(problem.domain, float(problem.rate))
