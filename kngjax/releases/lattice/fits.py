@@ -70,7 +70,7 @@ def fit_of(records: Records, density: Density, domain: DomainLattice) -> Fit | N
     with np.errstate(all="ignore"):
         try:
             found = _fit(records, density, domain)
-        except np.linalg.LinAlgError:
+        except (ArithmeticError, ValueError):
             return None
     is_sound = np.isfinite(found.density) and all(np.all(np.isfinite(part)) for part in (found[0], found[2]))
     return found if is_sound else None
@@ -122,6 +122,7 @@ def _fit(records, density, domain) -> Fit:
 
 
 def _window(residuals, counts, density, reach) -> float:
+    residuals = np.nan_to_num(residuals, nan=reach, posinf=reach, neginf=-reach)
     widths = np.append(2.0 ** np.arange(0.0, np.log2(reach), 0.25), reach)
     places = np.searchsorted(widths, np.minimum(np.abs(residuals), reach))
     within = np.cumsum(np.bincount(places, counts, len(widths)))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.releases.lattice import fits
 from kngjax.releases.lattice.coordinates import Coordinates, reduced_basis, round_frame
 from kngjax.releases.lattice.fits import Density
 from kngjax.releases.lattice.units import DomainLattice
@@ -187,6 +188,16 @@ def test_a_law_falls_as_all_its_records_say(is_of_gradients):
     least = min(height(move) for place in residuals for move in (place, place - near))
     found = [min(height(width), height(-width - near)) - least for width in widths]
     np.testing.assert_allclose(density.falls(residuals, counts, widths), found, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("is_of_gradients", [True, False])
+def test_no_residual_makes_a_fit_fail(is_of_gradients):
+    """Least squares of columns that are nearly collinear may end in anything."""
+    density = Density((0.5, 0.5), 1.0, is_of_gradients)
+    for bad in (np.nan, np.inf, -np.inf, 1e300):
+        with np.errstate(all="ignore"):
+            width = fits._window(np.array([bad, 1.0, -2.0]), np.ones(3), density, 1e6)
+        assert 1.0 <= width <= 1e6
 
 
 def test_a_heap_leaves_a_law_as_high_on_one_side():
