@@ -206,10 +206,8 @@ class QuantileScore(AbstractScore):
         there.
         """
         slopes = some.counts * np.where(rises, self._rise, self._fall)
-        if self._norm is None:
-            last = slopes * some.responses
-        else:
-            last = np.where(rises != some.is_below, some.apart, 0.0)
+        change = np.where(rises != some.is_below, some.apart, 0.0)
+        last = slopes * some.responses if self._norm is None else change
         return [*(slopes * column for column in some.columns), last]
 
     def _of_gradients(self, sums, columns, numbers):
@@ -244,9 +242,7 @@ class QuantileScore(AbstractScore):
             return None
         rows, sums = (slice(None), 0.0) if within is None else (within.rows[0], within.sums[0])
         moves, columns = self._moves[:, rows], self._columns[:, rows]
-        y, counts, is_below, far = (
-            part[rows] for part in (self._responses, self._counts, self._is_below, self._apart)
-        )
+        y, counts, is_below, far = (part[rows] for part in (self._responses, self._counts, self._is_below, self._apart))
         found = np.zeros(len(low), np.int64)
         points = [np.clip(self._turned, low, high), (low + high) // 2]
         for point in points[: 1 + bool(np.any(points[0] != points[1]))]:

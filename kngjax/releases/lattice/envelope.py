@@ -101,9 +101,7 @@ class Envelope:
         Where nothing is, or the box reaches out of Θ, it is halved as the law is wide.
         """
         spread = self._score.spread([boxes.rows[box] for box in chosen])
-        is_known = np.isfinite(boxes.middle[chosen]) & np.any(
-            (spread > 0.0) & (boxes.high > boxes.low)[chosen], axis=1
-        )
+        is_known = np.isfinite(boxes.middle[chosen]) & np.any((spread > 0.0) & (boxes.high > boxes.low)[chosen], axis=1)
         return np.where(is_known[:, None], spread, self._importance)
 
     def _halve(self, boxes: LatticeBoxes, chosen: np.ndarray) -> LatticeBoxes:
