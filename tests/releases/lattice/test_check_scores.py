@@ -139,6 +139,27 @@ def test_no_lattice_point_beyond_a_core_falls_below_what_rays_say(name, monkeypa
     assert positive > 0
 
 
+@pytest.mark.parametrize("name", ["three, l1", "three, linf"])
+def test_rays_hold_and_say_something_beside_a_column_of_zeros(name, monkeypatch):
+    """They go along it for nothing: how far a point is there must not weigh on its bound, which holds all the same."""
+    monkeypatch.setattr(surroundings, "_TRIES", 1)
+    monkeypatch.setattr(surroundings, "_reach", lambda score, *_: [1] * len(score.origin))
+    mechanism, generator = MECHANISMS[name], np.random.default_rng(5)
+    x = np.column_stack([np.zeros(40), generator.uniform(0.1, 0.9, 40)])
+    sampler = kng.Lattice(data_digits=3, theta_digits=3, max_records=2**12)
+    problem = sampler.problem(mechanism, mechanism.records(x, generator.uniform(-0.4, 0.4, 40)))
+    points, score = points_of(problem.domain), problem.score.near(problem.domain, float(problem.rate))
+    levels = scores_of(problem.score, points)
+    boxes = surroundings.first_boxes(score, problem.domain, float(problem.rate))
+    assert_bounds_hold(boxes, score.coordinates.inverse, points, levels)
+    assert_law_is_that_of_scores(Envelope(*problem, 1.0, 60), points, levels)
+    # The same of a point, however far along the column.
+    places = points @ score.coordinates.inverse.T
+    found = score.beyond(places, places)
+    for others in {tuple(point) for point in points[:, [0, 2]].tolist()}:
+        assert len(set(found[np.all(points[:, [0, 2]] == others, axis=1)].tolist())) == 1
+
+
 def ratios_of(score, points) -> np.ndarray:
     """(ℓ(p) - ℓ(k₀))/‖p - k₀‖_*."""
     centre = score.coordinates.matrix @ score.origin
