@@ -20,6 +20,7 @@ ROOMS = {
     "cold_start": ("--runs", "1"),
     "peers": ("--records", "2000", "--dimension", "3", "--draws", "100"),
     "quantile_regression": ("--sizes", "2:2000", "--walk-sweeps", "100"),
+    "real_tables": ("--tables", "HousePrices", "--repeats", "1"),
     "squared_loss": (
         *("--replicates", "4", "--sizes", "100", "10000"),
         *("--dimensions", "12", "--correlations", "0"),

@@ -27,8 +27,9 @@ from kngjax.mechanisms.kng import KNG
 from kngjax.releases import release
 from kngjax.releases.lattice import lattice as lattices
 from kngjax.releases.lattice import sensitivities, sums
+from kngjax.releases.lattice.check_scores import QuantileScore
 from kngjax.releases.lattice.lattice import Lattice
-from kngjax.releases.lattice.scores import GradientNorm, QuantileScore
+from kngjax.releases.lattice.scores import GradientNorm
 from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.exact.exact import Exact
 

@@ -2,16 +2,23 @@
 
 import bisect
 import itertools
+import math
 from fractions import Fraction
 
 import numpy as np
 
 from kngjax.releases.lattice.finite import Bits, LevelLaw, below, happens
-from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
+from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes, somewhere
+from kngjax.releases.lattice.surroundings import first_boxes
 from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.exact.refinement import refine
 
 _MOST_SPLIT = 4096
+# Bounds that differ by less in log-density count as one level: fewer levels are summed.
+_LEVEL = 1.0 / 64.0
+_MOST_LEVELS = 2**40
+# Fewer proposals are not worth a box, which costs at least as much as one.
+_FEWEST_PROPOSALS = 32.0
 
 
 class Envelope:
@@ -19,28 +26,40 @@ class Envelope:
 
     A box is drawn with probability ∝ number of its points·exp(-rate·lower), a point of it uniformly, and kept with
     probability exp(-rate·(s - lower)) if it lies in Θ: every point is kept with the same multiple of exp(-rate·s),
-    whatever the boxes are. So the boxes may depend on the data, and floating point may choose them.
+    whatever the boxes are. So the boxes may depend on the data, and floating point may choose them, and so may the
+    coordinates m that they are boxes of: k = Um goes through each point once (`Coordinates`).
 
     That needs lower ≤ s, which `QuadraticScore` and `QuantileScore` prove of their boxes for all data, in whole numbers
-    alone. It is checked all the same, so that an error in the program would fail and not draw from another law.
+    and rounding outward. It is checked all the same, so that an error in the program would fail and not draw from
+    another law.
 
-    **Arguments:** `score`, `domain`: of the lattice points. `rate`: c. `target`: boxes are halved until the bounds say
-    that at most so many proposals are expected a draw. `most_boxes`: or until there are so many.
+    **Arguments:** `score`, `domain`: of the lattice points. `rate`: c. `target`: boxes are halved until about so many
+    proposals are expected a draw, or None, until proposals cost about as much as boxes. `most_boxes`: or until there
+    are so many.
     """
 
-    def __init__(self, score: AbstractScore, domain: DomainLattice, rate: Fraction, target: float, most_boxes: int):
-        self._score, self._domain, self._rate = score, domain, rate
-        self._importance = score.importance()
-        whole = score.whole(domain.low, domain.high)
+    def __init__(
+        self, score: AbstractScore, domain: DomainLattice, rate: Fraction, target: float | None, most_boxes: int
+    ):
+        self._domain, self._rate = domain, rate
+        self._score = score.near(domain, float(rate))
+        self._coordinates, self._importance = self._score.coordinates, self._score.importance()
+        whole = self._tried(first_boxes(self._score, domain, float(rate)))
+
+        def enough(acceptance: float, number: int) -> bool:
+            return acceptance * (target or max(_FEWEST_PROPOSALS, number)) >= 1.0
+
         # At a time those that carry nine tenths of what may be missing.
-        self._boxes, _ = refine(whole, self._masses, self._halve, 1.0 / target, most_boxes, 0.9, (1, _MOST_SPLIT))
-        levels, number = np.unique(self._boxes.lower, return_inverse=True)
+        boxes, _ = refine(whole, self._masses, self._halve, enough, most_boxes, 0.9, (1, _MOST_SPLIT))
+        step = min(2 ** max(math.floor(math.log2(_LEVEL / rate)), 0), _MOST_LEVELS)
+        self._boxes = boxes._replace(lower=boxes.lower // step * step)
+        values, number = np.unique(self._boxes.lower, return_inverse=True)
         order = np.argsort(number, kind="stable")
         self._members = np.split(order, np.cumsum(np.bincount(number))[:-1])
         sizes = _sizes(self._boxes)
         # For each level: how many points its first boxes have together.
         self._points = [list(itertools.accumulate(sizes[box] for box in members)) for members in self._members]
-        self._law = LevelLaw([int(level) for level in levels], [points[-1] for points in self._points], rate)
+        self._law = LevelLaw([int(level) for level in values], [points[-1] for points in self._points], rate)
 
     def draw(self, bits: Bits) -> np.ndarray:
         """k, shape (d,). It tries until it succeeds: a limit would make failure an output that depends on the data."""
@@ -49,7 +68,8 @@ class Envelope:
             points = self._points[level]
             box = self._members[level][bisect.bisect_right(points, below(points[-1], bits))]
             low, high = boxes.low[box], boxes.high[box]
-            point = np.array([int(a) + below(int(b - a) + 1, bits) for a, b in zip(low, high, strict=True)], np.int64)
+            place = np.array([int(a) + below(int(b - a) + 1, bits) for a, b in zip(low, high, strict=True)], np.int64)
+            point = self._coordinates.matrix @ place
             if not self._domain.contains(point):
                 continue
             excess = self._score.at(point, boxes.rows[box], boxes.sums[box]) - int(boxes.lower[box])
@@ -60,29 +80,47 @@ class Envelope:
                 return point
 
     def _masses(self, boxes: LatticeBoxes) -> tuple[np.ndarray, np.ndarray]:
-        """Upper bounds of the boxes' masses and their excess over lower bounds, relative to the largest; in floats."""
+        """Upper bounds of the boxes' masses and about their excess, relative to the largest; in floats."""
         rate = float(self._rate)
         log_counts = np.sum(np.log((boxes.high - boxes.low + 1).astype(float)), axis=1)
-        upper = log_counts - rate * boxes.lower.astype(float)
-        spread = rate * (boxes.upper - boxes.lower).astype(float)
+        lower = boxes.lower.astype(float)
+        upper = log_counts - rate * lower
         masses = np.exp(upper - np.max(upper))
-        return masses, -np.expm1(-spread) * masses
+        excess = -np.expm1(-rate * np.maximum(boxes.middle - lower, 0.0)) * masses
+        # One point is not halved.
+        return masses, np.where(np.all(boxes.low == boxes.high, axis=1), 0.0, excess)
+
+    def _tried(self, boxes: LatticeBoxes) -> LatticeBoxes:
+        """The same, where a trial proposal outside of Θ counts as rejected, like those of too high a score."""
+        points = somewhere(boxes.low, boxes.high) @ self._coordinates.matrix.T
+        return boxes._replace(middle=np.where(self._domain.misses(points, points), np.inf, boxes.middle))
+
+    def _directions(self, boxes: LatticeBoxes, chosen: np.ndarray) -> np.ndarray:
+        """By how much scores on these boxes are uncertain along each axis, in units of its steps.
+
+        Where nothing is, or the box reaches out of Θ, it is halved as the law is wide.
+        """
+        spread = self._score.spread([boxes.rows[box] for box in chosen])
+        is_known = np.isfinite(boxes.middle[chosen]) & np.any((spread > 0.0) & (boxes.high > boxes.low)[chosen], axis=1)
+        return np.where(is_known[:, None], spread, self._importance)
 
     def _halve(self, boxes: LatticeBoxes, chosen: np.ndarray) -> LatticeBoxes:
         low, high = boxes.low[chosen], boxes.high[chosen]
-        axis = np.argmax((high - low) * self._importance, axis=1)
+        axis = np.argmax((high - low) * self._directions(boxes, chosen), axis=1)
         here = np.arange(chosen.size)
         middle = low[here, axis] + (high[here, axis] - low[here, axis]) // 2
         left_high, right_low = high.copy(), low.copy()
         left_high[here, axis], right_low[here, axis] = middle, middle + 1
         lows, highs = np.concatenate([low, right_low]), np.concatenate([left_high, high])
         parents = np.concatenate([chosen, chosen])
-        inside = ~self._domain.misses(lows, highs)
+        inside = ~self._domain.misses(*self._coordinates.extremes(lows, highs)) & np.all(lows <= highs, axis=1)
         lows, highs, parents = lows[inside], highs[inside], parents[inside]
         others = boxes.at(np.setdiff1d(np.arange(len(boxes.rows)), chosen))
         if parents.size == 0:
             return others
-        return others.join(self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents]))
+        parts = self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents])
+        # What is known of a box is known of its parts.
+        return others.join(self._tried(parts)._replace(lower=np.maximum(parts.lower, boxes.lower[parents])))
 
 
 def _sizes(boxes: LatticeBoxes) -> list[int]:

@@ -32,6 +32,7 @@ from kngjax.releases.lattice.units import DomainLattice
 _ELSE = "Without a sampler release takes Exact() where that serves, and else says what would"
 
 LARGEST_DIMENSION = 4
+_MOST_RECORDS = 2**19  # of up to three coefficients, in seconds
 MOST_DIGITS = 50  # of the 53 of a float64
 
 
@@ -70,7 +71,8 @@ class Lattice(ShownAsTyped, eqx.Module):
       and of θ, relative to Θ, from 1 to 50. None: 20 and 22, or what exact sums of `max_records` records leave of 52.
     - `max_records`: for QuantileLoss under add_remove, where n is private: a release of more records fails. Under
         replace n is used, and sums of quadratic losses have no limit. None: 2^27, 2^24 for the exponential mechanism.
-    - `expected_proposals`: the envelope is refined until so many are expected at most. None: 8, or 32 for d = 4.
+    - `expected_proposals`: the envelope is refined until about so many are expected. None: until they cost about as
+        much as boxes.
     - `most_boxes`: or until it has so many boxes. There is no limit of proposals: a draw is never given up.
     """
 
@@ -110,8 +112,8 @@ class Lattice(ShownAsTyped, eqx.Module):
         if mechanism.loss.is_quadratic:
             return True
         each = dimension // len(_parts(mechanism))
-        # Records are looked at some 10·4^d times; beyond this the box tree in float64 is faster.
-        return each <= 3 and (num_records is None or num_records * 4**each <= 2**22)
+        # Measured (docs/benchmarks.md, `real_tables`); beyond this the box tree in float64 is faster.
+        return each <= 3 and (num_records is None or num_records <= max(_MOST_RECORDS, 2**22 // 4**each))
 
     def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
         """What it draws from: records; of a stream or shards, for quadratic losses, their sums on the lattice. Private.
@@ -187,8 +189,7 @@ class Lattice(ShownAsTyped, eqx.Module):
 
     def envelope(self, problem: "Problem") -> Envelope:
         """From which k is drawn. Private."""
-        target = self.expected_proposals or (32.0 if problem.domain.low.size == LARGEST_DIMENSION else 8.0)
-        return Envelope(*problem, target, self.most_boxes)
+        return Envelope(*problem, self.expected_proposals, self.most_boxes)
 
 
 class Problem(NamedTuple):

@@ -9,8 +9,9 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Records
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.lattice import sensitivities
+from kngjax.releases.lattice.check_scores import QuantileScore
 from kngjax.releases.lattice.plans import Plan
-from kngjax.releases.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore, QuantileScore
+from kngjax.releases.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore
 from kngjax.releases.lattice.sums import sums_of, whole_features
 from kngjax.releases.lattice.units import on_lattice, scale
 

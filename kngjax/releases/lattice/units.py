@@ -87,7 +87,19 @@ class DomainLattice:
 
     def contains(self, point: Int[np.ndarray, " dimension"]) -> bool:
         """Whether k lies in Θ."""
-        return self.radius is None or self._size(np.abs(point)) <= self.radius
+        within = bool(np.all((self.low <= point) & (point <= self.high)))
+        return within and (self.radius is None or self._size(np.abs(point)) <= self.radius)
+
+    def nearest(self, point: Float[np.ndarray, " dimension"]) -> Int[np.ndarray, " dimension"]:
+        """A k in Θ that is about the nearest to this, which is finite."""
+        found = np.clip(np.rint(point), self.low, self.high).astype(np.int64)
+        if self.contains(found):
+            return found
+        # A ball, about 0: toward it, by a little more than floats may be off.
+        assert self.radius is not None
+        share = (self.radius / self._size(np.abs(found))) ** (1.0 / self.power) * (1.0 - 1e-9)
+        found = np.trunc(found * share).astype(np.int64)
+        return found if self.contains(found) else np.zeros_like(found)
 
     def misses(self, low: Int[np.ndarray, "boxes dimension"], high: Int[np.ndarray, "boxes dimension"]) -> np.ndarray:
         """Which boxes low ≤ k ≤ high have certainly no point in Θ. Some without are not found.
@@ -95,11 +107,12 @@ class DomainLattice:
         In float64: |k| < 2^53 is exact there, and so are products with powers of 2; a square and a sum of d terms are
         off by less than (d + 1)·2^-53 of themselves, far less than 10^-12.
         """
+        beside = np.any((low > self.high) | (high < self.low), axis=1)
         if self.radius is None:
-            return np.zeros(len(low), bool)
+            return beside
         least = min(self.exponents)
         sizes = np.ldexp(np.maximum(np.maximum(low, -high), 0).astype(float), np.array(self.exponents) - least)
-        return np.sum(sizes**self.power, axis=1) > float(self.radius) * (1.0 + 1e-12)
+        return beside | (np.sum(sizes**self.power, axis=1) > float(self.radius) * (1.0 + 1e-12))
 
     def values(self, point: Int[np.ndarray, " dimension"]) -> Float[np.ndarray, " dimension"]:
         """θ of k, exact in float64."""

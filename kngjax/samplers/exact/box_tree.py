@@ -282,7 +282,15 @@ def _refine_tree(
         return Boxes.join([boxes.without(chosen), _compute_bounds(target, coordinates, regions, children)])
 
     # Half of the excess, in so many boxes at a time that calls are few.
-    boxes, acceptance = refine(boxes, masses, replace_by_halves, goal, most_boxes, 0.5, (_FEWEST_SPLITS, _MOST_SPLITS))
+    boxes, acceptance = refine(
+        boxes,
+        masses,
+        replace_by_halves,
+        lambda acceptance, _: acceptance >= goal,
+        most_boxes,
+        0.5,
+        (_FEWEST_SPLITS, _MOST_SPLITS),
+    )
     return BoxTree(target, coordinates, regions, boxes, acceptance)
 
 

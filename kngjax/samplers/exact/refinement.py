@@ -14,16 +14,17 @@ def refine(
     boxes: Boxes,
     masses: Callable[[Boxes], tuple[Masses, Masses]],
     halve: Callable[[Boxes, np.ndarray], Boxes],
-    goal: float,
+    enough: Callable[[float, int], bool],
     most_boxes: int,
     share: float,
     at_a_time: tuple[int, int],
 ) -> tuple[Boxes, float]:
-    """Halves the boxes that carry most of the excess until at least a `goal` of the proposals is accepted, about.
+    """Halves the boxes that carry most of the excess until proposals are accepted often enough.
 
     **Arguments:** `masses`: of some boxes, the envelope's mass on each, and about how much of it exceeds the density's,
     both relative to one number. `halve`: of boxes and the indices of some, the boxes with these replaced by their
-    halves. `most_boxes`: at which it stops short of the goal. `share`: of the excess, on the boxes that are halved
+    halves. `enough`: whether a share that is accepted, about, by so many boxes needs no more. `most_boxes`: at which it
+    stops in any case, as it does where no box has any excess. `share`: of the excess, on the boxes that are halved
     before masses are computed anew; `at_a_time`: the fewest and the most of them.
 
     **Returns** the boxes, and the share of their proposals that is accepted, about.
@@ -32,8 +33,8 @@ def refine(
         envelope, excess = masses(boxes)
         missing = excess.sum()
         acceptance = 1.0 - float(missing / envelope.sum())
-        if acceptance >= goal or envelope.size >= most_boxes:
+        if enough(acceptance, envelope.size) or envelope.size >= most_boxes or not missing > 0.0:
             return boxes, acceptance
-        order = np.argsort(-excess)
+        order = np.argsort(-excess)[: np.count_nonzero(excess > 0.0)]
         number = int(np.searchsorted(np.cumsum(excess[order]), share * missing)) + 1
         boxes = halve(boxes, order[: int(np.clip(number, *at_a_time))])

@@ -15,7 +15,7 @@ from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 LINE = kng.Bounds(x=([-0.3], [0.7]), y=(-1.0, 1.0))
 PLANE = kng.Bounds(x={"one": (-0.3, 0.7), "two": (0.1, 0.9)}, intercept=False)
-SAMPLER = kng.Lattice(data_digits=6, theta_digits=7, max_records=2**12)
+SAMPLER = kng.Lattice(data_digits=6, theta_digits=7, max_records=2**12, expected_proposals=2.0)
 MECHANISMS = {
     "quantile": kng.KNG(kng.QuantileLoss(0.3), LINE, kng.L1Ball(1.0), 1.0, "replace"),
     "quantile l1": kng.KNG(kng.QuantileLoss(0.9), LINE, kng.Box(-1.0, 1.0), 1.0, "add_remove", norm=kng.L1()),
@@ -42,26 +42,40 @@ def test_no_point_of_a_box_falls_below_its_bound(name):
     for kinds, copies in ((1, 300), (3, 200), (5, 60), (40, 1)):
         records = tied_records(generator, mechanism, kinds, copies)
         problem = SAMPLER.problem(mechanism, records)
-        boxes = SAMPLER.envelope(problem)._boxes
+        envelope = SAMPLER.envelope(problem)
+        boxes, score = envelope._boxes, envelope._score
+        matrix, inverse = score.coordinates.matrix, score.coordinates.inverse
         whole = problem.score.whole(problem.domain.low, problem.domain.high)
-        for place in generator.choice(len(boxes.rows), min(len(boxes.rows), 150), replace=False):
-            low, high = boxes.low[place], boxes.high[place]
-            for point in (low, high, *generator.integers(low, high + 1, (4, low.size))):
-                level = problem.score.at(point, whole.rows[0], whole.sums[0])
-                assert boxes.lower[place] <= level <= boxes.upper[place]
-                assert level == problem.score.at(point, boxes.rows[place], boxes.sums[place])
+        # Points of boxes, their corners too, as far as they lie in Θ; and points of Θ in whichever box they lie.
+        places = generator.choice(len(boxes.rows), min(len(boxes.rows), 150), replace=False)
+        points = [
+            matrix @ turned
+            for low, high in zip(boxes.low[places], boxes.high[places], strict=True)
+            for turned in (low, high, *generator.integers(low, high + 1, (4, low.size)))
+        ]
+        anywhere = generator.integers(problem.domain.low, problem.domain.high + 1, (200, 2))
+        points = [point for point in (*points, *anywhere) if problem.domain.contains(point)]
+        assert len(points) > 60
+        for point in points:
+            turned = inverse @ point
+            (place,) = np.flatnonzero(np.all((boxes.low <= turned) & (turned <= boxes.high), axis=1))
+            level = problem.score.at(point, whole.rows[0], whole.sums[0])
+            assert boxes.lower[place] <= level <= boxes.upper[place]
+            assert level == score.at(point, boxes.rows[place], boxes.sums[place])
 
 
 def test_every_point_lies_in_one_box():
     """Those of Θ: boxes with none may be left out."""
     mechanism = MECHANISMS["quantile"]
-    sampler = kng.Lattice(data_digits=4, theta_digits=5)
+    sampler = kng.Lattice(data_digits=4, theta_digits=5, expected_proposals=1.5)
     problem = sampler.problem(mechanism, tied_records(np.random.default_rng(0), mechanism, 4, 50))
-    boxes = sampler.envelope(problem)._boxes
+    envelope = sampler.envelope(problem)
+    boxes, coordinates = envelope._boxes, envelope._score.coordinates
     assert len(boxes.rows) > 3
     sides = [range(low, high + 1) for low, high in zip(problem.domain.low, problem.domain.high, strict=True)]
     for point in np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2):
-        number = np.sum(np.all((boxes.low <= point) & (point <= boxes.high), axis=1))
+        turned = coordinates.inverse @ point
+        number = np.sum(np.all((boxes.low <= turned) & (turned <= boxes.high), axis=1))
         assert number == 1 or (number == 0 and not problem.domain.contains(point))
 
 
