@@ -57,9 +57,9 @@ def data_in_dumps(
 ) -> DumpSearch:
     """Releases recognisable records in a child process that dumps all it compiles, and searches what it wrote.
 
-    Looked for are the float64 bytes of every record, of the sorted responses and of X'X, X'y and y'y, pairs of
-    neighbours in float32, all of these in hexadecimal, and their decimals; in the files and in what zlib or zstandard
-    make of them.
+    Looked for are the float64 bytes of every record, of the sorted responses, of X'X, X'y and y'y, in own units and as
+    the mechanisms have them, pairs of neighbours in float32, all of these in hexadecimal, and their decimals; in the
+    files and in what zlib or zstandard make of them.
 
     **Arguments:** `mechanisms`: names among `kngjax.audit.cases.CASES`, None for all. `folder`: where to write, None
     for one that is removed afterwards. `seed`: of the invented records.
@@ -112,7 +112,11 @@ class _Sought:
     def __init__(self, x: np.ndarray, y: np.ndarray):
         design = np.column_stack([np.ones(len(y)), x])
         arrays = [design, y, np.sort(y), design.T @ design, design.T @ y, np.asarray([y @ y]), x.mean(axis=0)]
-        numbers = np.unique(np.concatenate([np.ravel(array) for array in arrays]))
+        # And what each mechanism makes of them, which may be in units of its own.
+        for make in CASES.values():
+            case = make()
+            arrays += jax.tree.leaves(case.mechanism.prepare(*case.given(x, y)))
+        numbers = np.unique(np.concatenate([np.ravel(array) for array in arrays]).astype(np.float64))
         # Ones, and their sums, are no secret.
         numbers = numbers[numbers != np.round(numbers)]
         pairs = [
