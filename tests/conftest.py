@@ -49,6 +49,8 @@ def optimised_programs(request):
     if os.environ.get("JAX_DISABLE_MOST_OPTIMIZATIONS") != "true" or not request.node.get_closest_marker("runs_long"):
         yield
         return
+    # What other tests compiled would be run as it is.
+    jax.clear_caches()
     jax.config.update("jax_disable_most_optimizations", False)
     yield
     jax.config.update("jax_disable_most_optimizations", True)
