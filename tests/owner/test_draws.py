@@ -130,7 +130,6 @@ def test_arviz_gets_its_groups(chains, independent):
     assert type(converted).__name__ == kind
 
 
-@pytest.mark.slow
 def test_the_recorded_log_density_is_that_of_the_draws(chains):
     built = mechanism(kng.HuberLoss(0.5))
     data = built.prepare(*records())

@@ -38,7 +38,6 @@ def test_starts_lie_in_the_domain_and_never_coincide(domain):
     assert np.linalg.matrix_rank(starts - starts.mean(axis=0)) == 2
 
 
-@pytest.mark.slow
 def test_each_inverse_direction_moves_one_coordinate_of_the_gradient():
     built, data = problem("squared", "kng", 3)
     centre = nonprivate.minimiser(built.loss, data)

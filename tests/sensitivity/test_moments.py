@@ -92,7 +92,8 @@ def test_no_record_moves_a_ridge_regression_more(regularization):
             most = moments.largest_ridge_residual(BOUNDS, regularization, float(num_others), jnp.asarray(leverage), 2)
             residual_ratios.append(abs(y[-1] - x[-1] @ theta) / float(most))
             ratios.append(np.linalg.norm(after - theta) / change)
-    assert max(ratios) <= 1.0
-    assert max(residual_ratios) <= 1.0
+    # Both are attained, but for rounding of NumPy's.
+    assert max(ratios) <= 1.0 + 1e-12
+    assert max(residual_ratios) <= 1.0 + 1e-12
     assert max(ratios) > 0.5
     assert max(residual_ratios) > 0.8

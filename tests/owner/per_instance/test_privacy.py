@@ -63,7 +63,6 @@ def test_the_way_of_an_estimate_is_that_to_a_fit_without_the_person():
         np.testing.assert_allclose(ways[place], np.linalg.norm(theta - found.theta), rtol=1e-10)
 
 
-@pytest.mark.slow
 def test_addition_is_a_fit_with_the_person():
     X, y = records()
     targets = records(6, seed=5)
@@ -215,7 +214,7 @@ def responses(name, random, n):
     }[name]
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases("poisson-False")
 @pytest.mark.parametrize("inside", [True, False])
 @pytest.mark.parametrize("name", ["logistic", "pseudo_huber", "poisson"])
 def test_moves_of_smooth_losses_are_those_of_a_new_fit(name, inside):
@@ -245,7 +244,7 @@ def test_a_person_too_strong_for_few_steps_is_fitted_anew():
         np.testing.assert_allclose(found.move[place], expected, rtol=1e-6)
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases("pseudo_huber")
 @pytest.mark.parametrize("name", ["logistic", "pseudo_huber"])
 def test_smooth_losses_end_to_end(name):
     random = np.random.default_rng(6)
