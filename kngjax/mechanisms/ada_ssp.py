@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, float64, is_traced, parameter
-from kngjax.core.compiling import Compiled
+from kngjax.core.compiling import Compiled, programs_run_once
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.public_units import PublicUnits
@@ -105,8 +105,9 @@ class AdaSSP(AbstractDirectMechanism):
             raise ValueError(f"shares must be three positive numbers that add up to 1, got {shares.tolist()}")
         # Refuses what no Gaussian noise is known to hide.
         _ = self.guarantee
-        units = PublicUnits.of(self.bounds, self.dimension or 1 + self.bounds.intercept)
-        if np.any(np.abs(units.middles) > _FARTHEST * np.asarray(units.half_widths)):
+        with float64(), programs_run_once():
+            is_far = bool(_is_far(self.bounds, self.dimension or 1 + self.bounds.intercept))
+        if is_far:
             raise ValueError(
                 "a column of x lies so far from 0, next to the width of its bounds, that rounding its coefficient and "
                 f"the intercept in own units would move predictions: beyond {_FARTHEST:g} half widths. Subtract a "
@@ -204,6 +205,12 @@ class _Facts(NamedTuple):
     radii: tuple[Array, Array]
     changes: Array
     deviations: Array
+
+
+@functools.partial(Compiled, static_argnames="dimension")
+def _is_far(bounds: Bounds, dimension: int) -> Array:
+    units = PublicUnits.of(bounds, dimension)
+    return jnp.any(jnp.abs(units.middles) > _FARTHEST * units.half_widths)
 
 
 @functools.partial(Compiled, static_argnames="dimension")

@@ -1,5 +1,6 @@
 """Output perturbation: the minimiser of a regularised loss plus Gaussian noise."""
 
+import functools
 import math
 from typing import Any, ClassVar, Literal, get_args
 
@@ -11,6 +12,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, float64, is_traced
+from kngjax.core.compiling import Compiled, programs_run_once
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.geometry.norms import L2
@@ -117,8 +119,8 @@ class OutputPerturbation(AbstractGaussianMechanism):
         if is_traced(*jax.tree.leaves(self)):
             return
         self._check_parts()
-        with float64():
-            gamma = float(_gamma(self, self.dimension or 1 + self.bounds.intercept))
+        with float64(), programs_run_once():
+            _, gamma = map(float, _facts(self, self.dimension or 1 + self.bounds.intercept))
         if not (math.isfinite(gamma) and gamma > 0.0):
             raise ValueError(
                 f"no amount of noise makes {name} with these settings ({float(self.epsilon):g}, {float(self.delta):g})"
@@ -203,7 +205,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of θ̂ in the l2 norm, with its derivation and γ."""
         with float64():
-            value, gamma = float(self.sensitivity_value(dimension)), float(_gamma(self, dimension))
+            value, gamma = map(float, _facts(self, dimension))
             ridge = float(self.regularization)
         if self.loss.is_half_square:
             x, y = gradients.radii(self.bounds, dimension)
@@ -225,7 +227,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
         power = {"identity": 0.0, "hessian": 0.5, "hessian_squared": 1.0}[self.metric]
         most = 0.0 if self.max_records is None else float(self.max_records)
         largest = float(self.regularization) + most * float(gradients.feature_radius(self.bounds, dimension)) ** 2
-        return np.full(dimension, float(self.gamma_for(dimension)) ** -0.5 * largest**-power)
+        return np.full(dimension, float(_facts(self, dimension)[1]) ** -0.5 * largest**-power)
 
     def minimiser(self, data: Data) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
         """θ̂, NaN if it was not found, and whether it was. Private."""
@@ -264,6 +266,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
         return (theta[:, None] + noise).T, succeeded
 
 
-@eqx.filter_jit
-def _gamma(mechanism: OutputPerturbation, dimension: int) -> Float[Array, ""]:
-    return mechanism.gamma_for(dimension)
+@functools.partial(Compiled, static_argnames="dimension")
+def _facts(mechanism: OutputPerturbation, dimension: int) -> tuple[Array, Array]:
+    """Δ and γ."""
+    return mechanism.sensitivity_value(dimension), mechanism.gamma_for(dimension)

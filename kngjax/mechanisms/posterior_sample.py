@@ -1,8 +1,9 @@
 """One posterior sample (OPS) of ridge regression: a draw from a Gaussian posterior as a private estimate."""
 
+import functools
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,6 +13,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
+from kngjax.core.compiling import Compiled, programs_run_once
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
@@ -118,7 +120,7 @@ class PosteriorSample(AbstractGaussianMechanism):
         ValueError where no γ will do: a posterior's covariance tells of a record of leverage X²/λ even as γ → 0.
         """
         number = float(check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon=False))
-        with float64():
+        with float64(), programs_run_once():
             first = cls(bounds, regularization, 1.0, adjacency, max_records, delta)
             known = first._require_dimension(dimension)
             gamma = float(largest_gamma(first, jnp.asarray(number), known))
@@ -173,13 +175,13 @@ class PosteriorSample(AbstractGaussianMechanism):
         """δ for which the mechanism is (ε, δ)-DP in the worst case. **Arguments:** `dimension`: d where it is open."""
         if not 0.0 <= float(epsilon) < math.inf:
             raise ValueError(f"epsilon must be one number, at least 0 and finite, got {epsilon}")
-        with float64():
+        with float64(), programs_run_once():
             d = self._require_dimension(dimension)
             return float(jnp.exp(_worst_log_delta(self, jnp.asarray(float(epsilon)), d)))
 
     def epsilon_at(self, delta: Any, dimension: int | None = None) -> float:
         """The smallest ε for which it is (ε, δ)-DP in the worst case. **Arguments:** as for `delta_at`."""
-        with float64():
+        with float64(), programs_run_once():
             return float(_worst_epsilon(self, jnp.log(check_delta(delta)), self._require_dimension(dimension)))
 
     def _require_dimension(self, dimension: int | None) -> int:
@@ -200,11 +202,8 @@ class PosteriorSample(AbstractGaussianMechanism):
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """How far θ̂ may move, with the leverages and residuals behind it in words."""
         with float64():
-            value = float(self.sensitivity_value(dimension))
-            x, y = gradients.radii(self.bounds, dimension)
-            most = x**2 / float(self.regularization)
-            residual = float(jnp.max(_residuals(self, _leverages(self, dimension), dimension)))
-        n = int(self.max_records)
+            value, x, y, residual = (float(fact) for fact in _facts(self, dimension))
+        n, most = int(self.max_records), x**2 / float(self.regularization)
         return Sensitivity(
             value,
             f"one record has |x| <= {x:.6g} and |y| <= {y:.6g}, so its leverage is at most X^2/lambda = {most:.6g}, "
@@ -261,6 +260,23 @@ class PosteriorSample(AbstractGaussianMechanism):
         return thetas.T, jnp.all(jnp.isfinite(thetas)) & (data.count <= self.max_records)
 
 
+class _Facts(NamedTuple):
+    """**Arguments:** `sensitivity`, `feature`, `response`: Δ, X, Y. `residual`: the largest |r|. Public."""
+
+    sensitivity: Array
+    feature: Array
+    response: Array
+    residual: Array
+
+
+@functools.partial(Compiled, static_argnames="dimension")
+def _facts(mechanism: PosteriorSample, dimension: int) -> _Facts:
+    bounds = mechanism.bounds
+    radii = gradients.feature_radius(bounds, dimension), gradients.response_radius(bounds)
+    residual = jnp.max(_residuals(mechanism, _leverages(mechanism, dimension), dimension))
+    return _Facts(mechanism.sensitivity_value(dimension), *radii, residual)
+
+
 def _leverages(mechanism: PosteriorSample, dimension: int) -> Float[Array, " leverages"]:
     """Ends of cells up to X²/λ, from where leverage and residual are of little account."""
     most = jnp.square(gradients.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
@@ -274,7 +290,7 @@ def _residuals(mechanism: PosteriorSample, leverages: Array, dimension: int) -> 
     return moments.largest_ridge_residual(mechanism.bounds, mechanism.regularization, others, leverages, dimension)
 
 
-@eqx.filter_jit
+@functools.partial(Compiled, static_argnames="dimension")
 def _worst_log_delta(mechanism: PosteriorSample, epsilon: Array, dimension: int) -> Float[Array, ""]:
     """log δ(ε) for the worst record, at most 0, or for replace the bound by a removal and an addition.
 
@@ -310,14 +326,14 @@ def _worst_log_delta(mechanism: PosteriorSample, epsilon: Array, dimension: int)
     return jnp.minimum((worst + jnp.logaddexp(0.0, step)) * (1.0 - _ROUNDING) if replace else worst, 0.0)
 
 
-@eqx.filter_jit
+@functools.partial(Compiled, static_argnames="dimension")
 def _worst_epsilon(mechanism: PosteriorSample, log_delta: Array, dimension: int) -> Float[Array, ""]:
     return gaussian_profiles.epsilon_at(
         lambda epsilon: _worst_log_delta(mechanism, epsilon, dimension), log_delta, jnp.ones(())
     )
 
 
-@eqx.filter_jit
+@functools.partial(Compiled, static_argnames="dimension")
 def largest_gamma(mechanism: PosteriorSample, epsilon: Array, dimension: int) -> Float[Array, ""]:
     """The largest γ at which ε meets δ, 0 if none does.
 

@@ -89,7 +89,7 @@ def output(adjacency, epsilon, delta):
     mechanism = kng.OutputPerturbation(
         kng.SquaredLoss(), BOUNDS, 1000.0, epsilon, delta, adjacency, "hessian_squared", max_records=1000
     )
-    return float(output_perturbation._gamma(mechanism, 2))
+    return float(output_perturbation._facts(mechanism, 2)[1])
 
 
 def ada_ops(adjacency, epsilon, delta):

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
+from kngjax.core.compiling import Compiled, programs_run_once
 from kngjax.mechanisms.noise.gaussian_profiles import epsilon_at, gaussian_log_delta, posterior_sample_renyi
 
 # The grid of α - 1: any order is valid, and none between two of these is better by more than a part in 10⁴.
@@ -19,7 +20,7 @@ _ORDERS = np.logspace(-4.0, 8.0, 2401)
 _ROUNDING = 1e-10
 
 
-@jax.jit
+@Compiled
 def largest_shift(epsilon: Any, delta: Any) -> Float[Array, ""]:
     """The largest s whose `kngjax.mechanisms.noise.gaussian_profiles.gaussian_log_delta` is at most log δ at ε: what
     N(0, I) hides of it.
@@ -42,7 +43,7 @@ def gaussian_guarantee(epsilon: Any, delta: Any, adjacency: Adjacency) -> Guaran
 
     The statement is checked by other code than that which calibrates: `kngjax.accounting.conversions`.
     """
-    with float64():
+    with float64(), programs_run_once():
         shift = float(largest_shift(epsilon, delta))
     try:
         return Guarantee.gaussian(shift, adjacency, float(epsilon), float(delta))
