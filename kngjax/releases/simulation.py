@@ -1,4 +1,4 @@
-"""Many private estimates from simulated data, in one compiled program for each number of records."""
+"""Many private estimates from simulated data, in one compiled program for each number of records where there is one."""
 
 import dataclasses
 import functools
@@ -16,10 +16,11 @@ from tqdm import tqdm
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import prepare_simulated
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import check_epsilon
-from kngjax.releases.chains import draw, require_sampler
-from kngjax.samplers.base import AbstractSampler
+from kngjax.releases.chains import draw, estimate, require_sampler
+from kngjax.samplers.base import AbstractIndependentSampler, AbstractSampler
 
 # (key, number of records) -> (X, y, θ): the records, and the θ that estimates are measured against.
 DataGenerator = Callable[[PRNGKeyArray, int], tuple[Any, Any, Any]]
@@ -96,37 +97,41 @@ def simulate(
 
     Replicates are mapped over in batches, each with every ε on the same data; between batches the progress bar moves.
     A replicate depends on its own key and on the batch size alone, so that results are the same to the bit on one
-    device and on many.
+    device and on many. Where draws are made on the host, between compiled calls, as `Exact` makes those of smooth
+    losses and of quantile losses and `PrivateQuantile` all, data sets follow one another, with programs in common.
 
     **Arguments:**
 
     - `design`: a function of (key, number of records) that JAX can compile, to (X, y, θ): X of shape (n, columns),
       without the constant column, or None; y of shape (n,), or None for a mean; θ of shape (d,).
-    - `mechanism`: any mechanism that compiles. `sampler`: for KNG and the exponential mechanism; chains start about θ.
+    - `mechanism`: any. `sampler`: for KNG and the exponential mechanism; chains start about θ.
     - `key`: a research key. `num_records`: n, or several. `epsilons`: None for the mechanism's own.
     - `measures`: by name, functions of an estimate and θ to a number; None for the error |θ̃ - θ|_2.
     - `max_bytes`: of memory for the records of one batch on one device. `batch_size`: instead of what follows from it.
     - `devices`: None for all that JAX sees. `float32`: for research where speed counts: estimates lose digits as n
-      grows. `progress`: None shows the bar on a terminal.
+      grows; not on the host. `progress`: None shows the bar on a terminal.
 
-    Raises ValueError for counts below 1, for a mechanism or sampler that computes on the host, and as `draw` does.
+    Raises ValueError for counts below 1, for float32 on the host, and as `draw` does.
     """
     require_typed_key(key)
     require_sampler(mechanism, sampler)
     sizes = [num_records] if isinstance(num_records, int | np.integer) else list(num_records)
     if not sizes or min(sizes) < 1 or num_replicates < 1:
         raise ValueError("num_records and num_replicates must be at least 1")
-    if isinstance(mechanism, AbstractDirectMechanism) and mechanism.runs_on_host:
-        raise ValueError(f"{type(mechanism).__name__} draws on the host and cannot be mapped: loop over kng.sample")
     losses = np.asarray([float(mechanism.epsilon)] if epsilons is None else list(epsilons), dtype=np.float64)
     if epsilons is not None and not any(field.name == "epsilon" for field in dataclasses.fields(mechanism)):
         raise ValueError(f"{type(mechanism).__name__} computes its epsilon: simulate one mechanism for each")
     for epsilon in losses:
         check_epsilon(float(epsilon), allow_large_epsilon=True)
     named = tuple((measures or {"error": error}).items())
+    is_on_host = _is_on_host(design, sizes[0], mechanism, sampler, key)
+    if is_on_host and float32:
+        raise ValueError("float32=True is for what is mapped over data sets: these draws are made on the host")
     chosen = list(jax.devices() if devices is None else devices)
     mesh = Mesh(np.asarray(chosen), (_AXIS,), axis_types=(AxisType.Auto,))
     batches = [batch_size or _batch(design, size, max_bytes, num_replicates, key) for size in sizes]
+    width = 1 if is_on_host else len(chosen)
+    batches = [1 if is_on_host else batch for batch in batches]
     results = []
     hidden = None if progress is None else not progress
     with (
@@ -135,12 +140,15 @@ def simulate(
     ):
         for size, batch in zip(sizes, batches, strict=True):
             keys = jax.random.split(jax.random.fold_in(key, size), num_replicates)
-            parts, step = [], batch * len(chosen)
+            parts, step = [], batch * width
             for start in range(0, num_replicates, step):
                 batch_keys = keys[jnp.arange(start, start + step) % num_replicates]
-                settings = (design, int(size), named, mesh)
                 given = None if epsilons is None else losses
-                batch_results = _batch_of_replicates(*settings, mechanism, sampler, given, batch_keys)
+                if is_on_host:
+                    batch_results = _on_the_host(design, int(size), named, mechanism, sampler, given, batch_keys)
+                else:
+                    settings = (design, int(size), named, mesh)
+                    batch_results = _batch_of_replicates(*settings, mechanism, sampler, given, batch_keys)
                 parts.append(jax.tree.map(np.asarray, batch_results))
                 bar.update(min(step, num_replicates - start))
             results.append(jax.tree.map(lambda *pieces: np.concatenate(pieces)[:num_replicates], *parts))
@@ -156,12 +164,49 @@ def _batch(design: DataGenerator, num_records: int, max_bytes: int, num_replicat
     return int(np.clip(max_bytes // max(size, 1), 1, min(_LARGEST_BATCH, num_replicates)))
 
 
+def _is_on_host(design, num_records: int, mechanism: AbstractMechanism, sampler: AbstractSampler | None, key) -> bool:
+    """Whether draws are made between compiled calls; types and shapes decide."""
+    if isinstance(mechanism, AbstractDirectMechanism):
+        return mechanism.runs_on_host
+    if not isinstance(sampler, AbstractIndependentSampler):
+        return False
+
+    def target(key):
+        assert isinstance(mechanism, AbstractDensityMechanism)
+        return mechanism.target(_generate(design, num_records, mechanism, key)[0])
+
+    return sampler.runs_on_host(jax.eval_shape(target, key))
+
+
+@functools.partial(jax.jit, static_argnames=("design", "num_records"))
+def _generate(design, num_records, mechanism, key):
+    """Data as a mechanism takes them, and θ."""
+    X, y, truth = design(key, num_records)
+    return mechanism.summarise(prepare_simulated(mechanism.bounds, X, y)), truth
+
+
+def _on_the_host(design, num_records, measures, mechanism, sampler, epsilons, keys):
+    """What `_batch_of_replicates` makes of one data set and its key, for what does not compile."""
+    data_key, draw_key = jax.random.split(keys[0])
+    data, truth = _generate(design, num_records, mechanism, data_key)
+    centre = estimate(mechanism, data) if isinstance(mechanism, AbstractDensityMechanism) else None
+    if epsilons is None:
+        thetas = [draw(mechanism, data, draw_key, sampler, centre)[0]]
+    else:
+        thetas = []
+        for epsilon, key in zip(epsilons, jax.random.split(draw_key, len(epsilons)), strict=True):
+            at_epsilon = eqx.tree_at(lambda mechanism: mechanism.epsilon, mechanism, np.asarray(epsilon))
+            thetas.append(draw(at_epsilon, data, key, sampler, centre)[0])
+    theta = jnp.stack([jnp.asarray(one) for one in thetas])
+    values = [jax.vmap(measure, (0, None))(theta, truth) for _, measure in measures]
+    return jax.tree.map(lambda value: value[None], (theta, truth, values))
+
+
 @functools.partial(jax.jit, static_argnames=("design", "num_records", "measures", "mesh"))
 def _batch_of_replicates(design, num_records, measures, mesh, mechanism, sampler, epsilons, keys):
     def replicate(key):
         data_key, draw_key = jax.random.split(key)
-        X, y, truth = design(data_key, num_records)
-        data = mechanism.summarise(prepare_simulated(mechanism.bounds, X, y))
+        data, truth = _generate(design, num_records, mechanism, data_key)
         if epsilons is None:
             theta = draw(mechanism, data, draw_key, sampler, truth)[0][None]
         else:

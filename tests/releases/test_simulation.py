@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.records import Records, prepare, prepare_simulated
+from kngjax.releases.chains import estimate
 from kngjax.releases.simulation import error
 from kngjax.samplers.base import AbstractSampler
 
@@ -53,6 +55,39 @@ def test_each_replicate_is_one_draw_from_its_own_data(name):
         np.testing.assert_allclose(found.theta[0, 0, number], expected, rtol=1e-8)
         np.testing.assert_allclose(found.measures["error"][0, 0, number], np.linalg.norm(expected - THETA), rtol=1e-8)
     np.testing.assert_array_equal(found.truth, np.broadcast_to(THETA, (1, 5, 2)))
+
+
+def numbers(key, num_records):
+    return None, jax.random.uniform(key, (num_records,)), jnp.array([0.2, 0.5])
+
+
+ON_THE_HOST = [
+    (numbers, kng.PrivateQuantile([0.2, 0.5], kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"), None),
+    (design, mechanism(loss=kng.PseudoHuberLoss(0.2)), kng.Exact()),
+    (design, mechanism(loss=kng.QuantileLoss(0.5)), kng.Exact()),
+]
+
+
+@pytest.mark.default_cases(1)
+@pytest.mark.parametrize(("generate", "built", "sampler"), ON_THE_HOST, ids=["quantiles", "smooth", "piecewise linear"])
+def test_what_does_not_compile_is_drawn_on_the_host_from_each_replicates_own_data(generate, built, sampler):
+    epsilons = [0.5, 1.0]
+    found = kng.simulate(
+        generate, built, 3, KEY, num_records=40, sampler=sampler, epsilons=epsilons, batch_size=2, progress=False
+    )
+    assert found.theta.shape == (1, 2, 3, 2)
+    for number, key in enumerate(jax.random.split(jax.random.fold_in(KEY, 40), 3)):
+        data_key, draw_key = jax.random.split(key)
+        X, y, theta = generate(data_key, 40)
+        data = built.prepare(*(part for part in (X, y) if part is not None))
+        for place, part in enumerate(jax.random.split(draw_key, 2)):
+            at = eqx.tree_at(lambda mechanism: mechanism.epsilon, built, np.asarray(epsilons[place]))
+            centre = None if sampler is None else estimate(built, data)
+            expected, succeeded = kng.draw(at, data, part, sampler, centre)
+            assert succeeded
+            np.testing.assert_allclose(found.theta[0, place, number], expected, rtol=1e-8)
+            error_here = np.linalg.norm(np.asarray(expected) - theta)
+            np.testing.assert_allclose(found.measures["error"][0, place, number], error_here, rtol=1e-8)
 
 
 @pytest.mark.slow
@@ -133,7 +168,7 @@ REFUSED = [
     ({"num_records": []}, "at least 1"),
     ({"sampler": None}, "say which sampler"),
     ({"epsilons": [-1.0]}, "epsilon must be positive"),
-    ({"mechanism": kng.PrivateQuantile([0.2, 0.5], kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"), "sampler": None}, "host"),
+    ({"mechanism": mechanism(loss=kng.PseudoHuberLoss(0.2)), "float32": True}, "on the host"),
 ]
 
 
