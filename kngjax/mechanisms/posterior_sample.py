@@ -337,7 +337,8 @@ def _worst_epsilon(mechanism: PosteriorSample, log_delta: Array, dimension: int)
 def largest_gamma(mechanism: PosteriorSample, epsilon: Array, dimension: int) -> Float[Array, ""]:
     """The largest γ at which ε meets δ, 0 if none does.
 
-    δ increases with γ: the means move apart in units of their spread, and the ratio of the spreads stays.
+    δ increases with γ: the means move apart in units of their spread, and the ratio of the spreads stays. So what is
+    a little smaller than a γ that meets δ meets it too.
     """
 
     def profile(inverse: Array) -> Array:
@@ -345,5 +346,4 @@ def largest_gamma(mechanism: PosteriorSample, epsilon: Array, dimension: int) ->
         return _worst_log_delta(eqx.tree_at(lambda part: part.gamma, mechanism, gamma), epsilon, dimension)
 
     target = jnp.log(jnp.asarray(mechanism.delta))
-    largest = 1.0 / gaussian_profiles.epsilon_at(profile, target, jnp.ones(()))
-    return jnp.where(profile(1.0 / largest) <= target, largest, 0.0)
+    return (1.0 - _ROUNDING) / gaussian_profiles.epsilon_at(profile, target, jnp.ones(()))
