@@ -5,28 +5,27 @@ See `QuantileScore`.
 
 import itertools
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
+from kngjax.releases.lattice.check_records import CheckRecords, products, totals
+from kngjax.releases.lattice.cone_scores import ConeScore
+from kngjax.releases.lattice.cones import Cones
 from kngjax.releases.lattice.coordinates import Coordinates, round_frame
 from kngjax.releases.lattice.fits import Density, Fit, Records, fit_of
+from kngjax.releases.lattice.heaps import apex_of
+from kngjax.releases.lattice.places import somewhere
 from kngjax.releases.lattice.scores import (
     RESOLUTION,
     WEIGHT_UNITS,
     AbstractScore,
     GradientNorm,
     LatticeBoxes,
-    levels,
     outward,
-    somewhere,
 )
 
 # Rows times boxes that are looked at in one pass.
 _ROWS_A_PASS = 2**15
-
-# Up to so many open records every pattern of their signs is tried.
-_MOST_PATTERNS = 3
 
 # Of so many open records it is asked along which axes they leave a score unknown.
 _FEW = 128
@@ -35,16 +34,6 @@ _FEW = 128
 _EXACT = 2**53
 # More than the relative error of a sum of eight products in float64, all signs taken as the same.
 _ROUNDING = 2.0**-48
-
-
-class _Some(NamedTuple):
-    """Some of the records, in columns. **Arguments:** `is_below`, `apart`: as at the origin, see `QuantileScore`."""
-
-    columns: list[np.ndarray]
-    responses: np.ndarray
-    counts: np.ndarray
-    is_below: np.ndarray
-    apart: np.ndarray
 
 
 class QuantileScore(AbstractScore):
@@ -79,56 +68,48 @@ class QuantileScore(AbstractScore):
     """
 
     def __init__(self, features, responses, tau: Fraction, norm: GradientNorm | None = None, weight: int = 1):
-        records, counts = _counted(np.column_stack([features, responses]))
-        self._features, self._responses = records[:, :-1].astype(np.float64), records[:, -1].astype(np.float64)
-        self._counts = counts.astype(np.float64)
-        # Columns lie side by side in memory, for passes over some of the records.
-        self._columns = np.ascontiguousarray(self._features.T)
-        self._is_signed = bool(np.any(self._features < 0))
-        self._is_null = ~np.any(self._features, axis=0)
-        self._rise, self._fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
-        self._norm, self._weight = norm, weight
-        self._place(Coordinates.own(self._features.shape[1]), np.zeros(self._features.shape[1], np.int64))
-        self._importance = np.ones(self._features.shape[1])
-        self._curvature = np.zeros((self._features.shape[1], self._features.shape[1]))
+        self._records = CheckRecords(features, responses, tau, norm, weight)
+        dimension = len(self._records.columns)
+        self._place(Coordinates.own(dimension), np.zeros(dimension, np.int64))
+        self._importance, self._curvature = np.ones(dimension), np.zeros((dimension, dimension))
 
     def _place(self, coordinates: Coordinates, origin: np.ndarray) -> None:
         self._coordinates, self._origin = coordinates, origin
         self._turned = coordinates.inverse @ origin
-        self._moves = coordinates.matrix.T @ self._columns
+        self._moves = coordinates.matrix.T @ self._records.columns
         self._largest = np.max(np.abs(self._moves), axis=1, initial=0.0)
-        # Where the residual at the origin is 0 or less, and how far either piece of the loss is from the other there.
-        residuals = self._responses - self._features @ origin
-        self._is_below = residuals <= 0
-        self._apart = (self._rise - self._fall) * self._counts * np.abs(residuals)
+        self._records = self._records.seen_from(origin)
 
     @property
     def coordinates(self):
         return self._coordinates
 
     def near(self, domain, rate):
-        placed = object.__new__(QuantileScore)
-        vars(placed).update(vars(self))
-        steps, dimension = self._rise - self._fall, len(self._origin)
-        entries = np.max(np.abs(self._features), axis=0, initial=0.0)
+        records, steps, dimension = self._records, self._records.rise - self._records.fall, len(self._origin)
         # By how much a record changes the log-density at most, or that of the loss where its residual changes by 1.
-        if self._norm is None:
-            each = steps * rate * RESOLUTION * (WEIGHT_UNITS / self._weight)
+        if records.norm is None:
+            each = steps * rate * RESOLUTION * (WEIGHT_UNITS / records.weight)
         else:
-            each = steps * rate * float(np.max(self._norm.about(np.abs(self._features)), initial=0.0))
+            each = steps * rate * float(np.max(records.norm.about(np.abs(records.features)), initial=0.0))
         fit = fit_of(
-            Records(self._features, self._responses, self._counts),
-            Density((self._rise, -self._fall), each, self._norm is not None),
+            Records(records.features, records.responses, records.counts),
+            Density((records.rise, -records.fall), each, records.norm is not None),
             domain,
         )
         if fit is None:
             fit = Fit(np.zeros(dimension), 0.0, np.zeros((dimension, dimension)))
+        estimate = domain.nearest(fit.estimate)
+        cones = None if records.norm is None else _cones(records, domain, estimate)
+        if cones is not None:
+            return ConeScore(records.seen_from(cones.apex), cones)
+        placed = object.__new__(QuantileScore)
+        vars(placed).update(vars(self))
         with np.errstate(all="ignore"):
             # Of so many open records bounds differ by 1 in the log-density.
-            form = fit.curvature * (each if self._norm is None else fit.density * (each / 2.0) ** 2)
-            coordinates, placed._importance = round_frame(form, domain, entries)
+            form = fit.curvature * (each if records.norm is None else fit.density * (each / 2.0) ** 2)
+            coordinates, placed._importance = round_frame(form, domain, records.largest)
         placed._curvature = steps * fit.curvature
-        placed._place(coordinates, domain.nearest(fit.estimate))
+        placed._place(coordinates, estimate)
         return placed
 
     @property
@@ -138,19 +119,20 @@ class QuantileScore(AbstractScore):
     def importance(self):
         return self._importance
 
-    def spread(self, rows):
+    def spread(self, boxes):
+        rows = boxes.rows
         numbers = np.array([len(some) for some in rows])
         # Many records are spread like all of them.
         found, few = np.zeros((len(rows), len(self._origin))), np.flatnonzero((numbers > 0) & (numbers <= _FEW))
         if few.size:
             entries = np.concatenate([rows[box] for box in few])
-            counts = self._counts[entries]
-            found[few] = _totals([np.abs(move[entries]) * counts for move in self._moves], numbers[few])
+            counts = self._records.counts[entries]
+            found[few] = totals([np.abs(move[entries]) * counts for move in self._moves], numbers[few])
         return found
 
     def whole(self, low, high):
-        num_records, dimension = self._features.shape  # of those that differ
-        sums = np.zeros((1, dimension + 1), np.float64 if self._norm is not None else np.int64)
+        num_records, dimension = self._records.features.shape  # of those that differ
+        sums = np.zeros((1, dimension + 1), np.float64 if self._records.norm is not None else np.int64)
         return self.parts(low[None], high[None], [np.arange(num_records)], sums)
 
     def parts(self, low, high, rows, sums):
@@ -160,12 +142,12 @@ class QuantileScore(AbstractScore):
         return first.join(*others) if others else first
 
     def _pass(self, low, high, rows, sums):
-        entries, numbers = np.concatenate(rows), np.array([len(some) for some in rows])
-        moves, y = [move[entries] for move in self._moves], self._responses[entries]
+        records, entries, numbers = self._records, np.concatenate(rows), np.array([len(some) for some in rows])
+        moves, y = [move[entries] for move in self._moves], records.responses[entries]
         # Twice the middle of the predictors on the box, and their range.
         doubled, sides = low + high, high - low
-        middle = _products(moves, doubled, numbers)
-        reach = _products([np.abs(move) for move in moves], sides, numbers)
+        middle = products(moves, doubled, numbers)
+        reach = products([np.abs(move) for move in moves], sides, numbers)
         size = (np.abs(doubled) + sides).astype(np.float64) @ self._largest
         if np.any(size >= _EXACT / 2):
             reach = reach + np.repeat(np.where(size < _EXACT / 2, 0.0, size * _ROUNDING), numbers)
@@ -173,64 +155,27 @@ class QuantileScore(AbstractScore):
         is_open = (gap < reach) & (gap >= -reach)
         opened, closed = np.flatnonzero(is_open), np.flatnonzero(~is_open)
         in_open = np.bincount(np.repeat(np.arange(len(rows)), numbers)[opened], minlength=len(rows))
-        held = _totals(self._pieces(self._some(entries[closed]), gap[closed] >= 0), numbers - in_open)
+        held = totals(records.pieces(records.some(entries[closed]), gap[closed] >= 0), numbers - in_open)
         sums = sums + held.astype(sums.dtype)
         kept = np.split(entries[opened], np.cumsum(in_open)[:-1])
-        gap, some = gap[opened], self._some(entries[opened])
+        gap, some = gap[opened], records.some(entries[opened])
 
         def piece(rises):
-            return sums + _totals(self._pieces(some, rises), in_open)
+            return sums + totals(records.pieces(some, rises), in_open)
 
-        if self._norm is None:
+        if records.norm is None:
             pieces = some.counts, gap, reach[opened]
             return LatticeBoxes(
                 low, high, *self._of_losses(low, high, sums, piece(gap >= 0), pieces, in_open), kept, sums
             )
         # Any signs make a linear function below the loss: those of the point nearest to the origin.
         moves, y = [move[opened] for move in moves], some.responses
-        rays = self._of_rays(low, high, piece(_products(moves, np.clip(self._turned, low, high), in_open) >= y))
-        lower, upper = self._of_gradients(sums, [column * some.counts for column in some.columns], in_open)
+        rays = self._of_rays(low, high, piece(products(moves, np.clip(self._turned, low, high), in_open) >= y))
+        lower, upper = records.gradients(sums, some, in_open)
         # Where most points of a box would be rejected, one somewhere in it mostly shows it.
-        tried = piece(_products(moves, somewhere(low, high), in_open) >= y)
-        about = self._norm.about(np.abs(tried[:, :-1]))
+        tried = piece(products(moves, somewhere(low, high), in_open) >= y)
+        about = records.norm.about(np.abs(tried[:, :-1]))
         return LatticeBoxes(low, high, np.maximum(lower, rays), upper, about, kept, sums)
-
-    def _some(self, entries) -> "_Some":
-        parts = (part[entries] for part in (self._responses, self._counts, self._is_below, self._apart))
-        return _Some([column[entries] for column in self._columns], *parts)
-
-    def _pieces(self, some: "_Some", rises):
-        """What these records add to a linear piece of the loss, of the sign `rises`: slopes, and a constant.
-
-        Of the loss it is what its slope adds to Y; of its change from the origin, how far the piece is below the loss
-        there.
-        """
-        slopes = some.counts * np.where(rises, self._rise, self._fall)
-        change = np.where(rises != some.is_below, some.apart, 0.0)
-        last = slopes * some.responses if self._norm is None else change
-        return [*(slopes * column for column in some.columns), last]
-
-    def _of_gradients(self, sums, columns, numbers):
-        """Bounds of the norm on each box, of the sums of closed records and the features of open ones, all counted."""
-        assert self._norm is not None
-        ends, closed = (self._rise, self._fall), sums[:, :-1]
-        positive, negative = _totals([np.maximum(column, 0.0) for column in columns], numbers), 0.0
-        if self._is_signed:
-            negative = _totals([np.minimum(column, 0.0) for column in columns], numbers)
-        least = closed + self._fall * positive + self._rise * negative
-        most = closed + self._rise * positive + self._fall * negative
-        lower, upper = self._norm.about_between(least, most)
-        starts = np.cumsum(numbers) - numbers
-        for number in range(1, _MOST_PATTERNS + 1):
-            few = np.flatnonzero(numbers == number)
-            if few.size == 0:
-                continue
-            patterns = np.array(list(itertools.product(ends, repeat=number)))
-            places = starts[few][:, None] + np.arange(number)
-            steps = np.einsum("pr,brd->pbd", patterns, np.stack([column[places] for column in columns], axis=-1))
-            sizes = self._norm.about(np.abs(closed[few] + steps))
-            lower[few], upper[few] = outward(np.min(sizes, axis=0), np.max(sizes, axis=0))
-        return lower, upper
 
     def beyond(self, low, high, within=None):
         """Below the score at all k with p = k₀ + t(k - k₀) in a box, for a t in (0, 1]; or None where nothing is known.
@@ -238,16 +183,19 @@ class QuantileScore(AbstractScore):
         By convexity ℓ(k) - ℓ(k₀) ≥ (ℓ(p) - ℓ(k₀))/t, and ‖k - k₀‖_* is ‖p - k₀‖_*/t: what bounds the ratio of the two
         at p bounds ‖G(k)‖.
         """
-        if self._norm is None:
+        records = self._records
+        if records.norm is None:
             return None
         rows, sums = (slice(None), 0.0) if within is None else (within.rows[0], within.sums[0])
-        moves, columns = self._moves[:, rows], self._columns[:, rows]
-        y, counts, is_below, far = (part[rows] for part in (self._responses, self._counts, self._is_below, self._apart))
+        moves, columns = self._moves[:, rows], records.columns[:, rows]
+        y, counts, is_below, far = (
+            part[rows] for part in (records.responses, records.counts, records.is_below, records.apart)
+        )
         found = np.zeros(len(low), np.int64)
         points = [np.clip(self._turned, low, high), (low + high) // 2]
         for point in points[: 1 + bool(np.any(points[0] != points[1]))]:
             rises = point.astype(np.float64) @ moves >= y
-            slopes = np.where(rises, self._rise, self._fall) * counts
+            slopes = np.where(rises, records.rise, records.fall) * counts
             apart = (rises != is_below) @ far
             found = np.maximum(found, self._of_rays(low, high, np.column_stack([slopes @ columns.T, apart]) + sums))
         return found
@@ -258,28 +206,24 @@ class QuantileScore(AbstractScore):
         k₀ = `origin`. ℓ is convex and G one of its slopes at k, so that ℓ(k₀) ≥ ℓ(k) + G'(k₀ - k). Along columns of
         zeros G is 0, so that k - k₀ may be taken as 0 there.
         """
-        assert self._norm is not None
+        records = self._records
+        assert records.norm is not None
         slopes, matrix = linear[:, :-1], self._coordinates.matrix
         doubled = (low + high) @ matrix.T - 2 * self._origin
         sides = (high - low).astype(np.float64)
         extent = np.abs(doubled) + sides @ np.abs(matrix).T
-        extent[:, self._is_null] = 0.0
+        extent[:, records.is_null] = 0.0
         rise = np.sum(slopes * doubled, axis=1) - np.sum(np.abs(slopes @ matrix) * sides, axis=1)
         rounding = _ROUNDING * np.sum(np.abs(slopes) * extent, axis=1)
-        apart = linear[:, -1] * (1.0 + (len(self._features) + 1000) * 2.0**-52)
-        rise = np.maximum(rise / 2 - rounding - apart, 0.0)
-        away = np.maximum(self._norm.dual(extent) / 2, np.finfo(float).tiny)
-        # 0 is below every score, also where floats have no number for the rest.
-        ratio = np.divide(rise, away, out=np.zeros(len(low)), where=(rise > 0.0) & np.isfinite(away))
-        return outward(np.where(np.isfinite(ratio), ratio, 0.0), np.zeros(1))[0]
+        return records.ratios(rise / 2 - rounding, records.norm.dual(extent) / 2, linear[:, -1])
 
     def _of_losses(self, low, high, sums, middle, opened, numbers):
         """Bounds of the loss on each box: closed records are linear, and an open one is above either of its pieces."""
-        copies, gap, reach = opened
-        farthest = copies * np.maximum(self._rise * (reach + gap), -self._fall * (reach - gap)) / 2
-        most = _totals([farthest], numbers)[:, 0] * (1.0 + _ROUNDING)
+        records, (copies, gap, reach) = self._records, opened
+        farthest = copies * np.maximum(records.rise * (reach + gap), -records.fall * (reach - gap)) / 2
+        most = totals([farthest], numbers)[:, 0] * (1.0 + _ROUNDING)
         (least, highest), (above, _) = self._linear(low, high, sums), self._linear(low, high, middle)
-        factor = RESOLUTION * WEIGHT_UNITS / self._weight
+        factor = RESOLUTION * WEIGHT_UNITS / records.weight
         # A piece of an open record is at least 0, and at least what continues its sign in the middle.
         lower, upper = outward(*(np.maximum(end, 0.0) * factor for end in (np.maximum(least, above), highest + most)))
         doubled = (low + high) @ self._coordinates.matrix.T
@@ -298,38 +242,11 @@ class QuantileScore(AbstractScore):
         return middle - spread - _ROUNDING * size, middle + spread + _ROUNDING * size
 
     def at(self, point, rows, sums):
-        x = self._features[rows]
-        residuals = self._responses[rows] - x @ point
-        slopes = self._counts[rows] * np.where(residuals <= 0, self._rise, self._fall)
-        if self._norm is not None:
-            return int(self._norm(np.abs((sums[:-1] + slopes @ x).astype(np.int64))))
-        value = int(np.sum(sums[:-1] * point) - sums[-1]) - int(slopes @ residuals)
-        return int(levels(value, self._weight))
+        return self._records.at(point, rows, sums)
 
 
-def _counted(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The records that differ, and how often each is there."""
-    order = np.lexsort(records.T[::-1])
-    records = records[order]
-    first = np.ones(len(records), bool)
-    first[1:] = np.any(records[1:] != records[:-1], axis=1)
-    starts = np.flatnonzero(first)
-    return records[starts], np.diff(np.append(starts, len(records)))
-
-
-def _products(columns, vectors, numbers):
-    """Of so many consecutive records each with a vector of its own; columns one by one, which is fast."""
-    vectors = vectors.astype(np.float64)
-    total = columns[0] * np.repeat(vectors[:, 0], numbers)
-    for place in range(1, len(columns)):
-        total += columns[place] * np.repeat(vectors[:, place], numbers)
-    return total
-
-
-def _totals(columns, numbers):
-    """Sums of so many consecutive entries each, none for none."""
-    totals, filled = np.zeros((len(numbers), len(columns))), np.flatnonzero(numbers)
-    starts = (np.cumsum(numbers) - numbers)[filled]
-    for place, column in enumerate(columns if filled.size else ()):
-        totals[filled, place] = np.add.reduceat(column, starts)
-    return totals
+def _cones(records: CheckRecords, domain, estimate) -> Cones | None:
+    """Those from a heap's apex, if it is a better estimate and whole numbers of float64 hold what they need."""
+    apex = apex_of(records, domain, estimate)
+    cones = None if apex is None else Cones.over(apex, domain.low, domain.high)
+    return cones if cones is not None and ConeScore.holds(records, cones) else None

@@ -5,6 +5,7 @@ that cover U^{-1}Θ are sets of lattice points that cover Θ, each point once, a
 chosen by the data, and by rounded numbers; what is proved of it, that it is unimodular, is computed in whole numbers.
 """
 
+import dataclasses
 import math
 from fractions import Fraction
 from typing import NamedTuple
@@ -12,6 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from kngjax.releases.lattice.finite import below
+from kngjax.releases.lattice.places import AbstractCoordinates, somewhere
 from kngjax.releases.lattice.units import DomainLattice
 
 # Bits to which a form is known before it is reduced, and what is added to its diagonal so that it stays positive.
@@ -29,7 +32,8 @@ _GAIN = 1.1
 Form = list[list[Fraction]]
 
 
-class Coordinates(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Coordinates(AbstractCoordinates):
     """k = Um. **Arguments:** `matrix`: U, whole and unimodular; `inverse`: U^{-1}, whole."""
 
     matrix: Int[np.ndarray, "dimension dimension"]
@@ -51,20 +55,36 @@ class Coordinates(NamedTuple):
         basis = None if exact is None else reduced_basis(exact)
         if basis is None:
             return own
-        found = cls(np.array(basis, object), np.array(_whole_inverse(basis), object))
+        matrix, inverse = np.array(basis, object), np.array(_whole_inverse(basis), object)
         ends = np.array([abs(int(end)) for end in np.maximum(np.abs(low), np.abs(high))], object)
-        farthest = abs(found.inverse) @ ends
-        if np.any(abs(found.matrix) @ farthest >= _LARGEST):
+        if np.any(abs(matrix) @ (abs(inverse) @ ends) >= _LARGEST):
             return own
-        return cls(found.matrix.astype(np.int64), found.inverse.astype(np.int64))
+        return cls(matrix.astype(np.int64), inverse.astype(np.int64))
 
-    def around(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest box of m around all k from low to high, each of shape (d,)."""
+    def around(self, low, high):
         return _extremes(self.inverse, low, high)
 
-    def extremes(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest boxes of k around boxes of m, each of shape (boxes, d)."""
+    def extremes(self, low, high):
         return _extremes(self.matrix, low, high)
+
+    def sizes(self, low, high):
+        return [int(np.prod(side.astype(object))) for side in high - low + 1]
+
+    def log_sizes(self, low, high):
+        return np.sum(np.log((high - low + 1).astype(float)), axis=1)
+
+    def divisible(self, low, high):
+        return high > low
+
+    def may_hold(self, low, high):
+        return np.all(low <= high, axis=1)
+
+    def somewhere(self, low, high):
+        return somewhere(low, high) @ self.matrix.T, np.ones(len(low), bool)
+
+    def draw(self, low, high, bits):
+        place = [int(a) + below(int(b - a) + 1, bits) for a, b in zip(low, high, strict=True)]
+        return self.matrix @ np.array(place, np.int64)
 
 
 class Frame(NamedTuple):

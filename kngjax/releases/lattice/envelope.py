@@ -8,12 +8,14 @@ from fractions import Fraction
 import numpy as np
 
 from kngjax.releases.lattice.finite import Bits, LevelLaw, below, happens
-from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes, somewhere
+from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
 from kngjax.releases.lattice.surroundings import first_boxes
 from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.exact.refinement import refine
 
 _MOST_SPLIT = 4096
+# One in so many boxes is split before all are looked at again, which takes about as long.
+_FEWEST_SPLIT = 64
 # Bounds that differ by less in log-density count as one level: fewer levels are summed.
 _LEVEL = 1.0 / 64.0
 _MOST_LEVELS = 2**40
@@ -24,10 +26,10 @@ _FEWEST_PROPOSALS = 32.0
 class Envelope:
     """Draws k ∈ Θ with P(k) ∝ exp(-rate·s(k)), exactly, by rejection from Σ_boxes 1{k ∈ box}·exp(-rate·lower bound).
 
-    A box is drawn with probability ∝ number of its points·exp(-rate·lower), a point of it uniformly, and kept with
-    probability exp(-rate·(s - lower)) if it lies in Θ: every point is kept with the same multiple of exp(-rate·s),
-    whatever the boxes are. So the boxes may depend on the data, and floating point may choose them, and so may the
-    coordinates m that they are boxes of: k = Um goes through each point once (`Coordinates`).
+    A box is drawn with probability ∝ number of its places·exp(-rate·lower), a place of it uniformly, and kept with
+    probability exp(-rate·(s - lower)) if it is a point in Θ: every point is kept with the same multiple of
+    exp(-rate·s), whatever the boxes are. So the boxes may depend on the data, and floating point may choose them, and
+    so may the coordinates m that they are boxes of: each point is in one box, one place of it (`AbstractCoordinates`).
 
     That needs lower ≤ s, which `QuadraticScore` and `QuantileScore` prove of their boxes for all data, in whole numbers
     and rounding outward. It is checked all the same, so that an error in the program would fail and not draw from
@@ -49,15 +51,18 @@ class Envelope:
         def enough(acceptance: float, number: int) -> bool:
             return acceptance * (target or max(_FEWEST_PROPOSALS, number)) >= 1.0
 
+        def at_a_time(number: int) -> tuple[int, int]:
+            return 1 + number // _FEWEST_SPLIT, _MOST_SPLIT
+
         # At a time those that carry nine tenths of what may be missing.
-        boxes, _ = refine(whole, self._masses, self._halve, enough, most_boxes, 0.9, (1, _MOST_SPLIT))
+        boxes, _ = refine(whole, self._masses, self._halve, enough, most_boxes, 0.9, at_a_time)
         step = min(2 ** max(math.floor(math.log2(_LEVEL / rate)), 0), _MOST_LEVELS)
         self._boxes = boxes._replace(lower=boxes.lower // step * step)
         values, number = np.unique(self._boxes.lower, return_inverse=True)
         order = np.argsort(number, kind="stable")
         self._members = np.split(order, np.cumsum(np.bincount(number))[:-1])
-        sizes = _sizes(self._boxes)
-        # For each level: how many points its first boxes have together.
+        sizes = self._coordinates.sizes(self._boxes.low, self._boxes.high)
+        # For each level: how many places its first boxes have together.
         self._points = [list(itertools.accumulate(sizes[box] for box in members)) for members in self._members]
         self._law = LevelLaw([int(level) for level in values], [points[-1] for points in self._points], rate)
 
@@ -67,10 +72,8 @@ class Envelope:
             level, boxes = self._law.draw(bits), self._boxes
             points = self._points[level]
             box = self._members[level][bisect.bisect_right(points, below(points[-1], bits))]
-            low, high = boxes.low[box], boxes.high[box]
-            place = np.array([int(a) + below(int(b - a) + 1, bits) for a, b in zip(low, high, strict=True)], np.int64)
-            point = self._coordinates.matrix @ place
-            if not self._domain.contains(point):
+            point = self._coordinates.draw(boxes.low[box], boxes.high[box], bits)
+            if point is None or not self._domain.contains(point):
                 continue
             excess = self._score.at(point, boxes.rows[box], boxes.sums[box]) - int(boxes.lower[box])
             if excess < 0:
@@ -82,47 +85,46 @@ class Envelope:
     def _masses(self, boxes: LatticeBoxes) -> tuple[np.ndarray, np.ndarray]:
         """Upper bounds of the boxes' masses and about their excess, relative to the largest; in floats."""
         rate = float(self._rate)
-        log_counts = np.sum(np.log((boxes.high - boxes.low + 1).astype(float)), axis=1)
         lower = boxes.lower.astype(float)
-        upper = log_counts - rate * lower
+        upper = self._coordinates.log_sizes(boxes.low, boxes.high) - rate * lower
         masses = np.exp(upper - np.max(upper))
         excess = -np.expm1(-rate * np.maximum(boxes.middle - lower, 0.0)) * masses
-        # One point is not halved.
-        return masses, np.where(np.all(boxes.low == boxes.high, axis=1), 0.0, excess)
+        # One place is not halved.
+        return masses, np.where(np.any(self._coordinates.divisible(boxes.low, boxes.high), axis=1), excess, 0.0)
 
     def _tried(self, boxes: LatticeBoxes) -> LatticeBoxes:
         """The same, where a trial proposal outside of Θ counts as rejected, like those of too high a score."""
-        points = somewhere(boxes.low, boxes.high) @ self._coordinates.matrix.T
-        return boxes._replace(middle=np.where(self._domain.misses(points, points), np.inf, boxes.middle))
+        points, are_there = self._coordinates.somewhere(boxes.low, boxes.high)
+        is_outside = ~are_there | self._domain.misses(points, points)
+        return boxes._replace(middle=np.where(is_outside, np.inf, boxes.middle))
 
-    def _directions(self, boxes: LatticeBoxes, chosen: np.ndarray) -> np.ndarray:
-        """By how much scores on these boxes are uncertain along each axis, in units of its steps.
+    def _directions(self, boxes: LatticeBoxes) -> np.ndarray:
+        """By how much scores on these boxes are uncertain along each axis, in units of its steps; 0 where it stays.
 
         Where nothing is, or the box reaches out of Θ, it is halved as the law is wide.
         """
-        spread = self._score.spread([boxes.rows[box] for box in chosen])
-        is_known = np.isfinite(boxes.middle[chosen]) & np.any((spread > 0.0) & (boxes.high > boxes.low)[chosen], axis=1)
-        return np.where(is_known[:, None], spread, self._importance)
+        divisible = self._coordinates.divisible(boxes.low, boxes.high)
+        spread = np.where(divisible, self._score.spread(boxes), 0.0)
+        is_known = np.isfinite(boxes.middle) & np.any(spread > 0.0, axis=1)
+        return np.where(is_known[:, None], spread, np.where(divisible, self._importance, 0.0))
 
     def _halve(self, boxes: LatticeBoxes, chosen: np.ndarray) -> LatticeBoxes:
         low, high = boxes.low[chosen], boxes.high[chosen]
-        axis = np.argmax((high - low) * self._directions(boxes, chosen), axis=1)
+        axis = np.argmax((high - low) * self._directions(boxes.at(chosen)), axis=1)
         here = np.arange(chosen.size)
         middle = low[here, axis] + (high[here, axis] - low[here, axis]) // 2
         left_high, right_low = high.copy(), low.copy()
         left_high[here, axis], right_low[here, axis] = middle, middle + 1
         lows, highs = np.concatenate([low, right_low]), np.concatenate([left_high, high])
         parents = np.concatenate([chosen, chosen])
-        inside = ~self._domain.misses(*self._coordinates.extremes(lows, highs)) & np.all(lows <= highs, axis=1)
+        inside = ~self._domain.misses(*self._coordinates.extremes(lows, highs))
+        inside &= self._coordinates.may_hold(lows, highs)
         lows, highs, parents = lows[inside], highs[inside], parents[inside]
-        others = boxes.at(np.setdiff1d(np.arange(len(boxes.rows)), chosen))
+        is_kept = np.ones(len(boxes.rows), bool)
+        is_kept[chosen] = False
+        others = boxes.at(np.flatnonzero(is_kept))
         if parents.size == 0:
             return others
         parts = self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents])
         # What is known of a box is known of its parts.
         return others.join(self._tried(parts)._replace(lower=np.maximum(parts.lower, boxes.lower[parents])))
-
-
-def _sizes(boxes: LatticeBoxes) -> list[int]:
-    sides = boxes.high - boxes.low + 1
-    return [int(np.prod(side.astype(object))) for side in sides]

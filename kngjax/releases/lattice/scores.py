@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kngjax.releases.lattice.coordinates import Coordinates, round_frame
+from kngjax.releases.lattice.places import AbstractCoordinates
 from kngjax.releases.lattice.units import DomainLattice
 
 # Levels a unit of sensitivity: a finer one changes log-probabilities by less than ε/8192.
@@ -26,14 +27,14 @@ _OUTWARD = 2.0**-48
 
 
 class LatticeBoxes(NamedTuple):
-    """Boxes low ≤ m ≤ high of lattice points k = Um with whole bounds of the score on them, and what scores keep.
+    """Boxes low ≤ m(k) ≤ high of lattice points with whole bounds of the score on them, and what scores keep.
 
-    `lower` ≤ score(Um) for every whole m in the box with Um in Θ, for all data: each score proves it of its own. The
-    draw is exact because of it.
+    `lower` ≤ score(k) for every k in Θ with m(k) in the box, for all data: each score proves it of its own. The draw is
+    exact because of it.
 
-    **Arguments:** `low`, `high`: shape (boxes, d). `lower`, `upper`: shape (boxes,). `middle`: about the score at the
-    middle of the box, on which nothing rests. `rows`: of each box the records whose part of the score is not linear on
-    it. `sums`: shape (boxes, ...), of the others.
+    **Arguments:** `low`, `high`: shape (boxes, numbers), of `AbstractCoordinates`. `lower`, `upper`: shape (boxes,).
+    `middle`: about the score at the middle of the box, on which nothing rests. `rows`: of each box the records whose
+    part of the score is not linear on it. `sums`: shape (boxes, ...), of the others.
     """
 
     low: Int[np.ndarray, "boxes dimension"]
@@ -61,7 +62,7 @@ class LatticeBoxes(NamedTuple):
 
 
 class AbstractScore(abc.ABC):
-    """A score on lattice points k of Z^d, with boxes in coordinates m of them, k = Um: at first those of k itself."""
+    """A score on lattice points k of Z^d, with boxes in coordinates m of them: at first those of k itself."""
 
     @abc.abstractmethod
     def near(self, domain: DomainLattice, rate: float) -> "AbstractScore":
@@ -69,8 +70,8 @@ class AbstractScore(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def coordinates(self) -> Coordinates:
-        """U."""
+    def coordinates(self) -> AbstractCoordinates:
+        """m(k)."""
 
     @property
     @abc.abstractmethod
@@ -82,8 +83,8 @@ class AbstractScore(abc.ABC):
         """About how much the score changes when each m_j grows by 1: which side of a box to halve."""
 
     @abc.abstractmethod
-    def spread(self, rows: list[np.ndarray]) -> np.ndarray:
-        """About how much boxes with these records leave of the score unknown a step of each m_j; shape (boxes, d).
+    def spread(self, boxes: LatticeBoxes) -> np.ndarray:
+        """About how much boxes leave of the score unknown a step of each m_j; shape (boxes, numbers).
 
         0 where nothing is known of it.
         """
@@ -97,7 +98,7 @@ class AbstractScore(abc.ABC):
 
     @abc.abstractmethod
     def whole(self, low: np.ndarray, high: np.ndarray) -> LatticeBoxes:
-        """The one box from low to high, each of shape (d,)."""
+        """What `coordinates.around` says, as boxes."""
 
     @abc.abstractmethod
     def parts(self, low: np.ndarray, high: np.ndarray, rows: list[np.ndarray], sums: np.ndarray) -> LatticeBoxes:
@@ -105,7 +106,7 @@ class AbstractScore(abc.ABC):
 
     @abc.abstractmethod
     def at(self, point: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> int:
-        """The score of k in Θ, shape (d,), where Um = k lies in a box with these rows and sums."""
+        """The score of k in Θ, shape (d,), where k lies in a box with these rows and sums."""
 
 
 class GradientNorm:
@@ -161,20 +162,6 @@ def levels(total, weight):
 def outward(least: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Whole numbers below and above, of nonnegative numbers with a relative error below `_OUTWARD`."""
     return _whole(np.floor(least * (1.0 - _OUTWARD))), _whole(np.ceil(most * (1.0 + _OUTWARD)))
-
-
-def somewhere(low: Int[np.ndarray, "boxes dimension"], high: Int[np.ndarray, "boxes dimension"]) -> np.ndarray:
-    """A point of each box, shape (boxes, d), always the same of a box, and as if at random of others."""
-    mixed = (low @ _MULTIPLIERS[: low.shape[1]] + high @ _MULTIPLIERS[-low.shape[1] :]).astype(np.uint64)
-    mixed = (mixed ^ (mixed >> np.uint64(31))) % np.uint64(2**20)
-    shares = np.sqrt(np.array([2.0, 3.0, 5.0, 7.0])[: low.shape[1]]) * mixed[:, None] % 1.0
-    return low + np.minimum(np.floor(shares * (high - low + 1.0)).astype(np.int64), high - low)
-
-
-# Odd, and of no pattern that boxes have.
-_MULTIPLIERS = np.array(
-    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93, 0xBF58476D1CE4E5B9], np.uint64
-).astype(np.int64)
 
 
 def _whole(values: np.ndarray) -> np.ndarray:
@@ -234,8 +221,8 @@ class QuadraticScore(AbstractScore):
     def importance(self):
         return self._importance
 
-    def spread(self, rows):
-        return np.zeros((len(rows), len(self._moment)))
+    def spread(self, boxes):
+        return np.zeros(boxes.low.shape)
 
     def beyond(self, low, high, within=None):
         # Bounds of boxes are as good, however large these are.

@@ -30,9 +30,8 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
     middle = score.origin
     if score.beyond(middle[None], middle[None]) is None:
         return whole
-    wanted = _wanted(score, rate, ends) + rate * score.at(
-        score.coordinates.matrix @ middle, whole.rows[0], whole.sums[0]
-    )
+    point = score.coordinates.extremes(middle[None], middle[None])[0][0]
+    wanted = _wanted(score, rate, ends) + rate * score.at(point, whole.rows[0], whole.sums[0])
     reach = _reach(score, rate, ends, _BEYOND * wanted)
     for left in range(_TRIES, 0, -1):
         low, high = _core(score.origin, reach, ends)

@@ -289,7 +289,7 @@ def _refine_tree(
         lambda acceptance, _: acceptance >= goal,
         most_boxes,
         0.5,
-        (_FEWEST_SPLITS, _MOST_SPLITS),
+        lambda _: (_FEWEST_SPLITS, _MOST_SPLITS),
     )
     return BoxTree(target, coordinates, regions, boxes, acceptance)
 

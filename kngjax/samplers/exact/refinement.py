@@ -17,7 +17,7 @@ def refine(
     enough: Callable[[float, int], bool],
     most_boxes: int,
     share: float,
-    at_a_time: tuple[int, int],
+    at_a_time: Callable[[int], tuple[int, int]],
 ) -> tuple[Boxes, float]:
     """Halves the boxes that carry most of the excess until proposals are accepted often enough.
 
@@ -25,7 +25,7 @@ def refine(
     both relative to one number. `halve`: of boxes and the indices of some, the boxes with these replaced by their
     halves. `enough`: whether a share that is accepted, about, by so many boxes needs no more. `most_boxes`: at which it
     stops in any case, as it does where no box has any excess. `share`: of the excess, on the boxes that are halved
-    before masses are computed anew; `at_a_time`: the fewest and the most of them.
+    before masses are computed anew; `at_a_time`: of so many boxes the fewest and the most of them.
 
     **Returns** the boxes, and the share of their proposals that is accepted, about.
     """
@@ -37,4 +37,4 @@ def refine(
             return boxes, acceptance
         order = np.argsort(-excess)[: np.count_nonzero(excess > 0.0)]
         number = int(np.searchsorted(np.cumsum(excess[order]), share * missing)) + 1
-        boxes = halve(boxes, order[: int(np.clip(number, *at_a_time))])
+        boxes = halve(boxes, order[: int(np.clip(number, *at_a_time(envelope.size)))])

@@ -201,9 +201,23 @@ LATTICE = (
     slip(
         "rays shorter than they are",
         "releases/lattice/check_scores",
-        "self._norm.dual(extent) / 2, np.finfo",
-        "0.9 * self._norm.dual(extent) / 2, np.finfo",
+        "records.norm.dual(extent) / 2, linear",
+        "0.9 * records.norm.dual(extent) / 2, linear",
         "releases/lattice/test_check_scores.py::test_rays_through_a_cell_are_bounded_by_the_lowest_of_its_points",
+    ),
+    slip(
+        "cones without the apex they come from",
+        "releases/lattice/cones",
+        "return np.array([apex, *lows], np.int64), np.array([apex, *highs], np.int64)",
+        "return np.array(lows, np.int64), np.array(highs, np.int64)",
+        "releases/lattice/test_cones.py::test_each_point_of_a_box_is_drawn_as_one_of_its_places",
+    ),
+    slip(
+        "ties on the edge of a cone counted as above",
+        "releases/lattice/cone_scores",
+        "< goal - slack",
+        "<= goal - slack",
+        "releases/lattice/test_cones.py::test_a_tie_on_the_edge_of_a_cone_counts_as_below",
     ),
     slip(
         "halves of a face with a gap between them",
@@ -222,8 +236,8 @@ LATTICE = (
     slip(
         "points outside of a ball",
         "releases/lattice/envelope",
-        "if not self._domain.contains(point):",
-        "if False:",
+        "if point is None or not self._domain.contains(point):",
+        "if point is None:",
         "releases/lattice/test_lattice.py::test_draws_have_the_probabilities_of_brute_force",
     ),
 )

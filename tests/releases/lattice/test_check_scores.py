@@ -52,23 +52,29 @@ def points_of(domain) -> np.ndarray:
 
 def gradients_of(score, points) -> np.ndarray:
     """Σ_i X_i(D·1{Y_i ≤ X_i'k} - N) in whole numbers, by the formula alone."""
-    x, y, counts = (part.astype(np.int64) for part in (score._features, score._responses, score._counts))
-    slopes = np.where(y <= points @ x.T, int(score._rise), int(score._fall)) * counts
+    x, y, counts = (
+        part.astype(np.int64) for part in (score._records.features, score._records.responses, score._records.counts)
+    )
+    slopes = np.where(y <= points @ x.T, int(score._records.rise), int(score._records.fall)) * counts
     return slopes @ x
 
 
 def losses_of(score, points) -> np.ndarray:
     """Σ_i D·ρ_τ(Y_i - X_i'k)."""
-    x, y, counts = (part.astype(np.int64) for part in (score._features, score._responses, score._counts))
+    x, y, counts = (
+        part.astype(np.int64) for part in (score._records.features, score._records.responses, score._records.counts)
+    )
     residuals = y - points @ x.T
-    return np.sum(-residuals * np.where(residuals <= 0, int(score._rise), int(score._fall)) * counts, axis=1)
+    return np.sum(
+        -residuals * np.where(residuals <= 0, int(score._records.rise), int(score._records.fall)) * counts, axis=1
+    )
 
 
 def scores_of(score, points) -> np.ndarray:
     """⌊R·‖G‖⌋, or that of the loss."""
-    unit, norm = RESOLUTION * WEIGHT_UNITS, score._norm
+    unit, norm = RESOLUTION * WEIGHT_UNITS, score._records.norm
     if norm is None:
-        return losses_of(score, points).astype(object) * unit // score._weight
+        return losses_of(score, points).astype(object) * unit // score._records.weight
     sizes = np.abs(gradients_of(score, points)).astype(object)
     if norm._scales is not None:
         return np.sum(sizes * norm._scales, axis=1) * unit // int(norm.weights)
@@ -165,8 +171,8 @@ def ratios_of(score, points) -> np.ndarray:
     centre = score.coordinates.matrix @ score.origin
     rises = losses_of(score, points) - losses_of(score, centre[None])
     # In units of each |G_j| in the norm; the largest is dual to the sum.
-    away = np.abs(points - centre) / score._norm.factors
-    dual = np.sum(away, axis=1) if score._norm._scales is None else np.max(away, axis=1)
+    away = np.abs(points - centre) / score._records.norm.factors
+    dual = np.sum(away, axis=1) if score._records.norm._scales is None else np.max(away, axis=1)
     return np.maximum(rises, 0) / dual
 
 

@@ -41,7 +41,7 @@ def test_coordinates_are_unimodular_and_round(dimension):
     x = np.column_stack([np.ones(500), 0.5 + 0.01 * generator.standard_normal((500, dimension - 1))])
     found = Coordinates.reduced(x.T @ x, np.full(dimension, -(2**24)), np.full(dimension, 2**24))
     np.testing.assert_array_equal(found.matrix @ found.inverse, np.eye(dimension))
-    assert all(part.dtype == np.int64 for part in found)
+    assert all(part.dtype == np.int64 for part in (found.matrix, found.inverse))
     moves = x @ found.matrix
     gram = moves.T @ moves
     sizes = np.sqrt(np.diagonal(gram))

@@ -167,7 +167,9 @@ def test_boxes_of_one_point_end_refinement():
         assert len(calls) < 5
         return boxes
 
-    left, acceptance = refine([1], lambda _: (np.ones(1), np.zeros(1)), halve, lambda *_: False, 10, 0.9, (1, 8))
+    left, acceptance = refine(
+        [1], lambda _: (np.ones(1), np.zeros(1)), halve, lambda *_: False, 10, 0.9, lambda _: (1, 8)
+    )
     assert (left, acceptance, calls) == ([1], 1.0, [])
 
 

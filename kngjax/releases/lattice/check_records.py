@@ -1,0 +1,167 @@
+"""Records of the check loss in whole numbers: what sums of them add to gradients and losses, by the signs they have."""
+
+import itertools
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from kngjax.releases.lattice.scores import GradientNorm, levels, outward
+
+# Of up to so many open records every pattern of their signs is tried; of more, if one is at least such a part of them,
+# of so many that weigh most.
+_FEWEST, _FEW, _HEAVY = 3, 64, 5
+
+
+class Some(NamedTuple):
+    """Some of the records, in columns. **Arguments:** `is_below`, `apart`: as at the origin, see `CheckRecords`."""
+
+    columns: list[np.ndarray]
+    responses: np.ndarray
+    counts: np.ndarray
+    is_below: np.ndarray
+    apart: np.ndarray
+
+
+class CheckRecords:
+    """Records that differ, and how often each is there; whole numbers in float64 (see `QuantileScore`).
+
+    **Arguments:** as of `QuantileScore`.
+    """
+
+    def __init__(self, features, responses, tau: Fraction, norm: GradientNorm | None, weight: int):
+        records, counts = _counted(np.column_stack([features, responses]))
+        self.features, self.responses = records[:, :-1].astype(np.float64), records[:, -1].astype(np.float64)
+        self.counts = counts.astype(np.float64)
+        # Columns lie side by side in memory, for passes over some of the records.
+        self.columns = np.ascontiguousarray(self.features.T)
+        self.is_signed = bool(np.any(self.features < 0))
+        self.is_null = ~np.any(self.features, axis=0)
+        self.largest = np.max(np.abs(self.features), axis=0, initial=0.0)
+        self.rise, self.fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
+        self.norm, self.weight = norm, weight
+        self.is_below, self.apart = np.zeros(0, bool), np.zeros(0)
+
+    def seen_from(self, origin: np.ndarray) -> "CheckRecords":
+        """The same, where the loss is told by how it changes from this k."""
+        seen = object.__new__(CheckRecords)
+        vars(seen).update(vars(self))
+        # Where the residual at the origin is 0 or less, and how far either piece of the loss is from the other there.
+        residuals = self.responses - self.features @ origin
+        seen.is_below = residuals <= 0
+        seen.apart = (self.rise - self.fall) * self.counts * np.abs(residuals)
+        return seen
+
+    def some(self, entries) -> Some:
+        """Those of these rows."""
+        parts = (part[entries] for part in (self.responses, self.counts, self.is_below, self.apart))
+        return Some([column[entries] for column in self.columns], *parts)
+
+    def pieces(self, some: Some, rises):
+        """What these records add to a linear piece of the loss, of the sign `rises`: slopes, and a constant.
+
+        Of the loss it is what its slope adds to Y; of its change from the origin, how far the piece is below the loss
+        there.
+        """
+        slopes = some.counts * np.where(rises, self.rise, self.fall)
+        change = np.where(rises != some.is_below, some.apart, 0.0)
+        last = slopes * some.responses if self.norm is None else change
+        return [*(slopes * column for column in some.columns), last]
+
+    def gradients(self, sums, some: Some, numbers):
+        """Bounds of the norm on each box, of the sums of closed records and its open ones."""
+        assert self.norm is not None
+        columns = [column * some.counts for column in some.columns]
+        least, most = self._between(sums[:, :-1], columns, numbers)
+        lower, upper = self.norm.about_between(least, most)
+        is_filled, largest = numbers > 0, np.zeros(len(numbers))
+        if np.any(is_filled):
+            largest[is_filled] = np.maximum.reduceat(some.counts, (np.cumsum(numbers) - numbers)[is_filled])
+        is_few, total = is_filled & (numbers <= _FEWEST), totals([some.counts], numbers)[:, 0]
+        is_uneven = (numbers > _FEWEST) & (numbers <= _FEW) & (_FEWEST * largest >= total)
+        for boxes, heavy in ((np.flatnonzero(is_few), _FEWEST), (np.flatnonzero(is_uneven), _HEAVY)):
+            if boxes.size:
+                lower[boxes], upper[boxes] = self._of_patterns(sums[boxes, :-1], columns, numbers, boxes, heavy)
+        return lower, upper
+
+    def _between(self, closed, columns, numbers):
+        positive, negative = totals([np.maximum(column, 0.0) for column in columns], numbers), 0.0
+        if self.is_signed:
+            negative = totals([np.minimum(column, 0.0) for column in columns], numbers)
+        least = closed + self.fall * positive + self.rise * negative
+        return least, closed + self.rise * positive + self.fall * negative
+
+    def _of_patterns(self, closed, columns, numbers, few, most_heavy):
+        """The same of some boxes, by every pattern of the signs of those open records that weigh most in each."""
+        assert self.norm is not None
+        starts, numbers = (np.cumsum(numbers) - numbers)[few], numbers[few]
+        box = np.repeat(np.arange(len(few)), numbers)
+        rank = np.arange(len(box)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
+        entries = np.repeat(starts, numbers) + rank
+        some = np.column_stack([column[entries] for column in columns])
+        order = np.lexsort((-self.norm.about(np.abs(some)), box))
+        some, is_heavy = some[order], rank < most_heavy
+        heavy = np.zeros((len(few), most_heavy, len(columns)))
+        heavy[box[is_heavy], rank[is_heavy]] = some[is_heavy]
+        least, most = self._between(closed, some[~is_heavy].T, np.maximum(numbers - most_heavy, 0))
+        patterns = np.array(list(itertools.product((self.rise, self.fall), repeat=most_heavy)))
+        steps = np.einsum("pr,brd->pbd", patterns, heavy)
+        bounds = self.norm.about_between(
+            (least + steps).reshape(-1, len(columns)), (most + steps).reshape(-1, len(columns))
+        )
+        lower, upper = (bound.reshape(len(patterns), -1) for bound in bounds)
+        return np.min(lower, axis=0), np.max(upper, axis=0)
+
+    def ratios(self, rises, away, apart):
+        """Below R·‖G‖ where the loss rises from the origin by at least `rises` less `apart`, which is rounded.
+
+        **Arguments:** `away`: at least R·‖k - k₀‖_*.
+        """
+        rises = np.maximum(rises - apart * (1.0 + (len(self.features) + 1000) * 2.0**-52), 0.0)
+        # 0 is below every score, also where floats have no number for the rest.
+        is_known = (rises > 0.0) & np.isfinite(away)
+        ratio = np.divide(rises, np.maximum(away, np.finfo(float).tiny), out=np.zeros(len(rises)), where=is_known)
+        return outward(np.where(np.isfinite(ratio), ratio, 0.0), np.zeros(1))[0]
+
+    def loss(self, point) -> float:
+        """About D times the loss at k."""
+        residuals = self.responses - self.features @ point
+        return float(-residuals * np.where(residuals <= 0, self.rise, self.fall) @ self.counts)
+
+    def at(self, point, rows, sums) -> int:
+        """The score of k, of these records and the sums of all others."""
+        x = self.features[rows]
+        residuals = self.responses[rows] - x @ point
+        slopes = self.counts[rows] * np.where(residuals <= 0, self.rise, self.fall)
+        if self.norm is not None:
+            return int(self.norm(np.abs((sums[:-1] + slopes @ x).astype(np.int64))))
+        value = int(np.sum(sums[:-1] * point) - sums[-1]) - int(slopes @ residuals)
+        return int(levels(value, self.weight))
+
+
+def _counted(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The records that differ, and how often each is there."""
+    order = np.lexsort(records.T[::-1])
+    records = records[order]
+    first = np.ones(len(records), bool)
+    first[1:] = np.any(records[1:] != records[:-1], axis=1)
+    starts = np.flatnonzero(first)
+    return records[starts], np.diff(np.append(starts, len(records)))
+
+
+def products(columns, vectors, numbers):
+    """Of so many consecutive records each with a vector of its own; columns one by one, which is fast."""
+    vectors = vectors.astype(np.float64)
+    total = columns[0] * np.repeat(vectors[:, 0], numbers)
+    for place in range(1, len(columns)):
+        total += columns[place] * np.repeat(vectors[:, place], numbers)
+    return total
+
+
+def totals(columns, numbers):
+    """Sums of so many consecutive entries each, none for none."""
+    found, filled = np.zeros((len(numbers), len(columns))), np.flatnonzero(numbers)
+    starts = (np.cumsum(numbers) - numbers)[filled]
+    for place, column in enumerate(columns if filled.size else ()):
+        found[filled, place] = np.add.reduceat(column, starts)
+    return found

@@ -1,0 +1,158 @@
+"""Scores of the check loss on cones from a point where many hyperplanes X_i'k = Y_i meet.
+
+See `ConeScore`.
+"""
+
+import itertools
+
+import numpy as np
+
+from kngjax.releases.lattice.check_records import CheckRecords, Some, totals
+from kngjax.releases.lattice.cones import Cones
+from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes, outward
+
+# Rows times boxes that are looked at in one pass.
+_ROWS_A_PASS = 2**14
+# Of so many open records, at most, it is asked along which axes they leave a score unknown.
+_FEW = 128
+# More than the relative error of a sum of eight products in float64, all signs taken as the same.
+_ROUNDING = 2.0**-48
+# Whole numbers up to it are exact in float64.
+_EXACT = 2**53
+
+
+class ConeScore(AbstractScore):
+    """Scores of G = Σ_i X_i(D·1{Y_i ≤ X_i'k} - N), as `QuantileScore`, on boxes of `Cones` from an apex p.
+
+    A heap of equal responses, as of zeros, has its hyperplanes meet in a point p. Around it the law lies in narrow
+    cones from p: a box of k that is as narrow as one of them is as short, and it takes many, while a box of a direction
+    and a distance is as long as its cone. Along it a record with Y_i = X_i'p keeps its sign, however far k is.
+
+    Signs on a box of face a, n = n_a: with δ = k - p and v = nδ/j, which lies between the box's ends of directions,
+    n·X_i'δ = j·X_i'v, and X_i'v lies between two sums, L of the smaller and H of the larger of X_ib times either end:
+    whole numbers, exact in float64 since Σ_b |X_ib|(n_b + 1) < 2^53 is asked for. A record with r = Y_i - X_i'p rises,
+    Y_i ≤ X_i'k, on all of the box if j·L ≥ n·r at the nearest j, at the farthest where L < 0, and at no point of it if
+    j·H < n·r at the farthest, at the nearest where H < 0. Each of these products is rounded by a share of 2^-53, which
+    keeps its sign, and 0; n·r is moved by a share of 2^-48, so that more records count as open, and by none where r is
+    0. At the apex j is 0, and all is exact.
+
+    Bounds on a box: of G as in `CheckRecords.gradients`; and by rays from p, as in `QuantileScore`: for any signs
+    ℓ(k) - ℓ(p) ≥ g'δ - c, their slopes and how far they are below the loss at p, and ‖δ‖_* = j/n·‖v‖_*, so that
+    ‖G(k)‖ ≥ (ℓ(k) - ℓ(p))/‖δ‖_* ≥ (g'v - c·n/j)/‖v‖_*, least at ends of v and at the nearest j.
+
+    **Arguments:** `records`: seen from p. `cones`: for which `holds` is true.
+    """
+
+    def __init__(self, records: CheckRecords, cones: Cones):
+        assert records.norm is not None
+        self._records, self._cones, self._norm = records, cones, records.norm
+        self._residuals = records.responses - records.features @ cones.apex
+        sides = cones.sides.astype(float)
+        self._importance = np.concatenate([[0.0, 1.0 / np.max(sides)], 1.0 / sides])
+
+    @staticmethod
+    def holds(records: CheckRecords, cones: Cones) -> bool:
+        """Whether float64 holds X_i'v."""
+        sizes = zip(records.largest.tolist(), cones.sides.tolist(), strict=True)
+        return sum(int(size) * (side + 1) for size, side in sizes) < _EXACT
+
+    @property
+    def coordinates(self):
+        return self._cones
+
+    def near(self, domain, rate):
+        return self
+
+    @property
+    def origin(self):
+        return self._cones.of(self._cones.apex[None])[0]
+
+    def importance(self):
+        return self._importance
+
+    def spread(self, boxes):
+        rows = [some[:: len(some) // _FEW + 1] for some in boxes.rows]
+        numbers, entries = np.array([len(some) for some in rows]), np.concatenate(rows)
+        columns, counts = self._records.columns[:, entries], self._records.counts[entries]
+        least, most = self._ranges(boxes.low, boxes.high, columns, numbers)
+        # Farther along a ray those whose hyperplane goes through the apex keep their signs.
+        along = np.abs(least + most) / 2.0 * (self._residuals[entries] != 0.0)
+        far = boxes.high[:, 1:2]
+        changes = totals([along * counts, *(np.abs(column) * counts for column in columns)], numbers)
+        changes[:, 1:] *= np.where(self._cones.faces(boxes.low), 0, far)
+        return np.column_stack([np.zeros(len(rows)), changes])
+
+    def beyond(self, low, high, within=None):
+        # Cones go as far as Θ.
+        return None
+
+    def whole(self, low, high):
+        everything, number = np.arange(len(self._residuals)), len(low)
+        return self.parts(low, high, [everything] * number, np.zeros((number, len(self._records.columns) + 1)))
+
+    def parts(self, low, high, rows, sums):
+        passes = np.cumsum([len(some) for some in rows]) // _ROWS_A_PASS
+        edges = [*np.unique(passes, return_index=True)[1], len(rows)]
+        first, *others = [self._pass(low[a:b], high[a:b], rows[a:b], sums[a:b]) for a, b in itertools.pairwise(edges)]
+        return first.join(*others) if others else first
+
+    def _ranges(self, low, high, columns, numbers):
+        """Between what X_i'v lies, for so many consecutive records of each box."""
+        least, most = np.zeros(len(columns[0])), np.zeros(len(columns[0]))
+        for column, first, last in zip(columns, *(ends.T for ends in self._cones.directions(low, high)), strict=True):
+            one = column * np.repeat(first.astype(float), numbers)
+            other = column * np.repeat(last.astype(float), numbers)
+            if self._records.is_signed:
+                one, other = np.minimum(one, other), np.maximum(one, other)
+            least += one
+            most += other
+        return least, most
+
+    def _pass(self, low, high, rows, sums):
+        records, entries, numbers = self._records, np.concatenate(rows), np.array([len(some) for some in rows])
+        near, far = (np.repeat(ends[:, 1].astype(float), numbers) for ends in (low, high))
+        sides, some = self._cones.sides[low[:, 0]].astype(float), records.some(entries)
+        least, most = self._ranges(low, high, some.columns, numbers)
+        goal = self._residuals[entries] * np.repeat(sides, numbers)
+        slack = np.abs(goal) * _ROUNDING
+        rises = least * np.where(least < 0.0, far, near) >= goal + slack
+        falls = most * np.where(most > 0.0, far, near) < goal - slack
+        is_open = ~(rises | falls)
+        # Open records count for nothing here, which is faster than to leave them out.
+        closed = some._replace(counts=np.where(is_open, 0.0, some.counts), apart=np.where(is_open, 0.0, some.apart))
+        sums = sums + totals(records.pieces(closed, rises), numbers)
+        opened = np.flatnonzero(is_open)
+        in_open = np.bincount(np.repeat(np.arange(len(rows)), numbers)[opened], minlength=len(rows))
+        some = Some([column[opened] for column in some.columns], *(part[opened] for part in some[1:]))
+
+        def piece(signs):
+            return sums + totals(records.pieces(some, signs), in_open)
+
+        middle = (least[opened] + most[opened]) * (near[opened] + far[opened]) / 4.0 >= goal[opened]
+        rays = self._of_rays(low, high, piece(middle), sides)
+        lower, upper = records.gradients(sums, some, in_open)
+        # Where most places of a box would be rejected, one of them mostly shows it.
+        points, _ = self._cones.somewhere(low, high)
+        predictors = np.zeros(len(opened))
+        for column, steps in zip(some.columns, points.T, strict=True):
+            predictors += column * np.repeat(steps.astype(float), in_open)
+        about = self._norm.about(np.abs(piece(predictors >= some.responses)[:, :-1]))
+        kept = np.split(entries[opened], np.cumsum(in_open)[:-1])
+        # A box of one place has one point at most, which is the one that was tried.
+        is_one = ~np.any(self._cones.divisible(low, high), axis=1)
+        lower = np.where(is_one, outward(about, about)[0], np.maximum(lower, rays))
+        return LatticeBoxes(low, high, lower, upper, about, kept, sums)
+
+    def _of_rays(self, low, high, linear, sides):
+        first, last = (ends.astype(float) for ends in self._cones.directions(low, high))
+        slopes, near = linear[:, :-1], low[:, 1]
+        extent = np.maximum(np.abs(first), np.abs(last))
+        extent[:, self._records.is_null] = 0.0
+        rise = np.sum(np.minimum(slopes * first, slopes * last), axis=1)
+        rise -= _ROUNDING * np.sum(np.abs(slopes) * extent, axis=1)
+        # At the apex itself nothing rises.
+        apart = np.divide(linear[:, -1] * sides, near, out=np.full(len(low), np.inf), where=near > 0)
+        return self._records.ratios(rise, self._norm.dual(extent), apart)
+
+    def at(self, point, rows, sums):
+        return self._records.at(point, rows, sums)
