@@ -4,7 +4,7 @@
 [--peers 12:100000] [--hard 5 12] [--evaluations 1000000]`.
 
 Features uniform on [-1, 1] and an intercept, θ in an l_1 ball. *fit*: Newton's method to the estimate without privacy.
-*set-up*: the estimate, the certificate about it and the envelope, once compiled. *draw*: of 200 in a batch. *release*:
+*set-up*: the estimate, the certificate about it and the envelope, once compiled. *draw*: in batches. *release*:
 one draw as users call it, warm. *excess*: log of the envelope's mass in units of the density's own where n is large, so
 about the log of the proposals a draw. Cells whose excess is above 12 are not drawn. *hard*: the excess at n·ε = 1500d²,
 from where `release` draws exactly unasked, on designs that are hard for it. *evaluations*: of the bound E(z) of
@@ -64,7 +64,7 @@ def responses(name, predictors, random, wild=False):
     return predictors + residuals
 
 
-def row(name, dimension, num_records, epsilon, num_draws=200) -> dict:
+def row(name, dimension, num_records, epsilon, num_draws) -> dict:
     """What one cell found, in seconds."""
     mechanism, x, y = problem(name, dimension, num_records, epsilon)
     with float64():
@@ -135,9 +135,12 @@ def evaluations(name, dimension, number, constant=100.0):
         while left < number / len(found):
             theta = _about(target, certificate, random)
             with float64():
-                slack = np.asarray(slack_of(target, certificate, theta)) - certificate.log_determinant
-            slack = slack[np.isfinite(slack)]
-            left, below, slacks = left + slack.size, below + int(np.sum(slack < -MARGIN)), min(slacks, slack.min())
+                slack, are_within = map(np.asarray, slack_of(target, certificate, theta))
+            slack = slack - certificate.log_determinant
+            slack = slack[are_within]
+            # What is no number counts as below.
+            left, below = left + slack.size, below + int(np.sum(~(slack >= -MARGIN)))
+            slacks = min(slacks, slack.min(initial=np.inf))
         yield {"design": kind, "number": left, "least": slacks, "below": below}
 
 
@@ -145,7 +148,7 @@ def _slacks(target, certificate, theta):
     points = jax.vmap(evaluate, (None, 0))(target, theta)
     bounds = jax.vmap(bound_log_determinant, (None, None, 0))(certificate, target.loss, points.gradient)
     slack = bounds + jax.vmap(log_determinant)(points)
-    return jax.numpy.where(jax.vmap(target.domain.contains)(theta), slack, jax.numpy.nan)
+    return slack, jax.vmap(target.domain.contains)(theta)
 
 
 def _about(target, certificate, random, batch=2000):
@@ -188,6 +191,7 @@ def main():
         nargs="*",
         default=["2:200", "2:10000", "5:200", "5:1000", "5:10000", "12:10000", "12:100000", "12:1000000", "30:300000"],
     )
+    parser.add_argument("--draws", type=int, default=200, help="in a batch")
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.1, 1.0])
     parser.add_argument("--peers", nargs="*", default=["12:100000"])
     parser.add_argument("--hard", nargs="*", type=int, default=[5])
@@ -201,7 +205,7 @@ def main():
     for name in options.loss:
         for dimension, num_records in sizes(options.sizes):
             for epsilon in options.epsilons:
-                found = row(name, dimension, num_records, epsilon)
+                found = row(name, dimension, num_records, epsilon, options.draws)
                 text = f"{name:18}{dimension:>4}{num_records:>9}{epsilon:>9g}"
                 if "draw" not in found:
                     print(

@@ -137,7 +137,7 @@ class AdaSSP(AbstractDirectMechanism):
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The Frobenius sensitivity of X'X; the derivation has those of the other parts and the noise on each."""
-        with float64():
+        with float64(), programs_run_once():
             facts = _facts(self, dimension)
             (x, y), changes, deviations = jax.tree.map(np.array, (facts.radii, facts.changes, facts.deviations))
         event = "exchanging one record" if self.adjacency is Adjacency.REPLACE else "one record more or less"

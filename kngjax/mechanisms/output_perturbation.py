@@ -204,7 +204,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of θ̂ in the l2 norm, with its derivation and γ."""
-        with float64():
+        with float64(), programs_run_once():
             value, gamma = map(float, _facts(self, dimension))
             ridge = float(self.regularization)
         if self.loss.is_half_square:
@@ -227,7 +227,9 @@ class OutputPerturbation(AbstractGaussianMechanism):
         power = {"identity": 0.0, "hessian": 0.5, "hessian_squared": 1.0}[self.metric]
         most = 0.0 if self.max_records is None else float(self.max_records)
         largest = float(self.regularization) + most * float(gradients.feature_radius(self.bounds, dimension)) ** 2
-        return np.full(dimension, float(_facts(self, dimension)[1]) ** -0.5 * largest**-power)
+        with float64(), programs_run_once():
+            gamma = float(_facts(self, dimension)[1])
+        return np.full(dimension, gamma**-0.5 * largest**-power)
 
     def minimiser(self, data: Data) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
         """θ̂, NaN if it was not found, and whether it was. Private."""

@@ -201,7 +201,7 @@ class PosteriorSample(AbstractGaussianMechanism):
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """How far θ̂ may move, with the leverages and residuals behind it in words."""
-        with float64():
+        with float64(), programs_run_once():
             value, x, y, residual = (float(fact) for fact in _facts(self, dimension))
         n, most = int(self.max_records), x**2 / float(self.regularization)
         return Sensitivity(

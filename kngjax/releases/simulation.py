@@ -93,12 +93,14 @@ def simulate(
     float32: bool = False,
     progress: bool | None = None,
 ) -> Simulation:
-    """Generates data, draws, and measures, many times over: one compiled program a number of records.
+    """Generates data, draws, and measures, many times over: one compiled program a number of records, if draws compile.
 
     Replicates are mapped over in batches, each with every ε on the same data; between batches the progress bar moves.
     A replicate depends on its own key and on the batch size alone, so that results are the same to the bit on one
     device and on many. Where draws are made on the host, between compiled calls, as `Exact` makes those of smooth
-    losses and of quantile losses and `PrivateQuantile` all, data sets follow one another, with programs in common.
+    losses, and of quantile losses with two coefficients or more, and `PrivateQuantile` those of several levels jointly,
+    data sets follow one another, with programs in common; `max_bytes`, `batch_size` and `devices` then count for
+    nothing.
 
     **Arguments:**
 

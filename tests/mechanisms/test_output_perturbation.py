@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -120,6 +121,14 @@ def test_the_gaussian_is_calibrated_by_its_exact_profile():
     np.testing.assert_allclose(first - np.exp(EPSILON) * second, DELTA, rtol=1e-7)
     classical = EPSILON / np.sqrt(2.0 * np.log(1.25 / DELTA))
     assert shift > 1.1 * classical
+
+
+def test_the_least_noise_is_that_of_float64_whatever_the_callers_setting():
+    """In float32 such a δ is 0."""
+    mechanism = kng.OutputPerturbation(kng.PseudoHuberLoss(0.3), PLANE, 100.0, 1.0, 1e-60, "replace")
+    expected = mechanism.least_noise(3, None)
+    with jax.enable_x64(False):
+        np.testing.assert_array_equal(mechanism.least_noise(3, None), expected)
 
 
 @pytest.mark.slow
