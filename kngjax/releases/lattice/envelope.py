@@ -46,7 +46,8 @@ class Envelope:
         self._domain, self._rate = domain, rate
         self._score = score.near(domain, float(rate))
         self._coordinates, self._importance = self._score.coordinates, self._score.importance()
-        whole = self._tried(first_boxes(self._score, domain, float(rate)))
+        whole = first_boxes(self._score, domain, float(rate))
+        whole = self._tried(whole.at(np.flatnonzero(self._may_hold(whole.low, whole.high))))
 
         def enough(acceptance: float, number: int) -> bool:
             return acceptance * (target or max(_FEWEST_PROPOSALS, number)) >= 1.0
@@ -108,6 +109,15 @@ class Envelope:
         is_known = np.isfinite(boxes.middle) & np.any(spread > 0.0, axis=1)
         return np.where(is_known[:, None], spread, np.where(divisible, self._importance, 0.0))
 
+    def _may_hold(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Which boxes may have a point in Θ; of those of one place it is certain, as no half of them will show it."""
+        found = self._coordinates.may_hold(low, high) & ~self._domain.misses(*self._coordinates.extremes(low, high))
+        single = np.flatnonzero(found)
+        single = single[~np.any(self._coordinates.divisible(low[single], high[single]), axis=1)]
+        points, _ = self._coordinates.somewhere(low[single], high[single])
+        found[single] = self._domain.contains_each(points)
+        return found
+
     def _halve(self, boxes: LatticeBoxes, chosen: np.ndarray) -> LatticeBoxes:
         low, high = boxes.low[chosen], boxes.high[chosen]
         axis = np.argmax((high - low) * self._directions(boxes.at(chosen)), axis=1)
@@ -117,8 +127,7 @@ class Envelope:
         left_high[here, axis], right_low[here, axis] = middle, middle + 1
         lows, highs = np.concatenate([low, right_low]), np.concatenate([left_high, high])
         parents = np.concatenate([chosen, chosen])
-        inside = ~self._domain.misses(*self._coordinates.extremes(lows, highs))
-        inside &= self._coordinates.may_hold(lows, highs)
+        inside = self._may_hold(lows, highs)
         lows, highs, parents = lows[inside], highs[inside], parents[inside]
         is_kept = np.ones(len(boxes.rows), bool)
         is_kept[chosen] = False

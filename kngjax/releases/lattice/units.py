@@ -90,6 +90,13 @@ class DomainLattice:
         within = bool(np.all((self.low <= point) & (point <= self.high)))
         return within and (self.radius is None or self._size(np.abs(point)) <= self.radius)
 
+    def contains_each(self, points: Int[np.ndarray, "points dimension"]) -> np.ndarray:
+        """Which k lie in Θ."""
+        found = np.all((self.low <= points) & (points <= self.high), axis=1)
+        if self.radius is not None:
+            found[found] = [self._size(np.abs(point)) <= self.radius for point in points[found]]
+        return found
+
     def nearest(self, point: Float[np.ndarray, " dimension"]) -> Int[np.ndarray, " dimension"]:
         """A k in Θ that is about the nearest to this, which is finite."""
         found = np.clip(np.rint(point), self.low, self.high).astype(np.int64)

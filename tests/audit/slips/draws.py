@@ -213,6 +213,13 @@ LATTICE = (
         "releases/lattice/test_cones.py::test_each_point_of_a_box_is_drawn_as_one_of_its_places",
     ),
     slip(
+        "boxes of one place kept that lie outside",
+        "releases/lattice/envelope",
+        "found[single] = self._domain.contains_each(points)",
+        "found[single] |= self._domain.contains_each(points)",
+        "releases/lattice/test_cones.py::test_cones_of_one_point_beyond_the_domain_do_not_outweigh_it",
+    ),
+    slip(
         "ties on the edge of a cone counted as above",
         "releases/lattice/cone_scores",
         "< goal - slack",

@@ -214,6 +214,25 @@ def test_a_table_of_zeros_takes_few_boxes():
     assert problem.domain.contains(drawn.draw(random.Random(0).getrandbits))
 
 
+@pytest.mark.parametrize("domain", [kng.Box(0.0, 1.0), kng.L2Ball(0.3)], ids=["box", "ball"])
+def test_cones_of_one_point_beyond_the_domain_do_not_outweigh_it(domain):
+    """The apex is a corner of Θ, and the best cones begin just beyond it, or beyond a ball's edge."""
+    generator = np.random.default_rng(0)
+    x = generator.uniform(-1.0, 1.0, (500, 1))
+    y = np.where(generator.random(500) < 0.6, 0.0, -generator.uniform(0.0, 1.0, 500))
+    bounds, sampler = kng.Bounds(x=([-1.0], [1.0])), kng.Lattice(data_digits=5, theta_digits=5)
+    mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, domain, 10.0, "replace")
+    problem = sampler.problem(mechanism, mechanism.records(x, y))
+    drawn = sampler.envelope(problem)
+    assert isinstance(drawn._score, ConeScore)
+    boxes, rate, points = drawn._boxes, float(problem.rate), points_of(problem.domain)
+    lowest = float(np.min(boxes.lower))
+    sizes = np.array(drawn._coordinates.sizes(boxes.low, boxes.high), float)
+    envelope = sizes @ np.exp(-rate * (boxes.lower.astype(float) - lowest))
+    mass = np.sum(np.exp(-rate * (scores_of(problem.score, points).astype(float) - lowest)))
+    assert mass / envelope > 0.01
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("value", [0.25, 0.37])
 def test_draws_from_cones_have_the_probabilities_of_each_point(value):
