@@ -1,5 +1,6 @@
 """Coordinates of a lattice: unimodular, round, and of the same law; and how many boxes badly scaled tables need."""
 
+import dataclasses
 import random
 
 import numpy as np
@@ -81,8 +82,8 @@ def test_coordinates_that_are_not_unimodular_draw_another_law(plant, monkeypatch
     def planted(form, low, high):
         found = reduced(form, low, high)
         if plant == "a wrong inverse":
-            return found._replace(inverse=0 * found.inverse)
-        return found._replace(matrix=found.matrix @ np.diag([2, 1]))
+            return dataclasses.replace(found, inverse=0 * found.inverse)
+        return dataclasses.replace(found, matrix=found.matrix @ np.diag([2, 1]))
 
     monkeypatch.setattr(Coordinates, "reduced", planted)
     problem = COARSE.problem(NARROW, narrow_records())
