@@ -10,8 +10,7 @@ about the log of the proposals a draw. Cells whose excess is above 12 are not dr
 from where `release` draws exactly unasked, on designs that are hard for it. *evaluations*: of the bound E(z) of
 log det H₀ - log det H(θ(z)) on these designs, so many a loss, at θ on all scales about the estimate, some in the
 directions in which one record moves it, and all over Θ: by how much E is above at least, and how often it is below.
-Peers are those of
-`benchmarks.smooth_losses`, judged by effective draws per second of their worst coefficient.
+Peers are those of `benchmarks.smooth_losses`, judged by effective draws per second of their worst coefficient.
 """
 
 import argparse
@@ -136,8 +135,7 @@ def evaluations(name, dimension, number, constant=100.0):
             theta = _about(target, certificate, random)
             with float64():
                 slack, are_within = map(np.asarray, slack_of(target, certificate, theta))
-            slack = slack - certificate.log_determinant
-            slack = slack[are_within]
+            slack = slack[are_within] - certificate.log_determinant
             # What is no number counts as below.
             left, below = left + slack.size, below + int(np.sum(~(slack >= -MARGIN)))
             slacks = min(slacks, slack.min(initial=np.inf))

@@ -131,18 +131,19 @@ def simulate(
         raise ValueError("float32=True is for what is mapped over data sets: these draws are made on the host")
     chosen = list(jax.devices() if devices is None else devices)
     mesh = Mesh(np.asarray(chosen), (_AXIS,), axis_types=(AxisType.Auto,))
-    batches = [batch_size or _batch(design, size, max_bytes, num_replicates, key) for size in sizes]
-    width = 1 if is_on_host else len(chosen)
-    batches = [1 if is_on_host else batch for batch in batches]
+    steps = [
+        1 if is_on_host else len(chosen) * (batch_size or _batch(design, size, max_bytes, num_replicates, key))
+        for size in sizes
+    ]
     results = []
     hidden = None if progress is None else not progress
     with (
         jax.enable_x64(not float32),
         tqdm(total=len(sizes) * num_replicates, unit="data set", disable=hidden) as bar,
     ):
-        for size, batch in zip(sizes, batches, strict=True):
+        for size, step in zip(sizes, steps, strict=True):
             keys = jax.random.split(jax.random.fold_in(key, size), num_replicates)
-            parts, step = [], batch * width
+            parts = []
             for start in range(0, num_replicates, step):
                 batch_keys = keys[jnp.arange(start, start + step) % num_replicates]
                 given = None if epsilons is None else losses

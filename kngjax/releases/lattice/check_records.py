@@ -1,16 +1,23 @@
 """Records of the check loss in whole numbers: what sums of them add to gradients and losses, by the signs they have."""
 
 import itertools
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
-from kngjax.releases.lattice.scores import GradientNorm, levels, outward
+from kngjax.releases.lattice.scores import GradientNorm, LatticeBoxes, levels, outward
 
 # Of up to so many open records every pattern of their signs is tried; of more, if one is at least such a part of them,
 # of so many that weigh most.
 _FEWEST, _FEW, _HEAVY = 3, 64, 5
+# Of so many open records it is asked along which axes they leave a score unknown.
+MOST_ASKED = 128
+# Whole numbers up to it are exact in float64.
+EXACT = 2**53
+# More than the relative error of a sum of eight products in float64, all signs taken as the same.
+ROUNDING = 2.0**-48
 
 
 class Some(NamedTuple):
@@ -147,6 +154,14 @@ def _counted(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     first[1:] = np.any(records[1:] != records[:-1], axis=1)
     starts = np.flatnonzero(first)
     return records[starts], np.diff(np.append(starts, len(records)))
+
+
+def in_passes(bounds: Callable[..., LatticeBoxes], rows_a_pass: int, low, high, rows, sums) -> LatticeBoxes:
+    """Bounds of boxes, of about so many rows times boxes at a time."""
+    passes = np.cumsum([len(some) for some in rows]) // rows_a_pass
+    edges = [*np.unique(passes, return_index=True)[1], len(rows)]
+    first, *others = [bounds(low[a:b], high[a:b], rows[a:b], sums[a:b]) for a, b in itertools.pairwise(edges)]
+    return first.join(*others) if others else first
 
 
 def products(columns, vectors, numbers):

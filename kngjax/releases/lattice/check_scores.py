@@ -3,12 +3,11 @@
 See `QuantileScore`.
 """
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
 
-from kngjax.releases.lattice.check_records import CheckRecords, products, totals
+from kngjax.releases.lattice.check_records import EXACT, MOST_ASKED, ROUNDING, CheckRecords, in_passes, products, totals
 from kngjax.releases.lattice.cone_scores import ConeScore
 from kngjax.releases.lattice.cones import Cones
 from kngjax.releases.lattice.coordinates import Coordinates, round_frame
@@ -26,14 +25,6 @@ from kngjax.releases.lattice.scores import (
 
 # Rows times boxes that are looked at in one pass.
 _ROWS_A_PASS = 2**15
-
-# Of so many open records it is asked along which axes they leave a score unknown.
-_FEW = 128
-
-# Whole numbers up to it are exact in float64.
-_EXACT = 2**53
-# More than the relative error of a sum of eight products in float64, all signs taken as the same.
-_ROUNDING = 2.0**-48
 
 
 class QuantileScore(AbstractScore):
@@ -123,7 +114,7 @@ class QuantileScore(AbstractScore):
         rows = boxes.rows
         numbers = np.array([len(some) for some in rows])
         # Many records are spread like all of them.
-        found, few = np.zeros((len(rows), len(self._origin))), np.flatnonzero((numbers > 0) & (numbers <= _FEW))
+        found, few = np.zeros((len(rows), len(self._origin))), np.flatnonzero((numbers > 0) & (numbers <= MOST_ASKED))
         if few.size:
             entries = np.concatenate([rows[box] for box in few])
             counts = self._records.counts[entries]
@@ -136,10 +127,7 @@ class QuantileScore(AbstractScore):
         return self.parts(low[None], high[None], [np.arange(num_records)], sums)
 
     def parts(self, low, high, rows, sums):
-        passes = np.cumsum([len(some) for some in rows]) // _ROWS_A_PASS
-        edges = [*np.unique(passes, return_index=True)[1], len(rows)]
-        first, *others = [self._pass(low[a:b], high[a:b], rows[a:b], sums[a:b]) for a, b in itertools.pairwise(edges)]
-        return first.join(*others) if others else first
+        return in_passes(self._pass, _ROWS_A_PASS, low, high, rows, sums)
 
     def _pass(self, low, high, rows, sums):
         records, entries, numbers = self._records, np.concatenate(rows), np.array([len(some) for some in rows])
@@ -149,8 +137,8 @@ class QuantileScore(AbstractScore):
         middle = products(moves, doubled, numbers)
         reach = products([np.abs(move) for move in moves], sides, numbers)
         size = (np.abs(doubled) + sides).astype(np.float64) @ self._largest
-        if np.any(size >= _EXACT / 2):
-            reach = reach + np.repeat(np.where(size < _EXACT / 2, 0.0, size * _ROUNDING), numbers)
+        if np.any(size >= EXACT / 2):
+            reach = reach + np.repeat(np.where(size < EXACT / 2, 0.0, size * ROUNDING), numbers)
         gap = middle - 2 * y
         is_open = (gap < reach) & (gap >= -reach)
         opened, closed = np.flatnonzero(is_open), np.flatnonzero(~is_open)
@@ -214,14 +202,14 @@ class QuantileScore(AbstractScore):
         extent = np.abs(doubled) + sides @ np.abs(matrix).T
         extent[:, records.is_null] = 0.0
         rise = np.sum(slopes * doubled, axis=1) - np.sum(np.abs(slopes @ matrix) * sides, axis=1)
-        rounding = _ROUNDING * np.sum(np.abs(slopes) * extent, axis=1)
+        rounding = ROUNDING * np.sum(np.abs(slopes) * extent, axis=1)
         return records.ratios(rise / 2 - rounding, records.norm.dual(extent) / 2, linear[:, -1])
 
     def _of_losses(self, low, high, sums, middle, opened, numbers):
         """Bounds of the loss on each box: closed records are linear, and an open one is above either of its pieces."""
         records, (copies, gap, reach) = self._records, opened
         farthest = copies * np.maximum(records.rise * (reach + gap), -records.fall * (reach - gap)) / 2
-        most = totals([farthest], numbers)[:, 0] * (1.0 + _ROUNDING)
+        most = totals([farthest], numbers)[:, 0] * (1.0 + ROUNDING)
         (least, highest), (above, _) = self._linear(low, high, sums), self._linear(low, high, middle)
         factor = RESOLUTION * WEIGHT_UNITS / records.weight
         # A piece of an open record is at least 0, and at least what continues its sign in the middle.
@@ -239,7 +227,7 @@ class QuantileScore(AbstractScore):
         middle = np.sum(slopes * doubled, axis=1) / 2 - sums[:, -1]
         spread = np.sum(np.abs(slopes @ matrix) * sides, axis=1) / 2
         size = np.sum(np.abs(slopes) * (np.abs(doubled) + sides @ np.abs(matrix).T), axis=1) + np.abs(sums[:, -1])
-        return middle - spread - _ROUNDING * size, middle + spread + _ROUNDING * size
+        return middle - spread - ROUNDING * size, middle + spread + ROUNDING * size
 
     def at(self, point, rows, sums):
         return self._records.at(point, rows, sums)

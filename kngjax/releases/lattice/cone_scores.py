@@ -3,22 +3,14 @@
 See `ConeScore`.
 """
 
-import itertools
-
 import numpy as np
 
-from kngjax.releases.lattice.check_records import CheckRecords, Some, totals
+from kngjax.releases.lattice.check_records import EXACT, MOST_ASKED, ROUNDING, CheckRecords, Some, in_passes, totals
 from kngjax.releases.lattice.cones import Cones
 from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes, outward
 
 # Rows times boxes that are looked at in one pass.
 _ROWS_A_PASS = 2**14
-# Of so many open records, at most, it is asked along which axes they leave a score unknown.
-_FEW = 128
-# More than the relative error of a sum of eight products in float64, all signs taken as the same.
-_ROUNDING = 2.0**-48
-# Whole numbers up to it are exact in float64.
-_EXACT = 2**53
 
 
 class ConeScore(AbstractScore):
@@ -54,7 +46,7 @@ class ConeScore(AbstractScore):
     def holds(records: CheckRecords, cones: Cones) -> bool:
         """Whether float64 holds X_i'v."""
         sizes = zip(records.largest.tolist(), cones.sides.tolist(), strict=True)
-        return sum(int(size) * (side + 1) for size, side in sizes) < _EXACT
+        return sum(int(size) * (side + 1) for size, side in sizes) < EXACT
 
     @property
     def coordinates(self):
@@ -71,7 +63,7 @@ class ConeScore(AbstractScore):
         return self._importance
 
     def spread(self, boxes):
-        rows = [some[:: len(some) // _FEW + 1] for some in boxes.rows]
+        rows = [some[:: len(some) // MOST_ASKED + 1] for some in boxes.rows]
         numbers, entries = np.array([len(some) for some in rows]), np.concatenate(rows)
         columns, counts = self._records.columns[:, entries], self._records.counts[entries]
         least, most = self._ranges(boxes.low, boxes.high, columns, numbers)
@@ -91,10 +83,7 @@ class ConeScore(AbstractScore):
         return self.parts(low, high, [everything] * number, np.zeros((number, len(self._records.columns) + 1)))
 
     def parts(self, low, high, rows, sums):
-        passes = np.cumsum([len(some) for some in rows]) // _ROWS_A_PASS
-        edges = [*np.unique(passes, return_index=True)[1], len(rows)]
-        first, *others = [self._pass(low[a:b], high[a:b], rows[a:b], sums[a:b]) for a, b in itertools.pairwise(edges)]
-        return first.join(*others) if others else first
+        return in_passes(self._pass, _ROWS_A_PASS, low, high, rows, sums)
 
     def _ranges(self, low, high, columns, numbers):
         """Between what X_i'v lies, for so many consecutive records of each box."""
@@ -114,7 +103,7 @@ class ConeScore(AbstractScore):
         sides, some = self._cones.sides[low[:, 0]].astype(float), records.some(entries)
         least, most = self._ranges(low, high, some.columns, numbers)
         goal = self._residuals[entries] * np.repeat(sides, numbers)
-        slack = np.abs(goal) * _ROUNDING
+        slack = np.abs(goal) * ROUNDING
         rises = least * np.where(least < 0.0, far, near) >= goal + slack
         falls = most * np.where(most > 0.0, far, near) < goal - slack
         is_open = ~(rises | falls)
@@ -149,7 +138,7 @@ class ConeScore(AbstractScore):
         extent = np.maximum(np.abs(first), np.abs(last))
         extent[:, self._records.is_null] = 0.0
         rise = np.sum(np.minimum(slopes * first, slopes * last), axis=1)
-        rise -= _ROUNDING * np.sum(np.abs(slopes) * extent, axis=1)
+        rise -= ROUNDING * np.sum(np.abs(slopes) * extent, axis=1)
         # At the apex itself nothing rises.
         apart = np.divide(linear[:, -1] * sides, near, out=np.full(len(low), np.inf), where=near > 0)
         return self._records.ratios(rise, self._norm.dual(extent), apart)

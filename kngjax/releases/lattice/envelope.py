@@ -31,9 +31,9 @@ class Envelope:
     exp(-rate·s), whatever the boxes are. So the boxes may depend on the data, and floating point may choose them, and
     so may the coordinates m that they are boxes of: each point is in one box, one place of it (`AbstractCoordinates`).
 
-    That needs lower ≤ s, which `QuadraticScore` and `QuantileScore` prove of their boxes for all data, in whole numbers
-    and rounding outward. It is checked all the same, so that an error in the program would fail and not draw from
-    another law.
+    That needs lower ≤ s, which `QuadraticScore`, `QuantileScore` and `ConeScore` prove of theirs for all data, in whole
+    numbers and rounding outward. It is checked all the same, so that an error in the program would fail and not draw
+    from another law.
 
     **Arguments:** `score`, `domain`: of the lattice points. `rate`: c. `target`: boxes are halved until about so many
     proposals are expected a draw, or None, until proposals cost about as much as boxes. `most_boxes`: or until there

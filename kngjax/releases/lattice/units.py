@@ -87,8 +87,7 @@ class DomainLattice:
 
     def contains(self, point: Int[np.ndarray, " dimension"]) -> bool:
         """Whether k lies in Θ."""
-        within = bool(np.all((self.low <= point) & (point <= self.high)))
-        return within and (self.radius is None or self._size(np.abs(point)) <= self.radius)
+        return bool(self.contains_each(point[None])[0])
 
     def contains_each(self, points: Int[np.ndarray, "points dimension"]) -> np.ndarray:
         """Which k lie in Θ."""
