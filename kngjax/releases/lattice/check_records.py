@@ -1,9 +1,10 @@
 """Records of the check loss in whole numbers: what sums of them add to gradients and losses, by the signs they have."""
 
 import itertools
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from typing import NamedTuple
 
 import numpy as np
 
@@ -12,22 +13,14 @@ from kngjax.releases.lattice.scores import GradientNorm, LatticeBoxes, levels, o
 # Of up to so many open records every pattern of their signs is tried; of more, if one is at least such a part of them,
 # of so many that weigh most.
 _FEWEST, _FEW, _HEAVY = 3, 64, 5
+# Rows times boxes that are looked at in one pass, which takes some 30 MB, and passes at a time.
+_ROWS_A_PASS, _MOST_THREADS = 2**17, 8
 # Of so many open records it is asked along which axes they leave a score unknown.
 MOST_ASKED = 128
 # Whole numbers up to it are exact in float64.
 EXACT = 2**53
 # More than the relative error of a sum of eight products in float64, all signs taken as the same.
 ROUNDING = 2.0**-48
-
-
-class Some(NamedTuple):
-    """Some of the records, in columns. **Arguments:** `is_below`, `apart`: as at the origin, see `CheckRecords`."""
-
-    columns: list[np.ndarray]
-    responses: np.ndarray
-    counts: np.ndarray
-    is_below: np.ndarray
-    apart: np.ndarray
 
 
 class CheckRecords:
@@ -47,7 +40,13 @@ class CheckRecords:
         self.largest = np.max(np.abs(self.features), axis=0, initial=0.0)
         self.rise, self.fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
         self.norm, self.weight = norm, weight
-        self.is_below, self.apart = np.zeros(0, bool), np.zeros(0)
+        weighted = self.columns * self.counts
+        # What a record adds to the least and to the most that G may be, by either sign.
+        self._weighted = weighted
+        self._least = self.fall * np.maximum(weighted, 0.0) + self.rise * np.minimum(weighted, 0.0)
+        self._most = self.rise * np.maximum(weighted, 0.0) + self.fall * np.minimum(weighted, 0.0)
+        self.is_below, self.apart = np.zeros(len(self.counts), bool), np.zeros(len(self.counts))
+        self._pieces = self._tabulated()
 
     def seen_from(self, origin: np.ndarray) -> "CheckRecords":
         """The same, where the loss is told by how it changes from this k."""
@@ -57,64 +56,68 @@ class CheckRecords:
         residuals = self.responses - self.features @ origin
         seen.is_below = residuals <= 0
         seen.apart = (self.rise - self.fall) * self.counts * np.abs(residuals)
+        seen._pieces = seen._tabulated()
         return seen
 
-    def some(self, entries) -> Some:
-        """Those of these rows."""
-        parts = (part[entries] for part in (self.responses, self.counts, self.is_below, self.apart))
-        return Some([column[entries] for column in self.columns], *parts)
-
-    def pieces(self, some: Some, rises):
-        """What these records add to a linear piece of the loss, of the sign `rises`: slopes, and a constant.
+    def _tabulated(self) -> list[np.ndarray]:
+        """What each record adds to a linear piece of the loss, falling and then rising: slopes, and a constant.
 
         Of the loss it is what its slope adds to Y; of its change from the origin, how far the piece is below the loss
         there.
         """
-        slopes = some.counts * np.where(rises, self.rise, self.fall)
-        change = np.where(rises != some.is_below, some.apart, 0.0)
-        last = slopes * some.responses if self.norm is None else change
-        return [*(slopes * column for column in some.columns), last]
+        slopes = [np.stack([self.fall * column, self.rise * column], axis=1).ravel() for column in self._weighted]
+        last = self.counts * self.responses
+        ends = self.fall * last, self.rise * last
+        if self.norm is not None:
+            ends = np.where(self.is_below, self.apart, 0.0), np.where(self.is_below, 0.0, self.apart)
+        return [*slopes, np.stack(ends, axis=1).ravel()]
 
-    def gradients(self, sums, some: Some, numbers):
+    def pieces(self, entries, rises, numbers):
+        """Slopes and the constant of a linear piece of the loss on each box: of so many of these records, by signs."""
+        places = 2 * entries + rises
+        return totals([piece.take(places) for piece in self._pieces], numbers)
+
+    def gradients(self, sums, entries, numbers):
         """Bounds of the norm on each box, of the sums of closed records and its open ones."""
         assert self.norm is not None
-        columns = [column * some.counts for column in some.columns]
-        least, most = self._between(sums[:, :-1], columns, numbers)
+        least, most = self._between(sums[:, :-1], entries, numbers)
         lower, upper = self.norm.about_between(least, most)
-        is_filled, largest = numbers > 0, np.zeros(len(numbers))
+        counts, is_filled, largest = self.counts.take(entries), numbers > 0, np.zeros(len(numbers))
         if np.any(is_filled):
-            largest[is_filled] = np.maximum.reduceat(some.counts, (np.cumsum(numbers) - numbers)[is_filled])
-        is_few, total = is_filled & (numbers <= _FEWEST), totals([some.counts], numbers)[:, 0]
+            largest[is_filled] = np.maximum.reduceat(counts, (np.cumsum(numbers) - numbers)[is_filled])
+        is_few, total = is_filled & (numbers <= _FEWEST), totals([counts], numbers)[:, 0]
         is_uneven = (numbers > _FEWEST) & (numbers <= _FEW) & (_FEWEST * largest >= total)
         for boxes, heavy in ((np.flatnonzero(is_few), _FEWEST), (np.flatnonzero(is_uneven), _HEAVY)):
             if boxes.size:
-                lower[boxes], upper[boxes] = self._of_patterns(sums[boxes, :-1], columns, numbers, boxes, heavy)
+                lower[boxes], upper[boxes] = self._of_patterns(sums[boxes, :-1], entries, numbers, boxes, heavy)
         return lower, upper
 
-    def _between(self, closed, columns, numbers):
-        positive, negative = totals([np.maximum(column, 0.0) for column in columns], numbers), 0.0
-        if self.is_signed:
-            negative = totals([np.minimum(column, 0.0) for column in columns], numbers)
-        least = closed + self.fall * positive + self.rise * negative
-        return least, closed + self.rise * positive + self.fall * negative
+    def _between(self, closed, entries, numbers):
+        if not self.is_signed:
+            added = totals([column.take(entries) for column in self._weighted], numbers)
+            return closed + self.fall * added, closed + self.rise * added
+        least, most = (
+            totals([column.take(entries) for column in columns], numbers) for columns in (self._least, self._most)
+        )
+        return closed + least, closed + most
 
-    def _of_patterns(self, closed, columns, numbers, few, most_heavy):
+    def _of_patterns(self, closed, entries, numbers, few, most_heavy):
         """The same of some boxes, by every pattern of the signs of those open records that weigh most in each."""
         assert self.norm is not None
         starts, numbers = (np.cumsum(numbers) - numbers)[few], numbers[few]
         box = np.repeat(np.arange(len(few)), numbers)
         rank = np.arange(len(box)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
-        entries = np.repeat(starts, numbers) + rank
-        some = np.column_stack([column[entries] for column in columns])
+        entries = entries[np.repeat(starts, numbers) + rank]
+        some = self._weighted.T[entries]
         order = np.lexsort((-self.norm.about(np.abs(some)), box))
-        some, is_heavy = some[order], rank < most_heavy
-        heavy = np.zeros((len(few), most_heavy, len(columns)))
+        some, entries, is_heavy = some[order], entries[order], rank < most_heavy
+        heavy = np.zeros((len(few), most_heavy, len(self.columns)))
         heavy[box[is_heavy], rank[is_heavy]] = some[is_heavy]
-        least, most = self._between(closed, some[~is_heavy].T, np.maximum(numbers - most_heavy, 0))
+        least, most = self._between(closed, entries[~is_heavy], np.maximum(numbers - most_heavy, 0))
         patterns = np.array(list(itertools.product((self.rise, self.fall), repeat=most_heavy)))
         steps = np.einsum("pr,brd->pbd", patterns, heavy)
         bounds = self.norm.about_between(
-            (least + steps).reshape(-1, len(columns)), (most + steps).reshape(-1, len(columns))
+            (least + steps).reshape(-1, len(self.columns)), (most + steps).reshape(-1, len(self.columns))
         )
         lower, upper = (bound.reshape(len(patterns), -1) for bound in bounds)
         return np.min(lower, axis=0), np.max(upper, axis=0)
@@ -156,12 +159,19 @@ def _counted(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return records[starts], np.diff(np.append(starts, len(records)))
 
 
-def in_passes(bounds: Callable[..., LatticeBoxes], rows_a_pass: int, low, high, rows, sums) -> LatticeBoxes:
-    """Bounds of boxes, of about so many rows times boxes at a time."""
-    passes = np.cumsum([len(some) for some in rows]) // rows_a_pass
-    edges = [*np.unique(passes, return_index=True)[1], len(rows)]
-    first, *others = [bounds(low[a:b], high[a:b], rows[a:b], sums[a:b]) for a, b in itertools.pairwise(edges)]
-    return first.join(*others) if others else first
+def in_passes(bounds: Callable[..., LatticeBoxes], low, high, rows, sums) -> LatticeBoxes:
+    """Bounds of boxes, of about `_ROWS_A_PASS` rows times boxes at a time, several side by side: NumPy lets threads."""
+    passes = np.cumsum([len(some) for some in rows]) // _ROWS_A_PASS
+    edges = [*np.unique(passes, return_index=True)[1].tolist(), len(rows)]
+
+    def bounds_between(first: int, last: int) -> LatticeBoxes:
+        return bounds(low[first:last], high[first:last], rows[first:last], sums[first:last])
+
+    if len(edges) <= 2:
+        return bounds_between(0, len(rows))
+    with ThreadPoolExecutor(min(len(edges) - 1, os.cpu_count() or 1, _MOST_THREADS)) as pool:
+        first, *others = pool.map(bounds_between, edges[:-1], edges[1:])
+    return first.join(*others)
 
 
 def products(columns, vectors, numbers):

@@ -23,9 +23,6 @@ from kngjax.releases.lattice.scores import (
     outward,
 )
 
-# Rows times boxes that are looked at in one pass.
-_ROWS_A_PASS = 2**15
-
 
 class QuantileScore(AbstractScore):
     """Scores of the check loss: G = Σ_i X_i(D·1{Y_i ≤ X_i'k} - N), or Σ_i D·ρ_τ(Y_i - X_i'k), with τ = N/D.
@@ -127,11 +124,11 @@ class QuantileScore(AbstractScore):
         return self.parts(low[None], high[None], [np.arange(num_records)], sums)
 
     def parts(self, low, high, rows, sums):
-        return in_passes(self._pass, _ROWS_A_PASS, low, high, rows, sums)
+        return in_passes(self._pass, low, high, rows, sums)
 
     def _pass(self, low, high, rows, sums):
         records, entries, numbers = self._records, np.concatenate(rows), np.array([len(some) for some in rows])
-        moves, y = [move[entries] for move in self._moves], records.responses[entries]
+        moves, y = [move.take(entries) for move in self._moves], records.responses.take(entries)
         # Twice the middle of the predictors on the box, and their range.
         doubled, sides = low + high, high - low
         middle = products(moves, doubled, numbers)
@@ -143,26 +140,23 @@ class QuantileScore(AbstractScore):
         is_open = (gap < reach) & (gap >= -reach)
         opened, closed = np.flatnonzero(is_open), np.flatnonzero(~is_open)
         in_open = np.bincount(np.repeat(np.arange(len(rows)), numbers)[opened], minlength=len(rows))
-        held = totals(records.pieces(records.some(entries[closed]), gap[closed] >= 0), numbers - in_open)
+        held = records.pieces(entries.take(closed), gap.take(closed) >= 0, numbers - in_open)
         sums = sums + held.astype(sums.dtype)
-        kept = np.split(entries[opened], np.cumsum(in_open)[:-1])
-        gap, some = gap[opened], records.some(entries[opened])
-
-        def piece(rises):
-            return sums + totals(records.pieces(some, rises), in_open)
-
+        entries, gap = entries.take(opened), gap.take(opened)
+        kept = np.split(entries, np.cumsum(in_open)[:-1])
         if records.norm is None:
-            pieces = some.counts, gap, reach[opened]
-            return LatticeBoxes(
-                low, high, *self._of_losses(low, high, sums, piece(gap >= 0), pieces, in_open), kept, sums
-            )
+            above, pieces = sums + records.pieces(entries, gap >= 0, in_open), (entries, gap, reach.take(opened))
+            return LatticeBoxes(low, high, *self._of_losses(low, high, sums, above, pieces, in_open), kept, sums)
+        moves, y = [move.take(opened) for move in moves], y.take(opened)
+
+        def piece(points):
+            return sums + records.pieces(entries, products(moves, points, in_open) >= y, in_open)
+
         # Any signs make a linear function below the loss: those of the point nearest to the origin.
-        moves, y = [move[opened] for move in moves], some.responses
-        rays = self._of_rays(low, high, piece(products(moves, np.clip(self._turned, low, high), in_open) >= y))
-        lower, upper = records.gradients(sums, some, in_open)
+        rays = self._of_rays(low, high, piece(np.clip(self._turned, low, high)))
+        lower, upper = records.gradients(sums, entries, in_open)
         # Where most points of a box would be rejected, one somewhere in it mostly shows it.
-        tried = piece(products(moves, somewhere(low, high), in_open) >= y)
-        about = records.norm.about(np.abs(tried[:, :-1]))
+        about = records.norm.about(np.abs(piece(somewhere(low, high))[:, :-1]))
         return LatticeBoxes(low, high, np.maximum(lower, rays), upper, about, kept, sums)
 
     def beyond(self, low, high, within=None):
@@ -207,8 +201,8 @@ class QuantileScore(AbstractScore):
 
     def _of_losses(self, low, high, sums, middle, opened, numbers):
         """Bounds of the loss on each box: closed records are linear, and an open one is above either of its pieces."""
-        records, (copies, gap, reach) = self._records, opened
-        farthest = copies * np.maximum(records.rise * (reach + gap), -records.fall * (reach - gap)) / 2
+        records, (entries, gap, reach) = self._records, opened
+        farthest = records.counts[entries] * np.maximum(records.rise * (reach + gap), -records.fall * (reach - gap)) / 2
         most = totals([farthest], numbers)[:, 0] * (1.0 + ROUNDING)
         (least, highest), (above, _) = self._linear(low, high, sums), self._linear(low, high, middle)
         factor = RESOLUTION * WEIGHT_UNITS / records.weight

@@ -5,12 +5,9 @@ See `ConeScore`.
 
 import numpy as np
 
-from kngjax.releases.lattice.check_records import EXACT, MOST_ASKED, ROUNDING, CheckRecords, Some, in_passes, totals
+from kngjax.releases.lattice.check_records import EXACT, MOST_ASKED, ROUNDING, CheckRecords, in_passes, products, totals
 from kngjax.releases.lattice.cones import Cones
 from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes, outward
-
-# Rows times boxes that are looked at in one pass.
-_ROWS_A_PASS = 2**14
 
 
 class ConeScore(AbstractScore):
@@ -83,7 +80,7 @@ class ConeScore(AbstractScore):
         return self.parts(low, high, [everything] * number, np.zeros((number, len(self._records.columns) + 1)))
 
     def parts(self, low, high, rows, sums):
-        return in_passes(self._pass, _ROWS_A_PASS, low, high, rows, sums)
+        return in_passes(self._pass, low, high, rows, sums)
 
     def _ranges(self, low, high, columns, numbers):
         """Between what X_i'v lies, for so many consecutive records of each box."""
@@ -100,33 +97,27 @@ class ConeScore(AbstractScore):
     def _pass(self, low, high, rows, sums):
         records, entries, numbers = self._records, np.concatenate(rows), np.array([len(some) for some in rows])
         near, far = (np.repeat(ends[:, 1].astype(float), numbers) for ends in (low, high))
-        sides, some = self._cones.sides[low[:, 0]].astype(float), records.some(entries)
-        least, most = self._ranges(low, high, some.columns, numbers)
-        goal = self._residuals[entries] * np.repeat(sides, numbers)
+        sides = self._cones.sides[low[:, 0]].astype(float)
+        columns = [column.take(entries) for column in records.columns]
+        least, most = self._ranges(low, high, columns, numbers)
+        goal = self._residuals.take(entries) * np.repeat(sides, numbers)
         slack = np.abs(goal) * ROUNDING
         rises = least * np.where(least < 0.0, far, near) >= goal + slack
         falls = most * np.where(most > 0.0, far, near) < goal - slack
         is_open = ~(rises | falls)
-        # Open records count for nothing here, which is faster than to leave them out.
-        closed = some._replace(counts=np.where(is_open, 0.0, some.counts), apart=np.where(is_open, 0.0, some.apart))
-        sums = sums + totals(records.pieces(closed, rises), numbers)
-        opened = np.flatnonzero(is_open)
+        opened, closed = np.flatnonzero(is_open), np.flatnonzero(~is_open)
         in_open = np.bincount(np.repeat(np.arange(len(rows)), numbers)[opened], minlength=len(rows))
-        some = Some([column[opened] for column in some.columns], *(part[opened] for part in some[1:]))
-
-        def piece(signs):
-            return sums + totals(records.pieces(some, signs), in_open)
-
-        middle = (least[opened] + most[opened]) * (near[opened] + far[opened]) / 4.0 >= goal[opened]
-        rays = self._of_rays(low, high, piece(middle), sides)
-        lower, upper = records.gradients(sums, some, in_open)
+        sums = sums + records.pieces(entries.take(closed), rises.take(closed), numbers - in_open)
+        entries, middle = entries.take(opened), (least + most) * (near + far) / 4.0 >= goal
+        rays = self._of_rays(low, high, sums + records.pieces(entries, middle.take(opened), in_open), sides)
+        lower, upper = records.gradients(sums, entries, in_open)
         # Where most places of a box would be rejected, one of them mostly shows it.
         points, _ = self._cones.somewhere(low, high)
-        predictors = np.zeros(len(opened))
-        for column, steps in zip(some.columns, points.T, strict=True):
-            predictors += column * np.repeat(steps.astype(float), in_open)
-        about = self._norm.about(np.abs(piece(predictors >= some.responses)[:, :-1]))
-        kept = np.split(entries[opened], np.cumsum(in_open)[:-1])
+        rises = products([column.take(opened) for column in columns], points, in_open) >= records.responses.take(
+            entries
+        )
+        about = self._norm.about(np.abs((sums + records.pieces(entries, rises, in_open))[:, :-1]))
+        kept = np.split(entries, np.cumsum(in_open)[:-1])
         # A box of one place has one point at most, which is the one that was tried.
         is_one = ~np.any(self._cones.divisible(low, high), axis=1)
         lower = np.where(is_one, outward(about, about)[0], np.maximum(lower, rays))

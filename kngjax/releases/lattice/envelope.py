@@ -19,8 +19,8 @@ _FEWEST_SPLIT = 64
 # Bounds that differ by less in log-density count as one level: fewer levels are summed.
 _LEVEL = 1.0 / 64.0
 _MOST_LEVELS = 2**40
-# Fewer proposals are not worth a box, which costs at least as much as one.
-_FEWEST_PROPOSALS = 32.0
+# Fewer proposals are not worth a box, which costs at least as much as one; and one as much as these rows of boxes.
+_FEWEST_PROPOSALS, _ROWS_A_PROPOSAL = 32.0, 4096
 
 
 class Envelope:
@@ -36,8 +36,8 @@ class Envelope:
     from another law.
 
     **Arguments:** `score`, `domain`: of the lattice points. `rate`: c. `target`: boxes are halved until about so many
-    proposals are expected a draw, or None, until proposals cost about as much as boxes. `most_boxes`: or until there
-    are so many.
+    proposals are expected a draw, or None, until proposals cost about as much as boxes did. `most_boxes`: or until
+    there are so many.
     """
 
     def __init__(
@@ -49,8 +49,11 @@ class Envelope:
         whole = first_boxes(self._score, domain, float(rate))
         whole = self._tried(whole.at(np.flatnonzero(self._may_hold(whole.low, whole.high))))
 
+        self._looked_at = 0
+
         def enough(acceptance: float, number: int) -> bool:
-            return acceptance * (target or max(_FEWEST_PROPOSALS, number)) >= 1.0
+            cost = max(number, self._looked_at / _ROWS_A_PROPOSAL)
+            return acceptance * (target or max(_FEWEST_PROPOSALS, cost)) >= 1.0
 
         def at_a_time(number: int) -> tuple[int, int]:
             return 1 + number // _FEWEST_SPLIT, _MOST_SPLIT
@@ -134,6 +137,8 @@ class Envelope:
         others = boxes.at(np.flatnonzero(is_kept))
         if parents.size == 0:
             return others
-        parts = self._score.parts(lows, highs, [boxes.rows[box] for box in parents], boxes.sums[parents])
+        rows = [boxes.rows[box] for box in parents]
+        self._looked_at += sum(map(len, rows))
+        parts = self._score.parts(lows, highs, rows, boxes.sums[parents])
         # What is known of a box is known of its parts.
         return others.join(self._tried(parts)._replace(lower=np.maximum(parts.lower, boxes.lower[parents])))

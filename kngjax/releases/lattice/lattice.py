@@ -32,7 +32,7 @@ from kngjax.releases.lattice.units import DomainLattice
 _ELSE = "Without a sampler release takes Exact() where that serves, and else says what would"
 
 LARGEST_DIMENSION = 4
-_MOST_RECORDS = 2**19  # of up to three coefficients, in seconds
+_MOST_RECORDS = 2**19  # in seconds
 MOST_DIGITS = 50  # of the 53 of a float64
 
 
@@ -62,8 +62,8 @@ class Lattice(ShownAsTyped, eqx.Module):
     and by rounding to a grid that is 2^`theta_digits` times finer than Θ.
 
     It serves QuantileLoss, SquaredLoss and SquaredDistanceLoss on Box, L1Ball and L2Ball with uniform measure: KNG with
-    its own norm, WeightedLInf, LInf and L1, and the exponential mechanism, up to 4 coefficients, of which 4 may take
-    minutes for QuantileLoss; and PrivateQuantile, of one level or with budget="split".
+    its own norm, WeightedLInf, LInf and L1, and the exponential mechanism, up to 4 coefficients; and PrivateQuantile,
+    of one level or with budget="split".
 
     **Arguments:** all public:
 
@@ -103,7 +103,7 @@ class Lattice(ShownAsTyped, eqx.Module):
         return dataclasses.replace(self, data_digits=data, theta_digits=theta, max_records=most)
 
     def takes_seconds(self, mechanism: AbstractMechanism, dimension: int, num_records: int | None = None) -> bool:
-        """Whether one draw takes seconds: always for quadratic losses, else up to 3 coefficients and not too many rows.
+        """Whether one draw takes seconds: always for quadratic losses, else for not too many rows.
 
         **Arguments:** `num_records`: n where it is public, else None, which counts as some 10^5.
 
@@ -113,7 +113,7 @@ class Lattice(ShownAsTyped, eqx.Module):
             return True
         each = dimension // len(_parts(mechanism))
         # Measured (docs/benchmarks.md, `real_tables`); beyond this the box tree in float64 is faster.
-        return each <= 3 and (num_records is None or num_records <= max(_MOST_RECORDS, 2**22 // 4**each))
+        return num_records is None or num_records <= max(_MOST_RECORDS, 2**22 // 4**each)
 
     def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
         """What it draws from: records; of a stream or shards, for quadratic losses, their sums on the lattice. Private.

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.releases.lattice import surroundings
+from kngjax.releases.lattice import check_records, surroundings
+from kngjax.releases.lattice.cone_scores import ConeScore
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.lattice import Problem
 from kngjax.releases.lattice.scores import RESOLUTION, WEIGHT_UNITS
@@ -262,3 +263,26 @@ def test_rays_of_a_heap_are_tight(norm, tau, monkeypatch):
     assert_bounds_hold(boxes, score.coordinates.inverse, points, levels)
     assert len(boxes.rows) > 1
     assert np.min(boxes.lower) >= 0.999 * np.min(levels)
+
+
+@pytest.mark.parametrize("name", ["KNG", "zeros"])
+def test_boxes_are_the_same_in_however_many_passes(name, monkeypatch):
+    """Passes are made side by side, each of some of the boxes."""
+    generator = np.random.default_rng(5)
+    x = np.column_stack([np.ones(300), generator.uniform(-1.0, 1.0, 300)])
+    y = x @ [0.5, 0.25] + 0.1 * generator.standard_normal(300)
+    y[: 200 if name == "zeros" else 0] = 0.0
+    mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=([-1.0], [1.0])), kng.Box(-2.0, 2.0), 1.0, "replace")
+    sampler = kng.Lattice(data_digits=10, theta_digits=10)
+    problem = sampler.problem(mechanism, mechanism.records(x[:, 1:], y))
+    found = []
+    for rows in (2**30, 200):
+        monkeypatch.setattr(check_records, "_ROWS_A_PASS", rows)
+        envelope = sampler.envelope(problem)
+        assert isinstance(envelope._score, ConeScore) == (name == "zeros")
+        found.append(envelope._boxes)
+    one, many = found
+    for part in ("low", "high", "lower", "upper", "middle", "sums"):
+        np.testing.assert_array_equal(getattr(one, part), getattr(many, part))
+    assert all(np.array_equal(*rows) for rows in zip(one.rows, many.rows, strict=True))
+    assert len(one.rows) > 20

@@ -178,3 +178,15 @@ def test_no_number_has_a_private_quantile_under_add_remove():
         mechanism = kng.PrivateQuantile(tau, LINE, 1.0, "add_remove", budget=budget)
         released_of_none = kng.release(mechanism, None, np.zeros(0), sampler=kng.Lattice(4, 4))
         assert released_of_none.certificate.assurance == "exact_with_rounding"
+
+
+@pytest.mark.parametrize(("coefficients", "most"), [(1, 2**20), (4, 2**19)])
+def test_the_default_of_quantile_losses_up_to_so_many_records(coefficients, most):
+    features = coefficients - 1
+    bounds = kng.Bounds(x=([-1.0] * features, [1.0] * features)) if features else kng.Bounds(y=(-1.0, 1.0))
+    mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1.0, 1.0), 1.0, "replace")
+    kinds = []
+    for count in (10, most, most + 1):
+        X = np.zeros((count, features)) if features else None
+        kinds.append(kng.certify(mechanism, X, np.zeros(count)).sampler["type"])
+    assert kinds == ["Lattice", "Lattice", "Exact"]
