@@ -278,6 +278,11 @@ class Box(AbstractDomain):
 
         return dist.Uniform(*self._sides(dimension)).to_event(1)
 
+    def interior_point(self, dimension: int) -> Float[Array, " dimension"]:
+        # What the bijector makes of 0, without a program for each of its operations.
+        middle = self.lower + 0.5 * (self.upper - self.lower)
+        return jnp.asarray(np.zeros(dimension) + middle)
+
     def contains(self, theta: Vector) -> Bool[Array, ""]:
         lower, upper = self._sides(np.shape(theta)[-1])
         return jnp.all((lower <= theta) & (theta <= upper))

@@ -185,7 +185,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
             sample = PosteriorSample(
                 self.bounds, self.regularization, 1.0, self.adjacency, self.max_records, self.delta
             )
-            return largest_gamma(sample, jnp.asarray(epsilon), dimension)
+            return largest_gamma(sample, epsilon, dimension)
         if self.adjacency is Adjacency.REPLACE:
             epsilon, delta = 0.5 * epsilon, delta / (1.0 + jnp.exp(0.5 * epsilon))
         x = gradients.feature_radius(self.bounds, dimension)

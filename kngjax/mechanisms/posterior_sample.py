@@ -123,14 +123,16 @@ class PosteriorSample(AbstractGaussianMechanism):
         with float64(), programs_run_once():
             first = cls(bounds, regularization, 1.0, adjacency, max_records, delta)
             known = first._require_dimension(dimension)
-            gamma = float(largest_gamma(first, jnp.asarray(number), known))
+            # Data with other columns have another X, for which this γ is not calibrated: they are refused.
+            bounds = bounds.for_dimension(known)
+            first = eqx.tree_at(lambda part: part.bounds, first, bounds)
+            gamma = float(largest_gamma(first, np.asarray(number), known))
         if not gamma > 0.0:
             raise ValueError(
                 f"no gamma makes this ({number:g}, {float(first.delta):g})-differentially private: a record may change "
                 "the covariance of the posterior too much. Give a larger regularization"
             )
-        # Data with other columns have another X, for which this γ is not calibrated: they are refused.
-        bounds, given_away = bounds.for_dimension(known), _GIVEN_AWAY
+        given_away = _GIVEN_AWAY
         while given_away < 1.0:
             mechanism = cls(bounds, regularization, gamma, adjacency, max_records, delta)
             # The ε that the guarantee states comes from another search, and has to fit the budget too.
@@ -182,7 +184,8 @@ class PosteriorSample(AbstractGaussianMechanism):
     def epsilon_at(self, delta: Any, dimension: int | None = None) -> float:
         """The smallest ε for which it is (ε, δ)-DP in the worst case. **Arguments:** as for `delta_at`."""
         with float64(), programs_run_once():
-            return float(_worst_epsilon(self, jnp.log(check_delta(delta)), self._require_dimension(dimension)))
+            known = self._require_dimension(dimension)
+            return float(_least(self, np.zeros(()), np.asarray(float(check_delta(delta))), False, known))
 
     def _require_dimension(self, dimension: int | None) -> int:
         known = self.dimension or dimension
@@ -327,23 +330,23 @@ def _worst_log_delta(mechanism: PosteriorSample, epsilon: Array, dimension: int)
 
 
 @functools.partial(Compiled, static_argnames="dimension")
-def _worst_epsilon(mechanism: PosteriorSample, log_delta: Array, dimension: int) -> Float[Array, ""]:
-    return gaussian_profiles.epsilon_at(
-        lambda epsilon: _worst_log_delta(mechanism, epsilon, dimension), log_delta, jnp.ones(())
-    )
-
-
-@functools.partial(Compiled, static_argnames="dimension")
-def largest_gamma(mechanism: PosteriorSample, epsilon: Array, dimension: int) -> Float[Array, ""]:
-    """The largest γ at which ε meets δ, 0 if none does.
+def _least(
+    mechanism: PosteriorSample, epsilon: Scalar, delta: Scalar, is_variance: Bool[Array, ""], dimension: int
+) -> Float[Array, ""]:
+    """The smallest 1/γ that meets (ε, δ), or the smallest ε of this mechanism: one program for both.
 
     δ increases with γ: the means move apart in units of their spread, and the ratio of the spreads stays. So what is
     a little smaller than a γ that meets δ meets it too.
     """
 
-    def profile(inverse: Array) -> Array:
-        gamma = 1.0 / jnp.maximum(inverse, 1e-200)
-        return _worst_log_delta(eqx.tree_at(lambda part: part.gamma, mechanism, gamma), epsilon, dimension)
+    def profile(trial: Array) -> Array:
+        gamma = jnp.where(is_variance, 1.0 / jnp.maximum(trial, 1e-200), mechanism.gamma)
+        at_gamma = eqx.tree_at(lambda part: part.gamma, mechanism, gamma)
+        return _worst_log_delta(at_gamma, jnp.where(is_variance, epsilon, trial), dimension)
 
-    target = jnp.log(jnp.asarray(mechanism.delta))
-    return (1.0 - _ROUNDING) / gaussian_profiles.epsilon_at(profile, target, jnp.ones(()))
+    return gaussian_profiles.epsilon_at(profile, jnp.log(delta), jnp.ones(()))
+
+
+def largest_gamma(mechanism: PosteriorSample, epsilon: Scalar, dimension: int) -> Float[Array, ""]:
+    """The largest γ at which ε meets the mechanism's δ, 0 if none does."""
+    return (1.0 - _ROUNDING) / _least(mechanism, epsilon, mechanism.delta, True, dimension)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
+from kngjax.core.compiling import Compiled
 from kngjax.data.records import QuadraticSummary, Records
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.losses.base import AbstractPredictorLoss
@@ -142,7 +143,7 @@ class Exact(AbstractIndependentSampler):
             envelope, boxes = prepare(target, centre), self._takes_boxes(target)
             # Boxes follow a trial that finds too little, with a key of their own: that it failed is a fact about the
             # first key, and must not weigh on what is drawn.
-            trial_key, key = jax.random.split(key)
+            trial_key, key = _halves(key)
             if not boxes or (envelope.has_shells and envelope.log_excess(target) <= MOST_LOG_EXCESS):
                 most = max(TRIAL_PROPOSALS, PROPOSALS_A_DRAW * num_draws) if boxes else limit
                 found = draw_from(envelope, target, trial_key, num_draws, min(limit, most), progress)
@@ -189,3 +190,9 @@ def quadratic_search(target: Target, key: PRNGKeyArray, num_draws: int, max_prop
 
     # What the first round found stays: an accepted proposal has the law f whatever round it is of.
     return jax.lax.fori_loop(0, 2, advance, rejection.start(key, num_draws, target.dimension))
+
+
+@Compiled
+def _halves(key: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+    first, second = jax.random.split(key)
+    return first, second
