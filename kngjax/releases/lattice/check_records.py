@@ -40,9 +40,8 @@ class CheckRecords:
         self.largest = np.max(np.abs(self.features), axis=0, initial=0.0)
         self.rise, self.fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
         self.norm, self.weight = norm, weight
-        weighted = self.columns * self.counts
+        self.weighted = weighted = self.columns * self.counts
         # What a record adds to the least and to the most that G may be, by either sign.
-        self._weighted = weighted
         self._least = self.fall * np.maximum(weighted, 0.0) + self.rise * np.minimum(weighted, 0.0)
         self._most = self.rise * np.maximum(weighted, 0.0) + self.fall * np.minimum(weighted, 0.0)
         self.is_below, self.apart = np.zeros(len(self.counts), bool), np.zeros(len(self.counts))
@@ -65,7 +64,7 @@ class CheckRecords:
         Of the loss it is what its slope adds to Y; of its change from the origin, how far the piece is below the loss
         there.
         """
-        slopes = [np.stack([self.fall * column, self.rise * column], axis=1).ravel() for column in self._weighted]
+        slopes = [np.stack([self.fall * column, self.rise * column], axis=1).ravel() for column in self.weighted]
         last = self.counts * self.responses
         ends = self.fall * last, self.rise * last
         if self.norm is not None:
@@ -94,7 +93,7 @@ class CheckRecords:
 
     def _between(self, closed, entries, numbers):
         if not self.is_signed:
-            added = totals([column.take(entries) for column in self._weighted], numbers)
+            added = totals([column.take(entries) for column in self.weighted], numbers)
             return closed + self.fall * added, closed + self.rise * added
         least, most = (
             totals([column.take(entries) for column in columns], numbers) for columns in (self._least, self._most)
@@ -108,7 +107,7 @@ class CheckRecords:
         box = np.repeat(np.arange(len(few)), numbers)
         rank = np.arange(len(box)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
         entries = entries[np.repeat(starts, numbers) + rank]
-        some = self._weighted.T[entries]
+        some = self.weighted.T[entries]
         order = np.lexsort((-self.norm.about(np.abs(some)), box))
         some, entries, is_heavy = some[order], entries[order], rank < most_heavy
         heavy = np.zeros((len(few), most_heavy, len(self.columns)))

@@ -169,17 +169,17 @@ class QuantileScore(AbstractScore):
         if records.norm is None:
             return None
         rows, sums = (slice(None), 0.0) if within is None else (within.rows[0], within.sums[0])
-        moves, columns = self._moves[:, rows], records.columns[:, rows]
-        y, counts, is_below, far = (
-            part[rows] for part in (records.responses, records.counts, records.is_below, records.apart)
-        )
+        moves, weighted = self._moves[:, rows], records.weighted[:, rows].T
+        y, is_below, far = (part[rows] for part in (records.responses, records.is_below, records.apart))
+        falling = records.fall * weighted.sum(axis=0)
         found = np.zeros(len(low), np.int64)
         points = [np.clip(self._turned, low, high), (low + high) // 2]
         for point in points[: 1 + bool(np.any(points[0] != points[1]))]:
             rises = point.astype(np.float64) @ moves >= y
-            slopes = np.where(rises, records.rise, records.fall) * counts
-            apart = (rises != is_below) @ far
-            found = np.maximum(found, self._of_rays(low, high, np.column_stack([slopes @ columns.T, apart]) + sums))
+            # Whole numbers, exact in whatever order.
+            slopes = falling + (records.rise - records.fall) * (rises.astype(np.float64) @ weighted)
+            apart = (rises != is_below).astype(np.float64) @ far
+            found = np.maximum(found, self._of_rays(low, high, np.column_stack([slopes, apart]) + sums))
         return found
 
     def _of_rays(self, low, high, linear):

@@ -102,8 +102,8 @@ class ConeScore(AbstractScore):
         least, most = self._ranges(low, high, columns, numbers)
         goal = self._residuals.take(entries) * np.repeat(sides, numbers)
         slack = np.abs(goal) * ROUNDING
-        rises = least * np.where(least < 0.0, far, near) >= goal + slack
-        falls = most * np.where(most > 0.0, far, near) < goal - slack
+        rises = np.minimum(least * near, least * far) >= goal + slack
+        falls = np.maximum(most * near, most * far) < goal - slack
         is_open = ~(rises | falls)
         opened, closed = np.flatnonzero(is_open), np.flatnonzero(~is_open)
         in_open = np.bincount(np.repeat(np.arange(len(rows)), numbers)[opened], minlength=len(rows))
