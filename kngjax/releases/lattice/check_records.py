@@ -13,7 +13,7 @@ from kngjax.releases.lattice.scores import GradientNorm, LatticeBoxes, levels, o
 # Of up to so many open records every pattern of their signs is tried; of more, if one is at least such a part of them,
 # of so many that weigh most.
 _FEWEST, _FEW, _HEAVY = 3, 64, 5
-# Rows times boxes that are looked at in one pass, which takes some 30 MB, and passes at a time.
+# Rows times boxes that are looked at in one pass, or those of one box: some 250 bytes each; and passes at a time.
 _ROWS_A_PASS, _MOST_THREADS = 2**17, 8
 # Of so many open records it is asked along which axes they leave a score unknown.
 MOST_ASKED = 128

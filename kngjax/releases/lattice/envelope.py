@@ -19,7 +19,8 @@ _FEWEST_SPLIT = 64
 # Bounds that differ by less in log-density count as one level: fewer levels are summed.
 _LEVEL = 1.0 / 64.0
 _MOST_LEVELS = 2**40
-# Fewer proposals are not worth a box, which costs at least as much as one; and one as much as these rows of boxes.
+# Fewer proposals are not worth a box, which costs at least as much as one. A proposal costs as much as to look at so
+# many rows of boxes.
 _FEWEST_PROPOSALS, _ROWS_A_PROPOSAL = 32.0, 4096
 
 

@@ -32,7 +32,7 @@ from kngjax.releases.lattice.units import DomainLattice
 _ELSE = "Without a sampler release takes Exact() where that serves, and else says what would"
 
 LARGEST_DIMENSION = 4
-_MOST_RECORDS = 2**19  # in seconds
+_MOST_RECORDS = 2**19  # for which a draw takes seconds
 MOST_DIGITS = 50  # of the 53 of a float64
 
 

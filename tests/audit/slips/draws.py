@@ -220,6 +220,13 @@ LATTICE = (
         "releases/lattice/test_cones.py::test_cones_of_one_point_beyond_the_domain_do_not_outweigh_it",
     ),
     slip(
+        "light records left in the order that heavy ones had",
+        "releases/lattice/check_records",
+        "some, entries, is_heavy = some[order], entries[order], rank < most_heavy",
+        "some, is_heavy = some[order], rank < most_heavy",
+        "releases/lattice/test_check_scores.py::test_bounds_of_few_open_records_hold_for_every_pattern_of_their_signs",
+    ),
+    slip(
         "ties on the edge of a cone counted as above",
         "releases/lattice/cone_scores",
         "< goal - slack",
