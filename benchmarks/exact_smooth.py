@@ -1,7 +1,7 @@
 """Exact draws of KNG with smooth losses: acceptance, set-up and time a draw, beside one fit and two Markov chains.
 
 `python -m benchmarks.exact_smooth [--loss pseudo_huber] [--sizes 2:200 5:10000 12:100000] [--epsilons 0.1 1]
-[--peers 12:100000] [--hard 5 12] [--evaluations 1000000]`.
+[--peers 12:100000] [--hard 5 12] [--evaluations 1000000] [--data-sets 3:1000]`.
 
 Features uniform on [-1, 1] and an intercept, θ in an l_1 ball. *fit*: Newton's method to the estimate without privacy.
 *set-up*: the estimate, the certificate about it and the envelope, once compiled. *draw*: in batches. *release*:
@@ -10,14 +10,18 @@ about the log of the proposals a draw. Cells whose excess is above 12 are not dr
 from where `release` draws exactly unasked, on designs that are hard for it. *evaluations*: of the bound E(z) of
 log det H₀ - log det H(θ(z)) on these designs, so many a loss, at θ on all scales about the estimate, some in the
 directions in which one record moves it, and all over Θ: by how much E is above at least, and how often it is below.
+*data sets*: pseudo-Huber regression of many made-up data sets by `kng.simulate`, in batches of one program, and one
+after another on the host, as a release draws; without compiling.
 Peers are those of `benchmarks.smooth_losses`, judged by effective draws per second of their worst coefficient.
 """
 
 import argparse
 import math
 import os
+import time
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import kngjax as kng
@@ -71,7 +75,7 @@ def row(name, dimension, num_records, epsilon, num_draws) -> dict:
         _, _, fit = timed(lambda: nonprivate.fit(mechanism.loss, data))
         target = mechanism.target(data)
         envelope, _, set_up = timed(lambda: prepare(target, estimate(mechanism, data)), 1)
-        excess = envelope.log_excess(target)
+        excess = float(envelope.log_excess)
         found = {"d": dimension, "n": num_records, "epsilon": epsilon, "fit": fit, "set_up": set_up, "excess": excess}
         if excess > HOPELESS and not mechanism.log_range(dimension, num_records) < HOPELESS:
             return found
@@ -117,8 +121,8 @@ def hard_targets(name, dimension, constant):
 
 def hard_rows(name, dimension, constant=1500.0):
     """The excess of each hard design of one loss."""
-    for kind, target, envelope in hard_targets(name, dimension, constant):
-        yield {"design": kind, "excess": envelope.log_excess(target)}
+    for kind, _, envelope in hard_targets(name, dimension, constant):
+        yield {"design": kind, "excess": float(envelope.log_excess)}
 
 
 def evaluations(name, dimension, number, constant=100.0):
@@ -135,7 +139,7 @@ def evaluations(name, dimension, number, constant=100.0):
             theta = _about(target, certificate, random)
             with float64():
                 slack, are_within = map(np.asarray, slack_of(target, certificate, theta))
-            slack = slack[are_within] - certificate.log_determinant
+            slack = slack[are_within] - float(log_determinant(certificate.point))
             # What is no number counts as below.
             left, below = left + slack.size, below + int(np.sum(~(slack >= -MARGIN)))
             slacks = min(slacks, slack.min(initial=np.inf))
@@ -175,6 +179,33 @@ def peers(name, dimension, num_records, nuts_draws=50) -> list[dict]:
     ]
 
 
+def of_data_sets(dimension, num_records, on_the_host=20) -> tuple[float, float]:
+    """Milliseconds a data set and draw, in batches and on the host."""
+
+    def design(key, count):
+        x_key, noise_key = jax.random.split(key)
+        x = jax.random.uniform(x_key, (count, dimension - 1), minval=-1.0)
+        y = x.sum(axis=1) + 0.5 * jax.random.normal(noise_key, (count,))
+        return x, y, jnp.append(0.0, jnp.ones(dimension - 1))
+
+    bounds = kng.Bounds(x=(-1.0, 1.0), columns=dimension - 1)
+    mechanism = kng.KNG(kng.PseudoHuberLoss(0.5), bounds, kng.Box(-3.0, 3.0), 1.0, "replace")
+    number = min(1024, max(64, 10**6 // num_records))
+    settings = {"num_records": num_records, "sampler": kng.Exact(), "progress": False}
+    kng.simulate(design, mechanism, number, kng.research_key(0), **settings)
+    begun = time.perf_counter()
+    kng.simulate(design, mechanism, number, kng.research_key(1), **settings)
+    in_batches = (time.perf_counter() - begun) / number
+    with float64():
+        for turn in range(2):
+            begun = time.perf_counter()
+            for place in range(on_the_host):
+                key = jax.random.fold_in(kng.research_key(turn), place)
+                data = mechanism.prepare(*map(np.asarray, design(key, num_records)[:2]))
+                kng.draw(mechanism, data, key, kng.Exact(), estimate(mechanism, data))
+    return 1e3 * in_batches, 1e3 * (time.perf_counter() - begun) / on_the_host
+
+
 def sizes(values):
     """Pairs (d, n) of texts like 12:100000."""
     return [tuple(map(int, value.split(":"))) for value in values]
@@ -194,6 +225,7 @@ def main():
     parser.add_argument("--peers", nargs="*", default=["12:100000"])
     parser.add_argument("--hard", nargs="*", type=int, default=[5])
     parser.add_argument("--evaluations", type=int, default=20_000)
+    parser.add_argument("--data-sets", nargs="*", default=["3:1000", "3:10000", "5:3000"])
     options = parser.parse_args()
     print(f"on {os.cpu_count()} processors with load {os.getloadavg()[0]:.1f}; seconds")
     print(
@@ -237,6 +269,14 @@ def main():
                     f"{peer['method']:26}{peer['first']:>10.3f}{peer['warm']:>10.3f}{peer['effective']:>13.3g}",
                     flush=True,
                 )
+    for dimension, num_records in sizes(options.data_sets):
+        in_batches, on_the_host = of_data_sets(dimension, num_records)
+        print(
+            f"\ndata sets of d = {dimension}, n = {num_records}, ms each: {in_batches:.2f} in batches",
+            end="",
+            flush=True,
+        )
+        print(f", {on_the_host:.1f} on the host", flush=True)
 
 
 if __name__ == "__main__":

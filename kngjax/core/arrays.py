@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import jax
 import jax.core
 import jax.numpy as jnp
-import jaxlib
+import jaxlib.version
 import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core import versions
 
 # Everything that computes with JAX imports this module.
-versions.require_right(jaxlib.__version__)
+versions.require_right(jaxlib.version.__version__)
 
 # Parameters rest as NumPy arrays and are computed with as JAX arrays or tracers; static checkers know no type that is
 # all three, so for them these are Any, and beartype checks dtype and shape when the tests run.

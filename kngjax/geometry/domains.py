@@ -301,8 +301,8 @@ class Box(AbstractDomain):
         return norms.chord_of_box(*self._sides(np.shape(theta)[-1]), theta, direction)
 
     def widths(self, dimension: int) -> Float[Array, " dimension"]:
-        lower, upper = self._sides(dimension)
-        return upper - lower
+        # As in `interior_point`.
+        return jnp.asarray(np.zeros(dimension) + (self.upper - self.lower))
 
     def restrict(self, dimension: int) -> "Box":
         """The box of the first k sides; sides that broadcast do so."""

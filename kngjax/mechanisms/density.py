@@ -7,11 +7,13 @@ from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.arrays import Vector, float64, is_traced
+from kngjax.core.compiling import programs_run_once
 from kngjax.data.records import Data
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
@@ -59,7 +61,7 @@ class AbstractDensityMechanism(AbstractMechanism):
 
         Public where n is: under replace.
         """
-        with float64():
+        with float64(), programs_run_once():
             share = float(self.record_range(dimension)) / float(self.sensitivity_value(dimension))
         # Outward, by far more than these few operations round.
         return 0.5 * float(self.epsilon) * num_records * share * (1.0 + 1e-12)
@@ -68,7 +70,7 @@ class AbstractDensityMechanism(AbstractMechanism):
         if is_traced(*jax.tree.leaves(self)):
             return
         self._check_parts()
-        with float64():
+        with float64(), programs_run_once():
             value = float(self.sensitivity_value(self.dimension or 1 + self.bounds.intercept))
         if not (math.isfinite(value) and value > 0):
             advice = (
@@ -96,7 +98,10 @@ class AbstractDensityMechanism(AbstractMechanism):
     def target(self, data: Data) -> Target:
         """The density for these data, as samplers see it. Private."""
         dimension = data.dimension
-        rate = self.epsilon / (2.0 * self.sensitivity_value(dimension))
+        sensitivity = self.sensitivity_value(dimension)
+        # On the host numbers are divided there, without a program for it.
+        sensitivity = sensitivity if is_traced(sensitivity) else np.asarray(sensitivity)
+        rate = jnp.asarray(self.epsilon / (2.0 * sensitivity))
         return Target(self.loss, data, self.domain, self.score_norm(dimension), rate)
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:

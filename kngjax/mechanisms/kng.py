@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Scalar, float64
+from kngjax.core.compiling import programs_run_once
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data
 from kngjax.geometry.abstract_norms import AbstractNorm
@@ -133,7 +134,7 @@ class KNG(AbstractDensityMechanism):
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         if self.pointwise_sensitivity:
             return Sensitivity(1.0, pointwise.explain_pointwise_sensitivity(self.adjacency))
-        with float64():
+        with float64(), programs_run_once():
             changes, norm = np.asarray(self._changes(dimension)), self.score_norm(dimension)
             value = float(self.sensitivity_value(dimension))
             derivation = gradients.explain_gradient_sensitivity(

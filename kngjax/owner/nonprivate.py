@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
+from kngjax.core.compiling import Compiled
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.losses.base import AbstractLoss
@@ -38,8 +39,11 @@ def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]
     assert isinstance(data, Records)
     with float64():
         # Compiled, since rows may rest on the devices of other processes.
-        has_features = bool(jax.jit(jnp.any)(jnp.asarray(data.x)))
+        has_features = bool(_any(data.x))
     return loss.minimise(data) if has_features else np.zeros(data.dimension)
+
+
+_any = Compiled(jnp.any)
 
 
 def centre(loss: AbstractLoss, data: Data, reach: tuple[Any, Any]) -> Float[np.ndarray, " dimension"]:

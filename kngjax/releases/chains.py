@@ -61,7 +61,7 @@ def draw(
         require_no_host(sampler, target)
     sampler = sampler.for_release()
     if isinstance(sampler, AbstractIndependentSampler):
-        if sampler.runs_on_host(target) and is_traced(*jax.tree.leaves((target, key))):
+        if not sampler.may_be_traced(target) and is_traced(*jax.tree.leaves((target, key))):
             raise ValueError(
                 f"{type(sampler).__name__} works on the host for this density, between compiled calls, and "
                 f"cannot be traced: call kngjax.draw outside of jit and vmap, or ask for {chain(Density.of(target))}"

@@ -97,10 +97,10 @@ def simulate(
 
     Replicates are mapped over in batches, each with every ε on the same data; between batches the progress bar moves.
     A replicate depends on its own key and on the batch size alone, so that results are the same to the bit on one
-    device and on many. Where draws are made on the host, between compiled calls, as `Exact` makes those of smooth
-    losses, and of quantile losses with two coefficients or more, and `PrivateQuantile` those of several levels jointly,
-    data sets follow one another, with programs in common; `max_bytes`, `batch_size` and `devices` then count for
-    nothing.
+    device and on many. Where draws are made on the host, between compiled calls, as `Exact` makes those of quantile
+    losses with two coefficients or more, and `PrivateQuantile` those of several levels jointly, data sets follow one
+    another, with programs in common; `max_bytes`, `batch_size` and `devices` then count for nothing. `Exact` draws
+    those of smooth losses in batches, and on the host what a batch gave up, with another key.
 
     **Arguments:**
 
@@ -126,9 +126,12 @@ def simulate(
     for epsilon in losses:
         check_epsilon(float(epsilon), allow_large_epsilon=True)
     named = tuple((measures or {"error": error}).items())
-    is_on_host = _is_on_host(design, sizes[0], mechanism, sampler, key)
-    if is_on_host and float32:
-        raise ValueError("float32=True is for what is mapped over data sets: these draws are made on the host")
+    with jax.enable_x64(not float32):
+        is_on_host, ends_on_host = _places(design, sizes[0], mechanism, sampler, key)
+    if (is_on_host or ends_on_host) and float32:
+        raise ValueError(
+            "float32=True is for what is mapped over data sets: these draws, or some of them, are made on the host"
+        )
     chosen = list(jax.devices() if devices is None else devices)
     mesh = Mesh(np.asarray(chosen), (_AXIS,), axis_types=(AxisType.Auto,))
     steps = [
@@ -152,7 +155,11 @@ def simulate(
                 else:
                     settings = (design, int(size), named, mesh)
                     batch_results = _batch_of_replicates(*settings, mechanism, sampler, given, batch_keys)
-                parts.append(jax.tree.map(np.asarray, batch_results))
+                batch_results = jax.tree.map(np.asarray, batch_results)
+                if ends_on_host:
+                    settings = (design, int(size), named, mechanism, sampler, given, batch_keys)
+                    batch_results = _ended_on_the_host(batch_results, *settings)
+                parts.append(batch_results)
                 bar.update(min(step, num_replicates - start))
             results.append(jax.tree.map(lambda *pieces: np.concatenate(pieces)[:num_replicates], *parts))
     theta, truth, values = jax.tree.map(lambda *pieces: np.stack(pieces), *results)
@@ -167,18 +174,25 @@ def _batch(design: DataGenerator, num_records: int, max_bytes: int, num_replicat
     return int(np.clip(max_bytes // max(size, 1), 1, min(_LARGEST_BATCH, num_replicates)))
 
 
-def _is_on_host(design, num_records: int, mechanism: AbstractMechanism, sampler: AbstractSampler | None, key) -> bool:
-    """Whether draws are made between compiled calls; types and shapes decide."""
+def _places(
+    design, num_records: int, mechanism: AbstractMechanism, sampler: AbstractSampler | None, key
+) -> tuple[bool, bool]:
+    """Whether draws are made on the host, between compiled calls; and whether what a batch gives up is.
+
+    Types and shapes decide.
+    """
     if isinstance(mechanism, AbstractDirectMechanism):
-        return mechanism.runs_on_host
+        return mechanism.runs_on_host, False
     if not isinstance(sampler, AbstractIndependentSampler):
-        return False
+        return False, False
 
     def target(key):
         assert isinstance(mechanism, AbstractDensityMechanism)
         return mechanism.target(_generate(design, num_records, mechanism, key)[0])
 
-    return sampler.runs_on_host(jax.eval_shape(target, key))
+    shapes = jax.eval_shape(target, key)
+    may_be_traced = sampler.may_be_traced(shapes)
+    return not may_be_traced, may_be_traced and sampler.runs_on_host(shapes)
 
 
 @functools.partial(jax.jit, static_argnames=("design", "num_records"))
@@ -188,9 +202,28 @@ def _generate(design, num_records, mechanism, key):
     return mechanism.summarise(prepare_simulated(mechanism.bounds, X, y)), truth
 
 
-def _on_the_host(design, num_records, measures, mechanism, sampler, epsilons, keys):
+def _ended_on_the_host(results, design, num_records, measures, mechanism, sampler, epsilons, keys):
+    """Results of a batch, with those that it gave up drawn on the host from the same data.
+
+    That a batch gave one up is a fact about its key, so that another one is taken.
+    """
+    given_up = np.any(np.isnan(results[0]), axis=2)
+    for number in np.flatnonzero(np.any(given_up, axis=1)):
+        settings = (design, num_records, measures, mechanism, sampler, epsilons, keys[number : number + 1])
+        again = jax.tree.map(np.asarray, _on_the_host(*settings, number_of_draw=1))
+        theta, truth, values = jax.tree.map(np.array, results)
+        places = given_up[number]
+        theta[number, places] = again[0][0, places]
+        for value, other in zip(values, again[2], strict=True):
+            value[number, places] = other[0, places]
+        results = theta, truth, values
+    return results
+
+
+def _on_the_host(design, num_records, measures, mechanism, sampler, epsilons, keys, number_of_draw=0):
     """What `_batch_of_replicates` makes of one data set and its key, for what does not compile."""
     data_key, draw_key = jax.random.split(keys[0])
+    draw_key = jax.random.fold_in(draw_key, number_of_draw) if number_of_draw else draw_key
     data, truth = _generate(design, num_records, mechanism, data_key)
     centre = estimate(mechanism, data) if isinstance(mechanism, AbstractDensityMechanism) else None
     if epsilons is None:

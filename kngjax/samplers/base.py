@@ -71,8 +71,12 @@ class AbstractIndependentSampler(AbstractSampler):
         return EXACT
 
     def runs_on_host(self, target: Target) -> bool:
-        """Whether `draws` drives compiled programs from the host for this target, so that it cannot be compiled."""
+        """Whether `draws` drives compiled programs from the host for this target, where nothing is traced."""
         return False
+
+    def may_be_traced(self, target: Target) -> bool:
+        """Whether `draws` compiles too for this target; what runs on the host may then give up sooner."""
+        return not self.runs_on_host(target)
 
     @abc.abstractmethod
     def draws(

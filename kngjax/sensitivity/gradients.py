@@ -34,6 +34,7 @@ from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Vector, float64
+from kngjax.core.compiling import Compiled
 from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.geometry.domains import AbstractDomain
@@ -54,7 +55,7 @@ class Sensitivity:
 
 
 # Compiled: each function is one small program in the place of dozens for its single operations.
-_compiled = functools.partial(jax.jit, static_argnames=("adjacency", "dimension"))
+_compiled = functools.partial(Compiled, static_argnames=("adjacency", "dimension"))
 
 
 @_compiled

@@ -12,9 +12,11 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.records import Records, prepare, prepare_simulated
+from kngjax.releases import simulation
 from kngjax.releases.chains import estimate
 from kngjax.releases.simulation import error
 from kngjax.samplers.base import AbstractSampler
+from kngjax.samplers.exact.smooth import one_program
 
 BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))
 THETA = np.array([0.1, 0.4])
@@ -35,12 +37,13 @@ def mechanism(**changes):
 CASES: dict[str, tuple[kng.KNG | kng.ObjectivePerturbation, AbstractSampler | None]] = {
     "exact": (mechanism(), kng.Exact()),
     "walk": (mechanism(loss=kng.PseudoHuberLoss(0.2)), kng.CoordinateWalk(num_sweeps=20)),
+    "smooth": (mechanism(loss=kng.PseudoHuberLoss(0.2)), kng.Exact()),
     "direct": (kng.ObjectivePerturbation(kng.SquaredLoss(), BOUNDS, kng.L1Ball(1.0), 1.0, "replace"), None),
 }
 
 
 @pytest.mark.parametrize(
-    "name", ["walk", *(pytest.param(name, marks=pytest.mark.slow) for name in ("exact", "direct"))]
+    "name", ["walk", *(pytest.param(name, marks=pytest.mark.slow) for name in ("exact", "smooth", "direct"))]
 )
 def test_each_replicate_is_one_draw_from_its_own_data(name):
     built, sampler = CASES[name]
@@ -63,13 +66,12 @@ def numbers(key, num_records):
 
 ON_THE_HOST = [
     (numbers, kng.PrivateQuantile([0.2, 0.5], kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"), None),
-    (design, mechanism(loss=kng.PseudoHuberLoss(0.2)), kng.Exact()),
     (design, mechanism(loss=kng.QuantileLoss(0.5)), kng.Exact()),
 ]
 
 
 @pytest.mark.default_cases(1)
-@pytest.mark.parametrize(("generate", "built", "sampler"), ON_THE_HOST, ids=["quantiles", "smooth", "piecewise linear"])
+@pytest.mark.parametrize(("generate", "built", "sampler"), ON_THE_HOST, ids=["quantiles", "piecewise linear"])
 def test_what_does_not_compile_is_drawn_on_the_host_from_each_replicates_own_data(generate, built, sampler):
     epsilons = [0.5, 1.0]
     found = kng.simulate(
@@ -88,6 +90,36 @@ def test_what_does_not_compile_is_drawn_on_the_host_from_each_replicates_own_dat
             np.testing.assert_allclose(found.theta[0, place, number], expected, rtol=1e-8)
             error_here = np.linalg.norm(np.asarray(expected) - theta)
             np.testing.assert_allclose(found.measures["error"][0, place, number], error_here, rtol=1e-8)
+
+
+@pytest.mark.slow
+def test_what_a_batch_gave_up_is_drawn_on_the_host_from_the_same_data(monkeypatch):
+    """With one round for each draw, of which many find none; those that did stay."""
+    built, epsilons = mechanism(loss=kng.PseudoHuberLoss(0.2)), [0.5, 1.0]
+    settings = {"num_records": 30, "sampler": kng.Exact(), "epsilons": epsilons, "progress": False}
+
+    def simulated():
+        return kng.simulate(lambda *given: design(*given), built, 6, KEY, **settings)
+
+    monkeypatch.setattr(one_program, "_ROUNDS", 1)
+    monkeypatch.setattr(one_program, "_FURTHER_ROUNDS", 0)
+    found = simulated()
+    monkeypatch.setattr(simulation, "_ended_on_the_host", lambda results, *_: results)
+    batch = simulated()
+    kept = ~np.isnan(batch.theta)
+    assert 0 < kept[..., 0].sum() < 12
+    np.testing.assert_array_equal(found.theta[kept], batch.theta[kept])
+    np.testing.assert_array_equal(found.truth, batch.truth)
+    np.testing.assert_allclose(found.measures["error"], np.linalg.norm(found.theta - THETA, axis=-1), rtol=1e-8)
+    for number, key in enumerate(jax.random.split(jax.random.fold_in(KEY, 30), 6)):
+        data_key, draw_key = jax.random.split(key)
+        X, y, _ = design(data_key, 30)
+        data = built.prepare(X, y)
+        for place, part in enumerate(jax.random.split(jax.random.fold_in(draw_key, 1), 2)):
+            if not kept[0, place, number, 0]:
+                at = eqx.tree_at(lambda mechanism: mechanism.epsilon, built, np.asarray(epsilons[place]))
+                expected, _ = kng.draw(at, data, part, kng.Exact(), estimate(built, data))
+                np.testing.assert_allclose(found.theta[0, place, number], expected, rtol=1e-8)
 
 
 @pytest.mark.slow

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax.core.arrays import Vector
+from kngjax.core.arrays import Vector, is_traced
 from kngjax.core.compiling import Compiled
 from kngjax.data.records import QuadraticSummary, Records
 from kngjax.geometry.abstract_norms import AbstractNorm
@@ -20,6 +20,7 @@ from kngjax.samplers.exact.envelopes.exponential_product import ExponentialProdu
 from kngjax.samplers.exact.envelopes.normal_product import NormalProduct
 from kngjax.samplers.exact.envelopes.tilted import TiltedInverse
 from kngjax.samplers.exact.smooth.envelope import MARGIN
+from kngjax.samplers.exact.smooth.one_program import draws_in_one_program
 from kngjax.samplers.exact.smooth.search import draw_from, prepare
 from kngjax.samplers.lines import cumulative_masses, draw_on_line, line_segments
 from kngjax.samplers.quadratic import quadratic_form
@@ -116,6 +117,9 @@ class Exact(AbstractIndependentSampler):
     def runs_on_host(self, target: Target) -> bool:
         return self._takes_boxes(target) or _takes_gradients(target)
 
+    def may_be_traced(self, target: Target) -> bool:
+        return _takes_gradients(target) or not self._takes_boxes(target)
+
     def _takes_boxes(self, target: Target) -> bool:
         return (
             isinstance(target.loss, AbstractPredictorLoss)
@@ -138,13 +142,15 @@ class Exact(AbstractIndependentSampler):
         if isinstance(target.data, QuadraticSummary):
             search = quadratic_search(target, key, num_draws, limit)
             return search.kept, search.count >= num_draws
+        if is_traced(*jax.tree.leaves((target, key))) and _takes_gradients(target):
+            return draws_in_one_program(target, key, num_draws, centre)
         if _takes_gradients(target):
             centre = target.domain.interior_point(target.dimension) if centre is None else centre
             envelope, boxes = prepare(target, centre), self._takes_boxes(target)
             # Boxes follow a trial that finds too little, with a key of their own: that it failed is a fact about the
             # first key, and must not weigh on what is drawn.
             trial_key, key = _halves(key)
-            if not boxes or (envelope.has_shells and envelope.log_excess(target) <= MOST_LOG_EXCESS):
+            if not boxes or (envelope.has_shells and envelope.log_excess <= MOST_LOG_EXCESS):
                 most = max(TRIAL_PROPOSALS, PROPOSALS_A_DRAW * num_draws) if boxes else limit
                 found = draw_from(envelope, target, trial_key, num_draws, min(limit, most), progress)
                 # What contradicts the proof fails, and is not hidden by boxes.

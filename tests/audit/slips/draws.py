@@ -120,23 +120,37 @@ SAMPLERS = (
 SMOOTH = (
     slip(
         "gradients of smooth losses accepted without their determinant",
-        "samplers/exact/smooth/search",
+        "samplers/exact/smooth/proposals",
         "log_determinant(start) - jax.vmap(log_determinant)(points) - bounds",
         "-bounds",
         "samplers/exact/smooth/test_search.py::test_solutions_are_exact_and_weighed_by_their_determinant",
     ),
     slip(
+        "gradients of mapped data sets accepted always",
+        "samplers/exact/smooth/one_program",
+        "inside & (log_left <= log_ratios)",
+        "inside",
+        "samplers/exact/smooth/test_one_program.py::test_draws_of_each_data_set_follow_its_density",
+    ),
+    slip(
+        "every round of a mapped search with the same proposals",
+        "samplers/exact/smooth/one_program",
+        "propose(target, envelope, key, number,",
+        "propose(target, envelope, key, 0 * number,",
+        "samplers/exact/smooth/test_one_program.py::test_draws_of_each_data_set_follow_its_density",
+    ),
+    slip(
         "an envelope of smooth losses that is too low",
         "samplers/exact/smooth/envelope",
-        "certificate, edges[1:] / rate)) + MARGIN",
-        "certificate, edges[1:] / rate)) - 0.1",
+        "certificate, edges[1:] / target.rate) + MARGIN",
+        "certificate, edges[1:] / target.rate) - 0.1",
         "samplers/exact/smooth/test_search.py::test_draws_follow_the_density",
     ),
     slip(
         "solutions of gradients that end where the search does",
-        "samplers/exact/smooth/search",
-        "jax.vmap(lambda point, value: _step(target, _step(target, point, value), value))(solutions.point, values)",
-        "solutions.point",
+        "samplers/exact/smooth/proposals",
+        "jax.vmap(lambda point, value: _step(target, _step(target, point, value), value))(found.point, values)",
+        "found.point",
         "samplers/exact/smooth/test_search.py::test_solutions_are_exact_and_weighed_by_their_determinant",
     ),
 )

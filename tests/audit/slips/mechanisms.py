@@ -6,8 +6,8 @@ MECHANISMS = (
     slip(
         "ε/Δ in place of ε/(2Δ)",
         "mechanisms/density",
-        "rate = self.epsilon / (2.0 * self.sensitivity_value(dimension))",
-        "rate = self.epsilon / self.sensitivity_value(dimension)",
+        "rate = jnp.asarray(self.epsilon / (2.0 * sensitivity))",
+        "rate = jnp.asarray(self.epsilon / sensitivity)",
         "mechanisms/test_minikng.py::test_kng_on_the_squared_loss",
     ),
     slip(

@@ -35,23 +35,24 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Vector, block_sums
-from kngjax.core.compiling import Compiled
 from kngjax.data.records import Records
-from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.losses.base import AbstractPredictorLoss
-from kngjax.samplers.exact.smooth.moments import least_curvatures
-from kngjax.samplers.newton import Point
+from kngjax.samplers.exact.smooth.sizes import farthest_length
+from kngjax.samplers.newton import Point, log_determinant
 from kngjax.samplers.target import Target
 
+# Few records are one block, of which less is compiled; of many so few that what all radii make of it is in a cache.
+_ONE_BLOCK, _ROWS_A_BLOCK = 4096, 256
 # Radii ρ that are tried, from the length of typical steps to beyond the farthest; and without limit, where Θ is one.
-_NUM_RADII = 28
+NUM_RADII = 29
 # Relative, outward: far more than float64 loses of sums, and in units of κ·d·2^-52 of eigenvalues relative to H₀.
 _OUTWARD, _OUTWARD_OF_CONDITION = 1e-9, 100.0
 _SMALLEST_REACH, _SMALLEST_CURVATURE = 1e-12, 1e-12
+# Beyond this condition number of H₀, with columns scaled alike, it counts as singular.
+_WORST_CONDITION = 1e10
 
 
 class Certificate(NamedTuple):
@@ -59,115 +60,113 @@ class Certificate(NamedTuple):
 
     **Arguments:** `point`: θ₀ with z₀ and the inverse factor L^{-1} of H₀ = LL'. `tilt`: b. `levels`: M(ρ), increasing,
     infinite at last where Θ alone bounds the steps. `curvatures`: C for N below each level, increasing. `radii`,
-    `reached`: pairs of ρ and M(ρ). All are filled up with infinities to one length, so that programs serve other data
-    too. `everywhere`: a bound of E over Θ. `spread`: ν. `offset`: N₀. `outward`: the
-    relative error by which all of them are rounded outward.
+    `reached`: pairs of ρ and M(ρ). All are filled up with infinities to one length. `everywhere`: a bound of E over Θ.
+    `spread`: ν, infinite where nothing is known. `offset`: N₀. `outward`: the relative error by which all of them are
+    rounded outward. `tried`: all ρ. `enough`: the M(ρ) beyond which none matters.
     """
 
     point: Point
-    tilt: Float[np.ndarray, " dimension"]
-    levels: Float[np.ndarray, " levels"]
-    curvatures: Float[np.ndarray, " levels"]
-    radii: Float[np.ndarray, " radii"]
-    reached: Float[np.ndarray, " radii"]
-    everywhere: float
-    spread: float
-    offset: float
-    outward: float
-
-    @property
-    def log_determinant(self) -> float:
-        """log det H₀."""
-        return -2.0 * float(np.sum(np.log(np.diagonal(self.point.inverse_factor))))
+    tilt: Float[Array, " dimension"]
+    levels: Float[Array, " radii"]
+    curvatures: Float[Array, " radii"]
+    radii: Float[Array, " radii"]
+    reached: Float[Array, " radii"]
+    everywhere: Float[Array, ""]
+    spread: Float[Array, ""]
+    offset: Float[Array, ""]
+    outward: Float[Array, ""]
+    tried: Float[Array, " radii"]
+    enough: Float[Array, ""]
 
 
-def trivial(target: Target, theta: Vector) -> Certificate:
+def trivial(theta: Vector) -> Certificate:
     """The certificate that knows nothing, of which the envelope is uniform on Θ."""
-    dimension, nothing = target.dimension, np.full(_NUM_RADII + 1, np.inf)
+    dimension, infinite, zero = theta.shape[0], jnp.full(NUM_RADII, jnp.inf), jnp.zeros(())
     point = Point(jnp.asarray(theta), jnp.zeros(dimension), jnp.eye(dimension))
-    return Certificate(point, np.zeros(dimension), nothing, nothing, nothing, nothing, np.inf, np.inf, 0.0, 0.0)
-
-
-def certify(
-    target: Target, point: Point, farthest: float, condition: float, by_moments: bool = False
-) -> Certificate | None:
-    """The certificate about the point θ₀; None where nothing is certain about any radius.
-
-    **Arguments:** `target`: of a loss with `curvature_facts` on a uniform domain. `point`: with a finite inverse
-    factor. `farthest`: the largest c‖z‖_K that matters. `condition`: κ of H₀, of whatever scaling of its columns.
-    `by_moments`: whether fourth moments, which take longer, are used too.
-    """
-    loss, records, norm, rate = target.loss, target.data, target.norm, float(target.rate)
-    assert isinstance(loss, AbstractPredictorLoss)
-    assert isinstance(records, Records)
-    assert norm is not None
-    inverse_factor = np.asarray(point.inverse_factor)
-    dimension = inverse_factor.shape[0]
-    outward = _OUTWARD + _OUTWARD_OF_CONDITION * dimension * float(np.finfo(float).eps) * condition
-    inverse = inverse_factor.T @ inverse_factor
-    gradient, curve, cap = jax.tree.map(np.array, _at_reference(target, point))
-    if not (np.all(np.isfinite(gradient)) and np.all(np.isfinite(curve))):
-        return None
-    tilt = inverse @ gradient
-    spread = float(np.sqrt(_largest_quadratic(norm, inverse))) * (1.0 + outward)
-    offset = float(np.linalg.norm(inverse_factor @ point.gradient)) * (1.0 + outward)
-    typical, most = spread * dimension / rate, spread * farthest / rate + offset
-    radii = np.append(np.geomspace(0.3 * typical, 4.0 * most, _NUM_RADII), np.inf)
-    lows, bends = jax.tree.map(np.array, _over_radii(target, point, cap, tilt, radii))
-
-    def whiten(matrix: np.ndarray) -> np.ndarray:
-        return inverse_factor @ matrix @ inverse_factor.T
-
-    averages = np.full(radii.size, -np.inf)
-    if by_moments:
-        averages[:-1] = least_curvatures(target, point, cap, radii[:-1], most, outward)
-    levels, curvatures, kept = [], [], []
-    for radius, low, bend, average in zip(radii, lows, bends, averages, strict=True):
-        if not (np.all(np.isfinite(low)) and np.all(np.isfinite(bend))):
-            continue
-        low, form = whiten(low), whiten(curve + bend)
-        if not (np.all(np.isfinite(low)) and np.all(np.isfinite(form))):
-            continue
-        worst = np.linalg.eigvalsh(low)[0] * (1.0 - outward) - outward
-        least = max(worst, average)
-        if least <= _SMALLEST_CURVATURE:
-            continue
-        # Beyond the range of float64 nothing is certain, which infinity says.
-        with np.errstate(over="ignore"):
-            curvature = np.divide(max(np.linalg.eigvalsh(form)[-1], 0.0), least**2)
-            if worst > _SMALLEST_CURVATURE:
-                largest = scipy.linalg.eigh(form, low, eigvals_only=True)[-1]
-                curvature = min(curvature, np.divide(max(largest, 0.0), least))
-            curvatures.append(curvature * (1.0 + outward))
-        levels.append(least * radius)
-        kept.append(radius)
-    if not levels:
-        return None
-    order = np.argsort(levels)
-    # What holds below a level holds below every smaller one.
-    curvatures = np.minimum.accumulate(np.array(curvatures)[order][::-1])[::-1]
-    finite = np.isfinite(kept)
-    # |δ|² over Θ in the metric of H₀ is a sum of squares of linear functions.
-    far = float(np.sqrt(np.sum(np.square(_farthest(target, np.linalg.inv(inverse_factor), point.theta)))))
-    slope, bend = np.linalg.norm(inverse_factor @ gradient), max(np.linalg.eigvalsh(whiten(curve))[-1], 0.0)
-    change = (slope * far + 0.5 * bend * far**2) * (1.0 + outward)
-    everywhere = float(_bound_determinant(loss, change, dimension))
     return Certificate(
         point,
-        tilt,
-        _filled(np.array(levels)[order]),
-        _filled(curvatures),
-        _filled(np.array(kept)[finite]),
-        _filled(np.array(levels)[finite]),
-        everywhere,
-        spread,
-        offset,
-        outward,
+        jnp.zeros(dimension),
+        levels=infinite,
+        curvatures=infinite,
+        radii=infinite,
+        reached=infinite,
+        everywhere=jnp.asarray(jnp.inf),
+        spread=jnp.asarray(jnp.inf),
+        offset=zero,
+        outward=zero,
+        tried=infinite,
+        enough=zero,
     )
 
 
-def _filled(values: np.ndarray) -> np.ndarray:
-    return np.append(values, np.full(_NUM_RADII + 1 - values.size, np.inf))
+def certify(target: Target, point: Point, averages: Vector) -> Certificate:
+    """The certificate about the point θ₀; the trivial one where H₀ is nearly singular, or float64 overflows.
+
+    Runs under jit and vmap.
+
+    **Arguments:** `target`: of a loss with `curvature_facts` on a uniform domain. `averages`: lower bounds α of
+    `least_curvatures` for each radius that is tried, -∞ where none is known.
+    """
+    loss, norm, rate, dimension = target.loss, target.norm, target.rate, target.dimension
+    assert isinstance(loss, AbstractPredictorLoss)
+    assert norm is not None
+    nothing = trivial(point.theta)
+    condition = _condition(point.inverse_factor)
+    known = (target.data.num_records >= dimension) & (condition <= _WORST_CONDITION)
+    known &= jnp.all(jnp.isfinite(point.gradient))
+    # Eigenvalues are asked only of finite matrices, one call after another: see `newton.point_of`.
+    point = jax.tree.map(functools.partial(jnp.where, known), point, nothing.point)
+    inverse_factor = point.inverse_factor
+    inverse = inverse_factor.T @ inverse_factor
+    outward = _OUTWARD + _OUTWARD_OF_CONDITION * dimension * float(np.finfo(float).eps) * condition
+    outward = jnp.where(known, outward, _OUTWARD)
+    caps = farthest_steps(target, point)
+    gradient, curve = _at_reference(target, point)
+    known &= jnp.all(jnp.isfinite(gradient)) & jnp.all(jnp.isfinite(curve))
+    tilt = inverse @ gradient
+    spread = jnp.sqrt(norm.largest_quadratic(inverse)) * (1.0 + outward)
+    offset = jnp.linalg.norm(inverse_factor @ point.gradient) * (1.0 + outward)
+    typical = spread * dimension / rate
+    enough = spread * farthest_length(target, log_determinant(point)) / rate + offset
+    radii = jnp.append(jnp.geomspace(0.3 * typical, 4.0 * enough, NUM_RADII - 1), jnp.inf)
+    lows, bends = _over_radii(target, point, caps, tilt, radii)
+
+    def whiten(matrices: Array) -> Array:
+        return inverse_factor @ matrices @ inverse_factor.T
+
+    lows, forms, curve = whiten(lows), whiten(curve[None] + bends), whiten(curve)
+    known &= jnp.all(jnp.isfinite(curve))
+    are_finite = known & jnp.all(jnp.isfinite(lows) & jnp.isfinite(forms), axis=(1, 2))
+    identity = jnp.eye(dimension)
+    lows, forms = (jnp.where(are_finite[:, None, None], matrices, identity) for matrices in (lows, forms))
+    least, largest, bend = _extremes(lows, forms, jnp.where(known, curve, identity), outward)
+    least = jnp.maximum(least, jnp.asarray(averages))
+    # Beyond the range of float64 nothing is certain, which infinity says.
+    curvatures = jnp.minimum(bend[1:] / jnp.square(least), largest / least) * (1.0 + outward)
+    kept = are_finite & (least > _SMALLEST_CURVATURE)
+    levels, curvatures = jnp.where(kept, least * radii, jnp.inf), jnp.where(kept, curvatures, jnp.inf)
+    order = jnp.argsort(levels)
+    # |δ|² over Θ in the metric of H₀ is a sum of squares of linear functions.
+    far = jnp.sqrt(jnp.sum(jnp.square(_farthest(target, inverse_factor, point.theta))))
+    slope = jnp.linalg.norm(inverse_factor @ gradient)
+    change = (slope * far + 0.5 * bend[0] * far**2) * (1.0 + outward)
+    everywhere = loss.bound_determinant(jnp.where(jnp.isnan(change), jnp.inf, change), dimension)
+    found = Certificate(
+        point,
+        tilt,
+        levels=levels[order],
+        # What holds below a level holds below every smaller one.
+        curvatures=jax.lax.cummin(curvatures[order], reverse=True),
+        radii=jnp.where(kept, radii, jnp.inf),
+        reached=levels,
+        everywhere=jnp.asarray(everywhere),
+        spread=spread,
+        offset=offset,
+        outward=outward,
+        tried=radii,
+        enough=enough,
+    )
+    return jax.tree.map(functools.partial(jnp.where, known), found, nothing)
 
 
 def bound_log_determinant(certificate: Certificate, loss: AbstractPredictorLoss, z: Array) -> Array:
@@ -185,9 +184,44 @@ def bound_from_lengths(certificate: Certificate, loss: AbstractPredictorLoss, li
     return jnp.minimum(value, certificate.everywhere)
 
 
-@Compiled
-def _at_reference(target: Target, point: Point) -> tuple[Array, Array, Array]:
-    """g, Q and sup over Θ of |x_i'(θ - θ₀)| for every record: infinite where θ₀ is outside of Θ."""
+def farthest_steps(target: Target, point: Point) -> Float[Array, " records"]:
+    """sup over Θ of |x_i'(θ - θ₀)| for every record: infinite where θ₀ is outside of Θ."""
+    assert isinstance(target.data, Records)
+    caps = jax.vmap(lambda row: _distance_over(target, row, point.theta))(jnp.asarray(target.data.x))
+    return jnp.where(target.domain.contains(point.theta), caps, jnp.inf)
+
+
+def _condition(inverse_factor: Array) -> Array:
+    """κ of H₀ = LL' with its rows and columns scaled to a diagonal of ones; infinite where L^{-1} is not finite."""
+    is_finite, identity = jnp.all(jnp.isfinite(inverse_factor)), jnp.eye(inverse_factor.shape[0])
+    factor = _inverse(jnp.where(is_finite, inverse_factor, identity))
+    scaled = factor / jnp.linalg.norm(factor, axis=1, keepdims=True)
+    gram = scaled @ scaled.T
+    values = jnp.linalg.eigvalsh(jnp.where(jnp.all(jnp.isfinite(gram)), gram, identity))
+    return jnp.where(is_finite & (values[0] > 0.0), values[-1] / values[0], jnp.inf)
+
+
+def _inverse(factor: Array) -> Array:
+    return jax.scipy.linalg.solve_triangular(factor, jnp.eye(factor.shape[0]), lower=True)
+
+
+def _extremes(lows: Array, forms: Array, curve: Array, outward: Array) -> tuple[Array, Array, Array]:
+    """For each radius the least eigenvalue of H_low, and λ; and the largest eigenvalues of Q, first, and of each Q + B.
+
+    λ is infinite where the least eigenvalue is not certainly positive. All matrices are finite, and relative to H₀.
+    """
+    number, identity = lows.shape[0], jnp.eye(lows.shape[-1])
+    values = jnp.linalg.eigvalsh(jnp.concatenate([lows, curve[None], forms]))
+    least = values[:number, 0] * (1.0 - outward) - outward
+    is_positive = least > _SMALLEST_CURVATURE
+    inverses = jax.vmap(_inverse)(jnp.linalg.cholesky(jnp.where(is_positive[:, None, None], lows, identity)))
+    relative = jnp.linalg.eigvalsh(inverses @ forms @ jnp.swapaxes(inverses, 1, 2))[:, -1]
+    largest = jnp.where(is_positive, jnp.maximum(relative, 0.0), jnp.inf)
+    return least, largest, jnp.maximum(values[number:, -1], 0.0)
+
+
+def _at_reference(target: Target, point: Point) -> tuple[Array, Array]:
+    """g and Q."""
     loss, records = target.loss, target.data
     assert isinstance(loss, AbstractPredictorLoss)
     assert isinstance(records, Records)
@@ -198,47 +232,35 @@ def _at_reference(target: Target, point: Point) -> tuple[Array, Array, Array]:
         leverages = jax.vmap(loss.record_curvature)(predictors, y) * _squares(x, point)
         return (leverages * facts.slope) @ x, (x * (leverages * facts.bend)[:, None]).T @ x
 
-    gradient, curve = block_sums(terms, (records.x, records.y))
-    caps = jax.vmap(lambda row: _distance_over(target, row, point.theta))(jnp.asarray(records.x))
-    return gradient, curve, jnp.where(target.domain.contains(jnp.asarray(point.theta)), caps, jnp.inf)
+    return block_sums(terms, (records.x, records.y), _ONE_BLOCK)
 
 
-@Compiled
 def _over_radii(target: Target, point: Point, caps: Array, tilt: Array, radii: Array) -> tuple[Array, Array]:
-    """H_low and B for each radius, shape (radii, d, d)."""
-    loss, records = target.loss, target.data
+    """H_low and B for each radius, shape (radii, d, d): one product of matrices with the products x_ij x_ik."""
+    loss, records, dimension = target.loss, target.data, target.dimension
     assert isinstance(loss, AbstractPredictorLoss)
     assert isinstance(records, Records)
+    rows, columns = np.triu_indices(dimension)
+    facts_of = jax.vmap(jax.vmap(loss.curvature_facts, (None, None, 0)))
 
-    def at(radius):
-        def terms(x, y, cap):
-            squares = _squares(x, point)
-            steps = jnp.where(squares > 0.0, radius * jnp.sqrt(squares), 0.0)
-            reach = jnp.maximum(jnp.minimum(steps, cap), _SMALLEST_REACH)
-            facts = jax.vmap(loss.curvature_facts)(x @ point.theta, y, reach)
-            pulls = jnp.abs(x @ tilt)
-            bends = jnp.where(pulls > 0.0, pulls * facts.third, 0.0)
-            return (x * facts.mean[:, None]).T @ x, (x * bends[:, None]).T @ x
+    def terms(x, y, cap):
+        squares = _squares(x, point)[:, None]
+        steps = jnp.where(squares > 0.0, radii[None] * jnp.sqrt(squares), 0.0)
+        reach = jnp.maximum(jnp.minimum(steps, cap[:, None]), _SMALLEST_REACH)
+        facts, pulls = facts_of(x @ point.theta, y, reach), jnp.abs(x @ tilt)[:, None]
+        bends = jnp.where(pulls > 0.0, pulls * facts.third, 0.0)
+        return (x[:, rows] * x[:, columns]).T @ jnp.concatenate([facts.mean, bends], axis=1)
 
-        return block_sums(terms, (records.x, records.y, caps))
+    block = _ONE_BLOCK if records.x.shape[0] <= _ONE_BLOCK else _ROWS_A_BLOCK
+    sums = block_sums(terms, (records.x, records.y, caps), block)
+    packed = jnp.zeros((dimension, dimension, sums.shape[1])).at[rows, columns].set(sums).at[columns, rows].set(sums)
+    lows, bends = jnp.split(jnp.moveaxis(packed, 2, 0), 2)
+    return lows, bends
 
-    return jax.lax.map(at, jnp.asarray(radii))
 
-
-@Compiled
-def _farthest(target: Target, factor: Array, theta: Array) -> Array:
+def _farthest(target: Target, inverse_factor: Array, theta: Array) -> Array:
     """sup over Θ of |l_k'(θ - θ₀)| for the columns l_k of L."""
-    return jax.vmap(lambda row: _distance_over(target, row, theta))(jnp.asarray(factor).T)
-
-
-@Compiled
-def _largest_quadratic(norm: AbstractNorm, matrix: Array) -> Array:
-    return norm.largest_quadratic(matrix)
-
-
-@functools.partial(Compiled, static_argnames="dimension")
-def _bound_determinant(loss: AbstractPredictorLoss, change: Array, dimension: int) -> Array:
-    return jnp.asarray(loss.bound_determinant(change, dimension))
+    return jax.vmap(lambda row: _distance_over(target, row, theta))(_inverse(inverse_factor).T)
 
 
 def _squares(x: Array, point: Point) -> Array:

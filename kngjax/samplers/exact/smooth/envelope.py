@@ -20,14 +20,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.core.compiling import Compiled
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.exact.smooth.certificate import Certificate, bound_from_lengths
+from kngjax.samplers.exact.smooth.sizes import farthest_length, log_ball_volume, log_core_mass, log_domain_volume
+from kngjax.samplers.newton import log_determinant
 from kngjax.samplers.target import Target
 
-_NUM_SHELLS = 1000
+NUM_SHELLS = 1000
 # Added to the heights of shells: more than float64 loses of a logarithm.
 MARGIN = 1e-6
+# Masses are compared in units of the core's, or of so much less than Θ's: none that is chosen overflows.
+_MOST_LOG_MASS, _LARGEST_MASS = 600.0, 1e300
 
 
 class Envelope(NamedTuple):
@@ -35,126 +38,83 @@ class Envelope(NamedTuple):
 
     **Arguments:** `certificate`. `edges`: t_0 = 0, ..., t_K. `heights`: E_1, ..., E_K. `radii`: ρ_0 = 0, ..., ρ_G, the
     inner ends of the pieces, the last of which is the rest of Θ. `floors`: T_g. `log_masses`: of the K shells, then of
-    the pieces. Shells and pieces are filled up to one number with copies of the last that have no mass, so that
-    programs serve other data too.
+    the pieces. `log_excess`: log of their sum, in units of what it would be if the Hessian were constant, which is
+    about the log of proposals a draw where n is large; infinite where nothing is known. Shells and pieces are filled up
+    to one number with copies of the last that have no mass, so that programs serve other data too.
     """
 
     certificate: Certificate
-    edges: Float[np.ndarray, " edges"]
-    heights: Float[np.ndarray, " shells"]
-    radii: Float[np.ndarray, " pieces"]
-    floors: Float[np.ndarray, " pieces"]
-    log_masses: Float[np.ndarray, " components"]
+    edges: Float[Array, " edges"]
+    heights: Float[Array, " shells"]
+    radii: Float[Array, " pieces"]
+    floors: Float[Array, " pieces"]
+    log_masses: Float[Array, " components"]
+    log_excess: Float[Array, ""]
 
     @property
     def has_shells(self) -> bool:
-        return bool(np.isfinite(self.log_masses[: self.heights.size]).any())
-
-    def log_excess(self, target: Target) -> float:
-        """Log of the mass, in units of what it would be if the Hessian were constant; infinite where nothing is known.
-
-        The density's own mass is about one such unit where n is large, so that this is the log of proposals a draw.
-        """
-        if not np.isfinite(self.certificate.spread):
-            return math.inf
-        return float(np.logaddexp.reduce(self.log_masses)) - log_core_mass(target, self.certificate.log_determinant)
-
-
-def log_core_mass(target: Target, log_determinant: float) -> float:
-    """log of ∫ exp(-c‖z‖_K) dz/det H₀ = d!·vol(K)/(c^d det H₀): what the mass would be if the Hessian were constant."""
-    return math.lgamma(target.dimension + 1) + _log_ball_volume(target) - log_determinant
-
-
-def log_domain_volume(target: Target) -> float:
-    """log of the volume of Θ, which has the uniform measure."""
-    return float(_log_volumes(target)[1])
-
-
-def _log_ball_volume(target: Target) -> float:
-    """log of the volume of {z : c‖z‖_K ≤ 1}."""
-    return float(_log_volumes(target)[0]) - target.dimension * math.log(float(target.rate))
-
-
-def farthest_length(target: Target, log_determinant: float) -> float:
-    """The c‖z‖_K beyond which even all of Θ adds next to nothing to the mass."""
-    excess = log_domain_volume(target) - log_core_mass(target, log_determinant)
-    return max(excess, 0.0) + 3.0 * target.dimension + 25.0
+        """Whether there is any; of an envelope on the host."""
+        return bool(np.any(np.isfinite(np.asarray(self.log_masses)[: self.heights.size])))
 
 
 def build(target: Target, certificate: Certificate) -> Envelope:
-    """The envelope of the least mass."""
-    rate, dimension = float(target.rate), target.dimension
-    log_determinant = certificate.log_determinant
-    log_ball = _log_ball_volume(target) - log_determinant
-    edges = np.linspace(0.0, farthest_length(target, log_determinant), _NUM_SHELLS + 1)
-    with np.errstate(divide="ignore"):
-        log_edges = np.log(edges)
-    heights = np.array(_heights(target, certificate, edges[1:] / rate)) + MARGIN
-    log_widths = dimension * log_edges[1:] + np.log1p(-np.exp(dimension * (log_edges[:-1] - log_edges[1:])))
-    log_shells = log_ball + log_widths + heights - edges[:-1]
-    inner = np.concatenate([[-np.inf], np.logaddexp.accumulate(log_shells)])
-    radii, floors, log_rings = _rings(target, certificate)
-    log_volume = log_domain_volume(target)
-    # For each K and each number of pieces the mass beyond the shells.
-    heights_beyond = np.maximum(edges[:, None], floors[None, :])
-    rings = np.logaddexp.accumulate(
-        np.concatenate([np.full((edges.size, 1), -np.inf), log_rings[None, :] - heights_beyond[:, :-1]], axis=1), axis=1
+    """The envelope of the least mass; that which is uniform on Θ where nothing is known. Under jit and vmap."""
+    dimension, log_determinant_here = target.dimension, log_determinant(certificate.point)
+    log_core, log_volume = log_core_mass(target, log_determinant_here), log_domain_volume(target)
+    edges = jnp.linspace(0.0, farthest_length(target, log_determinant_here), NUM_SHELLS + 1)
+    log_edges = jnp.log(edges)
+    heights = _heights(target, certificate, edges[1:] / target.rate) + MARGIN
+    log_widths = dimension * log_edges[1:] + jnp.log1p(-jnp.exp(dimension * (log_edges[:-1] - log_edges[1:])))
+    log_shells = log_ball_volume(target) - log_determinant_here + log_widths + heights - edges[:-1]
+    radii, floors, log_rings = rings(target, certificate)
+    # For each K, and each number of pieces, the mass within the shells and that beyond.
+    unit = jnp.maximum(log_core, log_volume - _MOST_LOG_MASS)
+    inner = jnp.append(0.0, jnp.cumsum(jnp.exp(log_shells - unit)))
+    falls = jnp.minimum(jnp.exp(-edges)[:, None], jnp.exp(-floors)[None, :])
+    # Of unknown rings, which are last and hence in no sum that counts, any number will do.
+    rings_of = jnp.minimum(jnp.exp(log_rings - unit), _LARGEST_MASS)
+    beyond = falls * jnp.exp(log_volume - unit) + (falls[:, :-1] * rings_of[None]) @ jnp.triu(
+        jnp.ones((floors.size - 1, floors.size)), k=1
     )
-    total = np.logaddexp(inner[:, None], np.logaddexp(rings, log_volume - heights_beyond))
-    shell, ring = np.unravel_index(np.argmin(total), total.shape)
-    floors = np.maximum(edges[shell], floors[: ring + 1])
-    beyond = np.append(log_rings[:ring] - floors[:-1], log_volume - floors[-1])
-    return _envelope(certificate, edges[: shell + 1], heights[:shell], radii[: ring + 1], floors, log_shells, beyond)
+    total = inner[:, None] + beyond
+    total = jnp.where(jnp.isfinite(radii)[None] & ~jnp.isnan(total), total, jnp.inf)
+    shell, ring = jnp.unravel_index(jnp.argmin(total), total.shape)
 
-
-def uniform(target: Target, certificate: Certificate) -> Envelope:
-    """The envelope that is all of Θ."""
-    start, nothing = np.zeros(1), np.zeros(0)
-    return _envelope(certificate, start, nothing, start, start, nothing, np.array([log_domain_volume(target)]))
-
-
-def _envelope(certificate, edges, heights, radii, floors, log_shells, log_pieces) -> Envelope:
-    num_pieces = certificate.radii.size + 1
-
-    def filled(values: np.ndarray, length: int, value: float) -> np.ndarray:
-        return np.append(values, np.full(length - values.size, value))
-
-    shells = filled(log_shells[: heights.size], _NUM_SHELLS, -np.inf)
+    pieces, shells = jnp.arange(radii.size), jnp.arange(NUM_SHELLS)
+    floors = jnp.maximum(edges[shell], floors[jnp.minimum(pieces, ring)])
+    log_pieces = jnp.where(pieces < ring, jnp.append(log_rings, 0.0), log_volume) - floors
+    log_masses = jnp.concatenate(
+        [jnp.where(shells < shell, log_shells, -jnp.inf), jnp.where(pieces <= ring, log_pieces, -jnp.inf)]
+    )
+    excess = jax.nn.logsumexp(log_masses) - log_core
     return Envelope(
         certificate,
-        filled(edges, _NUM_SHELLS + 1, edges[-1]),
-        filled(heights, _NUM_SHELLS, 0.0),
-        filled(radii, num_pieces, radii[-1]),
-        filled(floors, num_pieces, floors[-1]),
-        np.append(shells, filled(log_pieces, num_pieces, -np.inf)),
+        edges[jnp.minimum(jnp.arange(NUM_SHELLS + 1), shell)],
+        jnp.where(shells < shell, heights, 0.0),
+        radii[jnp.minimum(pieces, ring)],
+        floors,
+        log_masses,
+        jnp.where(jnp.isfinite(certificate.spread), excess, jnp.inf),
     )
 
 
-def _rings(target: Target, certificate: Certificate) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """ρ_0 = 0, ρ_1, ..., the least t from each outwards, and the log volumes between one and the next."""
-    known = np.isfinite(certificate.radii)
-    order = np.argsort(certificate.radii[known])
-    radii = np.append(0.0, certificate.radii[known][order])
-    slack = (certificate.reached[known][order] - certificate.offset) * float(target.rate) / certificate.spread
-    floors = np.maximum.accumulate(np.append(0.0, np.maximum(slack * (1.0 - 1e-9), 0.0)))
-    useful = np.append(True, np.diff(floors) > 1e-3)
-    radii, floors, dimension = radii[useful], floors[useful], target.dimension
+def rings(target: Target, certificate: Certificate) -> tuple[Array, Array, Array]:
+    """ρ_0 = 0, ρ_1, ..., the least t from each outwards, and the log volumes between one and the next.
+
+    Unknown radii are infinite, and last.
+    """
+    order, dimension = jnp.argsort(certificate.radii), target.dimension
+    radii = jnp.append(0.0, certificate.radii[order])
+    slack = (certificate.reached[order] - certificate.offset) * target.rate / certificate.spread
+    slack = jnp.where(jnp.isfinite(radii[1:]), jnp.maximum(slack * (1.0 - 1e-9), 0.0), 0.0)
+    floors = jax.lax.cummax(jnp.append(0.0, slack))
     log_ball = 0.5 * dimension * math.log(math.pi) - math.lgamma(0.5 * dimension + 1.0)
-    with np.errstate(divide="ignore"):
-        log_radii = dimension * np.log(radii)
-    log_rings = log_radii[1:] + np.log1p(-np.exp(np.minimum(log_radii[:-1] - log_radii[1:], -1e-12)))
-    return radii, floors, log_ball - 0.5 * certificate.log_determinant + log_rings
+    log_radii = dimension * jnp.log(radii)
+    log_steps = jnp.where(jnp.isfinite(radii[1:]), log_radii[:-1] - log_radii[1:], -jnp.inf)
+    log_rings = log_radii[1:] + jnp.log1p(-jnp.exp(jnp.minimum(log_steps, -1e-12)))
+    return radii, floors, log_ball - 0.5 * log_determinant(certificate.point) + log_rings
 
 
-@Compiled
-def _log_volumes(target: Target) -> tuple[Array, Array]:
-    """log of the volume of the norm's ball, and of Θ."""
-    assert target.norm is not None
-    domain, dimension = target.domain, target.dimension
-    return target.norm.log_volume(dimension), -domain.log_density(domain.interior_point(dimension))
-
-
-@Compiled
 def _heights(target: Target, certificate: Certificate, lengths: Array) -> Array:
     """sup E over the shells that end at these ‖z‖_K: there -b'(z - z₀) ≤ ‖b‖_*‖z‖ + |b'z₀| and N ≤ ν‖z‖ + N₀."""
     assert target.norm is not None

@@ -30,6 +30,7 @@ from kngjax.core.arrays import block_sums
 from kngjax.core.compiling import Compiled
 from kngjax.data.records import Records
 from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.samplers.exact.smooth.certificate import Certificate, farthest_steps
 from kngjax.samplers.newton import Point, records_a_block
 from kngjax.samplers.target import Target
 
@@ -46,17 +47,16 @@ _MOST_PRODUCTS = 1e11
 _ROUNDING = 1e-14
 
 
-def least_curvatures(
-    target: Target, point: Point, caps: np.ndarray, radii: np.ndarray, enough: float, outward: float
-) -> Float[np.ndarray, " radii"]:
-    """Lower bounds of the least of P at these radii, increasing, so that M(ρ) is ρ times them; -∞ where none is known.
+def least_curvatures(target: Target, certificate: Certificate) -> Float[np.ndarray, " radii"]:
+    """Lower bounds of the least of P at the radii that were tried, increasing, so that M(ρ) is ρ times them.
 
-    Parabolas are made for every third radius, from the least on until one reaches `enough`, and bound the two radii
-    before it too.
+    -∞ where none is known. Parabolas are made for every third radius, from the least on until one reaches the M(ρ)
+    beyond which none matters, and bound the two radii before it too.
 
-    **Arguments:** `caps`: sup over Θ of |x_i'(θ - θ₀)|, or infinite. `enough`: the M(ρ) beyond which none matters.
-    `outward`: as in `Certificate`.
+    **Arguments:** `certificate`: about θ₀, by the worst records.
     """
+    point, radii, outward = certificate.point, np.array(certificate.tried)[:-1], float(certificate.outward)
+    caps = _farthest_steps(target, point)
     found = np.full(radii.size, -np.inf)
     for number in range(_STRIDE - 1, radii.size, _STRIDE):
         places = slice(number - _STRIDE + 1, number + 1)
@@ -65,10 +65,10 @@ def least_curvatures(
             others, _ = _bounds(target, point, caps, radii[places], outward, is_even=True)
             bounds = np.maximum(bounds, others)
         found[places] = bounds
-        if bounds[-1] * radii[number] > enough:
+        if bounds[-1] * radii[number] > float(certificate.enough):
             break
-    # What holds at a radius holds below.
-    return np.maximum.accumulate(found[::-1])[::-1]
+    # What holds at a radius holds below; of the infinite one nothing is known.
+    return np.append(np.maximum.accumulate(found[::-1])[::-1], -np.inf)
 
 
 def _bounds(target, point, caps, radii, outward, is_even: bool) -> tuple[np.ndarray, float]:
@@ -150,6 +150,9 @@ def lift(matrix: np.ndarray) -> np.ndarray:
 
 def _dimension(entries: int) -> int:
     return round((np.sqrt(8.0 * entries + 1.0) - 1.0) / 2.0)
+
+
+_farthest_steps = Compiled(farthest_steps)
 
 
 @Compiled

@@ -9,7 +9,7 @@ import kngjax as kng
 from kngjax.samplers.exact import exact
 from kngjax.samplers.exact.smooth import search
 from kngjax.samplers.exact.smooth.certificate import trivial
-from kngjax.samplers.exact.smooth.envelope import uniform
+from kngjax.samplers.exact.smooth.envelope import build
 from tests.audit.fractions import half_fraction
 from tests.losses.test_curvature_facts import NAMES
 from tests.statistical.problems import Quadrature, assert_follows, problem
@@ -86,9 +86,9 @@ def test_draws_follow_the_density_and_the_predicted_share_with_fourth_moments(na
 def test_fourth_moments_make_envelopes_smaller_where_the_worst_records_leave_them_large(monkeypatch):
     built, data = problem("pseudo_huber", "kng", 2, num_records=150)
     target, centre = built.target(data), built.loss.minimise(data)
-    better = search.prepare(target, centre).log_excess(target)
+    better = search.prepare(target, centre).log_excess
     monkeypatch.setattr(search, "ENOUGH_LOG_EXCESS", np.inf)
-    assert better < search.prepare(target, centre).log_excess(target) - 1.0
+    assert better < search.prepare(target, centre).log_excess - 1.0
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def test_as_many_proposals_are_accepted_as_quadrature_says(name, count):
 def test_where_nothing_is_certain_all_of_the_domain_is_proposed():
     built, data = problem("pseudo_huber", "kng", 1, num_records=FEW, epsilon=0.5)
     target = built.target(data)
-    _, found = draws(built, data, envelope=uniform(target, trivial(target, np.zeros(1))))
+    _, found = draws(built, data, envelope=build(target, trivial(np.zeros(1))))
     assert found.succeeded
     assert found.solutions == 0
     assert_follows(found.draws, Quadrature(built, data, -2.0, 2.5, POINTS[1]))
@@ -145,7 +145,7 @@ def test_an_envelope_that_is_too_low_ends_the_search_as_failed():
 def test_a_search_ends_at_its_public_limit():
     built, data = problem("logistic", "kng", 2, num_records=MANY)
     target = built.target(data)
-    envelope = uniform(target, trivial(target, np.zeros(2)))
+    envelope = build(target, trivial(np.zeros(2)))
     found = search.draw_from(envelope, target, kng.research_key(0), 10**6, 1000)
     assert not found.succeeded
     assert 1000 <= found.proposals < 1000 + 2**16
