@@ -23,6 +23,9 @@ from kngjax.releases.lattice.scores import (
     outward,
 )
 
+# So many rays are asked at a time.
+_RAYS_A_TIME = 8
+
 
 class QuantileScore(AbstractScore):
     """Scores of the check loss: G = Σ_i X_i(D·1{Y_i ≤ X_i'k} - N), or Σ_i D·ρ_τ(Y_i - X_i'k), with τ = N/D.
@@ -178,17 +181,21 @@ class QuantileScore(AbstractScore):
         if records.norm is None:
             return None
         rows, sums = (slice(None), 0.0) if within is None else (within.rows[0], within.sums[0])
-        moves, weighted = self._moves[:, rows], records.weighted[:, rows].T
+        moves, weighted = (np.ascontiguousarray(part[:, rows]) for part in (self._moves, records.weighted))
         y, is_below, far = records.responses[rows], self._residuals[rows] <= 0, self._apart[rows]
-        falling = records.fall * weighted.sum(axis=0)
+        falling = records.fall * weighted.sum(axis=1) + sums
         found = np.zeros(len(low), np.int64)
-        points = [np.clip(self._turned, low, high), (low + high) // 2]
-        for point in points[: 1 + bool(np.any(points[0] != points[1]))]:
-            rises = point.astype(np.float64) @ moves >= y
-            # Whole numbers, exact in whatever order.
-            slopes = falling + (records.rise - records.fall) * (rises.astype(np.float64) @ weighted) + sums
-            apart = (rises != is_below).astype(np.float64) @ far
-            found = np.maximum(found, self._of_rays(low, high, slopes, apart))
+        # Some boxes at a time, so that signs stay close at hand; and by einsum, as threads of products wait for others.
+        for first in range(0, len(low), _RAYS_A_TIME):
+            some = slice(first, first + _RAYS_A_TIME)
+            points = [np.clip(self._turned, low[some], high[some]), (low[some] + high[some]) // 2]
+            for point in points[: 1 + bool(np.any(points[0] != points[1]))]:
+                rises = np.einsum("pj,ji->pi", point.astype(np.float64), moves) >= y
+                # Whole numbers, exact in whatever order.
+                added = np.einsum("pi,ji->pj", rises.astype(np.float64), weighted)
+                slopes = falling + (records.rise - records.fall) * added
+                apart = np.einsum("pi,i->p", (rises != is_below).astype(np.float64), far)
+                found[some] = np.maximum(found[some], self._of_rays(low[some], high[some], slopes, apart))
         return found
 
     def _of_rays(self, low, high, slopes, apart):
