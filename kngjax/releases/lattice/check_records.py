@@ -40,46 +40,23 @@ class CheckRecords:
         self.largest = np.max(np.abs(self.features), axis=0, initial=0.0)
         self.rise, self.fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
         self.norm, self.weight = norm, weight
-        self.weighted = weighted = self.columns * self.counts
-        # What a record adds to the least and to the most that G may be, by either sign.
-        self._least = self.fall * np.maximum(weighted, 0.0) + self.rise * np.minimum(weighted, 0.0)
-        self._most = self.rise * np.maximum(weighted, 0.0) + self.fall * np.minimum(weighted, 0.0)
-        self.is_below, self.apart = np.zeros(len(self.counts), bool), np.zeros(len(self.counts))
-        self._pieces = self._tabulated()
-
-    def seen_from(self, origin: np.ndarray) -> "CheckRecords":
-        """The same, where the loss is told by how it changes from this k."""
-        seen = object.__new__(CheckRecords)
-        vars(seen).update(vars(self))
-        # Where the residual at the origin is 0 or less, and how far either piece of the loss is from the other there.
-        residuals = self.responses - self.features @ origin
-        seen.is_below = residuals <= 0
-        seen.apart = (self.rise - self.fall) * self.counts * np.abs(residuals)
-        seen._pieces = seen._tabulated()
-        return seen
-
-    def _tabulated(self) -> list[np.ndarray]:
-        """What each record adds to a linear piece of the loss, falling and then rising: slopes, and a constant.
-
-        Of the loss it is what its slope adds to Y; of its change from the origin, how far the piece is below the loss
-        there.
-        """
-        slopes = [np.stack([self.fall * column, self.rise * column], axis=1).ravel() for column in self.weighted]
-        last = self.counts * self.responses
-        ends = self.fall * last, self.rise * last
-        if self.norm is not None:
-            ends = np.where(self.is_below, self.apart, 0.0), np.where(self.is_below, 0.0, self.apart)
-        return [*slopes, np.stack(ends, axis=1).ravel()]
+        self.weighted = self.columns * self.counts
+        # What each record adds to a linear piece of the loss, falling and then rising: slopes, and what they add to Y.
+        parts = [*self.weighted, *([self.counts * self.responses] if norm is None else [])]
+        self._pieces = [np.stack([self.fall * part, self.rise * part], axis=1).ravel() for part in parts]
 
     def pieces(self, entries, rises, numbers):
-        """Slopes and the constant of a linear piece of the loss on each box: of so many of these records, by signs."""
+        """Slopes of a linear piece of the loss on each box, of so many of these records, by their signs.
+
+        Without a norm, what they add to Y follows: with one nothing asks for it.
+        """
         places = 2 * entries + rises
         return totals([piece.take(places) for piece in self._pieces], numbers)
 
     def gradients(self, sums, entries, numbers):
         """Bounds of the norm on each box, of the sums of closed records and its open ones."""
         assert self.norm is not None
-        least, most = self._between(sums[:, :-1], entries, numbers)
+        least, most = self._between(sums, entries, numbers)
         lower, upper = self.norm.about_between(least, most)
         counts, is_filled, largest = self.counts.take(entries), numbers > 0, np.zeros(len(numbers))
         if np.any(is_filled):
@@ -88,17 +65,18 @@ class CheckRecords:
         is_uneven = (numbers > _FEWEST) & (numbers <= _FEW) & (_FEWEST * largest >= total)
         for boxes, heavy in ((np.flatnonzero(is_few), _FEWEST), (np.flatnonzero(is_uneven), _HEAVY)):
             if boxes.size:
-                lower[boxes], upper[boxes] = self._of_patterns(sums[boxes, :-1], entries, numbers, boxes, heavy)
+                lower[boxes], upper[boxes] = self._of_patterns(sums[boxes], entries, numbers, boxes, heavy)
         return lower, upper
 
     def _between(self, closed, entries, numbers):
+        some = [column.take(entries) for column in self.weighted]
+        added = totals(some, numbers)
         if not self.is_signed:
-            added = totals([column.take(entries) for column in self.weighted], numbers)
             return closed + self.fall * added, closed + self.rise * added
-        least, most = (
-            totals([column.take(entries) for column in columns], numbers) for columns in (self._least, self._most)
-        )
-        return closed + least, closed + most
+        # Halves of even numbers.
+        middle = (self.rise + self.fall) * added
+        spread = (self.rise - self.fall) * totals([np.abs(column) for column in some], numbers)
+        return closed + (middle - spread) / 2.0, closed + (middle + spread) / 2.0
 
     def _of_patterns(self, closed, entries, numbers, few, most_heavy):
         """The same of some boxes, by every pattern of the signs of those open records that weigh most in each."""
@@ -121,11 +99,26 @@ class CheckRecords:
         lower, upper = (bound.reshape(len(patterns), -1) for bound in bounds)
         return np.min(lower, axis=0), np.max(upper, axis=0)
 
-    def ratios(self, rises, away, apart):
-        """Below R·‖G‖ where the loss rises from the origin by at least `rises` less `apart`, which is rounded.
+    def along(self, closed, vectors, entries, turns, numbers, errors):
+        """Below R·‖G‖ on each box: it is at least G'v/‖v‖_* for any v, and an open record adds one of two to G'v.
 
-        **Arguments:** `away`: at least R·‖k - k₀‖_*.
+        **Arguments:** `closed`: sums of the other records. `vectors`: v, of each box, whole. `turns`: X_i'v of each
+        open record; `errors`: how far these may be from it, on each box.
         """
+        counts, vectors = self.counts.take(entries), vectors.astype(np.float64)
+        least = np.minimum(self.rise * turns, self.fall * turns) * counts
+        found = totals([least, counts], numbers)
+        parts = closed * vectors
+        rounding = ROUNDING * np.sum(np.abs(parts), axis=1) + (self.rise - self.fall) * errors * found[:, 1]
+        return self.ratios(np.sum(parts, axis=1) - rounding, -found[:, 0], np.abs(vectors))
+
+    def ratios(self, rises, apart, sizes):
+        """Below R·‖G‖ where G'v ≥ `rises` - `apart`, which is a rounded sum of one number a record, none negative.
+
+        **Arguments:** `sizes`: |v| or more. Along columns of zeros G is 0, so that v may be taken as 0 there.
+        """
+        assert self.norm is not None
+        away = self.norm.dual(np.where(self.is_null, 0.0, sizes))
         rises = np.maximum(rises - apart * (1.0 + (len(self.features) + 1000) * 2.0**-52), 0.0)
         # 0 is below every score, also where floats have no number for the rest.
         is_known = (rises > 0.0) & np.isfinite(away)
@@ -143,7 +136,7 @@ class CheckRecords:
         residuals = self.responses[rows] - x @ point
         slopes = self.counts[rows] * np.where(residuals <= 0, self.rise, self.fall)
         if self.norm is not None:
-            return int(self.norm(np.abs((sums[:-1] + slopes @ x).astype(np.int64))))
+            return int(self.norm(np.abs((sums + slopes @ x).astype(np.int64))))
         value = int(np.sum(sums[:-1] * point) - sums[-1]) - int(slopes @ residuals)
         return int(levels(value, self.weight))
 

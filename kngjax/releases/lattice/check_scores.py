@@ -23,6 +23,9 @@ from kngjax.releases.lattice.scores import (
     outward,
 )
 
+# So many rays are asked at a time.
+_RAYS_A_TIME = 8
+
 
 class QuantileScore(AbstractScore):
     """Scores of the check loss: G = Σ_i X_i(D·1{Y_i ≤ X_i'k} - N), or Σ_i D·ρ_τ(Y_i - X_i'k), with τ = N/D.
@@ -35,7 +38,9 @@ class QuantileScore(AbstractScore):
     Bounds on a box: `sums` holds the share of the records that are not open, the same for every k of the box or linear
     in k, hence least at ends of its sides. An open record adds D - N or -N times X_i to G, whatever k: coordinate by
     coordinate between the two sums where each record takes the smaller and the larger, and exactly one of the patterns.
-    To the loss it adds at least 0. So no score in a box is below `lower`.
+    And along one v, from the origin of the coordinates to the middle of the box: ‖G‖ ≥ G'v/‖v‖_*. Far from the origin
+    this is more, as features cancel along a law's long axes, where open records weigh little in G'v. To the loss an
+    open record adds at least 0. So no score in a box is below `lower`.
 
     Whole numbers ride in float64, exact below 2^53 in any order of summation. With |X_ij| ≤ 2^a, |X_i'k| ≤ ρ, the
     plan's `reach`, and |Y_i| ≤ υ every sum and all its parts are below 2^53, since the plan keeps 2ρ and
@@ -48,7 +53,8 @@ class QuantileScore(AbstractScore):
 
     A box of m, k = Um, may reach beyond Θ. X_i'U is whole and below 2^53, or U is not taken. Twice the middle of a box
     times it, and it times the sides, are sums of d products: where they may exceed 2^52 a record counts as open unless
-    it keeps its sign by more than their rounding; and so are the ends of the loss, which are moved outward by it.
+    it keeps its sign by more than their rounding; elsewhere they and twice X_i'v, from which they differ by 2ρ at most,
+    are exact. The ends of the loss are sums of such products too, and moved outward by their rounding.
 
     **Arguments:** `features`: X, shape (n, d). `responses`: Y, shape (n,), in the units of X'k. `tau`: N/D. `norm`: of
     G, for KNG; None for the exponential mechanism. `weight`: at least what one record changes the loss by, in whole
@@ -62,18 +68,20 @@ class QuantileScore(AbstractScore):
         self._importance, self._curvature = np.ones(dimension), np.zeros((dimension, dimension))
 
     def _place(self, coordinates: Coordinates, origin: np.ndarray) -> None:
-        self._coordinates, self._origin = coordinates, origin
+        self._coordinates = coordinates
         self._turned = coordinates.inverse @ origin
         self._moves = coordinates.matrix.T @ self._records.columns
         self._largest = np.max(np.abs(self._moves), axis=1, initial=0.0)
-        self._records = self._records.seen_from(origin)
+        # How far Y is from X'k₀, and either piece of a record's loss from the other there.
+        self._residuals = self._records.responses - self._records.features @ origin
+        self._apart = (self._records.rise - self._records.fall) * self._records.counts * np.abs(self._residuals)
 
     @property
     def coordinates(self):
         return self._coordinates
 
     def near(self, domain, rate):
-        records, steps, dimension = self._records, self._records.rise - self._records.fall, len(self._origin)
+        records, steps, dimension = self._records, self._records.rise - self._records.fall, len(self._turned)
         # By how much a record changes the log-density at most, or that of the loss where its residual changes by 1.
         if records.norm is None:
             each = steps * rate * RESOLUTION * (WEIGHT_UNITS / records.weight)
@@ -89,7 +97,7 @@ class QuantileScore(AbstractScore):
         estimate = domain.nearest(fit.estimate)
         cones = None if records.norm is None else _cones(records, domain, estimate)
         if cones is not None:
-            return ConeScore(records.seen_from(cones.apex), cones)
+            return ConeScore(records, cones)
         placed = object.__new__(QuantileScore)
         vars(placed).update(vars(self))
         with np.errstate(all="ignore"):
@@ -111,7 +119,7 @@ class QuantileScore(AbstractScore):
         rows = boxes.rows
         numbers = np.array([len(some) for some in rows])
         # Many records are spread like all of them.
-        found, few = np.zeros((len(rows), len(self._origin))), np.flatnonzero((numbers > 0) & (numbers <= MOST_ASKED))
+        found, few = np.zeros((len(rows), len(self._turned))), np.flatnonzero((numbers > 0) & (numbers <= MOST_ASKED))
         if few.size:
             entries = np.concatenate([rows[box] for box in few])
             counts = self._records.counts[entries]
@@ -120,7 +128,8 @@ class QuantileScore(AbstractScore):
 
     def whole(self, low, high):
         num_records, dimension = self._records.features.shape  # of those that differ
-        sums = np.zeros((1, dimension + 1), np.float64 if self._records.norm is not None else np.int64)
+        has_norm = self._records.norm is not None
+        sums = np.zeros((1, dimension), np.float64) if has_norm else np.zeros((1, dimension + 1), np.int64)
         return self.parts(low[None], high[None], [np.arange(num_records)], sums)
 
     def parts(self, low, high, rows, sums):
@@ -133,9 +142,9 @@ class QuantileScore(AbstractScore):
         doubled, sides = low + high, high - low
         middle = products(moves, doubled, numbers)
         reach = products([np.abs(move) for move in moves], sides, numbers)
-        size = (np.abs(doubled) + sides).astype(np.float64) @ self._largest
-        if np.any(size >= EXACT / 2):
-            reach = reach + np.repeat(np.where(size < EXACT / 2, 0.0, size * ROUNDING), numbers)
+        errors = self._errors(doubled, sides)
+        if np.any(errors):
+            reach = reach + np.repeat(errors, numbers)
         gap = middle - 2 * y
         is_open = (gap < reach) & (gap >= -reach)
         opened, closed = np.flatnonzero(is_open), np.flatnonzero(~is_open)
@@ -147,57 +156,56 @@ class QuantileScore(AbstractScore):
         if records.norm is None:
             above, pieces = sums + records.pieces(entries, gap >= 0, in_open), (entries, gap, reach.take(opened))
             return LatticeBoxes(low, high, *self._of_losses(low, high, sums, above, pieces, in_open), kept, sums)
-        moves, y = [move.take(opened) for move in moves], y.take(opened)
-
-        def piece(points):
-            return sums + records.pieces(entries, products(moves, points, in_open) >= y, in_open)
-
-        # Any signs make a linear function below the loss: those of the point nearest to the origin.
-        rays = self._of_rays(low, high, piece(np.clip(self._turned, low, high)))
+        # Twice v, and twice X_i'v.
+        vectors = (doubled - 2 * self._turned) @ self._coordinates.matrix.T
+        turns = gap + 2 * self._residuals.take(entries)
+        along = records.along(sums, vectors, entries, turns, in_open, 2 * errors)
         lower, upper = records.gradients(sums, entries, in_open)
         # Where most points of a box would be rejected, one somewhere in it mostly shows it.
-        about = records.norm.about(np.abs(piece(somewhere(low, high))[:, :-1]))
-        return LatticeBoxes(low, high, np.maximum(lower, rays), upper, about, kept, sums)
+        points = products([move.take(opened) for move in moves], somewhere(low, high), in_open)
+        about = records.norm.about(np.abs(sums + records.pieces(entries, points >= y.take(opened), in_open)))
+        return LatticeBoxes(low, high, np.maximum(lower, along), upper, about, kept, sums)
+
+    def _errors(self, doubled, sides):
+        """How far products of twice the middle of each box, and of its sides, may be off together: 0 where exact."""
+        size = (np.abs(doubled) + sides).astype(np.float64) @ self._largest
+        return np.where(size < EXACT / 2, 0.0, size * ROUNDING)
 
     def beyond(self, low, high, within=None):
         """Below the score at all k with p = k₀ + t(k - k₀) in a box, for a t in (0, 1]; or None where nothing is known.
 
         By convexity ℓ(k) - ℓ(k₀) ≥ (ℓ(p) - ℓ(k₀))/t, and ‖k - k₀‖_* is ‖p - k₀‖_*/t: what bounds the ratio of the two
-        at p bounds ‖G(k)‖.
+        at p bounds ‖G(k)‖, as ℓ is convex and G one of its slopes at k, so that ℓ(k₀) ≥ ℓ(k) + G'(k₀ - k).
         """
         records = self._records
         if records.norm is None:
             return None
         rows, sums = (slice(None), 0.0) if within is None else (within.rows[0], within.sums[0])
-        moves, weighted = self._moves[:, rows], records.weighted[:, rows].T
-        y, is_below, far = (part[rows] for part in (records.responses, records.is_below, records.apart))
-        falling = records.fall * weighted.sum(axis=0)
+        moves, weighted = (np.ascontiguousarray(part[:, rows]) for part in (self._moves, records.weighted))
+        y, is_below, far = records.responses[rows], self._residuals[rows] <= 0, self._apart[rows]
+        falling = records.fall * weighted.sum(axis=1) + sums
         found = np.zeros(len(low), np.int64)
-        points = [np.clip(self._turned, low, high), (low + high) // 2]
-        for point in points[: 1 + bool(np.any(points[0] != points[1]))]:
-            rises = point.astype(np.float64) @ moves >= y
-            # Whole numbers, exact in whatever order.
-            slopes = falling + (records.rise - records.fall) * (rises.astype(np.float64) @ weighted)
-            apart = (rises != is_below).astype(np.float64) @ far
-            found = np.maximum(found, self._of_rays(low, high, np.column_stack([slopes, apart]) + sums))
+        # Some boxes at a time, so that signs stay close at hand; and by einsum, as threads of products wait for others.
+        for first in range(0, len(low), _RAYS_A_TIME):
+            some = slice(first, first + _RAYS_A_TIME)
+            points = [np.clip(self._turned, low[some], high[some]), (low[some] + high[some]) // 2]
+            for point in points[: 1 + bool(np.any(points[0] != points[1]))]:
+                rises = np.einsum("pj,ji->pi", point.astype(np.float64), moves) >= y
+                # Whole numbers, exact in whatever order.
+                added = np.einsum("pi,ji->pj", rises.astype(np.float64), weighted)
+                slopes = falling + (records.rise - records.fall) * added
+                apart = np.einsum("pi,i->p", (rises != is_below).astype(np.float64), far)
+                found[some] = np.maximum(found[some], self._of_rays(low[some], high[some], slopes, apart))
         return found
 
-    def _of_rays(self, low, high, linear):
-        """‖G‖ ≥ (ℓ(k) - ℓ(k₀))/‖k - k₀‖_*, with a linear function below the loss.
-
-        k₀ = `origin`. ℓ is convex and G one of its slopes at k, so that ℓ(k₀) ≥ ℓ(k) + G'(k₀ - k). Along columns of
-        zeros G is 0, so that k - k₀ may be taken as 0 there.
-        """
-        records = self._records
-        assert records.norm is not None
-        slopes, matrix = linear[:, :-1], self._coordinates.matrix
-        doubled = (low + high) @ matrix.T - 2 * self._origin
-        sides = (high - low).astype(np.float64)
+    def _of_rays(self, low, high, slopes, apart):
+        """Below (ℓ(p) - ℓ(k₀))/‖p - k₀‖_* on boxes, of a linear function below the loss, at k₀ by so much."""
+        matrix, sides = self._coordinates.matrix, (high - low).astype(np.float64)
+        doubled = (low + high - 2 * self._turned) @ matrix.T
         extent = np.abs(doubled) + sides @ np.abs(matrix).T
-        extent[:, records.is_null] = 0.0
         rise = np.sum(slopes * doubled, axis=1) - np.sum(np.abs(slopes @ matrix) * sides, axis=1)
         rounding = ROUNDING * np.sum(np.abs(slopes) * extent, axis=1)
-        return records.ratios(rise / 2 - rounding, records.norm.dual(extent) / 2, linear[:, -1])
+        return self._records.ratios(rise - rounding, 2 * apart, extent)
 
     def _of_losses(self, low, high, sums, middle, opened, numbers):
         """Bounds of the loss on each box: closed records are linear, and an open one is above either of its pieces."""

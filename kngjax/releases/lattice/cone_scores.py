@@ -5,7 +5,7 @@ See `ConeScore`.
 
 import numpy as np
 
-from kngjax.releases.lattice.check_records import EXACT, MOST_ASKED, ROUNDING, CheckRecords, in_passes, products, totals
+from kngjax.releases.lattice.check_records import EXACT, MOST_ASKED, CheckRecords, in_passes, products, totals
 from kngjax.releases.lattice.cones import Cones
 from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes, outward
 
@@ -21,15 +21,15 @@ class ConeScore(AbstractScore):
     n·X_i'δ = j·X_i'v, and X_i'v lies between two sums, L of the smaller and H of the larger of X_ib times either end:
     whole numbers, exact in float64 since Σ_b |X_ib|(n_b + 1) < 2^53 is asked for. A record with r = Y_i - X_i'p rises,
     Y_i ≤ X_i'k, on all of the box if j·L ≥ n·r at the nearest j, at the farthest where L < 0, and at no point of it if
-    j·H < n·r at the farthest, at the nearest where H < 0. Each of these products is rounded by a share of 2^-53, which
-    keeps its sign, and 0; n·r is moved by a share of 2^-48, so that more records count as open, and by none where r is
-    0. At the apex j is 0, and all is exact.
+    j·H < n·r at the farthest, at the nearest where H < 0. Rounding these products does not reverse their order, and
+    leaves it strict where it matters: if a record falls at some k of the box then j·L ≤ n·X_i'δ ≤ n·r - n, and floats
+    about n·r lie less than n apart, since |r| < 2^52 - 1, as Y_i and X_i'p are whole, at most the plan's ρ, and 2ρ is
+    below 2^52. At the apex j is 0, and all is exact.
 
-    Bounds on a box: of G as in `CheckRecords.gradients`; and by rays from p, as in `QuantileScore`: for any signs
-    ℓ(k) - ℓ(p) ≥ g'δ - c, their slopes and how far they are below the loss at p, and ‖δ‖_* = j/n·‖v‖_*, so that
-    ‖G(k)‖ ≥ (ℓ(k) - ℓ(p))/‖δ‖_* ≥ (g'v - c·n/j)/‖v‖_*, least at ends of v and at the nearest j.
+    Bounds on a box: of G as in `CheckRecords.gradients`, and by ‖G‖ ≥ G'v/‖v‖_* for v along its middle; X_i'v is L + H
+    if v is the sum of both ends of directions, but for a rounding by a share of 2^-53.
 
-    **Arguments:** `records`: seen from p. `cones`: for which `holds` is true.
+    **Arguments:** `cones`: for which `holds` is true.
     """
 
     def __init__(self, records: CheckRecords, cones: Cones):
@@ -77,7 +77,7 @@ class ConeScore(AbstractScore):
 
     def whole(self, low, high):
         everything, number = np.arange(len(self._residuals)), len(low)
-        return self.parts(low, high, [everything] * number, np.zeros((number, len(self._records.columns) + 1)))
+        return self.parts(low, high, [everything] * number, np.zeros((number, len(self._records.columns))))
 
     def parts(self, low, high, rows, sums):
         return in_passes(self._pass, low, high, rows, sums)
@@ -101,38 +101,27 @@ class ConeScore(AbstractScore):
         columns = [column.take(entries) for column in records.columns]
         least, most = self._ranges(low, high, columns, numbers)
         goal = self._residuals.take(entries) * np.repeat(sides, numbers)
-        slack = np.abs(goal) * ROUNDING
-        rises = np.minimum(least * near, least * far) >= goal + slack
-        falls = np.maximum(most * near, most * far) < goal - slack
+        rises = np.minimum(least * near, least * far) >= goal
+        falls = np.maximum(most * near, most * far) < goal
         is_open = ~(rises | falls)
         opened, closed = np.flatnonzero(is_open), np.flatnonzero(~is_open)
         in_open = np.bincount(np.repeat(np.arange(len(rows)), numbers)[opened], minlength=len(rows))
         sums = sums + records.pieces(entries.take(closed), rises.take(closed), numbers - in_open)
-        entries, middle = entries.take(opened), (least + most) * (near + far) / 4.0 >= goal
-        rays = self._of_rays(low, high, sums + records.pieces(entries, middle.take(opened), in_open), sides)
+        entries = entries.take(opened)
         lower, upper = records.gradients(sums, entries, in_open)
+        first, last = self._cones.directions(low, high)
+        turns = least.take(opened) + most.take(opened)
+        along = records.along(sums, first + last, entries, turns, in_open, np.zeros(len(rows)))
         # Where most places of a box would be rejected, one of them mostly shows it.
         points, _ = self._cones.somewhere(low, high)
-        rises = products([column.take(opened) for column in columns], points, in_open) >= records.responses.take(
-            entries
-        )
-        about = self._norm.about(np.abs((sums + records.pieces(entries, rises, in_open))[:, :-1]))
+        predicted = products([column.take(opened) for column in columns], points, in_open)
+        is_below = predicted >= records.responses.take(entries)
+        about = self._norm.about(np.abs(sums + records.pieces(entries, is_below, in_open)))
         kept = np.split(entries, np.cumsum(in_open)[:-1])
         # A box of one place has one point at most, which is the one that was tried.
         is_one = ~np.any(self._cones.divisible(low, high), axis=1)
-        lower = np.where(is_one, outward(about, about)[0], np.maximum(lower, rays))
+        lower = np.where(is_one, outward(about, about)[0], np.maximum(lower, along))
         return LatticeBoxes(low, high, lower, upper, about, kept, sums)
-
-    def _of_rays(self, low, high, linear, sides):
-        first, last = (ends.astype(float) for ends in self._cones.directions(low, high))
-        slopes, near = linear[:, :-1], low[:, 1]
-        extent = np.maximum(np.abs(first), np.abs(last))
-        extent[:, self._records.is_null] = 0.0
-        rise = np.sum(np.minimum(slopes * first, slopes * last), axis=1)
-        rise -= ROUNDING * np.sum(np.abs(slopes) * extent, axis=1)
-        # At the apex itself nothing rises.
-        apart = np.divide(linear[:, -1] * sides, near, out=np.full(len(low), np.inf), where=near > 0)
-        return self._records.ratios(rise, self._norm.dual(extent), apart)
 
     def at(self, point, rows, sums):
         return self._records.at(point, rows, sums)

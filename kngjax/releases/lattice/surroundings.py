@@ -7,16 +7,14 @@ import numpy as np
 from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
 from kngjax.releases.lattice.units import DomainLattice
 
-# In logarithms: what is not worth another box.
-_NEGLIGIBLE = 20.0
+# In logarithms, of a law that is as wide as bounds of boxes are exact, and most are wider: what is not worth a box.
+_NEGLIGIBLE = 4.0
 # Ends of the core are sought from here outward, in the norm in which bounds miss the log-density by 1.
 _NEAREST = 16.0
-# A core's faces are to be so much farther out than what is wanted of them, at their middles.
-_BEYOND = 2.0
-# Between so many cells of the faces are tried, as many as look at so many records, so many at a time.
-_FEWEST_CELLS, _MOST_CELLS, _MOST_LOOKS, _CELLS_A_CALL = 48, 256, 2**23, 8
+# Between so many cells of the faces are tried, as many as look at so many records.
+_FEWEST_CELLS, _MOST_CELLS, _MOST_LOOKS = 48, 256, 2**23
 # So many cores, each twice as large as the one before.
-_TRIES = 10
+_TRIES = 12
 
 
 def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> LatticeBoxes:
@@ -32,7 +30,7 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
         return whole
     point = score.coordinates.extremes(middle[None], middle[None])[0][0]
     wanted = _wanted(score, rate, ends) + rate * score.at(point, whole.rows[0], whole.sums[0])
-    reach = _reach(score, rate, ends, _BEYOND * wanted)
+    reach = _reach(score, rate, ends, wanted)
     for left in range(_TRIES, 0, -1):
         low, high = _core(score.origin, reach, ends)
         if np.array_equal(low, ends[0]) and np.array_equal(high, ends[1]):
@@ -59,7 +57,7 @@ def _wanted(score, rate, ends) -> float:
 
 
 def _reach(score, rate, ends, goal) -> list[int]:
-    """How far along each axis rays say more than enough, on both sides, or where Θ ends."""
+    """How far along each axis rays say enough, on both sides, or where Θ ends."""
     origin, found = score.origin, []
     for axis, unit in enumerate(score.importance()):
         widest = int(ends[1][axis]) - int(ends[0][axis])
@@ -109,8 +107,7 @@ def _beyond(score, domain, core: LatticeBoxes, ends, wanted, is_last: bool) -> i
         points = points[~domain.misses(*[points @ score.coordinates.matrix.T] * 2)]
         if not is_last and np.any(score.beyond(points, points, core).astype(float) < wanted):
             return 0
-        parts = [slice(start, start + _CELLS_A_CALL) for start in range(0, len(low), _CELLS_A_CALL)]
-        found = np.concatenate([np.zeros(0, np.int64), *(score.beyond(low[part], high[part], core) for part in parts)])
+        found = score.beyond(low, high, core)
         tried += len(low)
         short = found.astype(float) < wanted
         if tried > most:

@@ -1,18 +1,16 @@
 """Bounds of check scores on boxes and on rays: beside the score at every lattice point, in whole numbers."""
 
 import itertools
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import kngjax as kng
 from kngjax.releases.lattice import check_records, surroundings
-from kngjax.releases.lattice.check_records import CheckRecords
 from kngjax.releases.lattice.cone_scores import ConeScore
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.lattice import Problem
-from kngjax.releases.lattice.scores import RESOLUTION, WEIGHT_UNITS, GradientNorm
+from kngjax.releases.lattice.scores import RESOLUTION, WEIGHT_UNITS
 
 TWO = kng.Bounds(x=([-0.4], [1.0]), y=(-1.0, 1.0))
 THREE = kng.Bounds(x=([-0.4, 0.1], [1.0, 0.9]), y=(-1.0, 1.0))
@@ -288,23 +286,3 @@ def test_boxes_are_the_same_in_however_many_passes(name, monkeypatch):
         np.testing.assert_array_equal(getattr(one, part), getattr(many, part))
     assert all(np.array_equal(*rows) for rows in zip(one.rows, many.rows, strict=True))
     assert len(one.rows) > 20
-
-
-def test_bounds_of_few_open_records_hold_for_every_pattern_of_their_signs():
-    """One record outweighs a third of all, so that the heaviest are tried and the others taken by intervals."""
-    generator, tau = np.random.default_rng(3), Fraction(3, 10)
-    norm = GradientNorm([WEIGHT_UNITS, 2 * WEIGHT_UNITS])
-    for _ in range(20):
-        number = int(generator.integers(6, 9))
-        features, responses = generator.integers(-3, 4, (number, 2)), np.arange(number)
-        copies = generator.integers(1, 4, number)
-        copies[generator.integers(number)] = 12
-        records = CheckRecords(np.repeat(features, copies, 0), np.repeat(responses, copies), tau, norm, 1)
-        closed = generator.integers(-40, 41, (1, 3)).astype(float)
-        entries = generator.permutation(number)
-        (lower,), (upper,) = records.gradients(closed, entries, np.array([number]))
-        slopes = np.array(list(itertools.product((records.rise, records.fall), repeat=number)))
-        sums = closed[0, :2] + (slopes * records.counts) @ records.features
-        about = norm(np.abs(sums).astype(np.int64))
-        assert lower <= min(about)
-        assert upper >= max(about)

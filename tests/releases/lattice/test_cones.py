@@ -55,7 +55,7 @@ def cones_over(apex, domain) -> Cones:
 def in_cones(problem, apex):
     """The same problem with boxes that are cones from this k."""
     cones = cones_over(apex, problem.domain)
-    records = problem.score._records.seen_from(cones.apex)
+    records = problem.score._records
     assert ConeScore.holds(records, cones)
     return problem._replace(score=ConeScore(records, cones))
 
@@ -143,14 +143,14 @@ def test_cones_from_a_heap_know_its_signs_at_any_distance(name):
     records = problem.score._records
     everyone = CheckRecords(records.features, 0.0 * records.responses, Fraction(1, 2), records.norm, 1)
     cones = cones_over(np.zeros(len(records.columns), np.int64), problem.domain)
-    score = ConeScore(everyone.seen_from(cones.apex), cones)
+    score = ConeScore(everyone, cones)
     generator = np.random.default_rng(0)
     points = generator.integers(problem.domain.low, problem.domain.high + 1, (30, len(records.columns)))
     numbers = cones.of(points[np.any(points != 0, axis=1)])
     low, high = numbers.copy(), numbers.copy()
     low[:, 1], high[:, 1] = 1, cones.sides[numbers[:, 0]]
     rows = [np.arange(len(everyone.responses))] * len(low)
-    boxes = score.parts(low, high, rows, np.zeros((len(low), len(records.columns) + 1)))
+    boxes = score.parts(low, high, rows, np.zeros((len(low), len(records.columns))))
     closed = np.array([len(some) == 0 for some in boxes.rows])
     assert np.mean(closed) > 0.3
     levels = [score.at(k, rows[0], boxes.sums[0] * 0) for k in points[np.any(points != 0, axis=1)][closed]]
@@ -166,9 +166,9 @@ def test_a_tie_on_the_edge_of_a_cone_counts_as_below():
     for origin in (apex, np.array([0, 0]), np.array([-6, 2])):
         cones = cones_over(origin, domain)
         for most in (1, 20, 100):
-            boxes = Envelope(ConeScore(records.seen_from(origin), cones), domain, Fraction(1, 64), 1.0, most)._boxes
+            boxes = Envelope(ConeScore(records, cones), domain, Fraction(1, 64), 1.0, most)._boxes
             points = points_of(domain)
-            levels = [records.at(k, np.arange(8), np.zeros(3)) for k in points]
+            levels = [records.at(k, np.arange(8), np.zeros(2)) for k in points]
             place = place_of(boxes, cones.of(points))
             assert np.all(boxes.lower[place] <= levels)
             assert [
