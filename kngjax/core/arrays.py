@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from kngjax.core import versions
 
-# Everything that computes with JAX imports this module.
+# Every release imports this module.
 versions.require_right(jaxlib.version.__version__)
 
 # Parameters rest as NumPy arrays and are computed with as JAX arrays or tracers; static checkers know no type that is

@@ -47,7 +47,9 @@ def draw(
     directly from their law and take none. `centre`: about which a chain starts: an estimate of θ, or None for
     the domain's interior point. Exact samplers need none, but those that run on the host are faster with one.
 
-    **Returns** θ of shape (d,), NaN if an exact search was given up, and whether it succeeded.
+    **Returns** θ of shape (d,), and whether it succeeded. θ is no number if an exact search was given up: of smooth
+    losses under jit after some hundreds of proposals, whatever `max_proposals` is, and infinite there if something
+    spoke against its proof.
     """
     require_sampler(mechanism, sampler)
     if isinstance(mechanism, AbstractDirectMechanism):

@@ -127,7 +127,7 @@ def simulate(
         check_epsilon(float(epsilon), allow_large_epsilon=True)
     named = tuple((measures or {"error": error}).items())
     with jax.enable_x64(not float32):
-        is_on_host, ends_on_host = _places(design, sizes[0], mechanism, sampler, key)
+        is_on_host, ends_on_host = _uses_of_host(design, sizes[0], mechanism, sampler, key)
     if (is_on_host or ends_on_host) and float32:
         raise ValueError(
             "float32=True is for what is mapped over data sets: these draws, or some of them, are made on the host"
@@ -155,13 +155,14 @@ def simulate(
                 else:
                     settings = (design, int(size), named, mesh)
                     batch_results = _batch_of_replicates(*settings, mechanism, sampler, given, batch_keys)
-                batch_results = jax.tree.map(np.asarray, batch_results)
+                number = min(step, num_replicates - start)
+                batch_results = jax.tree.map(lambda part, number=number: np.array(part[:number]), batch_results)
                 if ends_on_host:
                     settings = (design, int(size), named, mechanism, sampler, given, batch_keys)
                     batch_results = _ended_on_the_host(batch_results, *settings)
                 parts.append(batch_results)
-                bar.update(min(step, num_replicates - start))
-            results.append(jax.tree.map(lambda *pieces: np.concatenate(pieces)[:num_replicates], *parts))
+                bar.update(number)
+            results.append(jax.tree.map(lambda *pieces: np.concatenate(pieces), *parts))
     theta, truth, values = jax.tree.map(lambda *pieces: np.stack(pieces), *results)
     by_epsilon = {name: np.swapaxes(value, 1, 2) for name, value in zip(dict(named), values, strict=True)}
     return Simulation(np.asarray(sizes), losses, np.swapaxes(theta, 1, 2), truth, by_epsilon)
@@ -174,7 +175,7 @@ def _batch(design: DataGenerator, num_records: int, max_bytes: int, num_replicat
     return int(np.clip(max_bytes // max(size, 1), 1, min(_LARGEST_BATCH, num_replicates)))
 
 
-def _places(
+def _uses_of_host(
     design, num_records: int, mechanism: AbstractMechanism, sampler: AbstractSampler | None, key
 ) -> tuple[bool, bool]:
     """Whether draws are made on the host, between compiled calls; and whether what a batch gives up is.
@@ -205,25 +206,26 @@ def _generate(design, num_records, mechanism, key):
 def _ended_on_the_host(results, design, num_records, measures, mechanism, sampler, epsilons, keys):
     """Results of a batch, with those that it gave up drawn on the host from the same data.
 
-    That a batch gave one up is a fact about its key, so that another one is taken.
+    That a batch gave one up is a fact about its keys, so that another one is taken. What failed otherwise stays so.
     """
-    given_up = np.any(np.isnan(results[0]), axis=2)
+    theta, truth, values = results
+    given_up, has_failed = (np.any(is_so(theta), axis=2) for is_so in (np.isnan, np.isinf))
+    for part in (theta, *values):
+        part[has_failed] = np.nan
     for number in np.flatnonzero(np.any(given_up, axis=1)):
         settings = (design, num_records, measures, mechanism, sampler, epsilons, keys[number : number + 1])
-        again = jax.tree.map(np.asarray, _on_the_host(*settings, number_of_draw=1))
-        theta, truth, values = jax.tree.map(np.array, results)
+        again, _, others = jax.tree.map(np.asarray, _on_the_host(*settings, is_again=True))
         places = given_up[number]
-        theta[number, places] = again[0][0, places]
-        for value, other in zip(values, again[2], strict=True):
-            value[number, places] = other[0, places]
-        results = theta, truth, values
-    return results
+        for part, other in zip((theta, *values), (again, *others), strict=True):
+            part[number, places] = other[0, places]
+    return theta, truth, values
 
 
-def _on_the_host(design, num_records, measures, mechanism, sampler, epsilons, keys, number_of_draw=0):
-    """What `_batch_of_replicates` makes of one data set and its key, for what does not compile."""
+def _on_the_host(design, num_records, measures, mechanism, sampler, epsilons, keys, is_again=False):
+    """What `_batch_of_replicates` makes of one data set and its key, for what does not compile; or of another key."""
     data_key, draw_key = jax.random.split(keys[0])
-    draw_key = jax.random.fold_in(draw_key, number_of_draw) if number_of_draw else draw_key
+    # No descendant of what the batch drew with, nor of what made the data.
+    draw_key = jax.random.fold_in(keys[0], 2) if is_again else draw_key
     data, truth = _generate(design, num_records, mechanism, data_key)
     centre = estimate(mechanism, data) if isinstance(mechanism, AbstractDensityMechanism) else None
     if epsilons is None:

@@ -112,10 +112,9 @@ def test_what_a_batch_gave_up_is_drawn_on_the_host_from_the_same_data(monkeypatc
     np.testing.assert_array_equal(found.truth, batch.truth)
     np.testing.assert_allclose(found.measures["error"], np.linalg.norm(found.theta - THETA, axis=-1), rtol=1e-8)
     for number, key in enumerate(jax.random.split(jax.random.fold_in(KEY, 30), 6)):
-        data_key, draw_key = jax.random.split(key)
-        X, y, _ = design(data_key, 30)
+        X, y, _ = design(jax.random.split(key)[0], 30)
         data = built.prepare(X, y)
-        for place, part in enumerate(jax.random.split(jax.random.fold_in(draw_key, 1), 2)):
+        for place, part in enumerate(jax.random.split(jax.random.fold_in(key, 2), 2)):
             if not kept[0, place, number, 0]:
                 at = eqx.tree_at(lambda mechanism: mechanism.epsilon, built, np.asarray(epsilons[place]))
                 expected, _ = kng.draw(at, data, part, kng.Exact(), estimate(built, data))

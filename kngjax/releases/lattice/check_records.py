@@ -100,7 +100,7 @@ class CheckRecords:
         return np.min(lower, axis=0), np.max(upper, axis=0)
 
     def along(self, closed, vectors, entries, turns, numbers, errors):
-        """Below R·‖G‖ on each box: it is at least G'v/‖v‖_* for any v, and an open record adds one of two to G'v.
+        """Below R·‖G‖ on each box: ‖G‖ ≥ G'v/‖v‖_* for any v, and an open record adds one of two multiples of X_i'v.
 
         **Arguments:** `closed`: sums of the other records. `vectors`: v, of each box, whole. `turns`: X_i'v of each
         open record; `errors`: how far these may be from it, on each box.

@@ -49,7 +49,7 @@ class QuantileScore(AbstractScore):
 
     X_i'k is at most ρ for k in Θ, and twice Y_i, which is moved to ±ρ for G, at most 2ρ; slopes are below D, so sums of
     slopes times X_i, times k or times Y_i, are at most these two; and twice the largest share of open records, before
-    it is halved, is at most 2n·D·(ρ + υ).
+    it is halved, is at most 2n·D·2^a for G and 2n·D·(ρ + υ) for the loss.
 
     A box of m, k = Um, may reach beyond Θ. X_i'U is whole and below 2^53, or U is not taken. Twice the middle of a box
     times it, and it times the sides, are sums of d products: where they may exceed 2^52 a record counts as open unless

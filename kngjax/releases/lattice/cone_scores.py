@@ -23,8 +23,8 @@ class ConeScore(AbstractScore):
     Y_i ≤ X_i'k, on all of the box if j·L ≥ n·r at the nearest j, at the farthest where L < 0, and at no point of it if
     j·H < n·r at the farthest, at the nearest where H < 0. Rounding these products does not reverse their order, and
     leaves it strict where it matters: if a record falls at some k of the box then j·L ≤ n·X_i'δ ≤ n·r - n, and floats
-    about n·r lie less than n apart, since |r| < 2^52 - 1, as Y_i and X_i'p are whole, at most the plan's ρ, and 2ρ is
-    below 2^52. At the apex j is 0, and all is exact.
+    about n·r lie less than n apart, since |r| < 2^52 - 1, as Y_i and X_i'p are whole, at most the plan's ρ for p in Θ,
+    and 2ρ is below 2^52. At the apex j is 0, and all is exact.
 
     Bounds on a box: of G as in `CheckRecords.gradients`, and by ‖G‖ ≥ G'v/‖v‖_* for v along its middle; X_i'v is L + H
     if v is the sum of both ends of directions, but for a rounding by a share of 2^-53.

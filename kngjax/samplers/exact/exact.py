@@ -55,6 +55,9 @@ class Exact(AbstractIndependentSampler):
       draw where n records at ε have nε ≥ 60d², columns are neither rare nor nearly collinear and the estimate lies
       well inside Θ; else ever more. Where it needs many, and coefficients are few, boxes serve.
 
+    Draws of smooth losses under jit, vmap and `simulate` are one program without moments of fourth order, boxes and
+    `max_proposals`: it takes some hundreds of proposals a draw, and then gives up. Releases search on.
+
     How many proposals a draw took depends on the data: it must not be published.
 
     **Arguments:** `max_proposals`: after so many the search is given up and reported as failed; None searches until it

@@ -58,14 +58,15 @@ _WORST_CONDITION = 1e10
 class Certificate(NamedTuple):
     """What `certify` found about one reference point. Private.
 
-    **Arguments:** `point`: θ₀ with z₀ and the inverse factor L^{-1} of H₀ = LL'. `tilt`: b. `levels`: M(ρ), increasing,
-    infinite at last where Θ alone bounds the steps. `curvatures`: C for N below each level, increasing. `radii`,
-    `reached`: pairs of ρ and M(ρ). All are filled up with infinities to one length. `everywhere`: a bound of E over Θ.
-    `spread`: ν, infinite where nothing is known. `offset`: N₀. `outward`: the relative error by which all of them are
-    rounded outward. `tried`: all ρ. `enough`: the M(ρ) beyond which none matters.
+    **Arguments:** `point`: θ₀ with z₀ and the inverse factor L^{-1} of H₀ = LL'. `factor`: L. `tilt`: b. `levels`:
+    M(ρ), increasing, infinite at last where Θ alone bounds the steps. `curvatures`: C for N below each level,
+    increasing. `radii`, `reached`: pairs of ρ and M(ρ). All are filled up with infinities to one length. `everywhere`:
+    a bound of E over Θ. `spread`: ν, infinite where nothing is known. `offset`: N₀. `outward`: the relative error by
+    which all of them are rounded outward. `tried`: all ρ. `enough`: the M(ρ) beyond which none matters.
     """
 
     point: Point
+    factor: Float[Array, "dimension dimension"]
     tilt: Float[Array, " dimension"]
     levels: Float[Array, " radii"]
     curvatures: Float[Array, " radii"]
@@ -85,6 +86,7 @@ def trivial(theta: Vector) -> Certificate:
     point = Point(jnp.asarray(theta), jnp.zeros(dimension), jnp.eye(dimension))
     return Certificate(
         point,
+        point.inverse_factor,
         jnp.zeros(dimension),
         levels=infinite,
         curvatures=infinite,
@@ -111,11 +113,12 @@ def certify(target: Target, point: Point, averages: Vector) -> Certificate:
     assert isinstance(loss, AbstractPredictorLoss)
     assert norm is not None
     nothing = trivial(point.theta)
-    condition = _condition(point.inverse_factor)
+    factor, condition = _factor(point.inverse_factor)
     known = (target.data.num_records >= dimension) & (condition <= _WORST_CONDITION)
-    known &= jnp.all(jnp.isfinite(point.gradient))
+    known &= jnp.all(jnp.isfinite(point.gradient)) & jnp.isfinite(log_determinant(point))
     # Eigenvalues are asked only of finite matrices, one call after another: see `newton.point_of`.
     point = jax.tree.map(functools.partial(jnp.where, known), point, nothing.point)
+    factor = jnp.where(known, factor, nothing.factor)
     inverse_factor = point.inverse_factor
     inverse = inverse_factor.T @ inverse_factor
     outward = _OUTWARD + _OUTWARD_OF_CONDITION * dimension * float(np.finfo(float).eps) * condition
@@ -147,12 +150,14 @@ def certify(target: Target, point: Point, averages: Vector) -> Certificate:
     levels, curvatures = jnp.where(kept, least * radii, jnp.inf), jnp.where(kept, curvatures, jnp.inf)
     order = jnp.argsort(levels)
     # |δ|² over Θ in the metric of H₀ is a sum of squares of linear functions.
-    far = jnp.sqrt(jnp.sum(jnp.square(_farthest(target, inverse_factor, point.theta))))
+    farthest = jax.vmap(lambda column: _distance_over(target, column, point.theta))(factor.T)
+    far = jnp.sqrt(jnp.sum(jnp.square(farthest)))
     slope = jnp.linalg.norm(inverse_factor @ gradient)
     change = (slope * far + 0.5 * bend[0] * far**2) * (1.0 + outward)
     everywhere = loss.bound_determinant(jnp.where(jnp.isnan(change), jnp.inf, change), dimension)
     found = Certificate(
         point,
+        factor,
         tilt,
         levels=levels[order],
         # What holds below a level holds below every smaller one.
@@ -191,14 +196,15 @@ def farthest_steps(target: Target, point: Point) -> Float[Array, " records"]:
     return jnp.where(target.domain.contains(point.theta), caps, jnp.inf)
 
 
-def _condition(inverse_factor: Array) -> Array:
-    """κ of H₀ = LL' with its rows and columns scaled to a diagonal of ones; infinite where L^{-1} is not finite."""
-    is_finite, identity = jnp.all(jnp.isfinite(inverse_factor)), jnp.eye(inverse_factor.shape[0])
-    factor = _inverse(jnp.where(is_finite, inverse_factor, identity))
+def _factor(inverse_factor: Array) -> tuple[Array, Array]:
+    """L, and κ of H₀ = LL' with its rows and columns scaled to a diagonal of ones; infinite if either is not finite."""
+    identity = jnp.eye(inverse_factor.shape[0])
+    factor = _inverse(jnp.where(jnp.all(jnp.isfinite(inverse_factor)), inverse_factor, identity))
     scaled = factor / jnp.linalg.norm(factor, axis=1, keepdims=True)
     gram = scaled @ scaled.T
-    values = jnp.linalg.eigvalsh(jnp.where(jnp.all(jnp.isfinite(gram)), gram, identity))
-    return jnp.where(is_finite & (values[0] > 0.0), values[-1] / values[0], jnp.inf)
+    is_finite = jnp.all(jnp.isfinite(inverse_factor)) & jnp.all(jnp.isfinite(gram))
+    values = jnp.linalg.eigvalsh(jnp.where(is_finite, gram, identity))
+    return factor, jnp.where(is_finite & (values[0] > 0.0), values[-1] / values[0], jnp.inf)
 
 
 def _inverse(factor: Array) -> Array:
@@ -256,11 +262,6 @@ def _over_radii(target: Target, point: Point, caps: Array, tilt: Array, radii: A
     packed = jnp.zeros((dimension, dimension, sums.shape[1])).at[rows, columns].set(sums).at[columns, rows].set(sums)
     lows, bends = jnp.split(jnp.moveaxis(packed, 2, 0), 2)
     return lows, bends
-
-
-def _farthest(target: Target, inverse_factor: Array, theta: Array) -> Array:
-    """sup over Θ of |l_k'(θ - θ₀)| for the columns l_k of L."""
-    return jax.vmap(lambda row: _distance_over(target, row, theta))(_inverse(inverse_factor).T)
 
 
 def _squares(x: Array, point: Point) -> Array:

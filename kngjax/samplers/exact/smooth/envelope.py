@@ -29,8 +29,8 @@ from kngjax.samplers.target import Target
 NUM_SHELLS = 1000
 # Added to the heights of shells: more than float64 loses of a logarithm.
 MARGIN = 1e-6
-# Masses are compared in units of the core's, or of so much less than Θ's: none that is chosen overflows.
-_MOST_LOG_MASS, _LARGEST_MASS = 600.0, 1e300
+# The K that are tried: so many shells more each time.
+_STRIDE = 5
 
 
 class Envelope(NamedTuple):
@@ -67,18 +67,15 @@ def build(target: Target, certificate: Certificate) -> Envelope:
     log_widths = dimension * log_edges[1:] + jnp.log1p(-jnp.exp(dimension * (log_edges[:-1] - log_edges[1:])))
     log_shells = log_ball_volume(target) - log_determinant_here + log_widths + heights - edges[:-1]
     radii, floors, log_rings = rings(target, certificate)
-    # For each K, and each number of pieces, the mass within the shells and that beyond.
-    unit = jnp.maximum(log_core, log_volume - _MOST_LOG_MASS)
-    inner = jnp.append(0.0, jnp.cumsum(jnp.exp(log_shells - unit)))
-    falls = jnp.minimum(jnp.exp(-edges)[:, None], jnp.exp(-floors)[None, :])
-    # Of unknown rings, which are last and hence in no sum that counts, any number will do.
-    rings_of = jnp.minimum(jnp.exp(log_rings - unit), _LARGEST_MASS)
-    beyond = falls * jnp.exp(log_volume - unit) + (falls[:, :-1] * rings_of[None]) @ jnp.triu(
-        jnp.ones((floors.size - 1, floors.size)), k=1
-    )
-    total = inner[:, None] + beyond
+    # For some K, and each number of pieces, the mass within the shells and that beyond.
+    inner = jnp.append(-jnp.inf, jax.lax.cumlogsumexp(log_shells))[::_STRIDE]
+    heights_beyond = jnp.maximum(edges[::_STRIDE, None], floors[None, :])
+    log_beyond = jax.lax.cumlogsumexp(log_rings[None] - heights_beyond[:, :-1], axis=1)
+    log_beyond = jnp.pad(log_beyond, ((0, 0), (1, 0)), constant_values=-jnp.inf)
+    total = jnp.logaddexp(inner[:, None], jnp.logaddexp(log_beyond, log_volume - heights_beyond))
     total = jnp.where(jnp.isfinite(radii)[None] & ~jnp.isnan(total), total, jnp.inf)
-    shell, ring = jnp.unravel_index(jnp.argmin(total), total.shape)
+    step, ring = jnp.unravel_index(jnp.argmin(total), total.shape)
+    shell = _STRIDE * step
 
     pieces, shells = jnp.arange(radii.size), jnp.arange(NUM_SHELLS)
     floors = jnp.maximum(edges[shell], floors[jnp.minimum(pieces, ring)])

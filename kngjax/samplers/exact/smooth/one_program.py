@@ -37,11 +37,17 @@ class _Search(NamedTuple):
 def draws_in_one_program(
     target: Target, key: PRNGKeyArray, num_draws: int, centre: Vector | None
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """Independent draws, under jit and vmap over data sets; NaN and False where the search was given up.
+    """Independent draws, and whether they were found, under jit and vmap over data sets.
 
-    **Arguments:** `centre`: where Newton's method for the envelope's reference starts; None for the middle of Θ.
+    NaN where the search was given up, and infinite where something spoke against the proof or float64 could not tell:
+    such draws must not be drawn again.
+
+    **Arguments:** `centre`: where Newton's method for the envelope's reference starts; the middle of Θ where it is None
+    or no number.
     """
-    centre = jnp.asarray(target.domain.interior_point(target.dimension) if centre is None else centre, float)
+    middle = target.domain.interior_point(target.dimension)
+    centre = jnp.asarray(middle if centre is None else centre, float)
+    centre = jnp.where(jnp.all(jnp.isfinite(centre)), centre, middle)
     fit = solve(target, evaluate(target, centre), jnp.zeros(target.dimension)).point
     envelope = build(target, certify(target, fit, np.full(NUM_RADII, -np.inf)))
     part = min(num_draws, _MOST_SOLUTIONS)
@@ -63,7 +69,7 @@ def draws_in_one_program(
     )
     ended = jax.lax.while_loop(is_unfinished, advance, begun)
     succeeded = (ended.count >= num_draws) & ended.is_sound
-    return jnp.where(succeeded, ended.draws, jnp.nan), succeeded
+    return jnp.where(succeeded, ended.draws, jnp.where(ended.is_sound, jnp.nan, jnp.inf)), succeeded
 
 
 def _round(

@@ -74,8 +74,7 @@ def propose(target: Target, envelope: Envelope, key: PRNGKeyArray, number: int |
     middle = jnp.asarray(point.theta)[None]
     near = middle + steps @ jnp.asarray(point.inverse_factor)
     theta = jnp.where(is_last[:, None], domain.draw(keys[3], (batch,), dimension), near)
-    factor = jax.scipy.linalg.solve_triangular(jnp.asarray(point.inverse_factor), jnp.eye(dimension), lower=True)
-    distance = jnp.linalg.norm((theta - middle) @ factor, axis=1)
+    distance = jnp.linalg.norm((theta - middle) @ jnp.asarray(certificate.factor), axis=1)
     within = jax.vmap(domain.contains)(theta) & (~is_last | (distance >= radii[-1]))
     is_shell = component < num_shells
     return Proposals(component, z, theta, first, jnp.where(is_shell, left, log_uniform), bound, within)

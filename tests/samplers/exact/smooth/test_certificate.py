@@ -59,6 +59,21 @@ def points(target, centre, certificate, generator):
     return both[np.array(jax.vmap(target.domain.contains)(both))]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("half_width", [1e20, 1e55])
+def test_an_envelope_serves_however_much_wider_the_domain_is_than_the_law(half_width):
+    """Masses of shells and of all of Θ are up to e^1000 times apart."""
+    count, dimension = 20_000, 7
+    generator = np.random.default_rng(2)
+    x = generator.uniform(-1.0, 1.0, (count, dimension - 1))
+    bounds = kng.Bounds(x=(-1.0, 1.0), columns=dimension - 1)
+    box = kng.Box(-half_width, half_width)
+    mechanism = kng.KNG(kng.PseudoHuberLoss(0.5), bounds, box, 20.0, "replace")
+    data = mechanism.prepare(x, x.sum(axis=1) + generator.standard_normal(count))
+    envelope = search.prepare(mechanism.target(data), mechanism.loss.minimise(data))
+    assert envelope.log_excess < 1.0
+
+
 @pytest.mark.default_cases(1)
 @pytest.mark.parametrize("kind", DESIGNS)
 @pytest.mark.parametrize("name", NAMES)
