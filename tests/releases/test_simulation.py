@@ -121,6 +121,13 @@ def test_what_a_batch_gave_up_is_drawn_on_the_host_from_the_same_data(monkeypatc
                 np.testing.assert_allclose(found.theta[0, place, number], expected, rtol=1e-8)
 
 
+def test_what_contradicts_its_proof_is_not_drawn_again():
+    theta = np.array([[[np.inf], [0.3]]])
+    results = simulation._ended_on_the_host((theta, np.zeros((1, 1)), [np.ones((1, 2))]), *[None] * 7)
+    np.testing.assert_array_equal(results[0], [[[np.nan], [0.3]]])
+    np.testing.assert_array_equal(results[2][0], [[np.nan, 1.0]])
+
+
 @pytest.mark.slow
 def test_every_epsilon_sees_the_same_data_and_tables_have_standard_errors():
     measures = {"slope": lambda theta, truth: theta[1] - truth[1], "error": error}

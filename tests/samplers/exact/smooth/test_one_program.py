@@ -69,7 +69,7 @@ def test_what_was_found_within_few_rounds_has_the_same_law(monkeypatch):
 
 
 @pytest.mark.slow
-def test_an_envelope_that_is_too_low_gives_no_draws(monkeypatch):
+def test_an_envelope_that_is_too_low_gives_no_draws_and_a_centre_that_is_no_number_does(monkeypatch):
     build = one_program.build
 
     def too_low(*arguments):
@@ -77,7 +77,7 @@ def test_an_envelope_that_is_too_low_gives_no_draws(monkeypatch):
         return envelope._replace(heights=envelope.heights - 0.1)
 
     built, data = problem("pseudo_huber", "kng", 1, num_records=300)
-    draw = jax.jit(lambda key: one_program.draws_in_one_program(built.target(data), key, 300, None))
+    draw = jax.jit(lambda key: one_program.draws_in_one_program(built.target(data), key, 300, np.full(1, np.nan)))
     draws, succeeded = draw(kng.research_key(1))
     assert bool(succeeded)
     assert np.all(np.isfinite(draws))
@@ -85,4 +85,4 @@ def test_an_envelope_that_is_too_low_gives_no_draws(monkeypatch):
     draw = jax.jit(lambda key: one_program.draws_in_one_program(built.target(data), key, 300, None))
     draws, succeeded = draw(kng.research_key(1))
     assert not bool(succeeded)
-    assert np.all(np.isnan(draws))
+    assert np.all(np.isinf(draws))
