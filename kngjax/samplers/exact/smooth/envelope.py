@@ -29,8 +29,8 @@ from kngjax.samplers.target import Target
 NUM_SHELLS = 1000
 # Added to the heights of shells: more than float64 loses of a logarithm.
 MARGIN = 1e-6
-# The K that are tried: so many shells more each time.
-_STRIDE = 5
+# The K that are tried: so many shells more each time. Beyond such a mass no search ends.
+_STRIDE, _MOST_LOG_MASS = 5, 700.0
 
 
 class Envelope(NamedTuple):
@@ -68,11 +68,12 @@ def build(target: Target, certificate: Certificate) -> Envelope:
     log_shells = log_ball_volume(target) - log_determinant_here + log_widths + heights - edges[:-1]
     radii, floors, log_rings = rings(target, certificate)
     # For some K, and each number of pieces, the mass within the shells and that beyond.
-    inner = jnp.append(-jnp.inf, jax.lax.cumlogsumexp(log_shells))[::_STRIDE]
+    inner = jnp.append(0.0, jnp.cumsum(_share(log_shells - log_core)))[::_STRIDE]
     heights_beyond = jnp.maximum(edges[::_STRIDE, None], floors[None, :])
-    log_beyond = jax.lax.cumlogsumexp(log_rings[None] - heights_beyond[:, :-1], axis=1)
-    log_beyond = jnp.pad(log_beyond, ((0, 0), (1, 0)), constant_values=-jnp.inf)
-    total = jnp.logaddexp(inner[:, None], jnp.logaddexp(log_beyond, log_volume - heights_beyond))
+    of_rings = _share((log_rings - log_core)[None] - heights_beyond[:, :-1])
+    # Sums of the first rings, 0, 1, ... of them.
+    beyond = of_rings @ jnp.triu(jnp.ones((floors.size - 1, floors.size)), k=1)
+    total = inner[:, None] + beyond + _share(log_volume - log_core - heights_beyond)
     total = jnp.where(jnp.isfinite(radii)[None] & ~jnp.isnan(total), total, jnp.inf)
     step, ring = jnp.unravel_index(jnp.argmin(total), total.shape)
     shell = _STRIDE * step
@@ -93,6 +94,11 @@ def build(target: Target, certificate: Certificate) -> Envelope:
         log_masses,
         jnp.where(jnp.isfinite(certificate.spread), excess, jnp.inf),
     )
+
+
+def _share(log_mass: Array) -> Array:
+    """A mass in units of the core's, whose logarithm this is; neither 0 nor infinite, which no other would outweigh."""
+    return jnp.exp(jnp.clip(log_mass, -_MOST_LOG_MASS, _MOST_LOG_MASS))
 
 
 def rings(target: Target, certificate: Certificate) -> tuple[Array, Array, Array]:
