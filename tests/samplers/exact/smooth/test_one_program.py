@@ -9,7 +9,7 @@ import kngjax as kng
 from kngjax.samplers.exact.smooth import one_program
 from tests.statistical.problems import Quadrature, assert_follows, problem, records
 
-NUM_KEYS = 1500
+NUM_KEYS = 6000
 
 
 def data_sets(built, dimension, count):
