@@ -45,7 +45,7 @@ from kngjax.samplers.newton import Point, log_determinant
 from kngjax.samplers.target import Target
 
 # Few records are one block, of which less is compiled; of many so few that what all radii make of it is in a cache.
-_ONE_BLOCK, _ROWS_A_BLOCK = 4096, 256
+_ONE_BLOCK, _ROWS_A_BLOCK = 2048, 256
 # Radii ρ that are tried, from the length of typical steps to beyond the farthest; and without limit, where Θ is one.
 NUM_RADII = 29
 # Relative, outward: far more than float64 loses of sums, and in units of κ·d·2^-52 of eigenvalues relative to H₀.
