@@ -48,7 +48,7 @@ def lattice_law(mechanism: AbstractDensityMechanism, records: Records, sampler: 
     points = [np.array(point) for point in itertools.product(*sides)]
     points = [point for point in points if domain.contains(point)]
     box = score.whole(domain.low, domain.high)
-    scores = np.array([score.at(point, box.rows[0], box.sums[0]) for point in points], object)
+    scores = np.array([score.at(point, box.runs[0], box.sums[0]) for point in points], object)
     return LatticeLaw(np.array([domain.values(point) for point in points]), scores, rate)
 
 

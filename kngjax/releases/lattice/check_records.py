@@ -5,17 +5,20 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Int
 
+from kngjax.releases.lattice.runs import Runs, consecutive, first_above, sums_before, totals
 from kngjax.releases.lattice.scores import GradientNorm, LatticeBoxes, levels, outward
 
 # Of up to so many open records every pattern of their signs is tried; of more, if one is at least such a part of them,
 # of so many that weigh most.
 _FEWEST, _FEW, _HEAVY = 3, 64, 5
-# Rows times boxes that are looked at in one pass, or those of one box: some 250 bytes each; and passes at a time.
-_ROWS_A_PASS, _MOST_THREADS = 2**17, 8
-# Of so many open records it is asked along which axes they leave a score unknown.
+# Runs of boxes that are looked at in one pass, or those of one box: some 250 bytes each; and passes at a time.
+_RUNS_A_PASS, _MOST_THREADS = 2**17, 8
+# Of so many open runs it is asked along which axes they leave a score unknown.
 MOST_ASKED = 128
 # Whole numbers up to it are exact in float64.
 EXACT = 2**53
@@ -23,53 +26,114 @@ EXACT = 2**53
 ROUNDING = 2.0**-48
 
 
+class Open(NamedTuple):
+    """Runs of records that boxes leave open.
+
+    **Arguments:** `places`: which they are, or parts of, among those they were told from. `kinds`, `counts`: which X
+    theirs is, and of how many records. Each of shape (runs,).
+    """
+
+    runs: Runs
+    places: Int[np.ndarray, " runs"]
+    kinds: Int[np.ndarray, " runs"]
+    counts: Float[np.ndarray, " runs"]
+
+
 class CheckRecords:
-    """Records that differ, and how often each is there; whole numbers in float64 (see `QuantileScore`).
+    """Records that differ, by X and then Y, and how often each is there: whole numbers in float64 (`QuantileScore`).
+
+    What records add to gradients and losses is X times slopes: of a run of them it takes how many there are, from sums
+    up to each record, no look at any. So the work is that of X's that differ, which are few in many tables.
 
     **Arguments:** as of `QuantileScore`.
     """
 
     def __init__(self, features, responses, tau: Fraction, norm: GradientNorm | None, weight: int):
         records, counts = _counted(np.column_stack([features, responses]))
-        self.features, self.responses = records[:, :-1].astype(np.float64), records[:, -1].astype(np.float64)
-        self.counts = counts.astype(np.float64)
-        # Columns lie side by side in memory, for passes over some of the records.
-        self.columns = np.ascontiguousarray(self.features.T)
-        self.is_signed = bool(np.any(self.features < 0))
-        self.is_null = ~np.any(self.features, axis=0)
-        self.largest = np.max(np.abs(self.features), axis=0, initial=0.0)
+        self.responses, self.counts = records[:, -1].astype(np.float64), counts.astype(np.float64)
+        # X's that differ, column by column: they lie side by side in memory.
+        starts = _first_of_each(records[:, :-1])
+        self.columns = np.ascontiguousarray(records[starts, :-1].T.astype(np.float64))
+        stops = np.append(starts[1:], len(records))[: len(starts)]
+        self.everything = np.stack([starts, stops])
+        self.kinds = np.repeat(np.arange(len(starts)), stops - starts)
+        self.is_signed = bool(np.any(self.columns < 0))
+        self.is_null = ~np.any(self.columns, axis=1)
+        self.largest = np.max(np.abs(self.columns), axis=1, initial=0.0)
         self.rise, self.fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
         self.norm, self.weight = norm, weight
-        self.weighted = self.columns * self.counts
-        # What each record adds to a linear piece of the loss, falling and then rising: slopes, and what they add to Y.
-        parts = [*self.weighted, *([self.counts * self.responses] if norm is None else [])]
-        self._pieces = [np.stack([self.fall * part, self.rise * part], axis=1).ravel() for part in parts]
+        # How many there are before each place, and without a norm what their Y add up to.
+        self.before = sums_before(self.counts)
+        self._responses_before = sums_before(self.counts * self.responses) if norm is None else None
 
-    def pieces(self, entries, rises, numbers):
-        """Slopes of a linear piece of the loss on each box, of so many of these records, by their signs.
+    @property
+    def features(self) -> Float[np.ndarray, "records dimension"]:
+        """X of each record."""
+        return self.columns.T[self.kinds]
+
+    def open(self, runs: Runs, places: np.ndarray | None = None) -> Open:
+        """These runs, of all or of these places among others."""
+        counts = self.before.take(runs.stops) - self.before.take(runs.starts)
+        places = np.arange(len(counts)) if places is None else places
+        return Open(runs, places, self.kinds.take(runs.starts), counts)
+
+    def divide(self, runs: Runs, values, ends) -> tuple[Open, np.ndarray]:
+        """The records that neither rise nor fall on all of their box, and what the others add.
+
+        **Arguments:** `values`: of each record, in their order within runs. `ends`: of each run two, the first no more
+        than the second: records rise whose value is at most the first, and fall above the second. Shape (2, runs).
+        """
+        first, last = first_above(values, runs.starts, runs.stops, ends)
+        boxes = np.repeat(np.arange(len(runs.numbers)), runs.numbers)
+        some = np.flatnonzero((first > runs.starts) | (last < runs.stops))
+        closed = np.bincount(boxes.take(some), minlength=len(runs.numbers))
+        sums = self._added(runs.starts.take(some), first.take(some), last.take(some), runs.stops.take(some), closed)
+        opened = np.flatnonzero(first < last)
+        numbers = np.bincount(boxes.take(opened), minlength=len(runs.numbers))
+        return self.open(Runs(first.take(opened), last.take(opened), numbers), opened), sums
+
+    def pieces(self, runs: Runs, bounds) -> np.ndarray:
+        """What the records of runs add where those rise whose Y is at most the bound."""
+        rising = first_above(self.responses, runs.starts, runs.stops, bounds)
+        return self._added(runs.starts, rising, rising, runs.stops, runs.numbers)
+
+    def _added(self, starts, rising, falling, stops, numbers) -> np.ndarray:
+        """Slopes of a linear piece of the loss on each box: records up to `rising` rise, and fall from `falling` on.
 
         Without a norm, what they add to Y follows: with one nothing asks for it.
         """
-        places = 2 * entries + rises
-        return totals([piece.take(places) for piece in self._pieces], numbers)
+        kinds = self.kinds.take(starts)
 
-    def gradients(self, sums, entries, numbers):
-        """Bounds of the norm on each box, of the sums of closed records and its open ones."""
+        def sloped(before):
+            rises, falls = before.take(rising) - before.take(starts), before.take(stops) - before.take(falling)
+            return self.rise * rises + self.fall * falls
+
+        slopes = sloped(self.before)
+        parts = [column.take(kinds) * slopes for column in self.columns]
+        return totals(parts if self._responses_before is None else [*parts, sloped(self._responses_before)], numbers)
+
+    def gradients(self, sums, opened: Open):
+        """Below the norm on each box, of the sums of closed records and its open ones."""
         assert self.norm is not None
-        least, most = self._between(sums, entries, numbers)
-        lower, upper = self.norm.about_between(least, most)
-        counts, is_filled, largest = self.counts.take(entries), numbers > 0, np.zeros(len(numbers))
-        if np.any(is_filled):
-            largest[is_filled] = np.maximum.reduceat(counts, (np.cumsum(numbers) - numbers)[is_filled])
-        is_few, total = is_filled & (numbers <= _FEWEST), totals([counts], numbers)[:, 0]
-        is_uneven = (numbers > _FEWEST) & (numbers <= _FEW) & (_FEWEST * largest >= total)
+        runs, _, kinds, counts = opened
+        lower, sizes = self.norm.about_least(*self._between(sums, kinds, counts, runs.numbers)), runs.sizes()
+        few = np.flatnonzero((sizes > 0) & (sizes <= _FEW))
+        if few.size == 0:
+            return lower
+        entries, sizes = runs.on(few).records(), sizes[few]
+        counts = self.counts.take(entries)
+        largest = np.maximum.reduceat(counts, np.cumsum(sizes) - sizes)
+        is_few, total = sizes <= _FEWEST, totals([counts], sizes)[:, 0]
+        is_uneven = ~is_few & (_FEWEST * largest >= total)
         for boxes, heavy in ((np.flatnonzero(is_few), _FEWEST), (np.flatnonzero(is_uneven), _HEAVY)):
             if boxes.size:
-                lower[boxes], upper[boxes] = self._of_patterns(sums[boxes], entries, numbers, boxes, heavy)
-        return lower, upper
+                some = consecutive((np.cumsum(sizes) - sizes)[boxes], sizes[boxes])
+                lower[few[boxes]] = self._of_patterns(sums[few[boxes]], entries[some], sizes[boxes], heavy)
+        return lower
 
-    def _between(self, closed, entries, numbers):
-        some = [column.take(entries) for column in self.weighted]
+    def _between(self, closed, kinds, counts, numbers):
+        """Between what G lies, with open records of these X's, so many of each."""
+        some = [column.take(kinds) * counts for column in self.columns]
         added = totals(some, numbers)
         if not self.is_signed:
             return closed + self.fall * added, closed + self.rise * added
@@ -78,36 +142,35 @@ class CheckRecords:
         spread = (self.rise - self.fall) * totals([np.abs(column) for column in some], numbers)
         return closed + (middle - spread) / 2.0, closed + (middle + spread) / 2.0
 
-    def _of_patterns(self, closed, entries, numbers, few, most_heavy):
-        """The same of some boxes, by every pattern of the signs of those open records that weigh most in each."""
+    def _of_patterns(self, closed, entries, numbers, most_heavy):
+        """The same of boxes with few records, by every pattern of the signs of those that weigh most in each."""
         assert self.norm is not None
-        starts, numbers = (np.cumsum(numbers) - numbers)[few], numbers[few]
-        box = np.repeat(np.arange(len(few)), numbers)
-        rank = np.arange(len(box)) - np.repeat(np.cumsum(numbers) - numbers, numbers)
-        entries = entries[np.repeat(starts, numbers) + rank]
-        some = self.weighted.T[entries]
+        box = np.repeat(np.arange(len(numbers)), numbers)
+        rank = consecutive(np.zeros(len(numbers), np.int64), numbers)
+        some = self.columns.T[self.kinds[entries]] * self.counts[entries][:, None]
         order = np.lexsort((-self.norm.about(np.abs(some)), box))
         some, entries, is_heavy = some[order], entries[order], rank < most_heavy
-        heavy = np.zeros((len(few), most_heavy, len(self.columns)))
+        heavy = np.zeros((len(numbers), most_heavy, len(self.columns)))
         heavy[box[is_heavy], rank[is_heavy]] = some[is_heavy]
-        least, most = self._between(closed, entries[~is_heavy], np.maximum(numbers - most_heavy, 0))
+        light = entries[~is_heavy]
+        left = self.kinds.take(light), self.counts.take(light), np.maximum(numbers - most_heavy, 0)
+        least, most = self._between(closed, *left)
         patterns = np.array(list(itertools.product((self.rise, self.fall), repeat=most_heavy)))
         steps = np.einsum("pr,brd->pbd", patterns, heavy)
-        bounds = self.norm.about_between(
+        lower = self.norm.about_least(
             (least + steps).reshape(-1, len(self.columns)), (most + steps).reshape(-1, len(self.columns))
         )
-        lower, upper = (bound.reshape(len(patterns), -1) for bound in bounds)
-        return np.min(lower, axis=0), np.max(upper, axis=0)
+        return np.min(lower.reshape(len(patterns), -1), axis=0)
 
-    def along(self, closed, vectors, entries, turns, numbers, errors):
+    def along(self, closed, vectors, opened: Open, turns, errors):
         """Below R·‖G‖ on each box: ‖G‖ ≥ G'v/‖v‖_* for any v, and an open record adds one of two multiples of X_i'v.
 
-        **Arguments:** `closed`: sums of the other records. `vectors`: v, of each box, whole. `turns`: X_i'v of each
-        open record; `errors`: how far these may be from it, on each box.
+        **Arguments:** `closed`: sums of the other records. `vectors`: v, of each box, halves of whole numbers. `turns`:
+        X_i'v of each run; `errors`: how far these may be from it, on each box.
         """
-        counts, vectors = self.counts.take(entries), vectors.astype(np.float64)
+        runs, _, _, counts = opened
         least = np.minimum(self.rise * turns, self.fall * turns) * counts
-        found = totals([least, counts], numbers)
+        found = totals([least, counts], runs.numbers)
         parts = closed * vectors
         rounding = ROUNDING * np.sum(np.abs(parts), axis=1) + (self.rise - self.fall) * errors * found[:, 1]
         return self.ratios(np.sum(parts, axis=1) - rounding, -found[:, 0], np.abs(vectors))
@@ -119,66 +182,52 @@ class CheckRecords:
         """
         assert self.norm is not None
         away = self.norm.dual(np.where(self.is_null, 0.0, sizes))
-        rises = np.maximum(rises - apart * (1.0 + (len(self.features) + 1000) * 2.0**-52), 0.0)
+        rises = np.maximum(rises - apart * (1.0 + (len(self.responses) + 1000) * 2.0**-52), 0.0)
         # 0 is below every score, also where floats have no number for the rest.
         is_known = (rises > 0.0) & np.isfinite(away)
         ratio = np.divide(rises, np.maximum(away, np.finfo(float).tiny), out=np.zeros(len(rises)), where=is_known)
-        return outward(np.where(np.isfinite(ratio), ratio, 0.0), np.zeros(1))[0]
+        return outward(np.where(np.isfinite(ratio), ratio, 0.0))
 
     def loss(self, point) -> float:
         """About D times the loss at k."""
         residuals = self.responses - self.features @ point
         return float(-residuals * np.where(residuals <= 0, self.rise, self.fall) @ self.counts)
 
-    def at(self, point, rows, sums) -> int:
-        """The score of k, of these records and the sums of all others."""
-        x = self.features[rows]
-        residuals = self.responses[rows] - x @ point
-        slopes = self.counts[rows] * np.where(residuals <= 0, self.rise, self.fall)
+    def at(self, point, runs: Int[np.ndarray, "2 runs"], sums) -> int:
+        """The score of k, of the records of these runs and the sums of all others."""
+        starts, stops = runs
+        predicted = self.columns.T[self.kinds[starts]] @ point
+        one = Runs(starts, stops, np.array([len(starts)]))
+        added = (sums + self.pieces(one, predicted)[0]).astype(np.int64)
         if self.norm is not None:
-            return int(self.norm(np.abs((sums + slopes @ x).astype(np.int64))))
-        value = int(np.sum(sums[:-1] * point) - sums[-1]) - int(slopes @ residuals)
-        return int(levels(value, self.weight))
+            return int(self.norm(np.abs(added)))
+        return int(levels(int(np.sum(added[:-1] * point) - added[-1]), self.weight))
 
 
 def _counted(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The records that differ, and how often each is there."""
-    order = np.lexsort(records.T[::-1])
-    records = records[order]
-    first = np.ones(len(records), bool)
-    first[1:] = np.any(records[1:] != records[:-1], axis=1)
-    starts = np.flatnonzero(first)
+    records = records[np.lexsort(records.T[::-1])]
+    starts = _first_of_each(records)
     return records[starts], np.diff(np.append(starts, len(records)))
 
 
-def in_passes(bounds: Callable[..., LatticeBoxes], low, high, rows, sums) -> LatticeBoxes:
-    """Bounds of boxes, of about `_ROWS_A_PASS` rows times boxes at a time, several side by side: NumPy lets threads."""
-    passes = np.cumsum([len(some) for some in rows]) // _ROWS_A_PASS
-    edges = [*np.unique(passes, return_index=True)[1].tolist(), len(rows)]
+def _first_of_each(sorted_rows: np.ndarray) -> np.ndarray:
+    """Where rows differ from those before them."""
+    is_first = np.ones(len(sorted_rows), bool)
+    is_first[1:] = np.any(sorted_rows[1:] != sorted_rows[:-1], axis=1)
+    return np.flatnonzero(is_first)
+
+
+def in_passes(bounds: Callable[..., LatticeBoxes], low, high, runs, sums) -> LatticeBoxes:
+    """Bounds of boxes, of about `_RUNS_A_PASS` runs at a time, several passes side by side: NumPy lets threads."""
+    passes = np.cumsum([some.shape[1] for some in runs]) // _RUNS_A_PASS
+    edges = [*np.unique(passes, return_index=True)[1].tolist(), len(runs)]
 
     def bounds_between(first: int, last: int) -> LatticeBoxes:
-        return bounds(low[first:last], high[first:last], rows[first:last], sums[first:last])
+        return bounds(low[first:last], high[first:last], runs[first:last], sums[first:last])
 
     if len(edges) <= 2:
-        return bounds_between(0, len(rows))
+        return bounds_between(0, len(runs))
     with ThreadPoolExecutor(min(len(edges) - 1, os.cpu_count() or 1, _MOST_THREADS)) as pool:
         first, *others = pool.map(bounds_between, edges[:-1], edges[1:])
     return first.join(*others)
-
-
-def products(columns, vectors, numbers):
-    """Of so many consecutive records each with a vector of its own; columns one by one, which is fast."""
-    vectors = vectors.astype(np.float64)
-    total = columns[0] * np.repeat(vectors[:, 0], numbers)
-    for place in range(1, len(columns)):
-        total += columns[place] * np.repeat(vectors[:, place], numbers)
-    return total
-
-
-def totals(columns, numbers):
-    """Sums of so many consecutive entries each, none for none."""
-    found, filled = np.zeros((len(numbers), len(columns))), np.flatnonzero(numbers)
-    starts = (np.cumsum(numbers) - numbers)[filled]
-    for place, column in enumerate(columns if filled.size else ()):
-        found[filled, place] = np.add.reduceat(column, starts)
-    return found

@@ -7,13 +7,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from kngjax.releases.lattice.check_records import EXACT, MOST_ASKED, ROUNDING, CheckRecords, in_passes, products, totals
+from kngjax.releases.lattice.check_records import EXACT, MOST_ASKED, ROUNDING, CheckRecords, in_passes
 from kngjax.releases.lattice.cone_scores import ConeScore
 from kngjax.releases.lattice.cones import Cones
 from kngjax.releases.lattice.coordinates import Coordinates, round_frame
 from kngjax.releases.lattice.fits import Density, Fit, Records, fit_of
 from kngjax.releases.lattice.heaps import apex_of
 from kngjax.releases.lattice.places import somewhere
+from kngjax.releases.lattice.runs import Runs, first_above, products, sums_away, totals
 from kngjax.releases.lattice.scores import (
     RESOLUTION,
     WEIGHT_UNITS,
@@ -23,8 +24,8 @@ from kngjax.releases.lattice.scores import (
     outward,
 )
 
-# So many rays are asked at a time.
-_RAYS_A_TIME = 8
+# Rays times runs that are asked at a time, so that signs stay close at hand.
+_LOOKS_A_TIME = 2**18
 
 
 class QuantileScore(AbstractScore):
@@ -72,9 +73,13 @@ class QuantileScore(AbstractScore):
         self._turned = coordinates.inverse @ origin
         self._moves = coordinates.matrix.T @ self._records.columns
         self._largest = np.max(np.abs(self._moves), axis=1, initial=0.0)
-        # How far Y is from X'k₀, and either piece of a record's loss from the other there.
-        self._residuals = self._records.responses - self._records.features @ origin
-        self._apart = (self._records.rise - self._records.fall) * self._records.counts * np.abs(self._residuals)
+        # X'k₀, before which record of each X it is, and by how much more or less records between there and any weigh.
+        records, (starts, stops) = self._records, self._records.everything
+        self._at_origin = records.columns.T @ origin
+        self._turn = first_above(records.responses, starts, stops, self._at_origin)
+        changes = np.abs(records.responses - self._at_origin[records.kinds]) * records.counts
+        ends = (part[records.kinds] for part in (self._turn, starts, stops))
+        self._apart = (records.rise - records.fall) * sums_away(changes, *ends)
 
     @property
     def coordinates(self):
@@ -86,7 +91,7 @@ class QuantileScore(AbstractScore):
         if records.norm is None:
             each = steps * rate * RESOLUTION * (WEIGHT_UNITS / records.weight)
         else:
-            each = steps * rate * float(np.max(records.norm.about(np.abs(records.features)), initial=0.0))
+            each = steps * rate * float(np.max(records.norm.about(np.abs(records.columns.T)), initial=0.0))
         fit = fit_of(
             Records(records.features, records.responses, records.counts),
             Density((records.rise, -records.fall), each, records.norm is not None),
@@ -116,60 +121,55 @@ class QuantileScore(AbstractScore):
         return self._importance
 
     def spread(self, boxes):
-        rows = boxes.rows
-        numbers = np.array([len(some) for some in rows])
-        # Many records are spread like all of them.
-        found, few = np.zeros((len(rows), len(self._turned))), np.flatnonzero((numbers > 0) & (numbers <= MOST_ASKED))
+        found, numbers = np.zeros(boxes.low.shape), np.array([some.shape[1] for some in boxes.runs])
+        # Many are spread like all of them.
+        few = np.flatnonzero((numbers > 0) & (numbers <= MOST_ASKED))
         if few.size:
-            entries = np.concatenate([rows[box] for box in few])
-            counts = self._records.counts[entries]
-            found[few] = totals([np.abs(move[entries]) * counts for move in self._moves], numbers[few])
+            opened = self._records.open(Runs.of([boxes.runs[box] for box in few]))
+            changes = [np.abs(move[opened.kinds]) * opened.counts for move in self._moves]
+            found[few] = totals(changes, opened.runs.numbers)
         return found
 
     def whole(self, low, high):
-        num_records, dimension = self._records.features.shape  # of those that differ
-        has_norm = self._records.norm is not None
+        dimension, has_norm = len(self._turned), self._records.norm is not None
         sums = np.zeros((1, dimension), np.float64) if has_norm else np.zeros((1, dimension + 1), np.int64)
-        return self.parts(low[None], high[None], [np.arange(num_records)], sums)
+        return self.parts(low[None], high[None], [self._records.everything], sums)
 
-    def parts(self, low, high, rows, sums):
-        return in_passes(self._pass, low, high, rows, sums)
+    def parts(self, low, high, runs, sums):
+        return in_passes(self._pass, low, high, runs, sums)
 
-    def _pass(self, low, high, rows, sums):
-        records, entries, numbers = self._records, np.concatenate(rows), np.array([len(some) for some in rows])
-        moves, y = [move.take(entries) for move in self._moves], records.responses.take(entries)
-        # Twice the middle of the predictors on the box, and their range.
-        doubled, sides = low + high, high - low
-        middle = products(moves, doubled, numbers)
-        reach = products([np.abs(move) for move in moves], sides, numbers)
-        errors = self._errors(doubled, sides)
+    def _pass(self, low, high, runs, sums):
+        records, given = self._records, Runs.of(runs)
+        kinds = records.kinds.take(given.starts)
+        moves = [move.take(kinds) for move in self._moves]
+        # The middle of the predictors on the box, and how far they are from it.
+        middle, away = (low + high) / 2.0, (high - low) / 2.0
+        predicted, reach = (
+            products(moves, middle, given.numbers),
+            products(list(map(np.abs, moves)), away, given.numbers),
+        )
+        errors = self._errors(middle, away)
         if np.any(errors):
-            reach = reach + np.repeat(errors, numbers)
-        gap = middle - 2 * y
-        is_open = (gap < reach) & (gap >= -reach)
-        opened, closed = np.flatnonzero(is_open), np.flatnonzero(~is_open)
-        in_open = np.bincount(np.repeat(np.arange(len(rows)), numbers)[opened], minlength=len(rows))
-        held = records.pieces(entries.take(closed), gap.take(closed) >= 0, numbers - in_open)
-        sums = sums + held.astype(sums.dtype)
-        entries, gap = entries.take(opened), gap.take(opened)
-        kept = np.split(entries, np.cumsum(in_open)[:-1])
+            reach = reach + np.repeat(errors, given.numbers)
+        opened, held = records.divide(given, records.responses, np.stack([predicted - reach, predicted + reach]))
+        sums, predicted = sums + held.astype(sums.dtype), predicted.take(opened.places)
         if records.norm is None:
-            above, pieces = sums + records.pieces(entries, gap >= 0, in_open), (entries, gap, reach.take(opened))
-            return LatticeBoxes(low, high, *self._of_losses(low, high, sums, above, pieces, in_open), kept, sums)
-        # Twice v, and twice X_i'v.
-        vectors = (doubled - 2 * self._turned) @ self._coordinates.matrix.T
-        turns = gap + 2 * self._residuals.take(entries)
-        along = records.along(sums, vectors, entries, turns, in_open, 2 * errors)
-        lower, upper = records.gradients(sums, entries, in_open)
+            above = sums + records.pieces(opened.runs, predicted)
+            return LatticeBoxes(low, high, *self._of_losses(low, high, sums, above), opened.runs.apart(), sums)
+        # v, and X_i'v.
+        vectors = (middle - self._turned) @ self._coordinates.matrix.T
+        turns = predicted - self._at_origin.take(opened.kinds)
+        along = records.along(sums, vectors, opened, turns, errors)
+        lower = np.maximum(records.gradients(sums, opened), along)
         # Where most points of a box would be rejected, one somewhere in it mostly shows it.
-        points = products([move.take(opened) for move in moves], somewhere(low, high), in_open)
-        about = records.norm.about(np.abs(sums + records.pieces(entries, points >= y.take(opened), in_open)))
-        return LatticeBoxes(low, high, np.maximum(lower, along), upper, about, kept, sums)
+        points = products([move.take(opened.places) for move in moves], somewhere(low, high), opened.runs.numbers)
+        about = records.norm.about(np.abs(sums + records.pieces(opened.runs, points)))
+        return LatticeBoxes(low, high, lower, about, opened.runs.apart(), sums)
 
-    def _errors(self, doubled, sides):
-        """How far products of twice the middle of each box, and of its sides, may be off together: 0 where exact."""
-        size = (np.abs(doubled) + sides).astype(np.float64) @ self._largest
-        return np.where(size < EXACT / 2, 0.0, size * ROUNDING)
+    def _errors(self, middle, away):
+        """How far products of the middle of each box, and of half its sides, may be off together: 0 where exact."""
+        size = (np.abs(middle) + away) @ self._largest
+        return np.where(size < EXACT / 4, 0.0, size * ROUNDING)
 
     def beyond(self, low, high, within=None):
         """Below the score at all k with p = k₀ + t(k - k₀) in a box, for a t in (0, 1]; or None where nothing is known.
@@ -180,21 +180,25 @@ class QuantileScore(AbstractScore):
         records = self._records
         if records.norm is None:
             return None
-        rows, sums = (slice(None), 0.0) if within is None else (within.rows[0], within.sums[0])
-        moves, weighted = (np.ascontiguousarray(part[:, rows]) for part in (self._moves, records.weighted))
-        y, is_below, far = records.responses[rows], self._residuals[rows] <= 0, self._apart[rows]
-        falling = records.fall * weighted.sum(axis=1) + sums
+        runs, sums = (records.everything, 0.0) if within is None else (within.runs[0], within.sums[0])
+        (starts, stops), kinds = np.ascontiguousarray(runs), records.kinds.take(runs[0])
+        moves, columns = (part.take(kinds, axis=1) for part in (self._moves, records.columns))
+        turn, before = self._turn.take(kinds), records.before.take(starts)
+        falling = records.fall * (columns @ (records.before.take(stops) - before)) + sums
         found = np.zeros(len(low), np.int64)
-        # Some boxes at a time, so that signs stay close at hand; and by einsum, as threads of products wait for others.
-        for first in range(0, len(low), _RAYS_A_TIME):
-            some = slice(first, first + _RAYS_A_TIME)
+        rays = max(_LOOKS_A_TIME // max(len(starts), 1), 1)
+        # By einsum, as threads of products wait for others.
+        for first in range(0, len(low), rays):
+            some = slice(first, first + rays)
             points = [np.clip(self._turned, low[some], high[some]), (low[some] + high[some]) // 2]
             for point in points[: 1 + bool(np.any(points[0] != points[1]))]:
-                rises = np.einsum("pj,ji->pi", point.astype(np.float64), moves) >= y
+                predicted = np.einsum("pj,ji->pi", point.astype(np.float64), moves)
+                rising = first_above(records.responses, starts, stops, predicted)
                 # Whole numbers, exact in whatever order.
-                added = np.einsum("pi,ji->pj", rises.astype(np.float64), weighted)
+                added = np.einsum("pi,ji->pj", records.before.take(rising) - before, columns)
                 slopes = falling + (records.rise - records.fall) * added
-                apart = np.einsum("pi,i->p", (rises != is_below).astype(np.float64), far)
+                apart = self._apart.take(rising - (rising > turn), mode="clip")
+                apart = np.einsum("pi,pi->p", apart, (rising != turn).astype(np.float64))
                 found[some] = np.maximum(found[some], self._of_rays(low[some], high[some], slopes, apart))
         return found
 
@@ -207,32 +211,29 @@ class QuantileScore(AbstractScore):
         rounding = ROUNDING * np.sum(np.abs(slopes) * extent, axis=1)
         return self._records.ratios(rise - rounding, 2 * apart, extent)
 
-    def _of_losses(self, low, high, sums, middle, opened, numbers):
-        """Bounds of the loss on each box: closed records are linear, and an open one is above either of its pieces."""
-        records, (entries, gap, reach) = self._records, opened
-        farthest = records.counts[entries] * np.maximum(records.rise * (reach + gap), -records.fall * (reach - gap)) / 2
-        most = totals([farthest], numbers)[:, 0] * (1.0 + ROUNDING)
-        (least, highest), (above, _) = self._linear(low, high, sums), self._linear(low, high, middle)
-        factor = RESOLUTION * WEIGHT_UNITS / records.weight
+    def _of_losses(self, low, high, sums, middle):
+        """Below the loss on each box: closed records are linear, and an open one is above either of its pieces."""
+        least, above = self._below(low, high, sums), self._below(low, high, middle)
+        factor = RESOLUTION * WEIGHT_UNITS / self._records.weight
         # A piece of an open record is at least 0, and at least what continues its sign in the middle.
-        lower, upper = outward(*(np.maximum(end, 0.0) * factor for end in (np.maximum(least, above), highest + most)))
+        lower = outward(np.maximum(np.maximum(least, above), 0.0) * factor)
         doubled = (low + high) @ self._coordinates.matrix.T
         about = np.sum(middle[:, :-1] * doubled, axis=1) / 2 - middle[:, -1]
         along = np.einsum("ia,ij,ja->a", self._coordinates.matrix, self._curvature, self._coordinates.matrix)
         about = np.maximum(about, 0.0) + (high - low) ** 2.0 @ along / 24.0
-        return lower, upper, about * factor
+        return lower, about * factor
 
-    def _linear(self, low, high, sums):
-        """Below and above a sum of linear functions of k on boxes."""
+    def _below(self, low, high, sums):
+        """Below a sum of linear functions of k on boxes."""
         slopes, matrix = sums[:, :-1].astype(np.float64), self._coordinates.matrix
         doubled, sides = ((low + high) @ matrix.T).astype(np.float64), (high - low).astype(np.float64)
         middle = np.sum(slopes * doubled, axis=1) / 2 - sums[:, -1]
         spread = np.sum(np.abs(slopes @ matrix) * sides, axis=1) / 2
         size = np.sum(np.abs(slopes) * (np.abs(doubled) + sides @ np.abs(matrix).T), axis=1) + np.abs(sums[:, -1])
-        return middle - spread - ROUNDING * size, middle + spread + ROUNDING * size
+        return middle - spread - ROUNDING * size
 
-    def at(self, point, rows, sums):
-        return self._records.at(point, rows, sums)
+    def at(self, point, runs, sums):
+        return self._records.at(point, runs, sums)
 
 
 def _cones(records: CheckRecords, domain, estimate) -> Cones | None:

@@ -20,8 +20,8 @@ _FEWEST_SPLIT = 64
 _LEVEL = 1.0 / 64.0
 _MOST_LEVELS = 2**40
 # Fewer proposals are not worth a box, which costs at least as much as one. A proposal costs as much as to look at so
-# many rows of boxes.
-_FEWEST_PROPOSALS, _ROWS_A_PROPOSAL = 32.0, 4096
+# many runs of records on boxes.
+_FEWEST_PROPOSALS, _RUNS_A_PROPOSAL = 32.0, 4096
 
 
 class Envelope:
@@ -53,7 +53,7 @@ class Envelope:
         self._looked_at = 0
 
         def enough(acceptance: float, number: int) -> bool:
-            cost = max(number, self._looked_at / _ROWS_A_PROPOSAL)
+            cost = max(number, self._looked_at / _RUNS_A_PROPOSAL)
             return acceptance * (target or max(_FEWEST_PROPOSALS, cost)) >= 1.0
 
         def at_a_time(number: int) -> tuple[int, int]:
@@ -80,7 +80,7 @@ class Envelope:
             point = self._coordinates.draw(boxes.low[box], boxes.high[box], bits)
             if point is None or not self._domain.contains(point):
                 continue
-            excess = self._score.at(point, boxes.rows[box], boxes.sums[box]) - int(boxes.lower[box])
+            excess = self._score.at(point, boxes.runs[box], boxes.sums[box]) - int(boxes.lower[box])
             if excess < 0:
                 # No data lead here, see above.
                 raise AssertionError("a bound of the score does not hold")
@@ -133,13 +133,13 @@ class Envelope:
         parents = np.concatenate([chosen, chosen])
         inside = self._may_hold(lows, highs)
         lows, highs, parents = lows[inside], highs[inside], parents[inside]
-        is_kept = np.ones(len(boxes.rows), bool)
+        is_kept = np.ones(len(boxes.runs), bool)
         is_kept[chosen] = False
         others = boxes.at(np.flatnonzero(is_kept))
         if parents.size == 0:
             return others
-        rows = [boxes.rows[box] for box in parents]
-        self._looked_at += sum(map(len, rows))
-        parts = self._score.parts(lows, highs, rows, boxes.sums[parents])
+        runs = [boxes.runs[box] for box in parents]
+        self._looked_at += sum(some.shape[1] for some in runs)
+        parts = self._score.parts(lows, highs, runs, boxes.sums[parents])
         # What is known of a box is known of its parts.
         return others.join(self._tried(parts)._replace(lower=np.maximum(parts.lower, boxes.lower[parents])))

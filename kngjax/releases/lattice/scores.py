@@ -32,33 +32,30 @@ class LatticeBoxes(NamedTuple):
     `lower` ≤ score(k) for every k in Θ with m(k) in the box, for all data: each score proves it of its own. The draw is
     exact because of it.
 
-    **Arguments:** `low`, `high`: shape (boxes, numbers), of `AbstractCoordinates`. `lower`, `upper`: shape (boxes,).
-    `middle`: about the score at the middle of the box, on which nothing rests. `rows`: of each box the records whose
-    part of the score is not linear on it. `sums`: shape (boxes, ...), of the others.
+    **Arguments:** `low`, `high`: shape (boxes, numbers), of `AbstractCoordinates`. `lower`: shape (boxes,). `middle`:
+    about the score at the middle of the box, on which nothing rests. `runs`: of each box the records whose part of the
+    score is not linear on it, from and before which (see `Runs`). `sums`: shape (boxes, ...), of the others.
     """
 
     low: Int[np.ndarray, "boxes dimension"]
     high: Int[np.ndarray, "boxes dimension"]
     lower: np.ndarray
-    upper: np.ndarray
     middle: Float[np.ndarray, " boxes"]
-    rows: list[np.ndarray]
+    runs: list[np.ndarray]
     sums: np.ndarray
 
     def at(self, indices: np.ndarray) -> "LatticeBoxes":
         """Some of them."""
-        low, high, lower, upper, middle, sums = (part[indices] for part in (*self[:5], self.sums))
-        return LatticeBoxes(low, high, lower, upper, middle, [self.rows[index] for index in indices], sums)
+        low, high, lower, middle, sums = (part[indices] for part in (*self[:4], self.sums))
+        return LatticeBoxes(low, high, lower, middle, [self.runs[index] for index in indices], sums)
 
     def join(self, *others: "LatticeBoxes") -> "LatticeBoxes":
         """These and others."""
         all_of_them = (self, *others)
-        low, high, lower, upper, middle, sums = (
-            np.concatenate(parts) for parts in zip(*((*boxes[:5], boxes.sums) for boxes in all_of_them), strict=True)
+        low, high, lower, middle, sums = (
+            np.concatenate(parts) for parts in zip(*((*boxes[:4], boxes.sums) for boxes in all_of_them), strict=True)
         )
-        return LatticeBoxes(
-            low, high, lower, upper, middle, [rows for boxes in all_of_them for rows in boxes.rows], sums
-        )
+        return LatticeBoxes(low, high, lower, middle, [runs for boxes in all_of_them for runs in boxes.runs], sums)
 
 
 class AbstractScore(abc.ABC):
@@ -101,12 +98,12 @@ class AbstractScore(abc.ABC):
         """What `coordinates.around` says, as boxes."""
 
     @abc.abstractmethod
-    def parts(self, low: np.ndarray, high: np.ndarray, rows: list[np.ndarray], sums: np.ndarray) -> LatticeBoxes:
-        """Boxes within boxes whose `rows` and `sums` are given."""
+    def parts(self, low: np.ndarray, high: np.ndarray, runs: list[np.ndarray], sums: np.ndarray) -> LatticeBoxes:
+        """Boxes within boxes whose `runs` and `sums` are given."""
 
     @abc.abstractmethod
-    def at(self, point: np.ndarray, rows: np.ndarray, sums: np.ndarray) -> int:
-        """The score of k in Θ, shape (d,), where k lies in a box with these rows and sums."""
+    def at(self, point: np.ndarray, runs: np.ndarray, sums: np.ndarray) -> int:
+        """The score of k in Θ, shape (d,), where k lies in a box with these runs and sums."""
 
 
 class GradientNorm:
@@ -144,14 +141,13 @@ class GradientNorm:
         parts = sizes / self.factors
         return np.asarray(np.sum(parts, axis=-1) if self._scales is None else np.max(parts, axis=-1))
 
-    def between(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest and the largest for low ≤ G ≤ high: norms grow with each |G_j|, and so does rounding down."""
-        return self(np.maximum(np.maximum(low, -high), 0)), self(np.maximum(high, -low))
+    def least(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """The smallest for low ≤ G ≤ high: norms grow with each |G_j|, and so does rounding down."""
+        return self(np.maximum(np.maximum(low, -high), 0))
 
-    def about_between(self, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Below the smallest and above the largest for low ≤ G ≤ high, of whole numbers below 2^53."""
-        least, most = np.maximum(np.maximum(low, -high), 0.0), np.maximum(high, -low)
-        return outward(self.about(least), self.about(most))
+    def about_least(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Below the smallest for low ≤ G ≤ high, of whole numbers below 2^53."""
+        return outward(self.about(np.maximum(np.maximum(low, -high), 0.0)))
 
 
 def levels(total, weight):
@@ -159,9 +155,9 @@ def levels(total, weight):
     return np.asarray(total, object) * (RESOLUTION * WEIGHT_UNITS) // weight
 
 
-def outward(least: np.ndarray, most: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Whole numbers below and above, of nonnegative numbers with a relative error below `_OUTWARD`."""
-    return _whole(np.floor(least * (1.0 - _OUTWARD))), _whole(np.ceil(most * (1.0 + _OUTWARD)))
+def outward(values: np.ndarray) -> np.ndarray:
+    """Whole numbers below these, which are nonnegative with a relative error below `_OUTWARD`."""
+    return _whole(np.floor(values * (1.0 - _OUTWARD)))
 
 
 def _whole(values: np.ndarray) -> np.ndarray:
@@ -229,11 +225,11 @@ class QuadraticScore(AbstractScore):
         return None
 
     def whole(self, low, high):
-        return self.parts(low[None], high[None], [np.empty(0, np.int64)], np.empty((1, 0), np.int64))
+        return self.parts(low[None], high[None], [np.empty((2, 0), np.int64)], np.empty((1, 0), np.int64))
 
-    def parts(self, low, high, rows, sums):
-        lower, upper, middle = self._bounds(_objects(low), _objects(high))
-        return LatticeBoxes(low, high, lower, upper, middle.astype(float), rows, sums)
+    def parts(self, low, high, runs, sums):
+        lower, middle = self._bounds(_objects(low), _objects(high))
+        return LatticeBoxes(low, high, lower, middle.astype(float), runs, sums)
 
     def _bounds(self, low, high):
         centre = (low + high) // 2
@@ -241,17 +237,15 @@ class QuadraticScore(AbstractScore):
             # Linear: extreme at the ends.
             up, down = np.maximum(self._moves, 0), np.minimum(self._moves, 0)
             least, most = (low @ up.T + high @ down.T - self._moment, high @ up.T + low @ down.T - self._moment)
-            return *self._norm.between(least, most), self._norm(abs(centre @ self._moves.T - self._moment))
-        # Convex: above its tangent at the middle, below its largest value at a corner.
+            return self._norm.least(least, most), self._norm(abs(centre @ self._moves.T - self._moment))
+        # Convex: above its tangent at the middle.
         gram, moment = self._turned
         slope = 2 * (centre @ gram - moment)
         value = np.sum((centre @ gram - 2 * moment) * centre, axis=-1) + self._squares
         least = value + np.sum(np.minimum(slope * (low - centre), slope * (high - centre)), axis=-1)
-        largest = np.maximum(high - centre, centre - low)
-        most = value + np.sum(abs(slope) * largest, axis=-1) + np.sum(largest @ abs(gram) * largest, axis=-1)
-        return tuple(levels(np.maximum(end, 0), self._weight) for end in (least, most, value))
+        return tuple(levels(np.maximum(level, 0), self._weight) for level in (least, value))
 
-    def at(self, point, rows, sums):
+    def at(self, point, runs, sums):
         point = _objects(point)
         if self._norm is not None:
             return int(self._norm(abs(point @ self._gram - self._moment)))

@@ -29,13 +29,13 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
     if score.beyond(middle[None], middle[None]) is None:
         return whole
     point = score.coordinates.extremes(middle[None], middle[None])[0][0]
-    wanted = _wanted(score, rate, ends) + rate * score.at(point, whole.rows[0], whole.sums[0])
+    wanted = _wanted(score, rate, ends) + rate * score.at(point, whole.runs[0], whole.sums[0])
     reach = _reach(score, rate, ends, wanted)
     for left in range(_TRIES, 0, -1):
         low, high = _core(score.origin, reach, ends)
         if np.array_equal(low, ends[0]) and np.array_equal(high, ends[1]):
             return whole
-        core = score.parts(low[None], high[None], whole.rows, whole.sums)
+        core = score.parts(low[None], high[None], whole.runs, whole.sums)
         lower = _beyond(score, domain, core, ends, wanted / rate, left == 1)
         if lower >= wanted / rate:
             break
@@ -44,7 +44,7 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
     inside = ~domain.misses(*score.coordinates.extremes(lows, highs))
     lows, highs = lows[inside], highs[inside]
     number = len(lows)
-    boxes = score.parts(lows, highs, whole.rows * number, np.repeat(whole.sums, number, axis=0))
+    boxes = score.parts(lows, highs, whole.runs * number, np.repeat(whole.sums, number, axis=0))
     is_core = np.all((lows == low) & (highs == high), axis=1)
     return boxes._replace(lower=np.where(is_core, boxes.lower, np.maximum(boxes.lower, lower)))
 
@@ -90,7 +90,7 @@ def _beyond(score, domain, core: LatticeBoxes, ends, wanted, is_last: bool) -> i
     0 unless it is the last core where what one ray says is less: no cell through which it goes can say more.
     """
     lowest, tried = np.inf, 0
-    most = min(max(_FEWEST_CELLS, _MOST_LOOKS // max(len(core.rows[0]), 1)), _MOST_CELLS)
+    most = min(max(_FEWEST_CELLS, _MOST_LOOKS // max(core.runs[0].shape[1], 1)), _MOST_CELLS)
     lows, highs = [], []
     for axis in range(len(ends[0])):
         for end, other in zip((core.low[0], core.high[0]), ends, strict=True):

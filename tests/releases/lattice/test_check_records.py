@@ -11,8 +11,14 @@ from kngjax.releases.lattice.check_scores import QuantileScore
 from kngjax.releases.lattice.cone_scores import ConeScore
 from kngjax.releases.lattice.cones import Cones
 from kngjax.releases.lattice.coordinates import Coordinates
+from kngjax.releases.lattice.runs import Runs
 from kngjax.releases.lattice.scores import RESOLUTION, WEIGHT_UNITS, GradientNorm
 from tests.releases.lattice.test_check_scores import scores_of
+
+
+def opened(records, entries):
+    """Each of some records by itself, on one box."""
+    return records.open(Runs(entries, entries + 1, np.array([len(entries)])))
 
 
 def test_bounds_of_few_open_records_hold_for_every_pattern_of_their_signs():
@@ -26,13 +32,11 @@ def test_bounds_of_few_open_records_hold_for_every_pattern_of_their_signs():
         copies[generator.integers(number)] = 12
         records = CheckRecords(np.repeat(features, copies, 0), np.repeat(responses, copies), tau, norm, 1)
         closed = generator.integers(-40, 41, (1, 2)).astype(float)
-        entries = generator.permutation(number)
-        (lower,), (upper,) = records.gradients(closed, entries, np.array([number]))
+        (lower,) = records.gradients(closed, opened(records, generator.permutation(number)))
         slopes = np.array(list(itertools.product((records.rise, records.fall), repeat=number)))
         sums = closed[0] + (slopes * records.counts) @ records.features
         about = norm(np.abs(sums).astype(np.int64))
         assert lower <= min(about)
-        assert upper >= max(about)
 
 
 @pytest.mark.parametrize("scales", [None, [1, 3]])
@@ -50,8 +54,8 @@ def test_a_bound_along_a_vector_is_that_of_the_worst_signs(scales):
         tau = Fraction(3, 10)
         records = CheckRecords(np.repeat(features, copies, 0), np.repeat(np.arange(9), copies), tau, norm, 1)
         closed, vector = generator.integers(-90, 91, 2), generator.integers(-5, 6, 2)
-        entries, numbers = generator.permutation(9)[:number], np.array([number])
-        given = closed[None].astype(float), vector[None], entries, records.features[entries] @ vector, numbers
+        entries = generator.permutation(9)[:number]
+        given = closed[None].astype(float), vector[None], opened(records, entries), records.features[entries] @ vector
         bound, doubtful = (int(records.along(*given, np.array([error]))[0]) for error in (0.0, 0.25))
         weighted = (records.features * records.counts[:, None]).astype(int)[entries]
         signs = itertools.product((int(records.rise), int(records.fall)), repeat=number)
@@ -77,27 +81,28 @@ def test_signs_are_not_told_by_products_that_float64_rounds():
         )
         score._place(Coordinates(matrix, inverse), np.zeros(2, np.int64))
         place = (inverse @ k)[None]
-        boxes = score.parts(place, place, [np.arange(len(score._residuals))], np.zeros((1, 2)))
+        boxes = score.parts(place, place, [score._records.everything], np.zeros((1, 2)))
         (level,) = scores_of(score, k[None])
-        assert boxes.lower[0] <= level <= boxes.upper[0]
-        assert score.at(k, boxes.rows[0], boxes.sums[0]) == level
+        assert boxes.lower[0] <= level
+        assert score.at(k, boxes.runs[0], boxes.sums[0]) == level
 
 
 def test_signs_next_to_the_largest_residuals_are_those_of_whole_numbers():
-    """n·r and j·L are beyond 2^53, where float64 rounds them, and r is next to 2^52, the largest of any plan."""
-    generator, apex, sides = np.random.default_rng(2), np.array([-(2**23), 2**22]), np.array([2**24, 2**24 - 1])
+    """r is next to 2^52, the largest of any plan, and n·r next to a power of 2, so that j·L/n is off by 1/2 or so."""
+    generator, apex, sides = np.random.default_rng(2), np.array([-(2**23), 2**22]), np.array([11863400, 11863400])
     told = 0
     for _ in range(40):
-        x = np.column_stack([2**28 - generator.integers(1, 99, 30), generator.integers(-1, 2, 30)])
-        move = np.array([2**24 - generator.integers(1, 99), generator.integers(-(2**23), 2**23)])
-        y = x @ (apex + move) + generator.integers(-1, 2, 30)
-        records = CheckRecords(x, y, Fraction(1, 2), GradientNorm([2**28 * WEIGHT_UNITS] * 2), 1)
+        x = np.column_stack([2**28 + generator.integers(1, 99, 30), generator.integers(-1, 2, 30)])
+        move = np.array([11863400 - generator.integers(1, 99), generator.integers(-(2**23), 2**23)])
+        # Next to it, where no sign is told, and a little farther.
+        y = x @ (apex + move) + generator.choice([-40, -1, 0, 1, 40], 30)
+        records = CheckRecords(x, y, Fraction(1, 2), GradientNorm([2**29 * WEIGHT_UNITS] * 2), 1)
         score = ConeScore(records, Cones(apex, sides))
         assert 2**51 < np.max(np.abs(score._residuals)) < 2**52
         place = score.coordinates.of((apex + move)[None])
-        boxes = score.parts(place, place, [np.arange(len(records.counts))], np.zeros((1, 2)))
+        boxes = score.parts(place, place, [records.everything], np.zeros((1, 2)))
         (level,) = scores_of(score, (apex + move)[None])
         assert boxes.lower[0] <= level
-        assert score.at(apex + move, boxes.rows[0], boxes.sums[0]) == level
-        told += len(records.counts) - len(boxes.rows[0])
+        assert score.at(apex + move, boxes.runs[0], boxes.sums[0]) == level
+        told += len(records.counts) - int(Runs.of(boxes.runs).sizes()[0])
     assert told > 400

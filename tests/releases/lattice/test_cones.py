@@ -131,8 +131,7 @@ def test_no_lattice_point_falls_below_the_bound_of_its_cone(value, name):
         drawn = Envelope(*in_cones(problem, apex), 1.0, most)
         boxes, place = drawn._boxes, place_of(drawn._boxes, drawn._coordinates.of(points))
         assert np.all(boxes.lower[place] <= levels)
-        assert np.all(levels <= boxes.upper[place])
-        found = [drawn._score.at(k, boxes.rows[box], boxes.sums[box]) for k, box in zip(points, place, strict=True)]
+        found = [drawn._score.at(k, boxes.runs[box], boxes.sums[box]) for k, box in zip(points, place, strict=True)]
         np.testing.assert_array_equal(found, levels)
 
 
@@ -149,11 +148,10 @@ def test_cones_from_a_heap_know_its_signs_at_any_distance(name):
     numbers = cones.of(points[np.any(points != 0, axis=1)])
     low, high = numbers.copy(), numbers.copy()
     low[:, 1], high[:, 1] = 1, cones.sides[numbers[:, 0]]
-    rows = [np.arange(len(everyone.responses))] * len(low)
-    boxes = score.parts(low, high, rows, np.zeros((len(low), len(records.columns))))
-    closed = np.array([len(some) == 0 for some in boxes.rows])
+    boxes = score.parts(low, high, [everyone.everything] * len(low), np.zeros((len(low), len(records.columns))))
+    closed = np.array([some.size == 0 for some in boxes.runs])
     assert np.mean(closed) > 0.3
-    levels = [score.at(k, rows[0], boxes.sums[0] * 0) for k in points[np.any(points != 0, axis=1)][closed]]
+    levels = [score.at(k, everyone.everything, boxes.sums[0] * 0) for k in points[np.any(points != 0, axis=1)][closed]]
     np.testing.assert_allclose(boxes.lower[closed].astype(float), np.array(levels, float), rtol=1e-9, atol=1.0)
 
 
@@ -168,11 +166,11 @@ def test_a_tie_on_the_edge_of_a_cone_counts_as_below():
         for most in (1, 20, 100):
             boxes = Envelope(ConeScore(records, cones), domain, Fraction(1, 64), 1.0, most)._boxes
             points = points_of(domain)
-            levels = [records.at(k, np.arange(8), np.zeros(2)) for k in points]
+            levels = [records.at(k, records.everything, np.zeros(2)) for k in points]
             place = place_of(boxes, cones.of(points))
             assert np.all(boxes.lower[place] <= levels)
             assert [
-                records.at(k, boxes.rows[at], boxes.sums[at]) for k, at in zip(points, place, strict=True)
+                records.at(k, boxes.runs[at], boxes.sums[at]) for k, at in zip(points, place, strict=True)
             ] == levels
 
 
@@ -210,7 +208,7 @@ def test_a_table_of_zeros_takes_few_boxes():
     problem = sampler.problem(mechanism, mechanism.records(*spending(3000)))
     drawn = sampler.envelope(problem)
     assert isinstance(drawn._score, ConeScore)
-    assert len(drawn._boxes.rows) < 30_000
+    assert len(drawn._boxes.runs) < 30_000
     assert problem.domain.contains(drawn.draw(random.Random(0).getrandbits))
 
 

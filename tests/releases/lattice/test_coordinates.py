@@ -111,7 +111,7 @@ def test_rays_bound_the_score_at_every_point_beyond_a_cell():
                 m = score.origin + int(np.ceil(times)) * (corner - score.origin)
                 k = score.coordinates.matrix @ m
                 if np.all((low <= corner) & (corner <= high)) and problem.domain.contains(k):
-                    assert problem.score.at(k, whole.rows[0], whole.sums[0]) >= bound
+                    assert problem.score.at(k, whole.runs[0], whole.sums[0]) >= bound
                     positive, seen = positive + (bound > 0), seen + 1
     assert positive > 100
     assert seen > positive
@@ -128,7 +128,7 @@ def test_a_badly_scaled_table_needs_no_more_boxes_than_its_twin_times_eight(epsi
         mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=bounds), kng.Box(-reach, reach), epsilon, "replace")
         sampler = kng.Lattice(most_boxes=20_000)
         problem = sampler.problem(mechanism, mechanism.records(columns, x.sum(axis=1) + noise))
-        return len(sampler.envelope(problem)._boxes.rows)
+        return len(sampler.envelope(problem)._boxes.runs)
 
     twin = boxes(x, ([-1.0, -1.0], [1.0, 1.0]), 20.0)
     upper = np.array([80.0, 1e-3])

@@ -47,7 +47,7 @@ def test_no_point_of_a_box_falls_below_its_bound(name):
         matrix, inverse = score.coordinates.matrix, score.coordinates.inverse
         whole = problem.score.whole(problem.domain.low, problem.domain.high)
         # Points of boxes, their corners too, as far as they lie in Θ; and points of Θ in whichever box they lie.
-        places = generator.choice(len(boxes.rows), min(len(boxes.rows), 150), replace=False)
+        places = generator.choice(len(boxes.runs), min(len(boxes.runs), 150), replace=False)
         points = [
             matrix @ turned
             for low, high in zip(boxes.low[places], boxes.high[places], strict=True)
@@ -59,9 +59,9 @@ def test_no_point_of_a_box_falls_below_its_bound(name):
         for point in points:
             turned = inverse @ point
             (place,) = np.flatnonzero(np.all((boxes.low <= turned) & (turned <= boxes.high), axis=1))
-            level = problem.score.at(point, whole.rows[0], whole.sums[0])
-            assert boxes.lower[place] <= level <= boxes.upper[place]
-            assert level == score.at(point, boxes.rows[place], boxes.sums[place])
+            level = problem.score.at(point, whole.runs[0], whole.sums[0])
+            assert boxes.lower[place] <= level
+            assert level == score.at(point, boxes.runs[place], boxes.sums[place])
 
 
 def test_every_point_lies_in_one_box():
@@ -71,7 +71,7 @@ def test_every_point_lies_in_one_box():
     problem = sampler.problem(mechanism, tied_records(np.random.default_rng(0), mechanism, 4, 50))
     envelope = sampler.envelope(problem)
     boxes, coordinates = envelope._boxes, envelope._score.coordinates
-    assert len(boxes.rows) > 3
+    assert len(boxes.runs) > 3
     sides = [range(low, high + 1) for low, high in zip(problem.domain.low, problem.domain.high, strict=True)]
     for point in np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2):
         turned = coordinates.inverse @ point
@@ -86,8 +86,8 @@ def test_levels_of_any_size_are_drawn_by():
     score = QuadraticScore([[count, 0], [0, count]], [count, 0], count, weight=WEIGHT_UNITS)
     low, high = np.array([-2, -2]), np.array([3, 2])
     box = score.whole(low, high)
-    assert score.at(np.array([3, 2]), box.rows[0], box.sums[0]) == 8 * count * RESOLUTION
-    assert box.upper[0] > 2**63
+    assert score.at(np.array([3, 2]), box.runs[0], box.sums[0]) == 8 * count * RESOLUTION
+    assert box.middle[0] > 2**63
     domain = DomainLattice((0, 0), low, high, None, 0)
     envelope = Envelope(score, domain, Fraction(1, 2 * RESOLUTION), 2.0, 100)
     assert envelope.draw(random.Random(0).getrandbits).tolist() == [1, 0]

@@ -82,7 +82,7 @@ def given_up(seeds, most):
         mechanism, x, y = case_of(seed)
         problem = SAMPLER.problem(mechanism, mechanism.records(x, y))
         drawn = SAMPLER.envelope(problem)
-        assert len(drawn._boxes.rows) < 2 * SAMPLER.most_boxes, seed
+        assert len(drawn._boxes.runs) < 2 * SAMPLER.most_boxes, seed
         assert np.all(drawn._importance > 0.0)
         assert np.all(np.isfinite(drawn._importance))
         with contextlib.suppress(_GivenUp):
@@ -150,7 +150,7 @@ def test_a_law_as_wide_as_its_domain_keeps_the_given_coordinates(digits):
     sampler = kng.Lattice(theta_digits=digits)
     drawn = sampler.envelope(sampler.problem(mechanism, mechanism.records(np.array([[0.7]]), np.array([0.2]))))
     np.testing.assert_array_equal(drawn._coordinates.matrix, Coordinates.own(2).matrix)
-    assert len(drawn._boxes.rows) < 100
+    assert len(drawn._boxes.runs) < 100
 
 
 def test_boxes_of_one_point_end_refinement():
@@ -159,7 +159,7 @@ def test_boxes_of_one_point_end_refinement():
     sampler = kng.Lattice(data_digits=4, theta_digits=3, expected_proposals=0.5)
     records = mechanism.records(None, np.repeat([-0.7, 0.1, 0.3], 1000))
     drawn = sampler.envelope(sampler.problem(mechanism, records))
-    assert len(drawn._boxes.rows) <= 9
+    assert len(drawn._boxes.runs) <= 9
     calls = []
 
     def halve(boxes, chosen):
