@@ -1,5 +1,6 @@
 """The K-norm mechanism for means (Hardt and Talwar 2010): the mean plus K-norm noise, exactly."""
 
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -8,21 +9,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.bounds import Bounds
+from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.geometry.abstract_norms import AbstractNorm
-from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
+from kngjax.geometry.norms import L2, k_norm_log_mass, k_norm_noise
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.distance import SquaredDistanceLoss
-from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.additive import AbstractAdditiveMechanism, Noise
 from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
 
-class KNormMechanism(AbstractDirectMechanism):
+class KNormMechanism(AbstractAdditiveMechanism):
     """Draws θ with density f(θ) ∝ exp(-(nε/Δ)·‖x̄ - θ‖_K) on R^d: the mean of n records plus K-norm noise.
 
     Δ is the sensitivity of Σx: exchanging one record moves it by at most u_j - l_j in coordinate j, whatever the
@@ -108,6 +111,29 @@ class KNormMechanism(AbstractDirectMechanism):
             changes, value = np.asarray(self._changes(dimension)), float(self.sensitivity_value(dimension))
             norm = self.score_norm(dimension)
         return Sensitivity(value, gradients.explain_mean_sensitivity(norm, changes, value))
+
+    def noise_in_fractions(self, dimension: int, num_records: int) -> Noise | None:
+        """Δ/(nε) in the norm, with Δ = ‖u - l‖ of the bounds as fractions; None for a hull and norms that turn axes.
+
+        ε is the decimal number that it prints as. For l2 Δ² is a fraction.
+        """
+        if self.bounds.hull is not None:
+            return None
+        ends = ([Fraction(float(end)) for end in side] for side in map(np.asarray, self.bounds.features(dimension)))
+        changes, one = [upper - lower for lower, upper in zip(*ends, strict=True)], (Fraction(1),) * dimension
+        rate = num_records * exactly(float(self.epsilon))
+        if self.norm is None:
+            return Noise("maximum", tuple(changes), 1 / rate**2)
+        if isinstance(self.norm, L2):
+            return Noise("length", one, sum((change**2 for change in changes), Fraction(0)) / rate**2)
+        norm = self.norm.in_fractions(dimension)
+        if norm is None:
+            return None
+        return Noise("sum" if norm.is_sum else "maximum", norm.weights, (norm(changes) / rate) ** 2)
+
+    def location(self, sums: ExactSums) -> list[Fraction]:
+        """x̄."""
+        return [Fraction(total) / sums.count for total in sums.moment]
 
     def _rate(self, summary: QuadraticSummary) -> Float[Array, ""]:
         return summary.count * self.epsilon / self.sensitivity_value(summary.dimension)

@@ -196,7 +196,7 @@ def test_the_certificate_states_what_a_reader_needs(releases, name):
     assert (fields["type"], fields["epsilon"], fields["adjacency"]) == (type(mechanism).__name__, 1.0, "replace")
     assert fields["bounds"]["x_upper"] == [1.0]
     assert fields["domain"] == {"type": "Box", "lower": -2.0, "upper": 2.0}
-    assert set(certificate.versions) == {"kngjax", "jax", "numpyro"}
+    assert set(certificate.versions) == {"kngjax", "jax", "numpyro", "numpy", "python-flint"}
     text = certificate.explain()
     for needed in ("the bounds, the domain, epsilon", certificate.sensitivity.derivation, certificate.sampler["type"]):
         assert needed in text
