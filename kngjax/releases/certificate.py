@@ -220,8 +220,9 @@ class Certificate:
     def explain(self) -> str:
         """The certificate as text for a reader who knows statistics."""
         if self.exact:
+            law = "the mechanism's law on a public grid" if self.rounding is None else "exactly the mechanism's law"
             proved = (
-                f"Proved: this value is one draw from exactly the mechanism's law, which is {self.guarantee.explain()}"
+                f"Proved: this value is one draw from {law}, which is {self.guarantee.explain()}"
                 f"{self._with_rounding()}."
             )
         elif self.cost is not None:

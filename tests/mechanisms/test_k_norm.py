@@ -171,7 +171,7 @@ def test_a_release_is_one_exact_draw_with_a_certificate_that_says_so():
     text = certificate.explain()
     for part in (
         "Mechanism: KNormMechanism.",
-        "Proved: this value is one draw from exactly the mechanism's law",
+        "Proved: this value is one draw from the mechanism's law on a public grid",
         "1.5-differential privacy, and 1.125-zCDP (rho = epsilon^2/2)",
         "w = (2, 3)",
         "K-norm noise",
