@@ -2,22 +2,10 @@
 
 import abc
 from fractions import Fraction
-from typing import Literal, NamedTuple
 
 from kngjax.data.exact_sums import ExactSums
+from kngjax.geometry.abstract_norms import Noise
 from kngjax.mechanisms.direct import AbstractDirectMechanism
-
-
-class Noise(NamedTuple):
-    """z ∈ R^d with density ∝ exp(-‖z/w‖/λ), where (z/w)_j = z_j/w_j, without rounding.
-
-    **Arguments:** `kind`: of ‖·‖: the largest |·|, their sum, or the length. `weights`: w. `scale_squared`: λ², since
-    lengths have roots.
-    """
-
-    kind: Literal["maximum", "sum", "length"]
-    weights: tuple[Fraction, ...]
-    scale_squared: Fraction
 
 
 class AbstractAdditiveMechanism(AbstractDirectMechanism):

@@ -15,11 +15,11 @@ from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Data, QuadraticSummary
-from kngjax.geometry.abstract_norms import AbstractNorm
-from kngjax.geometry.norms import L2, k_norm_log_mass, k_norm_noise
+from kngjax.geometry.abstract_norms import AbstractNorm, Noise
+from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.distance import SquaredDistanceLoss
-from kngjax.mechanisms.additive import AbstractAdditiveMechanism, Noise
+from kngjax.mechanisms.additive import AbstractAdditiveMechanism
 from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -49,7 +49,7 @@ class KNormMechanism(AbstractAdditiveMechanism):
     norm: AbstractNorm | None
 
     has_regressors: ClassVar[bool] = False
-    method: ClassVar[str] = "The mean plus exact K-norm noise: a gamma radius times a uniform point of the unit ball."
+    method: ClassVar[str] = "The mean plus exact K-norm noise."
 
     def __init__(
         self,
@@ -115,21 +115,18 @@ class KNormMechanism(AbstractAdditiveMechanism):
     def noise_in_fractions(self, dimension: int, num_records: int) -> Noise | None:
         """Δ/(nε) in the norm, with Δ = ‖u - l‖ of the bounds as fractions; None for a hull and norms that turn axes.
 
-        ε is the decimal number that it prints as. For l2 Δ² is a fraction.
+        ε is the decimal number that it prints as.
         """
         if self.bounds.hull is not None:
             return None
-        ends = ([Fraction(float(end)) for end in side] for side in map(np.asarray, self.bounds.features(dimension)))
-        changes, one = [upper - lower for lower, upper in zip(*ends, strict=True)], (Fraction(1),) * dimension
+        # Not by JAX, which may have float32 alone.
+        sides = (np.asarray(side, np.float64) for side in (self.bounds.x_lower, self.bounds.x_upper))
+        ends = (list(map(Fraction, np.broadcast_to(side, (dimension,)).tolist())) for side in sides)
+        changes = [upper - lower for lower, upper in zip(*ends, strict=True)]
         rate = num_records * exactly(float(self.epsilon))
         if self.norm is None:
             return Noise("maximum", tuple(changes), 1 / rate**2)
-        if isinstance(self.norm, L2):
-            return Noise("length", one, sum((change**2 for change in changes), Fraction(0)) / rate**2)
-        norm = self.norm.in_fractions(dimension)
-        if norm is None:
-            return None
-        return Noise("sum" if norm.is_sum else "maximum", norm.weights, (norm(changes) / rate) ** 2)
+        return self.norm.noise_in_fractions(changes, rate)
 
     def location(self, sums: ExactSums) -> list[Fraction]:
         """x̄."""

@@ -5,14 +5,13 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from flint import arb, fmpq
 from jaxtyping import Float
 
-from kngjax.mechanisms.additive import Noise
+from kngjax.geometry.abstract_norms import Noise
 from kngjax.releases.grid.noises import draw_noise
 from kngjax.releases.grid.uniforms import decided
-from kngjax.releases.lattice.finite import Bits
-from kngjax.releases.lattice.units import exponent_of, scale
+from kngjax.releases.lattice.finite import Bits, ball_of
+from kngjax.releases.lattice.units import scale
 
 # Cells are so many binary digits finer than what noise a mechanism adds for a single record.
 _DIGITS = 40
@@ -27,16 +26,15 @@ class Grid(NamedTuple):
 
     @classmethod
     def for_noise(cls, noise: Noise) -> "Grid | None":
-        """One that is much finer than such noise of one record; None where float64 has no numbers for it.
+        """One that is much finer than such noise of one record; None without noise, or beyond float64's numbers.
 
         The records' number does not enter: it need not be known. Nor does the proof need any fineness.
         """
-        try:
-            exponents = [exponent_of(float(weight) * float(noise.scale_squared) ** 0.5) for weight in noise.weights]
-        except OverflowError:
+        if not noise.is_everywhere:
             return None
-        is_held = noise.scale_squared > 0 and all(e - _DIGITS > _SMALLEST and e < _LARGEST for e in exponents)
-        return cls(tuple(e - _DIGITS for e in exponents)) if is_held else None
+        squares = [noise.scale_squared * weight**2 for weight in noise.weights]
+        exponents = [(one.numerator.bit_length() - one.denominator.bit_length()) // 2 - _DIGITS for one in squares]
+        return cls(tuple(exponents)) if all(_SMALLEST < e < _LARGEST for e in exponents) else None
 
     def values(self, cell: Sequence[int]) -> Float[np.ndarray, " dimension"]:
         """The float64 numbers nearest to the grid's: functions of the cell alone."""
@@ -51,16 +49,19 @@ def draw_cell(location: Sequence[Fraction], noise: Noise, grid: Grid, bits: Bits
     **Arguments:** `location`: T, private. `noise`: of z; its weights and scale are exact, z_j = λ·w_j·(standard z)_j.
     `bits`: fair and independent.
     """
+    if not noise.is_everywhere:
+        # No bounds lead here.
+        raise AssertionError("there is no noise")
     standard = draw_noise(noise, bits)
 
     def attempt(digits: int) -> list[int] | None:
-        length = _ball(noise.scale_squared).sqrt()
+        length = ball_of(noise.scale_squared).sqrt()
         found = []
         for middle, weight, exponent, z in zip(
             location, noise.weights, grid.exponents, standard.balls(digits), strict=True
         ):
             unit = scale(exponent)
-            place = _ball(middle / unit + Fraction(1, 2)) + length * z * _ball(weight / unit)
+            place = ball_of(middle / unit + Fraction(1, 2)) + length * z * ball_of(weight / unit)
             cell = place.floor().unique_fmpz() if place.is_finite() else None
             if cell is None:
                 return None
@@ -68,7 +69,3 @@ def draw_cell(location: Sequence[Fraction], noise: Noise, grid: Grid, bits: Bits
         return found
 
     return decided(attempt)
-
-
-def _ball(number: Fraction) -> arb:
-    return arb(fmpq(number.numerator, number.denominator))

@@ -9,7 +9,7 @@ import abc
 
 from flint import arb
 
-from kngjax.mechanisms.additive import Noise
+from kngjax.geometry.abstract_norms import Noise
 from kngjax.releases.grid.uniforms import Uniform
 from kngjax.releases.lattice.finite import Bits
 

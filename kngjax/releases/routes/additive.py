@@ -18,6 +18,11 @@ from kngjax.releases.chains import require_sampler
 from kngjax.releases.grid.cells import Grid, draw_cell
 from kngjax.releases.routes.base import AbstractRoute
 
+ROUNDED_ONCE = (
+    "It is computed in balls that contain it, and rounded once, to the nearest multiple of a public power of two, as "
+    "real arithmetic would round it."
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class AdditiveRoute(AbstractRoute):
@@ -32,8 +37,7 @@ class AdditiveRoute(AbstractRoute):
         if not isinstance(mechanism, AbstractAdditiveMechanism):
             return None
         require_sampler(mechanism, sampler)
-        with float64():
-            noise = mechanism.noise_in_fractions(facts.dimension, 1)
+        noise = mechanism.noise_in_fractions(facts.dimension, 1)
         grid = None if noise is None else Grid.for_noise(noise)
         return None if grid is None else cls(mechanism, facts, grid)
 
@@ -42,7 +46,7 @@ class AdditiveRoute(AbstractRoute):
             self.mechanism,
             self.facts,
             {"type": "Direct", "grid_exponents": list(self.grid.exponents)},
-            f"{self.mechanism.method} Rounded once, without error, to whole multiples of public powers of two.",
+            f"{self.mechanism.method} {ROUNDED_ONCE}",
             is_rounded=False,
             assumptions=(*EXACT_ARITHMETIC, *self.mechanism.assumptions),
             failures=self.mechanism.failures,
@@ -54,8 +58,7 @@ class AdditiveRoute(AbstractRoute):
 
     def draw(self, data: ExactSums, processes: Processes, progress: bool | None) -> Float[np.ndarray, " dimension"]:
         def on_grid() -> Float[np.ndarray, " dimension"]:
-            with float64():
-                noise = self.mechanism.noise_in_fractions(self.facts.dimension, data.count)
+            noise = self.mechanism.noise_in_fractions(self.facts.dimension, data.count)
             assert noise is not None
             return self.grid.values(draw_cell(self.mechanism.location(data), noise, self.grid, secrets.randbits))
 

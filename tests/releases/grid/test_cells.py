@@ -1,7 +1,11 @@
 """Cells of a public grid: their probabilities, beside closed forms and quadrature, and what one record changes."""
 
 import math
+import os
+import pathlib
 import random
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -9,12 +13,13 @@ import pytest
 from flint import arb, ctx, fmpq
 
 import kngjax as kng
-from kngjax.mechanisms.additive import Noise
+from kngjax.geometry.abstract_norms import Noise
 from kngjax.releases.grid import cells, uniforms
 from kngjax.releases.grid.cells import Grid, draw_cell
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 HALF = Fraction(1, 2)
+ROOT = pathlib.Path(__file__).parents[3]
 # ∫ exp(-‖z‖) dz = d!·volume of the unit ball, for d = 2.
 PLANES = {
     "maximum": (lambda x, y: np.maximum(np.abs(x), np.abs(y)), 8.0),
@@ -63,8 +68,8 @@ def mean_of(epsilon, lower=0.0, upper=3.0, norm=None):
 
 @pytest.mark.parametrize("norm", [None, kng.L1(), kng.L2(), kng.WeightedLInf([0.3])])
 @pytest.mark.parametrize("ends", [(0.0, 3.0), (2.0**50, 2.0**50 + 0.75)])
-def test_no_cell_of_a_neighbour_is_likelier_than_by_epsilon_and_some_are_by_as_much(norm, ends):
-    """Of the worst neighbours: a record at one end of the bounds or at the other."""
+def test_location_and_noise_of_neighbours_make_a_loss_of_epsilon_and_of_no_more(norm, ends):
+    """Of the worst neighbours, a record at one end of the bounds or at the other, in closed form for every cell."""
     mechanism, epsilon = mean_of(0.7, *ends, norm), Fraction(7, 10)
     records = np.full((5, 1), ends[0])
     other = records.copy()
@@ -154,6 +159,40 @@ def test_noise_is_that_of_the_bounds_in_fractions():
     assert noise(kng.L2()) == Noise("length", (Fraction(1), Fraction(1)), Fraction(4) * (512**2 + 9))
     weighted = kng.WeightedLInf([64.0, 0.25])
     assert noise(weighted) == Noise("maximum", (Fraction(64), Fraction(1, 4)), Fraction(4) * 12**2)
+
+
+def test_noise_is_the_same_where_jax_has_float32_alone():
+    """These bounds are one number of float32, and records would be too."""
+    program = """
+import jax, numpy as np, kngjax as kng
+mechanism = kng.KNormMechanism(kng.Bounds(x=([2.0**40], [2.0**40 + 1.0]), intercept=False), 1.0, "replace")
+records = 2.0**40 + np.full((4, 1), 0.25)
+released = [kng.release(mechanism, records).value[0] - 2.0**40 for _ in range(5)]
+print(jax.config.jax_enable_x64, mechanism.noise_in_fractions(1, 4), len(set(released)), max(map(abs, released)) < 20)
+"""
+    environment = {**os.environ, "JAX_ENABLE_X64": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, cwd=ROOT, env=environment
+    )
+    noise = Noise("maximum", (Fraction(1),), Fraction(1, 16))
+    assert done.stdout.strip() == f"False {noise} 5 True"
+
+
+def test_grids_follow_the_noise_however_large_or_small_it_is():
+    def exponents(weight, scale):
+        grid = Grid.for_noise(Noise("maximum", (Fraction(weight),), Fraction(scale) ** 2))
+        return None if grid is None else grid.exponents
+
+    assert exponents(1, 1) == (-40,)
+    assert exponents(Fraction(2) ** 700, Fraction(2) ** -800) == (-140,)
+    assert exponents(Fraction(10) ** 200, Fraction(10) ** -230) in ((-140,), (-139,))
+    for weight, scale in ((0, 1), (1, 0), (Fraction(2) ** 1100, 1), (Fraction(2) ** -1000, 1)):
+        assert exponents(weight, scale) is None
+
+
+def test_without_noise_nothing_is_drawn():
+    with pytest.raises(AssertionError, match="no noise"):
+        draw_cell((Fraction(1),), Noise("sum", (Fraction(0),), Fraction(1)), Grid((0,)), random.Random(0).getrandbits)
 
 
 def test_a_mean_costs_pure_epsilon_and_no_delta(tmp_path):
