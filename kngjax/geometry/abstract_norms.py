@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -27,6 +27,23 @@ class NormInFractions(NamedTuple):
         """‖v‖ of |v_j|, one a coordinate."""
         shares = [size / weight for size, weight in zip(sizes, self.weights, strict=True)]
         return sum(shares, Fraction(0)) if self.is_sum else max(shares)
+
+
+class Noise(NamedTuple):
+    """z ∈ R^d with density ∝ exp(-‖z/w‖/λ), where (z/w)_j = z_j/w_j, without rounding.
+
+    **Arguments:** `kind`: of ‖·‖: the largest |·|, their sum, or the length. `weights`: w. `scale_squared`: λ², since
+    lengths have roots.
+    """
+
+    kind: Literal["maximum", "sum", "length"]
+    weights: tuple[Fraction, ...]
+    scale_squared: Fraction
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether there is noise in each coordinate."""
+        return self.scale_squared > 0 and all(weight > 0 for weight in self.weights)
 
 
 class AbstractNorm(ShownAsTyped, eqx.Module):
@@ -83,6 +100,13 @@ class AbstractNorm(ShownAsTyped, eqx.Module):
     def in_fractions(self, dimension: int) -> NormInFractions | None:
         """The same norm for whole numbers and fractions, as lattices need it; None where it has roots."""
         return None
+
+    def noise_in_fractions(self, changes: Sequence[Fraction], rate: Fraction) -> Noise | None:
+        """Noise with density ∝ exp(-(rate/Δ)·‖z‖), Δ = ‖w‖ for changes |v_j| ≤ w_j, without rounding; or None."""
+        norm = self.in_fractions(len(changes))
+        if norm is None:
+            return None
+        return Noise("sum" if norm.is_sum else "maximum", norm.weights, (norm(changes) / rate) ** 2)
 
     @property
     def dimension(self) -> int | None:

@@ -6,6 +6,7 @@ set of possible gradient changes as its ball, which is why `WeightedLInf` is the
 
 import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -17,7 +18,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Matrix, Scalar, Vector, is_traced, parameter
 from kngjax.geometry import level_law, tilts
-from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm, AbstractNorm, Interval, NormInFractions
+from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm, AbstractNorm, Interval, Noise, NormInFractions
 from kngjax.geometry.hulls import checked_points, least_ellipsoid
 
 
@@ -112,6 +113,10 @@ class L2(AbstractAbsoluteNorm):
     def largest_quadratic(self, matrix: Matrix) -> Float[Array, ""]:
         """The largest eigenvalue."""
         return jnp.linalg.eigvalsh(jnp.asarray(matrix))[-1]
+
+    def noise_in_fractions(self, changes: Sequence[Fraction], rate: Fraction) -> Noise:
+        squares = sum((change**2 for change in changes), Fraction(0))
+        return Noise("length", (Fraction(1),) * len(changes), squares / rate**2)
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int

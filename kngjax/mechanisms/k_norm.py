@@ -1,5 +1,6 @@
 """The K-norm mechanism for means (Hardt and Talwar 2010): the mean plus K-norm noise, exactly."""
 
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -8,21 +9,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.bounds import Bounds
+from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Data, QuadraticSummary
-from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.geometry.abstract_norms import AbstractNorm, Noise
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.distance import SquaredDistanceLoss
-from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.additive import AbstractAdditiveMechanism
 from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
 
-class KNormMechanism(AbstractDirectMechanism):
+class KNormMechanism(AbstractAdditiveMechanism):
     """Draws θ with density f(θ) ∝ exp(-(nε/Δ)·‖x̄ - θ‖_K) on R^d: the mean of n records plus K-norm noise.
 
     Δ is the sensitivity of Σx: exchanging one record moves it by at most u_j - l_j in coordinate j, whatever the
@@ -46,7 +49,7 @@ class KNormMechanism(AbstractDirectMechanism):
     norm: AbstractNorm | None
 
     has_regressors: ClassVar[bool] = False
-    method: ClassVar[str] = "The mean plus exact K-norm noise: a gamma radius times a uniform point of the unit ball."
+    method: ClassVar[str] = "The mean plus exact K-norm noise."
 
     def __init__(
         self,
@@ -108,6 +111,26 @@ class KNormMechanism(AbstractDirectMechanism):
             changes, value = np.asarray(self._changes(dimension)), float(self.sensitivity_value(dimension))
             norm = self.score_norm(dimension)
         return Sensitivity(value, gradients.explain_mean_sensitivity(norm, changes, value))
+
+    def noise_in_fractions(self, dimension: int, num_records: int) -> Noise | None:
+        """Δ/(nε) in the norm, with Δ = ‖u - l‖ of the bounds as fractions; None for a hull and norms that turn axes.
+
+        ε is the decimal number that it prints as.
+        """
+        if self.bounds.hull is not None:
+            return None
+        # Not by JAX, which may have float32 alone.
+        sides = (np.asarray(side, np.float64) for side in (self.bounds.x_lower, self.bounds.x_upper))
+        ends = (list(map(Fraction, np.broadcast_to(side, (dimension,)).tolist())) for side in sides)
+        changes = [upper - lower for lower, upper in zip(*ends, strict=True)]
+        rate = num_records * exactly(float(self.epsilon))
+        if self.norm is None:
+            return Noise("maximum", tuple(changes), 1 / rate**2)
+        return self.norm.noise_in_fractions(changes, rate)
+
+    def location(self, sums: ExactSums) -> list[Fraction]:
+        """x̄."""
+        return [Fraction(total) / sums.count for total in sums.moment]
 
     def _rate(self, summary: QuadraticSummary) -> Float[Array, ""]:
         return summary.count * self.epsilon / self.sensitivity_value(summary.dimension)

@@ -104,24 +104,35 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         """
         require_own_responses(X, y)
         if isinstance(X, Stream):
-            return self.summary_of(self.total(X, self.loss.sums))
+            return self.summary_of(self.exact_sums(X))
         if isinstance(X, Shards):
             return self._prepare_shards(X)
         return self.summarise(self.records(X, y, dither_key=dither_key))
 
     def _prepare_shards(self, shards: Shards) -> Data:
         """What `prepare` gives of the rows of all processes, resting on the devices where records are needed."""
-        self._check_shards(shards)
         if self.loss.is_quadratic:
-            total = shards.total(shards.together(lambda: self._sums(shards.X, shards.y), self))
-            self.check_count(total.count)
-            return self.summary_of(total)
+            return self.summary_of(self.exact_sums(shards))
+        self._check_shards(shards)
         records = shards.together(lambda: self.records(shards.X, shards.y), self)
         self.check_count(shards.count(records))
         return shards.spread_rows(records)
 
-    def _sums(self, X: Any, y: Any) -> ExactSums:
-        return self.total(X, self.loss.sums) if isinstance(X, Stream) else self.loss.sums(self.records(X, y))
+    def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
+        """The sums over all records of which a quadratic loss is made, exactly. Private.
+
+        Arguments and errors as of `prepare`.
+        """
+        require_own_responses(X, y)
+        if isinstance(X, Stream):
+            return self.total(X, self.loss.sums)
+        if isinstance(X, Shards):
+            self._check_shards(X)
+            sums = X.total(X.together(lambda: self.exact_sums(X.X, X.y), self))
+        else:
+            sums = self.loss.sums(self.records(X, y))
+        self.check_count(sums.count)
+        return sums
 
     def _check_shards(self, shards: Shards) -> None:
         """Raises UnfitType unless the law is that of the rows, wherever they rest: of public settings alone."""

@@ -39,6 +39,10 @@ IN_FLOAT64 = (
     "rounding errors do, but for rounding_delta",
     "the operating system's random bytes are unpredictable and ChaCha20 is indistinguishable from random",
 )
+EXACT_ARITHMETIC = (
+    "CPython, NumPy and FLINT compute whole numbers and balls as they say, and the operating system's random bytes are "
+    "unpredictable",
+)
 TOO_MANY = ("more than max_records records",)
 
 UNPROVED_OF_CHAINS = (
@@ -49,6 +53,8 @@ UNPROVED_OF_CHAINS = (
 )
 # Characters of settings that `explain` shows.
 _LONGEST_SETTINGS = 600
+# What a release computes with, of which a certificate names the versions.
+COMPUTED_BY = ("kngjax", "jax", "numpyro", "numpy", "python-flint")
 WITH_ROUNDING, IN_REALS = "exact_with_rounding", "exact_in_reals"
 
 UNPROVED_OF_CONVERGENCE = (
@@ -142,7 +148,7 @@ class Certificate:
             rounding=Rounding.of(mechanism, facts.dimension, facts.num_records) if is_rounded else None,
             assumptions=(*every, *assumptions),
             unproved=unproved,
-            versions={name: importlib.metadata.version(name) for name in ("kngjax", "jax", "numpyro")},
+            versions={name: importlib.metadata.version(name) for name in COMPUTED_BY},
         )
 
     @property
@@ -214,8 +220,9 @@ class Certificate:
     def explain(self) -> str:
         """The certificate as text for a reader who knows statistics."""
         if self.exact:
+            law = "the mechanism's law on a public grid" if self.rounding is None else "exactly the mechanism's law"
             proved = (
-                f"Proved: this value is one draw from exactly the mechanism's law, which is {self.guarantee.explain()}"
+                f"Proved: this value is one draw from {law}, which is {self.guarantee.explain()}"
                 f"{self._with_rounding()}."
             )
         elif self.cost is not None:

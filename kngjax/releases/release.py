@@ -1,6 +1,6 @@
 """One draw from a mechanism's law, with its certificate: what may be published.
 
-It walks one of three routes (`kngjax.releases.routes`), which admits, certifies, prepares and draws.
+It walks one of four routes (`kngjax.releases.routes`), which admits, certifies, prepares and draws.
 """
 
 import dataclasses

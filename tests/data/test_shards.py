@@ -145,6 +145,9 @@ stream = kng.stream([(X[:100], y[:100]), (X[100:], y[100:])])
 found["summary"] = [np.asarray(part).tolist() for part in jax.tree.leaves(squared.prepare(kng.shard(stream)))]
 found["whole sums"] = kng.Lattice().prepare(squared, kng.shard(stream)).to_text()
 found["on the lattice"] = kng.release(squared, kng.shard(X, y), sampler=kng.Lattice()).to_json()
+means = kng.KNormMechanism(kng.Bounds(x=(-1.0, 1.0), columns=X.shape[1], intercept=False), 1.0, "replace")
+parts = kng.stream([(X[:100], None), (X[100:], None)])
+found["means"] = [kng.release(means, kng.shard(own)).to_json() for own in (X, parts)]
 holed = y.copy()
 if number == 1:
     holed[7] = np.nan
@@ -245,6 +248,12 @@ def test_two_processes_sum_on_the_lattice_to_the_bit_and_release_once(processes)
     first, second = (kng.Release.from_json(found["on the lattice"]) for found in processes)
     assert first == second
     assert first.certificate.assurance == "exact_with_rounding"
+    one, other = (found["means"] for found in processes)
+    assert one == other
+    # Drawn anew, each with every rounding.
+    means = [kng.Release.from_json(text) for text in one]
+    assert not np.array_equal(means[0].value, means[1].value)
+    assert {mean.certificate.assurance for mean in means} == {"exact_with_rounding"}
 
 
 @pytest.mark.slow

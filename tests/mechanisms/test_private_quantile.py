@@ -355,7 +355,7 @@ def test_the_certificate_says_what_was_drawn_and_nothing_of_the_data(budget):
     assert (fields["type"], fields["tau"], fields["budget"]) == ("PrivateQuantile", SEVERAL, budget)
     assert release.certificate.exact
     text = release.certificate.explain()
-    how = "Lattice" if budget == "split" else "order statistics"
-    for words in ("Proved: this value is one draw from exactly", "0.1, 0.5, 0.75", how):
+    how = ("the mechanism's law on", "Lattice") if budget == "split" else ("exactly the", "order statistics")
+    for words in (f"Proved: this value is one draw from {how[0]}", "0.1, 0.5, 0.75", how[1]):
         assert words in text
     assert ("2*(1 - p) in all, and with the smallest p that is 1.8" in text) == (budget == "joint")

@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+import secrets
 from fractions import Fraction
 
 import numpy as np
@@ -25,7 +26,10 @@ from tests.made_once import MadeOnce
 BOUNDS = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0))
 BOX = kng.Box(-2.0, 2.0)
 NUMBERS = kng.Bounds(y=(0.0, 1.0))
-HALF = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 0.5, "replace")
+MEANS = kng.Bounds(x=([0.0], [1.0]), intercept=False)
+# Of this norm float64 draws the noise, and of the default one fractions and balls.
+HALF = kng.KNormMechanism(MEANS, 0.5, "replace", kng.Ellipsoid([[1.0]]))
+EXACT_HALF = kng.KNormMechanism(MEANS, 0.5, "replace")
 MECHANISMS = MadeOnce(
     {
         "KNG": lambda: kng.KNG(kng.SquaredLoss(), BOUNDS, BOX, 0.3, "replace"),
@@ -34,6 +38,7 @@ MECHANISMS = MadeOnce(
         ),
         "exponential": lambda: kng.ExponentialMechanism(kng.SquaredLoss(), BOUNDS, BOX, 0.3, "add_remove"),
         "means": lambda: HALF,
+        "exact means": lambda: EXACT_HALF,
         "quantile": lambda: kng.PrivateQuantile(0.5, NUMBERS, 0.7, "replace"),
         "quantiles": lambda: kng.PrivateQuantile([0.25, 0.5], NUMBERS, 0.7, "replace"),
         "objective": lambda: kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.5), BOUNDS, BOX, 0.1, "replace"),
@@ -118,6 +123,8 @@ def test_budgets_without_room_for_rounding_refuse_floats_and_take_lattices(tmp_p
     assert own.verify().num_rows == 1
     kng.release(kng.PrivateQuantile(0.5, NUMBERS, 0.7, "replace"), values()[:, 0], ledger=own)
     assert own.verify().spent.exact_epsilon == Fraction(7, 10)
+    kng.release(EXACT_HALF, values(), ledger=own)
+    assert own.verify().num_rows == 5
 
 
 def test_a_chain_is_debited_what_is_proved_of_it(tmp_path):
@@ -196,15 +203,20 @@ def test_a_spent_budget_refuses_before_the_data_are_touched(tmp_path, monkeypatc
     assert own.verify().num_rows == 1
 
 
-def test_the_debit_is_on_the_disk_before_the_data_are_touched_and_anything_is_drawn(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("mechanism", "source"), [(HALF, (randomness, "secure_key")), (EXACT_HALF, (secrets, "randbits"))], ids=["1", "2"]
+)
+def test_the_debit_is_on_the_disk_before_the_data_are_touched_and_anything_is_drawn(
+    tmp_path, monkeypatch, mechanism, source
+):
     own, seen = ledger(tmp_path, of(1)), []
 
     def look():
         seen.append(kng.Ledger(own.path).read().unfinished)
 
-    secure = randomness.secure_key
-    monkeypatch.setattr(randomness, "secure_key", lambda: (look(), secure())[1])
-    kng.release(HALF, Watched(look), ledger=own)
+    secure = getattr(*source)
+    monkeypatch.setattr(*source, lambda *numbers: (look(), secure(*numbers))[1])
+    kng.release(mechanism, Watched(look), ledger=own)
     assert len(seen) >= 2
     assert all(unfinished == [2] for unfinished in seen)
     assert own.read().unfinished == []

@@ -15,12 +15,15 @@ from kngjax.core import errors
 from kngjax.core.errors import FAILED, run_hiding_errors
 from kngjax.data import admission
 from kngjax.releases import release
-from kngjax.releases.routes import direct
+from kngjax.releases.routes import additive, direct
 
 PACKAGE = str(pathlib.Path(kng.__file__).parent)
 BOUNDS = kng.Bounds(x=([0.0], [1.0]), y=(0.0, 1.0))
 BOX = kng.Box(-2.0, 2.0)
-MEAN = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 0.25, "replace")
+UNIT = kng.Bounds(x=([0.0], [1.0]), intercept=False)
+# Drawn in fractions and balls, and of this norm in float64.
+MEAN = kng.KNormMechanism(UNIT, 0.25, "replace")
+IN_FLOATS = kng.KNormMechanism(UNIT, 0.25, "replace", kng.Ellipsoid([[1.0]]))
 SECRET = 0.987654321
 X, Y = np.full((6, 1), SECRET), np.linspace(0.0, 1.0, 6)
 
@@ -193,15 +196,17 @@ def test_whatever_happens_inside_is_sealed(monkeypatch):
             raise error
 
         monkeypatch.setattr(direct, "direct_draws", centre)
-        with pytest.raises(kng.ReleaseFailed) as caught:
-            kng.release(MEAN, X)
-        assert (str(caught.value), caught.value.__context__) == (FAILED, None)
+        monkeypatch.setattr(additive, "draw_cell", centre)
+        for mechanism in (MEAN, IN_FLOATS):
+            with pytest.raises(kng.ReleaseFailed) as caught:
+                kng.release(mechanism, X)
+            assert (str(caught.value), caught.value.__context__) == (FAILED, None)
 
 
 def test_a_draw_that_is_no_number_is_not_released(monkeypatch):
     monkeypatch.setattr(direct, "direct_draws", lambda *_: (np.full((1, 1), np.nan), True))
     with pytest.raises(kng.ReleaseFailed):
-        kng.release(MEAN, X)
+        kng.release(IN_FLOATS, X)
 
 
 def test_a_certificate_names_what_could_have_made_its_release_fail():

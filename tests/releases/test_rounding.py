@@ -15,7 +15,7 @@ from kngjax.releases import rounding
 from kngjax.releases.rounding import Rounding
 from kngjax.releases.routes.choice import route_for
 
-MEAN = kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace")
+MEAN = kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace", kng.Ellipsoid([[1.0]]))
 OFFSETS = st.integers(0, 2**64 - 1).map(lambda number: Fraction(number, 2**64))
 GRIDS = st.tuples(st.sampled_from([0.0, 0.5, -37.0, 1e9]), st.integers(-8, 12), st.integers(0, 20))
 

@@ -1,6 +1,7 @@
 """The operating system is the one source of bits: seeded generators and a clock that stands still change nothing.
 
-Each way to draw (directly, by a sampler, by a chain, on the lattice) is tried, since each takes its bits elsewhere.
+Each way to draw (directly, by noise in balls, by a sampler, by a chain, on the lattice) is tried, since each takes its
+bits elsewhere.
 """
 
 import random
@@ -21,6 +22,7 @@ WAYS = {
     "on the host": (kng.PrivateQuantile([0.3, 0.6], NUMBERS, 1.0, "replace"), None),
     "sampled": (MEDIAN, kng.Exact()),
     "chain": (MEDIAN, kng.EnsembleWalk(num_sweeps=3)),
+    "exact noise": (kng.KNormMechanism(kng.Bounds(x=([-1.0], [1.0]), intercept=False), 1.0, "replace"), None),
     "lattice": (MEDIAN, kng.Lattice()),
     "lattice, by default": (MEDIAN, None),
 }
@@ -37,5 +39,6 @@ def test_generators_that_are_seeded_alike_change_nothing(name, monkeypatch):
     for _ in range(2):
         random.seed(0)
         np.random.seed(0)  # noqa: NPY002
-        values.append(kng.release(mechanism, y=VALUES, sampler=sampler, progress=False).value)
+        data = {"y": VALUES} if mechanism.loss.has_response else {"X": VALUES[:, None]}
+        values.append(kng.release(mechanism, **data, sampler=sampler, progress=False).value)
     assert not np.array_equal(*values)

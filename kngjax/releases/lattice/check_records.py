@@ -29,7 +29,7 @@ ROUNDING = 2.0**-48
 class Open(NamedTuple):
     """Runs of records that boxes leave open.
 
-    **Arguments:** `places`: which they are, or parts of, among those they were told from. `kinds`, `counts`: which X
+    **Arguments:** `places`: of each run the place of the run that it is part of. `kinds`, `counts`: which X
     theirs is, and of how many records. Each of shape (runs,).
     """
 
@@ -176,7 +176,9 @@ class CheckRecords:
         return self.ratios(np.sum(parts, axis=1) - rounding, -found[:, 0], np.abs(vectors))
 
     def ratios(self, rises, apart, sizes):
-        """Below R·‖G‖ where G'v ≥ `rises` - `apart`, which is a rounded sum of one number a record, none negative.
+        """Below R·‖G‖ where G'v ≥ `rises` - `apart`, which is a rounded sum of one number a run, none negative.
+
+        These may be sums of a few dozen roundings: fewer in all than n + 1000.
 
         **Arguments:** `sizes`: |v| or more. Along columns of zeros G is 0, so that v may be taken as 0 there.
         """

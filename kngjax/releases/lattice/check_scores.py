@@ -1,4 +1,4 @@
-"""Scores of the check loss on a lattice: records that keep their sign on a box are summed once, the others looked at.
+"""Scores of the check loss on a lattice: records that keep their sign on a box are summed once, the others sought.
 
 See `QuantileScore`.
 """
@@ -32,9 +32,10 @@ class QuantileScore(AbstractScore):
     """Scores of the check loss: G = Σ_i X_i(D·1{Y_i ≤ X_i'k} - N), or Σ_i D·ρ_τ(Y_i - X_i'k), with τ = N/D.
 
     On a box a record whose residual keeps its sign there adds a constant to G and a linear function to the loss: such
-    records are kept as sums, and only the others, open ones, are looked at again. Equal records are one, counted: on a
-    box where few are open every pattern of their signs is tried, since bounds for each by itself would let ties cancel
-    that cannot.
+    records are kept as sums, and only the others, open ones, are asked again. Of those of one X, in the order of Y, the
+    first ones have Y_i ≤ X_i'k on all of the box, the last ones nowhere on it, and what lies between is open: where it
+    starts and stops is found by bisection. Equal records are one, counted: on a box where few are open every pattern of
+    their signs is tried, since bounds for each by itself would let ties cancel that cannot.
 
     Bounds on a box: `sums` holds the share of the records that are not open, the same for every k of the box or linear
     in k, hence least at ends of its sides. An open record adds D - N or -N times X_i to G, whatever k: coordinate by
@@ -52,10 +53,11 @@ class QuantileScore(AbstractScore):
     slopes times X_i, times k or times Y_i, are at most these two; and twice the largest share of open records, before
     it is halved, is at most 2n·D·2^a for G and 2n·D·(ρ + υ) for the loss.
 
-    A box of m, k = Um, may reach beyond Θ. X_i'U is whole and below 2^53, or U is not taken. Twice the middle of a box
-    times it, and it times the sides, are sums of d products: where they may exceed 2^52 a record counts as open unless
-    it keeps its sign by more than their rounding; elsewhere they and twice X_i'v, from which they differ by 2ρ at most,
-    are exact. The ends of the loss are sums of such products too, and moved outward by their rounding.
+    A box of m, k = Um, may reach beyond Θ. X_i'U is whole and below 2^53, or U is not taken. The middle of a box times
+    it, and half of the sides times it, are sums of d products of whole numbers and halves: where they may exceed 2^51 a
+    record counts as open unless it keeps its sign by more than their rounding; elsewhere they and X_i'v, from which
+    they differ by ρ at most, are exact. So is v, where 2v is below 2^53; where it is not, nothing is said along it. The
+    ends of the loss are sums of such products too, and moved outward by their rounding.
 
     **Arguments:** `features`: X, shape (n, d). `responses`: Y, shape (n,), in the units of X'k. `tau`: N/D. `norm`: of
     G, for KNG; None for the exponential mechanism. `weight`: at least what one record changes the loss by, in whole
@@ -156,8 +158,9 @@ class QuantileScore(AbstractScore):
         if records.norm is None:
             above = sums + records.pieces(opened.runs, predicted)
             return LatticeBoxes(low, high, *self._of_losses(low, high, sums, above), opened.runs.apart(), sums)
-        # v, and X_i'v.
-        vectors = (middle - self._turned) @ self._coordinates.matrix.T
+        # v, and X_i'v; v = 0, of which nothing is known, where float64 does not hold it.
+        vectors = (low + high - 2 * self._turned) @ self._coordinates.matrix.T
+        vectors = np.where(np.all(np.abs(vectors) < EXACT, axis=1)[:, None], vectors, 0) / 2.0
         turns = predicted - self._at_origin.take(opened.kinds)
         along = records.along(sums, vectors, opened, turns, errors)
         lower = np.maximum(records.gradients(sums, opened), along)

@@ -19,9 +19,9 @@ _FEWEST_SPLIT = 64
 # Bounds that differ by less in log-density count as one level: fewer levels are summed.
 _LEVEL = 1.0 / 64.0
 _MOST_LEVELS = 2**40
-# Fewer proposals are not worth a box, which costs at least as much as one. A proposal costs as much as to look at so
-# many runs of records on boxes.
-_FEWEST_PROPOSALS, _RUNS_A_PROPOSAL = 32.0, 4096
+# Fewer proposals are not worth more boxes. A proposal costs as much as a few boxes, or as to look at so many runs of
+# records on boxes.
+_FEWEST_PROPOSALS, _BOXES_A_PROPOSAL, _RUNS_A_PROPOSAL = 32.0, 4, 4096
 
 
 class Envelope:
@@ -53,7 +53,7 @@ class Envelope:
         self._looked_at = 0
 
         def enough(acceptance: float, number: int) -> bool:
-            cost = max(number, self._looked_at / _RUNS_A_PROPOSAL)
+            cost = max(number / _BOXES_A_PROPOSAL, self._looked_at / _RUNS_A_PROPOSAL)
             return acceptance * (target or max(_FEWEST_PROPOSALS, cost)) >= 1.0
 
         def at_a_time(number: int) -> tuple[int, int]:

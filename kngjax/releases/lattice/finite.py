@@ -35,7 +35,7 @@ def happens(log_odds: Fraction, bits: Bits) -> bool:
     while True:
         uniform, num_bits = (uniform << _FIRST_BITS) | bits(_FIRST_BITS), num_bits + _FIRST_BITS
         with ctx.workprec(num_bits + _GUARD_BITS):
-            probability = _ball(-log_odds).exp() * arb(2) ** num_bits
+            probability = ball_of(-log_odds).exp() * arb(2) ** num_bits
             if arb(fmpz(uniform + 1)) <= probability:
                 return True
             if arb(fmpz(uniform)) >= probability:
@@ -78,7 +78,7 @@ class LevelLaw:
         smallest = arb(2) ** -(num_bits + _GUARD_BITS // 2)
         masses, total = [], arb(0)
         for index, (level, count) in enumerate(zip(self._levels, self._counts, strict=True)):
-            factor = _ball(-self._rate * (level - self._levels[0])).exp()
+            factor = ball_of(-self._rate * (level - self._levels[0])).exp()
             rest = factor * self._left[index]
             if index and rest <= smallest:
                 return masses, total + rest.union(arb(0))
@@ -87,5 +87,6 @@ class LevelLaw:
         return masses, total
 
 
-def _ball(number: Fraction) -> arb:
+def ball_of(number: Fraction) -> arb:
+    """A ball that contains it, at the precision that is set."""
     return arb(fmpq(number.numerator, number.denominator))

@@ -45,7 +45,7 @@ class Runs(NamedTuple):
 
 
 def consecutive(starts, numbers):
-    """Of each start so many whole numbers from it on."""
+    """For each start s with number m the numbers s, s + 1, …, s + m - 1, one after another."""
     before = np.cumsum(numbers) - numbers
     return np.arange(np.sum(numbers)) + np.repeat(starts - before, numbers)
 
@@ -53,7 +53,7 @@ def consecutive(starts, numbers):
 def first_above(values, starts, stops, bounds) -> Int[np.ndarray, "*bounds runs"]:
     """Of each run the first place with a value above the run's bound, or where it ends; for each of several bounds.
 
-    By bisection, in steps that are powers of two. Runs may be empty; values do not fall within one.
+    By bisection, in steps that are powers of two. Runs may be empty; within one values are in increasing order.
 
     **Arguments:** `bounds`: shape (..., runs).
     """
@@ -68,7 +68,7 @@ def first_above(values, starts, stops, bounds) -> Int[np.ndarray, "*bounds runs"
 
 
 def sums_before(values: np.ndarray) -> np.ndarray:
-    """Of each place, and of the one after the last."""
+    """The sum of all values before each place, and last that of all values."""
     return np.concatenate([np.zeros(1), np.cumsum(values)])
 
 

@@ -11,7 +11,7 @@ from kngjax.releases.lattice.units import DomainLattice
 _NEGLIGIBLE = 4.0
 # Ends of the core are sought from here outward, in the norm in which bounds miss the log-density by 1.
 _NEAREST = 16.0
-# Between so many cells of the faces are tried, as many as look at so many records.
+# Between so many cells of the faces are tried, as many as look at so many runs.
 _FEWEST_CELLS, _MOST_CELLS, _MOST_LOOKS = 48, 256, 2**23
 # So many cores, each twice as large as the one before.
 _TRIES = 12

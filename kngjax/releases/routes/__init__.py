@@ -1,1 +1,1 @@
-"""The three ways from records to one released value, each of which admits, certifies, prepares and draws."""
+"""The four ways from records to one released value, each of which admits, certifies, prepares and draws."""

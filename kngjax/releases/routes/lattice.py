@@ -11,14 +11,10 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.data.processes import Processes
 from kngjax.data.records import Records
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.releases.certificate import TOO_MANY, Certificate, describe
+from kngjax.releases.certificate import EXACT_ARITHMETIC, TOO_MANY, Certificate, describe
 from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.routes.base import ON_REQUEST, AbstractRoute
 
-ARITHMETIC = (
-    "CPython, NumPy and FLINT compute whole numbers and balls as they say, and the operating system's random bytes are "
-    "unpredictable",
-)
 RECORDS_LIMITED = (
     "of a quantile loss under add_remove there are at most max_records records: a release of more fails, and that it "
     "failed is not covered",
@@ -79,7 +75,7 @@ class LatticeRoute(AbstractRoute):
             describe(self.settings),
             self.reason,
             is_rounded=False,
-            assumptions=(*ARITHMETIC, *(RECORDS_LIMITED if is_limited else ())),
+            assumptions=(*EXACT_ARITHMETIC, *(RECORDS_LIMITED if is_limited else ())),
             failures=TOO_MANY if is_limited else (),
         )
 

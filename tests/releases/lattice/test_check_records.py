@@ -106,3 +106,27 @@ def test_signs_next_to_the_largest_residuals_are_those_of_whole_numbers():
         assert score.at(apex + move, boxes.runs[0], boxes.sums[0]) == level
         told += len(records.counts) - int(Runs.of(boxes.runs).sizes()[0])
     assert told > 400
+
+
+def test_a_vector_that_float64_does_not_hold_bounds_nothing():
+    """Coordinates in which Um cancels from 2^54 to a few units, of records whose X'U is small."""
+    # By 2^26 + 1 and 2^26 + 3, which have no common divisor, and U with X'U = (0, 1).
+    first, second = 2**26 + 1, 2**26 + 3
+    turn = pow(first, -1, second)
+    matrix = np.array([[second, turn], [-first, (1 - first * turn) // second]])
+    inverse = np.array([[matrix[1, 1], -matrix[0, 1]], [-matrix[1, 0], matrix[0, 0]]])
+    assert np.array_equal(matrix @ inverse, np.eye(2))
+    generator, found = np.random.default_rng(0), 0
+    for _ in range(100):
+        k = generator.integers(1, 9, 2)
+        place = inverse @ k
+        x = np.tile([2 * first, 2 * second], (100, 1))
+        y = np.repeat([-(10**6), 2 * int(place[1]) + 1], [60, 40])
+        score = QuantileScore(x, y, Fraction(1, 2), GradientNorm([2**29 * WEIGHT_UNITS] * 2))
+        score._place(Coordinates(matrix, inverse), np.zeros(2, np.int64))
+        low, high = place + np.array([[[0, -1]], [[0, 1]]])
+        boxes = score.parts(low, high, [score._records.everything], np.zeros((1, 2)))
+        (level,) = scores_of(score, k[None])
+        assert boxes.lower[0] <= level
+        found += np.max(np.abs(matrix).astype(float) @ np.abs(place)) > 2**53
+    assert found > 50
