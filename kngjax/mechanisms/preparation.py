@@ -154,6 +154,8 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
     def total(self, stream: Stream, summary_of: Callable[[Records], Any]) -> Any:
         """The sum over a stream's chunks, each validated and clipped like any records, of their summaries. Private.
 
+        A chunk may be empty: which ones are may depend on a single record, where they are groups of records.
+
         **Arguments:** `summary_of`: what is summed, with `num_records`. Without chunks it is that of no record.
         """
         if not self.loss.is_quadratic:
@@ -161,17 +163,22 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         total = None
         with contextlib.closing(stream.chunks()) as chunks:
             for chunk in chunks:
-                summary = summary_of(self.records(*chunk))
+                summary = summary_of(self.records(*chunk, may_be_empty=True))
                 total = summary if total is None else total + summary
                 self.check_count(total.num_records)
-        if total is not None:
+        if total is not None and (total.num_records or self.adjacency is Adjacency.ADD_REMOVE):
             return total
         if self.adjacency is Adjacency.REPLACE or self.dimension is None:
             raise ValueError(records.EMPTY)
         return summary_of(Records(np.zeros((0, self.dimension)), np.zeros(0)))
 
-    def records(self, X: Any = None, y: Any = None, *, dither_key: Any = None) -> Records:
-        """Validated and clipped records, one by one: what `prepare` summarises. Private."""
+    def records(
+        self, X: Any = None, y: Any = None, *, dither_key: Any = None, may_be_empty: bool | None = None
+    ) -> Records:
+        """Validated and clipped records, one by one: what `prepare` summarises. Private.
+
+        **Arguments:** `may_be_empty`: whether there may be none; None: under add_remove alone.
+        """
         X, y = self.as_records(X, y)
         return records.prepare(
             self.bounds,
@@ -181,7 +188,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             dimension=self._dimension_of_records,
             responses=self.loss.responses,
             reads_text=self.loss.reads_text,
-            may_be_empty=self.adjacency is Adjacency.ADD_REMOVE,
+            may_be_empty=self.adjacency is Adjacency.ADD_REMOVE if may_be_empty is None else may_be_empty,
             dither_key=dither_key,
         )
 

@@ -501,3 +501,15 @@ def test_memory_is_that_of_a_few_chunks_however_long_the_file(tmp_path):
     assert (few, many) == (2**19, 10 * 2**19)
     # In memory as float32 the longer file has 240 MiB, as float64 480.
     assert after - before < 80.0
+
+
+def test_a_chunk_may_be_empty_and_not_all_of_them():
+    """Chunks may be groups of records, which one record may fill or leave empty."""
+    mechanism = kng.KNormMechanism(kng.Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False), 1.0, "replace")
+    X = np.random.default_rng(0).uniform(size=(5, 2))
+    pairs = [(X[:0], None), (X[:3], None), (X[3:3], None), (X[3:], None), (X[:0], None)]
+    assert mechanism.exact_sums(kng.stream(pairs)).to_text() == mechanism.exact_sums(X).to_text()
+    assert kng.release(mechanism, kng.stream(pairs)).certificate.delta == 0.0
+    for empty in (pairs[:1], [pairs[0], pairs[2]]):
+        with pytest.raises(ValueError, match="the data are empty"):
+            mechanism.exact_sums(kng.stream(empty))

@@ -217,6 +217,35 @@ GRID = (
         "releases/grid/test_noises.py",
     ),
     slip(
+        "a uniform number of 53 digits",
+        "releases/grid/uniforms",
+        "| self._bits(more), digits",
+        "| (self._bits(53) << more - 53 if more > 53 else self._bits(more)), digits",
+        "releases/grid/test_noises.py::test_every_bit_of_a_uniform_number_is_drawn",
+    ),
+    slip(
+        "a cell rounded as float64 has the location",
+        "releases/grid/cells",
+        "found.append(int(cell))",
+        "found.append(int(float(int(cell))))",
+        "releases/grid/test_cells.py::test_every_cell_may_come_however_far_off_the_location_is",
+    ),
+    slip(
+        "a cell guessed after a thousand digits",
+        "releases/grid/cells",
+        "            if cell is None:\n                return None\n",
+        "            if cell is None and digits > 1000:\n                cell = place.mid().floor().unique_fmpz()\n"
+        "            if cell is None:\n                return None\n",
+        "releases/grid/test_cells.py::test_a_place_next_to_the_edge_of_a_cell_is_told_with_thousands_of_digits",
+    ),
+    slip(
+        "a rate as float64 multiplies it",
+        "mechanisms/k_norm",
+        "rate = num_records * exactly(float(self.epsilon))",
+        "rate = Fraction(num_records * float(self.epsilon))",
+        "releases/grid/test_cells.py::test_nothing_of_the_noise_is_rounded",
+    ),
+    slip(
         "more digits of another number",
         "releases/grid/uniforms",
         "(self._number << more) | self._bits(more)",

@@ -6,7 +6,9 @@ import pathlib
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ import kngjax as kng
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.releases.grid import cells, uniforms
 from kngjax.releases.grid.cells import Grid, draw_cell
+from kngjax.releases.lattice.units import scale
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 HALF = Fraction(1, 2)
@@ -106,32 +109,52 @@ def test_a_release_is_drawn_by_these_probabilities(monkeypatch):
     assert_cell_frequencies(np.append(counts, len(places) - counts.sum()), np.append(chances, 1.0 - chances.sum()))
 
 
+class Told(uniforms.Uniform):
+    """A uniform number of which 5000 binary digits are given: those of the next one of `numbers`."""
+
+    numbers: ClassVar[Iterator[int]] = iter(())
+
+    def __init__(self, bits):
+        super().__init__(bits)
+        self.given = next(Told.numbers)
+
+    def ball(self, digits):
+        self._number, self._digits = self.given >> (5000 - digits), digits
+        return super().ball(digits)
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Noise of numbers that are told: a function that takes them."""
+    monkeypatch.setattr("kngjax.releases.grid.noises.Uniform", Told)
+    return lambda numbers: monkeypatch.setattr(Told, "numbers", iter(numbers))
+
+
 @pytest.mark.parametrize("kind", PLANES)
-def test_cells_do_not_depend_on_how_many_digits_are_asked_for(kind, monkeypatch):
-    """Each uniform number has digits of its own, so that both ask for the same ones."""
+def test_cells_do_not_depend_on_how_many_digits_are_asked_for(kind, told, monkeypatch):
     noise, location = Noise(kind, (Fraction(3), Fraction(1, 7)), Fraction(2)), (Fraction(10**9, 3), Fraction(1, 9))
-    grid = Grid((-30, -50))
-
-    class Seeded(uniforms.Uniform):
-        number = 0
-
-        def __init__(self, bits):
-            Seeded.number += 1
-            stream = random.Random(Seeded.number).getrandbits(2000)
-            self.given = stream
-            super().__init__(bits)
-
-        def ball(self, digits):
-            self._number, self._digits = self.given >> (2000 - digits), digits
-            return super().ball(digits)
-
-    monkeypatch.setattr("kngjax.releases.grid.noises.Uniform", Seeded)
-    found = []
+    grid, found = Grid((-30, -50)), []
     for first in (1, 1000):
         monkeypatch.setattr(uniforms, "_FIRST_DIGITS", first)
-        Seeded.number = 0
-        found.append([draw_cell(location, noise, grid, random.Random(4).getrandbits) for _ in range(100)])
+        generator = random.Random(4)
+        told(generator.getrandbits(5000) for _ in range(1000))
+        found.append([draw_cell(location, noise, grid, random.Random(5).getrandbits) for _ in range(100)])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("beyond", "cell"), [(-1, 4), (1, 3)])
+def test_a_place_next_to_the_edge_of_a_cell_is_told_with_thousands_of_digits(beyond, cell, told):
+    """The edge is where V would be 2^-2052 more or less than it is, on the side of it where a guess would be wrong.
+
+    V is 1/3, of which 2048 binary digits say on which side of their interval's middle it lies, or 2/3.
+    """
+    half, number = 1 << 4999, (1 << 5000) * (2 - (beyond + 1) // 2) // 3
+    told([half, half, number])
+    with ctx.workprec(8000):
+        edge = arb(fmpq(number, 1 << 5000)) + beyond * arb(2) ** -2052
+        digits, exponent = (2 * arb(2).log() * (2 * edge - 1)).mid().man_exp()
+    noise, location = Noise("maximum", (Fraction(1),), Fraction(1)), Fraction(7, 2) - int(digits) * scale(int(exponent))
+    assert draw_cell([location], noise, Grid((0,)), random.Random(0).getrandbits) == [cell]
 
 
 def test_records_in_any_order_and_division_have_the_same_location():
@@ -144,6 +167,15 @@ def test_records_in_any_order_and_division_have_the_same_location():
     assert mechanism.location(mechanism.exact_sums(shuffled)) == expected
     parts = kng.stream(iter([(shuffled[:100], None), (shuffled[100:], None)]))
     assert mechanism.location(mechanism.exact_sums(parts)) == expected
+
+
+@pytest.mark.parametrize("size", [0, 2**100])
+def test_every_cell_may_come_however_far_off_the_location_is(size):
+    """The last binary digits of a cell are uniform on a grid much finer than the noise: no output is impossible."""
+    noise, grid, bits = Noise("sum", (Fraction(1),), Fraction(1)), Grid((-40,)), random.Random(8).getrandbits
+    location = [Fraction(size) / 2**40 + Fraction(1, 3)]
+    found = np.array([draw_cell(location, noise, grid, bits)[0] % 16 for _ in range(2000)])
+    assert_cell_frequencies(np.bincount(found, minlength=16), np.full(16, 1 / 16))
 
 
 def test_noise_is_that_of_the_bounds_in_fractions():
@@ -159,6 +191,15 @@ def test_noise_is_that_of_the_bounds_in_fractions():
     assert noise(kng.L2()) == Noise("length", (Fraction(1), Fraction(1)), Fraction(4) * (512**2 + 9))
     weighted = kng.WeightedLInf([64.0, 0.25])
     assert noise(weighted) == Noise("maximum", (Fraction(64), Fraction(1, 4)), Fraction(4) * 12**2)
+
+
+@pytest.mark.parametrize("norm", [None, kng.L1(), kng.LInf(), kng.L2(), kng.WeightedLInf([0.3])])
+def test_nothing_of_the_noise_is_rounded(norm):
+    """3·ε, .3 - .1 and quotients by .3 are none of float64's numbers."""
+    noise = mean_of(0.1, 0.1, 0.3, norm).noise_in_fractions(1, 3)
+    assert noise is not None
+    reach = (Fraction(0.3) - Fraction(0.1)) * 10 / 3
+    assert noise.weights[0] ** 2 * noise.scale_squared == reach**2
 
 
 def test_noise_is_the_same_where_jax_has_float32_alone():
@@ -186,8 +227,8 @@ def test_grids_follow_the_noise_however_large_or_small_it_is():
     assert exponents(1, 1) == (-40,)
     assert exponents(Fraction(2) ** 700, Fraction(2) ** -800) == (-140,)
     assert exponents(Fraction(10) ** 200, Fraction(10) ** -230) in ((-140,), (-139,))
-    for weight, scale in ((0, 1), (1, 0), (Fraction(2) ** 1100, 1), (Fraction(2) ** -1000, 1)):
-        assert exponents(weight, scale) is None
+    for weight, size in ((0, 1), (1, 0), (Fraction(2) ** 1100, 1), (Fraction(2) ** -1000, 1)):
+        assert exponents(weight, size) is None
 
 
 def test_without_noise_nothing_is_drawn():

@@ -31,6 +31,16 @@ def test_more_digits_are_of_the_same_number():
         assert float(few.rad()) == pytest.approx(2.0**-21)
 
 
+def test_every_bit_of_a_uniform_number_is_drawn():
+    """All ones: the number is next to 1, by as many digits as are asked for."""
+    asked = []
+    uniform = Uniform(lambda number: asked.append(number) or 2**number - 1)
+    with ctx.workprec(1000):
+        for digits in (64, 128, 700):
+            assert (1 - uniform.ball(digits)).upper() * arb(2) ** digits <= 1.001
+    assert asked == [64, 64, 572]
+
+
 def test_a_decision_is_taken_with_as_few_digits_as_it_needs():
     asked = []
 
