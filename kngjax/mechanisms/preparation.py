@@ -123,16 +123,44 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
 
         Arguments and errors as of `prepare`.
         """
+        return self.sums_by(self.loss.sums, X, y, self)
+
+    def sums_by(self, summarise: Callable[[Records], ExactSums], X: Any, y: Any, settings: Any) -> ExactSums:
+        """What `summarise` makes of records, added up over all chunks and all processes. Private.
+
+        A chunk, and what a process brings, may be empty: which ones are may depend on a single record, where they are
+        groups of records.
+
+        **Arguments:** `settings`: the pytree of public settings that are to be the same for all processes.
+        """
         require_own_responses(X, y)
-        if isinstance(X, Stream):
-            return self.total(X, self.loss.sums)
         if isinstance(X, Shards):
             self._check_shards(X)
-            sums = X.total(X.together(lambda: self.exact_sums(X.X, X.y), self))
+            sums = X.total(X.together(lambda: self._own_sums(summarise, X.X, X.y), settings))
         else:
-            sums = self.loss.sums(self.records(X, y))
+            sums = self._own_sums(summarise, X, y)
         self.check_count(sums.count)
+        if sums.count == 0 and self.adjacency is Adjacency.REPLACE:
+            raise UnfitShape(records.EMPTY)
         return sums
+
+    def _own_sums(self, summarise: Callable[[Records], ExactSums], X: Any, y: Any) -> ExactSums:
+        """Those of this process's records, of which there may be none."""
+        if not isinstance(X, Stream):
+            return summarise(self.records(X, y, may_be_empty=True))
+        if not self.loss.is_quadratic:
+            raise UnfitType(RECORDS_NEEDED)
+        total = None
+        with contextlib.closing(X.chunks()) as chunks:
+            for chunk in chunks:
+                sums = summarise(self.records(*chunk, may_be_empty=True))
+                total = sums if total is None else total + sums
+                self.check_count(total.count)
+        if total is not None:
+            return total
+        if self.dimension is None:
+            raise ValueError(records.EMPTY)
+        return summarise(Records(np.zeros((0, self.dimension)), np.zeros(0)))
 
     def _check_shards(self, shards: Shards) -> None:
         """Raises UnfitType unless the law is that of the rows, wherever they rest: of public settings alone."""
@@ -150,27 +178,6 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
                 f"chains for {type(self.loss).__name__} start from a linear programme, which needs all rows on one "
                 "host: take a smoothed loss, or one process"
             )
-
-    def total(self, stream: Stream, summary_of: Callable[[Records], Any]) -> Any:
-        """The sum over a stream's chunks, each validated and clipped like any records, of their summaries. Private.
-
-        A chunk may be empty: which ones are may depend on a single record, where they are groups of records.
-
-        **Arguments:** `summary_of`: what is summed, with `num_records`. Without chunks it is that of no record.
-        """
-        if not self.loss.is_quadratic:
-            raise UnfitType(RECORDS_NEEDED)
-        total = None
-        with contextlib.closing(stream.chunks()) as chunks:
-            for chunk in chunks:
-                summary = summary_of(self.records(*chunk, may_be_empty=True))
-                total = summary if total is None else total + summary
-                self.check_count(total.num_records)
-        if total is not None and (total.num_records or self.adjacency is Adjacency.ADD_REMOVE):
-            return total
-        if self.adjacency is Adjacency.REPLACE or self.dimension is None:
-            raise ValueError(records.EMPTY)
-        return summary_of(Records(np.zeros((0, self.dimension)), np.zeros(0)))
 
     def records(
         self, X: Any = None, y: Any = None, *, dither_key: Any = None, may_be_empty: bool | None = None

@@ -13,6 +13,7 @@ import pytest
 from jax.sharding import AxisType
 
 import kngjax as kng
+from kngjax.data import exact_sums
 
 ROOT = pathlib.Path(__file__).parents[2]
 BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0), columns=2)
@@ -148,6 +149,8 @@ found["on the lattice"] = kng.release(squared, kng.shard(X, y), sampler=kng.Latt
 means = kng.KNormMechanism(kng.Bounds(x=(-1.0, 1.0), columns=X.shape[1], intercept=False), 1.0, "replace")
 parts = kng.stream([(X[:100], None), (X[100:], None)])
 found["means"] = [kng.release(means, kng.shard(own)).to_json() for own in (X, parts)]
+one_sided = kng.shard(kng.stream(iter([(X if number == 0 else X[:0], None)])))
+found["means of one process"] = [str(total) for total in means.exact_sums(one_sided).moment]
 holed = y.copy()
 if number == 1:
     holed[7] = np.nan
@@ -254,6 +257,9 @@ def test_two_processes_sum_on_the_lattice_to_the_bit_and_release_once(processes)
     means = [kng.Release.from_json(text) for text in one]
     assert not np.array_equal(means[0].value, means[1].value)
     assert {mean.certificate.assurance for mean in means} == {"exact_with_rounding"}
+    # What a process brings may be empty.
+    expected = [str(total) for total in exact_sums.column_sums(np.clip(rows()[0][:400], -1.0, 1.0))]
+    assert [found["means of one process"] for found in processes] == [expected] * 2
 
 
 @pytest.mark.slow

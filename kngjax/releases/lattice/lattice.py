@@ -20,7 +20,7 @@ from kngjax.data.shards import Shards
 from kngjax.data.streams import RECORDS_NEEDED, Stream
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.mechanisms.preparation import TOO_MANY_RECORDS, require_own_responses
+from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.finite import Bits
 from kngjax.releases.lattice.plans import Plan, plan_for
@@ -121,7 +121,6 @@ class Lattice(ShownAsTyped, eqx.Module):
         The sums are whole numbers, the same to the bit whatever the chunks, the shards and their order. Arguments and
         errors are those of `mechanism.prepare`.
         """
-        require_own_responses(X, y)
         if not isinstance(X, Stream | Shards):
             return mechanism.records(X, y)
         if not mechanism.loss.is_quadratic:
@@ -137,12 +136,7 @@ class Lattice(ShownAsTyped, eqx.Module):
             with float64():
                 return sums_of(records, plan(records.dimension), mechanism.loss.has_response)
 
-        def sum_rows(X: Any, y: Any) -> ExactSums:
-            return mechanism.total(X, summarise) if isinstance(X, Stream) else summarise(mechanism.records(X, y))
-
-        if isinstance(X, Stream):
-            return sum_rows(X, None)
-        return X.total(X.together(lambda: sum_rows(X.X, X.y), (mechanism, self)))
+        return mechanism.sums_by(summarise, X, y, (mechanism, self))
 
     def draw(
         self, mechanism: AbstractMechanism, records: Records | ExactSums, bits: Bits = secrets.randbits
