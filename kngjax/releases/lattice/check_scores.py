@@ -80,8 +80,8 @@ class QuantileScore(AbstractScore):
         self._at_origin = records.columns.T @ origin
         self._turn = first_above(records.responses, starts, stops, self._at_origin)
         changes = np.abs(records.responses - self._at_origin[records.kinds]) * records.counts
-        ends = (part[records.kinds] for part in (self._turn, starts, stops))
-        self._apart = (records.rise - records.fall) * sums_away(changes, *ends)
+        longest = int(np.max(stops - starts, initial=0))
+        self._apart = (records.rise - records.fall) * sums_away(changes, self._turn[records.kinds], longest)
 
     @property
     def coordinates(self):

@@ -72,19 +72,19 @@ def sums_before(values: np.ndarray) -> np.ndarray:
     return np.concatenate([np.zeros(1), np.cumsum(values)])
 
 
-def sums_away(values, origins, starts, stops):
+def sums_away(values, origins, longest: int):
     """Of each record of a run the sum from the run's origin to it: of what lies between, and the record.
 
     Above an origin, the first of those above it, and below it, the last of those below. Values are at least 0, and
     each sum is one of few terms, so that its error is small beside it and not beside what others add up to.
 
-    **Arguments:** `origins`, `starts`, `stops`: of each record those of its run.
+    **Arguments:** `origins`: of each record that of its run. `longest`: at least as many as any run has.
     """
     place = np.arange(len(values))
     is_above = place >= origins
     above, below = np.where(is_above, values, 0.0), np.where(is_above, 0.0, values)
     away_above, away_below = place - origins, origins - 1 - place
-    step, longest = 1, int(np.max(stops - starts, initial=0))
+    step = 1
     while step < longest:
         above[step:] += np.where(away_above[step:] >= step, above[:-step], 0.0)
         below[:-step] += np.where(away_below[:-step] >= step, below[step:], 0.0)

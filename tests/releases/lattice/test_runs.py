@@ -37,7 +37,7 @@ def test_sums_away_from_an_origin_are_near_those_of_fractions_however_large_othe
         values = generator.uniform(0.0, 1.0, len(np.repeat(starts, sizes))) * 10.0 ** generator.integers(
             -9, 9, stops[-1]
         )
-        found = sums_away(values, *(np.repeat(places, sizes) for places in (origins, starts, stops)))
+        found = sums_away(values, np.repeat(origins, sizes), int(np.max(sizes)))
         for origin, start, stop in zip(origins, starts, stops, strict=True):
             for place in range(start, stop):
                 between = range(origin, place + 1) if place >= origin else range(place, origin)
