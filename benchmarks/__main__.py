@@ -37,6 +37,7 @@ ROOMS = {
         "--hard",
         "--data-sets",
     ),
+    "roundings": ("--records", "2000", "--dimensions", "3", "--repeats", "1"),
     "lattice": ("--sizes", "500", "--replicates", "3"),
     "walk": ("--chains", "4", "--moves", "1200", "--records", "1000"),
     "streaming": ("--rows", "200000"),

@@ -103,7 +103,7 @@ def _from_sums(kind_of: Any, adjacency: Adjacency, epsilon: Fraction | None, del
 
 def _states(guarantee: Any, fields: dict[str, Any]) -> bool:
     epsilon = math.inf if fields["epsilon"] is None else float(fields["epsilon"])
-    return _agree(guarantee.epsilon, epsilon) and _agree(guarantee.delta, fields["delta"])
+    return guarantee.epsilon == epsilon and guarantee.delta == fields["delta"]
 
 
 def _agree(one: Any, two: Any) -> bool:

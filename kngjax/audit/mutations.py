@@ -26,12 +26,13 @@ from kngjax.mechanisms.exponential import ExponentialMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.releases import release
 from kngjax.releases.lattice import lattice as lattices
-from kngjax.releases.lattice import sensitivities, sums
+from kngjax.releases.lattice import sums
 from kngjax.releases.lattice.check_scores import QuantileScore
 from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.lattice.scores import GradientNorm
 from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.exact.exact import Exact
+from kngjax.sensitivity import in_fractions
 
 _COARSE = Lattice(data_digits=4, theta_digits=5)
 _LINE, _PLANE = Bounds(y=(-1.0, 1.0)), Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))
@@ -170,7 +171,7 @@ def _add_remove(original: Any, loss: Any, ranges: Any, adjacency: Any) -> Any:
 
 
 def _printed(original: Any, loss: Any, ranges: Any, adjacency: Any) -> Any:
-    return [2 * (1 - sensitivities.level(loss)) * max(map(abs, ends)) for ends in ranges.features]
+    return [2 * (1 - in_fractions.level(loss)) * max(map(abs, ends)) for ends in ranges.features]
 
 
 def _summed(original: Any, self: Any, sizes: Any) -> Any:
@@ -217,7 +218,7 @@ def worst_losses() -> Iterator[tuple[str, float, float]]:
 
 def mutations() -> tuple[Mutation, ...]:
     """All planted bugs."""
-    changes = functools.partial(_patched, sensitivities, "gradient_changes")
+    changes = functools.partial(_patched, in_fractions, "gradient_changes")
     return (
         Mutation(
             "noise halved",

@@ -30,13 +30,13 @@ class NormInFractions(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """z ∈ R^d with density ∝ exp(-‖z/w‖/λ), where (z/w)_j = z_j/w_j, without rounding.
+    """z ∈ R^d with density ∝ exp(-‖z/w‖/λ), where (z/w)_j = z_j/w_j, or independent N(0, λ²w_j²), without rounding.
 
-    **Arguments:** `kind`: of ‖·‖: the largest |·|, their sum, or the length. `weights`: w. `scale_squared`: λ², since
-    lengths have roots.
+    **Arguments:** `kind`: of ‖·‖: the largest |·|, their sum, or the length; or "normal". `weights`: w.
+    `scale_squared`: λ², since lengths have roots.
     """
 
-    kind: Literal["maximum", "sum", "length"]
+    kind: Literal["maximum", "sum", "length", "normal"]
     weights: tuple[Fraction, ...]
     scale_squared: Fraction
 
@@ -44,6 +44,10 @@ class Noise(NamedTuple):
     def is_everywhere(self) -> bool:
         """Whether there is noise in each coordinate."""
         return self.scale_squared > 0 and all(weight > 0 for weight in self.weights)
+
+    def of(self, coordinates: Sequence[int]) -> "Noise":
+        """The same kind and scale for some coordinates alone."""
+        return self._replace(weights=tuple(self.weights[one] for one in coordinates))
 
 
 class AbstractNorm(ShownAsTyped, eqx.Module):

@@ -113,7 +113,9 @@ class FeatureHull(ShownAsTyped, eqx.Module):
     def move_inside(self, columns: Float[np.ndarray, "records columns"]) -> Float[np.ndarray, "records columns"]:
         """Rows, shape (n, columns), each in the polytope: one outside moves towards the centre, block by block.
 
-        It maps every record by itself, so it cannot raise the sensitivity, and rows of the declared polytope stay.
+        It maps every record by itself, so it cannot raise the sensitivity, and rows of the declared polytope stay. No
+        number leaves the interval between it and the centre's: x - c, rounded, over a length above 1 + SLACK, rounded
+        again, is no longer than x - c, and rounding c plus that keeps order.
         """
         blocks = []
         for lengths, part, centre in self._lengths(columns):

@@ -30,6 +30,7 @@ from kngjax.data.records import Data, Records
 from kngjax.data.streams import RECORDS_NEEDED
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.estimates import trust_region
+from kngjax.losses.verified_scores import AbstractVerifiedScore
 
 Number = Float[Array, ""] | Float[np.ndarray, ""] | float
 Interval = tuple[Number, Number]
@@ -226,6 +227,10 @@ class AbstractPredictorLoss(AbstractLoss):
         `kngjax.samplers.exact.smooth.certificate`. F is the identity unless a loss knows better.
         """
         return change
+
+    def verified_score(self) -> AbstractVerifiedScore | None:
+        """The score with every rounding bounded, from numbers as they are in float64; None where that is not built."""
+        return None
 
     @abc.abstractmethod
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:

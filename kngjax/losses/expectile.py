@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, is_traced, parameter
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number
+from kngjax.losses.verified_scores import ExpectileScore, number
 
 
 class ExpectileLoss(AbstractResidualLoss):
@@ -33,6 +34,9 @@ class ExpectileLoss(AbstractResidualLoss):
     def __check_init__(self):
         if not is_traced(self.tau) and not (np.ndim(self.tau) == 0 and 0 < float(self.tau) < 1):
             raise ValueError(f"tau must lie strictly between 0 and 1, and be one number, got {self.tau}")
+
+    def verified_score(self) -> ExpectileScore:
+        return ExpectileScore(number(self.tau))
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         return 0.5 * jnp.asarray(residual) * self.residual_slope(residual)

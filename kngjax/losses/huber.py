@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, is_traced, parameter
 from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number
+from kngjax.losses.verified_scores import HuberScore, PseudoHuberScore, number
 
 
 def _check_threshold(k: Scalar) -> None:
@@ -30,6 +31,9 @@ class HuberLoss(AbstractResidualLoss):
 
     def __check_init__(self):
         _check_threshold(self.k)
+
+    def verified_score(self) -> HuberScore:
+        return HuberScore(number(self.k))
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         clipped = self.residual_slope(residual)
@@ -90,6 +94,9 @@ class PseudoHuberLoss(AbstractResidualLoss):
             if not 0.0 < float(value) < math.inf:
                 raise ValueError(f"{name} must be positive and finite, got {value}")
         return float(scale) * max(0.5, float(epsilon) * math.sqrt(count) / (10.0 * size))
+
+    def verified_score(self) -> PseudoHuberScore:
+        return PseudoHuberScore(number(self.k))
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         # r²/(√(1 + (r/k)²) + 1) does not cancel for small residuals nor, in this order, overflow for large ones.

@@ -14,6 +14,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.missing import DROP
 from kngjax.losses.base import AbstractPredictorLoss, CurvatureFacts, Interval, Number
 from kngjax.losses.kernels import LOGISTIC
+from kngjax.losses.verified_scores import LogisticScore
 
 
 class LogisticLoss(AbstractPredictorLoss):
@@ -36,6 +37,9 @@ class LogisticLoss(AbstractPredictorLoss):
         cells.require_levels("the levels of LogisticLoss", self.levels)
         if len(self.levels) != 2:
             raise ValueError(f"the levels of LogisticLoss must be two, like ('no', 'yes'), not {self.levels!r}")
+
+    def verified_score(self) -> LogisticScore:
+        return LogisticScore()
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jax.nn.softplus(predictor) - response * predictor

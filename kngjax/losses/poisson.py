@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from kngjax.core.arrays import is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.losses.base import AbstractPredictorLoss, CurvatureFacts, Interval, Number
+from kngjax.losses.verified_scores import PoissonScore
 
 
 class PoissonLoss(AbstractPredictorLoss):
@@ -21,6 +22,9 @@ class PoissonLoss(AbstractPredictorLoss):
     needs_response_bounds: ClassVar[bool] = True
     is_smooth: ClassVar[bool] = True
     has_curvature_facts: ClassVar[bool] = True
+
+    def verified_score(self) -> PoissonScore:
+        return PoissonScore()
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jnp.exp(predictor) - response * predictor

@@ -13,6 +13,8 @@ from kngjax.core.arrays import Scalar, is_traced, parameter
 from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number
 from kngjax.losses.kernels import KERNELS, LOGISTIC, AbstractKernel
 from kngjax.losses.quantile import check_level
+from kngjax.losses.verified_gaussian import GaussianScore
+from kngjax.losses.verified_scores import LogisticScore, number
 
 Kernel = Literal["logistic", "gaussian"]
 # Of n·ε·h/(d²·scale) with a logistic kernel: measured at d = 5 and 10 with normal noise and uniform columns.
@@ -86,6 +88,10 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
             _check_width("epsilon", epsilon)
             width = max(width, DRAWN_EXACTLY * size**2 / (count * epsilon) * LOGISTIC.deviation)
         return scale * width / _named(kernel).deviation
+
+    def verified_score(self) -> LogisticScore | GaussianScore:
+        kind = LogisticScore if self.kernel == "logistic" else GaussianScore
+        return kind(number(self.bandwidth), number(self.tau))
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         return self.bandwidth * self._kernel.integral(-residual / self.bandwidth) + self.tau * residual

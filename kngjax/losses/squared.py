@@ -12,6 +12,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums, gram
 from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.losses.base import AbstractResidualLoss, Ends, Interval, Number, WholeScore
+from kngjax.losses.verified_scores import SquaredScore
 
 
 class SquaredLoss(AbstractResidualLoss):
@@ -30,6 +31,9 @@ class SquaredLoss(AbstractResidualLoss):
     @property
     def whole_score(self) -> WholeScore:
         return WholeScore("residuals")
+
+    def verified_score(self) -> SquaredScore:
+        return SquaredScore()
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         return 0.5 * jnp.square(residual)

@@ -1,6 +1,7 @@
 """AdaOPS: one posterior sample of linear regression whose ridge and scale adapt to the data, privately."""
 
 import math
+from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -13,12 +14,15 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.core.bisection import bisect
+from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi
+from kngjax.mechanisms.noisy_ada_ops import NoisyAdaOPS
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
@@ -161,6 +165,10 @@ class AdaOPS(AbstractDirectMechanism):
         by_covariance = _largest_leverage(order, _COVARIANCE_SHARE * budget)
         least_curvature = change / jnp.minimum(by_bound, by_covariance)
         return AdaOPSPlan(order, budget, change / eigenvalue_shift, bound_shift, tail, least_curvature)
+
+    def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
+        """None where balls do not confirm the budget."""
+        return NoisyAdaOPS.of(self, facts.dimension, Fraction(_LEAST_RIDGE))
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The sensitivity of λ_min; the derivation says what the other stages rest on."""

@@ -12,8 +12,9 @@ import scipy
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.core.arrays import Scalar, float64, is_traced, parameter
+from kngjax.core.arrays import Matrix, Scalar, Vector, float64, is_traced, parameter
 from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.public_units import PublicUnits
@@ -22,6 +23,7 @@ from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
+from kngjax.mechanisms.noisy_moments import NoisyMoments
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
@@ -57,6 +59,9 @@ class AdaSSP(AbstractDirectMechanism):
     less its noise's quantile, λ = max(0, 2b - max(0, λ̃)) makes the matrix positive definite with eigenvalues of at
     least b, but for a small probability, for which eigenvalues below b are raised to b. So θ exists always, and in no
     direction is the noise e magnified more than by 1/b.
+
+    A release draws the noisy moments with every rounding in its proof, unless there is a hull of very many facets:
+    `kngjax.mechanisms.noisy_moments`. Research draws are those of float64.
 
     **Arguments:**
 
@@ -168,9 +173,15 @@ class AdaSSP(AbstractDirectMechanism):
 
     def summary_of(self, sums: ExactSums) -> Data:
         """(n, X'X, X'y, y'y) in public units, each correctly rounded. Private."""
+        return self.public_units(sums.dimension).sums(sums).summary(in_public_units=True)
+
+    def public_units(self, dimension: int) -> PublicUnits:
+        """The units that exact sums are taken in: float64 numbers on the host."""
         with float64():
-            units = jax.tree.map(np.asarray, _facts(self, sums.dimension).units)
-        return units.sums(sums).summary(in_public_units=True)
+            return jax.tree.map(np.asarray, _facts(self, dimension).units)
+
+    def on_grid(self, facts: Facts) -> NoisyMoments | None:
+        return NoisyMoments.of(self, facts.dimension)
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
@@ -183,17 +194,19 @@ class AdaSSP(AbstractDirectMechanism):
         on_least, on_moment, on_matrix = self.deviations(d)
         least = jnp.linalg.eigvalsh(jnp.asarray(data.gram))[0] + on_least * jax.random.normal(keys[0], (num_draws,))
         moment = jnp.asarray(data.moment)[:, None] + on_moment * jax.random.normal(keys[1], (d, num_draws))
-        noise = symmetric_gaussian(keys[2], d, on_matrix, (num_draws,))
+        matrix = jnp.asarray(data.gram)[None] + symmetric_gaussian(keys[2], d, on_matrix, (num_draws,))
+        thetas = jax.vmap(self.estimate, (0, 1, 0))(least, moment, matrix)
+        return thetas, jnp.all(jnp.isfinite(thetas))
+
+    def estimate(self, least: Scalar, moment: Vector, matrix: Matrix) -> Float[Array, " dimension"]:
+        """θ of λ_min, X'y and X'X in public units, each with its noise: post-processing. Runs under jit."""
+        d = moment.shape[0]
+        on_least, _, on_matrix = self.deviations(d)
         floor = on_matrix * (math.sqrt(2.0 * d) + math.sqrt(-2.0 * math.log(_RISK)))
         ridge = jnp.maximum(2.0 * floor - jnp.maximum(least - _QUANTILE * on_least, 0.0), 0.0)
-
-        def solve(matrix: Array, moment: Array, ridge: Array) -> Array:
-            values, vectors = jnp.linalg.eigh(matrix)
-            return vectors @ ((vectors.T @ moment) / jnp.maximum(values + ridge, floor))
-
-        thetas = jax.vmap(solve, (0, 1, 0))(jnp.asarray(data.gram)[None] + noise, moment, ridge)
-        thetas = PublicUnits.of(self.bounds, d).in_own_units(thetas)
-        return thetas, jnp.all(jnp.isfinite(thetas))
+        values, vectors = jnp.linalg.eigh(matrix)
+        theta = vectors @ ((vectors.T @ moment) / jnp.maximum(values + ridge, floor))
+        return PublicUnits.of(self.bounds, d).in_own_units(theta)
 
 
 class _Facts(NamedTuple):

@@ -9,6 +9,8 @@ import numpy as np
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, is_traced
+from kngjax.data.admission import Facts
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.mechanisms.preparation import AbstractPreparation
 from kngjax.sensitivity import gradients
@@ -28,6 +30,13 @@ class AbstractMechanism(AbstractPreparation):
     @abc.abstractmethod
     def guarantee(self) -> Guarantee:
         """The guarantee of one draw from exactly the mechanism's law, from the mechanism's own fields."""
+
+    def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
+        """How a release draws with every rounding in its proof; None where nobody has built that.
+
+        **Arguments:** `facts`: of the records, all of them public.
+        """
+        return None
 
     def guarantee_for(self, dimension: int) -> Guarantee:
         """The guarantee for d coefficients, where it depends on d and scalar bounds leave that open."""

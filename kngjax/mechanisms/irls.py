@@ -12,13 +12,14 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.accountants import advanced_epsilon
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
-from kngjax.core.bisection import bisect
+from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.irls_on_grid import IteratesOnGrid, plan_iterates, repaired_solution
 from kngjax.mechanisms.noise import matrix_noise
-from kngjax.mechanisms.noise.calibration import largest_shift, renyi_budget
+from kngjax.mechanisms.noise.calibration import advanced_epsilons, largest_shift, renyi_budget
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part, require_positive
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
@@ -28,11 +29,8 @@ MatrixNoise = Literal["gaussian", "laplace", "wishart"]
 Accounting = Literal["zcdp", "basic", "advanced"]
 Repair = Literal["floor", "ridge"]
 
-# Degrees of freedom of Wishart noise beyond d + 1: so many make it nearly Gaussian, which makes it private.
-EXTRA_DEGREES = 1000
 # Share of δ spent on advanced composition when its parts also have a δ.
 _COMPOSITION_SHARE = 0.5
-_HALVINGS = 100
 # The default of κ times the largest |y|.
 _CAP_OF_RADIUS = 10.0
 # Rows in a block: their weighted products are in memory together, and the linear algebra library orders their sum.
@@ -85,7 +83,8 @@ class PrivateIRLS(AbstractDirectMechanism):
       Viswanath 2015, Theorem 3.5), and half of δ is left for Gaussian and Wishart parts; log(1/δ) where there are none.
       Or as "basic", where that is no more noise for either, as it is for few parts: at δ = 10⁻⁶ below some 30.
 
-    However it was spent, the guarantee is that of all the noise together, which may say more: `guarantee.at`.
+    However it was spent, the guarantee is that of all the noise together, which may say more: `guarantee.at`. Of a
+    release every rounding is in its proof, with weights as float64 computes them (`kngjax.mechanisms.irls_on_grid`).
 
     Park and Welling (2016), whose letter for κ is δ, have three of these variants, and Wishart noise of d + 1 degrees
     of freedom that is one-sided, so that with probability 1 - e^{-ε'} a release is one that the neighbour cannot
@@ -278,7 +277,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         each = delta / max(uncertain, 1)
         if self.accounting == "advanced":
             composition = _COMPOSITION_SHARE if uncertain else 1.0
-            by_law = _advanced_epsilons(epsilon, composition * delta, shares, self.iterations)
+            by_law = advanced_epsilons(epsilon, composition * delta, shares, self.iterations)
             sums_serve = jnp.all(by_sums >= by_law)
             by_sums = jnp.where(sums_serve, by_sums, by_law)
             each = jnp.where(sums_serve, 1.0, 1.0 - composition) * each
@@ -308,7 +307,18 @@ class PrivateIRLS(AbstractDirectMechanism):
             return change / spending.shifts[index]
         if self.adjacency is Adjacency.REPLACE:
             epsilon, delta = 0.5 * epsilon, delta / (1.0 + jnp.exp(0.5 * epsilon)) * (1.0 - 1e-14)
-        return matrix_noise.wishart_scale(epsilon, delta, change, dimension, dimension + 1 + EXTRA_DEGREES)
+        return matrix_noise.wishart_scale(epsilon, delta, change, dimension, matrix_noise.wishart_degrees(dimension))
+
+    def on_grid(self, facts: Facts) -> IteratesOnGrid | None:
+        spent, noise = self._budget()
+        try:
+            parts = self._parts(spent, stated=self.accounting != "zcdp")
+        except ValueError:
+            # Float64 cannot state Gaussian noise by itself; it is known together.
+            parts = self._parts(spent)
+        with float64():
+            least = float(self._repair_size(jax.tree.map(jnp.asarray, noise), facts.dimension))
+        return plan_iterates(self, parts, float(noise.matrix), least, facts.dimension)
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The sensitivity of Σ s x x' in the norm of its noise; the derivation has that of Σ s y x, and the noise."""
@@ -338,16 +348,12 @@ class PrivateIRLS(AbstractDirectMechanism):
     def _run(self, data: Records, noise: Noise, key: PRNGKeyArray) -> Float[Array, " dimension"]:
         dimension = data.dimension
         moment_noise, matrix_noises = self._noises(noise, key, dimension)
-        # Entries of deviation σ/√2 off the diagonal have eigenvalues up to about σ√(2d).
-        least = self._spread(noise, dimension) * math.sqrt(2.0 * dimension)
+        least = self._repair_size(noise, dimension)
 
         def iterate(theta, step):
             is_first, on_moment, on_matrix = step
             moment, matrix = self._moments(theta, is_first, data)
-            values, vectors = jnp.linalg.eigh(matrix + on_matrix)
-            floor = self.repair == "floor"
-            values = jnp.maximum(values, least) if floor else jnp.maximum(values + least, 0.1 * least)
-            return vectors @ ((vectors.T @ (moment + on_moment)) / values), None
+            return repaired_solution(jnp, matrix + on_matrix, moment + on_moment, least, self.repair), None
 
         is_first = jnp.arange(self.iterations) == 0
         theta, _ = jax.lax.scan(iterate, jnp.zeros(dimension), (is_first, moment_noise, matrix_noises))
@@ -374,26 +380,15 @@ class PrivateIRLS(AbstractDirectMechanism):
             return on_moments, matrix_noise.symmetric_gaussian(matrix_key, dimension, noise.matrix, shape)
         if self.matrix_noise == "laplace":
             return on_moments, matrix_noise.triangle_laplace(matrix_key, dimension, noise.matrix, shape)
-        degrees = dimension + 1 + EXTRA_DEGREES
+        degrees = matrix_noise.wishart_degrees(dimension)
         mean = degrees * noise.matrix * jnp.eye(dimension)
         return on_moments, matrix_noise.wishart(matrix_key, dimension, degrees, noise.matrix, shape) - mean[None]
 
-    def _spread(self, noise: Noise, dimension: int) -> Float[Array, ""]:
-        """About √2 times the deviation of an entry off the diagonal of the matrix's noise."""
-        degrees = dimension + 1 + EXTRA_DEGREES
+    def _repair_size(self, noise: Noise, dimension: int) -> Float[Array, ""]:
+        """b: noise whose entries have deviation σ/√2 off the diagonal has eigenvalues up to about σ√(2d)."""
+        degrees = matrix_noise.wishart_degrees(dimension)
         factor = {"gaussian": 1.0, "laplace": 2.0, "wishart": math.sqrt(2.0 * degrees)}[self.matrix_noise]
-        return factor * noise.matrix
-
-
-def _advanced_epsilons(epsilon: Array, delta: Any, shares: Array, count: int) -> Float[Array, "2"]:
-    """The largest ε_k ∝ shares, J of each, with √(2 log(1/δ)Σε_k²) + Σε_k tanh(ε_k/2) ≤ ε, from below."""
-    slope = jnp.sqrt(2.0 * jnp.log(1.0 / jnp.asarray(delta)) * count * jnp.sum(jnp.square(shares)))
-
-    def fits(epsilon_of_one):
-        losses = epsilon_of_one * shares
-        return slope * epsilon_of_one + count * jnp.sum(losses * jnp.tanh(0.5 * losses)) <= epsilon
-
-    return shares * bisect(fits, jnp.zeros_like(epsilon), epsilon / slope, _HALVINGS)[0]
+        return factor * noise.matrix * math.sqrt(2.0 * dimension)
 
 
 _budget = eqx.filter_jit(lambda mechanism, dimension: (mechanism._spending(), mechanism.noise(dimension)))

@@ -1,5 +1,6 @@
 """The K-norm mechanism for means (Hardt and Talwar 2010): the mean plus K-norm noise, exactly."""
 
+import dataclasses
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -12,6 +13,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
+from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Data, QuadraticSummary
@@ -19,13 +21,16 @@ from kngjax.geometry.abstract_norms import AbstractNorm, Noise
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.distance import SquaredDistanceLoss
-from kngjax.mechanisms.additive import AbstractAdditiveMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, require_part
+from kngjax.samplers.grid.cells import Grid, draw_cell
+from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
 
-class KNormMechanism(AbstractAdditiveMechanism):
+class KNormMechanism(AbstractDirectMechanism):
     """Draws θ with density f(θ) ∝ exp(-(nε/Δ)·‖x̄ - θ‖_K) on R^d: the mean of n records plus K-norm noise.
 
     Δ is the sensitivity of Σx: exchanging one record moves it by at most u_j - l_j in coordinate j, whatever the
@@ -128,9 +133,10 @@ class KNormMechanism(AbstractAdditiveMechanism):
             return Noise("maximum", tuple(changes), 1 / rate**2)
         return self.norm.noise_in_fractions(changes, rate)
 
-    def location(self, sums: ExactSums) -> list[Fraction]:
-        """x̄."""
-        return [Fraction(total) / sums.count for total in sums.moment]
+    def on_grid(self, facts: Facts) -> "NoisyMean | None":
+        noise = self.noise_in_fractions(facts.dimension, 1)
+        grid = None if noise is None else Grid.for_noise(noise)
+        return None if grid is None else NoisyMean(self, grid)
 
     def _rate(self, summary: QuadraticSummary) -> Float[Array, ""]:
         return summary.count * self.epsilon / self.sensitivity_value(summary.dimension)
@@ -157,6 +163,34 @@ class KNormMechanism(AbstractAdditiveMechanism):
         noise = k_norm_noise(norm, key, self._rate(summary), (num_draws,), summary.dimension)
         mean = jnp.asarray(summary.moment) / summary.count
         return jnp.broadcast_to(mean, noise.shape) + noise, jnp.asarray(True)
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisyMean(AbstractGridDraw):
+    """x̄ plus noise, rounded once. **Arguments:** `grid`: what to."""
+
+    mechanism: KNormMechanism
+    grid: Grid
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
+
+    @property
+    def method(self) -> str:
+        return (
+            f"{self.mechanism.method} It is computed in balls that contain it, and rounded once, to the nearest "
+            "multiple of a public power of two, as real arithmetic would round it."
+        )
+
+    def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        noise = self.mechanism.noise_in_fractions(data.dimension, data.count)
+        assert noise is not None
+        return self.grid.values(draw_cell(self.location(data), noise, self.grid, bits))
+
+    def location(self, sums: ExactSums) -> list[Fraction]:
+        """x̄."""
+        return [Fraction(total) / sums.count for total in sums.moment]
 
 
 def _summary(data: Data) -> QuadraticSummary:

@@ -11,14 +11,19 @@ from jaxtyping import Array, Float
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Scalar, float64
 from kngjax.core.compiling import programs_run_once
+from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.base import AbstractLoss
+from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
+from kngjax.mechanisms.quadratic_draws import QuadraticDraw
+from kngjax.mechanisms.smooth_draws import draws_on_grid
 from kngjax.samplers.target import Target
 from kngjax.sensitivity import gradients, pointwise
 from kngjax.sensitivity.gradients import Sensitivity
@@ -89,6 +94,9 @@ class KNG(AbstractDensityMechanism):
                 "pointwise_sensitivity out"
             )
         self._check()
+
+    def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
+        return QuadraticDraw.of(self, facts) or BoxDraw.of(self, facts) or draws_on_grid(self, facts)
 
     @property
     def given_norm(self) -> AbstractNorm | None:

@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
+from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records
 from kngjax.geometry.abstract_norms import AbstractNorm
@@ -21,6 +23,7 @@ from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimiser
+from kngjax.mechanisms.objective_on_grid import ObjectiveLaw, TiltedMinimum
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -59,6 +62,11 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     (`TangentExtension`), so that Δ and λ over Θ serve for all of R^d, and θ is projected onto Θ last: post-processing.
 
     For the full square Σ(y - x'θ)² Δ, λ, γ and b double, and the minimiser is the same.
+
+    *Releases* compute θ* itself, rounded once, with every rounding in the proof (`objective_on_grid`): for the squared
+    loss over Θ, for others over all of R^d and projected. They have no z: what f sets aside is then not spent, and may
+    be as little as one likes. Hulls, norms that turn the axes and the Gaussian kernel are drawn in float64, as research
+    draws always are.
 
     **Arguments:**
 
@@ -195,6 +203,21 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
         return Guarantee.pure(float(self.epsilon), self.adjacency)
 
+    def on_grid(self, facts: Facts) -> TiltedMinimum | None:
+        epsilon = exactly(float(self.epsilon))
+        if self.output_share is not None:
+            epsilon *= 1 - exactly(float(self.output_share))
+        law = ObjectiveLaw.of(
+            self._regression_loss,
+            self.bounds,
+            self.domain,
+            (epsilon, exactly(float(self.noise_share))),
+            self.adjacency,
+            self.norm,
+            facts.dimension,
+        )
+        return None if law is None else TiltedMinimum.of(self, law, facts.num_records)
+
     @property
     def _reach(self) -> Reach:
         return Everywhere() if self.domain is None else self.domain
@@ -281,9 +304,10 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             if self.output_share is not None:
                 error = 2.0 * float(self.search_tolerance(dimension)) / ridge
                 parts.append(
-                    "The search ends within tolerance/gamma of the minimiser, so two of its errors differ by at most "
-                    f"2*tolerance/gamma = {error:.6g} in the l2 norm, and the noise that "
-                    f"covers them spends {float(self.output_share * self.epsilon):.6g} of epsilon."
+                    "A search in float64 ends within tolerance/gamma of the minimiser, so two of its errors differ by "
+                    f"at most 2*tolerance/gamma = {error:.6g} in the l2 norm, and the noise that covers them spends "
+                    f"{float(self.output_share * self.epsilon):.6g} of epsilon; a minimiser that is computed without "
+                    "error needs none."
                 )
         return Sensitivity(value, " ".join(parts))
 

@@ -13,14 +13,21 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, float64, is_traced
 from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.geometry.norms import L2
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
+from kngjax.mechanisms.noise.objective_in_balls import is_private_in_objective
+from kngjax.mechanisms.noise.posterior_in_balls import is_private
+from kngjax.mechanisms.noisy_posterior import NoisyPosterior, ridge_settings
+from kngjax.mechanisms.noisy_ridge import NoisyRidge
+from kngjax.mechanisms.output_on_grid import NoisyMinimum
 from kngjax.mechanisms.parameters import check_count, check_delta, check_epsilon, require_part, require_positive
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
 from kngjax.mechanisms.preparation import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS
@@ -31,6 +38,8 @@ Metric = Literal["identity", "hessian", "hessian_squared"]
 
 # ‖∇J‖ at which the search for a minimiser stops, in units of the largest change of the gradient.
 TOLERANCE = 1e-8
+# The share of γ that a calibration gives away.
+_GIVEN_AWAY = 1e-10
 
 
 class OutputPerturbation(AbstractGaussianMechanism):
@@ -40,7 +49,8 @@ class OutputPerturbation(AbstractGaussianMechanism):
     that meets the exact profile Φ(s/2 - ε/s) - e^ε Φ(-s/2 - ε/s) ≤ δ (Balle and Wang 2018). The objective is λ-strongly
     convex, so Δ ≤ sup ‖∇ℓ_n(θ; D') - ∇ℓ_n(θ; D)‖_2/λ for a bounded score; for ridge regression, whose score has no
     bound, `kngjax.sensitivity.moments.ridge_changes` takes the largest change for `max_records` records within the
-    bounds, twice that where a record is exchanged.
+    bounds, twice that where a record is exchanged. There a release has every rounding in its proof, unless there is a
+    hull of very many facets: `kngjax.mechanisms.noisy_ridge`.
 
     The other two are for the squared loss, where A depends on the data through H = X'X + λI, so that the covariance
     betrays records too, and Lemma 4 of Wang (2019), which is for a fixed A, does not apply:
@@ -119,8 +129,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
         if is_traced(*jax.tree.leaves(self)):
             return
         self._check_parts()
-        with float64(), programs_run_once():
-            _, gamma = map(float, _facts(self, self.dimension or 1 + self.bounds.intercept))
+        _, gamma = _known_facts(self, self.dimension or 1 + self.bounds.intercept)
         if not (math.isfinite(gamma) and gamma > 0.0):
             raise ValueError(
                 f"no amount of noise makes {name} with these settings ({float(self.epsilon):g}, {float(self.delta):g})"
@@ -197,16 +206,15 @@ class OutputPerturbation(AbstractGaussianMechanism):
         quantile = -jax.scipy.special.ndtri(0.25 * jnp.asarray(delta))
         room_left = jnp.asarray(epsilon) - jnp.log1p(leverage)
         width = jnp.sqrt(jnp.square(quantile) + 2.0 * jnp.maximum(room_left, 0.0)) - quantile - leverage * quantile
-        return jnp.square(jnp.maximum(width, 0.0) / (x * residual))
+        # A little less, so that balls confirm what float64 solves for.
+        return jnp.square(jnp.maximum(width, 0.0) / (x * residual)) * (1.0 - _GIVEN_AWAY)
 
     def epsilon_at(self, delta: Any, dimension: int | None = None) -> float | None:
         return float(self.epsilon) if float(delta) >= float(self.delta) else None
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of θ̂ in the l2 norm, with its derivation and γ."""
-        with float64(), programs_run_once():
-            value, gamma = map(float, _facts(self, dimension))
-            ridge = float(self.regularization)
+        (value, gamma), ridge = _known_facts(self, dimension), float(self.regularization)
         if self.loss.is_half_square:
             x, y = gradients.radii(self.bounds, dimension)
             why = f"with |x| <= {x:.6g}, |y| <= {y:.6g} and at most {int(self._num_others) + 1} records it moves"
@@ -222,13 +230,24 @@ class OutputPerturbation(AbstractGaussianMechanism):
         }[self.metric]
         return Sensitivity(value, f"{why} by at most {value:.6g} in the l2 norm. {noise}; gamma = {gamma:.6g}.")
 
+    def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
+        if not self.loss.is_half_square:
+            return NoisyMinimum.of(self, TOLERANCE, facts.dimension)
+        if self.metric == "identity":
+            return NoisyRidge.of(self, facts.dimension)
+        _, gamma = _known_facts(self, facts.dimension)
+        settings = ridge_settings(self.bounds, self.regularization, gamma, self.max_records, facts.dimension)
+        confirm, power = (is_private, 1) if self.metric == "hessian" else (is_private_in_objective, 2)
+        if settings is None or not confirm(settings, self.guarantee):
+            return None
+        return NoisyPosterior.of(self, settings, power, facts.dimension)
+
     def least_noise(self, dimension: int, num_records: int | None) -> Any:
         """(γA)^{-1/2}; where A depends on the data, at the largest eigenvalue that X'X of `max_records` can have."""
         power = {"identity": 0.0, "hessian": 0.5, "hessian_squared": 1.0}[self.metric]
         most = 0.0 if self.max_records is None else float(self.max_records)
         largest = float(self.regularization) + most * float(gradients.feature_radius(self.bounds, dimension)) ** 2
-        with float64(), programs_run_once():
-            gamma = float(_facts(self, dimension)[1])
+        _, gamma = _known_facts(self, dimension)
         return np.full(dimension, gamma**-0.5 * largest**-power)
 
     def minimiser(self, data: Data) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
@@ -266,6 +285,14 @@ class OutputPerturbation(AbstractGaussianMechanism):
             else:
                 noise = jax.scipy.linalg.cho_solve((factor, True), noise)
         return (theta[:, None] + noise).T, succeeded
+
+
+# By the mechanism's identity; a release asks several times.
+@functools.lru_cache(maxsize=64)
+def _known_facts(mechanism: OutputPerturbation, dimension: int) -> tuple[float, float]:
+    with float64(), programs_run_once():
+        change, gamma = map(float, _facts(mechanism, dimension))
+    return change, gamma
 
 
 @functools.partial(Compiled, static_argnames="dimension")

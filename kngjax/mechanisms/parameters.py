@@ -13,12 +13,15 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
 
 LARGEST_SENSIBLE_EPSILON = 100.0
+# Noise of far smaller ones is beyond float64's numbers, and a release would fail after it was paid for.
+_SMALLEST_EPSILON = 1e-100
 
 
 def check_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
     """ε as a float64 array.
 
-    Raises TypeError for what is no real number, ValueError for ε ≤ 0, NaN, infinities, and ε > 100 unless allowed.
+    Raises TypeError for what is no real number, ValueError for ε ≤ 0, NaN, infinities, for ε < 10⁻¹⁰⁰, and for ε > 100
+    unless allowed.
     """
     if is_traced(epsilon):
         return epsilon
@@ -27,9 +30,14 @@ def check_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
         real = epsilon.ndim == 0 and np.dtype(epsilon.dtype).kind in "fiu"
     if not real:
         raise TypeError(f"epsilon must be one positive real number, got {epsilon!r}")
-    number = float(epsilon)
+    try:
+        number = float(epsilon)
+    except OverflowError:
+        number = math.inf
     if math.isnan(number) or math.isinf(number) or number <= 0:
         raise ValueError(f"epsilon must be positive and finite, got {number}")
+    if number < _SMALLEST_EPSILON:
+        raise ValueError(f"epsilon = {number:g} asks for noise beyond float64's numbers: give at least 1e-100")
     if number > LARGEST_SENSIBLE_EPSILON and not allow_large_epsilon:
         raise ValueError(
             f"epsilon = {number:g} promises nothing that anybody would call privacy (odds may change by e^{number:g}); "

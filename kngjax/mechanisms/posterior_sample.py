@@ -14,11 +14,15 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.noise import gaussian_profiles
+from kngjax.mechanisms.noise.posterior_in_balls import is_private
+from kngjax.mechanisms.noisy_posterior import NoisyPosterior, ridge_settings
 from kngjax.mechanisms.parameters import (
     LARGEST_SENSIBLE_EPSILON,
     check_count,
@@ -161,7 +165,7 @@ class PosteriorSample(AbstractGaussianMechanism):
 
     def guarantee_for(self, dimension: int) -> Guarantee:
         """The guarantee for d coefficients: X grows with the columns that scalar bounds leave open."""
-        epsilon = self.epsilon_at(self.delta, dimension)
+        epsilon = _stated_epsilon(self, dimension)
         if not epsilon <= LARGEST_SENSIBLE_EPSILON and not self.allow_large_epsilon:
             raise ValueError(
                 f"in the worst case epsilon is {epsilon:g}, which promises nothing that anybody would call privacy: "
@@ -169,6 +173,14 @@ class PosteriorSample(AbstractGaussianMechanism):
                 "this is an experiment, say allow_large_epsilon=True"
             )
         return Guarantee.approximate(epsilon, float(self.delta), self.adjacency)
+
+    def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
+        """None where balls do not confirm the guarantee that float64 has found."""
+        parts, dimension = (self.regularization, self.gamma, self.max_records), facts.dimension
+        settings = ridge_settings(self.bounds, *parts, dimension)
+        if settings is None or not is_private(settings, self.guarantee_for(dimension)):
+            return None
+        return NoisyPosterior.of(self, settings, 1, dimension)
 
     def gamma_for(self, dimension: int) -> Float[Array, ""]:
         return jnp.asarray(self.gamma)
@@ -261,6 +273,12 @@ class PosteriorSample(AbstractGaussianMechanism):
         thetas = mean[:, None] + jax.scipy.linalg.solve_triangular(factor, normals, lower=True, trans=1)
         assert isinstance(data, QuadraticSummary)
         return thetas.T, jnp.all(jnp.isfinite(thetas)) & (data.count <= self.max_records)
+
+
+# By the mechanism's identity; a release asks several times.
+@functools.lru_cache(maxsize=64)
+def _stated_epsilon(mechanism: PosteriorSample, dimension: int) -> float:
+    return mechanism.epsilon_at(mechanism.delta, dimension)
 
 
 class _Facts(NamedTuple):

@@ -1,6 +1,7 @@
 """What was proved of a release, under which assumptions, by which sampler, and what a finite run leaves unproved."""
 
 import dataclasses
+import functools
 import importlib.metadata
 import json
 import math
@@ -40,8 +41,9 @@ IN_FLOAT64 = (
     "the operating system's random bytes are unpredictable and ChaCha20 is indistinguishable from random",
 )
 EXACT_ARITHMETIC = (
-    "CPython, NumPy and FLINT compute whole numbers and balls as they say, and the operating system's random bytes are "
-    "unpredictable",
+    "CPython and FLINT compute whole numbers and balls as they say, and NumPy and this processor +, -, *, / and square "
+    "roots of float64 and matrix products of whole numbers as IEEE 754 does, numbers below 2^-1022 included, which was "
+    "tried before this release; and the operating system's random bytes are unpredictable",
 )
 TOO_MANY = ("more than max_records records",)
 
@@ -60,6 +62,12 @@ WITH_ROUNDING, IN_REALS = "exact_with_rounding", "exact_in_reals"
 UNPROVED_OF_CONVERGENCE = (
     "that the chain has converged: diagnostics of such chains are evidence, not proof, and are not part of a release",
 )
+
+
+@functools.cache
+def _versions() -> tuple[tuple[str, str], ...]:
+    """Read once: to look for them takes longer than many a draw."""
+    return tuple((name, importlib.metadata.version(name)) for name in COMPUTED_BY)
 
 
 def describe(part: Any) -> Any:
@@ -148,7 +156,7 @@ class Certificate:
             rounding=Rounding.of(mechanism, facts.dimension, facts.num_records) if is_rounded else None,
             assumptions=(*every, *assumptions),
             unproved=unproved,
-            versions={name: importlib.metadata.version(name) for name in COMPUTED_BY},
+            versions=dict(_versions()),
         )
 
     @property

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.core import side_doors
+from kngjax.core import arithmetic, side_doors
 from kngjax.core.compiling import programs_run_once
 from kngjax.core.errors import run_hiding_errors, run_telling_refusals
 from kngjax.core.html import html_table
@@ -127,12 +127,12 @@ def release(
 
     What types, names, shapes and settings refuse is refused first, in words, and costs nothing: TypeError or
     ValueError of `mechanism.admit`, for a sampler that cannot draw from this density or cannot be tuned publicly, for a
-    key, a seed or a generator; RuntimeError while a side door is open, see `kngjax.core.side_doors`. Then the
-    certificate is made, of public facts alone, and `kngjax.BudgetExceeded` raised where the budget does not allow it,
-    as `Ledger.reserve` does for the rest. Whatever goes wrong after the debit may depend on values, and is
-    `kngjax.ReleaseFailed`: one text without a cause; but where the ledger cannot keep the release, `kngjax.LedgerError`
-    says so, and nothing is released. What is interrupted from outside (Ctrl-C, a kill) ends as Python
-    ends it. What was debited stays spent.
+    key, a seed or a generator; RuntimeError while a side door is open, see `kngjax.core.side_doors`, and where this
+    process does not compute as IEEE 754 says (`kngjax.core.arithmetic`). Then the certificate is made, of public facts
+    alone, and `kngjax.BudgetExceeded` raised where the budget does not allow it, as `Ledger.reserve` does for the rest.
+    Whatever goes wrong after the debit may depend on values, and is `kngjax.ReleaseFailed`: one text without a cause;
+    but where the ledger cannot keep the release, `kngjax.LedgerError` says so, and nothing is released. What is
+    interrupted from outside (Ctrl-C, a kill) ends as Python ends it. What was debited stays spent.
     """
     unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})
     if unknown:
@@ -147,6 +147,7 @@ def release(
         )
     _check_arguments(mechanism, X, y, sampler, ledger, progress)
     side_doors.refuse()
+    arithmetic.require_right()
     processes = X.processes if isinstance(X, Shards) else ALONE
     # What types, shapes and settings refuse is refused before anything is spent.
     facts, refusal = run_telling_refusals(functools.partial(mechanism.admit, X, y))

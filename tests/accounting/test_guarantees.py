@@ -115,6 +115,12 @@ def test_a_guarantee_is_stated_where_it_is_asked_for():
     assert stated.epsilon < Guarantee.zcdp(total.rho, "replace").at(delta=1e-6)
 
 
+def test_a_stated_number_that_rounds_up_what_follows_is_kept():
+    total = Guarantee.counted([(Guarantee.approximate("0.1999999999998", "1e-7", "replace"), 4)])
+    stated = total.stated("4e-7", "0.8")
+    assert stated.epsilon == Guarantee.from_dict(json.loads(json.dumps(stated.to_dict()))).epsilon == 0.8
+
+
 EARLIER = [
     '{"kind": "bounded_range", "epsilon": 0.3, "delta": 0.0, "rho": 0.01125, "adjacency": "replace"}',
     '{"kind": "pure", "epsilon": 0.7, "delta": 0.0, "rho": 0.24499999999999997, "adjacency": "add_remove"}',

@@ -179,12 +179,12 @@ def test_a_job_of_another_mechanism_is_released_and_written(jobs, tmp_path, name
     written = job.to_dict(config, results)
     assert written["releases"][0]["names"][0] in ("intercept", "0.25-quantile of log wage", "mean of log wage")
     assert written["privacy"]["guarantee_of_the_laws"]["delta"] == (2e-6 if name == "ada_ssp" else 0.0)
-    # The rounding of these outputs is part of what they cost, or, of means, of their proof.
+    # The rounding of these outputs is part of what they cost, or of their proof.
     costs = [result.release.certificate.cost for result in results]
-    is_rounded = name != "k_norm"
+    is_charged = name == "private_quantile"
     assert written["privacy"]["delta"] == pytest.approx(sum(cost.delta for cost in costs))
-    assert (written["privacy"]["delta"] > written["privacy"]["guarantee_of_the_laws"]["delta"]) == is_rounded
-    assert ("with the rounding of these outputs" in written["privacy"]["composition"]) == is_rounded
+    assert (written["privacy"]["delta"] > written["privacy"]["guarantee_of_the_laws"]["delta"]) == is_charged
+    assert ("with the rounding of these outputs" in written["privacy"]["composition"]) == is_charged
     assert ("2e-06" if name == "ada_ssp" else "pure epsilon = 0.3") in written["privacy"]["composition"]
     assert len(results[0].coefficients) == len(written["releases"][0]["names"])
 

@@ -97,8 +97,7 @@ def test_every_record_that_prepare_lets_through_is_in_the_polytope(rows):
     records = prepare(BOUNDS, rows, np.zeros(len(rows)))
     found = np.asarray(records.x)[:, 1:]
     lower, upper = PRODUCT.box
-    # 1e-15: the last bit of a coordinate, far below the slack that the sensitivity allows.
-    assert np.all((found >= lower - 1e-15) & (found <= upper + 1e-15))
+    assert np.all((found >= lower) & (found <= upper))
     for part, block in zip(np.split(found, [2, 4], axis=1), PRODUCT.blocks, strict=True):
         assert all(is_in_hull(block, row, slack=1.5 * SLACK) for row in part)
     clipped = np.clip(rows, lower, upper)
@@ -130,6 +129,22 @@ def test_a_record_outside_moves_towards_the_centre():
     np.testing.assert_array_equal(pulled[1], [0.5, 0.5])
     # On the segment from (2, 1) to the centre (2/3, 1/3), where x + 2y = 2.
     np.testing.assert_allclose(pulled[0], [1.0, 0.5], rtol=1e-12)
+
+
+@pytest.mark.parametrize("far", [0.0, 1.0 / 3.0, -0.9, 1e3, -1e5])
+@pytest.mark.parametrize("unit", [1.0, 1e-59, 1e50])
+def test_no_number_leaves_the_interval_between_it_and_the_centre(far, unit):
+    """Rows next to the boundary, which are hardly moved, and rows at the corners of the box."""
+    hull, random = FeatureHull(unit * (far + np.array(TRIANGLE))), np.random.default_rng(0)
+    lower, upper = hull.box
+    edge = random.uniform(size=(4000, 1)) * (hull.vertices[0] - hull.vertices[1]) + hull.vertices[1]
+    edge = hull.centre + (edge - hull.centre) * (1.0 + 1e-9 * random.uniform(0.99, 1.01, (4000, 1)))
+    corners = np.where(random.random((4000, 2)) < 0.5, lower, upper)
+    rows = np.clip(np.vstack([edge, corners]), lower, upper)
+    found = hull.move_inside(rows)
+    assert 0 < np.sum(found != rows) < rows.size
+    ends = np.minimum(rows, hull.centre), np.maximum(rows, hull.centre)
+    assert np.all((ends[0] <= found) & (found <= ends[1]))
 
 
 def test_the_sensitivity_is_that_of_a_polytope_around_the_enforced_one():

@@ -10,8 +10,8 @@ from scipy import optimize, stats
 
 import kngjax as kng
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.mechanisms.irls import EXTRA_DEGREES
 from kngjax.mechanisms.noise import matrix_noise
+from kngjax.mechanisms.noise.matrix_noise import EXTRA_DEGREES
 from kngjax.releases import chains
 from kngjax.sensitivity import moments
 from tests.oracles.goodness_of_fit import assert_same_law

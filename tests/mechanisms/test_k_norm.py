@@ -175,7 +175,7 @@ def test_a_release_is_one_exact_draw_with_a_certificate_that_says_so():
         "1.5-differential privacy, and 1.125-zCDP (rho = epsilon^2/2)",
         "w = (2, 3)",
         "K-norm noise",
-        "Assumed: CPython, NumPy and FLINT compute whole numbers and balls as they say",
+        "Assumed: CPython and FLINT compute whole numbers and balls as they say, and NumPy and this processor",
         "Settings: KNormMechanism(adjacency='replace', bounds=Bounds(",
     ):
         assert part in text

@@ -33,11 +33,19 @@ def records(seed=0, n=40, columns=2):
 
 
 @both_mechanisms
-@pytest.mark.parametrize("epsilon", [0, 0.0, -1.0, np.nan, np.inf, -np.inf, np.float32(0), "jax zero", "jax NaN"])
+@pytest.mark.parametrize(
+    "epsilon", [0, 0.0, -1.0, np.nan, np.inf, -np.inf, 10**400, np.float32(0), "jax zero", "jax NaN"]
+)
 def test_epsilon_must_be_positive_and_finite(mechanism_type, epsilon):
     epsilon = {"jax zero": jnp.array(0.0), "jax NaN": jnp.array(jnp.nan)}.get(epsilon, epsilon)
     with pytest.raises(ValueError, match="epsilon must be positive and finite"):
         mechanism_type(**PARTS | {"epsilon": epsilon})
+
+
+@both_mechanisms
+def test_noise_beyond_the_largest_float_is_refused_before_it_is_paid_for(mechanism_type):
+    with pytest.raises(ValueError, match="beyond float64's numbers: give at least 1e-100"):
+        mechanism_type(**PARTS | {"epsilon": 5e-324})
 
 
 @both_mechanisms

@@ -127,13 +127,12 @@ def test_epsilon_grows_with_gamma_and_the_number_of_records_and_falls_with_the_r
 
 def test_a_release_says_what_was_proved():
     x, y, *_ = problem()
-    # An ε that leaves something of δ once the output is rounded.
     weaker = {"regularization": 40.0, "gamma": 0.5}
     release = kng.release(sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0), columns=1), **weaker), x, y)
     assert release.value.shape == (2,)
     assert kng.Release.from_json(release.to_json()) == release
     np.testing.assert_allclose(release.certificate.epsilon, float(sample(**weaker).epsilon), rtol=1e-9)
-    assert release.certificate.delta == pytest.approx(1e-6 + release.certificate.rounding_delta, rel=1e-12)
+    assert (release.certificate.assurance, release.certificate.delta) == ("exact_with_rounding", 1e-6)
     assert "leverage" in release.certificate.explain()
 
 

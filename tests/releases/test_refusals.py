@@ -14,8 +14,9 @@ import kngjax as kng
 from kngjax.core import errors
 from kngjax.core.errors import FAILED, run_hiding_errors
 from kngjax.data import admission
+from kngjax.mechanisms import k_norm
 from kngjax.releases import release
-from kngjax.releases.routes import additive, direct
+from kngjax.releases.routes import direct
 
 PACKAGE = str(pathlib.Path(kng.__file__).parent)
 BOUNDS = kng.Bounds(x=([0.0], [1.0]), y=(0.0, 1.0))
@@ -196,7 +197,7 @@ def test_whatever_happens_inside_is_sealed(monkeypatch):
             raise error
 
         monkeypatch.setattr(direct, "direct_draws", centre)
-        monkeypatch.setattr(additive, "draw_cell", centre)
+        monkeypatch.setattr(k_norm, "draw_cell", centre)
         for mechanism in (MEAN, IN_FLOATS):
             with pytest.raises(kng.ReleaseFailed) as caught:
                 kng.release(mechanism, X)
@@ -218,7 +219,15 @@ def test_a_certificate_names_what_could_have_made_its_release_fail():
     assert "max_records" not in named(MEAN, X)
     assert "responses that are missing" not in named(MEAN, X)
     assert "responses that are missing" in named(LOGISTIC, X, Y)
-    assert "a minimiser that was not found" in named(LOGISTIC, X, Y)
+    # On a grid no search ends without its minimiser.
+    assert "a minimiser that was not found" not in named(LOGISTIC, X, Y)
+    for metric in ("identity", "hessian"):
+        ridge = kng.OutputPerturbation(kng.SquaredLoss(), BOUNDS, 1e3, 1.0, 1e-6, "replace", metric, max_records=9)
+        assert "a minimiser that was not found" not in named(ridge, X, Y)
+        assert "more than max_records records" in named(ridge, X, Y)
+    smoothed = kng.SmoothedQuantileLoss(0.5, 0.1, "gaussian")
+    searched = kng.ObjectivePerturbation(smoothed, kng.Bounds(x=([0.0], [1.0])), None, 1.0, "replace")
+    assert "a minimiser that was not found" in named(searched, X, Y)
     assert "more than max_records records" in named(COUNTS, X, Y)
     private = kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 1.0), missing_y=0.5), 1.0, "add_remove")
     assert "more than max_records records" in named(private, Y)

@@ -22,7 +22,7 @@ MECHANISMS = MadeOnce(
         # In a norm for which there are no exact draws.
         "line draws": lambda: kng.KNG(kng.QuantileLoss(0.5), *PARTS, kng.Ellipsoid(np.eye(2))),
         "boxes": lambda: kng.KNG(kng.QuantileLoss(0.5), *PARTS),
-        "walk": lambda: kng.KNG(kng.HuberLoss(0.5), *PARTS),
+        "walk": lambda: kng.KNG(kng.HuberLoss(0.5), *PARTS, kng.Ellipsoid(np.eye(2))),
         "exact exponential": lambda: kng.ExponentialMechanism(kng.SquaredLoss(), *PARTS),
     }
 )

@@ -51,9 +51,9 @@ def untouched(num_records, num_columns=4):
     return Untouched(num_records, num_columns), Untouched(num_records)
 
 
-def robust(adjacency="replace", epsilon=1.0, columns=4):
+def robust(adjacency="replace", epsilon=1.0, columns=4, norm=None):
     bounds = kng.Bounds(x=(0.0, 1.0), columns=columns)
-    return kng.KNG(kng.PseudoHuberLoss(0.5), bounds, kng.Box(-2.0, 2.0), epsilon, adjacency)
+    return kng.KNG(kng.PseudoHuberLoss(0.5), bounds, kng.Box(-2.0, 2.0), epsilon, adjacency, norm)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,15 @@ def test_the_choice_is_a_function_of_public_facts(name, dimension, num_records, 
     assert reason.startswith("Chosen because")
 
 
-def test_smooth_losses_of_many_records_are_drawn_exactly_and_without_a_limit():
+def test_smooth_losses_of_many_records_are_drawn_with_every_rounding_proved():
     certificate = kng.certify(robust(), *untouched(ENOUGH))
+    assert certificate.sampler["type"] == "GradientsOnGrid"
+    assert certificate.assurance == "exact_with_rounding"
+    assert "limit of proposals" not in certificate.explain()
+
+
+def test_smooth_losses_of_many_records_in_other_norms_are_drawn_exactly_and_without_a_limit():
+    certificate = kng.certify(robust(norm=kng.Ellipsoid(np.eye(5))), *untouched(ENOUGH))
     assert certificate.sampler == {
         "type": "Exact",
         "max_proposals": None,

@@ -3,6 +3,7 @@
 The functions run under jit and vmap, since some budgets are spent inside of a draw; they want float64.
 """
 
+from fractions import Fraction
 from typing import Any
 
 import jax
@@ -10,14 +11,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from kngjax.accounting.gaussian_in_balls import is_hidden
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
+from kngjax.core.bisection import bisect
 from kngjax.core.compiling import Compiled, programs_run_once
 from kngjax.mechanisms.noise.gaussian_profiles import epsilon_at, gaussian_log_delta, posterior_sample_renyi
 
 # The grid of α - 1: any order is valid, and none between two of these is better by more than a part in 10⁴.
 _ORDERS = np.logspace(-4.0, 8.0, 2401)
 _ROUNDING = 1e-10
+_HALVINGS = 100
 
 
 @Compiled
@@ -54,6 +58,17 @@ def gaussian_guarantee(epsilon: Any, delta: Any, adjacency: Adjacency) -> Guaran
         ) from None
 
 
+def certified_shift_squared(guarantee: Guarantee) -> Fraction | None:
+    """s² of s-Gaussian DP if balls certify the (ε, δ) that it is stated at; None where they do not.
+
+    **Arguments:** `guarantee`: of `gaussian_guarantee`. s is the number that it states, ρ = s²/2.
+    """
+    assert guarantee.exact_rho is not None
+    assert guarantee.exact_epsilon is not None
+    squared = 2 * guarantee.exact_rho
+    return squared if is_hidden(squared, guarantee.exact_epsilon, guarantee.exact_delta) else None
+
+
 @jax.jit
 def renyi_budget(epsilon: Any, delta: Any) -> tuple[Array, Array]:
     """(α, R) such that a Rényi divergence of at most R of this one order α is (ε, δ)-DP, with R/α as large as can be.
@@ -70,6 +85,17 @@ def renyi_budget(epsilon: Any, delta: Any) -> tuple[Array, Array]:
     divergence = epsilon + tail / excess
     best = jnp.argmax(divergence / order)
     return order[best], divergence[best] * (1.0 - _ROUNDING)
+
+
+def advanced_epsilons(epsilon: Array, delta: Any, shares: Array, count: int) -> Float[Array, "2"]:
+    """The largest ε_k ∝ shares, J of each, with √(2 log(1/δ)Σε_k²) + Σε_k tanh(ε_k/2) ≤ ε, from below."""
+    slope = jnp.sqrt(2.0 * jnp.log(1.0 / jnp.asarray(delta)) * count * jnp.sum(jnp.square(shares)))
+
+    def fits(epsilon_of_one):
+        losses = epsilon_of_one * shares
+        return slope * epsilon_of_one + count * jnp.sum(losses * jnp.tanh(0.5 * losses)) <= epsilon
+
+    return shares * bisect(fits, jnp.zeros_like(epsilon), epsilon / slope, _HALVINGS)[0]
 
 
 def posterior_sample_gamma(alpha: Any, divergence: Any, leverage: Any, residual: Any) -> Float[Array, "..."]:

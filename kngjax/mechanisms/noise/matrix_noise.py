@@ -10,6 +10,8 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.bisection import bisect
 
+# Degrees of freedom of Wishart noise beyond d + 1: so many make it nearly Gaussian, which makes it private.
+EXTRA_DEGREES = 1000
 _HALVINGS = 100
 # Relative error of incomplete gamma functions of some hundred degrees, by which they are rounded outward.
 _ROUNDING = 1e-11
@@ -36,6 +38,11 @@ def triangle_laplace(
     noise = jax.random.laplace(key, (*shape, rows.size)) * jnp.asarray(scale)
     matrices = jnp.zeros((*shape, dimension, dimension))
     return matrices.at[..., rows, columns].set(noise).at[..., columns, rows].set(noise)
+
+
+def wishart_degrees(dimension: int) -> int:
+    """The k of Wishart noise where it is a mechanism's."""
+    return dimension + 1 + EXTRA_DEGREES
 
 
 def wishart(

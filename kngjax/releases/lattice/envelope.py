@@ -7,11 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from kngjax.releases.lattice.finite import Bits, LevelLaw, below, happens
+from kngjax.releases.lattice.finite import LevelLaw, below, happens
 from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
 from kngjax.releases.lattice.surroundings import first_boxes
 from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.exact.refinement import refine
+from kngjax.samplers.grid.uniforms import Bits
 
 _MOST_SPLIT = 4096
 # One in so many boxes is split before all are looked at again, which takes about as long.

@@ -1,13 +1,14 @@
 """Exact draws from finite laws with probabilities ∝ count·exp(-rate·level): ball arithmetic, and bits as needed."""
 
 import bisect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, ctx, fmpz
 
-Bits = Callable[[int], int]  # `secrets.randbits`: so many independent fair bits, as one number
+from kngjax.core.balls import ball_of
+from kngjax.samplers.grid.uniforms import Bits
 
 _FIRST_BITS = 128
 # How far beyond the bits of the uniform number balls are computed, and levels are summed one by one.
@@ -85,8 +86,3 @@ class LevelLaw:
             total += factor * count
             masses.append(total)
         return masses, total
-
-
-def ball_of(number: Fraction) -> arb:
-    """A ball that contains it, at the precision that is set."""
-    return arb(fmpq(number.numerator, number.denominator))

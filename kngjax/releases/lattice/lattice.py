@@ -22,14 +22,14 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 from kngjax.releases.lattice.envelope import Envelope
-from kngjax.releases.lattice.finite import Bits
 from kngjax.releases.lattice.plans import Plan, plan_for
 from kngjax.releases.lattice.problems import divisor_of, score_of
 from kngjax.releases.lattice.scores import RESOLUTION, AbstractScore
 from kngjax.releases.lattice.sums import sums_of
 from kngjax.releases.lattice.units import DomainLattice
+from kngjax.samplers.grid.uniforms import Bits
 
-_ELSE = "Without a sampler release takes Exact() where that serves, and else says what would"
+_ELSE = "Without a sampler release takes what serves, and else says what would"
 
 LARGEST_DIMENSION = 4
 _MOST_RECORDS = 2**19  # for which a draw takes seconds
@@ -44,7 +44,7 @@ class Lattice(ShownAsTyped, eqx.Module):
     1. Every record is clipped to the bounds and rounded to a public lattice, for itself: neighbours stay neighbours.
     2. For every k the score is computed from whole numbers without rounding (Python's, or below 2^53 in float64), then
        divided by W and rounded down to s(k). W is at least what one record can change the score by on the rounded
-       bounds, in fractions (`kngjax.releases.lattice.sensitivities`), so s_D - s_D' lies in [-R, R] for neighbours D,
+       bounds, in fractions (`kngjax.sensitivity.in_fractions`), so s_D - s_D' lies in [-R, R] for neighbours D,
        D'. For the exponential mechanism under add_remove W is half the range of a record's loss: there s_D - s_D' lies
        in an interval of length 2R + 1.
     3. The lattice points of Θ are a finite public set. Let c be ε over the length of that interval, 2R or 2R + 1, and
@@ -60,6 +60,9 @@ class Lattice(ShownAsTyped, eqx.Module):
 
     The law differs from the continuous mechanism's by less than ε/8192 in log-density, by the rounding of the records,
     and by rounding to a grid that is 2^`theta_digits` times finer than Θ.
+
+    A release takes it unasked for QuantileLoss, PrivateQuantile and the exponential mechanism. KNG with a quadratic
+    loss is drawn in balls, in any dimension (`kngjax.mechanisms.quadratic_draws`), unless this is asked for by name.
 
     It serves QuantileLoss, SquaredLoss and SquaredDistanceLoss on Box, L1Ball and L2Ball with uniform measure: KNG with
     its own norm, WeightedLInf, LInf and L1, and the exponential mechanism, up to 4 coefficients; and PrivateQuantile,

@@ -5,7 +5,7 @@ import abc
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from kngjax.releases.lattice.finite import Bits
+from kngjax.samplers.grid.uniforms import Bits
 
 Corners = Int[np.ndarray, "boxes numbers"]
 

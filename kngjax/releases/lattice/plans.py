@@ -4,7 +4,7 @@ What is rounded here, and which way: exponents choose how fine a lattice is, and
 are rounded as records are, by a monotone function, so that rounded records lie between rounded ends. The ends of Θ are
 rounded inward, in fractions (`DomainLattice.of`). `reach` and `largest_sum` are sums of whole numbers, each at least
 what it stands for. What scores are divided by is computed from all this in fractions,
-`kngjax.releases.lattice.sensitivities`.
+`kngjax.sensitivity.in_fractions`.
 """
 
 import contextlib
@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kngjax.data.bounds import Bounds
+from kngjax.core.balls import power_of_two
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.releases.lattice.sensitivities import Ranges, kind_of, level
-from kngjax.releases.lattice.units import DomainLattice, exponent_of, on_lattice, scale
+from kngjax.releases.lattice.units import DomainLattice, exponent_of, on_lattice
+from kngjax.sensitivity.in_fractions import Ranges, feature_sides, kind_of, level
 
 # Whole numbers below 2^53 are exact in float64; one bit is for doubled middles and for halves, see `QuantileScore`.
 _LARGEST = 2**52
@@ -53,14 +53,14 @@ class Plan(NamedTuple):
     def ranges(self) -> Ranges:
         """Where records and θ lie, in their own units. The hull of the bounds is left out: records are rounded."""
         features = [
-            (lower * scale(exponent), upper * scale(exponent))
+            (lower * power_of_two(exponent), upper * power_of_two(exponent))
             for (lower, upper), exponent in zip(self.features, self.exponents, strict=True)
         ]
         response = None
         if self.responses is not None:
-            lower, upper = (end * scale(self.response) for end in self.responses)
+            lower, upper = (end * power_of_two(self.response) for end in self.responses)
             response = lower, upper
-        return Ranges(features, response, self.domain)
+        return Ranges(features, response, self.domain.range)
 
 
 def plan_for(
@@ -88,7 +88,7 @@ def plan_for(
 
 def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
     loss, bounds = mechanism.loss, mechanism.bounds
-    sides = _feature_sides(bounds, dimension)
+    sides = feature_sides(bounds, dimension)
     sizes = np.max(np.abs(sides), axis=0)
     exponents = tuple(exponent_of(float(size)) - data for size in sizes)
     features = tuple(
@@ -109,7 +109,7 @@ def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
     domain = DomainLattice.of(mechanism.domain, [unit - exponent for exponent in exponents])
     # |X_ij| ≤ ⌈size/2^(a_j)⌉, which is whole; the 1 makes it less, so that a response beyond `reach` keeps its side.
     reach = sum(
-        side * (1 + math.ceil(Fraction(float(size)) / scale(exponent)))
+        side * (1 + math.ceil(Fraction(float(size)) / power_of_two(exponent)))
         for side, size, exponent in zip(domain.sides, sizes, exponents, strict=True)
     )
     if kind_of(loss) != "check":
@@ -123,15 +123,6 @@ def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
         responses = _rounded(ends, unit)
         sums = num_records * parts * (reach + max(map(abs, responses)) + 1)
     return Plan(exponents, unit, response, domain, features, responses, reach, max(sums, 2 * reach), (data, theta))
-
-
-def _feature_sides(bounds: Bounds, dimension: int) -> np.ndarray:
-    """Lower and upper bounds of the d features, shape (2, d), the intercept's ones first."""
-    sides = np.ones((2, dimension))
-    if bounds.x_lower is not None:
-        for side, given in zip(sides, (bounds.x_lower, bounds.x_upper), strict=True):
-            side[int(bounds.intercept) :] = np.asarray(given, np.float64)
-    return sides
 
 
 def _rounded(ends, exponent: int) -> Ends:

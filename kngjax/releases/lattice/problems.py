@@ -5,15 +5,16 @@ from fractions import Fraction
 
 import numpy as np
 
+from kngjax.core.balls import power_of_two
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Records
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.releases.lattice import sensitivities
 from kngjax.releases.lattice.check_scores import QuantileScore
 from kngjax.releases.lattice.plans import Plan
 from kngjax.releases.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore
 from kngjax.releases.lattice.sums import sums_of, whole_features
-from kngjax.releases.lattice.units import on_lattice, scale
+from kngjax.releases.lattice.units import on_lattice
+from kngjax.sensitivity import in_fractions
 
 # What scores are divided by: a norm of the gradient, or of the loss a whole weight.
 Divisor = GradientNorm | int
@@ -21,11 +22,11 @@ Divisor = GradientNorm | int
 
 def score_of(mechanism: AbstractDensityMechanism, data: Records | ExactSums, plan: Plan) -> AbstractScore:
     """The whole score of these records, which the mechanism prepared, or of their sums on their lattice. Private."""
-    if sensitivities.kind_of(mechanism.loss) == "check":
+    if in_fractions.kind_of(mechanism.loss) == "check":
         assert isinstance(data, Records)
         return _quantile_score(mechanism, whole_features(data, plan), np.asarray(data.y, np.float64), plan)
     sums = data if isinstance(data, ExactSums) else sums_of(data, plan, mechanism.loss.has_response)
-    if sensitivities.kind_of(mechanism.loss) == "distances":
+    if in_fractions.kind_of(mechanism.loss) == "distances":
         return _mean_score(mechanism, sums, plan)
     shift = 2 ** (plan.response - plan.unit)
     moment, squares = sums.moment * shift, sums.squares * shift**2
@@ -48,7 +49,7 @@ def _quadratic_score(divisor: Divisor, gram, moment, squares: int) -> QuadraticS
 
 
 def _quantile_score(mechanism, x: np.ndarray, responses: np.ndarray, plan: Plan) -> QuantileScore:
-    tau, divisor = sensitivities.level(mechanism.loss), divisor_of(mechanism, plan)
+    tau, divisor = in_fractions.level(mechanism.loss), divisor_of(mechanism, plan)
     if isinstance(divisor, GradientNorm):
         # Beyond what any x'θ reaches a response has one sign, however far it is.
         end = math.ldexp(plan.reach, plan.unit)
@@ -67,18 +68,18 @@ def divisor_of(mechanism: AbstractDensityMechanism, plan: Plan) -> Divisor:
     loss, adjacency, ranges = mechanism.loss, mechanism.adjacency, plan.ranges
     # The gradient's units and that of the loss.
     factor, units, unit = 1, [exponent + plan.unit for exponent in plan.exponents], 2 * plan.unit
-    if sensitivities.kind_of(loss) == "check":
-        factor, units, unit = sensitivities.level(loss).denominator, list(plan.exponents), plan.unit
-    elif sensitivities.kind_of(loss) == "distances":
+    if in_fractions.kind_of(loss) == "check":
+        factor, units, unit = in_fractions.level(loss).denominator, list(plan.exponents), plan.unit
+    elif in_fractions.kind_of(loss) == "distances":
         units = [plan.unit for _ in plan.exponents]
     if mechanism.scored_by == "loss":
-        times = factor if sensitivities.kind_of(loss) == "check" else 2
-        return _whole(times * sensitivities.value_sensitivity(loss, ranges, adjacency), unit)
+        times = factor if in_fractions.kind_of(loss) == "check" else 2
+        return _whole(times * in_fractions.value_sensitivity(loss, ranges, adjacency), unit)
     if mechanism.given_norm is None:
-        return GradientNorm(_wholes(factor, sensitivities.gradient_changes(loss, ranges, adjacency), units))
+        return GradientNorm(_wholes(factor, in_fractions.gradient_changes(loss, ranges, adjacency), units))
     norm = mechanism.given_norm.in_fractions(len(units))
     assert norm is not None
-    change = sensitivities.gradient_sensitivity(loss, ranges, adjacency, norm)
+    change = in_fractions.gradient_sensitivity(loss, ranges, adjacency, norm)
     if norm.is_sum:
         least = min(units)
         scales = np.array([2 ** (unit - least) for unit in units], object)
@@ -97,4 +98,4 @@ def _whole(change: Fraction, unit: int) -> int:
             "on the lattice of these digits one record can change nothing: give bounds of some width, or more "
             "data_digits"
         )
-    return math.ceil(change / scale(unit) * WEIGHT_UNITS)
+    return math.ceil(change / power_of_two(unit) * WEIGHT_UNITS)

@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
+from kngjax.core.balls import power_of_two
 from kngjax.geometry.domains import AbstractDomain
+from kngjax.sensitivity.in_fractions import DomainRange
 
 Integers = Int[np.ndarray, "..."]
-Interval = tuple[Fraction, Fraction]
-
-
-def scale(exponent: int) -> Fraction:
-    """2^e."""
-    return Fraction(2) ** exponent
 
 
 def exponent_of(value: float) -> int:
@@ -70,10 +66,12 @@ class DomainLattice:
         return cls(tuple(exponents), np.array(low, np.int64), np.array(high, np.int64), radius, shape.power)
 
     @property
-    def intervals(self) -> list[Interval]:
-        """The least and the largest θ_j of the smallest box around these points, one a coefficient."""
+    def range(self) -> DomainRange:
+        """What these points lie in."""
         sides = zip(self.low, self.high, self.exponents, strict=True)
-        return [(int(low) * scale(e), int(high) * scale(e)) for low, high, e in sides]
+        intervals = [(int(low) * power_of_two(e), int(high) * power_of_two(e)) for low, high, e in sides]
+        size = None if self.radius is None else self.radius * power_of_two(min(self.exponents)) ** self.power
+        return DomainRange(intervals, size, self.power)
 
     @property
     def sides(self) -> list[int]:
@@ -130,4 +128,4 @@ class DomainLattice:
 
 
 def _scaled(value, exponent: int) -> Fraction:
-    return Fraction(float(value)) / scale(exponent)
+    return Fraction(float(value)) / power_of_two(exponent)

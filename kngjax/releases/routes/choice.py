@@ -4,14 +4,14 @@ from typing import Any
 
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.releases.routes.additive import AdditiveRoute
 from kngjax.releases.routes.base import AbstractRoute
 from kngjax.releases.routes.direct import DirectRoute
+from kngjax.releases.routes.grid import GridRoute
 from kngjax.releases.routes.lattice import LatticeRoute
 from kngjax.releases.routes.sampled import SampledRoute
 
 # In the order in which they are asked.
-ROUTES: tuple[type[AbstractRoute], ...] = (LatticeRoute, AdditiveRoute, DirectRoute, SampledRoute)
+ROUTES: tuple[type[AbstractRoute], ...] = (GridRoute, LatticeRoute, DirectRoute, SampledRoute)
 # What the argument `sampler` of a release may be.
 REQUESTS = tuple(route.requests for route in ROUTES if route.requests is not None)
 

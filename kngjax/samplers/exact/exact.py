@@ -38,6 +38,8 @@ TRIAL_PROPOSALS, PROPOSALS_A_DRAW = 2**13, 100
 class Exact(AbstractIndependentSampler):
     """Independent draws from exactly the mechanism's density, in real arithmetic.
 
+    A release takes it unasked where neither draws in balls, as of KNG with a quadratic loss, nor `Lattice` serves.
+
     - Squared loss: rejection from the best of a menu of envelopes. With ∇ℓ = Aθ - b and θ̂ = A^{-1}b these are noise
       about θ̂, θ = θ̂ + A^{-1}z with z from the K-norm density (normal for the exponential mechanism), accepted if it
       lies in Θ; the same noise tilted towards Θ, where θ̂ is outside; the base measure ν; and a product of

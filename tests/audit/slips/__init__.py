@@ -1,6 +1,27 @@
 """Small slips in privacy-critical code, each with the default tests that must see it: data for `plant_slips`."""
 
-from tests.audit.slips import costs, draws, lattices, mechanisms, sensitivities
+from tests.audit.slips import (
+    boxes,
+    costs,
+    draws,
+    gaussians,
+    lattices,
+    mechanisms,
+    moments,
+    perturbations,
+    reweighted,
+    sensitivities,
+    smooth,
+)
 from tests.audit.slips.base import Slip as Slip
 
-SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + lattices.SLIPS + costs.SLIPS
+_ON_GRIDS = (
+    lattices.SLIPS
+    + moments.SLIPS
+    + gaussians.SLIPS
+    + reweighted.SLIPS
+    + perturbations.SLIPS
+    + smooth.SLIPS
+    + boxes.SLIPS
+)
+SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS

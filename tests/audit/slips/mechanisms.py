@@ -48,7 +48,7 @@ MECHANISMS = (
     slip(
         "AdaSSP's noise for public units on sums in own units",
         "mechanisms/ada_ssp",
-        "units.sums(sums).summary(in_public_units=True)",
+        "self.public_units(sums.dimension).sums(sums).summary(in_public_units=True)",
         "sums.summary(in_public_units=True)",
         "mechanisms/test_ada_ssp.py::test_the_noise_does_not_depend_on_units",
     ),
@@ -140,7 +140,7 @@ MECHANISMS = (
     ),
     slip(
         "advanced composition with half of its slope",
-        "mechanisms/irls",
+        "mechanisms/noise/calibration",
         "slope = jnp.sqrt(2.0 * jnp.log(",
         "slope = 0.5 * jnp.sqrt(2.0 * jnp.log(",
         "mechanisms/test_irls.py::test_the_noise_of_advanced_composition_by_hand",

@@ -1,0 +1,110 @@
+"""What a proof of every rounding costs: releases of one law, drawn exactly and rounded, beside draws in float64.
+
+`python -m benchmarks.roundings [--records 100000] [--dimensions 2 12] [--repeats 5]`.
+
+The second column is what `kngjax.release` does by itself; the third draws the same law in float64, as it does where no
+exact draw is known, by `kngjax.Exact` or the mechanism itself. The first release of each is apart: it is not repeated,
+and has compiling in it. Then medians of warm releases, of the same data.
+"""
+
+import argparse
+import functools
+import statistics
+import time
+from collections.abc import Sequence
+from unittest import mock
+
+import numpy as np
+
+import kngjax as kng
+from benchmarks import _table
+
+HEADER = (
+    f"{'':34}{'d':>4}{'assurance':>22}{'first, s':>10}{'warm, ms':>10}{'float64: first':>16}{'warm, ms':>10}{'':4}times"
+)
+
+
+def problem(num_records, dimension, seed=0):
+    """Columns with an intercept, uniform, and a response of which nine tenths are explained."""
+    random = np.random.default_rng(seed)
+    x = random.uniform(-1.0, 1.0, (num_records, dimension - 1))
+    y = 0.5 * x @ np.linspace(-1.0, 1.0, dimension - 1) + 0.2 * random.standard_normal(num_records)
+    return x, np.clip(y, -1.0, 1.0)
+
+
+def mechanisms(num_records, dimension):
+    """Name, mechanism and data of every kind of mechanism."""
+    columns, budget = ([-1.0] * (dimension - 1), [1.0] * (dimension - 1)), (1.0, 1e-6, "replace")
+    bounds = kng.Bounds(x=columns, y=(-1.0, 1.0))
+    x, y = problem(num_records, dimension)
+    classes = (y > 0.0).astype(float)
+    means = kng.Bounds(x=columns, intercept=False)
+    yield "mean, K-norm", kng.KNormMechanism(means, 1.0, "replace"), (x, None)
+    ball, ridge = kng.L2Ball(5.0), 500.0 * dimension
+    squared, logistic, huber = kng.SquaredLoss(), kng.LogisticLoss(), kng.PseudoHuberLoss(0.3)
+    output = functools.partial(kng.OutputPerturbation, max_records=num_records)
+    regressions = {
+        "KNG, squared": kng.KNG(squared, bounds, ball, 1.0, "replace"),
+        "KNG, pseudo-Huber": kng.KNG(huber, bounds, ball, 1.0, "replace"),
+        "AdaSSP": kng.AdaSSP(bounds, *budget),
+        "AdaOPS": kng.AdaOPS(bounds, *budget),
+        "posterior sample": kng.PosteriorSample(bounds, ridge, 0.1, "replace", max_records=num_records),
+        "output, ridge": output(squared, bounds, ridge, *budget),
+        "output, ridge, hessian": output(squared, bounds, ridge, *budget, "hessian"),
+        "output, ridge, hessian_squared": output(squared, bounds, ridge, *budget, "hessian_squared"),
+        "output, pseudo-Huber": kng.OutputPerturbation(huber, bounds, ridge, *budget),
+        "objective, squared": kng.ObjectivePerturbation(squared, bounds, ball, 1.0, "replace"),
+        "objective, pseudo-Huber": kng.ObjectivePerturbation(huber, bounds, ball, 1.0, "replace"),
+        "private IRLS": kng.PrivateIRLS(bounds, *budget),
+    }
+    for name, mechanism in regressions.items():
+        yield name, mechanism, (x, y)
+    class_bounds = kng.Bounds(x=columns)
+    yield "output, logistic", kng.OutputPerturbation(logistic, class_bounds, ridge, *budget), (x, classes)
+    yield "objective, logistic", kng.ObjectivePerturbation(logistic, class_bounds, ball, 1.0, "replace"), (x, classes)
+
+
+def timed(mechanism, data, repeats, sampler=None):
+    """Seconds of the first release and of a warm one, and the certificate."""
+    start = time.perf_counter()
+    certificate = kng.release(mechanism, *data, sampler=sampler, progress=False).certificate
+    first, warm = time.perf_counter() - start, []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        kng.release(mechanism, *data, sampler=sampler, progress=False)
+        warm.append(time.perf_counter() - start)
+    return first, statistics.median(warm), certificate
+
+
+def in_float64(mechanism):
+    """A context in which releases of this kind of mechanism know no exact draw."""
+    return mock.patch.object(type(mechanism), "on_grid", return_value=None)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.roundings", description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=int, default=100_000)
+    parser.add_argument("--dimensions", type=int, nargs="+", default=[2, 12])
+    parser.add_argument("--repeats", type=int, default=5)
+    options = parser.parse_args(arguments)
+    print(f"n = {options.records:,}, {_table.machine()}\n{HEADER}")
+    for dimension in options.dimensions:
+        for name, mechanism, data in mechanisms(options.records, dimension):
+            row = f"{name:34}{dimension:4}"
+            try:
+                first, warm, certificate = timed(mechanism, data, options.repeats)
+                row += f"{certificate.assurance:>22}{first:10.2f}{1e3 * warm:10.1f}"
+                if certificate.assurance == "exact_with_rounding":
+                    # Of a density the sampler can be asked for.
+                    sampler = kng.Exact() if hasattr(mechanism, "target") else None
+                    with in_float64(mechanism):
+                        float_first, float_warm, _ = timed(mechanism, data, options.repeats, sampler)
+                    row += f"{float_first:16.2f}{1e3 * float_warm:10.1f}{warm / float_warm:9.2f}"
+            except (ValueError, RuntimeError) as error:
+                row += f"  {error}"
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""How mechanisms draw with every rounding in their proof."""
+
+import abc
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.core.arrays import float64
+from kngjax.samplers.grid.uniforms import Bits
+
+
+class AbstractGridDraw(abc.ABC):
+    """One draw of a mechanism of which every rounding is part of the proof. All that it is made of is public.
+
+    What real arithmetic draws is rounded once to a public grid, which is post-processing, and all that decides where to
+    is decided as real arithmetic decides. What follows is a function of the grid's numbers, and needs no
+    proof. No draw fails: searches go on until they have found what they look for. `mechanism`: whose law is drawn.
+    """
+
+    mechanism: Any
+
+    @property
+    @abc.abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What a certificate says of the sampler, JSON-ready: its "type" and the exponents of the grid."""
+
+    @property
+    @abc.abstractmethod
+    def method(self) -> str:
+        """How it is drawn, in a sentence or two for the certificate."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What the guarantee needs besides exact arithmetic, in words."""
+        return getattr(self.mechanism, "assumptions", ())
+
+    def prepare(self, X: Any, y: Any) -> Any:
+        """What `draw` needs of validated and clipped records, exactly. Private."""
+        with float64():
+            return self.mechanism.exact_sums(X, y)
+
+    @abc.abstractmethod
+    def draw(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        """One draw. Private but for its value. **Arguments:** `data`: from `prepare`. `bits`: fair and independent."""

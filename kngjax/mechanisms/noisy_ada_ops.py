@@ -1,0 +1,147 @@
+"""AdaOPS with every rounding in its proof: its three stages, each rounded to a public grid."""
+
+import dataclasses
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from flint import arb, ctx
+from jaxtyping import Float
+
+from kngjax.core.arrays import float64
+from kngjax.core.balls import ball_of, power_of_two, upper_end
+from kngjax.data.exact_sums import ExactSums
+from kngjax.geometry.abstract_norms import Noise
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
+from kngjax.mechanisms.noise.stages_in_balls import StagePlan, gamma_within, keeps_budget
+from kngjax.samplers.grid.cells import Grid, draw_cell
+from kngjax.samplers.grid.eigenvalues import nearest_multiple
+from kngjax.samplers.grid.gaussians import RidgeNoise, draw_ridge, ridge_estimate
+from kngjax.samplers.grid.noises import draw_noise
+from kngjax.samplers.grid.uniforms import Bits, decided
+from kngjax.sensitivity.moments_in_fractions import SquaredRadii, rounded_eigenvalue_change
+
+# λ_min is rounded to multiples of about its sensitivity over 2 to this power.
+_EIGENVALUE_DIGITS = 20
+# log L is rounded to multiples of 2^-60, and θ to about 2^-60 of Y/X: the noise depends on the data, and is not known
+# in public, but far larger than that for any number of records that fits a computer.
+_FINENESS = 60
+# Of numbers that are made from what is rounded already.
+_DIGITS = 256
+
+
+class ExactTuning(NamedTuple):
+    """What the first two stages have chosen: functions of rounded numbers, and no more released than those are.
+
+    **Arguments:** `ridge`, `curvature`, `bound`, `gamma`: as of `kngjax.mechanisms.ada_ops.Tuning`.
+    """
+
+    ridge: Fraction
+    curvature: Fraction
+    bound: Fraction
+    gamma: Fraction
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisyAdaOPS(AbstractGridDraw):
+    """The three stages of `AdaOPS`, each drawn in real arithmetic and rounded once; what follows takes it as it is.
+
+    The proof is that of `AdaOPS`, of the joint law of three rounded numbers:
+
+    1. In the place of λ_min stands the multiple of r that is nearest to it, of sensitivity S = r⌈X²/r⌉, with noise of
+       S/s₁ deviations, on multiples of g₁. Rounding raises it by (r + g₁)/2 at most, which λ̃ has less.
+    2. a is a fraction, a little above log(1 + X²/h), and log L has half of its grid's unit more, so that rounding
+       cannot lower it.
+    3. γ is a fraction, and D_α ≤ R for it by balls.
+
+    **Arguments:** `radii`: X² and Y². `plan`: in fractions; balls confirm that it keeps the budget. `step`: r.
+    `eigenvalue_grid`, `grid`: of the first stage and of θ. All public.
+    """
+
+    mechanism: Any
+    radii: SquaredRadii
+    plan: StagePlan
+    least_ridge: Fraction
+    step: Fraction
+    eigenvalue_grid: Grid
+    grid: Grid
+
+    @classmethod
+    def of(cls, mechanism: Any, dimension: int, least_ridge: Fraction) -> "NoisyAdaOPS | None":
+        """That of AdaOPS for d coefficients; None where balls do not confirm the budget.
+
+        **Arguments:** `least_ridge`: in units of X².
+        """
+        with float64():
+            found = jax.tree.map(lambda number: Fraction(float(number)), mechanism.plan(dimension))
+        radii = SquaredRadii.of(mechanism.bounds, dimension)
+        if radii is None:
+            return None
+        shift = radii.features / found.eigenvalue_deviation
+        plan = StagePlan(found.order, found.budget, shift, found.bound_shift, found.tail, found.least_curvature)
+        if not keeps_budget(plan, radii.features, mechanism.guarantee):
+            return None
+        step = power_of_two(_size(radii.features) - _EIGENVALUE_DIGITS)
+        eigenvalue_grid = Grid.for_squares([(rounded_eigenvalue_change(radii, step) / shift) ** 2])
+        grid = Grid((_size(radii.response / radii.features) // 2 - _FINENESS,) * dimension)
+        if eigenvalue_grid is None:
+            return None
+        return cls(mechanism, radii, plan, least_ridge * radii.features, step, eigenvalue_grid, grid)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
+
+    @property
+    def method(self) -> str:
+        return (
+            f"{self.mechanism.method} Each of the three stages is computed in balls that contain it, and rounded once, "
+            "to the nearest multiple of a public power of two, as real arithmetic would round it; the next one takes "
+            "the rounded number as it is."
+        )
+
+    def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        tuned = self.tuning(data, bits)
+        return self.grid.values(draw_ridge(data, RidgeNoise(tuned.ridge, 1 / tuned.gamma, 1), self.grid, bits))
+
+    def tuning(self, data: ExactSums, bits: Bits) -> ExactTuning:
+        """λ, h, L and γ by the first two stages. Private: for tests."""
+        lower = max(self._draw_eigenvalue(data, bits), Fraction(0))
+        ridge = max(self.plan.least_curvature - lower, self.least_ridge)
+        curvature = ridge + lower
+        bound = self._draw_bound(data, ridge, curvature, bits)
+        gamma = gamma_within(self.plan, self.radii.features / curvature, bound)
+        return ExactTuning(ridge, curvature, bound, gamma)
+
+    def _draw_eigenvalue(self, data: ExactSums, bits: Bits) -> Fraction:
+        """λ̃: at most λ_min of the smaller neighbour but for a probability of Φ(-z)."""
+        change = rounded_eigenvalue_change(self.radii, self.step)
+        deviation = change / self.plan.eigenvalue_shift
+        noise = Noise("normal", (Fraction(1),), deviation**2)
+        location = self.step * nearest_multiple(data.gram, self.step)
+        (noisy,) = self.eigenvalue_grid.exact_values(draw_cell([location], noise, self.eigenvalue_grid, bits))
+        rounding = (self.step + power_of_two(self.eigenvalue_grid.exponents[0])) / 2
+        return noisy - change - self.plan.tail * deviation - rounding
+
+    def _draw_bound(self, data: ExactSums, ridge: Fraction, curvature: Fraction, bits: Bits) -> Fraction:
+        """L: at least Y + X‖θ̂_λ‖ of the smaller neighbour but for a probability of Φ(-z)."""
+        with ctx.workprec(_DIGITS):
+            change = upper_end(ball_of(self.radii.features / curvature).log1p())
+        deviation, grid = change / self.plan.bound_shift, Grid((-_FINENESS,))
+        standard = draw_noise(Noise("normal", (Fraction(1),), deviation**2), bits)
+
+        def attempt(digits: int) -> list[int] | None:
+            length = sum((entry * entry for entry in ridge_estimate(data, ridge)), arb(0)).nonnegative_part().sqrt()
+            largest = ball_of(self.radii.response).sqrt() + ball_of(self.radii.features).sqrt() * length
+            return grid.cell([largest.log() + ball_of(deviation) * standard.balls(digits)[0]])
+
+        (noisy,) = grid.exact_values(decided(attempt))
+        with ctx.workprec(_DIGITS):
+            raised = noisy + power_of_two(-_FINENESS) / 2 + change + self.plan.tail * deviation
+            return upper_end(ball_of(raised).exp())
+
+
+def _size(number: Fraction) -> int:
+    """About log₂ of a positive number."""
+    return number.numerator.bit_length() - number.denominator.bit_length()

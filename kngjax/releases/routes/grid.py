@@ -1,0 +1,46 @@
+"""The grid route: what real arithmetic draws, rounded once to a public grid."""
+
+import dataclasses
+import secrets
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.data.admission import Facts
+from kngjax.data.processes import Processes
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
+from kngjax.releases.certificate import EXACT_ARITHMETIC, Certificate
+from kngjax.releases.routes.base import AbstractRoute
+
+
+@dataclasses.dataclass(frozen=True)
+class GridRoute(AbstractRoute):
+    """One draw with every rounding in its proof. **Arguments:** as for `AbstractRoute.admits`; `way`: how."""
+
+    mechanism: AbstractMechanism
+    facts: Facts
+    way: AbstractGridDraw
+
+    @classmethod
+    def admits(cls, mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> "GridRoute | None":
+        way = mechanism.on_grid(facts) if sampler is None else None
+        return None if way is None else cls(mechanism, facts, way)
+
+    def certify(self) -> Certificate:
+        return Certificate.of(
+            self.mechanism,
+            self.facts,
+            self.way.settings,
+            self.way.method,
+            is_rounded=False,
+            assumptions=(*EXACT_ARITHMETIC, *self.way.assumptions),
+        )
+
+    def prepare(self, X: Any, y: Any) -> Any:
+        return self.way.prepare(X, y)
+
+    def draw(self, data: Any, processes: Processes, progress: bool | None) -> Float[np.ndarray, " dimension"]:
+        value = processes.on_first(lambda: self.way.draw(data, secrets.randbits))
+        return np.zeros(self.facts.dimension) if value is None else value

@@ -1,0 +1,26 @@
+"""One draw of θ with density ∝ exp(-‖(Aθ - b)/w‖/λ) on Θ, rounded once to a grid, as real arithmetic would draw it.
+
+Proposals come from an envelope (`envelopes`) that is chosen by float64 and by the data (`choices`): none of them
+changes the law of what is accepted, and neither does what was rejected before, as proposals are independent.
+"""
+
+import itertools
+
+from kngjax.samplers.grid.cells import Grid
+from kngjax.samplers.grid.quadratic.choices import Choice
+from kngjax.samplers.grid.quadratic.envelopes import Rejected
+from kngjax.samplers.grid.quadratic.law import QuadraticLaw
+from kngjax.samplers.grid.uniforms import Bits, decided
+
+
+def draw_quadratic(law: QuadraticLaw, grid: Grid, bits: Bits) -> list[int]:
+    """The cell of θ, moved inward where its point would lie outside of Θ.
+
+    It ends with probability 1 for all data; how long it takes depends on them.
+    """
+    envelopes = Choice(law).envelopes()
+    for _ in itertools.count():
+        cell = decided(next(envelopes).propose(grid, bits))
+        if not isinstance(cell, Rejected):
+            return law.body.inward(cell, grid)
+    raise AssertionError

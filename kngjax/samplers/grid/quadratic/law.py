@@ -1,0 +1,18 @@
+"""The law that is drawn from: density ∝ exp(-‖(Aθ - b)/w‖/λ) on Θ."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.geometry.abstract_norms import Noise
+from kngjax.samplers.grid.quadratic.bodies import AbstractBody
+
+
+@owner_only
+class QuadraticLaw(OwnerOnly):
+    """What is drawn from. Private. **Arguments:** `gram`: A, `moment`: b, exactly. `noise`: w and λ. `body`: Θ."""
+
+    gram: Sequence[Sequence[Fraction]]
+    moment: Sequence[Fraction]
+    noise: Noise
+    body: AbstractBody

@@ -1,0 +1,170 @@
+"""Where G(θ) = z: balls that contain the solution, or a proof that Θ has none.
+
+Let θ̃ be any point, R lower triangular with RH(θ̃)R' ≥ λ, X ≥ |Rx_i| for all records, and e ≥ |R(G(θ̃) - z)|. For
+|δ|_M ≤ ρ predictors move by at most Xρ, and log ρ'' by at most 3Xρ/(2k), so that with β = exp(-3Xρ/(2k)) the means of
+ρ'' over segments are at least β of what they are at θ̃, and δ'(G(θ̃ + δ) - z) ≥ βλ|δ|²_M - |δ|_M·e, which is not negative
+where |δ|_M = ρ if βλρ ≥ e. Then G(θ̃ + δ) = z has one solution, and |δ|_M ≤ ρ; so |δ_j| ≤ ρ|R e_j|. There H lies between
+β and 1/β times H(θ̃).
+
+If (G(θ̃) - z)'(θ - θ̃) > 0 for all θ ∈ Θ, then Θ has no solution: G is monotone.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb, arb_mat
+
+from kngjax.samplers.grid.smooth import matrices
+from kngjax.samplers.grid.smooth.certificate import Certificate, inverse_factor
+from kngjax.samplers.grid.smooth.matrices import congruent, matrix
+from kngjax.samplers.grid.smooth.records import Evaluation, PseudoHuberRecords
+from kngjax.samplers.grid.smooth.regions import Region, length
+
+_MOST_STEPS = 60
+_SMALLEST_DAMPING = 1e-6
+
+
+class Solution(NamedTuple):
+    """Balls of θ(z), and of log det R^{-2} - log det H(θ(z)). Private."""
+
+    theta: list[arb]
+    log_ratio: arb
+
+    def __repr__(self) -> str:
+        return "<Solution; OWNER ONLY>"
+
+
+def middles(balls: Sequence[arb]) -> np.ndarray:
+    """Float64 numbers near to what the balls contain."""
+    return np.array([float(one.mid()) for one in balls])
+
+
+def search(
+    records: PseudoHuberRecords, region: Region, certificate: Certificate, z: Sequence[arb]
+) -> tuple[np.ndarray, Evaluation, bool]:
+    """A float64 θ near to θ(z), with G and H there, and whether they prove that Θ has no solution."""
+
+    def is_refused(theta: np.ndarray, evaluation: Evaluation) -> bool:
+        return is_separated(region, [arb(float(t)) for t in theta], evaluation, z)
+
+    return _newton(records, certificate.theta, middles(z), is_refused)
+
+
+def estimate(records: PseudoHuberRecords) -> np.ndarray:
+    """About where G is 0: no law depends on how nearly."""
+    start = np.zeros(records.dimension)
+    return _newton(records, start, start, lambda *_: False)[0]
+
+
+def _newton(
+    records: PseudoHuberRecords,
+    theta: np.ndarray,
+    wanted: np.ndarray,
+    is_refused: Callable[[np.ndarray, Evaluation], bool],
+) -> tuple[np.ndarray, Evaluation, bool]:
+    """Newton steps, halved until |R(G - z)| falls, with the R of the step's foot."""
+    damping, evaluation = 1.0, records.evaluate(theta)
+    for _ in range(_MOST_STEPS):
+        factor = None if evaluation.hessian is None else inverse_factor(evaluation.hessian)
+        if factor is None:
+            break
+        scaled = factor @ (middles(evaluation.gradient) - wanted)
+        size = float(np.linalg.norm(scaled))
+        noise = float(np.linalg.norm(factor @ np.array([float(g.rad()) for g in evaluation.gradient])))
+        if size <= noise:
+            break
+        trial = theta - damping * (factor.T @ scaled)
+        there = records.evaluate(trial)
+        # Any point may prove it, and a step that overshoots most of all.
+        if is_refused(trial, there):
+            return trial, there, True
+        if float(np.linalg.norm(factor @ (middles(there.gradient) - wanted))) <= (1.0 - 0.25 * damping) * size:
+            theta, evaluation, damping = trial, there, min(1.0, 2.0 * damping)
+            continue
+        damping *= 0.5
+        # No progress from a solution is rounding.
+        if damping < _SMALLEST_DAMPING or size <= 1e3 * noise:
+            break
+    return theta, evaluation, False
+
+
+def is_separated(region: Region, theta: Sequence[arb], evaluation: Evaluation, z: Sequence[arb]) -> bool:
+    """Whether Θ certainly has no solution, as G at this θ tells."""
+    rest = [g - one for g, one in zip(evaluation.gradient, z, strict=True)]
+    return bool(region.least(rest) > _along(rest, theta))
+
+
+def enclose(
+    records: PseudoHuberRecords,
+    certificate: Certificate,
+    theta: Sequence[arb],
+    evaluation: Evaluation,
+    z: Sequence[arb],
+) -> Solution | None:
+    """Balls about an exact θ̃ near the solution; None if it is too far off to tell.
+
+    **Arguments:** `theta`: θ̃. `evaluation`: there.
+    """
+    assert evaluation.hessian is not None
+    R, k, dimension = matrix(certificate.factor), arb(records.threshold), records.dimension
+    whitened = congruent(R, evaluation.hessian)
+    least = matrices.least_eigenvalue(whitened)
+    if not least > 0.0:
+        return None
+    rest = [g - one for g, one in zip(evaluation.gradient, z, strict=True)]
+    error = length((R * arb_mat(dimension, 1, rest)).entries()).upper()
+    # β is above 1/2, and nearly 1.
+    radius, rate = 2 * error / arb(least), 3 * arb(certificate.longest) / (2 * k)
+    if not rate * radius < 0.5:
+        return None
+    radius = (error / (arb(least) * (-rate * radius).exp())).upper()
+    columns = R.transpose().tolist()
+    balls = [
+        middle + arb(0, (radius * length(column)).abs_upper()) for middle, column in zip(theta, columns, strict=True)
+    ]
+    slack = arb(0, (dimension * rate * radius).abs_upper())
+    log_ratio = slack - matrices.log_determinant(whitened)
+    return Solution(balls, log_ratio) if log_ratio.is_finite() else None
+
+
+def refine(
+    records: PseudoHuberRecords, region: Region, theta: np.ndarray, z: Sequence[arb], digits: int
+) -> tuple[list[arb], Evaluation, bool]:
+    """θ̃, its evaluation in balls of so many digits, and whether some point proves that Θ has no solution.
+
+    Newton's method for the convex Φ(θ) = Σρ(r_i) - z'θ, with steps halved until Φ's slope along them is no steeper than
+    it was, in as many steps as there are digits: so it does not depend on what float64 can tell, and with enough digits
+    it ends at the solution, or where there is none, far off, where G tells that.
+    """
+    point = [arb(float(t)) for t in theta]
+    here = records.evaluate_in_balls(point)
+    for _ in range(digits):
+        if is_separated(region, point, here, z):
+            return point, here, True
+        rest = arb_mat(len(point), 1, [(g - one).mid() for g, one in zip(here.gradient, z, strict=True)])
+        assert here.hessian is not None
+        try:
+            step = arb_mat([[h.mid() for h in row] for row in here.hessian.tolist()]).solve(rest).entries()
+        except ZeroDivisionError:
+            break
+        size = _along(rest.entries(), step)
+        # Beyond the digits that are set there is nothing to gain.
+        if not size.is_finite() or not size > arb(2) ** (-2 * digits):
+            break
+        damping = arb(1)
+        for _ in range(digits):
+            trial = [(t - damping * s).mid() for t, s in zip(point, step, strict=True)]
+            there = records.evaluate_in_balls(trial)
+            left = [g - one for g, one in zip(there.gradient, z, strict=True)]
+            if not abs(_along(left, step)) > size:
+                break
+            if is_separated(region, trial, there, z):
+                return trial, there, True
+            damping = damping / 2
+        point, here = trial, there
+    return point, here, is_separated(region, point, here, z)
+
+
+def _along(slope: Sequence[arb], step: Sequence[arb]) -> arb:
+    return sum((one * other for one, other in zip(slope, step, strict=True)), arb(0))

@@ -1,0 +1,44 @@
+"""Uniform numbers that are known to as many binary digits as are asked for, and decisions that take no more."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from flint import arb, ctx, fmpz
+
+T = TypeVar("T")
+Bits = Callable[[int], int]  # `secrets.randbits`: so many independent fair bits, as one number
+
+_FIRST_DIGITS = 64
+# Beyond the digits of the uniform numbers, so that balls are about as wide as those.
+GUARD_DIGITS = 64
+
+
+class Uniform:
+    """A number U, uniform on [0, 1]: its binary digits are drawn as they are asked for, and stay what they are.
+
+    **Arguments:** `bits`: where they come from. `number`, `digits`: the first digits, where they are drawn already.
+    """
+
+    def __init__(self, bits: Bits, number: int = 0, digits: int = 0):
+        self._bits, self._number, self._digits = bits, number, digits
+
+    def ball(self, digits: int) -> arb:
+        """A ball that contains U, about 2^-digits wide or less, at the precision that is set."""
+        if (more := digits - self._digits) > 0:
+            self._number, self._digits = (self._number << more) | self._bits(more), digits
+        return (arb(fmpz(self._number)) + arb(0.5, 0.5)) / arb(2) ** self._digits
+
+
+def decided(attempt: Callable[[int], T | None]) -> T:
+    """What `attempt` finds with 64 digits of every uniform number, or 128, and so on: the first that is not None.
+
+    If whatever it finds is right, then it is what real arithmetic would find with all digits: how many were asked for
+    changes nothing. There is no limit, as that would make failure an output that depends on the data.
+    """
+    digits = _FIRST_DIGITS
+    while True:
+        with ctx.workprec(digits + GUARD_DIGITS):
+            found = attempt(digits)
+        if found is not None:
+            return found
+        digits *= 2

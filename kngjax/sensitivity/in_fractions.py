@@ -1,0 +1,165 @@
+"""By how much one record can change a score: in fractions, for releases that have every rounding in their proof.
+
+These are the suprema of `kngjax.sensitivity.gradients` over records and parameters whose ends are fractions: those of
+the bounds and of Θ, or of what a lattice has of them. Scores are divided by them, so they may not be too small by
+anything: float64 loses all digits where the ends of an interval cancel, as those of x'θ - y do for Θ and y far from 0.
+Nothing is rounded here but the square root of the l2 ball, which is rounded up.
+
+With s ∈ [a, b], x_j ∈ [l_j, u_j] and an absolute norm, ‖s·x - s'·x'‖ is convex in each of s, s', x_j, x'_j by itself,
+hence largest where all of them are ends, and for given s and s' the coordinates are largest one by one:
+
+    replace:     max over s, s' ∈ {a, b} of ‖v‖,  v_j = max |s·x - s'·x'| over x, x' ∈ {l_j, u_j}
+    add_remove:  max over s ∈ {a, b} of ‖v‖,      v_j = max |s·x| over x ∈ {l_j, u_j}
+
+The loss ρ is convex in the residual r and least at r = 0, so on [r_l, r_u] it is largest at an end and least at the
+number nearest to 0; the squared distance likewise, coordinate by coordinate.
+"""
+
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.data.bounds import Bounds
+from kngjax.geometry.abstract_norms import NormInFractions
+from kngjax.geometry.domains import ExactShape
+from kngjax.losses.base import AbstractLoss
+from kngjax.sensitivity.record_facts import Interval, changes_of_products, root_upward
+
+
+class DomainRange(NamedTuple):
+    """Θ: the θ within these `sides` and, unless `size` is None, with Σ|θ_j|^power ≤ size. Exactly. Public."""
+
+    sides: list[Interval]
+    size: Fraction | None
+    power: int
+
+    @classmethod
+    def of(cls, shape: ExactShape) -> "DomainRange":
+        sides = [(Fraction(low), Fraction(high)) for low, high in zip(*map(_floats, shape[:2]), strict=True)]
+        size = None if shape.radius is None else Fraction(shape.radius) ** shape.power
+        return cls(sides, size, shape.power)
+
+
+class Ranges(NamedTuple):
+    """What records and parameters lie in, exactly. Public.
+
+    **Arguments:** `features`: [l_j, u_j], the intercept's [1, 1] first. `response`: [y_l, y_u], or None where nothing
+    bounds it. `domain`: Θ.
+    """
+
+    features: list[Interval]
+    response: Interval | None
+    domain: DomainRange
+
+    @classmethod
+    def of(cls, bounds: Bounds, shape: ExactShape) -> "Ranges":
+        """Those of bounds without a hull, and of Θ."""
+        features = feature_sides(bounds, len(shape.lower))
+        pairs = zip(*map(_floats, features), strict=True)
+        ends = None
+        if bounds.y_lower is not None and bounds.y_upper is not None:
+            ends = Fraction(float(bounds.y_lower)), Fraction(float(bounds.y_upper))
+        return cls([(Fraction(low), Fraction(high)) for low, high in pairs], ends, DomainRange.of(shape))
+
+
+def feature_sides(bounds: Bounds, dimension: int) -> Float[np.ndarray, "2 dimension"]:
+    """Lower and upper bounds of the d features, the intercept's ones first. Not by JAX: it may have float32 alone."""
+    sides = np.ones((2, dimension))
+    if bounds.x_lower is not None:
+        for side, given in zip(sides, (bounds.x_lower, bounds.x_upper), strict=True):
+            side[int(bounds.intercept) :] = np.asarray(given, np.float64)
+    return sides
+
+
+def _floats(side: np.ndarray) -> list[float]:
+    return np.asarray(side, np.float64).tolist()
+
+
+def kind_of(loss: AbstractLoss) -> str:
+    """Which of the losses it is that whole numbers hold."""
+    assert loss.whole_score is not None
+    return loss.whole_score.kind
+
+
+def level(loss: AbstractLoss) -> Fraction:
+    """τ = N/D of a check loss."""
+    assert loss.whole_score is not None
+    return loss.whole_score.level
+
+
+def predictor_interval(ranges: Ranges) -> Interval:
+    """[p, q] that contains every x'θ: its least and largest for a box, Hölder's ± r·max |x_j| or ± r·|x| for a ball."""
+    domain = ranges.domain
+    if domain.size is None:
+        products = [
+            [x * theta for x in feature for theta in side]
+            for feature, side in zip(ranges.features, domain.sides, strict=True)
+        ]
+        return sum(map(min, products), Fraction(0)), sum(map(max, products), Fraction(0))
+    sizes = [max(abs(lower), abs(upper)) for lower, upper in ranges.features]
+    reach = domain.size * max(sizes) if domain.power == 1 else root_upward(domain.size * sum(s**2 for s in sizes))
+    return -reach, reach
+
+
+def gradient_changes(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> list[Fraction]:
+    """w: the most that coordinate j of the gradient changes by between neighbours, one a coefficient."""
+    return [max(sizes) for sizes in zip(*change_vectors(loss, ranges, adjacency), strict=True)]
+
+
+def gradient_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency, norm: NormInFractions) -> Fraction:
+    """Δ: the most that the gradient changes by in this norm."""
+    return max(norm(sizes) for sizes in change_vectors(loss, ranges, adjacency))
+
+
+def value_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> Fraction:
+    """The range of one record's loss (replace), or half of it (add_remove), where constants cancel."""
+    if kind_of(loss) == "distances":
+        differences = _differences(ranges)
+        most = sum((max(end**2 for end in ends) for ends in differences), Fraction(0)) / 2
+        least = sum((_nearest(ends) ** 2 for ends in differences), Fraction(0)) / 2
+    else:
+        assert ranges.response is not None
+        (first, last), (lower, upper) = predictor_interval(ranges), ranges.response
+        residuals = lower - last, upper - first
+        most, least = max(_value(loss, end) for end in residuals), _value(loss, _nearest(residuals))
+    return (most - least) / (1 if adjacency is Adjacency.REPLACE else 2)
+
+
+def change_vectors(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> list[list[Fraction]]:
+    """Vectors v ≥ 0: no change of the gradient is longer than the longest of them, in any absolute norm."""
+    if kind_of(loss) == "distances":
+        # θ - x: exchanging a record takes θ out.
+        if adjacency is Adjacency.REPLACE:
+            return [[upper - lower for lower, upper in ranges.features]]
+        return [[max(abs(end) for end in ends) for ends in _differences(ranges)]]
+    return changes_of_products(_score_interval(loss, ranges), ranges.features, adjacency)
+
+
+def _score_interval(loss: AbstractLoss, ranges: Ranges) -> Interval:
+    """[a, b] that contains the score s of every record: a gradient is s·x."""
+    if kind_of(loss) == "check":
+        tau = level(loss)
+        return -tau, 1 - tau
+    assert ranges.response is not None
+    (first, last), (lower, upper) = predictor_interval(ranges), ranges.response
+    return first - upper, last - lower
+
+
+def _differences(ranges: Ranges) -> list[Interval]:
+    """The least and the largest θ_j - x_j, over the smallest box around Θ."""
+    pairs = zip(ranges.domain.sides, ranges.features, strict=True)
+    return [(first - upper, last - lower) for (first, last), (lower, upper) in pairs]
+
+
+def _value(loss: AbstractLoss, residual: Fraction) -> Fraction:
+    if kind_of(loss) == "check":
+        return residual * (level(loss) - (residual <= 0))
+    return residual**2 / 2
+
+
+def _nearest(ends: Interval) -> Fraction:
+    """Their interval's number nearest to 0."""
+    return min(max(Fraction(0), ends[0]), ends[1])

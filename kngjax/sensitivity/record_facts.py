@@ -1,0 +1,142 @@
+"""By how much one record can change the gradient, in fractions: of bounds and domains as they are, without rounding.
+
+With s ∈ [a, b], x_j ∈ [l_j, u_j] and an absolute norm, ‖s·x - s'·x'‖ is convex in each of s, s', x_j, x'_j by itself,
+hence largest where all of them are ends, and for given s and s' the coordinates are largest one by one:
+
+    replace:     max over s, s' ∈ {a, b} of ‖v‖,  v_j = max |s·x - s'·x'| over x, x' ∈ {l_j, u_j}
+    add_remove:  max over s ∈ {a, b} of ‖v‖,      v_j = max |s·x| over x ∈ {l_j, u_j}
+
+These are the suprema of `kngjax.sensitivity.gradients`.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.data.bounds import Bounds
+from kngjax.geometry.abstract_norms import AbstractNorm, Noise
+from kngjax.geometry.domains import AbstractDomain
+from kngjax.losses.base import AbstractPredictorLoss, AbstractVerifiedScore
+
+Interval = tuple[Fraction, Fraction]
+
+# Binary digits of a square root.
+_ROOT_BITS = 64
+
+
+class RecordFacts(NamedTuple):
+    """What is proved of one record's gradient s·x and Hessian cxx'. Public.
+
+    **Arguments:** `features`: [l_j, u_j] ∋ x_j, the intercept's [1, 1] first. `score`: [a, b] ∋ s. `curvature`: at
+    least every c. `scores`: s itself, continued by tangents beyond Θ.
+    """
+
+    features: list[Interval]
+    score: Interval
+    curvature: Fraction
+    scores: AbstractVerifiedScore
+
+    @classmethod
+    def of(
+        cls, loss: AbstractPredictorLoss, bounds: Bounds, domain: AbstractDomain | None, dimension: int
+    ) -> "RecordFacts | None":
+        """None for a hull, a domain without a simple shape, and a loss whose score is not verified or not bounded."""
+        scores, shape = loss.verified_score(), None
+        if scores is None or bounds.hull is not None:
+            return None
+        features, response, predictor = feature_intervals(bounds, dimension), _response_interval(bounds), None
+        if domain is not None:
+            shape = domain.exact_shape(dimension)
+            if shape is None:
+                return None
+            sides = [(Fraction(one), Fraction(two)) for one, two in zip(*_lists(shape.lower, shape.upper), strict=True)]
+            predictor = predictor_interval(features, sides, shape.radius, shape.power)
+            scores = scores.extended(predictor)
+        score, curvature = scores.interval(predictor, response), scores.largest_slope(predictor)
+        return None if score is None or curvature is None else cls(features, score, curvature, scores)
+
+    def changes(self, adjacency: Adjacency) -> list[list[Fraction]]:
+        """Vectors v ≥ 0: no change of the gradient is longer than the longest of them, in any absolute norm."""
+        return changes_of_products(self.score, self.features, adjacency)
+
+    @property
+    def largest_square(self) -> Fraction:
+        """At least |x|²."""
+        return sum((max(lower**2, upper**2) for lower, upper in self.features), Fraction(0))
+
+
+def changes_of_products(
+    score: Sequence[Fraction], features: Sequence[Interval], adjacency: Adjacency
+) -> list[list[Fraction]]:
+    """The vectors v of this module's head, for gradients s·x."""
+    if adjacency is Adjacency.REPLACE:
+        return [
+            [max(abs(s * x - other * z) for x in ends for z in ends) for ends in features]
+            for s in score
+            for other in score
+        ]
+    return [[max(abs(s * x) for x in ends) for ends in features] for s in score]
+
+
+def gradient_noise(changes: list[list[Fraction]], norm: AbstractNorm | None, rate: Fraction) -> Noise | None:
+    """Noise with density ∝ exp(-(rate/Δ)·‖z‖), Δ the longest of these changes; None for norms that have no such noise.
+
+    Without a norm it is that of the smallest box about all of them, for which Δ = 1.
+    """
+    if norm is None:
+        return Noise("maximum", tuple(max(sizes) for sizes in zip(*changes, strict=True)), 1 / rate**2)
+    noises = [norm.noise_in_fractions(sizes, rate) for sizes in changes]
+    return None if None in noises else max(filter(None, noises), key=lambda noise: noise.scale_squared)
+
+
+def feature_intervals(bounds: Bounds, dimension: int) -> list[Interval]:
+    """[l_j, u_j] of the box of features, the intercept's [1, 1] first."""
+    one = [(Fraction(1), Fraction(1))] * int(bounds.intercept)
+    if bounds.x_lower is None:
+        return one
+    # Not by JAX, which may have float32 alone.
+    sides = (
+        np.broadcast_to(np.asarray(side, np.float64), (dimension - len(one),))
+        for side in (bounds.x_lower, bounds.x_upper)
+    )
+    return one + [(Fraction(lower), Fraction(upper)) for lower, upper in zip(*_lists(*sides), strict=True)]
+
+
+def predictor_interval(
+    features: Sequence[Interval], sides: Sequence[Interval], radius: Fraction | float | None, power: int
+) -> Interval:
+    """[p, q] that contains every x'θ: its least and largest for a box, Hölder's ± r·max |x_j| or ± r·|x| for a ball."""
+    if radius is None:
+        products = [
+            [x * theta for x in feature for theta in side] for feature, side in zip(features, sides, strict=True)
+        ]
+        return sum(map(min, products), Fraction(0)), sum(map(max, products), Fraction(0))
+    sizes = [max(abs(lower), abs(upper)) for lower, upper in features]
+    longest = max(sizes) if power == 1 else root_upward(sum((size**2 for size in sizes), Fraction(0)))
+    reach = Fraction(radius) * longest
+    return -reach, reach
+
+
+def root_upward(value: Fraction) -> Fraction:
+    """At least √value, by a relative excess below 2^-63."""
+    if value == 0:
+        return value
+    # So that value·4^shift has 128 binary digits before the point.
+    shift = max(0, _ROOT_BITS - (value.numerator.bit_length() - value.denominator.bit_length()) // 2)
+    whole = math.ceil(value * 4**shift)
+    return Fraction(math.isqrt(whole - 1) + 1, 2**shift)
+
+
+def _response_interval(bounds: Bounds) -> Interval | None:
+    if bounds.y_lower is None or bounds.y_upper is None:
+        return None
+    lower, upper = (float(np.asarray(side, np.float64)) for side in (bounds.y_lower, bounds.y_upper))
+    return Fraction(lower), Fraction(upper)
+
+
+def _lists(*sides: np.ndarray) -> list[list[float]]:
+    return [np.asarray(side, np.float64).tolist() for side in sides]

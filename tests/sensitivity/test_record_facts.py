@@ -1,0 +1,95 @@
+"""What is proved of records in fractions, beside all corners and beside float64."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.core.arrays import float64
+from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.reach import Everywhere
+from kngjax.sensitivity import gradients
+from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise, predictor_interval, root_upward
+
+# Neither centred nor alike.
+BOUNDS = kng.Bounds(x=(np.array([-1.0, 0.5]), np.array([2.0, 3.0])), y=(0.0, 3.0))
+LOSSES = [
+    kng.SquaredLoss(),
+    kng.HuberLoss(0.7),
+    kng.PseudoHuberLoss(1.3),
+    kng.LogisticLoss(),
+    kng.PoissonLoss(),
+    kng.SmoothedQuantileLoss(0.3, 0.2),
+    kng.ExpectileLoss(0.8),
+]
+DOMAINS = [None, kng.Box(np.array([-1.0, 0.25, -0.5]), np.array([0.5, 2.0, 0.0])), kng.L1Ball(2.0), kng.L2Ball(1.5)]
+NORMS = [kng.L1(), kng.L2(), kng.LInf(), kng.WeightedLInf([1.0, 0.25, 7.0])]
+
+
+def facts_of(loss, domain):
+    bounds = kng.Bounds(x=(BOUNDS.x_lower, BOUNDS.x_upper)) if isinstance(loss, kng.LogisticLoss) else BOUNDS
+    return RecordFacts.of(loss, bounds, domain, 3), bounds
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize("loss", [kng.SmoothedQuantileLoss(0.3, 0.2), kng.HuberLoss(0.7)])
+def test_changes_are_the_longest_between_corners(loss, adjacency):
+    """All pairs of ends of the score and corners of the features, in three norms."""
+    facts, _ = facts_of(loss, None)
+    corners = [[s * x for x in place] for s in facts.score for place in itertools.product(*facts.features)]
+    moves = corners
+    if adjacency is Adjacency.REPLACE:
+        moves = [[one - two for one, two in zip(*pair, strict=True)] for pair in itertools.product(corners, repeat=2)]
+    changes = facts.changes(adjacency)
+    for length in (lambda v: sum(map(abs, v)), lambda v: sum(one**2 for one in v), lambda v: max(map(abs, v))):
+        assert max(map(length, changes)) == max(map(length, moves))
+    widest = [max(abs(move[j]) for move in moves) for j in range(3)]
+    assert gradient_noise(changes, None, Fraction(2)) == Noise("maximum", tuple(widest), Fraction(1, 4))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
+def test_facts_are_those_of_float64(loss):
+    for domain, adjacency in itertools.product(DOMAINS, Adjacency):
+        facts, bounds = facts_of(loss, domain)
+        if facts is None:
+            assert domain is None
+            assert loss.needs_response_bounds
+            continue
+        reach = domain or Everywhere()
+        with float64():
+            widths = np.asarray(gradients.gradient_changes(loss, bounds, reach, adjacency, 3))
+            noise = gradient_noise(facts.changes(adjacency), None, Fraction(1))
+            np.testing.assert_allclose([float(weight) for weight in noise.weights], widths, rtol=1e-14)
+            for norm in NORMS:
+                noise = gradient_noise(facts.changes(adjacency), norm, Fraction(1))
+                value = float(gradients.gradient_sensitivity(loss, bounds, reach, adjacency, norm, 3))
+                assert float(noise.scale_squared) ** 0.5 == pytest.approx(value, rel=1e-13)
+            largest = float(gradients.hessian_sensitivity(loss, bounds, reach, 3))
+            assert float(facts.curvature * facts.largest_square) == pytest.approx(largest, rel=1e-14)
+
+
+def test_predictors_reach_as_far_as_corners_and_never_less():
+    features = [(Fraction(1), Fraction(1)), (Fraction(-2), Fraction(3))]
+    sides = [(Fraction(-1), Fraction(4)), (Fraction(-1, 3), Fraction(1, 7))]
+    assert predictor_interval(features, sides, None, 0) == (-2, 4 + Fraction(2, 3))
+    assert predictor_interval(features, sides, 2.0, 1) == (-6, 6)
+    _, most = predictor_interval(features, sides, 2.0, 2)
+    assert 40 <= most**2 <= 40 * (1 + Fraction(1, 2**60))
+
+
+def test_roots_are_rounded_up_by_next_to_nothing():
+    for value in (Fraction(2), Fraction(1, 3), Fraction(10) ** 80, Fraction(7, 2**401), Fraction(49, 4), Fraction(0)):
+        root = root_upward(value)
+        assert value <= root**2 <= value * (1 + Fraction(1, 2**62))
+    assert root_upward(Fraction(49, 4)) == Fraction(7, 2)
+
+
+def test_what_is_not_known_in_fractions_has_no_facts():
+    triangle = kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    assert RecordFacts.of(kng.LogisticLoss(), kng.Bounds(hull=triangle), None, 3) is None
+    assert RecordFacts.of(kng.SmoothedQuantileLoss(0.5, 1.0, "gaussian"), BOUNDS, None, 3) is None
+    facts, _ = facts_of(kng.LogisticLoss(), None)
+    assert gradient_noise(facts.changes(Adjacency.REPLACE), kng.Ellipsoid(np.eye(3)), Fraction(1)) is None
