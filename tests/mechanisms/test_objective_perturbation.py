@@ -204,8 +204,9 @@ def test_a_release_and_its_certificate(name, x64):
 def test_a_search_that_misses_its_tolerance_releases_nothing(monkeypatch):
     monkeypatch.setattr(minimisers, "MAX_NEWTON_STEPS", 1)
     x, y = table(5, n=41)  # a shape of its own, for which no program is compiled yet
-    loss = kng.SmoothedQuantileLoss(0.3, 0.2, "gaussian")
-    mechanism = kng.ObjectivePerturbation(loss, UNBOUNDED.for_dimension(5), None, 1.0, "replace")
+    # Of a hull the sensitivity is not known in fractions, and float64 searches.
+    hull = kng.FeatureHull(*([[-1.0], [1.0]] for _ in range(5)))
+    mechanism = kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.3), kng.Bounds(hull=hull), None, 1.0, "replace")
     with pytest.raises(kng.ReleaseFailed):
         kng.release(mechanism, x, y)
     with pytest.raises(RuntimeError, match="did not reach its tolerance: give ObjectivePerturbation a larger"):
