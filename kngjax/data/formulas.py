@@ -87,12 +87,12 @@ def read(
 def _sides(text: str) -> tuple[list[list[str]], list[list[str]]]:
     """The factors of the terms to the left and to the right; of the intercept there are none."""
     try:
-        from formulaic import Formula as Grammar
+        import formulaic
         from formulaic.errors import FormulaicError
     except ImportError as error:
         raise ImportError("formulas need the package formulaic: pip install 'kngjax[formula]'.") from error
     try:
-        parsed = Grammar(text)
+        parsed: Any = formulaic.Formula(text)  # pyright: ignore[reportAbstractUsage]
         left, right = ([*parsed.lhs], [*parsed.rhs])
     except (FormulaicError, AttributeError, TypeError, SyntaxError) as error:
         raise ValueError(f"{text!r} is no formula of one response, like 'wage ~ education + C(region)'.") from error
