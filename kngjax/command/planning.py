@@ -100,20 +100,13 @@ def _bounds(config: Config) -> kng.Bounds:
     # The policy is applied where cells become columns; here the certificate is told of it, in units of the basis.
     substitute = missing_response(config.response)
     if basis is not None:
-        columns, missing = basis.basis_names[1:], [policy for term in basis.terms for policy in _missing_columns(term)]
+        columns, missing = basis.basis_names[1:], [policy for term in basis.terms for policy in term.substitutes]
         return kng.Bounds((basis.lower, basis.upper), response, columns=columns, missing=missing, missing_y=substitute)
     if response is None:
         raise ValueError(f"{config.path}: [response] needs the key 'bounds': [lower, upper] of the column, public")
     if config.mechanism.type == "k_norm":
         return kng.Bounds(x=tuple(np.array([end]) for end in response), intercept=False, missing=substitute)
     return kng.Bounds(y=response, missing_y=substitute)
-
-
-def _missing_columns(term: terms.Polynomial | terms.Categorical) -> list[float | str | None]:
-    """What each basis column of a term has where its cell is missing: the basis of the public substitute, or a word."""
-    if term.missing in (None, "drop"):
-        return [term.missing] * len(term.basis_names)
-    return term.columns_of([term.missing])[0].tolist()
 
 
 def missing_response(response: Response) -> float | str | None:

@@ -1,0 +1,210 @@
+"""Regressions in one line, as `log(wage) ~ education + poly(experience, 2) + C(region)`: their grammar and their terms.
+
+The package formulaic reads the grammar (`+`, `:`, `*`, `**`, brackets), and nothing else of it is used: what it would
+make of data looks at all records, as centring and the levels of a category do. The columns are those of
+`kngjax.data.terms`, with public bounds and levels, made record by record.
+
+    x               a number, clipped to its public bounds; a category where it has public levels
+    poly(x, k)      powers up to k, as Legendre polynomials
+    log(x)          the logarithm, of positive bounds
+    C(x)            a category with public levels, the first of which is the reference
+    bs(x, knots=[...], degree=3)    B-splines with public knots
+    I(x > 5)        a number above, below or equal to a public one
+    a:b, a*b        products of these, and products with what they are made of
+"""
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kngjax.data.terms import Categorical, Design, Indicator, Polynomial, Product, Spline
+from kngjax.data.terms.base import AbstractColumnTerm
+
+_COMPARISONS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "=="}
+_CENTRED = "learns a mean or spread from all records, so that one of them moves the others"
+_LEARN = {
+    "center": _CENTRED,
+    "scale": _CENTRED,
+    "standardize": _CENTRED,
+    "bs": "without public knots reads them off the data: bs(x, knots=[...])",
+    "cs": "reads its knots off the data: bs(x, knots=[...])",
+    "cr": "reads its knots off the data: bs(x, knots=[...])",
+    "cc": "reads its knots off the data: bs(x, knots=[...])",
+    "lag": "takes the values of other records",
+    "hashed": "makes columns that have no public bounds and names",
+}
+_ALLOWED = "x, poly(x, k), log(x), C(x), bs(x, knots=[...]), I(x > 5), and products of them, a:b and a*b"
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula, read with public facts. Public. **Arguments:** `response`: the name of its column. `transform`: "log"
+    or None. `design`: the terms.
+    """
+
+    text: str
+    response: str
+    transform: str | None
+    design: Design
+
+
+def read(
+    text: str,
+    bounds: Mapping[str, Sequence[float | int]] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    missing: Mapping[str, Any] | str | None = None,
+) -> Formula:
+    """The terms of a formula. No data are looked at.
+
+    **Arguments:** all public. `text`: like "wage ~ education + C(region)". `bounds`: the least and the largest value of
+    each column of numbers, in own units. `levels`: those of each category, the reference first. `missing`: by column
+    what a missing cell counts as, or "drop"; "drop" alone is for all columns.
+
+    **Raises:** ValueError for whatever is not in the list of this module, with the reason, and for absent bounds and
+    levels; ImportError without formulaic.
+    """
+    if not isinstance(text, str):
+        raise TypeError("a formula is text, like 'wage ~ education + C(region)'.")
+    left, right = _sides(text)
+    facts = _Facts(text, bounds or {}, levels or {}, missing)
+    if len(left) != 1 or len(left[0]) != 1:
+        raise ValueError(f"the formula {text!r} needs one response to the left of '~', like log(wage) ~ education.")
+    response, transform = facts.response(left[0][0])
+    if [] not in right:
+        raise ValueError(f"in {text!r}: regressions have an intercept here: leave '0 +' and '- 1' out.")
+    terms = [[facts.term(factor) for factor in factors] for factors in right if factors]
+    if not terms:
+        raise ValueError(f"the formula {text!r} has no terms: for the response alone take a mean or a quantile.")
+    for parts in terms:
+        if any(part.column == response for part in parts):
+            raise ValueError(f"in {text!r}: column {response!r} is the response and a term.")
+    made = [parts[0] if len(parts) == 1 else Product(tuple(parts)) for parts in terms]
+    # A category may be written in two ways.
+    return Formula(text, response, transform, Design(tuple(dict.fromkeys(made))))
+
+
+def _sides(text: str) -> tuple[list[list[str]], list[list[str]]]:
+    """The factors of the terms to the left and to the right; of the intercept there are none."""
+    try:
+        import formulaic
+        from formulaic.errors import FormulaicError
+    except ImportError as error:
+        raise ImportError("formulas need the package formulaic: pip install 'kngjax[formula]'.") from error
+    try:
+        parsed: Any = formulaic.Formula(text)  # pyright: ignore[reportAbstractUsage]
+        left, right = ([*parsed.lhs], [*parsed.rhs])
+    except (FormulaicError, AttributeError, TypeError, SyntaxError) as error:
+        raise ValueError(f"{text!r} is no formula of one response, like 'wage ~ education + C(region)'.") from error
+    sides = []
+    for terms in (left, right):
+        if not all(hasattr(term, "factors") for term in terms):
+            raise ValueError(f"{text!r} is no formula of one response, like 'wage ~ education + C(region)'.")
+        sides.append([[factor.expr for factor in term.factors if factor.expr != "1"] for term in terms])
+    return sides[0], sides[1]
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What is public of the columns."""
+
+    text: str
+    bounds: Mapping[str, Sequence[float | int]]
+    levels: Mapping[str, Any]
+    missing: Mapping[str, Any] | str | None
+
+    def response(self, expression: str) -> tuple[str, str | None]:
+        """The column's name and its transform."""
+        node = self._parsed(expression)
+        if isinstance(node, str):
+            return node, None
+        name, arguments = self._call(expression, node)
+        if name != "log" or len(arguments) != 1:
+            raise ValueError(f"in {self.text!r}: the response is a column or its log, like log(wage).")
+        return self._column(expression, arguments[0]), "log"
+
+    def term(self, expression: str) -> AbstractColumnTerm:
+        """That of one factor."""
+        node = self._parsed(expression)
+        if isinstance(node, str):
+            return self._category(node) if node in self.levels else self._polynomial(node)
+        name, arguments = self._call(expression, node)
+        keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+        if name == "I" and len(arguments) == 1 and not keywords:
+            return self._indicator(expression, arguments[0])
+        column = self._column(expression, arguments[0])
+        if name == "C" and len(arguments) == 1 and not keywords:
+            return self._category(column)
+        if name == "log" and len(arguments) == 1 and not keywords:
+            return self._polynomial(column, transform="log")
+        if name == "poly" and len(arguments) == 2 and not keywords:
+            return self._polynomial(column, degree=self._literal(expression, arguments[1]))
+        if name == "bs" and len(arguments) == 1 and "knots" in keywords and set(keywords) <= {"knots", "degree"}:
+            given = {key: self._literal(expression, value) for key, value in keywords.items() if key}
+            lower, upper = self._ends(column)
+            return Spline(column, lower, upper, missing=self._missing(column), **given)
+        raise self._refusal(expression)
+
+    def _parsed(self, expression: str) -> Any:
+        """A column's name, or a call in the syntax of Python."""
+        if expression in self.bounds or expression in self.levels:
+            return expression
+        try:
+            node = ast.parse(expression, mode="eval").body
+        except SyntaxError:
+            return expression
+        return node.id if isinstance(node, ast.Name) else node
+
+    def _call(self, expression: str, node: Any) -> tuple[str, list[ast.expr]]:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            return node.func.id, node.args
+        raise self._refusal(expression)
+
+    def _column(self, expression: str, node: ast.expr) -> str:
+        if not isinstance(node, ast.Name):
+            raise self._refusal(expression)
+        return node.id
+
+    def _literal(self, expression: str, node: ast.expr) -> Any:
+        try:
+            return ast.literal_eval(node)
+        except ValueError as error:
+            raise self._refusal(expression) from error
+
+    def _refusal(self, expression: str) -> ValueError:
+        name = expression.split("(", 1)[0]
+        reason = f"{name}() {_LEARN[name]}" if name in _LEARN else f"{expression!r} is not known"
+        return ValueError(
+            f"in {self.text!r}: {reason}. The terms that look at one record at a time are {_ALLOWED}. "
+            "Anything else is done to the column before the call, each record by itself."
+        )
+
+    def _ends(self, column: str) -> tuple[float | int, float | int]:
+        if column not in self.bounds:
+            raise ValueError(
+                f"in {self.text!r}: column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, "
+                f"upper)}}, or public levels, levels={{{column!r}: (...)}}; none may be read off the data."
+            )
+        lower, upper = self.bounds[column]
+        return lower, upper
+
+    def _missing(self, column: str) -> Any:
+        return self.missing if isinstance(self.missing, str) else (self.missing or {}).get(column)
+
+    def _polynomial(self, column: str, degree: Any = 1, transform: str | None = None) -> Polynomial:
+        lower, upper = self._ends(column)
+        return Polynomial(column, lower, upper, degree, missing=self._missing(column), transform=transform)
+
+    def _category(self, column: str) -> Categorical:
+        if column not in self.levels:
+            raise ValueError(
+                f"in {self.text!r}: the category {column!r} needs public levels, the reference first, "
+                f"levels={{{column!r}: (...)}}: those that the data have tell who is in them."
+            )
+        return Categorical(column, self.levels[column], missing=self._missing(column))
+
+    def _indicator(self, expression: str, node: ast.expr) -> Indicator:
+        if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS):
+            raise self._refusal(expression)
+        column, threshold = self._column(expression, node.left), self._literal(expression, node.comparators[0])
+        return Indicator(column, _COMPARISONS[type(node.ops[0])], threshold, missing=self._missing(column))

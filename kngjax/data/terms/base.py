@@ -1,0 +1,133 @@
+"""What a term of a design is: columns of numbers from cells of named columns, record by record, with public bounds."""
+
+import abc
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kngjax.data import cells
+
+Missing = float | int | str | bool | None
+
+
+class AbstractTerm(abc.ABC):
+    """Some columns of a regression basis, k in number. Everything in it is public."""
+
+    @property
+    @abc.abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a data frame that it reads."""
+
+    @property
+    @abc.abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """The k coefficients in own units."""
+
+    @property
+    @abc.abstractmethod
+    def basis_names(self) -> tuple[str, ...]:
+        """The k coefficients of the basis."""
+
+    @property
+    @abc.abstractmethod
+    def bounds(self) -> np.ndarray:
+        """The least and the largest that each basis column can be, shape (2, k)."""
+
+    @property
+    def powers(self) -> tuple[str, ...]:
+        """What basis columns are sums of, "" for the constant: coefficients in own units, of this term or others."""
+        return ("", *self.names)
+
+    @property
+    @abc.abstractmethod
+    def own_units(self) -> np.ndarray:
+        """M, shape (number of `powers`, k): in each column what a basis column is made of."""
+
+    @property
+    @abc.abstractmethod
+    def substitutes(self) -> list[Missing]:
+        """What each basis column has where a cell is missing: a number, "drop", or None where there is no policy."""
+
+    @abc.abstractmethod
+    def vertices(self, pieces: int) -> list[np.ndarray]:
+        """Blocks of side-by-side basis columns, of each the vertices of a polytope that contains it for any cells.
+
+        **Arguments:** `pieces`: of each curve.
+        """
+
+    @abc.abstractmethod
+    def of(self, table: Mapping[str, Any]) -> np.ndarray:
+        """The basis columns, shape (m, k), of columns of cells by name, private or public, each of shape (m,)."""
+
+
+class AbstractColumnTerm(AbstractTerm):
+    """A term that reads one column, `column`, with its policy for missing cells, `missing`."""
+
+    column: str
+    missing: Missing
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def substitutes(self) -> list[Missing]:
+        if self.missing in (None, "drop"):
+            return [self.missing] * len(self.basis_names)
+        return self.columns_of([self.missing])[0].tolist()
+
+    def of(self, table: Mapping[str, Any]) -> np.ndarray:
+        return self.columns_of(table[self.column])
+
+    @abc.abstractmethod
+    def columns_of(self, values: Any) -> np.ndarray:
+        """The basis columns, shape (m, k), of a column's cells, private or public, shape (m,)."""
+
+    @abc.abstractmethod
+    def outside(self, values: Any) -> np.ndarray:
+        """Which of the private cells, shape (m,), are clipped or not understood; for the data owner only."""
+
+
+def check_column(column: Any) -> None:
+    """Raises TypeError unless this can be a column's name."""
+    if not isinstance(column, str) or not column:
+        raise TypeError("a term's column must be the name of a column, like 'age'.")
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is a real number, and no bool."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def check_range(column: str, lower: Any, upper: Any, missing: Any) -> None:
+    """Raises TypeError or ValueError unless a column of numbers can have these bounds and this policy."""
+    if not all(isinstance(bound, (int, float, np.number)) for bound in (lower, upper)):
+        raise TypeError(f"lower and upper of column {column!r} must be numbers.")
+    if not (lower < upper and math.isfinite(float(upper) - float(lower))):
+        raise ValueError(f"the bounds of column {column!r} must be finite with lower < upper, not ({lower}, {upper}).")
+    if missing not in (None, "drop"):
+        if not is_number(missing):
+            raise TypeError(f"missing of column {column!r} must be a number, 'drop' or None.")
+        if not lower <= missing <= upper:
+            raise ValueError(f"missing of column {column!r} must be between its bounds, not {missing}.")
+
+
+def filled_numbers(column: str, values: Any, missing: Missing) -> np.ndarray:
+    """Cells as numbers, with `missing` in place of what is none; NaN for "drop". Raises ValueError without a policy."""
+    numbers = cells.numbers(values)
+    absent = np.isnan(numbers)
+    refuse_missing(column, missing, absent)
+    if missing not in (None, "drop"):
+        numbers[absent] = float(missing)
+    return numbers
+
+
+def refuse_missing(column: str, missing: Missing, absent: np.ndarray) -> None:
+    """Raises ValueError where cells are missing and no policy says what they count as."""
+    if missing is None and absent.any():
+        raise ValueError(
+            f"column {column!r} has cells that are missing, infinite, no number or no declared level: give the term a "
+            "public value in their place, missing=..., or missing='drop' under add_remove."
+        )

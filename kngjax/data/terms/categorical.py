@@ -1,0 +1,79 @@
+"""Columns of zeros and ones for the public levels of a column."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kngjax.data import cells
+from kngjax.data.terms.base import AbstractColumnTerm, check_column, refuse_missing
+
+
+@dataclass(frozen=True)
+class Categorical(AbstractColumnTerm):
+    """One column 1{v = level} for each public level but the first, which is the reference.
+
+    **Arguments:** all public. `column`, the name of a column of text, numbers or bools; `levels`, at least
+    two different values of one kind, the reference first; `missing`, the declared level for cells that have
+    none of them, or "drop", or None to refuse them.
+
+    **Raises:** `ValueError` for fewer levels, and for two that are one by the rule of `kngjax.data.cells`, like
+    "1" and "01"; `TypeError` for levels of mixed or other kinds.
+    """
+
+    column: str
+    levels: tuple[str | float | int | bool, ...]
+    missing: str | float | int | bool | None = None
+
+    def __post_init__(self) -> None:
+        check_column(self.column)
+        if isinstance(self.levels, str):
+            raise TypeError(f"the levels of column {self.column!r} must be a tuple, like ('north', 'south').")
+        object.__setattr__(self, "levels", tuple(self.levels))
+        cells.require_levels(f"the levels of column {self.column!r}", self.levels)
+        if len(self.levels) < 2:
+            raise ValueError(f"column {self.column!r} needs two levels or more.")
+        is_level = any(cells.same_level(self.missing, level) for level in self.levels)
+        if self.missing == "drop" and is_level:
+            raise ValueError(f"'drop' is a level of column {self.column!r}: missing = 'drop' would have two meanings.")
+        if self.missing not in (None, "drop") and not is_level:
+            raise ValueError(f"missing of column {self.column!r} must be one of its levels, 'drop' or None.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The coefficients, in own units and of the basis alike: "region[south]"."""
+        return tuple(f"{self.column}[{level}]" for level in self.levels[1:])
+
+    @property
+    def basis_names(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """Zeros and ones, shape (2, number of levels - 1)."""
+        return np.repeat([[0.0], [1.0]], len(self.levels) - 1, axis=1)
+
+    @property
+    def own_units(self) -> np.ndarray:
+        """A row of zeros over the identity, shape (number of levels, number of levels - 1)."""
+        return np.eye(len(self.levels))[:, 1:]
+
+    def vertices(self, pieces: int) -> list[np.ndarray]:
+        """0 and the unit vectors: at most one of the columns is 1."""
+        return [self.own_units]
+
+    def columns_of(self, values: Any) -> np.ndarray:
+        """The 0/1 columns, shape (m, number of levels - 1), of a column's cells, private or public, shape (m,)."""
+        places = cells.levels(values, self.levels)
+        absent = places < 0
+        refuse_missing(self.column, self.missing, absent)
+        if self.missing not in (None, "drop"):
+            places[absent] = cells.levels([self.missing], self.levels)[0]
+        columns = (places[:, None] == np.arange(1, len(self.levels))).astype(np.float64)
+        if self.missing == "drop":
+            columns[absent] = np.nan
+        return columns
+
+    def outside(self, values: Any) -> np.ndarray:
+        """Which of the private cells, shape (m,), have no declared level; for the data owner only."""
+        return cells.levels(values, self.levels) < 0

@@ -1,0 +1,202 @@
+"""All terms of a regression side by side."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.data import cells
+from kngjax.data.terms.base import AbstractColumnTerm, AbstractTerm
+from kngjax.data.terms.indicator import Indicator
+from kngjax.data.terms.product import Product
+
+if TYPE_CHECKING:
+    from kngjax.geometry.feature_hulls import FeatureHull
+
+
+@dataclass(frozen=True)
+class Design:
+    """The columns of all terms side by side, in their order, without the constant column: k in all.
+
+    **Arguments:** `terms`, public, a tuple of `Polynomial`, `Spline` and `Categorical`, each on a column of its own,
+    and of `Indicator` and `Product` on any.
+
+    **Raises:** `ValueError` when there are no terms, two share a column or the name of a coefficient, or a product
+    lacks a term that its coefficients in own units need; `TypeError` for anything that is not a term.
+    """
+
+    terms: tuple[AbstractTerm, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", tuple(self.terms))
+        if not self.terms:
+            raise ValueError("a design needs at least one term, like Polynomial('age', 0, 100).")
+        for term in self.terms:
+            if not isinstance(term, AbstractTerm):
+                raise TypeError(f"the terms must be Polynomial, Categorical and the like, not {type(term).__name__}.")
+        if (column := _first_repeated([term.column for term in self._whole_columns()])) is not None:
+            raise ValueError(f"column {column!r} has two terms; keep one.")
+        if (name := _first_repeated(self.names) or _first_repeated(self.basis_names)) is not None:
+            raise ValueError(f"two coefficients would be called {name!r}; rename a column.")
+        for term in self.terms:
+            needed = [name for name, row in zip(term.powers, term.own_units, strict=True) if name and row.any()]
+            if absent := [name for name in needed if name not in self.names]:
+                raise ValueError(
+                    f"the product {term.names[0]!r} needs the coefficient {absent[0]!r} too: add its factors as terms, "
+                    "as a*b does."
+                )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a data frame that the terms read, each once."""
+        return tuple(dict.fromkeys(column for term in self.terms for column in term.columns))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The k + 1 coefficients in own units: "intercept", "experience", "experience^2", "region[south]"."""
+        return ("intercept", *(name for term in self.terms for name in term.names))
+
+    @property
+    def basis_names(self) -> tuple[str, ...]:
+        """The k + 1 coefficients of the basis: "intercept", "experience P1", "experience P2", ..."""
+        return ("intercept", *(name for term in self.terms for name in term.basis_names))
+
+    @property
+    def lower(self) -> np.ndarray:
+        """The exact public minimum of each column of the matrix, shape (k,)."""
+        return np.concatenate([term.bounds[0] for term in self.terms])
+
+    @property
+    def upper(self) -> np.ndarray:
+        """The exact public maximum of each column of the matrix, shape (k,)."""
+        return np.concatenate([term.bounds[1] for term in self.terms])
+
+    def hull(self, pieces: int = 4) -> "FeatureHull":
+        """A public polytope that contains the columns of every record, for `Bounds(..., hull=...)`.
+
+        It is much smaller than the box from `lower` to `upper`: polynomials of a column lie on the image of the curve
+        of its powers, and at most one of the 0/1 columns of a category is 1.
+
+        **Arguments:** `pieces`: the number of pieces of each curve; more are tighter and have more vertices. See
+        `kngjax.geometry.feature_hulls.moment_curve`, which raises ValueError above degree 6 unless there is one piece.
+        """
+        from kngjax.geometry.feature_hulls import FeatureHull
+
+        return FeatureHull(*(block for term in self.terms for block in term.vertices(pieces)))
+
+    @property
+    def own_units_matrix(self) -> np.ndarray:
+        """M, public, shape (k + 1, k + 1): from basis coefficients to those in own units."""
+        matrix, places = np.eye(len(self.names)), {"": 0} | {name: k for k, name in enumerate(self.names) if k}
+        start = 1
+        for term in self.terms:
+            stop = start + len(term.names)
+            matrix[:, start:stop] = 0.0
+            for name, row in zip(term.powers, term.own_units, strict=True):
+                if row.any():
+                    matrix[places[name], start:stop] = row
+            start = stop
+        return matrix
+
+    def in_own_units(self, theta: Any) -> np.ndarray:
+        """M theta, the coefficients of 1, v, v^2, ... in each column's own units: linear post-processing.
+
+        **Arguments:** `theta`, released, basis coefficients with the intercept first, shape (..., k + 1).
+        High powers of wide columns cancel: predict with the basis, and read these.
+
+        **Returns:** shape (..., k + 1), in the order of `names`. **Raises:** `ValueError` for another shape.
+        """
+        coefficients = np.asarray(theta, dtype=np.float64)
+        if coefficients.shape[-1:] != (len(self.names),):
+            raise ValueError(
+                f"theta has shape {coefficients.shape}, and its last axis must have {len(self.names)} "
+                f"coefficients: {', '.join(self.basis_names)}."
+            )
+        return coefficients @ self.own_units_matrix.T
+
+    def matrix(self, frame: Any) -> np.ndarray:
+        """The basis columns of a private data frame, shape (n, k), float64; NaN in records that are to be dropped.
+
+        **Arguments:** `frame`, private: pandas, polars or pyarrow, with at least the columns of the terms, of
+        any type.
+
+        **Raises:** `ValueError` for absent columns, and for missing cells where a term has no `missing`;
+        `TypeError` for what is no frame; no message tells a value.
+        """
+        table = self._table(frame)
+        columns = {name: table[name] for name in self.columns}
+        return np.hstack([term.of(columns) for term in self.terms])
+
+    def matrix_of(self, columns: Mapping[str, Any]) -> np.ndarray:
+        """The basis columns of arrays by name, shape (m, k): for instance of a released curve's public grid points.
+
+        **Arguments:** `columns`, for each column of the terms an array of shape (m,) or one value for all.
+
+        **Raises:** as `matrix`, and `ValueError` for arrays of different lengths.
+        """
+        self._check_present(list(columns))
+        arrays = {name: _array(columns[name]) for name in self.columns}
+        shapes = {array.shape for array in arrays.values() if array.ndim > 0} or {(1,)}
+        if len(shapes) > 1 or len(shape := shapes.pop()) > 1:
+            raise ValueError("the columns must be arrays of one axis and one length, or single values.")
+        table = {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
+        return np.hstack([term.of(table) for term in self.terms])
+
+    def check(self, frame: Any) -> None:
+        """Raise what `matrix` raises because of a frame's columns and types, without a look at a value.
+
+        **Raises:** `TypeError` for what is no frame and for columns of dates or lists; `ValueError` for absent columns.
+        """
+        self._table(frame)
+
+    def clipped_fractions(self, frame: Any) -> dict[str, float]:
+        """The fraction of records that are missing or outside the bounds or levels, by column; FOR THE DATA OWNER ONLY.
+
+        **Arguments:** `frame`, private, as for `matrix`, which raises the same. The fractions carry no noise:
+        to publish them, or to choose bounds by them, voids the guarantee of a release.
+        """
+        table = self._table(frame)
+        outside: dict[str, np.ndarray] = {}
+        for term in self._column_terms():
+            flags = term.outside(table[term.column])
+            outside[term.column] = outside.get(term.column, False) | flags
+        return {column: float(flags.sum() / max(flags.size, 1)) for column, flags in outside.items()}
+
+    def _column_terms(self) -> list[AbstractColumnTerm]:
+        """Those of one column each, factors of products included."""
+        factors = [factor for term in self.terms if isinstance(term, Product) for factor in term.factors]
+        return [term for term in (*self.terms, *factors) if isinstance(term, AbstractColumnTerm)]
+
+    def _whole_columns(self) -> list[AbstractColumnTerm]:
+        """Terms that serve for all of what a column says, of which there is one a column."""
+        return [t for t in self.terms if isinstance(t, AbstractColumnTerm) and not isinstance(t, Indicator)]
+
+    def _table(self, frame: Any) -> nw.DataFrame:
+        table = nw.from_native(frame, eager_only=True, pass_through=True)
+        if not isinstance(table, nw.DataFrame):
+            raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}.")
+        self._check_present(table.columns)
+        for column in self.columns:
+            if not cells.is_readable(table[column]):
+                raise UnfitType(
+                    f"the type of column {column!r} holds neither numbers nor text: convert it by a public rule."
+                )
+        return table
+
+    def _check_present(self, present: list[Any]) -> None:
+        for column in self.columns:
+            if column not in present:
+                # The data's own names are not listed: in a file without a header line they are somebody's record.
+                raise UnfitShape(f"a term names column {column!r}, which the data do not have.")
+
+
+def _first_repeated(names: Sequence[str]) -> str | None:
+    return next((name for name in names if names.count(name) > 1), None)
+
+
+def _array(values: Any) -> np.ndarray:
+    # Cell by cell: what NumPy makes of a list as a whole would depend on all of it.
+    return np.asarray(values) if hasattr(values, "dtype") else np.asarray(values, dtype=object)

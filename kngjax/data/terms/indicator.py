@@ -1,0 +1,76 @@
+"""A column of zeros and ones: whether a number is above a public threshold."""
+
+import math
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kngjax.data import cells
+from kngjax.data.terms.base import AbstractColumnTerm, check_column, filled_numbers, is_number
+
+_COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq}
+
+
+@dataclass(frozen=True)
+class Indicator(AbstractColumnTerm):
+    """The column 1{v > threshold}, or that of another comparison.
+
+    **Arguments:** all public. `column`, the name of a column of numbers; `comparison`, one of ">", ">=", "<", "<=" and
+    "=="; `threshold`, a finite number; `missing`, a number for cells that are none, or "drop", or None to refuse them.
+
+    **Raises:** `ValueError` for another comparison or a threshold that is not finite; `TypeError` for other types.
+    """
+
+    column: str
+    comparison: str
+    threshold: float | int
+    missing: float | int | str | None = None
+
+    def __post_init__(self) -> None:
+        check_column(self.column)
+        if self.comparison not in _COMPARISONS:
+            raise ValueError(f"the comparison for column {self.column!r} must be one of {', '.join(_COMPARISONS)}.")
+        if not is_number(self.threshold):
+            raise TypeError(f"the threshold for column {self.column!r} must be a number.")
+        if not math.isfinite(self.threshold):
+            raise ValueError(f"the threshold for column {self.column!r} must be finite, not {self.threshold}.")
+        if self.missing not in (None, "drop"):
+            if isinstance(self.missing, bool) or not isinstance(self.missing, (int, float, np.number)):
+                raise TypeError(f"missing of column {self.column!r} must be a number, 'drop' or None.")
+            if not math.isfinite(self.missing):
+                raise ValueError(f"missing of column {self.column!r} must be finite, not {self.missing}.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The coefficient, in own units and of the basis alike: "age > 65"."""
+        return (f"{self.column} {self.comparison} {self.threshold:g}",)
+
+    @property
+    def basis_names(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """Zero and one, shape (2, 1)."""
+        return np.array([[0.0], [1.0]])
+
+    @property
+    def own_units(self) -> np.ndarray:
+        """Zero over one, shape (2, 1)."""
+        return np.array([[0.0], [1.0]])
+
+    def vertices(self, pieces: int) -> list[np.ndarray]:
+        """0 and 1."""
+        return [self.bounds]
+
+    def columns_of(self, values: Any) -> np.ndarray:
+        """The 0/1 column, shape (m, 1), of a column's cells, private or public, shape (m,)."""
+        numbers = filled_numbers(self.column, values, self.missing)
+        found = _COMPARISONS[self.comparison](numbers, float(self.threshold)).astype(np.float64)
+        return np.where(np.isnan(numbers), np.nan, found)[:, None]
+
+    def outside(self, values: Any) -> np.ndarray:
+        """Which of the private cells, shape (m,), are no number; for the data owner only."""
+        return np.isnan(cells.numbers(values))

@@ -1,0 +1,124 @@
+"""Legendre polynomials of a column of numbers, or of its logarithm."""
+
+import functools
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import Legendre, legendre
+from numpy.polynomial import Polynomial as PowerSeries
+
+from kngjax.data import cells
+from kngjax.data.terms.base import AbstractColumnTerm, check_column, check_range, filled_numbers
+
+_HIGHEST_DEGREE = 8
+
+
+@dataclass(frozen=True)
+class Polynomial(AbstractColumnTerm):
+    """Legendre polynomials P_1(u), ..., P_degree(u) of u = (2 clip(v) - lower - upper) / (upper - lower).
+
+    **Arguments:** all public. `column`, the name of a column of numbers; `lower` and `upper`, bounds in the
+    column's own units, to which its values v are clipped; `degree`, a whole number in 1, ..., 8; `missing`,
+    a number in [lower, upper] for cells that are no number, or "drop", or None to refuse them; `transform`, "log"
+    for polynomials of log v between log lower and log upper, where own units are those of log v.
+
+    **Raises:** `ValueError` unless lower < upper are finite, and positive for "log", and the degree is in its range
+    (beyond 8 the raw powers of the own units lose too many digits); `TypeError` for arguments of other types.
+
+    Source: Abramowitz and Stegun, chapter 22.
+    """
+
+    column: str
+    lower: float | int
+    upper: float | int
+    degree: int = 1
+    missing: float | int | str | None = None
+    transform: str | None = None
+
+    def __post_init__(self) -> None:
+        check_column(self.column)
+        if isinstance(self.degree, bool) or not isinstance(self.degree, (int, np.integer)):
+            raise TypeError(f"the degree for column {self.column!r} must be a whole number, like 2.")
+        if not 1 <= self.degree <= _HIGHEST_DEGREE:
+            raise ValueError(
+                f"the degree for column {self.column!r} must be 1 to {_HIGHEST_DEGREE}, not {self.degree}: "
+                "coefficients of higher powers lose their digits."
+            )
+        check_range(self.column, self.lower, self.upper, self.missing)
+        if self.transform not in (None, "log"):
+            raise ValueError(f"the transform of column {self.column!r} must be 'log' or None, not {self.transform!r}.")
+        if self.transform == "log" and not (self.lower > 0 and self._ends[0] < self._ends[1]):
+            raise ValueError(f"log({self.column}) needs positive bounds that logarithms tell apart, not {self.lower}.")
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The bounds after the transform."""
+        lower, upper = float(self.lower), float(self.upper)
+        return (math.log(lower), math.log(upper)) if self.transform == "log" else (lower, upper)
+
+    @property
+    def _variable(self) -> str:
+        return f"log({self.column})" if self.transform == "log" else self.column
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The coefficients of v, v^2, ...: "experience", "experience^2"."""
+        return (self._variable, *(f"{self._variable}^{power}" for power in range(2, self.degree + 1)))
+
+    @property
+    def basis_names(self) -> tuple[str, ...]:
+        """The basis columns: "experience P1", "experience P2"."""
+        return tuple(f"{self._variable} P{power}" for power in range(1, self.degree + 1))
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """The exact minimum and maximum of each P_j over [-1, 1], shape (2, degree)."""
+        return np.array([_extremes(power) for power in range(1, self.degree + 1)]).T
+
+    @property
+    def own_units(self) -> np.ndarray:
+        """M, shape (degree + 1, degree): in column j - 1 the coefficients of 1, v, v^2, ... in P_j."""
+        return _in_powers(self.degree, *self._ends)
+
+    def vertices(self, pieces: int) -> list[np.ndarray]:
+        """Of a polytope about the curve of P_1(u), ..., P_degree(u)."""
+        from kngjax.geometry.feature_hulls import moment_curve
+
+        matrix = _in_powers(self.degree, -1.0, 1.0)
+        return [matrix[0] + moment_curve(self.degree, -1.0, 1.0, pieces) @ matrix[1:]]
+
+    def columns_of(self, values: Any) -> np.ndarray:
+        """The basis columns, shape (m, degree), of a column's cells in own units, private or public, shape (m,)."""
+        clipped = np.clip(filled_numbers(self.column, values, self.missing), float(self.lower), float(self.upper))
+        lower, upper = self._ends
+        if self.transform == "log":
+            clipped = np.clip(np.log(clipped), lower, upper)
+        # In this order of subtraction the ends become exactly -1 and 1, and rounding does not lead beyond them.
+        u = ((clipped - lower) - (upper - clipped)) / (upper - lower)
+        return np.clip(legendre.legvander(u, self.degree)[:, 1:], *self.bounds)
+
+    def outside(self, values: Any) -> np.ndarray:
+        """Which of the private cells, shape (m,), are clipped or no number; for the data owner only."""
+        numbers = cells.numbers(values)
+        return ~((self.lower <= numbers) & (numbers <= self.upper))
+
+
+def _in_powers(degree: int, lower: float, upper: float) -> np.ndarray:
+    block = np.zeros((degree + 1, degree))
+    for power in range(1, degree + 1):
+        coefficients = Legendre.basis(power, domain=[lower, upper]).convert(kind=PowerSeries).coef
+        block[: coefficients.size, power - 1] = coefficients
+    return block
+
+
+@functools.cache
+def _extremes(power: int) -> tuple[float, float]:
+    """The minimum and maximum of P_power over [-1, 1]: the maximum is P_power(1) = 1, and so is -P_power(-1)
+    for odd powers; even ones are least where the derivative is zero."""
+    if power % 2 == 1:
+        return -1.0, 1.0
+    polynomial = Legendre.basis(power)
+    critical_points = polynomial.deriv().roots().real  # all real; some versions of NumPy return complex numbers
+    return float(polynomial(critical_points).min()), 1.0

@@ -1,0 +1,92 @@
+"""Products of terms: interactions."""
+
+import functools
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kngjax.data.terms.base import AbstractColumnTerm, AbstractTerm, Missing
+
+# Polytopes of blocks with more columns are too many facets.
+_MOST_COLUMNS = 6
+
+
+@dataclass(frozen=True)
+class Product(AbstractTerm):
+    """All products of one basis column of each factor.
+
+    **Arguments:** `factors`: two or more terms of one column each, of different columns. Public.
+
+    **Raises:** `ValueError` for fewer, or for two of one column; `TypeError` for what is no term of one column.
+    """
+
+    factors: tuple[AbstractColumnTerm, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "factors", tuple(self.factors))
+        for factor in self.factors:
+            if not isinstance(factor, AbstractColumnTerm):
+                raise TypeError(f"the factors of a product must be terms of one column, not {type(factor).__name__}.")
+        if len(self.factors) < 2:
+            raise ValueError("a product needs two terms or more.")
+        if len(set(self.columns)) < len(self.factors):
+            raise ValueError(
+                "a product needs terms of different columns: take a polynomial of a higher degree instead."
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(factor.column for factor in self.factors)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name of each factor: "age:region[south]"."""
+        return tuple(":".join(parts) for parts in itertools.product(*(factor.names for factor in self.factors)))
+
+    @property
+    def basis_names(self) -> tuple[str, ...]:
+        """One basis name of each factor: "age P1:region[south]"."""
+        return tuple(":".join(parts) for parts in itertools.product(*(factor.basis_names for factor in self.factors)))
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """Of each column the least and the largest product of the factors' ends, shape (2, k)."""
+        ends = itertools.product(*(factor.bounds.T.tolist() for factor in self.factors))
+        corners = [[math.prod(corner) for corner in itertools.product(*pairs)] for pairs in ends]
+        return np.array([[min(found) for found in corners], [max(found) for found in corners]])
+
+    @property
+    def powers(self) -> tuple[str, ...]:
+        """One of each factor: those of some factors alone belong to other terms."""
+        parts = itertools.product(*(factor.powers for factor in self.factors))
+        return tuple(":".join(name for name in names if name) for names in parts)
+
+    @property
+    def own_units(self) -> np.ndarray:
+        """The Kronecker product of the factors' matrices."""
+        return functools.reduce(np.kron, [factor.own_units for factor in self.factors])
+
+    @property
+    def substitutes(self) -> list[Missing]:
+        """They depend on the other cells of a record, unless it is dropped."""
+        is_dropped = any(factor.missing == "drop" for factor in self.factors)
+        return ["drop" if is_dropped else None] * len(self.basis_names)
+
+    def vertices(self, pieces: int) -> list[np.ndarray]:
+        """Products of the factors' vertices, as a product is linear in each factor; of many columns their ends."""
+        if len(self.basis_names) > _MOST_COLUMNS:
+            return [ends[:, None] for ends in self.bounds.T]
+        (first, *others) = [block for factor in self.factors for block in factor.vertices(pieces)]
+        for block in others:
+            first = np.einsum("ij,kl->ikjl", first, block).reshape(len(first) * len(block), -1)
+        return [first]
+
+    def of(self, table: Mapping[str, Any]) -> np.ndarray:
+        (first, *others) = [factor.of(table) for factor in self.factors]
+        for columns in others:
+            first = (first[:, :, None] * columns[:, None, :]).reshape(len(first), -1)
+        return np.clip(first, *self.bounds)

@@ -1,0 +1,101 @@
+"""B-splines of a column of numbers, with public knots."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kngjax.data import cells
+from kngjax.data.terms.base import AbstractColumnTerm, check_column, check_range, filled_numbers, is_number
+
+_HIGHEST_DEGREE = 5
+
+
+@dataclass(frozen=True)
+class Spline(AbstractColumnTerm):
+    """B-splines B_1(v), ..., B_k(v) of some degree, with k the number of knots plus the degree.
+
+    All B-splines with these inner knots add up to 1, as the constant column does, so that the first of them, which is
+    1 at `lower`, is left out: coefficients are differences from the curve's value there, the last at `upper`.
+
+    **Arguments:** all public. `column`, the name of a column of numbers; `lower` and `upper`, bounds in own units, to
+    which its values v are clipped; `knots`, different numbers between them in increasing order; `degree`, from 1 to 5;
+    `missing`, a number in [lower, upper] for cells that are no number, or "drop", or None to refuse them.
+
+    **Raises:** `ValueError` for bounds, knots and degrees of which that is not true; `TypeError` for other types.
+
+    Source: de Boor, A Practical Guide to Splines (2001), chapter IX.
+    """
+
+    column: str
+    lower: float | int
+    upper: float | int
+    knots: Sequence[float | int]
+    degree: int = 3
+    missing: float | int | str | None = None
+
+    def __post_init__(self) -> None:
+        check_column(self.column)
+        if not isinstance(self.knots, (tuple, list)):
+            raise TypeError(f"the knots of column {self.column!r} must be numbers, like (10, 20).")
+        object.__setattr__(self, "knots", tuple(self.knots))
+        check_range(self.column, self.lower, self.upper, self.missing)
+        if isinstance(self.degree, bool) or not isinstance(self.degree, (int, np.integer)):
+            raise TypeError(f"the degree for column {self.column!r} must be a whole number, like 3.")
+        if not 1 <= self.degree <= _HIGHEST_DEGREE:
+            raise ValueError(
+                f"the degree for column {self.column!r} must be 1 to {_HIGHEST_DEGREE}, not {self.degree}."
+            )
+        if not all(is_number(knot) for knot in self.knots):
+            raise TypeError(f"the knots of column {self.column!r} must be numbers, like (10, 20).")
+        if not all(low < high for low, high in itertools.pairwise((self.lower, *self.knots, self.upper))):
+            raise ValueError(f"the knots of column {self.column!r} must increase, strictly between its bounds.")
+
+    @property
+    def _all_knots(self) -> np.ndarray:
+        ends = self.degree + 1
+        return np.array([float(self.lower)] * ends + [float(k) for k in self.knots] + [float(self.upper)] * ends)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The coefficients, in own units and of the basis alike: "experience B1", "experience B2"."""
+        return tuple(f"{self.column} B{number}" for number in range(1, len(self.knots) + self.degree + 1))
+
+    @property
+    def basis_names(self) -> tuple[str, ...]:
+        return self.names
+
+    @property
+    def bounds(self) -> np.ndarray:
+        """Zeros and ones, shape (2, k)."""
+        return np.repeat([[0.0], [1.0]], len(self.names), axis=1)
+
+    @property
+    def own_units(self) -> np.ndarray:
+        """A row of zeros over the identity, shape (k + 1, k)."""
+        return np.eye(len(self.names) + 1)[:, 1:]
+
+    def vertices(self, pieces: int) -> list[np.ndarray]:
+        """0 and the unit vectors: no B-spline is negative, and they add up to 1 at most."""
+        return [self.own_units]
+
+    def columns_of(self, values: Any) -> np.ndarray:
+        """The basis columns, shape (m, k), of a column's cells, private or public, shape (m,)."""
+        from scipy.interpolate import BSpline
+
+        numbers = filled_numbers(self.column, values, self.missing)
+        absent, knots = np.isnan(numbers), self._all_knots
+        clipped = np.clip(np.where(absent, float(self.lower), numbers), knots[0], knots[-1])
+        found = np.zeros((clipped.size, len(knots) - self.degree - 1))
+        if clipped.size:
+            found = BSpline.design_matrix(clipped, knots, self.degree).toarray()
+        columns = np.clip(found[:, 1:], 0.0, 1.0)
+        columns[absent] = np.nan
+        return columns
+
+    def outside(self, values: Any) -> np.ndarray:
+        """Which of the private cells, shape (m,), are clipped or no number; for the data owner only."""
+        numbers = cells.numbers(values)
+        return ~((self.lower <= numbers) & (numbers <= self.upper))

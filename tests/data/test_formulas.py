@@ -1,0 +1,116 @@
+"""Formulas: what they say, what is refused and why, and that none looks at two records."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from kngjax.data.formulas import read
+from kngjax.data.terms import Categorical, Indicator, Polynomial, Product, Spline
+
+BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "experience": (0, 60), "years at work": (0, 50)}
+LEVELS = {"region": ("north", "south", "west"), "smsa": ("no", "yes")}
+
+
+def terms(right, **settings):
+    return read(f"wage ~ {right}", BOUNDS, LEVELS, **settings).design.terms
+
+
+def test_each_kind_of_term():
+    education, region = Polynomial("education", 0, 18), Categorical("region", LEVELS["region"])
+    assert terms("education") == (education,)
+    assert terms("poly(experience, 2)") == (Polynomial("experience", 0, 60, degree=2),)
+    assert terms("C(region)") == terms("region") == terms("region + C(region)") == (region,)
+    assert terms("education + I(experience >= 10)") == (
+        education,
+        Indicator("experience", ">=", 10),
+    )
+    assert terms("I(education < -2.5)") == (Indicator("education", "<", -2.5),)
+    assert terms("bs(experience, knots=[10, 20], degree=2)") == (Spline("experience", 0, 60, (10, 20), 2),)
+    assert terms("bs(experience, knots=[])") == (Spline("experience", 0, 60, ()),)
+    assert terms("education * region") == (education, region, Product((education, region)))
+    assert terms("(education + region)**2") == terms("education * region")
+    assert terms("`years at work`") == (Polynomial("years at work", 0, 50),)
+    found = read("log(wage) ~ log(years)", {"wage": (20, 20_000), "years": (1, 50)})
+    assert (found.response, found.transform) == ("wage", "log")
+    assert found.design.terms == (Polynomial("years", 1, 50, transform="log"),)
+
+
+def test_what_is_missing_goes_to_every_term():
+    assert [term.missing for term in terms("education + region", missing={"education": 12})] == [12, None]
+    assert [term.missing for term in terms("education + region", missing="drop")] == ["drop", "drop"]
+
+
+@pytest.mark.parametrize(
+    ("right", "reason"),
+    [
+        ("center(education)", "learns a mean or spread from all records"),
+        ("scale(education)", "learns a mean or spread from all records"),
+        ("bs(experience, df=4)", "without public knots"),
+        ("bs(experience)", "without public knots"),
+        ("cr(experience, df=4)", "reads its knots off the data"),
+        ("lag(education)", "values of other records"),
+        ("hashed(region)", "no public bounds"),
+        ("np.log(education)", "is not known"),
+        ("I(education - education.max())", "is not known"),
+        ("I(education + 1)", "is not known"),
+        ("I(1 < education < 5)", "is not known"),
+        ("C(region, contr.sum)", "is not known"),
+        ("poly(education, k)", "is not known"),
+        ("poly(education, degree=2)", "is not known"),
+        ("{education + 1}", "is not known"),
+        ("__import__('os').system('true')", "is no formula of one response"),
+        ("height", "column 'height' needs public bounds"),
+        ("poly(region, 2)", "column 'region' needs public bounds"),
+        ("C(education)", "'education' needs public levels"),
+        ("poly(education, 99)", "must be 1 to 8"),
+        ("education - 1", "have an intercept"),
+        ("0 + education", "have an intercept"),
+        ("1", "has no terms"),
+        ("wage", "is the response and a term"),
+        ("education:region", "as a\\*b does"),
+        (".", "is no formula of one response"),
+        ("education | region", "is no formula of one response"),
+        ("education ~ region", "is no formula of one response"),
+        ("2*education", "is no formula of one response"),
+    ],
+)
+def test_what_is_refused(right, reason):
+    with pytest.raises(ValueError, match=reason):
+        terms(right)
+
+
+@pytest.mark.parametrize("left", ["exp(wage)", "wage + education", "", "log(wage, 2)", "center(wage)"])
+def test_a_response_is_a_column_or_its_log(left):
+    with pytest.raises(ValueError, match="response"):
+        read(f"{left} ~ education", BOUNDS, LEVELS)
+
+
+def test_one_record_moves_no_other():
+    formula = (
+        "log(wage) ~ poly(education, 3)*C(region) + bs(experience, knots=[10, 30]) + I(experience > 40) + smsa + "
+        "education:smsa + log(tenure)"
+    )
+    design = read(formula, BOUNDS | {"tenure": (0.5, 50)}, LEVELS, {"education": 12, "region": "north"}).design
+    random = np.random.default_rng(0)
+    table = {
+        "education": random.integers(0, 20, 50).astype(float),
+        "region": random.choice(["north", "south", "west"], 50),
+        "experience": random.uniform(0, 70, 50),
+        "smsa": random.choice(["no", "yes"], 50),
+        "tenure": random.uniform(0, 60, 50),
+    }
+    extremes = {
+        "education": [np.nan, 1e300, -1.0],
+        "region": ["", "elsewhere"],
+        "experience": [0.0, 1e9],
+        "tenure": [0.0],
+    }
+    before = design.matrix(pl.DataFrame(table))
+    for column, values in extremes.items():
+        for row in (0, 31, 49):
+            for value in values:
+                changed = table[column].astype(object)
+                changed[row] = value
+                after = design.matrix(pl.DataFrame(table | {column: changed.tolist()}, strict=False))
+                rest = np.arange(50) != row
+                assert after[rest].tobytes() == before[rest].tobytes(), (column, value)
