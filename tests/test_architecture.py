@@ -29,10 +29,11 @@ ROOMS = (
     "ledger",
     "owner",
     "releases",
+    "estimators",
     "audit",
     "command",
 )
-MOST_ENTRIES = 16
+MOST_ENTRIES = 18
 
 
 def module_name(path):

@@ -10,8 +10,11 @@ import numpy as np
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 from kngjax.data.terms.base import AbstractColumnTerm, AbstractTerm
+from kngjax.data.terms.categorical import Categorical
 from kngjax.data.terms.indicator import Indicator
+from kngjax.data.terms.polynomial import Polynomial
 from kngjax.data.terms.product import Product
+from kngjax.data.terms.spline import Spline
 
 if TYPE_CHECKING:
     from kngjax.geometry.feature_hulls import FeatureHull
@@ -53,6 +56,28 @@ class Design:
     def columns(self) -> tuple[str, ...]:
         """The columns of a data frame that the terms read, each once."""
         return tuple(dict.fromkeys(column for term in self.terms for column in term.columns))
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The public bounds, in own units, of the columns of numbers that have some."""
+        bounded = [term for term in self._column_terms() if isinstance(term, (Polynomial, Spline))]
+        return {term.column: (float(term.lower), float(term.upper)) for term in bounded}
+
+    def range_of(self, column: str, count: int = 101) -> np.ndarray:
+        """Public numbers across the bounds of a column, or its levels; raises ValueError where it has neither."""
+        if column in self.ranges:
+            return np.linspace(*self.ranges[column], count)
+        return np.asarray(self._levels(column))
+
+    def middle_of(self, column: str) -> Any:
+        """The middle of a column's bounds, or its reference level."""
+        return sum(self.ranges[column]) / 2 if column in self.ranges else self._levels(column)[0]
+
+    def _levels(self, column: str) -> tuple[Any, ...]:
+        for term in self._column_terms():
+            if term.column == column and isinstance(term, Categorical):
+                return term.levels
+        raise ValueError(f"column {column!r} has neither bounds nor levels in this design: say where it is, at=...")
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,0 +1,132 @@
+"""What is to be released from a table, said in full before the table is looked at: terms, response, mechanisms."""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+import kngjax as kng
+from kngjax.core import side_doors
+from kngjax.core.errors import UnfitShape, UnfitType, run_hiding_errors, run_telling_refusals
+from kngjax.data.terms import Design
+from kngjax.estimators.responses import Response
+from kngjax.releases import totals
+from kngjax.releases.debits import owed, settings
+
+
+@dataclass(frozen=True)
+class Part:
+    """One release of an analysis. Public. **Arguments:** `label`: its name in tables. `mechanism`: its settings."""
+
+    label: str
+    mechanism: Any
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Releases from one table that belong together, as quantile regressions of several levels do. Public.
+
+    **Arguments:** `title`: what it is, in words. `response`: the column of the regression, or of the mean or quantile.
+    `design`: the terms; None where there are none. `parts`: one a release. `formula`: as it was written, or None.
+    `names_of_values`: of what is released, where that is no regression.
+    """
+
+    title: str
+    response: Response
+    design: Design | None
+    parts: tuple[Part, ...]
+    formula: str | None = None
+    names_of_values: tuple[str, ...] | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a released value consists of, in own units."""
+        if self.names_of_values is not None:
+            return self.names_of_values
+        return (self.response.name,) if self.design is None else self.design.names
+
+    @property
+    def guarantee(self) -> kng.Guarantee:
+        """Of the laws of all releases together."""
+        parts = [part.mechanism.guarantee_for(part.mechanism.dimension) for part in self.parts]
+        # A composition states its own (ε, δ), which a composition of it would forget.
+        return parts[0] if len(parts) == 1 else kng.Guarantee.composed(parts)
+
+    def certificates(self, num_records: int) -> list[kng.Certificate]:
+        """Of the releases, before any is debited. **Arguments:** `num_records`: used where it is public."""
+        return [totals.certify(part.mechanism, None, num_records) for part in self.parts]
+
+    def check(self, frame: Any) -> nw.DataFrame:
+        """The table of a frame, if its columns and types serve; not a value is looked at.
+
+        Raises `UnfitType` for what is no frame and for columns of dates or lists; `UnfitShape` for absent columns, and
+        for no record where n is public, under replace.
+        """
+        table = nw.from_native(frame, eager_only=True, pass_through=True)
+        if not isinstance(table, nw.DataFrame):
+            raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}")
+        self.response.check(table)
+        if self.design is not None:
+            self.design.check(frame)
+        if len(table) == 0 and any(part.mechanism.adjacency is kng.Adjacency.REPLACE for part in self.parts):
+            raise UnfitShape("there is no record, and under replace their number is public: nothing is released")
+        return table
+
+    def records(self, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
+        """The basis columns (n, k), None without terms, and the transformed response (n,). Private.
+
+        What is dropped is NaN. Each record is mapped by itself. Raises as `check`, and ValueError for missing cells
+        without a policy; no message tells a value.
+        """
+        table = self.check(frame)
+        x = None if self.design is None else self.design.matrix(frame)
+        return x, self.response.of(table[self.response.column])
+
+    def release(self, frame: Any, ledger: kng.Ledger | None, progress: bool | None = None) -> list[kng.Release]:
+        """All releases, debited together before a value of the frame is looked at.
+
+        Raises as `check`, `kngjax.Ledger.reserve_all` and `kngjax.release` do; what depends on values is
+        `kngjax.ReleaseFailed`.
+        """
+        side_doors.refuse()
+        table, refusal = run_telling_refusals(functools.partial(self.check, frame))
+        if refusal is not None:
+            raise refusal
+        costs = [owed(certificate) for certificate in self.certificates(len(table))]
+        debits: Sequence[kng.Reservation | None] = [None] * len(costs)
+        if ledger is not None:
+            words = [{"analysis": self.title, "label": p.label, "mechanism": settings(p.mechanism)} for p in self.parts]
+            proved = all(proved for _, proved in costs)
+            debits = ledger.reserve_all([cost for cost, _ in costs], words, proved=proved)
+        prepared, refusal = run_hiding_errors(functools.partial(self.records, frame))
+        # Frames of a traceback hold their local variables.
+        del frame, table
+        if refusal is not None:
+            raise refusal
+        return [
+            kng.release(part.mechanism, *arguments(part.mechanism, *prepared), ledger=debit, progress=progress)
+            for part, debit in zip(self.parts, debits, strict=True)
+        ]
+
+
+def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray) -> tuple[Any, Any]:
+    """X and y as `kngjax.release` takes them of this mechanism: a mean has columns alone. Private."""
+    return (x, y) if mechanism.loss.has_response else (y[:, None], None)
+
+
+def bounds_of(design: Design | None, response: Response, with_response: bool = True) -> kng.Bounds:
+    """The public promises of the basis columns and of the transformed response.
+
+    The policy of missing cells is applied where cells become columns; here the certificate is told of it, in units of
+    the basis.
+    """
+    ends = response.ends if with_response else None
+    if design is None:
+        return kng.Bounds(y=ends, missing_y=response.substitute)
+    columns, missing = design.basis_names[1:], [policy for term in design.terms for policy in term.substitutes]
+    return kng.Bounds(
+        (design.lower, design.upper), ends, columns=columns, missing=missing, missing_y=response.substitute
+    )

@@ -1,0 +1,73 @@
+"""A released mean, median or other quantiles of a column, with names."""
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import kngjax as kng
+from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.responses import Response
+from kngjax.estimators.results import AbstractResults, releases_from, response_from
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class EstimateResults(AbstractResults):
+    """Released numbers of one column. **Arguments:** `names`: of the numbers."""
+
+    title: str
+    response: Response
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    releases: tuple[kng.Release, ...]
+
+    @classmethod
+    def of(cls, analysis: Analysis, releases: list[kng.Release]) -> "EstimateResults":
+        """Those of an analysis that was carried out."""
+        labels = tuple(part.label for part in analysis.parts)
+        return cls(analysis.title, analysis.response, analysis.names, labels, tuple(releases))
+
+    @property
+    def params(self) -> "pd.Series":
+        """The released numbers, by name."""
+        import pandas as pd
+
+        return pd.Series(self.releases[0].value, pd.Index(self.names, name="estimate"), name=self.labels[0])
+
+    @property
+    def value(self) -> float:
+        """The only number; of several, `params` has them by name."""
+        if len(self.names) > 1:
+            raise ValueError(f"there are {len(self.names)} numbers: take params")
+        return float(self.releases[0].value[0])
+
+    @property
+    def clipped(self) -> dict[str, tuple[float, float]]:
+        bounds = self.response.bounds
+        return {} if bounds is None else {self.response.column: (float(bounds[0]), float(bounds[1]))}
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "title": self.title,
+            "response": dataclasses.asdict(self.response),
+            "names": list(self.names),
+            "labels": list(self.labels),
+            "releases": [json.loads(one.to_json()) for one in self.releases],
+        }
+
+    @classmethod
+    def from_json(cls, text: str) -> "EstimateResults":
+        """The inverse of `to_json`."""
+        fields = json.loads(text)
+        return cls(
+            fields["title"],
+            response_from(fields["response"]),
+            tuple(fields["names"]),
+            tuple(fields["labels"]),
+            releases_from(fields["releases"]),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EstimateResults.from_json, (self.to_json(),)

@@ -1,0 +1,43 @@
+"""Which mechanism serves a mean or quantiles of a column, by public facts alone."""
+
+from typing import Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.estimators.analyses import Analysis, Part
+from kngjax.estimators.responses import Response
+
+
+def mean(response: Response, epsilon: Any, adjacency: str) -> Analysis:
+    """The mean of a column within its bounds: K-norm noise under replace, the K-norm gradient under add_remove."""
+    low, high = _ends(response)
+    bounds = kng.Bounds(x=(np.array([low]), np.array([high])), intercept=False, missing=response.substitute)
+    if adjacency == kng.Adjacency.REPLACE.value:
+        made = kng.KNormMechanism(bounds, epsilon, adjacency)
+    else:
+        made = kng.KNG(kng.SquaredDistanceLoss(), bounds, kng.Box([low], [high]), epsilon, adjacency)
+    name = f"mean of {response.name}"
+    return Analysis(name, response, None, (Part("mean", made),), names_of_values=(name,))
+
+
+def quantile(response: Response, tau: Any, epsilon: Any, adjacency: str, budget: str = "split") -> Analysis:
+    """Quantiles of a column at the levels τ. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
+    levels = np.atleast_1d(tau).astype(float)
+    bounds = kng.Bounds(y=_ends(response), missing_y=response.substitute)
+    several = len(levels) > 1
+    made = kng.PrivateQuantile(
+        levels if several else float(levels[0]), bounds, epsilon, adjacency, budget if several else "joint"
+    )
+    names = tuple(f"{level:g}-quantile of {response.name}" for level in levels)
+    title = f"quantiles of {response.name}" if several else names[0]
+    return Analysis(title, response, None, (Part("quantile", made),), names_of_values=names)
+
+
+def _ends(response: Response) -> tuple[float, float]:
+    if response.levels is not None:
+        return 0.0, 1.0
+    if response.ends is None:
+        column = response.column
+        raise ValueError(f"column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}")
+    return response.ends

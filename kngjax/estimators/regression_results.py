@@ -1,0 +1,142 @@
+"""A released regression: coefficients with names, predictions, curves."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+import kngjax as kng
+from kngjax.data.terms import Design
+from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.public_json import design_from_json, design_in_json
+from kngjax.estimators.responses import Response
+from kngjax.estimators.results import AbstractResults, releases_from, response_from
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MEANS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "logistic regression": lambda eta: 0.5 * (1.0 + np.tanh(0.5 * eta)),
+    "Poisson regression": np.exp,
+}
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class RegressionResults(AbstractResults):
+    """A released regression. **Arguments:** `formula`: as it was written. `design`: its public terms."""
+
+    title: str
+    formula: str
+    response: Response
+    design: Design
+    labels: tuple[str, ...]
+    releases: tuple[kng.Release, ...]
+
+    @classmethod
+    def of(cls, analysis: Analysis, releases: list[kng.Release]) -> "RegressionResults":
+        """Those of an analysis that was carried out."""
+        assert analysis.design is not None
+        labels = tuple(part.label for part in analysis.parts)
+        return cls(analysis.title, analysis.formula or "", analysis.response, analysis.design, labels, tuple(releases))
+
+    @property
+    def params(self) -> "pd.Series | pd.DataFrame":
+        """Coefficients in own units, by name: a series, or of several releases a frame with a column for each."""
+        import pandas as pd
+
+        names = pd.Index(self.design.names, name="coefficient")
+        values = {label: self.design.in_own_units(one.value) for label, one in self._pairs()}
+        if len(values) == 1:
+            return pd.Series(values[self.labels[0]], names, name=self.labels[0])
+        return pd.DataFrame(values, index=names)
+
+    @property
+    def basis_params(self) -> "pd.DataFrame":
+        """The released numbers themselves: coefficients of the basis, a column for each release."""
+        import pandas as pd
+
+        names = pd.Index(self.design.basis_names, name="coefficient")
+        return pd.DataFrame({label: one.value for label, one in self._pairs()}, index=names)
+
+    @property
+    def clipped(self) -> dict[str, tuple[float, float]]:
+        bounds = self.response.bounds
+        own = {} if bounds is None else {self.response.column: (float(bounds[0]), float(bounds[1]))}
+        return own | self.design.ranges
+
+    def predict(self, new: Any, *, original: bool = False) -> "pd.Series | pd.DataFrame":
+        """What the regression says of new cells: by the basis, which clips them to the public bounds.
+
+        Of a logistic regression probabilities, of a Poisson regression means; of others what stands to the left of "~".
+
+        **Arguments:** `new`: a frame, or a mapping of names to arrays or single values. `original`: of a response
+        log(y) the exponential, which is the quantile of y itself, and of a mean only about its median.
+        """
+        import pandas as pd
+
+        if original and self.response.transform != "log":
+            raise ValueError("original=True is for a response log(y), and this one is not transformed")
+        x = self.design.matrix_of(new if isinstance(new, Mapping) else _columns(new, self.design))
+        of = np.exp if original else _MEANS.get(self.title, np.asarray)
+        values = {label: of(one.value[0] + x @ one.value[1:]) for label, one in self._pairs()}
+        index = new.index if isinstance(new, pd.DataFrame) else None
+        if len(values) == 1:
+            return pd.Series(values[self.labels[0]], index, name=self.labels[0])
+        return pd.DataFrame(values, index=index)
+
+    def plot(self, x: str, at: Mapping[str, Any] | None = None, *, original: bool = False, ax: Any = None) -> Any:
+        """The curve of each release over the public range of one column; returns the axes of Matplotlib.
+
+        **Arguments:** `x`: the column. `at`: values of the other columns; numbers are at the middle of their bounds and
+        categories at their reference if left out. `original`: as in `predict`. `ax`: axes to draw on.
+        """
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots()[1] if ax is None else ax
+        given, grid = dict(at or {}), self.design.range_of(x)
+        others = {name: self.design.middle_of(name) for name in self.design.columns if name not in (x, *given)}
+        predicted = self.predict(others | given | {x: grid}, original=original)
+        for label in self.labels:
+            axes.plot(grid, predicted if len(self.labels) == 1 else predicted[label], label=label)
+        axes.set_xlabel(x)
+        axes.set_ylabel(self.response.column if original else self.response.name)
+        if len(self.labels) > 1:
+            axes.legend()
+        return axes
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "title": self.title,
+            "formula": self.formula,
+            "response": dataclasses.asdict(self.response),
+            "design": design_in_json(self.design),
+            "labels": list(self.labels),
+            "releases": [json.loads(one.to_json()) for one in self.releases],
+        }
+
+    @classmethod
+    def from_json(cls, text: str) -> "RegressionResults":
+        """The inverse of `to_json`."""
+        fields = json.loads(text)
+        return cls(
+            fields["title"],
+            fields["formula"],
+            response_from(fields["response"]),
+            design_from_json(fields["design"]),
+            tuple(fields["labels"]),
+            releases_from(fields["releases"]),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RegressionResults.from_json, (self.to_json(),)
+
+    def _pairs(self) -> list[tuple[str, kng.Release]]:
+        return list(zip(self.labels, self.releases, strict=True))
+
+
+def _columns(new: Any, design: Design) -> dict[str, Any]:
+    table = nw.from_native(new, eager_only=True)
+    return {name: table[name].to_numpy() for name in design.columns if name in table.columns}

@@ -1,0 +1,177 @@
+"""Which mechanism serves a regression, by public facts alone: the number of coefficients, n where it is public, ε."""
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.accounting.exact import exactly, inward
+from kngjax.data.formulas import Formula
+from kngjax.estimators.analyses import Analysis, Part, bounds_of
+from kngjax.estimators.responses import Response
+from kngjax.samplers.advice import GRADIENTS_UNASKED, MOST_BOXED
+
+# Beyond these, coefficients of a basis within [-1, 1] would leave the response's bounds by far.
+_WIDTHS = 1.5
+# Of a logarithm of odds or of a rate.
+_LARGEST_LOGARITHM = 10.0
+# What responses are taken to scatter about a regression, in widths of their bounds, where nobody says.
+_SCATTER = 0.1
+
+
+def quantile_regression(
+    formula: Formula,
+    response: Response,
+    tau: Any,
+    epsilon: Any,
+    adjacency: str,
+    count: int | None,
+    domain: Any = None,
+    scale: float | None = None,
+) -> Analysis:
+    """Of each level τ. With up to four coefficients KNG with the quantile loss; with more a smoothed quantile loss.
+
+    **Arguments:** all public. `count`: n, or a guess of it under add_remove. `scale`: how far responses scatter about
+    the regression, a public guess, for the bandwidth; a tenth of the width of their bounds if it is left out.
+    """
+    levels = tuple(float(level) for level in np.atleast_1d(tau))
+    dimension, parts = len(formula.design.names), []
+    for level, share in zip(levels, _shares(epsilon, len(levels)), strict=True):
+        if dimension <= MOST_BOXED:
+            kind, loss = kng.KNG, kng.QuantileLoss(level)
+        else:
+            known, spread = _count(count), _scale(scale, response)
+            kind = _kind(dimension, known, share)
+            drawn = share if kind is kng.KNG else None
+            width = kng.SmoothedQuantileLoss.public_bandwidth(level, known, dimension, spread, epsilon=drawn)
+            loss = kng.SmoothedQuantileLoss(level, width)
+        parts.append(Part(f"tau = {level:g}", _made(kind, loss, formula, response, share, adjacency, domain)))
+    return Analysis("quantile regression", response, formula.design, tuple(parts), formula.text)
+
+
+def linear_regression(
+    formula: Formula,
+    response: Response,
+    epsilon: Any,
+    adjacency: str,
+    count: int | None,
+    method: str = "robust",
+    delta: Any = None,
+    domain: Any = None,
+    scale: float | None = None,
+) -> Analysis:
+    """By the pseudo-Huber loss, "robust", by least squares, "squared", or from noisy sums, "adassp", which needs δ.
+
+    **Arguments:** as `quantile_regression`; `scale` is for the threshold of "robust".
+    """
+    if method not in ("robust", "squared", "adassp"):
+        raise ValueError(f'method must be "robust", "squared" or "adassp", not {method!r}')
+    if (delta is None) is (method == "adassp"):
+        raise ValueError('method="adassp" needs a delta, like 1e-6' if delta is None else f"{method} takes no delta")
+    if response.ends is None:
+        raise ValueError(_needs_bounds(response))
+    dimension = len(formula.design.names)
+    if method == "adassp":
+        made = kng.AdaSSP(bounds_of(formula.design, response), epsilon, delta, adjacency)
+        return Analysis("linear regression", response, formula.design, (Part(method, made),), formula.text)
+    if method == "squared":
+        kind, loss = kng.KNG, kng.SquaredLoss()
+    else:
+        known = _count(count)
+        kind = _kind(dimension, known, epsilon)
+        threshold = kng.PseudoHuberLoss.public_threshold(known, dimension, _scale(scale, response), float(epsilon))
+        loss = kng.PseudoHuberLoss(threshold)
+    made = _made(kind, loss, formula, response, epsilon, adjacency, domain)
+    return Analysis("linear regression", response, formula.design, (Part(method, made),), formula.text)
+
+
+def logistic_regression(
+    formula: Formula, response: Response, epsilon: Any, adjacency: str, count: int | None, domain: Any = None
+) -> Analysis:
+    """Of a response of two levels: the logarithm of the odds of the second one."""
+    if response.levels is None:
+        raise ValueError(
+            f"logistic regression needs the two levels of {response.column!r}, levels={{{response.column!r}: ('no', "
+            "'yes')}: coefficients are those of the second one"
+        )
+    kind = _kind(len(formula.design.names), count, epsilon)
+    size = _LARGEST_LOGARITHM
+    theta = kng.Box(-size, size) if domain is None else domain
+    made = _made(kind, kng.LogisticLoss(), formula, response, epsilon, adjacency, theta)
+    return Analysis("logistic regression", response, formula.design, (Part("log odds", made),), formula.text)
+
+
+def poisson_regression(
+    formula: Formula, response: Response, epsilon: Any, adjacency: str, count: int | None, domain: Any = None
+) -> Analysis:
+    """Of a response of counts: the logarithm of their mean."""
+    if response.ends is None:
+        raise ValueError(_needs_bounds(response))
+    size = min(_LARGEST_LOGARITHM, 1.0 + math.log1p(response.ends[1]))
+    theta = kng.Box(-size, size) if domain is None else domain
+    kind = _kind(len(formula.design.names), count, epsilon)
+    made = _made(kind, kng.PoissonLoss(), formula, response, epsilon, adjacency, theta)
+    return Analysis("Poisson regression", response, formula.design, (Part("log rate", made),), formula.text)
+
+
+def _made(
+    kind: Callable[..., Any],
+    loss: Any,
+    formula: Formula,
+    response: Response,
+    epsilon: Any,
+    adjacency: str,
+    domain: Any,
+) -> Any:
+    bounds = bounds_of(formula.design, response, with_response=response.levels is None)
+    theta = _domain(response, len(formula.design.names)) if domain is None else domain
+    return kind(loss, bounds, theta, epsilon, adjacency)
+
+
+def _kind(dimension: int, count: int | None, epsilon: Any) -> Callable[..., Any]:
+    """KNG where `release` draws it exactly, else objective perturbation."""
+    if dimension <= MOST_BOXED:
+        return kng.KNG
+    is_enough = count is not None and count * float(epsilon) >= GRADIENTS_UNASKED * dimension**2
+    return kng.KNG if is_enough else kng.ObjectivePerturbation
+
+
+def _domain(response: Response, dimension: int) -> kng.Box:
+    """A value within the response's bounds at the middle of all columns, and moves of some widths of them."""
+    if response.ends is None:
+        raise ValueError(_needs_bounds(response))
+    low, high = response.ends
+    reach = np.full(dimension, _WIDTHS * (high - low))
+    centre = np.zeros(dimension)
+    centre[0] = 0.5 * (low + high)
+    return kng.Box(centre - reach, centre + reach)
+
+
+def _needs_bounds(response: Response) -> str:
+    column = response.column
+    return f"the response {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}"
+
+
+def _scale(scale: float | None, response: Response) -> float:
+    if scale is not None:
+        return float(scale)
+    if response.ends is None:
+        raise ValueError(_needs_bounds(response))
+    return _SCATTER * (response.ends[1] - response.ends[0])
+
+
+def _count(count: int | None) -> int:
+    if count is None:
+        raise ValueError(
+            "under add_remove the number of records is not public: give a public guess of it, num_records=10_000; a "
+            "wrong one costs accuracy, and no privacy"
+        )
+    return count
+
+
+def _shares(total: Any, number: int) -> Sequence[float]:
+    """Equal parts that do not add up to more than the whole."""
+    return [inward(Fraction(exactly(total), number))] * number

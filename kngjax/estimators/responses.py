@@ -1,0 +1,112 @@
+"""The response of a regression, or the column of a mean or quantile: a map of each cell by itself, by public facts."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.data import cells
+
+
+@dataclass(frozen=True)
+class Response:
+    """A column of numbers, clipped to its bounds, or of two levels, which count as 0 and 1. Public.
+
+    **Arguments:** `column`: its name. `transform`: "log", after clipping, or None. `bounds`: the least and the largest
+    number, before any transformation. `levels`: two, in place of bounds, of which the second one counts as 1.
+    `missing`: the number (or level) in place of a cell that is none, before any transformation; "drop", under
+    add_remove; or None to refuse such cells.
+
+    **Raises:** ValueError for what of these does not fit together.
+    """
+
+    column: str
+    transform: str | None = None
+    bounds: tuple[float | int, float | int] | None = None
+    levels: tuple[str | float | int | bool, ...] | None = None
+    missing: str | float | int | bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.levels is not None:
+            self._check_levels(self.levels)
+        elif isinstance(self.missing, str | bool) and self.missing != "drop":
+            raise ValueError(f'missing: must be a number or "drop", not {self.missing!r}')
+        if self.transform == "log" and (self.bounds is None or self.bounds[0] <= 0):
+            raise ValueError('transform = "log" needs bounds = [lower, upper] with lower > 0, where the log is defined')
+        if self.bounds is not None and isinstance(self.missing, int | float):
+            lower, upper = self.bounds
+            if not lower <= self.missing <= upper:
+                raise ValueError(f"missing: {self.missing!r} lies outside of the bounds [{lower!r}, {upper!r}]")
+
+    def _check_levels(self, levels: tuple[Any, ...]) -> None:
+        if len(levels) != 2 or cells.same_level(*levels):
+            raise ValueError(f"levels: must be two different levels, of which the second one counts as 1, not {levels}")
+        if self.bounds is not None or self.transform is not None:
+            raise ValueError("levels stand for 0 and 1: leave bounds and transform out")
+        if "drop" in levels:
+            raise ValueError('levels: "drop" may not be one, as missing = "drop" would have two meanings')
+        if self.missing not in (None, "drop", *levels):
+            raise ValueError(f'missing: must be one of the levels or "drop", not {self.missing!r}')
+
+    @property
+    def name(self) -> str:
+        """What is regressed: "wage" or "log wage"."""
+        return f"{self.transform} {self.column}" if self.transform else self.column
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The bounds of the transformed response; 0 and 1 of two levels; None where there are none."""
+        if self.levels is not None:
+            return 0.0, 1.0
+        if self.bounds is None:
+            return None
+        lower, upper = (float(end) for end in self.bounds)
+        return (math.log(lower), math.log(upper)) if self.transform == "log" else (lower, upper)
+
+    @property
+    def substitute(self) -> float | str | None:
+        """What a missing response counts as after the transformation; "drop"; or None where there is no policy."""
+        if self.missing in (None, "drop"):
+            return self.missing
+        if self.levels is not None:
+            return float(self.levels.index(self.missing))
+        return float(np.log(self.missing) if self.transform == "log" else self.missing)
+
+    def check(self, table: nw.DataFrame) -> None:
+        """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
+        if self.column not in table.columns:
+            # The data's own names are not listed: in a file without a header line they are somebody's record.
+            raise UnfitShape(f"the response is column {self.column!r}, which the data do not have")
+        if not cells.is_readable(table[self.column]):
+            raise UnfitType(
+                f"the type of the response, column {self.column!r}, holds neither numbers nor text: convert it by a "
+                "public rule"
+            )
+
+    def of(self, cells_of_it: Any) -> np.ndarray:
+        """The transformed response, shape (n,), NaN where records are to be dropped. Private.
+
+        **Arguments:** `cells_of_it`: its cells, private, shape (n,). Raises ValueError for missing cells without a
+        policy; the message tells no value.
+        """
+        if self.levels is None:
+            y = cells.numbers(cells_of_it)
+        else:
+            places = cells.levels(cells_of_it, self.levels)
+            y = np.where(places < 0, np.nan, places.astype(np.float64))
+        if self.bounds is not None:
+            y = np.clip(y, *self.bounds)
+        y = np.log(y) if self.transform == "log" else y
+        if self.substitute == "drop":
+            return y
+        absent = np.isnan(y)
+        if self.substitute is None and absent.any():
+            raise ValueError(
+                f"the response, column {self.column!r}, has cells that are missing, infinite or no number, or no "
+                "declared level: give a public value in their place, missing = ..."
+            )
+        y[absent] = self.substitute
+        return y

@@ -1,0 +1,148 @@
+"""What was released, with names: values in own units, what is proved of them, and a table for reading."""
+
+import abc
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import kngjax as kng
+from kngjax.core.html import html_table
+from kngjax.estimators.public_json import with_tuples
+from kngjax.estimators.responses import Response
+from kngjax.releases import totals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What other packages' results have, and no release has: each would be computed from the records once more.
+_NOT_RELEASED = frozenset(
+    (
+        *("resid", "residuals", "fittedvalues", "rsquared", "rsquared_adj", "nobs", "aic", "bic", "llf", "score"),
+        *("bse", "tvalues", "pvalues", "conf_int", "cov_params", "scale"),
+    )
+)
+
+
+class AbstractResults(abc.ABC):
+    """Released values with names. Nothing here is private, and what is computed is post-processing, which is free.
+
+    `title`: what was estimated. `response`: its public column. `labels`: one a release. `releases`: each with its
+    certificate.
+    """
+
+    title: str
+    response: Response
+    labels: tuple[str, ...]
+    releases: tuple[kng.Release, ...]
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _NOT_RELEASED:
+            raise AttributeError(
+                f"a private estimate has no {name}: it would be a second release of the same records, without a "
+                "guarantee. The data owner alone may look at kngjax.nonprivate and kngjax.sample; kngjax.simulate "
+                "tells errors beforehand, on made-up data"
+            )
+        raise AttributeError(f"{type(self).__name__} has no {name}")
+
+    @property
+    @abc.abstractmethod
+    def params(self) -> "pd.Series | pd.DataFrame":
+        """The released numbers in own units, by name: a series, or of several releases a frame with a column each."""
+
+    @property
+    @abc.abstractmethod
+    def clipped(self) -> dict[str, tuple[float, float]]:
+        """The public bounds, in own units, that columns of numbers were clipped to."""
+
+    @abc.abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """All that is public of them, JSON-ready."""
+
+    @property
+    def certificate(self) -> kng.Certificate:
+        """Of the only release; of several each has its own, `releases[k].certificate`."""
+        only, *others = self.releases
+        if others:
+            raise ValueError("there are several releases: each has its own, results.releases[0].certificate")
+        return only.certificate
+
+    @property
+    def guarantee(self) -> kng.Guarantee | None:
+        """What is proved of all releases together; None where of one of them nothing is."""
+        return totals.total_cost(one.certificate for one in self.releases)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row a number: the release, the name, the value in own units."""
+        import pandas as pd
+
+        params = self.params
+        table = params.to_frame() if isinstance(params, pd.Series) else params
+        named = str(table.index.name)
+        return table.reset_index().melt(named, var_name="release")[["release", named, "value"]]
+
+    def to_json(self) -> str:
+        """All that prediction and a check of the guarantee need."""
+        return json.dumps(self.to_dict(), sort_keys=True, allow_nan=False)
+
+    def summary(self) -> "Summary":
+        """A table for reading: what was asked, what is proved, the bounds, the numbers."""
+        return Summary(self)
+
+    def __repr__(self) -> str:
+        return str(self.summary())
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Summary:
+    """The table of `summary()`: print it, or show it in a notebook."""
+
+    results: AbstractResults
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and statements above the numbers."""
+        results = self.results
+        guarantee, releases = results.guarantee, results.releases
+        bounds = [f"{name} in [{low:g}, {high:g}]" for name, (low, high) in results.clipped.items()]
+        rows = [
+            ("formula", getattr(results, "formula", "")),
+            ("mechanism", ", ".join(sorted({str(one.certificate.mechanism["type"]) for one in releases}))),
+            ("guarantee", "nothing is proved of a release" if guarantee is None else guarantee.explain()),
+            ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
+            ("clipped to", ", ".join(bounds)),
+        ]
+        return [row for row in rows if row[1]]
+
+    def __str__(self) -> str:
+        head = self.rows()
+        width = max(len(name) for name, _ in head)
+        lines = [f"Private {self.results.title}", *(f"{name:>{width}}: {value}" for name, value in head), ""]
+        return "\n".join([*lines, self._numbers().to_string(float_format=_shortly)])
+
+    __repr__ = __str__
+
+    def _numbers(self) -> "pd.DataFrame":
+        import pandas as pd
+
+        params = self.results.params
+        return params.to_frame() if isinstance(params, pd.Series) else params
+
+    def _repr_html_(self) -> str:
+        numbers = self._numbers().to_html(float_format=_shortly)
+        return html_table(f"Private {self.results.title}", self.rows()) + numbers
+
+
+def _shortly(value: float) -> str:
+    return f"{value:.5g}"
+
+
+def response_from(written: dict[str, Any]) -> Response:
+    """A response from its fields in JSON."""
+    return Response(**with_tuples(written))
+
+
+def releases_from(written: list[dict[str, Any]]) -> tuple[kng.Release, ...]:
+    """Releases from JSON."""
+    return tuple(kng.Release.from_json(json.dumps(one)) for one in written)

@@ -1,0 +1,223 @@
+"""A table with its public facts, said once; its analyses, and plans of them before any is carried out."""
+
+import abc
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+
+import kngjax as kng
+from kngjax.core.html import html_table
+from kngjax.data import formulas
+from kngjax.estimators import estimates, regressions
+from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.estimate_results import EstimateResults
+from kngjax.estimators.regression_results import RegressionResults
+from kngjax.estimators.responses import Response
+from kngjax.estimators.results import AbstractResults
+from kngjax.releases import totals
+
+
+@dataclasses.dataclass(frozen=True)
+class PublicFacts:
+    """What is said of a table without looking at it, as `Study` takes it. `count`: n where it is public, or a guess."""
+
+    bounds: dict[str, tuple[float | int, float | int]]
+    levels: dict[str, tuple[Any, ...]]
+    adjacency: kng.Adjacency
+    missing: Mapping[str, Any] | str | None
+    count: int | None
+
+    def response(self, column: str, transform: str | None = None) -> Response:
+        """A column as a response."""
+        missing = self.missing if isinstance(self.missing, str) else (self.missing or {}).get(column)
+        if column in self.levels:
+            return Response(column, transform, None, self.levels[column], missing)
+        return Response(column, transform, self.bounds.get(column), None, missing)
+
+    def read(self, formula: str) -> tuple[formulas.Formula, Response]:
+        """The terms and the response of a formula."""
+        read = formulas.read(formula, self.bounds, self.levels, self.missing)
+        return read, self.response(read.response, read.transform)
+
+
+class AbstractAnalyses(abc.ABC):
+    """What can be asked of a table. All arguments are public; ε is that of all releases of one call together."""
+
+    facts: PublicFacts
+
+    @abc.abstractmethod
+    def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
+        """What an analysis comes to. **Arguments:** `results`: what to make of its releases."""
+
+    def quantile_regression(
+        self, formula: str, *, tau: float | Sequence[float], epsilon: Any, domain: Any = None, scale: Any = None
+    ) -> RegressionResults:
+        """Quantiles of the response at the levels τ, which share ε equally.
+
+        **Arguments:** `formula`: as in `kngjax.data.formulas`. `domain`: Θ of the coefficients of the basis; made of
+        the bounds of the response if it is left out. `scale`: for five and more coefficients, how far responses scatter
+        about the regression, a public guess.
+        """
+        facts = self.facts
+        read, response = facts.read(formula)
+        made = regressions.quantile_regression(
+            read, response, tau, epsilon, facts.adjacency.value, facts.count, domain, scale
+        )
+        return self._carry_out(made, RegressionResults.of)
+
+    def linear_regression(
+        self,
+        formula: str,
+        *,
+        epsilon: Any,
+        method: str = "robust",
+        delta: Any = None,
+        domain: Any = None,
+        scale: Any = None,
+    ) -> RegressionResults:
+        """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ.
+
+        **Arguments:** as `quantile_regression`; `scale` is for "robust" with any number of coefficients.
+        """
+        facts = self.facts
+        read, response = facts.read(formula)
+        made = regressions.linear_regression(
+            read, response, epsilon, facts.adjacency.value, facts.count, method, delta, domain, scale
+        )
+        return self._carry_out(made, RegressionResults.of)
+
+    def logistic_regression(self, formula: str, *, epsilon: Any, domain: Any = None) -> RegressionResults:
+        """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
+        facts = self.facts
+        made = regressions.logistic_regression(
+            *facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain
+        )
+        return self._carry_out(made, RegressionResults.of)
+
+    def poisson_regression(self, formula: str, *, epsilon: Any, domain: Any = None) -> RegressionResults:
+        """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
+        facts = self.facts
+        made = regressions.poisson_regression(*facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain)
+        return self._carry_out(made, RegressionResults.of)
+
+    def mean(self, column: str, *, epsilon: Any) -> EstimateResults:
+        """The mean of a column of numbers, or the share of the second of its two levels."""
+        made = estimates.mean(self.facts.response(column), epsilon, self.facts.adjacency.value)
+        return self._carry_out(made, EstimateResults.of)
+
+    def quantile(
+        self, column: str, *, tau: float | Sequence[float], epsilon: Any, budget: str = "split"
+    ) -> EstimateResults:
+        """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
+        made = estimates.quantile(self.facts.response(column), tau, epsilon, self.facts.adjacency.value, budget)
+        return self._carry_out(made, EstimateResults.of)
+
+    def median(self, column: str, *, epsilon: Any) -> EstimateResults:
+        """The median of a column of numbers."""
+        return self.quantile(column, tau=0.5, epsilon=epsilon)
+
+
+class Study(AbstractAnalyses):
+    """Analyses of one private table, each with its own ε, debited from one ledger.
+
+    **Arguments:** `frame`: private; pandas, polars or pyarrow. All others are public, and chosen without looking at it.
+    `bounds`: the least and the largest value of each column of numbers, in own units. `levels`: those of each category,
+    the reference first; of a response of logistic regression the second one is the event. `adjacency`: "replace" (one
+    record exchanged, their number public) or "add_remove" (one more or less); there is no default. `ledger`: the budget
+    that all analyses are debited from. `missing`: by column what a missing cell counts as, or "drop", under add_remove;
+    "drop" alone is for all columns. `num_records`: a public guess of n under add_remove, for what depends on it.
+
+    Its analyses return results with names. What columns, types and settings refuse is refused before anything is spent.
+    """
+
+    def __init__(
+        self,
+        frame: Any,
+        *,
+        bounds: Mapping[str, Sequence[float | int]] | None = None,
+        levels: Mapping[str, Sequence[Any]] | None = None,
+        adjacency: str | None = None,
+        ledger: kng.Ledger | None = None,
+        missing: Mapping[str, Any] | str | None = None,
+        num_records: int | None = None,
+    ):
+        meant = kng.Adjacency.parse(adjacency)
+        if meant is kng.Adjacency.REPLACE:
+            if num_records is not None:
+                raise ValueError("under replace the number of records is that of the table: leave num_records out")
+            num_records = len(nw.from_native(frame, eager_only=True))
+        ends = {name: (pair[0], pair[1]) for name, pair in (bounds or {}).items()}
+        choices = {name: tuple(given) for name, given in (levels or {}).items()}
+        self.facts = PublicFacts(ends, choices, meant, missing, num_records)
+        self.ledger = ledger
+        self._frame = frame
+
+    def __repr__(self) -> str:
+        facts = self.facts
+        known = [f"{name} in [{low:g}, {high:g}]" for name, (low, high) in facts.bounds.items()]
+        known += [f"{name} one of {', '.join(map(str, choices))}" for name, choices in facts.levels.items()]
+        return f"<Study by {facts.adjacency.value}: {'; '.join(known)}; OWNER ONLY, holds private data>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Study holds private data and is not pickled: make it anew where the data are")
+
+    def plan(self) -> "Plan":
+        """An empty plan: ask it what you would ask the study, print it, and `run` it, or do not."""
+        return Plan(self)
+
+    def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
+        return results(analysis, analysis.release(self._frame, self.ledger))
+
+
+class Plan(AbstractAnalyses):
+    """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
+
+    Nothing is spent, drawn or seen of a value before `run`.
+    """
+
+    def __init__(self, study: Study):
+        self._study = study
+        self.facts = study.facts
+        self._planned: list[tuple[Analysis, Callable[[Analysis, list[kng.Release]], AbstractResults]]] = []
+
+    def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
+        self._planned.append((analysis, results))
+        return None
+
+    def run(self) -> list[AbstractResults]:
+        """Carries out all of them, in their order; raises BudgetExceeded at first if the ledger does not allow all."""
+        if self._study.ledger is not None:
+            costs = [one.cost or one.guarantee for one in self._certificates()]
+            self._study.ledger.require(costs, proved=all(one.cost is not None for one in self._certificates()))
+        return [self._study._carry_out(analysis, results) for analysis, results in self._planned]
+
+    def _certificates(self) -> list[kng.Certificate]:
+        count = self.facts.count or 0
+        return [one for analysis, _ in self._planned for one in analysis.certificates(count)]
+
+    @property
+    def cost(self) -> kng.Guarantee | None:
+        """What is proved of all together; None of an empty plan, and where of one nothing is proved."""
+        return totals.total_cost(self._certificates())
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Each release and what it costs, and the total."""
+        rows = []
+        for analysis, _ in self._planned:
+            for part, certificate in zip(analysis.parts, analysis.certificates(self.facts.count or 0), strict=True):
+                what = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
+                cost = "not proved" if certificate.cost is None else certificate.cost.explain()
+                kind = certificate.mechanism["type"]
+                rows.append((f"{what}, {part.label}", f"{kind}, {certificate.assurance}: {cost}"))
+        total = self.cost
+        return [*rows, ("all together", "nothing is proved" if total is None else total.explain())]
+
+    def __repr__(self) -> str:
+        if not self._planned:
+            return "<Plan: nothing is planned>"
+        return "\n".join(f"{name}: {cost}" for name, cost in self.rows())
+
+    def _repr_html_(self) -> str:
+        return html_table("Plan", self.rows())
