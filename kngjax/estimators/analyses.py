@@ -11,6 +11,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.core import side_doors
 from kngjax.core.errors import UnfitShape, UnfitType, run_hiding_errors, run_telling_refusals
+from kngjax.data.admission import EMPTY
 from kngjax.data.terms import Design
 from kngjax.estimators.responses import Response
 from kngjax.releases import totals
@@ -72,7 +73,7 @@ class Analysis:
         if self.design is not None:
             self.design.check(frame)
         if len(table) == 0 and any(part.mechanism.adjacency is kng.Adjacency.REPLACE for part in self.parts):
-            raise UnfitShape("there is no record, and under replace their number is public: nothing is released")
+            raise UnfitShape(EMPTY)
         return table
 
     def records(self, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:

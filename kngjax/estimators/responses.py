@@ -79,7 +79,7 @@ class Response:
         """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
         if self.column not in table.columns:
             # The data's own names are not listed: in a file without a header line they are somebody's record.
-            raise UnfitShape(f"the response is column {self.column!r}, which the data do not have")
+            raise UnfitShape(f"the response names the column {self.column!r}, which the data do not have")
         if not cells.is_readable(table[self.column]):
             raise UnfitType(
                 f"the type of the response, column {self.column!r}, holds neither numbers nor text: convert it by a "

@@ -75,10 +75,10 @@ class AbstractResults(abc.ABC):
         """One row a number: the release, the name, the value in own units."""
         import pandas as pd
 
-        params = self.params
-        table = params.to_frame() if isinstance(params, pd.Series) else params
+        table = pd.DataFrame(self.params)
         named = str(table.index.name)
-        return table.reset_index().melt(named, var_name="release")[["release", named, "value"]]
+        melted = table.reset_index().melt(named, var_name="release")
+        return pd.DataFrame(melted, columns=["release", named, "value"])
 
     def to_json(self) -> str:
         """All that prediction and a check of the guarantee need."""
@@ -127,7 +127,7 @@ class Summary:
         import pandas as pd
 
         params = self.results.params
-        return params.to_frame() if isinstance(params, pd.Series) else params
+        return pd.DataFrame(params)
 
     def _repr_html_(self) -> str:
         numbers = self._numbers().to_html(float_format=_shortly)

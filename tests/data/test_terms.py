@@ -350,9 +350,9 @@ def test_declared_levels_and_text_meet_as_numbers():
 
 def test_absent_columns_and_other_data(design):
     frame = pd.DataFrame({"a": [SECRET], "b": [1.0], "c": [2.0]})
-    with pytest.raises(ValueError, match="names column 'education', which the data do not have"):
+    with pytest.raises(ValueError, match="names the column 'education', which the data do not have"):
         design.matrix(frame)
-    with pytest.raises(ValueError, match="names column 'education'"):
+    with pytest.raises(ValueError, match="names the column 'education'"):
         design.matrix_of({"a": 1.0})
     with pytest.raises(TypeError, match=r"pandas, polars or pyarrow frame, not ndarray") as caught:
         design.matrix(np.full((2, 2), SECRET))

@@ -215,7 +215,7 @@ class Design:
         for column in self.columns:
             if column not in present:
                 # The data's own names are not listed: in a file without a header line they are somebody's record.
-                raise UnfitShape(f"a term names column {column!r}, which the data do not have.")
+                raise UnfitShape(f"a term names the column {column!r}, which the data do not have.")
 
 
 def _first_repeated(names: Sequence[str]) -> str | None:
