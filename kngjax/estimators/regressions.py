@@ -110,8 +110,8 @@ def poisson_regression(
     """Of a response of counts: the logarithm of their mean."""
     if response.ends is None:
         raise ValueError(_needs_bounds(response))
-    size = min(_LARGEST_LOGARITHM, 1.0 + math.log1p(response.ends[1]))
-    theta = kng.Box(-size, size) if domain is None else domain
+    # Columns of the basis lie within [-1, 1], so that no mean exceeds 1 more than the bound of the counts.
+    theta = kng.L1Ball(max(1.0, math.log1p(response.ends[1]))) if domain is None else domain
     kind = _kind(len(formula.design.names), count, epsilon)
     made = _made(kind, kng.PoissonLoss(), formula, response, epsilon, adjacency, theta)
     return Analysis("Poisson regression", response, formula.design, (Part("log rate", made),), formula.text)

@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import narwhals as nw
 
@@ -42,7 +42,11 @@ class PublicFacts:
         return read, self.response(read.response, read.transform)
 
 
-class AbstractAnalyses(abc.ABC):
+Regressed = TypeVar("Regressed")
+Estimated = TypeVar("Estimated")
+
+
+class AbstractAnalyses(abc.ABC, Generic[Regressed, Estimated]):
     """What can be asked of a table. All arguments are public; ε is that of all releases of one call together."""
 
     facts: PublicFacts
@@ -53,7 +57,7 @@ class AbstractAnalyses(abc.ABC):
 
     def quantile_regression(
         self, formula: str, *, tau: float | Sequence[float], epsilon: Any, domain: Any = None, scale: Any = None
-    ) -> RegressionResults:
+    ) -> Regressed:
         """Quantiles of the response at the levels τ, which share ε equally.
 
         **Arguments:** `formula`: as in `kngjax.data.formulas`. `domain`: Θ of the coefficients of the basis; made of
@@ -76,7 +80,7 @@ class AbstractAnalyses(abc.ABC):
         delta: Any = None,
         domain: Any = None,
         scale: Any = None,
-    ) -> RegressionResults:
+    ) -> Regressed:
         """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ.
 
         **Arguments:** as `quantile_regression`; `scale` is for "robust" with any number of coefficients.
@@ -88,7 +92,7 @@ class AbstractAnalyses(abc.ABC):
         )
         return self._carry_out(made, RegressionResults.of)
 
-    def logistic_regression(self, formula: str, *, epsilon: Any, domain: Any = None) -> RegressionResults:
+    def logistic_regression(self, formula: str, *, epsilon: Any, domain: Any = None) -> Regressed:
         """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
         facts = self.facts
         made = regressions.logistic_regression(
@@ -96,30 +100,28 @@ class AbstractAnalyses(abc.ABC):
         )
         return self._carry_out(made, RegressionResults.of)
 
-    def poisson_regression(self, formula: str, *, epsilon: Any, domain: Any = None) -> RegressionResults:
+    def poisson_regression(self, formula: str, *, epsilon: Any, domain: Any = None) -> Regressed:
         """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
         facts = self.facts
         made = regressions.poisson_regression(*facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain)
         return self._carry_out(made, RegressionResults.of)
 
-    def mean(self, column: str, *, epsilon: Any) -> EstimateResults:
+    def mean(self, column: str, *, epsilon: Any) -> Estimated:
         """The mean of a column of numbers, or the share of the second of its two levels."""
         made = estimates.mean(self.facts.response(column), epsilon, self.facts.adjacency.value)
         return self._carry_out(made, EstimateResults.of)
 
-    def quantile(
-        self, column: str, *, tau: float | Sequence[float], epsilon: Any, budget: str = "split"
-    ) -> EstimateResults:
+    def quantile(self, column: str, *, tau: float | Sequence[float], epsilon: Any, budget: str = "split") -> Estimated:
         """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
         made = estimates.quantile(self.facts.response(column), tau, epsilon, self.facts.adjacency.value, budget)
         return self._carry_out(made, EstimateResults.of)
 
-    def median(self, column: str, *, epsilon: Any) -> EstimateResults:
+    def median(self, column: str, *, epsilon: Any) -> Estimated:
         """The median of a column of numbers."""
         return self.quantile(column, tau=0.5, epsilon=epsilon)
 
 
-class Study(AbstractAnalyses):
+class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
     """Analyses of one private table, each with its own ε, debited from one ledger.
 
     **Arguments:** `frame`: private; pandas, polars or pyarrow. All others are public, and chosen without looking at it.
@@ -171,7 +173,7 @@ class Study(AbstractAnalyses):
         return results(analysis, analysis.release(self._frame, self.ledger))
 
 
-class Plan(AbstractAnalyses):
+class Plan(AbstractAnalyses[Analysis, Analysis]):
     """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
 
     Nothing is spent, drawn or seen of a value before `run`.
@@ -184,7 +186,7 @@ class Plan(AbstractAnalyses):
 
     def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
         self._planned.append((analysis, results))
-        return None
+        return analysis
 
     def run(self) -> list[AbstractResults]:
         """Carries out all of them, in their order; raises BudgetExceeded at first if the ledger does not allow all."""

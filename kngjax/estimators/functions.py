@@ -1,0 +1,51 @@
+"""A regression in one call: `Study(frame, ...)` and its method."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from kngjax.estimators.regression_results import RegressionResults
+from kngjax.estimators.study import Study
+
+
+def quantile_regression(
+    formula: str,
+    frame: Any,
+    *,
+    tau: float | Sequence[float],
+    epsilon: Any,
+    domain: Any = None,
+    scale: Any = None,
+    **facts: Any,
+) -> RegressionResults:
+    """As `Study.quantile_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
+    return Study(frame, **facts).quantile_regression(formula, tau=tau, epsilon=epsilon, domain=domain, scale=scale)
+
+
+def linear_regression(
+    formula: str,
+    frame: Any,
+    *,
+    epsilon: Any,
+    method: str = "robust",
+    delta: Any = None,
+    domain: Any = None,
+    scale: Any = None,
+    **facts: Any,
+) -> RegressionResults:
+    """As `Study.linear_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
+    study = Study(frame, **facts)
+    return study.linear_regression(formula, epsilon=epsilon, method=method, delta=delta, domain=domain, scale=scale)
+
+
+def logistic_regression(
+    formula: str, frame: Any, *, epsilon: Any, domain: Any = None, **facts: Any
+) -> RegressionResults:
+    """As `Study.logistic_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
+    return Study(frame, **facts).logistic_regression(formula, epsilon=epsilon, domain=domain)
+
+
+def poisson_regression(
+    formula: str, frame: Any, *, epsilon: Any, domain: Any = None, **facts: Any
+) -> RegressionResults:
+    """As `Study.poisson_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
+    return Study(frame, **facts).poisson_regression(formula, epsilon=epsilon, domain=domain)

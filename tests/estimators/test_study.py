@@ -1,0 +1,267 @@
+"""Studies: names, units, budgets and refusals; and that what is released is what the mechanism alone releases."""
+
+import copy
+import math
+import pickle
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import kngjax as kng
+from kngjax.estimators.estimate_results import EstimateResults
+from kngjax.estimators.regression_results import RegressionResults
+
+BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "experience": (0, 60), "sick": (0, 30)}
+LEVELS = {"region": ("north", "south", "west"), "parttime": ("no", "yes")}
+FORMULA = "log(wage) ~ education + poly(experience, 2)"
+SECRET = 4711.25
+
+
+def people(count=4000):
+    random = np.random.default_rng(0)
+    education, experience = random.integers(6, 19, count), random.uniform(0, 50, count)
+    region, noise = random.choice(LEVELS["region"], count), 0.4 * random.standard_normal(count)
+    logarithm = 4.5 + 0.09 * education + 0.06 * experience - 0.001 * experience**2 + 0.1 * (region == "south") + noise
+    return pd.DataFrame(
+        {
+            "wage": np.exp(logarithm),
+            "education": education.astype(float),
+            "experience": experience,
+            "region": region,
+            "parttime": np.where(random.uniform(size=count) < 1 / (1 + np.exp(2 - 0.1 * education)), "yes", "no"),
+            "sick": random.poisson(np.exp(1.0 - 0.05 * education)).astype(float),
+        }
+    )
+
+
+PEOPLE = people()
+
+
+def study(frame=PEOPLE, **changed):
+    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"} | changed
+    return kng.Study(frame, **facts)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return kng.Ledger.create(tmp_path / "people", kng.Budget.pure(1.0), adjacency="replace", dataset="people")
+
+
+def test_quantile_regression_has_names_and_own_units():
+    fit = study().quantile_regression(FORMULA, tau=[0.1, 0.5], epsilon=20)
+    assert list(fit.params.columns) == ["tau = 0.1", "tau = 0.5"]
+    assert list(fit.params.index) == ["intercept", "education", "experience", "experience^2"]
+    truth = [4.5, 0.09, 0.06, -0.001]
+    np.testing.assert_allclose(fit.params["tau = 0.5"], truth, atol=0.25)
+    assert fit.params["tau = 0.1"]["intercept"] < fit.params["tau = 0.5"]["intercept"]
+    assert fit.guarantee.epsilon == 20
+    assert [one.certificate.epsilon for one in fit.releases] == [10.0, 10.0]
+    assert {one.certificate.mechanism["type"] for one in fit.releases} == {"KNG"}
+    with pytest.raises(ValueError, match=r"releases\[0\]"):
+        _ = fit.certificate
+    text = str(fit.summary())
+    for words in (FORMULA, "pure 20-differential privacy", "exact_with_rounding", "wage in [20, 20000]", "tau = 0.1"):
+        assert words in text
+        assert words in fit._repr_html_()
+
+
+def test_predictions_are_the_public_basis_times_what_was_released():
+    fit = study().quantile_regression(FORMULA + " + region", tau=0.5, epsilon=8)
+    new = PEOPLE.iloc[[5, 17, 3]]
+    own = fit.params
+    expected = (
+        own["intercept"]
+        + own["education"] * new["education"]
+        + own["experience"] * new["experience"]
+        + own["experience^2"] * new["experience"] ** 2
+        + own["region[south]"] * (new["region"] == "south")
+        + own["region[west]"] * (new["region"] == "west")
+    )
+    found = fit.predict(new)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    assert list(found.index) == [5, 17, 3]
+    np.testing.assert_allclose(fit.predict(pl.DataFrame(new.to_dict("list"))), found, rtol=1e-12)
+    np.testing.assert_allclose(fit.predict(new, original=True), np.exp(found), rtol=1e-12)
+    beyond = fit.predict({"education": 99.0, "experience": [-5.0, 0.0], "region": "north"})
+    assert beyond[0] == beyond[1] == fit.predict({"education": 18, "experience": 0, "region": "north"})[0]
+
+
+@pytest.mark.parametrize("method", ["robust", "squared", "adassp"])
+def test_linear_regression_by_each_method(method):
+    delta = {"delta": 1e-6} if method == "adassp" else {}
+    fit = study().linear_regression("log(wage) ~ education", epsilon=10, method=method, **delta)
+    assert fit.params.name == method
+    assert abs(fit.params["education"] - 0.09) < 0.06
+    assert fit.certificate.epsilon == 10
+    assert fit.certificate.assurance == "exact_with_rounding"
+
+
+def test_which_mechanism_serves_follows_from_public_facts():
+    plan = study().plan()
+    plan.linear_regression(FORMULA, epsilon=1)
+    plan.linear_regression(FORMULA + " + region", epsilon=1)
+    plan.linear_regression(FORMULA + " + region", epsilon=50)
+    plan.quantile_regression(FORMULA + " + region", tau=0.5, epsilon=1)
+    plan.logistic_regression("parttime ~ education", epsilon=1)
+    plan.logistic_regression("parttime ~ region * education", epsilon=1)
+    kinds = [cost.split(",")[0] for _, cost in plan.rows()]
+    objective = "ObjectivePerturbation"
+    assert kinds[:-1] == ["KNG", objective, "KNG", objective, "KNG", objective]
+    assert plan.cost.epsilon == 55
+    assert "all together: pure 55-differential privacy" in repr(plan)
+
+
+def test_logistic_and_poisson_regression_predict_means():
+    fit = study().logistic_regression("parttime ~ education", epsilon=20)
+    np.testing.assert_allclose(fit.params, [-2.0, 0.1], atol=0.5)
+    eta = fit.params["intercept"] + fit.params["education"] * 12
+    np.testing.assert_allclose(fit.predict({"education": 12})[0], 1 / (1 + math.exp(-eta)), rtol=1e-9)
+    fit = study().poisson_regression("sick ~ education", epsilon=20)
+    np.testing.assert_allclose(fit.params, [1.0, -0.05], atol=0.5)
+    eta = fit.params["intercept"] + fit.params["education"] * 12
+    np.testing.assert_allclose(fit.predict({"education": 12})[0], math.exp(eta), rtol=1e-9)
+
+
+def test_means_and_quantiles():
+    found = study().mean("education", epsilon=10)
+    assert abs(found.value - PEOPLE["education"].mean()) < 0.05
+    assert found.certificate.mechanism["type"] == "KNormMechanism"
+    assert abs(study().mean("parttime", epsilon=10).value - (PEOPLE["parttime"] == "yes").mean()) < 0.01
+    quartiles = study().quantile("wage", tau=[0.25, 0.75], epsilon=20)
+    np.testing.assert_allclose(quartiles.params, PEOPLE["wage"].quantile([0.25, 0.75]), rtol=0.05)
+    assert list(quartiles.params.index) == ["0.25-quantile of wage", "0.75-quantile of wage"]
+    assert quartiles.certificate.assurance == "exact_with_rounding"
+    assert abs(study().median("education", epsilon=10).value - 12) <= 1
+    added = study(adjacency="add_remove").mean("education", epsilon=10)
+    assert added.certificate.mechanism["type"] == "KNG"
+    assert abs(added.value - PEOPLE["education"].mean()) < 0.1
+
+
+def test_results_survive_json_and_pickle():
+    regression = study().quantile_regression("wage ~ poly(education, 2)*region + I(experience > 9)", tau=0.5, epsilon=9)
+    estimate = study().mean("wage", epsilon=1)
+    for kind, fit in ((RegressionResults, regression), (EstimateResults, estimate)):
+        for again in (kind.from_json(fit.to_json()), pickle.loads(pickle.dumps(fit)), copy.deepcopy(fit)):
+            assert again.to_json() == fit.to_json()
+            assert str(again.summary()) == str(fit.summary())
+            pd.testing.assert_frame_equal(again.to_frame(), fit.to_frame())
+    new = PEOPLE.iloc[:9]
+    again = RegressionResults.from_json(regression.to_json())
+    pd.testing.assert_series_equal(again.predict(new), regression.predict(new))
+    assert list(regression.to_frame().columns) == ["release", "coefficient", "value"]
+
+
+def test_each_analysis_is_debited_and_an_empty_ledger_refuses_before_a_value_is_seen(ledger):
+    one = study(ledger=ledger)
+    one.quantile_regression("wage ~ education", tau=[0.25, 0.75], epsilon=0.6)
+    one.mean("wage", epsilon=0.3)
+    assert len(ledger.releases()) == 3
+    broken = PEOPLE.assign(wage=np.nan)
+    with pytest.raises(kng.BudgetExceeded):
+        study(broken, ledger=ledger).mean("wage", epsilon=0.2)
+    with pytest.raises(kng.ReleaseFailed):
+        study(broken, ledger=ledger).mean("wage", epsilon=0.05)
+    # What failed stays spent.
+    with pytest.raises(kng.BudgetExceeded):
+        one.mean("wage", epsilon=0.1)
+    one.mean("wage", epsilon=0.05)
+
+
+def test_a_plan_spends_nothing_and_runs_whole_or_not_at_all(ledger):
+    plan = study(ledger=ledger).plan()
+    assert repr(plan) == "<Plan: nothing is planned>"
+    plan.mean("wage", epsilon=0.5)
+    plan.quantile_regression("wage ~ education", tau=0.5, epsilon=0.4)
+    assert len(ledger.releases()) == 0
+    mean, regression = plan.run()
+    assert len(ledger.releases()) == 2
+    assert isinstance(mean, EstimateResults)
+    assert isinstance(regression, RegressionResults)
+    with pytest.raises(kng.BudgetExceeded):
+        plan.run()
+    assert len(ledger.releases()) == 2
+
+
+def test_what_columns_and_settings_refuse_costs_nothing(ledger):
+    rows = ledger.read().num_rows
+
+    def refused(match, ask, **changed):
+        with pytest.raises((ValueError, TypeError), match=match) as error:
+            ask(study(ledger=ledger, **changed))
+        assert str(SECRET) not in str(error.value)
+
+    refused("needs public bounds", lambda one: one.mean("height", epsilon=1))
+    refused("needs public bounds", lambda one: one.quantile_regression("wage ~ height", tau=0.5, epsilon=1))
+    refused("needs the two levels", lambda one: one.logistic_regression("wage ~ education", epsilon=1))
+    refused("method must be", lambda one: one.linear_regression("wage ~ education", epsilon=1, method="ols"))
+    refused("needs a delta", lambda one: one.linear_regression("wage ~ education", epsilon=1, method="adassp"))
+    refused("takes no delta", lambda one: one.linear_regression("wage ~ education", epsilon=1, delta=1e-6))
+    refused(
+        "names the column 'education'",
+        lambda one: one.mean("education", epsilon=0.1),
+        frame=pd.DataFrame({SECRET: [1.0]}),
+    )
+    refused(
+        "must be a pandas", lambda one: one.mean("wage", epsilon=0.1), frame=np.ones((3, 1)), adjacency="add_remove"
+    )
+    refused("no record", lambda one: one.mean("wage", epsilon=0.1), frame=PEOPLE.iloc[:0])
+    refused(
+        "public guess of it, num_records",
+        lambda one: one.linear_regression("wage ~ education", epsilon=0.1),
+        adjacency="add_remove",
+    )
+    assert ledger.read().num_rows == rows
+    with pytest.raises((ValueError, TypeError), match="adjacency"):
+        kng.Study(PEOPLE)
+    with pytest.raises(ValueError, match="leave num_records out"):
+        study(num_records=9)
+
+
+def test_what_a_private_estimate_does_not_have_is_told():
+    fit = study().mean("wage", epsilon=1)
+    for name in ("resid", "bse", "rsquared", "nobs", "pvalues"):
+        with pytest.raises(AttributeError, match="second release"):
+            getattr(fit, name)
+    with pytest.raises(AttributeError, match="has no colour"):
+        _ = fit.colour
+
+
+def test_missing_cells_count_as_what_was_declared():
+    frame = PEOPLE.assign(wage=np.where(np.arange(len(PEOPLE)) % 2 == 0, np.nan, 100.0))
+    found = study(frame, missing={"wage": 300.0}).mean("wage", epsilon=100)
+    assert abs(found.value - 200) < 5
+    dropped = study(frame, missing="drop", adjacency="add_remove").mean("wage", epsilon=100)
+    assert abs(dropped.value - 100) < 5
+
+
+def test_a_study_shows_no_data_and_is_not_pickled():
+    frame = PEOPLE.iloc[:3].assign(wage=SECRET)
+    one = study(frame)
+    assert str(SECRET) not in repr(one)
+    assert "wage in [20, 20000]" in repr(one)
+    with pytest.raises(TypeError, match="private data"):
+        pickle.dumps(one)
+
+
+def test_functions_are_studies():
+    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"}
+    assert isinstance(
+        kng.quantile_regression("wage ~ education", PEOPLE, tau=0.5, epsilon=1, **facts), RegressionResults
+    )
+    assert kng.linear_regression("wage ~ education", PEOPLE, epsilon=1, **facts).labels == ("robust",)
+    assert kng.logistic_regression("parttime ~ education", PEOPLE, epsilon=1, **facts).labels == ("log odds",)
+    assert kng.poisson_regression("sick ~ education", PEOPLE, epsilon=1, **facts).labels == ("log rate",)
+
+
+def test_curves_are_drawn():
+    mpl.use("Agg")
+    fit = study().quantile_regression(FORMULA, tau=[0.1, 0.9], epsilon=9)
+    axes = fit.plot(x="experience", at={"education": 12}, original=True)
+    assert [line.get_label() for line in axes.lines] == ["tau = 0.1", "tau = 0.9"]
+    grid, curve = axes.lines[0].get_data()
+    assert (grid[0], grid[-1]) == (0.0, 60.0)
+    expected = fit.predict({"education": 12, "experience": grid}, original=True)["tau = 0.1"]
+    np.testing.assert_allclose(curve, expected)
