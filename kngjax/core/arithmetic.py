@@ -14,7 +14,9 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, fmpq, fmpz
+
+from kngjax.core.balls import precision
 
 # Odd, so that arrays have a part that fills a processor's registers and a rest that does not.
 _PAIRS = 251
@@ -130,7 +132,7 @@ def _matrices() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _balls_are_right() -> bool:
     large = 3**200 + 1
-    with ctx.workprec(100):
+    with precision(100):
         third, root = arb(fmpq(1, 3)), arb(2).sqrt()
         return (
             int(fmpz(large) * fmpz(large)) == large * large

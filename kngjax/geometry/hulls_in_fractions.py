@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
-from flint import arb, ctx, fmpq, fmpq_mat
+from flint import arb, fmpq, fmpq_mat
 
-from kngjax.core.balls import upper_end
+from kngjax.core.balls import precision, upper_end
 from kngjax.geometry.feature_hulls import SLACK, FeatureHull
 
 Corners = tuple[tuple[Fraction, ...], ...]
@@ -78,8 +78,9 @@ def _vertices(rows: list[list[Fraction]], dimension: int) -> Iterator[tuple[Frac
             continue
         others = [row for index, row in enumerate(rows) if index not in chosen]
         if not others or all(length <= 1 for length in (_matrix(others) * place).entries()):
-            with ctx.workprec(_DIGITS):
-                yield tuple(upper_end(arb(step)) for step in place.entries())
+            with precision(_DIGITS):
+                corner = tuple(upper_end(arb(step)) for step in place.entries())
+            yield corner
 
 
 def _is_bounded(rows: list[list[Fraction]], corners: int, dimension: int) -> bool:

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
+from kngjax.core.balls import DEFAULT_DIGITS, precision
 from kngjax.samplers.grid.uniforms import Bits
 
 
@@ -39,6 +40,11 @@ class AbstractGridDraw(abc.ABC):
         """What `draw` needs of validated and clipped records, exactly. Private."""
         with float64():
             return self.mechanism.exact_sums(X, y)
+
+    def draw_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        """As `draw`, while no other thread computes in balls: from the same bits always the same value."""
+        with precision(DEFAULT_DIGITS):
+            return self.draw(data, bits)
 
     @abc.abstractmethod
     def draw(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:

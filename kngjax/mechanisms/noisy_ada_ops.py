@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
-from kngjax.core.balls import ball_of, power_of_two, upper_end
+from kngjax.core.balls import ball_of, power_of_two, precision, upper_end
 from kngjax.data.exact_sums import ExactSums
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
@@ -126,7 +126,7 @@ class NoisyAdaOPS(AbstractGridDraw):
 
     def _draw_bound(self, data: ExactSums, ridge: Fraction, curvature: Fraction, bits: Bits) -> Fraction:
         """L: at least Y + X‖θ̂_λ‖ of the smaller neighbour but for a probability of Φ(-z)."""
-        with ctx.workprec(_DIGITS):
+        with precision(_DIGITS):
             change = upper_end(ball_of(self.radii.features / curvature).log1p())
         deviation, grid = change / self.plan.bound_shift, Grid((-_FINENESS,))
         standard = draw_noise(Noise("normal", (Fraction(1),), deviation**2), bits)
@@ -137,7 +137,7 @@ class NoisyAdaOPS(AbstractGridDraw):
             return grid.cell([largest.log() + ball_of(deviation) * standard.balls(digits)[0]])
 
         (noisy,) = grid.exact_values(decided(attempt))
-        with ctx.workprec(_DIGITS):
+        with precision(_DIGITS):
             raised = noisy + power_of_two(-_FINENESS) / 2 + change + self.plan.tail * deviation
             return upper_end(ball_of(raised).exp())
 

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
 import numpy as np
-from flint import arb, arb_mat, ctx
+from flint import arb, arb_mat
 from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, precision
 from kngjax.core.compiling import Compiled
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
@@ -74,7 +74,7 @@ class ObjectiveLaw(NamedTuple):
         curvature = facts.curvature * facts.largest_square
         if noise is None or not noise.is_everywhere or curvature <= 0:
             return None
-        with ctx.workprec(_RIDGE_DIGITS):
+        with precision(_RIDGE_DIGITS):
             ridge = ball_of(curvature) / ball_of((1 - share) * epsilon).expm1()
             least = ridge.upper()
         return cls(noise, fraction_of(least), curvature, facts.scores) if least.is_finite() else None

@@ -9,10 +9,10 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.core.balls import ball_of, upper_end
+from kngjax.core.balls import ball_of, precision, upper_end
 from kngjax.data.bounds import Bounds
 from kngjax.data.public_units import PublicUnits
 from kngjax.geometry.hulls_in_fractions import Corners, outer_corners
@@ -121,7 +121,7 @@ def ridge_change(
     """
     span = np.log(1e3) + max(np.log(float(radii.features / regularization)), 0.0)
     ends = [0.0, *np.exp(-span * np.linspace(1.0, 0.0, resolution)).tolist()]
-    with ctx.workprec(_DIGITS):
+    with precision(_DIGITS):
         leverage, count = ball_of(radii.features / regularization), ball_of(num_others)
         size = ball_of(radii.features * radii.response).sqrt() / ball_of(regularization)
         largest = arb(0)

@@ -24,9 +24,9 @@ from math import inf, lgamma, log, log1p, pi
 from typing import NamedTuple
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, precision
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.samplers.grid.noises import NormalNoise, draw_noise
 from kngjax.samplers.grid.quadratic.bodies import steps_down
@@ -102,7 +102,7 @@ class TiltedMaximum(AbstractTilted):
     def __init__(self, tilt: Callable[[], list[arb]], signs: Sequence[int], floor: Fraction):
         super().__init__(tilt, len(signs))
         self._signs = signs
-        with ctx.workprec(_DIGITS):
+        with precision(_DIGITS):
             self._levels = levels_for(tilt(), floor)
 
     @property
@@ -146,13 +146,13 @@ def tilted_noise(noise: Noise, tilt: Sequence[Fraction], floor: Fraction = Fract
     signs = [(one > 0) - (one < 0) for one in tilt]
     kinds = {"sum": lambda: TiltedSum(balls, len(tilt)), "length": lambda: TiltedLength(balls, len(tilt))}
     found = kinds.get(noise.kind, lambda: TiltedMaximum(balls, signs, floor))()
-    with ctx.workprec(_DIGITS):
+    with precision(_DIGITS):
         return found if found.dual < 1 else None
 
 
 def above(number: arb) -> Fraction | None:
     """A fraction that is at least this, at a precision that is always enough; None where there is none."""
-    with ctx.workprec(_DIGITS):
+    with precision(_DIGITS):
         return upper_fraction(number)
 
 
