@@ -355,6 +355,7 @@ def _failures(mechanism: AbstractMechanism) -> list[str]:
         "data that cannot be read",
         "too little memory",
         "a draw that is not a number",
+        "a library that changed this process's arithmetic during the draw",
         "a ledger that cannot keep the release",
     ]
     if bounds.columns != 0 and None in policy_of_each_column(bounds.missing, 1):
