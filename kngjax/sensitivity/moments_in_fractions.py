@@ -57,14 +57,14 @@ class SquaredRadii(NamedTuple):
 
 
 def _blocks(bounds: Bounds, dimension: int) -> tuple[Corners, ...] | None:
-    """Corners of the blocks of features that vary freely of each other, as `Bounds.feature_blocks` has them."""
+    """Corners of the blocks of features that vary freely, as `Bounds.feature_blocks` has them, each corner once."""
     one = (((Fraction(1),),),) * int(bounds.intercept)
     if bounds.hull is not None:
         corners = outer_corners(bounds.hull)
         return None if corners is None else one + corners
     columns = dimension - int(bounds.intercept)
     lower, upper = (_numbers(side, columns) for side in (bounds.x_lower, bounds.x_upper))
-    return one + tuple(((low,), (high,)) for low, high in zip(lower, upper, strict=True))
+    return one + tuple(tuple((end,) for end in dict.fromkeys(ends)) for ends in zip(lower, upper, strict=True))
 
 
 def _number(value: Any) -> Fraction:

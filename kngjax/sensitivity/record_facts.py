@@ -9,6 +9,7 @@ hence largest where all of them are ends, and for given s and s' the coordinates
 These are the suprema of `kngjax.sensitivity.gradients`.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -72,14 +73,14 @@ class RecordFacts(NamedTuple):
 def changes_of_products(
     score: Sequence[Fraction], features: Sequence[Interval], adjacency: Adjacency
 ) -> list[list[Fraction]]:
-    """The vectors v of this module's head, for gradients s·x."""
+    """The vectors v of this module's head, for gradients s·x: each pair of scores in one order, each end once."""
+    scores, sides = list(dict.fromkeys(score)), [set(ends) for ends in features]
     if adjacency is Adjacency.REPLACE:
         return [
-            [max(abs(s * x - other * z) for x in ends for z in ends) for ends in features]
-            for s in score
-            for other in score
+            [max(abs(s * x - other * z) for x in ends for z in ends) for ends in sides]
+            for s, other in itertools.combinations_with_replacement(scores, 2)
         ]
-    return [[max(abs(s * x) for x in ends) for ends in features] for s in score]
+    return [[max(abs(s * x) for x in ends) for ends in sides] for s in scores]
 
 
 def gradient_noise(changes: list[list[Fraction]], norm: AbstractNorm | None, rate: Fraction) -> Noise | None:
