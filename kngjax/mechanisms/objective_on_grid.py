@@ -25,7 +25,7 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.geometry.abstract_norms import AbstractNorm, Noise
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractPredictorLoss
-from kngjax.losses.verified_scores import AbstractVerifiedScore, fraction_of
+from kngjax.losses.verified_scores import AbstractVerifiedScore, fraction_of, number
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.quadratic_minima import Place, minimum
 from kngjax.mechanisms.smooth_objectives import Objective
@@ -182,7 +182,8 @@ class SmoothMinimum(TiltedMinimum):
         return (
             "Exact K-norm noise in the objective, and its minimiser, found by Newton's method. Balls that contain it "
             "are proved with every rounding, and refined until they tell to which multiple of a public power of two it "
-            "is rounded."
+            f"is rounded. What output_share = {number(self.mechanism.output_share):g} sets aside of epsilon for output "
+            "noise is not spent: the minimiser has no error that such noise would have to hide."
         )
 
     def prepare(self, X: Any, y: Any) -> Objective:
