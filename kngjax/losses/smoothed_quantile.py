@@ -32,8 +32,8 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
     Score interval: K ∈ [0, 1], so s ∈ [-τ, 1-τ], as without smoothing, whatever y and θ: only x needs bounds.
     Curvature: ρ'' = k((x'θ - y)/h)/h with the kernel's density k, which is positive, smooth, and largest at 0.
 
-    **Arguments:** `tau`: the quantile level, strictly between 0 and 1. `bandwidth`: h, from 1e-100 to 1e100 in units of y.
-    It must be public: a bandwidth computed from the data, as is usual without privacy, voids the guarantee.
+    **Arguments:** `tau`: the quantile level, strictly between 0 and 1. `bandwidth`: h, from 1e-100 to 1e100, in the
+    units of y. It must be public: a bandwidth computed from the data, as is usual without privacy, voids the guarantee.
     `kernel`: "logistic", where the standard deviation of the noise hZ is 1.81h; or "gaussian", where it is h.
 
     Source: He, Pan, Tan and Zhou (2023), "Smoothed quantile regression with large-scale inference".

@@ -17,14 +17,16 @@ class AbstractGridDraw(abc.ABC):
     What real arithmetic draws is rounded once to a public grid, which is post-processing, and all that decides where to
     is decided as real arithmetic decides. What follows is a function of the grid's numbers, and needs no
     proof. No draw fails: searches go on until they have found what they look for. `mechanism`: whose law is drawn.
+    `grid`: what a value is rounded to, where that is one grid; who has several says so in its `settings`.
     """
 
     mechanism: Any
+    grid: Any
 
     @property
-    @abc.abstractmethod
     def settings(self) -> dict[str, Any]:
         """What a certificate says of the sampler, JSON-ready: its "type" and the exponents of the grid."""
+        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
 
     @property
     @abc.abstractmethod

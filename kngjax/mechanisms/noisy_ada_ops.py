@@ -20,10 +20,8 @@ from kngjax.samplers.grid.eigenvalues import nearest_multiple
 from kngjax.samplers.grid.gaussians import RidgeNoise, draw_ridge, ridge_estimate
 from kngjax.samplers.grid.noises import draw_noise
 from kngjax.samplers.grid.uniforms import Bits, decided
-from kngjax.sensitivity.moments_in_fractions import SquaredRadii, rounded_eigenvalue_change
+from kngjax.sensitivity.moments_in_fractions import SquaredRadii, eigenvalue_step, rounded_eigenvalue_change
 
-# λ_min is rounded to multiples of about its sensitivity over 2 to this power.
-_EIGENVALUE_DIGITS = 20
 # log L is rounded to multiples of 2^-60, and θ to about 2^-60 of Y/X: the noise depends on the data, and is not known
 # in public, but far larger than that for any number of records that fits a computer.
 _FINENESS = 60
@@ -82,16 +80,12 @@ class NoisyAdaOPS(AbstractGridDraw):
         plan = StagePlan(found.order, found.budget, shift, found.bound_shift, found.tail, found.least_curvature)
         if not keeps_budget(plan, radii.features, mechanism.guarantee):
             return None
-        step = power_of_two(_size(radii.features) - _EIGENVALUE_DIGITS)
+        step = eigenvalue_step(radii)
         eigenvalue_grid = Grid.for_squares([(rounded_eigenvalue_change(radii, step) / shift) ** 2])
         grid = Grid((_size(radii.response / radii.features) // 2 - _FINENESS,) * dimension)
         if eigenvalue_grid is None:
             return None
         return cls(mechanism, radii, plan, least_ridge * radii.features, step, eigenvalue_grid, grid)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
 
     @property
     def method(self) -> str:

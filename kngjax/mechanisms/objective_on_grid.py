@@ -104,10 +104,6 @@ class TiltedMinimum(AbstractGridDraw):
         return (QuadraticMinimum if quadratic else SmoothMinimum)(mechanism, law, grid)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
-
-    @property
     def assumptions(self) -> tuple[str, ...]:
         return ()
 

@@ -12,12 +12,15 @@ import numpy as np
 from flint import arb
 
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.core.balls import ball_of, precision, upper_end
+from kngjax.core.balls import ball_of, power_of_two, precision, upper_end
 from kngjax.data.bounds import Bounds
 from kngjax.data.public_units import PublicUnits
 from kngjax.geometry.hulls_in_fractions import Corners, outer_corners
 
 _DIGITS = 128
+# λ_min is rounded to multiples of about its sensitivity over 2 to this power. That much more noise it gets, and float64
+# nearly always guesses which multiple is nearest.
+_EIGENVALUE_DIGITS = 20
 
 
 class SquaredRadii(NamedTuple):
@@ -93,6 +96,12 @@ def squared_absolute_moment_changes(
     """
     times = 4 if adjacency is Adjacency.REPLACE else 1
     return times * ((total**2 + radii.features) / 2) ** 2, times * total**2 * radii.response
+
+
+def eigenvalue_step(radii: SquaredRadii) -> Fraction:
+    """r, a power of two, that λ_min is rounded to multiples of: about X²/2^20."""
+    size = radii.features.numerator.bit_length() - radii.features.denominator.bit_length()
+    return power_of_two(size - _EIGENVALUE_DIGITS)
 
 
 def rounded_eigenvalue_change(radii: SquaredRadii, step: Fraction) -> Fraction:

@@ -1,8 +1,9 @@
 """Noise on symmetric matrices that are exact, rounded to a public grid: the laws of `kngjax.mechanisms.noise`."""
 
 import abc
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from flint import arb
@@ -33,8 +34,8 @@ class NoisyNumbers(NamedTuple):
         grid = Grid.for_noise(noise)
         return None if grid is None else cls(noise, grid)
 
-    def draw(self, location: Exact, bits: Bits) -> Float[np.ndarray, " numbers"]:
-        """The location, which is private, plus noise."""
+    def draw(self, location: Iterable[Any], bits: Bits) -> Float[np.ndarray, " numbers"]:
+        """The location, which is private, plus noise. **Arguments:** `location`: whole numbers and fractions."""
         cell = draw_cell([Fraction(number) for number in location], self.noise, self.grid, bits)
         return self.grid.values(cell)
 
