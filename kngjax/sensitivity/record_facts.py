@@ -49,7 +49,7 @@ class RecordFacts(NamedTuple):
         scores, shape = loss.verified_score(), None
         if scores is None or bounds.hull is not None:
             return None
-        features, response, predictor = feature_intervals(bounds, dimension), _response_interval(bounds), None
+        features, response, predictor = feature_intervals(bounds, dimension), response_interval(bounds), None
         if domain is not None:
             shape = domain.exact_shape(dimension)
             if shape is None:
@@ -132,7 +132,8 @@ def root_upward(value: Fraction) -> Fraction:
     return Fraction(math.isqrt(whole - 1) + 1, 2**shift)
 
 
-def _response_interval(bounds: Bounds) -> Interval | None:
+def response_interval(bounds: Bounds) -> Interval | None:
+    """[y_l, y_u]; None where nothing bounds the response."""
     if bounds.y_lower is None or bounds.y_upper is None:
         return None
     lower, upper = (float(np.asarray(side, np.float64)) for side in (bounds.y_lower, bounds.y_upper))
