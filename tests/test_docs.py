@@ -112,6 +112,12 @@ def test_the_table_of_symbols_is_complete():
         assert any(f"`{name}`" in table for name in named), f"{named[0]} is not in the table"
 
 
+def test_the_table_of_symbols_names_files_that_exist():
+    named = re.findall(r"`(kngjax/[^`]*)`", text(DOCS / "from-paper-to-code.md"))
+    assert len(named) > 100
+    assert [name for name in named if not (DOCS.parent / name).exists()] == []
+
+
 @pytest.mark.parametrize("room", ["samplers", "mechanisms"])
 def test_every_sampler_and_mechanism_can_be_chosen(room):
     names = homes(room)

@@ -4,9 +4,10 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
-from flint import arb, ctx, fmpq
+from flint import arb, fmpq
 from jaxtyping import Float, Shaped
 
+from kngjax.core.balls import precision
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data.records import Records
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -59,7 +60,7 @@ def lattice_loss(first: LatticeLaw, second: LatticeLaw) -> tuple[float, float]:
     """
     if not np.array_equal(first.theta, second.theta):
         return float("inf"), float("inf")
-    with ctx.workprec(_BITS):
+    with precision(_BITS):
         differences = [int(difference) for difference in second.scores - first.scores]
         rate = arb(fmpq(first.rate.numerator, first.rate.denominator))
         log_ratio = _log_normaliser(second) - _log_normaliser(first)

@@ -1,11 +1,32 @@
-"""Balls of FLINT, which contain what real arithmetic gives, and what they are made of."""
+"""Balls of FLINT, which contain what real arithmetic gives, and what they are made of.
 
-from collections.abc import Callable, Sequence
+They do so at every precision. But FLINT has one precision for all threads, and a thread that sets its own changes what
+another one computes meanwhile: how wide its balls are, and so how many random bits it asks for. So the precision is set
+in one place, here, by one thread at a time.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
 _FIRST_DIGITS, _MOST_DIGITS = 64, 2048
+# What FLINT starts with.
+DEFAULT_DIGITS = 53
+_LOCK = threading.RLock()
+
+
+@contextlib.contextmanager
+def precision(digits: int) -> Iterator[None]:
+    """So many binary digits for what this thread computes within; other threads that ask for digits wait.
+
+    Contexts may stand within each other. Afterwards the precision is what it was, whatever was raised. Nothing that
+    waits for another thread may stand within, nor a `yield`.
+    """
+    with _LOCK, ctx.workprec(digits):
+        yield
 
 
 def power_of_two(exponent: int) -> Fraction:
@@ -36,7 +57,7 @@ def are_at_most_0(numbers: Callable[[], Sequence[arb]]) -> bool:
     """
     digits = _FIRST_DIGITS
     while digits <= _MOST_DIGITS:
-        with ctx.workprec(digits):
+        with precision(digits):
             found = numbers()
             if all(number <= 0 for number in found):
                 return True

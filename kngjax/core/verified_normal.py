@@ -4,10 +4,10 @@ import functools
 import math
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 from jaxtyping import Float
 
-from kngjax.core.balls import lower_end
+from kngjax.core.balls import lower_end, precision
 from kngjax.core.verified import Floats, exp
 
 # Of `normal_probability`, absolute. Of `normal_density`: a relative error, and an absolute one.
@@ -24,7 +24,7 @@ def _coefficients() -> Float[np.ndarray, "orders nodes"]:
     Φ^(j) = (-1)^(j-1) He_{j-1} φ with Hermite's polynomials He_{j+1}(c) = c·He_j(c) - j·He_{j-1}(c).
     """
     columns = []
-    with ctx.workprec(_DIGITS):
+    with precision(_DIGITS):
         for node in range(-_FARTHEST * _NODES, _FARTHEST * _NODES + 1):
             place = arb(node) / _NODES
             density = (-place * place / 2).exp() / (2 * arb.pi()).sqrt()

@@ -50,6 +50,12 @@ class Processes:
             raise RuntimeError(FIRST_REFUSED)
         return part
 
+    def is_so_on_any(self, flag: bool) -> bool:
+        """Whether this flag is set on one of the processes: the same answer on all."""
+        if not self.are_several:
+            return flag
+        return bool(np.any(multihost_utils.process_allgather(np.array(flag))))
+
     def first(self, value: Float[np.ndarray, " dimension"]) -> Float[np.ndarray, " dimension"]:
         """The first process's value, to the same bits on all."""
         if not self.are_several:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
-from flint import arb, ctx, fmpq, fmpq_mat
+from flint import arb, fmpq, fmpq_mat
 
-from kngjax.core.balls import upper_end
+from kngjax.core.balls import precision, upper_end
 from kngjax.geometry.feature_hulls import SLACK, FeatureHull
 
 Corners = tuple[tuple[Fraction, ...], ...]
@@ -53,7 +53,7 @@ def _corners(facets: tuple[tuple[float, ...], ...], centre: tuple[float, ...]) -
     if work > _MOST_WORK:
         return None
     rows = [[Fraction(slope) for slope in facet] for facet in facets]
-    corners = list(_vertices(rows, dimension))
+    corners = list(dict.fromkeys(_vertices(rows, dimension)))
     if not corners or not _is_bounded(rows, len(corners), dimension):
         return None
     middle = [Fraction(place) for place in centre]
@@ -78,15 +78,19 @@ def _vertices(rows: list[list[Fraction]], dimension: int) -> Iterator[tuple[Frac
             continue
         others = [row for index, row in enumerate(rows) if index not in chosen]
         if not others or all(length <= 1 for length in (_matrix(others) * place).entries()):
-            with ctx.workprec(_DIGITS):
-                yield tuple(upper_end(arb(step)) for step in place.entries())
+            with precision(_DIGITS):
+                corner = tuple(upper_end(arb(step)) for step in place.entries())
+            yield corner
 
 
 def _is_bounded(rows: list[list[Fraction]], corners: int, dimension: int) -> bool:
     """Whether {s : F_k's ≤ 1}, which has corners, has no ray: on one all but one coordinate's worth of F_k's stay.
 
-    With one facet more than coordinates it has no ray if each choice of all facets but one meets in a corner: those
-    are as many corners as a simplex has, and with a ray there would be fewer.
+    With one facet more than coordinates it has no ray if each choice of all facets but one meets in a corner of its
+    own: those are as many corners as a simplex has, and with a ray there would be fewer. Where all facets meet in one
+    point, as those of a cone, each choice meets there.
+
+    **Arguments:** `corners`: how many different ones.
     """
     if len(rows) == dimension + 1:
         return corners == dimension + 1

@@ -6,17 +6,12 @@ from typing import ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.core.arrays import Scalar, is_traced, parameter
+from kngjax.core.arrays import Scalar, parameter
 from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number
 from kngjax.losses.verified_scores import HuberScore, PseudoHuberScore, number
-
-
-def _check_threshold(k: Scalar) -> None:
-    if not is_traced(k) and not (np.ndim(k) == 0 and 0 < float(k) < np.inf):
-        raise ValueError(f"the threshold k must be one positive and finite number, in the units of y, got {k}")
+from kngjax.losses.widths import check_width
 
 
 class HuberLoss(AbstractResidualLoss):
@@ -24,13 +19,13 @@ class HuberLoss(AbstractResidualLoss):
 
     Score interval: [-k, k] by the clip, whatever y and θ: only x needs bounds.
 
-    **Arguments:** `k`: the threshold, positive, in the units of y. Public.
+    **Arguments:** `k`: the threshold, from 1e-100 to 1e100 in the units of y. Public.
     """
 
     k: Scalar = eqx.field(converter=parameter)
 
     def __check_init__(self):
-        _check_threshold(self.k)
+        check_width("the threshold k", self.k)
 
     def verified_score(self) -> HuberScore:
         return HuberScore(number(self.k))
@@ -71,7 +66,7 @@ class PseudoHuberLoss(AbstractResidualLoss):
     has_curvature_facts: ClassVar[bool] = True
 
     def __check_init__(self):
-        _check_threshold(self.k)
+        check_width("the threshold k", self.k)
 
     @staticmethod
     def public_threshold(num_records: int, dimension: int, scale: float, epsilon: float) -> float:

@@ -15,6 +15,7 @@ from kngjax.losses.kernels import KERNELS, LOGISTIC, AbstractKernel
 from kngjax.losses.quantile import check_level
 from kngjax.losses.verified_gaussian import GaussianScore
 from kngjax.losses.verified_scores import LogisticScore, number
+from kngjax.losses.widths import check_width
 
 Kernel = Literal["logistic", "gaussian"]
 # Of n·ε·h/(d²·scale) with a logistic kernel: measured at d = 5 and 10 with normal noise and uniform columns.
@@ -31,9 +32,9 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
     Score interval: K ∈ [0, 1], so s ∈ [-τ, 1-τ], as without smoothing, whatever y and θ: only x needs bounds.
     Curvature: ρ'' = k((x'θ - y)/h)/h with the kernel's density k, which is positive, smooth, and largest at 0.
 
-    **Arguments:** `tau`: the quantile level, strictly between 0 and 1. `bandwidth`: h > 0 in the units of y. It must be
-    public: a bandwidth computed from the data, as is usual without privacy, voids the guarantee. `kernel`: "logistic",
-    where the standard deviation of the noise hZ is 1.81h; or "gaussian", where it is h.
+    **Arguments:** `tau`: the quantile level, strictly between 0 and 1. `bandwidth`: h, from 1e-100 to 1e100, in the
+    units of y. It must be public: a bandwidth computed from the data, as is usual without privacy, voids the guarantee.
+    `kernel`: "logistic", where the standard deviation of the noise hZ is 1.81h; or "gaussian", where it is h.
 
     Source: He, Pan, Tan and Zhou (2023), "Smoothed quantile regression with large-scale inference".
     """
@@ -47,7 +48,7 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
 
     def __check_init__(self):
         check_level(self.tau)
-        _check_width("the bandwidth", self.bandwidth)
+        check_width("the bandwidth", self.bandwidth)
         _named(self.kernel)
 
     @property
@@ -79,13 +80,13 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         kernels, in units of `scale`.
         """
         check_level(parameter(tau))
-        _check_width("the scale", scale)
+        _check_positive("the scale", scale)
         count, size = operator.index(num_records), operator.index(dimension)
         if count < 1 or size < 1:
             raise ValueError(f"num_records and dimension must be at least 1, got {num_records} and {dimension}")
         width = max(0.05, math.sqrt(tau * (1.0 - tau)) * ((size + math.log(count)) / count) ** 0.4)
         if epsilon is not None:
-            _check_width("epsilon", epsilon)
+            _check_positive("epsilon", epsilon)
             width = max(width, DRAWN_EXACTLY * size**2 / (count * epsilon) * LOGISTIC.deviation)
         return scale * width / _named(kernel).deviation
 
@@ -120,9 +121,9 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         return -jnp.asarray(self.tau), 1.0 - jnp.asarray(self.tau)
 
 
-def _check_width(name: str, width: Any) -> None:
-    if not is_traced(width) and not (np.ndim(width) == 0 and 0 < float(width) < np.inf):
-        raise ValueError(f"{name} must be one positive and finite number, got {width}")
+def _check_positive(name: str, value: Any) -> None:
+    if not is_traced(value) and not (np.ndim(value) == 0 and 0 < float(value) < np.inf):
+        raise ValueError(f"{name} must be one positive and finite number, got {value}")
 
 
 def _named(kernel: str) -> AbstractKernel:

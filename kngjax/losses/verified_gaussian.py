@@ -55,7 +55,7 @@ class GaussianScore(AbstractVerifiedScore):
 
     def ball(self, predictor: arb, response: Fraction) -> arb:
         place = (predictor - ball_of(response)) / arb(self.bandwidth)
-        # Read once: the precision is that of all threads, of which another may set it meanwhile.
+        # Read once: the precision is that of all threads, and another library's may set it meanwhile.
         digits = ctx.prec
         if abs(place) > 2 * digits:
             return arb(0.5) + (1 if place > 0 else -1) * arb(0.5) + arb(0, arb(2) ** -digits) - arb(self.level)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from flint import arb, ctx
 
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, precision
 from kngjax.core.verified import EXP_ERROR, NEXT_TO_ZERO, SIGMOID_ERROR, UNIT, Floats, exp, sigmoid
 from kngjax.losses.secants import unimodal_secants
 
@@ -284,14 +284,14 @@ class PoissonScore(AbstractVerifiedScore):
     def interval(self, predictor, response):
         if predictor is None or response is None or predictor[1] > 700:
             return None
-        with ctx.workprec(128):
+        with precision(128):
             least, most = (ball_of(end).exp() for end in predictor)
             return fraction_of(least.lower()) - response[1], fraction_of(most.upper()) - response[0]
 
     def largest_slope(self, predictor):
         if predictor is None or predictor[1] > 700:
             return None
-        with ctx.workprec(128):
+        with precision(128):
             return fraction_of(ball_of(predictor[1]).exp().upper())
 
     def floats(self, predictor, error, response):
@@ -384,7 +384,7 @@ def fraction_of(number: arb) -> Fraction:
 
 def _sigmoid_ball(place: arb) -> arb:
     """1/(1 + e^-t); next to its limits, where e^-t is beyond any use, a ball 2^-precision wide about them."""
-    # Read once: the precision is that of all threads, of which another may set it meanwhile.
+    # Read once: the precision is that of all threads, and another library's may set it meanwhile.
     digits = ctx.prec
     if abs(place) > 2 * digits:
         return arb(0.5) + (1 if place > 0 else -1) * arb(0.5) + arb(0, arb(2) ** -digits)

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
+from kngjax.core.balls import DEFAULT_DIGITS, precision
 from kngjax.samplers.grid.uniforms import Bits
 
 
@@ -16,14 +17,16 @@ class AbstractGridDraw(abc.ABC):
     What real arithmetic draws is rounded once to a public grid, which is post-processing, and all that decides where to
     is decided as real arithmetic decides. What follows is a function of the grid's numbers, and needs no
     proof. No draw fails: searches go on until they have found what they look for. `mechanism`: whose law is drawn.
+    `grid`: what a value is rounded to, where that is one grid; who has several says so in its `settings`.
     """
 
     mechanism: Any
+    grid: Any
 
     @property
-    @abc.abstractmethod
     def settings(self) -> dict[str, Any]:
         """What a certificate says of the sampler, JSON-ready: its "type" and the exponents of the grid."""
+        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
 
     @property
     @abc.abstractmethod
@@ -39,6 +42,11 @@ class AbstractGridDraw(abc.ABC):
         """What `draw` needs of validated and clipped records, exactly. Private."""
         with float64():
             return self.mechanism.exact_sums(X, y)
+
+    def draw_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        """As `draw`, while no other thread computes in balls: from the same bits always the same value."""
+        with precision(DEFAULT_DIGITS):
+            return self.draw(data, bits)
 
     @abc.abstractmethod
     def draw(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:

@@ -173,10 +173,6 @@ class NoisyMean(AbstractGridDraw):
     grid: Grid
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
-
-    @property
     def method(self) -> str:
         return (
             f"{self.mechanism.method} It is computed in balls that contain it, and rounded once, to the nearest "

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
-from kngjax.core.balls import ball_of, power_of_two, upper_end
+from kngjax.core.balls import ball_of, power_of_two, precision, upper_end
 from kngjax.data.exact_sums import ExactSums
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
@@ -20,10 +20,8 @@ from kngjax.samplers.grid.eigenvalues import nearest_multiple
 from kngjax.samplers.grid.gaussians import RidgeNoise, draw_ridge, ridge_estimate
 from kngjax.samplers.grid.noises import draw_noise
 from kngjax.samplers.grid.uniforms import Bits, decided
-from kngjax.sensitivity.moments_in_fractions import SquaredRadii, rounded_eigenvalue_change
+from kngjax.sensitivity.moments_in_fractions import SquaredRadii, eigenvalue_step, rounded_eigenvalue_change
 
-# λ_min is rounded to multiples of about its sensitivity over 2 to this power.
-_EIGENVALUE_DIGITS = 20
 # log L is rounded to multiples of 2^-60, and θ to about 2^-60 of Y/X: the noise depends on the data, and is not known
 # in public, but far larger than that for any number of records that fits a computer.
 _FINENESS = 60
@@ -82,16 +80,12 @@ class NoisyAdaOPS(AbstractGridDraw):
         plan = StagePlan(found.order, found.budget, shift, found.bound_shift, found.tail, found.least_curvature)
         if not keeps_budget(plan, radii.features, mechanism.guarantee):
             return None
-        step = power_of_two(_size(radii.features) - _EIGENVALUE_DIGITS)
+        step = eigenvalue_step(radii)
         eigenvalue_grid = Grid.for_squares([(rounded_eigenvalue_change(radii, step) / shift) ** 2])
         grid = Grid((_size(radii.response / radii.features) // 2 - _FINENESS,) * dimension)
         if eigenvalue_grid is None:
             return None
         return cls(mechanism, radii, plan, least_ridge * radii.features, step, eigenvalue_grid, grid)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
 
     @property
     def method(self) -> str:
@@ -126,7 +120,7 @@ class NoisyAdaOPS(AbstractGridDraw):
 
     def _draw_bound(self, data: ExactSums, ridge: Fraction, curvature: Fraction, bits: Bits) -> Fraction:
         """L: at least Y + X‖θ̂_λ‖ of the smaller neighbour but for a probability of Φ(-z)."""
-        with ctx.workprec(_DIGITS):
+        with precision(_DIGITS):
             change = upper_end(ball_of(self.radii.features / curvature).log1p())
         deviation, grid = change / self.plan.bound_shift, Grid((-_FINENESS,))
         standard = draw_noise(Noise("normal", (Fraction(1),), deviation**2), bits)
@@ -137,7 +131,7 @@ class NoisyAdaOPS(AbstractGridDraw):
             return grid.cell([largest.log() + ball_of(deviation) * standard.balls(digits)[0]])
 
         (noisy,) = grid.exact_values(decided(attempt))
-        with ctx.workprec(_DIGITS):
+        with precision(_DIGITS):
             raised = noisy + power_of_two(-_FINENESS) / 2 + change + self.plan.tail * deviation
             return upper_end(ball_of(raised).exp())
 

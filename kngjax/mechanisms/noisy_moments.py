@@ -1,50 +1,27 @@
 """The moments of linear regression plus Gaussian noise, with every rounding in their proof."""
 
 import dataclasses
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
-from kngjax.core.balls import power_of_two
 from kngjax.core.compiling import Compiled
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.public_units import PublicUnits
-from kngjax.geometry.abstract_norms import Noise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.noise.calibration import certified_shift_squared
-from kngjax.samplers.grid.cells import Grid, draw_cell
 from kngjax.samplers.grid.eigenvalues import nearest_multiple
+from kngjax.samplers.grid.matrices import NoisyNumbers
 from kngjax.samplers.grid.uniforms import Bits
-from kngjax.sensitivity.moments_in_fractions import SquaredRadii, rounded_eigenvalue_change, squared_moment_changes
-
-# λ_min is rounded to multiples of about its sensitivity over 2 to this power. That much more noise it gets, and float64
-# nearly always guesses which multiple is nearest.
-_EIGENVALUE_DIGITS = 20
-
-
-class NoisyPart(NamedTuple):
-    """Noise of one deviation on several numbers. **Arguments:** `variance`: public. `grid`: of the numbers."""
-
-    variance: Fraction
-    grid: Grid
-
-    @classmethod
-    def of(cls, variance: Fraction, number: int) -> "NoisyPart | None":
-        """None where float64 has no such numbers."""
-        grid = Grid.for_noise(_normal(variance, number))
-        return None if grid is None else cls(variance, grid)
-
-    def draw(self, location: Sequence[Fraction], bits: Bits) -> Float[np.ndarray, " numbers"]:
-        """The location, which is private, plus noise, on the grid."""
-        return self.grid.values(draw_cell(location, _normal(self.variance, len(location)), self.grid, bits))
-
-
-def _normal(variance: Fraction, number: int) -> Noise:
-    return Noise("normal", (Fraction(1),) * number, variance)
+from kngjax.sensitivity.moments_in_fractions import (
+    SquaredRadii,
+    eigenvalue_step,
+    rounded_eigenvalue_change,
+    squared_moment_changes,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,10 +44,10 @@ class NoisyMoments(AbstractGridDraw):
     mechanism: Any
     units: PublicUnits
     step: Fraction
-    least: NoisyPart
-    moment: NoisyPart
-    diagonal: NoisyPart
-    others: NoisyPart
+    least: NoisyNumbers
+    moment: NoisyNumbers
+    diagonal: NoisyNumbers
+    others: NoisyNumbers
 
     @classmethod
     def of(cls, mechanism: Any, dimension: int) -> "NoisyMoments | None":
@@ -80,8 +57,7 @@ class NoisyMoments(AbstractGridDraw):
         radii = SquaredRadii.of(mechanism.bounds, dimension, units)
         if shift_squared is None or radii is None:
             return None
-        size = radii.features.numerator.bit_length() - radii.features.denominator.bit_length()
-        step = power_of_two(size - _EIGENVALUE_DIGITS)
+        step = eigenvalue_step(radii)
         matrix, moment = squared_moment_changes(radii, mechanism.adjacency)
         squares = (rounded_eigenvalue_change(radii, step) ** 2, moment, matrix)
         shares = [Fraction(share) for share in np.asarray(mechanism.shares, np.float64).tolist()]
@@ -89,7 +65,9 @@ class NoisyMoments(AbstractGridDraw):
             square * sum(shares) / (shift_squared * share) for square, share in zip(squares, shares, strict=True)
         )
         numbers = (on_least, 1), (on_moment, dimension), (on_matrix, dimension), (on_matrix / 2, _pairs(dimension))
-        least, moment, diagonal, others = (NoisyPart.of(variance, number) for variance, number in numbers)
+        least, moment, diagonal, others = (
+            NoisyNumbers.of("gaussian", variance, number) for variance, number in numbers
+        )
         if least is None or moment is None or diagonal is None or others is None:
             return None
         return cls(mechanism, units, step, least, moment, diagonal, others)

@@ -44,10 +44,6 @@ class NoisyPosterior(AbstractGridDraw):
         return None if grid is None or not is_moderate else cls(mechanism, RidgeNoise(ridge, variance, power), grid)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
-
-    @property
     def method(self) -> str:
         return (
             f"{self.mechanism.method} Sums over records are exact; what follows is computed in balls that contain it, "

@@ -52,10 +52,6 @@ class NoisyRidge(AbstractGridDraw):
         return None if grid is None else cls(mechanism, ridge, noise, grid)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
-
-    @property
     def method(self) -> str:
         return (
             f"{self.mechanism.method} The minimiser is a fraction without rounding; with the noise it is computed in "

@@ -13,19 +13,19 @@ from typing import Any, NamedTuple, Protocol
 
 import jax.numpy as jnp
 import numpy as np
-from flint import arb, arb_mat, ctx
+from flint import arb, arb_mat
 from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, precision
 from kngjax.core.compiling import Compiled
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.geometry.abstract_norms import AbstractNorm, Noise
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractPredictorLoss
-from kngjax.losses.verified_scores import AbstractVerifiedScore, fraction_of
+from kngjax.losses.verified_scores import AbstractVerifiedScore, fraction_of, number
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.quadratic_minima import Place, minimum
 from kngjax.mechanisms.smooth_objectives import Objective
@@ -74,7 +74,7 @@ class ObjectiveLaw(NamedTuple):
         curvature = facts.curvature * facts.largest_square
         if noise is None or not noise.is_everywhere or curvature <= 0:
             return None
-        with ctx.workprec(_RIDGE_DIGITS):
+        with precision(_RIDGE_DIGITS):
             ridge = ball_of(curvature) / ball_of((1 - share) * epsilon).expm1()
             least = ridge.upper()
         return cls(noise, fraction_of(least), curvature, facts.scores) if least.is_finite() else None
@@ -102,10 +102,6 @@ class TiltedMinimum(AbstractGridDraw):
         if grid is None:
             return None
         return (QuadraticMinimum if quadratic else SmoothMinimum)(mechanism, law, grid)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -182,7 +178,8 @@ class SmoothMinimum(TiltedMinimum):
         return (
             "Exact K-norm noise in the objective, and its minimiser, found by Newton's method. Balls that contain it "
             "are proved with every rounding, and refined until they tell to which multiple of a public power of two it "
-            "is rounded."
+            f"is rounded. What output_share = {number(self.mechanism.output_share):g} sets aside of epsilon for output "
+            "noise is not spent: the minimiser has no error that such noise would have to hide."
         )
 
     def prepare(self, X: Any, y: Any) -> Objective:

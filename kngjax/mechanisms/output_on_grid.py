@@ -64,10 +64,6 @@ class NoisyMinimum(AbstractGridDraw):
         return cls(mechanism, noise, change.scale_squared * spare**2, facts.scores, largest, grid)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
-
-    @property
     def method(self) -> str:
         return (
             f"{self.mechanism.method} That the minimiser is within the tolerance is proved with every rounding; the "

@@ -5,12 +5,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import ctx
 from jaxtyping import Float
 
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
+from kngjax.core.balls import precision
 from kngjax.data.admission import Facts
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.huber import PseudoHuberLoss
@@ -136,7 +136,7 @@ class GradientsOnGrid(AbstractGridDraw):
     def envelope(self, records: PseudoHuberRecords) -> Envelope:
         """About an estimate, or about where Θ ends on the way to it; of boxes where those are worse. Private."""
         gauge, region = self.sets
-        with ctx.workprec(_PRECISION), np.errstate(all="ignore"):
+        with precision(_PRECISION), np.errstate(all="ignore"):
             found = estimate(records)
             within = region.nearby(found)
             is_within = np.array_equal(within, found)

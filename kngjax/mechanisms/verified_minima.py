@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from flint import arb, arb_mat, ctx
 
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, precision
 from kngjax.core.verified import NEXT_TO_ZERO
 from kngjax.losses.verified_scores import fraction_of
 from kngjax.mechanisms.newton_searches import RecordBalls, float_search
@@ -43,7 +43,7 @@ class VerifiedSearch:
             self._theta = [Fraction(one) for one in theta.tolist()]
             found = self._in_floats(theta, tilt)
         else:
-            with ctx.workprec(ctx.prec + self._balls.spread):
+            with precision(ctx.prec + self._balls.spread):
                 found = self._in_balls(tilt)
         if found is not None:
             self._theta = [fraction_of(place) for place in found]
@@ -54,13 +54,13 @@ class VerifiedSearch:
         dimension = self._objective.dimension
         theta = float_search(self._objective, np.zeros(dimension))
         place, tilt, digits = [Fraction(one) for one in theta.tolist()], [arb(0)] * dimension, 64
-        with ctx.workprec(digits):
+        with precision(digits):
             residual = self._float_residual(theta, tilt)
             if residual is not None and _square(residual) <= ball_of(bound):
                 return place
         while True:
             digits *= 2
-            with ctx.workprec(digits + self._balls.spread):
+            with precision(digits + self._balls.spread):
                 for _ in range(_MOST_STEPS):
                     residual = self._balls.gradient(place, tilt)
                     if _square(residual) <= ball_of(bound):

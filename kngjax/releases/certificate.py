@@ -43,7 +43,7 @@ IN_FLOAT64 = (
 EXACT_ARITHMETIC = (
     "CPython and FLINT compute whole numbers and balls as they say, and NumPy and this processor +, -, *, / and square "
     "roots of float64 and matrix products of whole numbers as IEEE 754 does, numbers below 2^-1022 included, which was "
-    "tried before this release; and the operating system's random bytes are unpredictable",
+    "tried before this release and after its draw; and the operating system's random bytes are unpredictable",
 )
 TOO_MANY = ("more than max_records records",)
 
@@ -355,6 +355,7 @@ def _failures(mechanism: AbstractMechanism) -> list[str]:
         "data that cannot be read",
         "too little memory",
         "a draw that is not a number",
+        "a library that changed this process's arithmetic during the draw",
         "a ledger that cannot keep the release",
     ]
     if bounds.columns != 0 and None in policy_of_each_column(bounds.missing, 1):

@@ -125,14 +125,15 @@ def release(
       share rows, the first one's counts.
     - `progress`: True or False shows or hides the progress bar; None shows it on a terminal.
 
-    What types, names, shapes and settings refuse is refused first, in words, and costs nothing: TypeError or
-    ValueError of `mechanism.admit`, for a sampler that cannot draw from this density or cannot be tuned publicly, for a
-    key, a seed or a generator; RuntimeError while a side door is open, see `kngjax.core.side_doors`, and where this
-    process does not compute as IEEE 754 says (`kngjax.core.arithmetic`). Then the certificate is made, of public facts
-    alone, and `kngjax.BudgetExceeded` raised where the budget does not allow it, as `Ledger.reserve` does for the rest.
-    Whatever goes wrong after the debit may depend on values, and is `kngjax.ReleaseFailed`: one text without a cause;
-    but where the ledger cannot keep the release, `kngjax.LedgerError` says so, and nothing is released. What is
-    interrupted from outside (Ctrl-C, a kill) ends as Python ends it. What was debited stays spent.
+    What types, names, shapes and settings refuse is refused first, in words, and costs nothing: TypeError or ValueError
+    of `mechanism.admit`, for a sampler that cannot draw from this density or cannot be tuned publicly, for a key, a
+    seed or a generator; RuntimeError while a side door is open, see `kngjax.core.side_doors`, and where this process
+    does not compute as IEEE 754 says (`kngjax.core.arithmetic`; tried once more when the value is drawn, and then a
+    failure after the debit). Then the certificate is made, of public facts alone, and `kngjax.BudgetExceeded` raised
+    where the budget does not allow it, as `Ledger.reserve` does for the rest. Whatever goes wrong after the debit may
+    depend on values, and is `kngjax.ReleaseFailed`: one text without a cause; but where the ledger cannot keep the
+    release, `kngjax.LedgerError` says so, and nothing is released. What is interrupted from outside (Ctrl-C, a kill)
+    ends as Python ends it. What was debited stays spent.
     """
     unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})
     if unknown:
@@ -220,7 +221,11 @@ def _draw_value(
     route: AbstractRoute, X: Any, y: Any, processes: Processes, progress: bool | None
 ) -> Float[np.ndarray, " dimension"]:
     """The value before it is rounded, the same on all processes. Private."""
-    value = processes.first(route.draw(route.prepare(X, y), processes, progress))
+    value = route.draw(route.prepare(X, y), processes, progress)
+    # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
+    if processes.is_so_on_any(bool(arithmetic.broken())):
+        raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")
+    value = processes.first(value)
     if not np.all(np.isfinite(value)):
         raise RuntimeError("the draw is not a number and is not released: give public bounds of y, Bounds(..., y=...)")
     return value

@@ -5,11 +5,7 @@ the bounds and of Θ, or of what a lattice has of them. Scores are divided by th
 anything: float64 loses all digits where the ends of an interval cancel, as those of x'θ - y do for Θ and y far from 0.
 Nothing is rounded here but the square root of the l2 ball, which is rounded up.
 
-With s ∈ [a, b], x_j ∈ [l_j, u_j] and an absolute norm, ‖s·x - s'·x'‖ is convex in each of s, s', x_j, x'_j by itself,
-hence largest where all of them are ends, and for given s and s' the coordinates are largest one by one:
-
-    replace:     max over s, s' ∈ {a, b} of ‖v‖,  v_j = max |s·x - s'·x'| over x, x' ∈ {l_j, u_j}
-    add_remove:  max over s ∈ {a, b} of ‖v‖,      v_j = max |s·x| over x ∈ {l_j, u_j}
+Changes of gradients s·x with s ∈ [a, b] and x_j ∈ [l_j, u_j] are those of `kngjax.sensitivity.record_facts`.
 
 The loss ρ is convex in the residual r and least at r = 0, so on [r_l, r_u] it is largest at an end and least at the
 number nearest to 0; the squared distance likewise, coordinate by coordinate.
@@ -26,7 +22,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry.abstract_norms import NormInFractions
 from kngjax.geometry.domains import ExactShape
 from kngjax.losses.base import AbstractLoss
-from kngjax.sensitivity.record_facts import Interval, changes_of_products, root_upward
+from kngjax.sensitivity.record_facts import Interval, changes_of_products, response_interval, root_upward
 
 
 class DomainRange(NamedTuple):
@@ -59,10 +55,8 @@ class Ranges(NamedTuple):
         """Those of bounds without a hull, and of Θ."""
         features = feature_sides(bounds, len(shape.lower))
         pairs = zip(*map(_floats, features), strict=True)
-        ends = None
-        if bounds.y_lower is not None and bounds.y_upper is not None:
-            ends = Fraction(float(bounds.y_lower)), Fraction(float(bounds.y_upper))
-        return cls([(Fraction(low), Fraction(high)) for low, high in pairs], ends, DomainRange.of(shape))
+        sides = [(Fraction(low), Fraction(high)) for low, high in pairs]
+        return cls(sides, response_interval(bounds), DomainRange.of(shape))
 
 
 def feature_sides(bounds: Bounds, dimension: int) -> Float[np.ndarray, "2 dimension"]:

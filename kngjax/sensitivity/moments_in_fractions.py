@@ -9,15 +9,18 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.core.balls import ball_of, upper_end
+from kngjax.core.balls import ball_of, power_of_two, precision, upper_end
 from kngjax.data.bounds import Bounds
 from kngjax.data.public_units import PublicUnits
 from kngjax.geometry.hulls_in_fractions import Corners, outer_corners
 
 _DIGITS = 128
+# λ_min is rounded to multiples of about its sensitivity over 2 to this power. That much more noise it gets, and float64
+# nearly always guesses which multiple is nearest.
+_EIGENVALUE_DIGITS = 20
 
 
 class SquaredRadii(NamedTuple):
@@ -57,14 +60,14 @@ class SquaredRadii(NamedTuple):
 
 
 def _blocks(bounds: Bounds, dimension: int) -> tuple[Corners, ...] | None:
-    """Corners of the blocks of features that vary freely of each other, as `Bounds.feature_blocks` has them."""
+    """Corners of the blocks of features that vary freely, as `Bounds.feature_blocks` has them, each corner once."""
     one = (((Fraction(1),),),) * int(bounds.intercept)
     if bounds.hull is not None:
         corners = outer_corners(bounds.hull)
         return None if corners is None else one + corners
     columns = dimension - int(bounds.intercept)
     lower, upper = (_numbers(side, columns) for side in (bounds.x_lower, bounds.x_upper))
-    return one + tuple(((low,), (high,)) for low, high in zip(lower, upper, strict=True))
+    return one + tuple(tuple((end,) for end in dict.fromkeys(ends)) for ends in zip(lower, upper, strict=True))
 
 
 def _number(value: Any) -> Fraction:
@@ -95,6 +98,12 @@ def squared_absolute_moment_changes(
     return times * ((total**2 + radii.features) / 2) ** 2, times * total**2 * radii.response
 
 
+def eigenvalue_step(radii: SquaredRadii) -> Fraction:
+    """r, a power of two, that λ_min is rounded to multiples of: about X²/2^20."""
+    size = radii.features.numerator.bit_length() - radii.features.denominator.bit_length()
+    return power_of_two(size - _EIGENVALUE_DIGITS)
+
+
 def rounded_eigenvalue_change(radii: SquaredRadii, step: Fraction) -> Fraction:
     """r⌈X²/r⌉: by how much one record changes the multiple of r that is nearest to the smallest eigenvalue of X'X.
 
@@ -121,7 +130,7 @@ def ridge_change(
     """
     span = np.log(1e3) + max(np.log(float(radii.features / regularization)), 0.0)
     ends = [0.0, *np.exp(-span * np.linspace(1.0, 0.0, resolution)).tolist()]
-    with ctx.workprec(_DIGITS):
+    with precision(_DIGITS):
         leverage, count = ball_of(radii.features / regularization), ball_of(num_others)
         size = ball_of(radii.features * radii.response).sqrt() / ball_of(regularization)
         largest = arb(0)

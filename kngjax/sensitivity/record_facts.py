@@ -9,6 +9,7 @@ hence largest where all of them are ends, and for given s and s' the coordinates
 These are the suprema of `kngjax.sensitivity.gradients`.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -48,7 +49,7 @@ class RecordFacts(NamedTuple):
         scores, shape = loss.verified_score(), None
         if scores is None or bounds.hull is not None:
             return None
-        features, response, predictor = feature_intervals(bounds, dimension), _response_interval(bounds), None
+        features, response, predictor = feature_intervals(bounds, dimension), response_interval(bounds), None
         if domain is not None:
             shape = domain.exact_shape(dimension)
             if shape is None:
@@ -72,14 +73,14 @@ class RecordFacts(NamedTuple):
 def changes_of_products(
     score: Sequence[Fraction], features: Sequence[Interval], adjacency: Adjacency
 ) -> list[list[Fraction]]:
-    """The vectors v of this module's head, for gradients s·x."""
+    """The vectors v of this module's head, for gradients s·x: each pair of scores in one order, each end once."""
+    scores, sides = list(dict.fromkeys(score)), [set(ends) for ends in features]
     if adjacency is Adjacency.REPLACE:
         return [
-            [max(abs(s * x - other * z) for x in ends for z in ends) for ends in features]
-            for s in score
-            for other in score
+            [max(abs(s * x - other * z) for x in ends for z in ends) for ends in sides]
+            for s, other in itertools.combinations_with_replacement(scores, 2)
         ]
-    return [[max(abs(s * x) for x in ends) for ends in features] for s in score]
+    return [[max(abs(s * x) for x in ends) for ends in sides] for s in scores]
 
 
 def gradient_noise(changes: list[list[Fraction]], norm: AbstractNorm | None, rate: Fraction) -> Noise | None:
@@ -131,7 +132,8 @@ def root_upward(value: Fraction) -> Fraction:
     return Fraction(math.isqrt(whole - 1) + 1, 2**shift)
 
 
-def _response_interval(bounds: Bounds) -> Interval | None:
+def response_interval(bounds: Bounds) -> Interval | None:
+    """[y_l, y_u]; None where nothing bounds the response."""
     if bounds.y_lower is None or bounds.y_upper is None:
         return None
     lower, upper = (float(np.asarray(side, np.float64)) for side in (bounds.y_lower, bounds.y_upper))

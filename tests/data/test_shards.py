@@ -156,6 +156,8 @@ if number == 1:
     holed[7] = np.nan
 bounds = kng.Bounds((-1.0, 1.0), (-2.0, 2.0), intercept=number == 0, columns=1 + number)
 few = kng.PosteriorSample(here.BOUNDS, 100.0, 0.01, "replace", max_records=here.ROWS - 1)
+several = kng.shard(X, y).processes
+found["flags of one, of none"] = [several.is_so_on_any(number == 1), several.is_so_on_any(False)]
 attempts = {
     "NaN": lambda: kng.release(squared, kng.shard(X, holed)),
     "NaN prepared": lambda: squared.prepare(kng.shard(X, holed)),
@@ -295,6 +297,11 @@ def test_what_all_processes_refuse(processes, name, message):
 def test_a_refusal_of_one_process_is_one_of_all(processes):
     assert processes[1]["NaN prepared"].startswith("ValueError: the data contain missing, NaN or infinite values")
     assert processes[0]["NaN prepared"].startswith("UnfitShape: another process refused its rows")
+
+
+@pytest.mark.slow
+def test_what_is_so_on_one_process_all_know(processes):
+    assert [found["flags of one, of none"] for found in processes] == [[True, False]] * 2
 
 
 @pytest.mark.slow

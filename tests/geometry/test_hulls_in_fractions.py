@@ -75,6 +75,21 @@ def test_facets_that_leave_a_direction_open_have_none(facets):
     assert _corners(tuple(facets), (0.0,) * len(facets[0])) is None
 
 
+def test_a_cone_has_one_corner_however_many_facets_meet_there():
+    """As many facets as a triangle's, and every two of them meet in the same point."""
+    assert _corners(((1.0, 0.0), (1.0, 1.0), (1.0, -1.0)), (0.0, 0.0)) is None
+    four = ((1.0, 0.0, 0.0), (1.0, 1.0, 0.0), (1.0, 0.0, 1.0), (1.0, -1.0, -1.0))
+    assert _corners(four, (0.0, 0.0, 0.0)) is None
+
+
+def test_corners_in_which_more_facets_meet_come_once():
+    """The tip of a pyramid, where four facets meet."""
+    pyramid = ((1.0, 0.0, 1.0), (-1.0, 0.0, 1.0), (0.0, 1.0, 1.0), (0.0, -1.0, 1.0), (0.0, 0.0, -1.0))
+    found = _corners(pyramid, (0.0, 0.0, 0.0))
+    assert found is not None
+    assert len(found) == len(set(found)) == 5
+
+
 def test_facets_that_close_have_their_corners():
     square = ((1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0))
     expected = {

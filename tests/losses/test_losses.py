@@ -288,6 +288,23 @@ def test_thresholds_and_bandwidths_out_of_range(width):
         kng.SmoothedQuantileLoss(0.5, width)
 
 
+@pytest.mark.parametrize("width", [1e-300, 0.99e-100, 1.01e100, 1e300])
+def test_thresholds_and_bandwidths_whose_powers_float64_has_not(width):
+    """Public, so refused in words: at such ends proofs would rest on numbers that overflow."""
+    for make in (kng.HuberLoss, kng.PseudoHuberLoss):
+        with pytest.raises(ValueError, match=r"threshold k must lie between 1e-100 and 1e\+100, .*got .*other units"):
+            make(width)
+    for kernel in ("logistic", "gaussian"):
+        with pytest.raises(ValueError, match=r"bandwidth must lie between 1e-100 and 1e\+100"):
+            kng.SmoothedQuantileLoss(0.5, width, kernel)
+
+
+@pytest.mark.parametrize("width", [1e-100, 1e100])
+def test_thresholds_and_bandwidths_up_to_the_limits(width):
+    assert float(kng.HuberLoss(width).k) == float(kng.PseudoHuberLoss(width).k) == width
+    assert float(kng.SmoothedQuantileLoss(0.5, width).bandwidth) == width
+
+
 def test_a_kernel_that_is_none():
     for kernel in ("normal", "Gaussian", None, 1):
         # A TypeError where types are checked, as in these tests.

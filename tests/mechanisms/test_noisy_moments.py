@@ -28,7 +28,7 @@ def way_of(mechanism, dimension) -> NoisyMoments:
 
 
 def variances(way):
-    return [part.variance for part in (way.least, way.moment, way.diagonal, way.others)]
+    return [part.noise.scale_squared for part in (way.least, way.moment, way.diagonal, way.others)]
 
 
 def squared_shift(way, first, second):
@@ -185,7 +185,7 @@ def test_hulls_hide_what_they_let_through(adjacency):
     certificate = kng.certify(mechanism, x, y)
     assert certificate.assurance == "exact_with_rounding"
     # The noise that the certificate tells is that of float64.
-    assert float(way.diagonal.variance) ** 0.5 == pytest.approx(float(mechanism.deviations(5)[2]), rel=1e-6)
+    assert float(way.diagonal.noise.scale_squared) ** 0.5 == pytest.approx(float(mechanism.deviations(5)[2]), rel=1e-6)
 
 
 def test_a_shift_that_balls_do_not_certify_is_not_relied_on(monkeypatch):

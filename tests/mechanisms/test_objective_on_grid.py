@@ -253,6 +253,20 @@ def test_norms_without_a_proof_are_drawn_in_float64():
     assert kng.release(mechanism, *table(1)).certificate.assurance == "exact_in_reals"
 
 
+def test_certificates_say_that_the_share_for_output_noise_is_not_spent():
+    """Where it is not: of a search in float64 it is, and the squared loss has none."""
+
+    def said(name, *norm, **settings):
+        loss, bounds, domain = LAWS[name]
+        parts = (loss, bounds.for_dimension(1), domain, 1.0, "replace", *norm)
+        return kng.certify(kng.ObjectivePerturbation(*parts, **settings), *table(1)).explain()
+
+    told = "What output_share = 0.125 sets aside of epsilon for output noise is not spent"
+    assert told in " ".join(said("smoothed", output_share=0.125).split())
+    assert "not spent" not in said("smoothed", kng.Ellipsoid(np.eye(1)))
+    assert "not spent" not in said("squared")
+
+
 def test_a_minimiser_far_out_is_projected():
     """Public post-processing of the rounded minimiser over R^d."""
     mechanism = kng.ObjectivePerturbation(

@@ -229,6 +229,7 @@ def test_a_certificate_names_what_could_have_made_its_release_fail():
     hull = kng.Bounds(hull=kng.FeatureHull([[0.0], [1.0]]))
     searched = kng.ObjectivePerturbation(kng.LogisticLoss(), hull, None, 1.0, "replace")
     assert "a minimiser that was not found" in named(searched, X, Y)
+    assert "changed this process's arithmetic" in named(MEAN, X)
     assert "more than max_records records" in named(COUNTS, X, Y)
     private = kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 1.0), missing_y=0.5), 1.0, "add_remove")
     assert "more than max_records records" in named(private, Y)

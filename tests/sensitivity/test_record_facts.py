@@ -12,7 +12,13 @@ from kngjax.core.arrays import float64
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.geometry.reach import Everywhere
 from kngjax.sensitivity import gradients
-from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise, predictor_interval, root_upward
+from kngjax.sensitivity.record_facts import (
+    RecordFacts,
+    changes_of_products,
+    gradient_noise,
+    predictor_interval,
+    root_upward,
+)
 
 # Neither centred nor alike.
 BOUNDS = kng.Bounds(x=(np.array([-1.0, 0.5]), np.array([2.0, 3.0])), y=(0.0, 3.0))
@@ -48,6 +54,16 @@ def test_changes_are_the_longest_between_corners(loss, adjacency):
         assert max(map(length, changes)) == max(map(length, moves))
     widest = [max(abs(move[j]) for move in moves) for j in range(3)]
     assert gradient_noise(changes, None, Fraction(2)) == Noise("maximum", tuple(widest), Fraction(1, 4))
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+def test_ends_that_are_the_same_count_once(adjacency):
+    """And change nothing: of an interval without width, and of a score that is one number."""
+    half, point, wide = Fraction(1, 2), (Fraction(2), Fraction(2)), (Fraction(-1), Fraction(3))
+    number = 3 if adjacency is Adjacency.REPLACE else 2
+    assert len(changes_of_products((-half, half), [point, wide], adjacency)) == number
+    expected = {Adjacency.REPLACE: [[0, 2]], Adjacency.ADD_REMOVE: [[1, Fraction(3, 2)]]}[adjacency]
+    assert changes_of_products((half, half), [point, wide], adjacency) == expected
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)

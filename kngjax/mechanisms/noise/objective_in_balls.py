@@ -3,11 +3,11 @@
 The notation is that of `kngjax.mechanisms.noise.objective_profiles`.
 """
 
-from flint import arb, ctx
+from flint import arb
 
 from kngjax.accounting.gaussian_in_balls import one_removal
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, precision
 from kngjax.mechanisms.noise.posterior_in_balls import RidgeSettings
 
 # A budget that is met with less room than so many binary digits tell counts as missed. Public, so this is no output.
@@ -22,7 +22,7 @@ def is_private_in_objective(settings: RidgeSettings, guarantee: Guarantee) -> bo
     L ≤ w²/2 + wz. The other direction has log(1+μ) in place of -log(1+μ), and r/(1+μ) and κ/(1+μ). So it is enough
     that log(1+κ) + w²/2 + wz ≤ ε at 4Φ(-z) = δ.
     """
-    with ctx.workprec(_DIGITS):
+    with precision(_DIGITS):
         epsilon, delta = one_removal(guarantee)
         tail = arb(2).sqrt() * (delta / 2).erfcinv()
         radius = ball_of(settings.radii.features).sqrt()

@@ -7,11 +7,11 @@ import functools
 from fractions import Fraction
 from typing import NamedTuple
 
-from flint import arb, ctx
+from flint import arb
 
 from kngjax.accounting.gaussian_in_balls import below, one_removal
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, precision
 from kngjax.sensitivity.moments_in_fractions import SquaredRadii
 
 # Digits beyond those of δ, and how many cells are looked at. Public, so these limits are no output of the data.
@@ -57,7 +57,7 @@ def is_private(settings: RidgeSettings, guarantee: Guarantee) -> bool:
     as the logarithm of that, since the derivative is small about a maximum.
     """
     small = guarantee.exact_delta.denominator.bit_length() - guarantee.exact_delta.numerator.bit_length()
-    with ctx.workprec(_DIGITS + 2 * max(small, 0)):
+    with precision(_DIGITS + 2 * max(small, 0)):
         level, bound = one_removal(guarantee)
         cells, seen = [(arb(0), arb(1))], 0
         while cells and seen < _MOST_CELLS:

@@ -3,11 +3,11 @@
 from fractions import Fraction
 from typing import NamedTuple
 
-from flint import arb, ctx
+from flint import arb
 
 from kngjax.accounting.gaussian_in_balls import below, one_removal
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.core.balls import ball_of, lower_end
+from kngjax.core.balls import ball_of, lower_end, precision
 
 # Public, so that a budget which is met with less room than these tell is no output.
 _DIGITS = 256
@@ -38,7 +38,7 @@ def keeps_budget(plan: StagePlan, feature_squared: Fraction, guarantee: Guarante
     """
     if plan.order <= 1 or min(plan) <= 0:
         return False
-    with ctx.workprec(_DIGITS):
+    with precision(_DIGITS):
         epsilon, delta = one_removal(guarantee)
         order, shifts = ball_of(plan.order), plan.eigenvalue_shift**2 + plan.bound_shift**2
         excess, total = order - 1, order * ball_of(shifts) / 2 + ball_of(plan.budget)
@@ -55,7 +55,7 @@ def gamma_within(plan: StagePlan, leverage: Fraction, bound: Fraction) -> Fracti
 
     **Arguments:** `leverage`: μ ≤ X²/h₀. `bound`: |r|.
     """
-    with ctx.workprec(_DIGITS):
+    with precision(_DIGITS):
         mu, order = ball_of(leverage), ball_of(plan.order)
         left = ball_of(plan.budget) - _of_covariance(plan, mu)
         return lower_end(2 * (1 + mu) * (1 - (order - 1) * mu) * left / (order * mu * ball_of(bound) ** 2))

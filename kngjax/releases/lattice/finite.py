@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 
-from flint import arb, ctx, fmpz
+from flint import arb, fmpz
 
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, precision
 from kngjax.samplers.grid.uniforms import Bits
 
 _FIRST_BITS = 128
@@ -35,7 +35,7 @@ def happens(log_odds: Fraction, bits: Bits) -> bool:
     uniform, num_bits = 0, 0
     while True:
         uniform, num_bits = (uniform << _FIRST_BITS) | bits(_FIRST_BITS), num_bits + _FIRST_BITS
-        with ctx.workprec(num_bits + _GUARD_BITS):
+        with precision(num_bits + _GUARD_BITS):
             probability = ball_of(-log_odds).exp() * arb(2) ** num_bits
             if arb(fmpz(uniform + 1)) <= probability:
                 return True
@@ -65,7 +65,7 @@ class LevelLaw:
         uniform, num_bits = 0, 0
         while True:
             uniform, num_bits = (uniform << _FIRST_BITS) | bits(_FIRST_BITS), num_bits + _FIRST_BITS
-            with ctx.workprec(num_bits + _GUARD_BITS):
+            with precision(num_bits + _GUARD_BITS):
                 masses, total = self._cumulated(num_bits)
                 lower = total * arb(fmpz(uniform)) / arb(2) ** num_bits
                 upper = total * arb(fmpz(uniform + 1)) / arb(2) ** num_bits

@@ -42,5 +42,5 @@ class GridRoute(AbstractRoute):
         return self.way.prepare(X, y)
 
     def draw(self, data: Any, processes: Processes, progress: bool | None) -> Float[np.ndarray, " dimension"]:
-        value = processes.on_first(lambda: self.way.draw(data, secrets.randbits))
+        value = processes.on_first(lambda: self.way.draw_alone(data, secrets.randbits))
         return np.zeros(self.facts.dimension) if value is None else value

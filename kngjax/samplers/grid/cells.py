@@ -10,6 +10,7 @@ from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.balls import ball_of, power_of_two
+from kngjax.data.exact_sums import nearest
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.samplers.grid.noises import draw_noise
 from kngjax.samplers.grid.uniforms import Bits, decided
@@ -49,8 +50,8 @@ class Grid(NamedTuple):
         return [number * power_of_two(e) for number, e in zip(cell, self.exponents, strict=True)]
 
     def values(self, cell: Sequence[int]) -> Float[np.ndarray, " dimension"]:
-        """The float64 numbers nearest to the grid's: functions of the cell alone."""
-        return np.array([float(number) for number in self.exact_values(cell)])
+        """The float64 numbers nearest to the grid's, and the largest ones beyond: functions of the cell alone."""
+        return np.nan_to_num(nearest(np.array([*self.exact_values(cell), None], object)[:-1]))
 
     def cell(self, places: Sequence[arb | Fraction]) -> list[int] | None:
         """k with t_j in [(k_j - ½)h_j, (k_j + ½)h_j), h_j = 2^e_j, for all t in these balls; None if it is not known.

@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import ctx, fmpq
+from flint import fmpq
 
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, precision
 from kngjax.data.exact_sums import Exact, nearest
 
 # Of balls, one after the other; then fractions, which are slow and leave nothing open.
@@ -31,7 +31,7 @@ def is_positive_semidefinite(matrix: Exact, shift: Fraction) -> bool:
     """Whether A - tI is, for a symmetric matrix A. **Arguments:** `matrix`: A. `shift`: t."""
     rows = [[Fraction(entry) - (shift if i == j else 0) for j, entry in enumerate(row)] for i, row in enumerate(matrix)]
     for digits in _DIGITS:
-        with ctx.workprec(digits):
+        with precision(digits):
             found = _by_elimination([[ball_of(entry) for entry in row] for row in rows])
         if found is not None:
             return found

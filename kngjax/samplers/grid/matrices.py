@@ -1,15 +1,16 @@
 """Noise on symmetric matrices that are exact, rounded to a public grid: the laws of `kngjax.mechanisms.noise`."""
 
 import abc
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.balls import ball_of
-from kngjax.data.exact_sums import Exact, nearest
+from kngjax.data.exact_sums import Exact
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.samplers.grid.cells import Grid, draw_cell
 from kngjax.samplers.grid.noises import NormalNoise
@@ -33,10 +34,10 @@ class NoisyNumbers(NamedTuple):
         grid = Grid.for_noise(noise)
         return None if grid is None else cls(noise, grid)
 
-    def draw(self, location: Exact, bits: Bits) -> Float[np.ndarray, " numbers"]:
-        """The location, which is private, plus noise."""
+    def draw(self, location: Iterable[Any], bits: Bits) -> Float[np.ndarray, " numbers"]:
+        """The location, which is private, plus noise. **Arguments:** `location`: whole numbers and fractions."""
         cell = draw_cell([Fraction(number) for number in location], self.noise, self.grid, bits)
-        return finite_values(self.grid, cell)
+        return self.grid.values(cell)
 
 
 class AbstractNoisyMatrix(abc.ABC):
@@ -120,7 +121,7 @@ class NoisyByWishart(AbstractNoisyMatrix):
             return self._grid.cell(places)
 
         result = np.zeros((self._dimension, self._dimension))
-        result[rows, columns] = finite_values(self._grid, decided(attempt))
+        result[rows, columns] = self._grid.values(decided(attempt))
         result[columns, rows] = result[rows, columns]
         return result
 
@@ -147,8 +148,3 @@ class _BartlettFactor:
                 square += next(normals) ** 2
             rows.append([next(normals) for _ in range(row)] + [square.sqrt()])
         return rows
-
-
-def finite_values(grid: Grid, cell: list[int]) -> Float[np.ndarray, " numbers"]:
-    """The float64 numbers nearest to the grid's, and the largest ones beyond."""
-    return np.nan_to_num(nearest(np.array([*grid.exact_values(cell), None], object)[:-1]))

@@ -3,7 +3,9 @@
 from collections.abc import Callable
 from typing import TypeVar
 
-from flint import arb, ctx, fmpz
+from flint import arb, fmpz
+
+from kngjax.core.balls import precision
 
 T = TypeVar("T")
 Bits = Callable[[int], int]  # `secrets.randbits`: so many independent fair bits, as one number
@@ -37,7 +39,7 @@ def decided(attempt: Callable[[int], T | None]) -> T:
     """
     digits = _FIRST_DIGITS
     while True:
-        with ctx.workprec(digits + GUARD_DIGITS):
+        with precision(digits + GUARD_DIGITS):
             found = attempt(digits)
         if found is not None:
             return found

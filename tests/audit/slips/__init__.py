@@ -9,6 +9,7 @@ from tests.audit.slips import (
     mechanisms,
     moments,
     perturbations,
+    processors,
     reweighted,
     sensitivities,
     smooth,
@@ -23,5 +24,6 @@ _ON_GRIDS = (
     + perturbations.SLIPS
     + smooth.SLIPS
     + boxes.SLIPS
+    + processors.SLIPS
 )
 SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS

@@ -20,8 +20,8 @@ SLIPS = (
     slip(
         "exchanged records with scores of one sign alone",
         "sensitivity/record_facts",
-        "            for other in score\n",
-        "            for other in (s,)\n",
+        "itertools.combinations_with_replacement(scores, 2)",
+        "zip(scores, scores, strict=True)",
         "sensitivity/test_record_facts.py::test_changes_are_the_longest_between_corners",
     ),
     slip(

@@ -45,6 +45,17 @@ def test_cells_end_halfway_between_multiples_and_at_nothing_else():
             assert Grid((-3,)).cell([around]) is None
 
 
+def test_values_are_nearest_and_beyond_float64_its_largest():
+    """Of every index: that a number is too large for float64 must not be an error."""
+    far, near = Grid((900, 900, 0, -3, 959)), Grid((-959, -1200, -1074))
+    np.testing.assert_array_equal(
+        far.values([1 << 200, -1 << 200, 3, 2**53 + 1, 1 << 100_000]),
+        [np.finfo(float).max, np.finfo(float).min, 3.0, 2.0**50, np.finfo(float).max],
+    )
+    np.testing.assert_array_equal(near.values([-7, 5, -1]), [-7 * 2.0**-959, 0.0, -(2.0**-1074)])
+    assert Grid(()).values([]).shape == (0,)
+
+
 @pytest.mark.parametrize("kind", PLANES)
 def test_cells_have_the_probabilities_of_quadrature(kind):
     """Of a plane, with different weights and cells, and a location between the grid's points."""

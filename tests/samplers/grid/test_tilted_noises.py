@@ -8,9 +8,11 @@ import pytest
 import scipy.stats
 from flint import arb, ctx
 
+import kngjax as kng
 from kngjax.geometry.abstract_norms import Noise
+from kngjax.samplers.grid.quadratic.bodies import body_of
 from kngjax.samplers.grid.quadratic.levels import GammaLevels, LevelsBeyond, levels_for
-from kngjax.samplers.grid.quadratic.tilted_noises import tilted_noise
+from kngjax.samplers.grid.quadratic.tilted_noises import about_log_mass, tilted_noise
 from kngjax.samplers.grid.uniforms import Uniform, decided
 from tests.oracles.goodness_of_fit import assert_same_law, assert_two_samples_agree
 
@@ -97,3 +99,49 @@ def test_heights_of_levels_are_the_least_that_hold(tilt, floor):
         assert not any(doubt < 0 for doubt in doubts)
         assert min(float(doubt.mid()) for doubt in doubts) < 0.01
     assert isinstance(levels, GammaLevels | LevelsBeyond)
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.5, 3.0, 40.0])
+@pytest.mark.parametrize("kind", NORMS)
+def test_about_log_mass_is_about_the_log_of_the_mass(kind, floor):
+    """Beside sums over a plane; of the maximum, exp(-‖y‖) = ∫ exp(-t) 1{‖y‖ < t} dt, with t beyond a floor."""
+    tilt = np.array([0.3, -0.4])
+    side = np.linspace(-200.0, 200.0, 2001)
+    y = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    size = NORMS[kind](y)
+    level = np.maximum(size, floor) if kind == "maximum" else size
+    mass = np.sum(np.exp(-level - y @ tilt)) * (side[1] - side[0]) ** 2
+    assert about_log_mass(kind, tilt, floor) == pytest.approx(np.log(mass), abs=0.05)
+
+
+@pytest.mark.parametrize("floor", [-np.inf, -1.0, 0.0, 1e-300, 1e20, 1e300, 1.7e308, np.inf, np.nan])
+@pytest.mark.parametrize("kind", NORMS)
+def test_about_log_mass_is_finite_whatever_the_data(kind, floor):
+    """Which envelope is drawn from goes by it: a failure would be an output that depends on the data."""
+    below = np.nextafter(1.0, 0.0)
+    for tilt in ([0.0], [below], [-below, 0.0], [0.5, -1e-300, 1e-9], [1e-5] * 40):
+        assert np.isfinite(about_log_mass(kind, np.array(tilt), floor)), tilt
+    for tilt in ([1.0], [1e308, 1e308], [np.inf], [np.nan]):
+        with np.errstate(over="ignore"):
+            assert about_log_mass(kind, np.array(tilt), floor) == np.inf, tilt
+
+
+@pytest.mark.parametrize("floor", [Fraction(10) ** 400, Fraction(2) ** 1000, Fraction(1, 10**400)])
+def test_levels_beyond_what_float64_has_are_found(floor):
+    with ctx.workprec(256):
+        levels = levels_for([arb(0.5), arb(-0.25)], floor)
+        level = levels.draw(lambda: [arb(0.5), arb(-0.25)], random.Random(3).getrandbits)(64)
+        assert level.is_finite()
+        assert levels.doubt([arb(0.5), arb(-0.25)], level).upper() >= 0
+
+
+@pytest.mark.parametrize("shape", [kng.Box(-1.0, 2.0), kng.L1Ball(2.0), kng.L2Ball(2.0)])
+@pytest.mark.parametrize("size", [0.0, 1e-300, 1.0, 1e200, 1.7e308, np.inf])
+def test_estimates_of_masses_never_fail(shape, size):
+    body = body_of(shape.exact_shape(3))
+    reaches = [size, -size, size]
+    for pull in (1.0, 1e300):
+        wide = body.widened(reaches, pull)
+        assert isinstance(body.log_mass(reaches, pull), float)
+        for one in (body.log_mass(reaches, wide), body.about_most(reaches, pull, 0.1)):
+            assert np.isfinite(one) or size >= 1e200

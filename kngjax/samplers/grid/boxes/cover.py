@@ -16,8 +16,9 @@ import dataclasses
 import math
 
 import numpy as np
-from flint import arb, arb_mat, ctx
+from flint import arb, arb_mat
 
+from kngjax.core.balls import precision
 from kngjax.samplers.exact.refinement import refine
 from kngjax.samplers.grid.boxes.boxes import ENDS, UNSEEN, Boxes, may_meet, slabs
 from kngjax.samplers.grid.boxes.gauges import Gauge
@@ -186,7 +187,7 @@ class Cover:
         form, off = self._sums.lowest_form(np.maximum(*ways[1]))
         if not (np.all(np.isfinite(form)) and np.all(np.isfinite(off)) and np.all(nearest > 0.0)):
             return 0.0
-        with ctx.workprec(_DIGITS):
+        with precision(_DIGITS):
             try:
                 inverse = _symmetric(form, off).inv()
             except ZeroDivisionError:

@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from flint import arb, arb_mat, ctx
+from flint import arb, arb_mat
 from jaxtyping import Float
 
-from kngjax.core.balls import ball_of, upper_end
+from kngjax.core.balls import ball_of, precision, upper_end
 from kngjax.geometry.abstract_norms import Noise
 
 # More than the roundings of a norm's few operations, and than what is lost next to 0.
@@ -23,7 +23,7 @@ class Gauge:
 
     def __init__(self, noise: Noise):
         self.noise = noise
-        with ctx.workprec(_DIGITS):
+        with precision(_DIGITS):
             self.scales = np.array([_float_above(scale) for scale in self._scales()])
 
     def _scales(self) -> list[arb]:
@@ -50,7 +50,7 @@ class Gauge:
 
     def above(self, sizes: Float[np.ndarray, " dimension"]) -> float:
         """At least ‖z‖ for all z with |z_j| at most these."""
-        with ctx.workprec(_DIGITS):
+        with precision(_DIGITS):
             return _float_above(self([arb(one) for one in sizes.tolist()]))
 
     def largest_form(self, matrix: arb_mat) -> arb:

@@ -7,7 +7,7 @@ coordinates over the radius, or its square, it is about as wide as Θ.
 
 import abc
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from math import exp, expm1, fsum, hypot, inf, log, pi
 
@@ -24,6 +24,8 @@ from kngjax.sensitivity.record_facts import root_upward
 # Cells are so many binary digits finer than Θ is wide.
 _DIGITS = 40
 _MARGIN = Fraction(1, 2**20)
+# Slopes count as no steeper where float64 looks for an envelope.
+_LONGEST = 1e300
 Places = Callable[[int], list[arb]]
 
 
@@ -136,10 +138,10 @@ class BoxBody(AbstractBody):
         return arb(0)
 
     def log_mass(self, reaches, pull):
-        return fsum(log_sinh(reach) for reach in reaches)
+        return _total(log_sinh(reach) for reach in reaches)
 
     def about_most(self, reaches, pull, blur):
-        return fsum(hypot(reach, blur) for reach in reaches)
+        return _total(hypot(reach, blur) for reach in reaches)
 
     @property
     def unit_of_pull(self):
@@ -210,7 +212,7 @@ class SumBody(AbstractBallBody):
             return 0.0
         if any(abs(reach) >= pull for reach in reaches):
             return inf
-        return fsum(log(2.0 * pull) - log(pull - reach) - log(pull + reach) for reach in reaches)
+        return _total(log(2.0 * pull) - log(pull - reach) - log(pull + reach) for reach in reaches)
 
     def about_most(self, reaches, pull, blur):
         largest = max(pull, 0.0, *map(abs, reaches))
@@ -259,11 +261,12 @@ class LengthBody(AbstractBallBody):
     def log_mass(self, reaches, pull):
         if not reaches:
             return 0.0
-        return 0.5 * len(reaches) * log(2.0 * pi / pull) + fsum(reach**2 for reach in reaches) / (2.0 * pull)
+        length = hypot(*reaches)
+        return 0.5 * len(reaches) * (log(2.0 * pi) - log(pull)) + 0.5 * length * (length / pull)
 
     def about_most(self, reaches, pull, blur):
         length = hypot(*reaches, blur)
-        return 0.5 * (pull + length**2 / pull) if pull > 0.0 and length <= pull else length
+        return 0.5 * (pull + length * (length / pull)) if pull > 0.0 and length <= pull else length
 
     @property
     def unit_of_pull(self):
@@ -305,5 +308,13 @@ def steps_down(uniform: arb, rate: arb, length: arb) -> arb:
 
 def log_sinh(reach: float) -> float:
     """log ∫ exp(gu) du over [-1, 1]."""
-    size = abs(reach)
+    size = min(abs(reach), _LONGEST)
     return log(2.0) if size < 1e-9 else size + log(-expm1(-2.0 * size)) - log(size)
+
+
+def _total(numbers: Iterable[float]) -> float:
+    """Their sum, correctly rounded; infinite where float64 has none. What is chosen by it must not fail."""
+    try:
+        return fsum(numbers)
+    except (OverflowError, ValueError):
+        return inf

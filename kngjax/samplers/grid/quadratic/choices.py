@@ -13,9 +13,9 @@ from math import exp, inf, log
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, precision
 from kngjax.samplers.grid.quadratic.envelopes import Envelope
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
 from kngjax.samplers.grid.quadratic.tilted_noises import about_log_mass, dual_in_floats
@@ -49,7 +49,7 @@ class Choice:
 
     def __init__(self, law: QuadraticLaw):
         self._law = law
-        with ctx.workprec(_DIGITS):
+        with precision(_DIGITS):
             scale = ball_of(law.noise.scale_squared).sqrt()
             scales = [scale * ball_of(weight) for weight in law.noise.weights]
             halves = [ball_of(half) for half in law.body.half_widths]
@@ -102,7 +102,7 @@ class Choice:
     def _prepare(self) -> None:
         """B and β: y = Bu - β."""
         law = self._law
-        with ctx.workprec(_DIGITS):
+        with precision(_DIGITS):
             rows = range(len(law.moment))
             scale = ball_of(law.noise.scale_squared).sqrt()
             scales = [scale * ball_of(weight) for weight in law.noise.weights]

@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import exp, expm1, inf, lgamma, log
+from math import exp, expm1, fsum, inf, lgamma, log
 
 from flint import arb
 
@@ -15,6 +15,8 @@ _HALVINGS = 60
 _HALF_STEP = 2.0**-12
 # log x beyond which exp(-x) or 1 - x + exp(-x) is nothing beside float64's digits, and from which exp(x) is too large.
 _FAR, _STEEP = 36.0, 6.5
+# Floors count as no higher where float64 looks for a place.
+_HIGHEST = Fraction(2) ** 1000
 
 
 class AbstractLevels(abc.ABC):
@@ -74,18 +76,18 @@ def levels_for(tilt: Sequence[arb], floor: Fraction) -> AbstractLevels:
     best, chosen = inf, GammaLevels(zeros, 0, Fraction(0))
     for power in range(len(sizes) + 1) if gap > 0.0 else ():
         place = _place_of_slope(sizes, power)
-        about = sum(_log_fall(size + place) for size in sizes) - power * place
+        about = fsum(_log_fall(size + place) for size in sizes) - power * place
         whole = zeros + power + 1
         mass = about + lgamma(whole) - whole * log(gap)
         if mass < best and (height := _height_in_logs(tilts, power, place)) is not None:
             best, chosen = mass, GammaLevels(zeros, power, height)
-    start = float(floor)
+    start = float(min(floor, _HIGHEST))
     if gap <= 0.0 or start <= 0.0:
         return chosen
     place = start + 1.0 / gap
-    steep = sum(_falling(size + log(place)) for size in sizes) / place + zeros / place
+    steep = fsum(_falling(size + log(place)) for size in sizes) / place + zeros / place
     if steep < 0.9 * gap:
-        about = sum(_log_fall(size + log(place)) for size in sizes) + zeros * log(place) - steep * place
+        about = fsum(_log_fall(size + log(place)) for size in sizes) + zeros * log(place) - steep * place
         mass = about - (gap - steep) * start - log(gap - steep)
         slope = Fraction(steep)
         if mass < best and (height := _height(tilts, zeros, slope, place)) is not None:
@@ -156,7 +158,7 @@ def _place_of_slope(sizes: list[float], power: int) -> float:
         return low
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if sum(_falling(size + middle) for size in sizes) > power else (low, middle)
+        low, high = (middle, high) if fsum(_falling(size + middle) for size in sizes) > power else (low, middle)
     return low
 
 

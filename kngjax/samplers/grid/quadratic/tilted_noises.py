@@ -20,13 +20,13 @@ above m and below it
 import abc
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import inf, lgamma, log, log1p, pi
+from math import fsum, inf, lgamma, log, log1p, pi
 from typing import NamedTuple
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, precision
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.samplers.grid.noises import NormalNoise, draw_noise
 from kngjax.samplers.grid.quadratic.bodies import steps_down
@@ -35,6 +35,8 @@ from kngjax.samplers.grid.uniforms import Bits, Uniform
 
 # Digits with which what is public about a tilt is checked.
 _DIGITS = 256
+# Of a sum over levels in float64: how many, and how far out.
+_NODES, _HIGHEST = 256, 1e300
 
 
 class TiltedDraw(NamedTuple):
@@ -102,7 +104,7 @@ class TiltedMaximum(AbstractTilted):
     def __init__(self, tilt: Callable[[], list[arb]], signs: Sequence[int], floor: Fraction):
         super().__init__(tilt, len(signs))
         self._signs = signs
-        with ctx.workprec(_DIGITS):
+        with precision(_DIGITS):
             self._levels = levels_for(tilt(), floor)
 
     @property
@@ -146,13 +148,13 @@ def tilted_noise(noise: Noise, tilt: Sequence[Fraction], floor: Fraction = Fract
     signs = [(one > 0) - (one < 0) for one in tilt]
     kinds = {"sum": lambda: TiltedSum(balls, len(tilt)), "length": lambda: TiltedLength(balls, len(tilt))}
     found = kinds.get(noise.kind, lambda: TiltedMaximum(balls, signs, floor))()
-    with ctx.workprec(_DIGITS):
+    with precision(_DIGITS):
         return found if found.dual < 1 else None
 
 
 def above(number: arb) -> Fraction | None:
     """A fraction that is at least this, at a precision that is always enough; None where there is none."""
-    with ctx.workprec(_DIGITS):
+    with precision(_DIGITS):
         return upper_fraction(number)
 
 
@@ -168,26 +170,31 @@ def dual_in_floats(kind: str, tilt: np.ndarray) -> float:
 
 
 def about_log_mass(kind: str, tilt: np.ndarray, floor: float) -> float:
-    """About log ∫ exp(-‖y‖ - h'y) dy, of the maximum with levels beyond the floor; infinite unless ‖h‖_* < 1."""
+    """About log ∫ exp(-‖y‖ - h'y) dy, of the maximum with levels beyond the floor.
+
+    Finite for every tilt with ‖h‖_* < 1 and every floor, and infinite for all others, as it decides what is drawn from.
+    """
     number, dual = len(tilt), dual_in_floats(kind, tilt)
-    if dual >= 1.0:
+    if not dual < 1.0:
         return inf
     if kind == "sum":
-        return float(np.sum(log(2.0) - np.log1p(-(tilt**2))))
+        return number * log(2.0) - fsum(log1p(-one) + log1p(one) for one in tilt.tolist())
     if kind == "length":
         half = 0.5 * (number + 1.0)
-        return number * log(2.0) + (half - 1.0) * log(pi) + lgamma(half) - half * log1p(-(dual**2))
-    # Of u = log t, from where exp(-t) matters to where exp(-κt) does.
-    reach = 4.0 * (number + 3.0) / (1.0 - dual)
-    low, high = log(max(0.05 * (number + 1.0), floor)), log(max(floor, 0.0) + reach)
-    places = np.linspace(low, high, 256)
+        return number * log(2.0) + (half - 1.0) * log(pi) + lgamma(half) - half * (log1p(-dual) + log1p(dual))
+    # Of u = log t, from where exp(-t) matters to where exp(-κt) does. A floor that is no number is none.
+    floor = min(max(0.0, floor), _HIGHEST)
+    first, reach = max(0.05 * (number + 1.0), floor), 4.0 * (number + 3.0) / (1.0 - dual)
+    # Next to a floor that is far out they are closer to each other than float64 tells.
+    width = log1p((floor - first + reach) / first)
+    places = log(first) + width * np.linspace(0.0, 1.0, _NODES)
     falls = np.outer(np.exp(places), 2.0 * np.abs(tilt))
     ratios = np.where(falls < 1e-9, 1.0, -np.expm1(-falls) / np.where(falls < 1e-9, 1.0, falls))
     values = (
         (number + 1.0) * places - (1.0 - dual) * np.exp(places) + number * log(2.0) + np.sum(np.log(ratios), axis=1)
     )
     largest = float(np.max(values))
-    return largest + log(float(np.sum(np.exp(values - largest))) * (places[1] - places[0]))
+    return largest + log(float(np.sum(np.exp(values - largest))) * (width / (_NODES - 1)))
 
 
 def _no_doubt(digits: int) -> arb:
