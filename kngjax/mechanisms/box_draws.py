@@ -94,7 +94,7 @@ class BoxDraw(AbstractGridDraw):
         # Without tangents, where nothing is proved.
         plain = loss.verified_score()
         x, y = np.asarray(data.x), np.asarray(data.y)
-        coordinates = coordinates_for(x, y, plain or self.scores, gauge.scales, self.body)
+        coordinates = coordinates_for(x, y, plain or self.scores, gauge, self.body)
         with np.errstate(all="ignore"):
             sums = RecordSums(x, y, self.scores, coordinates)
         return self.grid.values(draw(sums, gauge, self.body, self.grid, bits))

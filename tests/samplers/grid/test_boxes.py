@@ -42,7 +42,7 @@ def problem(loss, kind, domain="box", dimension=2, count=50, scale=Fraction(1, 9
     scores = LOSSES[loss].verified_score().extended((Fraction(-3 * dimension), Fraction(3 * dimension)))
     gauge = Gauge(Noise(kind, tuple(Fraction(1 + j, 3) for j in range(dimension)), scale))
     with np.errstate(all="ignore"):
-        sums = RecordSums(x, y, scores, coordinates_for(x, y, scores, gauge.scales, body))
+        sums = RecordSums(x, y, scores, coordinates_for(x, y, scores, gauge, body))
     return sums, gauge, body
 
 

@@ -23,6 +23,7 @@ from kngjax.core.verified import exp
 from kngjax.samplers.grid.boxes.boxes import Boxes
 from kngjax.samplers.grid.boxes.cover import Cover
 from kngjax.samplers.grid.boxes.gauges import Gauge
+from kngjax.samplers.grid.boxes.inside import may_meet
 from kngjax.samplers.grid.boxes.sums import Coordinates, RecordSums
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody
@@ -151,7 +152,7 @@ class Proposals:
         return np.searchsorted(sums, np.array(found[:number], np.int64), side="right")
 
     def _are_rejected(self, chosen: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Which of these are so certainly, by what is known of their boxes."""
+        """Which of these are so certainly, by what is known of their boxes, or as they lie outside of Θ."""
         boxes, weights = self._boxes, self._weights
         lower, upper = boxes.lower[chosen], boxes.upper[chosen]
         shares = words.astype(np.float64) * 2.0**-64
@@ -163,7 +164,8 @@ class Proposals:
         level = np.where(which < 0, boxes.floors[chosen], level)
         fall = np.minimum(weights.level - level + 2.0**-48 * (abs(weights.level) + level), 700.0)
         odds = exp(fall) * weights.volumes[chosen] / weights.whole[chosen] * _WIDER
-        return shares[:, -1] * (1.0 - 2.0**-40) - 2.0**-60 > odds
+        outside = ~may_meet(self._body.range, *self._sums.coordinates.hull(places, blur))
+        return outside | (shares[:, -1] * (1.0 - 2.0**-40) - 2.0**-60 > odds)
 
     def _is_accepted(self, proposal: Proposal, whole: int, share: Uniform) -> bool:
         level, unit = arb(self._weights.level), power_of_two(self._weights.exponent) * whole
