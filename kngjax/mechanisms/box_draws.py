@@ -21,12 +21,15 @@ from kngjax.samplers.grid.boxes.sums import RecordSums
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody, body_of
 from kngjax.samplers.grid.uniforms import Bits
-from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise
+from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise, predictor_interval
 
 # Boxes serve so many coefficients.
 _MOST_COEFFICIENTS = 4
 # Public numbers lie within these powers of two, so that float64 neither overflows nor loses digits.
 _SMALLEST, _LARGEST = 2.0**-120, 2.0**120
+# Scores may rise by what they vary in all within this part of the predictors that Θ has. What is steeper is next to a
+# jump, about which no boxes of float64 numbers are small enough: there searches take without end for some records.
+_STEEPEST = 2**30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +71,9 @@ class BoxDraw(AbstractGridDraw):
         sizes = [max(abs(low), abs(high)) for low, high in (*known.features, *body.range.sides)]
         numbers = [*Gauge(noise).scales.tolist(), *sizes, *body.half_widths, known.curvature]
         if not all(_SMALLEST < number < _LARGEST for number in numbers if number):
+            return None
+        lowest, highest = predictor_interval(known.features, body.range.sides, shape.radius, shape.power)
+        if known.curvature * (highest - lowest) > _STEEPEST * (known.score[1] - known.score[0]):
             return None
         return cls(mechanism, noise, known.scores, body, body.grid())
 

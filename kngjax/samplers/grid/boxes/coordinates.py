@@ -23,15 +23,17 @@ from kngjax.samplers.grid.quadratic.bodies import AbstractBody
 from kngjax.sensitivity.in_fractions import DomainRange
 
 _WIDER = 1.0 + 2.0**-20
-_MOST_STEPS, _SHORT, _LEAST_SCALE = 30, 1e-2, 2.0**-6
+_MOST_STEPS, _SHORT = 30, 1e-2
+# Where slopes at points lead nowhere: widths that are tried, each of which is so much narrower, and points on a line.
+_MOST_WIDTHS, _NARROWER, _MOST_HALVINGS = 60, 0.5, 24
 # From so many numbers on the search starts with a part of the records.
 _MANY, _EIGHTH = 2**14, 8
 _INWARD = 1.0 - 2.0**-30
 _HUGE = 2.0**1000
 # How often Hessians are taken anew, as far as so many units reach; and when coordinates are about the same.
 _MOST_ROUNDS, _UNITS, _CLOSE = 8, 1.5, 2.0
-# Points of noise, and the share of them that Θ must have; a unit of u may be so many times as long as another.
-_POINTS, _MUCH, _THINNEST = 256, 0.05, 2.0**-40
+# Points of noise, and the share of them that Θ must have; a unit of u may be so large a part of Θ.
+_POINTS, _MUCH, _LONG = 256, 0.3, 0.2
 
 
 def sum_error(terms: int) -> float:
@@ -107,10 +109,9 @@ def _of_noise(
     try:
         matrix = np.linalg.solve(hessian, np.diag(gauge.scales))
         centre = centre - np.linalg.solve(hessian, gradient)
-        sizes = np.linalg.svd(matrix / half[:, None], compute_uv=False)
     except np.linalg.LinAlgError:
         return None
-    if not (np.all(np.isfinite(centre)) and np.all(np.isfinite(matrix)) and sizes[-1] > _THINNEST * sizes[0]):
+    if not (np.all(np.isfinite(centre)) and np.abs(matrix / half[:, None]).max() < _LONG):
         return None
     places = centre + _noise(len(half)) @ matrix.T
     return (centre, matrix) if about_inside(domain, places, places).mean() > _MUCH else None
@@ -166,25 +167,58 @@ class _Search(NamedTuple):
             theta = _Search(*some, self.scores, self.scales / _EIGHTH, self.ridge / _EIGHTH).minimiser(theta)
         gradient, hessian = self.at(theta)
         for _ in range(_MOST_STEPS):
-            length, scale = np.linalg.norm(gradient / self.scales), 1.0
             # In units of the noise.
+            length = np.linalg.norm(gradient / self.scales)
             if not length > _SHORT:
-                break
+                return theta
             try:
                 step = -np.linalg.solve(hessian, gradient)
             except np.linalg.LinAlgError:
                 break
             there = self.at(theta + step)
-            # An infinite length is no less than another.
-            while not (end := np.linalg.norm(there[0] / self.scales)) <= min((1.0 - 0.25 * scale) * length, _HUGE):
-                scale *= 0.5
-                if scale < _LEAST_SCALE:
-                    break
-                there = self.at(theta + scale * step)
-            if not end < length:
+            # Neither an infinite length nor none is less than another.
+            if not np.linalg.norm(there[0] / self.scales) < min(0.75 * length, _HUGE):
                 break
-            theta, (gradient, hessian) = theta + scale * step, there
+            theta, (gradient, hessian) = theta + step, there
+        return self._from_afar(theta, gradient)
+
+    def _from_afar(self, theta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """By steps that mean slopes suggest: as far as Θ is wide at first, where slopes at a point tell nothing."""
+        reach = self.scales / self.ridge
+        for _ in range(_MOST_WIDTHS):
+            hessian = self.mean_hessian(theta, np.diag(reach))
+            try:
+                step = -np.linalg.solve(hessian, gradient)
+            except np.linalg.LinAlgError:
+                break
+            theta, gradient = self._along(theta, step)
+            length = np.linalg.norm(gradient / self.scales)
+            if not length > _SHORT:
+                break
+            # No farther than the step was long.
+            reach = np.minimum(reach * _NARROWER, np.maximum(np.abs(step), reach * _NARROWER**4))
         return theta
+
+    def _along(self, theta: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the loss is about least from θ along this step, or twice as far: its slope rises."""
+        least, most, best = 0.0, 2.0, (theta, self._gradient(theta))
+        scale = 1.0
+        for _ in range(_MOST_HALVINGS):
+            place = theta + scale * step
+            gradient = self._gradient(place)
+            slope = gradient @ step
+            if slope <= 0.0:
+                least, best = scale, (place, gradient)
+            else:
+                most = scale
+            if most - least < 0.25 * least:
+                break
+            scale = 0.5 * (least + most) if least > 0.0 else most * 0.125
+        return best
+
+    def _gradient(self, theta: np.ndarray) -> np.ndarray:
+        predictor = self.x @ theta
+        return self.scores.floats(predictor, np.zeros(len(self.y)), self.y)[0] @ self.x
 
 
 def _nearest(domain: DomainRange, theta: np.ndarray, middle: np.ndarray) -> np.ndarray:

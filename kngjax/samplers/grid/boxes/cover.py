@@ -138,7 +138,7 @@ class Cover:
         return dataclasses.replace(
             boxes,
             floors=np.maximum(boxes.floors, self._gauge.below(np.maximum(least, 0.0))),
-            middles=np.minimum(boxes.middles, np.where(np.isfinite(about), about, np.inf)),
+            middles=np.where(np.isfinite(about), about, boxes.middles),
         )
 
     def _with_floors(self, boxes: Boxes) -> tuple[Boxes, np.ndarray]:

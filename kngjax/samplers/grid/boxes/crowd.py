@@ -37,22 +37,29 @@ def spread_of(
 
 
 def _sheared(widths: np.ndarray) -> np.ndarray:
-    """A matrix M with MM' about this one: axes are sheared along wider ones, and only where it matters."""
+    """M such that Mu has about these covariances, its axes one by one, the widest of those left first.
+
+    Each is sheared along those before it, and only where that is much of its width: the others keep to Θ's axes.
+    """
     size = len(widths)
-    rest, found, order = widths.copy(), np.zeros((size, size)), []
-    for k in range(size):
-        left = [axis for axis in range(size) if axis not in order]
-        pivot = max(left, key=lambda axis: rest[axis, axis])
-        order.append(pivot)
-        root = max(np.sqrt(max(rest[pivot, pivot], 0.0)), _LEAST)
-        found[left, k] = rest[left, pivot] / root
-        found[pivot, k] = root
-        rest = rest - np.outer(found[:, k], found[:, k])
-    for k, axis in enumerate(order):
-        own = found[axis, k]
-        found[axis, :k] = np.where(np.abs(found[axis, :k]) < _SHEAR * own, 0.0, found[axis, :k])
-    # Columns in the order of the axes.
-    return found[:, np.argsort(order)]
+    matrix, order = np.zeros((size, size)), []
+    rest = widths.copy()
+    for _ in range(size):
+        axis = max((k for k in range(size) if k not in order), key=lambda k: rest[k, k])
+        own = np.sqrt(max(rest[axis, axis], 0.0))
+        if order:
+            # Of u, before this axis.
+            inverse = np.linalg.inv(matrix[np.ix_(order, order)])
+            shears = np.linalg.lstsq(
+                inverse @ widths[np.ix_(order, order)] @ inverse.T, inverse @ widths[order, axis], rcond=None
+            )[0]
+            matrix[axis, order] = np.where(np.abs(shears) < _SHEAR * own, 0.0, shears)
+        matrix[axis, axis] = max(own, _LEAST)
+        # What is left of the others' widths, given this axis.
+        if own > 0.0:
+            rest = rest - np.outer(rest[:, axis], rest[axis]) / rest[axis, axis]
+        order.append(axis)
+    return matrix
 
 
 class _Crowd:
