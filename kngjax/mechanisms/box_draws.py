@@ -1,6 +1,7 @@
 """KNG with smooth losses of few coefficients, drawn with every rounding in its proof."""
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,12 @@ from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise, predict
 _MOST_COEFFICIENTS = 4
 # Public numbers lie within these powers of two, so that float64 neither overflows nor loses digits.
 _SMALLEST, _LARGEST = 2.0**-120, 2.0**120
-# Scores may rise by what they vary in all within this part of the predictors that Θ has. What is steeper is next to a
-# jump, about which no boxes of float64 numbers are small enough: there searches take without end for some records.
+# A score may be so many times as steep as one that rises evenly over all of Θ. What is steeper is next to a jump,
+# about which no boxes of float64 numbers are small enough.
 _STEEPEST = 2**30
+# All records may jump within one slab that is as much thinner than Θ as scores are steep, and ‖G‖ by up to nε/2 there:
+# as many boxes lie along it as the (d - 1)-th power of that, or of what it adds to the density. In logarithms.
+_MOST_ALONG = 16.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +77,12 @@ class BoxDraw(AbstractGridDraw):
         if not all(_SMALLEST < number < _LARGEST for number in numbers if number):
             return None
         lowest, highest = predictor_interval(known.features, body.range.sides, shape.radius, shape.power)
-        if known.curvature * (highest - lowest) > _STEEPEST * (known.score[1] - known.score[0]):
+        rise = known.score[1] - known.score[0]
+        steepness = float(known.curvature * (highest - lowest) / rise) if rise else 1.0
+        # Under replace alone is their number public.
+        count = math.inf if facts.num_records is None else facts.num_records
+        along = min(math.log(max(steepness, 1.0)), count * float(mechanism.epsilon) / 2.0)
+        if steepness > _STEEPEST or (dimension - 1) * along > _MOST_ALONG:
             return None
         return cls(mechanism, noise, known.scores, body, body.grid())
 

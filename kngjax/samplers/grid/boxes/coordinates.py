@@ -95,9 +95,9 @@ def coordinates_for(
                 found = spread_of(centre, gradient, hessian, gauge, body.range)
             if found is None:
                 break
-            centre, matrix = found
             if _is_about(before, found):
                 break
+            centre, matrix = found
             hessian = search.mean_hessian(centre, matrix)
         return Coordinates(centre, matrix) if _is_usable(centre, matrix) else Coordinates(middle, np.diag(half))
 

@@ -149,7 +149,8 @@ class Cover:
         floors = np.maximum(self._gauge.below(np.maximum(least, 0.0)), boxes.floors)
         about, doubt, part = map(self._gauge.about, (middle, unknown, varied))
         about = np.where(np.isfinite(about), about, np.inf)
-        in_doubt = ~((doubt <= _UNKNOWN) | (doubt <= _PART * part))
+        # What is infinite is not less than another.
+        in_doubt = ~((doubt <= _UNKNOWN) | ((doubt <= _PART * part) & np.isfinite(part)))
         found = dataclasses.replace(
             boxes, floors=np.where(stale, boxes.floors, floors), middles=np.where(stale, np.inf, about)
         )
