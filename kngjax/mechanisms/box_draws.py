@@ -33,7 +33,7 @@ _SMALLEST, _LARGEST = 2.0**-120, 2.0**120
 _STEEPEST = 2**30
 # All records may jump within one slab that is as much thinner than Θ as scores are steep, and ‖G‖ by up to nε/2 there:
 # as many boxes lie along it as the (d - 1)-th power of that, or of what it adds to the density. In logarithms.
-_MOST_ALONG = 16.0
+_MOST_ALONG = {1: 0.0, 2: 14.0, 3: 15.0, 4: 18.0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +82,7 @@ class BoxDraw(AbstractGridDraw):
         # Under replace alone is their number public.
         count = math.inf if facts.num_records is None else facts.num_records
         along = min(math.log(max(steepness, 1.0)), count * float(mechanism.epsilon) / 2.0)
-        if steepness > _STEEPEST or (dimension - 1) * along > _MOST_ALONG:
+        if steepness > _STEEPEST or (dimension - 1) * along > _MOST_ALONG[dimension]:
             return None
         return cls(mechanism, noise, known.scores, body, body.grid())
 

@@ -65,7 +65,9 @@ def _sheared(widths: np.ndarray) -> np.ndarray:
 class _Crowd:
     """Private."""
 
-    def __init__(self, centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: Gauge, domain: DomainRange):
+    def __init__(
+        self, centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: Gauge, domain: DomainRange
+    ):
         self._centre, self._gradient, self._hessian = centre, gradient, hessian
         self._gauge, self._domain = gauge, domain
         self._generator = np.random.default_rng(0)

@@ -169,7 +169,9 @@ class Proposals:
         left = np.flatnonzero(~rejected)
         if left.size:
             level = self._gauge.below(np.maximum(self._sums.least(places[left], blur[left])[0], 0.0))
-            rejected[left] = self._are_above(chosen[left], shares[left, -1], np.maximum(level, boxes.floors[chosen[left]]))
+            rejected[left] = self._are_above(
+                chosen[left], shares[left, -1], np.maximum(level, boxes.floors[chosen[left]])
+            )
         return rejected
 
     def _are_above(self, chosen: np.ndarray, share: np.ndarray, level: np.ndarray) -> np.ndarray:
