@@ -1,6 +1,7 @@
 """KNG with smooth losses of few coefficients, drawn with every rounding in its proof."""
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,18 @@ from kngjax.samplers.grid.boxes.sums import RecordSums
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody, body_of
 from kngjax.samplers.grid.uniforms import Bits
-from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise
+from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise, predictor_interval
 
 # Boxes serve so many coefficients.
 _MOST_COEFFICIENTS = 4
 # Public numbers lie within these powers of two, so that float64 neither overflows nor loses digits.
 _SMALLEST, _LARGEST = 2.0**-120, 2.0**120
+# A score may be so many times as steep as one that rises evenly over all of Θ. What is steeper is next to a jump,
+# about which no boxes of float64 numbers are small enough.
+_STEEPEST = 2**30
+# All records may jump within one slab that is as much thinner than Θ as scores are steep, and ‖G‖ by up to nε/2 there:
+# as many boxes lie along it as the (d - 1)-th power of that, or of what it adds to the density. In logarithms.
+_MOST_ALONG = {1: 0.0, 2: 14.0, 3: 15.0, 4: 18.0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,6 +76,14 @@ class BoxDraw(AbstractGridDraw):
         numbers = [*Gauge(noise).scales.tolist(), *sizes, *body.half_widths, known.curvature]
         if not all(_SMALLEST < number < _LARGEST for number in numbers if number):
             return None
+        lowest, highest = predictor_interval(known.features, body.range.sides, shape.radius, shape.power)
+        rise = known.score[1] - known.score[0]
+        steepness = float(known.curvature * (highest - lowest) / rise) if rise else 1.0
+        # Under replace alone is their number public.
+        count = math.inf if facts.num_records is None else facts.num_records
+        along = min(math.log(max(steepness, 1.0)), count * float(mechanism.epsilon) / 2.0)
+        if steepness > _STEEPEST or (dimension - 1) * along > _MOST_ALONG[dimension]:
+            return None
         return cls(mechanism, noise, known.scores, body, body.grid())
 
     @property
@@ -94,7 +109,7 @@ class BoxDraw(AbstractGridDraw):
         # Without tangents, where nothing is proved.
         plain = loss.verified_score()
         x, y = np.asarray(data.x), np.asarray(data.y)
-        coordinates = coordinates_for(x, y, plain or self.scores, gauge.scales, self.body)
+        coordinates = coordinates_for(x, y, plain or self.scores, gauge, self.body)
         with np.errstate(all="ignore"):
             sums = RecordSums(x, y, self.scores, coordinates)
         return self.grid.values(draw(sums, gauge, self.body, self.grid, bits))

@@ -236,3 +236,78 @@ def test_any_sizes_and_epsilon_end_in_a_value_of_the_domain(loss, unit, epsilon)
     for data in ((x, np.ones(30)), (x[:1], np.ones(1)), (x[:0], np.ones(0))):
         value = kng.release(mechanism, *data).value
         assert np.all(np.abs(value) <= [1.0, 1.0 / unit])
+
+
+def on_grid(loss, domain, dimension, epsilon, adjacency="add_remove", count=3):
+    mechanism = kng.KNG(
+        loss,
+        kng.Bounds(x=(-1.0, 1.0), y=(-5.0, 5.0), intercept=False, columns=dimension),
+        domain,
+        epsilon,
+        adjacency,
+        allow_large_epsilon=True,
+    )
+    return mechanism.on_grid(mechanism.admit(np.zeros((count, dimension)), np.zeros(count)))
+
+
+def test_scores_too_steep_for_the_domain_by_public_numbers_are_drawn_as_before():
+    wide = kng.Box(-1e6, 1e6)
+    assert not isinstance(on_grid(kng.PseudoHuberLoss(1e-6), wide, 1, 1.0), BoxDraw)
+    assert isinstance(on_grid(kng.PseudoHuberLoss(1e-2), wide, 1, 1.0), BoxDraw)
+    # With more coefficients sooner, as long as many records may share one slab.
+    narrow = kng.Box(-10.0, 10.0)
+    for loss in (kng.HuberLoss(1e-6), kng.SmoothedQuantileLoss(0.5, 1e-6)):
+        assert isinstance(on_grid(loss, narrow, 1, 100.0), BoxDraw)
+        for dimension in (2, 3, 4):
+            assert not isinstance(on_grid(loss, narrow, dimension, 100.0), BoxDraw)
+        assert isinstance(on_grid(loss, narrow, 3, 0.1, "replace"), BoxDraw)
+        assert not isinstance(on_grid(loss, narrow, 3, 0.1, "replace", count=10_000), BoxDraw)
+    for dimension in (1, 2, 3, 4):
+        assert isinstance(on_grid(kng.PseudoHuberLoss(0.3), narrow, dimension, 100.0), BoxDraw)
+
+
+def outside(count, dimension):
+    x = np.random.default_rng(569).uniform(-1.0, 1.0, (count, dimension))
+    return x, np.where(x[:, 0] > 0.0, 5.0, -5.0)
+
+
+def collinear(count, dimension):
+    x = np.random.default_rng(7).uniform(-1.0, 1.0, (count, dimension))
+    x[:, 1:] = np.clip(x[:, :1] + 1e-9 * x[:, 1:], -1.0, 1.0)
+    return x, x[:, 0]
+
+
+def at_corners(count, dimension):
+    x = np.sign(np.random.default_rng(565).uniform(-1.0, 1.0, (count, dimension)))
+    return x, np.where(x[:, -1] > 0.0, 5.0, -5.0)
+
+
+def without_one_column(count, dimension):
+    x, y = outside(count, dimension)
+    return x * (np.arange(dimension) < dimension - 1), y
+
+
+THIN = kng.Box([-1e3, -1e-3, -1e-3, -1e-3], [1e3, 1e-3, 1e-3, 1e-3])
+# Each searched for minutes, or without end, where coordinates were those of the Hessian at an estimate moved into Θ,
+# and where boxes were not halved for what of them is outside of Θ.
+HARD = {
+    "outside of an l1 ball": (kng.PseudoHuberLoss(0.3), kng.L1Ball(2.0), outside, 1000, 3),
+    "outside of a box": (kng.PseudoHuberLoss(0.3), kng.Box([5.0] * 3, [6.0] * 3), outside, 1000, 3),
+    "thin": (kng.ExpectileLoss(0.001), THIN, at_corners, 1000, 4),
+    "collinear": (kng.HuberLoss(0.4), kng.L2Ball(2.0), collinear, 1000, 4),
+    "a column of zeros": (kng.PseudoHuberLoss(0.3), kng.Box(-50.0, 50.0), without_one_column, 3, 3),
+    "huge counts": (kng.PoissonLoss(), kng.L2Ball(2.0), outside, 50, 2),
+}
+
+
+@pytest.mark.parametrize("case", HARD)
+def test_no_records_make_a_search_without_end(case):
+    loss, domain, data, count, dimension = HARD[case]
+    x, y = data(count, dimension)
+    ends = (0.0, 1e6) if case == "huge counts" else (-5.0, 5.0)
+    bounds = kng.Bounds(x=(-1.0, 1.0), y=ends, intercept=False, columns=dimension)
+    mechanism = kng.KNG(loss, bounds, domain, 100.0, "add_remove", allow_large_epsilon=True)
+    way = way_of(mechanism, x, np.clip(y, *ends))
+    value = way.draw(way.prepare(x, np.clip(y, *ends)), random.Random(3).getrandbits)
+    for place, (low, high) in zip(value.tolist(), way.body.range.sides, strict=True):
+        assert low <= place <= high

@@ -11,9 +11,10 @@ from flint import arb, arb_mat, ctx, fmpq
 import kngjax as kng
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.samplers.grid.boxes import cover, draws
-from kngjax.samplers.grid.boxes.boxes import Boxes, slabs
+from kngjax.samplers.grid.boxes.boxes import Boxes, shares_inside, slabs
 from kngjax.samplers.grid.boxes.coordinates import Coordinates, coordinates_for
 from kngjax.samplers.grid.boxes.gauges import Gauge
+from kngjax.samplers.grid.boxes.inside import may_meet
 from kngjax.samplers.grid.boxes.sums import RecordSums
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.bodies import body_of
@@ -42,7 +43,7 @@ def problem(loss, kind, domain="box", dimension=2, count=50, scale=Fraction(1, 9
     scores = LOSSES[loss].verified_score().extended((Fraction(-3 * dimension), Fraction(3 * dimension)))
     gauge = Gauge(Noise(kind, tuple(Fraction(1 + j, 3) for j in range(dimension)), scale))
     with np.errstate(all="ignore"):
-        sums = RecordSums(x, y, scores, coordinates_for(x, y, scores, gauge.scales, body))
+        sums = RecordSums(x, y, scores, coordinates_for(x, y, scores, gauge, body))
     return sums, gauge, body
 
 
@@ -102,6 +103,23 @@ def test_floors_beyond_rays_are_at_most_what_gradients_are(kind, shift):
         least = min(float(one.lower()) for one in levels(sums, gauge, points))
     assert floor <= least
     assert floor > 0.0 or shift
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_floors_beyond_rays_hold_where_faces_are_at_unequal_distances(kind):
+    """A line's rays meet both ends alone: the floor is nearly what the gradient is at the nearer one."""
+    sums, gauge, body = problem("pseudo-Huber", kind, dimension=1, scale=Fraction(1, 10), count=400)
+    with np.errstate(all="ignore"):
+        whole = sums.coordinates.whole(body)
+        found = cover.Cover(sums, gauge, body.range, whole)
+        for ends in ((-4.0, 16.0), (-16.0, 4.0), (-1.0, 24.0)):
+            inner = np.array([ends[0]]), np.array([ends[1]])
+            floor = found._beyond(inner, whole, 0.0)
+            with ctx.workprec(200):
+                least = min(levels(sums, gauge, np.array([[end] for end in ends])))
+                start = levels(sums, gauge, np.zeros((1, 1)))[0]
+            assert arb(floor) <= least + start
+            assert floor > 0.3 * float(least)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -255,3 +273,53 @@ def test_weights_are_at_least_the_masses_that_floors_allow():
             mass = volume * (arb(weights.level) - arb(float(found.boxes.floors[k]))).exp()
             assert mass <= unit * int(weights.whole[k])
     assert weights.sums[-1] == sum(weights.whole.tolist())
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_what_certainly_lies_outside_of_the_domain_does(domain):
+    """Boxes that contain a point of Θ may meet it, however little of them does; others far from it do not."""
+    shape = body_of(DOMAINS[domain].exact_shape(3)).range
+    low, high = (np.array([float(side[k]) for side in shape.sides]) for k in (0, 1))
+    generator = np.random.default_rng(8)
+    points = generator.uniform(low, high, (500, 3))
+    if shape.power:
+        points *= (1.5 / np.linalg.norm(points, shape.power, axis=1))[:, None] * (1.0 - 1e-15)
+    # With the point at a corner.
+    away = generator.uniform(0.0, 1.0, (500, 3)) * np.where(points > 0.5 * (low + high), 1.0, -1.0)
+    lower, upper = np.minimum(points, points + away), np.maximum(points, points + away)
+    assert np.all(may_meet(shape, lower, upper))
+    assert not np.any(may_meet(shape, high + 1e-9 + np.abs(away), high + 2.0))
+    assert np.all(may_meet(shape, np.full((1, 3), np.nan), np.full((1, 3), np.nan)))
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_shares_are_about_how_much_of_a_box_lies_in_the_domain(domain):
+    sums, _, body = problem("logistic", "maximum", domain, 3)
+    low, high = sums.coordinates.whole(body)
+    generator = np.random.default_rng(4)
+    boxes = Boxes.between([(low + 0.1 * k * (high - low), high - 0.05 * k * (high - low)) for k in range(6)])
+    shares = shares_inside(body.range, sums.coordinates, boxes)
+    for k, (lower, upper) in enumerate(zip(boxes.lower, boxes.upper, strict=True)):
+        places = sums.coordinates.centre + generator.uniform(lower, upper, (4000, 3)) @ sums.coordinates.matrix.T
+        assert shares[k] == pytest.approx(may_meet(body.range, places, places).mean(), abs=0.12)
+
+
+def test_coordinates_are_usable_whatever_the_records_are():
+    """Collinear, without any size, as steep as jumps, far outside of Θ: invertible, and no unit wider than Θ."""
+    generator = np.random.default_rng(6)
+    x = generator.uniform(-1.0, 1.0, (60, 3))
+    tables = (x, 0.0 * x, x[:, :1].repeat(3, axis=1), x * [1.0, 1.0, 0.0], x * [1.0, 1e-150, 1.0], x[:1], x[:0])
+    gauge = Gauge(Noise("maximum", (Fraction(1, 3),) * 3, Fraction(1, 100)))
+    for loss in (LOSSES["logistic"], LOSSES["Huber"], kng.PseudoHuberLoss(1e-9)):
+        for domain in (kng.Box([-1.0, -1e-6, -1.0], [1.0, 1e-6, 1e3]), kng.L1Ball(1.5)):
+            body = body_of(domain.exact_shape(3))
+            half = [float(one) for one in body.half_widths]
+            for table in tables:
+                y = np.full(len(table), 1.0)
+                found = coordinates_for(
+                    table, y, loss.verified_score().extended((Fraction(-9), Fraction(9))), gauge, body
+                )
+                assert np.all(np.isfinite(found.centre))
+                assert np.all(np.abs(found.matrix) <= 4.0 * np.array(half)[:, None])
+                lower, upper = found.whole(body)
+                assert np.all(np.isfinite(lower) & np.isfinite(upper) & (lower < upper))

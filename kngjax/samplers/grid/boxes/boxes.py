@@ -8,9 +8,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kngjax.core.verified import NEXT_TO_ZERO
+from kngjax.samplers.grid.boxes.coordinates import Coordinates
+from kngjax.samplers.grid.boxes.inside import about_inside, sides_of
 from kngjax.sensitivity.in_fractions import DomainRange
 
 _MARGIN = 2.0**-40
+# Points of a box of which it is looked whether they are in Θ, and of how many boxes at a time.
+_POINTS, _AT_A_TIME = 32, 2**16
+_ROOTS = (1.618033988749895, 1.324717957244746, 1.2207440846057596, 1.1673039782614187)
 UNSEEN, ENDS = -1, -2
 
 
@@ -18,7 +23,7 @@ UNSEEN, ENDS = -1, -2
 class Boxes:
     """Private. **Arguments:** `lower`, `upper`: their ends. `floors`: at most ‖G‖ on each. `middles`: about it at the
     middle. `which`: what is known of a box that contains it has this number; `UNSEEN` if only rays tell of it,
-    `ENDS` if the ends of its scores do.
+    `ENDS` if the ends of its scores do. `shares`: about how much of each lies in Θ.
     """
 
     lower: Float[np.ndarray, "boxes dimension"]
@@ -26,6 +31,7 @@ class Boxes:
     floors: Float[np.ndarray, " boxes"]
     middles: Float[np.ndarray, " boxes"]
     which: Int[np.ndarray, " boxes"]
+    shares: Float[np.ndarray, " boxes"]
 
     def __repr__(self) -> str:
         return "<Boxes; OWNER ONLY>"
@@ -35,7 +41,8 @@ class Boxes:
         """Boxes with these ends, on which ‖G‖ is at least so much."""
         lower, upper = (np.array([one[side] for one in ends]) for side in (0, 1))
         count = len(ends)
-        return Boxes(lower, upper, np.full(count, floor), np.full(count, np.inf), np.full(count, UNSEEN))
+        known = np.full(count, floor), np.full(count, np.inf), np.full(count, UNSEEN), np.ones(count)
+        return Boxes(lower, upper, *known)
 
     @staticmethod
     def join(parts: Sequence["Boxes"]) -> "Boxes":
@@ -76,15 +83,15 @@ class Boxes:
         rows, axes, cuts = np.arange(both.floors.size), axes[cut], cuts[cut]
         lower, upper = both.lower.copy(), both.upper.copy()
         lower[rows, axes], upper[rows, axes] = cuts, cuts
-        finished = dataclasses.replace(whole, middles=whole.floors)
+        finished = dataclasses.replace(whole, middles=whole.floors, shares=np.ones_like(whole.shares))
         return Boxes.join([finished, _with_ends(both, both.lower, upper), _with_ends(both, lower, both.upper)])
 
 
-_NAMES = ("lower", "upper", "floors", "middles", "which")
+_NAMES = ("lower", "upper", "floors", "middles", "which", "shares")
 
 
 def _with_ends(boxes: Boxes, lower: np.ndarray, upper: np.ndarray) -> Boxes:
-    return Boxes(lower, upper, boxes.floors, boxes.middles, boxes.which)
+    return dataclasses.replace(boxes, lower=lower, upper=upper)
 
 
 def slabs(
@@ -102,12 +109,30 @@ def slabs(
     return found
 
 
-def may_meet(domain: DomainRange, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """False where Θ certainly has no point with θ_j between these."""
-    low, high = (np.array([float(side[k]) for side in domain.sides]) for k in (0, 1))
-    found = np.all((lower <= high) & (upper >= low), axis=1)
-    if domain.size is None:
-        return found
-    least = np.maximum(np.maximum(lower, -upper), 0.0)
-    total = (least if domain.power == 1 else np.square(least)).sum(axis=1)
-    return found & ~(total * (1.0 - _MARGIN) - NEXT_TO_ZERO > float(domain.size) * (1.0 + _MARGIN))
+def shares_inside(domain: DomainRange, coordinates: Coordinates, boxes: Boxes) -> Float[np.ndarray, " boxes"]:
+    """About how much of each box lies in Θ, by some of its points; at least half of one of them."""
+    centres, halves = boxes.centres, boxes.halves
+    shares = np.ones(len(centres))
+    open_ones = np.flatnonzero(~about_inside(domain, *coordinates.hull(centres, halves)))
+    step = max(1, _AT_A_TIME // _POINTS)
+    dimension = centres.shape[1]
+    # Multiples of the powers of one number, the root of x^(d+1) = x + 1, are spread evenly.
+    steps = _ROOTS[dimension - 1] ** -np.arange(1.0, dimension + 1.0)
+    spread = 2.0 * ((0.5 + np.outer(np.arange(_POINTS), steps)) % 1.0) - 1.0
+    for start in range(0, open_ones.size, step):
+        some = open_ones[start : start + step]
+        places = (centres[some][:, None] + halves[some][:, None] * spread) @ coordinates.matrix.T + coordinates.centre
+        inside = about_inside(domain, *[places.reshape(-1, dimension)] * 2)
+        shares[some] = np.maximum(inside.reshape(-1, _POINTS).mean(axis=1), 0.5 / _POINTS)
+    return shares
+
+
+def crossing_axes(domain: DomainRange, coordinates: Coordinates, boxes: Boxes) -> Int[np.ndarray, " boxes"]:
+    """Along which each reaches farthest in the coordinates of θ that cross Θ's border, in parts of how far it does."""
+    moves = np.abs(coordinates.matrix) * boxes.halves[:, None, :]
+    lower, upper = coordinates.hull(boxes.centres, boxes.halves)
+    low, high = sides_of(domain)
+    # The border of a ball is one of all coordinates.
+    crossing = (lower < low) | (upper > high) if domain.size is None else np.ones_like(lower, dtype=bool)
+    parts = moves / (high - low)[:, None] if domain.size is not None else moves / moves.sum(axis=2, keepdims=True)
+    return np.argmax(np.where(crossing[:, :, None], parts, 0.0).sum(axis=1), axis=1)

@@ -1,7 +1,9 @@
 """Coordinates in which gradients are about as large as u: θ = θ₀ + Mu, θ₀ and M the float64 numbers that they are.
 
-With θ₀ about where ‖G‖ is least on Θ, H the Hessian there and ‖z‖ of scales a, M = H^{-1}diag(a), but that no unit of u
-moves θ much farther than Θ is wide. They are looked for in float64, without proof: speed alone depends on them.
+With θ₀ about where ‖G‖ is least, H the Hessian there and ‖z‖ of scales a, M = H^{-1}diag(a) where Θ leaves much of the
+noise to G; elsewhere M is as wide as the density on Θ is (`crowd`). Hessians are those of the mean slopes of scores as
+far as a few units reach: what is steep in between alone tells little. All are looked for in float64, without proof:
+speed alone depends on them.
 """
 
 from collections.abc import Sequence
@@ -14,14 +16,24 @@ from jaxtyping import Float
 
 from kngjax.core.verified import NEXT_TO_ZERO, UNIT
 from kngjax.losses.base import AbstractVerifiedScore
+from kngjax.samplers.grid.boxes.crowd import spread_of
+from kngjax.samplers.grid.boxes.gauges import Gauge
+from kngjax.samplers.grid.boxes.inside import about_inside, sides_of
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody
 from kngjax.sensitivity.in_fractions import DomainRange
 
 _WIDER = 1.0 + 2.0**-20
-_MOST_STEPS, _SHORT, _LEAST_SCALE = 30, 1e-2, 2.0**-6
+_MOST_STEPS, _SHORT = 30, 1e-2
+# Where slopes at points lead nowhere: widths that are tried, each of which is so much narrower, and points on a line.
+_MOST_WIDTHS, _NARROWER, _MOST_HALVINGS = 60, 0.5, 24
 # From so many numbers on the search starts with a part of the records.
 _MANY, _EIGHTH = 2**14, 8
 _INWARD = 1.0 - 2.0**-30
+_HUGE = 2.0**1000
+# How often Hessians are taken anew, as far as so many units reach; and when coordinates are about the same.
+_MOST_ROUNDS, _UNITS, _CLOSE = 8, 1.5, 2.0
+# Points of noise, and the share of them that Θ must have; a unit of u may be so large a part of Θ.
+_POINTS, _MUCH, _LONG = 256, 0.3, 0.2
 
 
 def sum_error(terms: int) -> float:
@@ -63,21 +75,65 @@ class Coordinates(NamedTuple):
 
 
 def coordinates_for(
-    x: np.ndarray, y: np.ndarray, scores: AbstractVerifiedScore, scales: np.ndarray, body: AbstractBody
+    x: np.ndarray, y: np.ndarray, scores: AbstractVerifiedScore, gauge: Gauge, body: AbstractBody
 ) -> Coordinates:
-    """Those of these records. **Arguments:** `scales`: a."""
-    middle, half = (np.array([float(one) for one in side]) for side in (body.middle, body.half_widths))
+    """Those of these records."""
+    low, high = sides_of(body.range)
+    middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
     with np.errstate(all="ignore"):
-        search = _Search(x, y, scores, scales, scales / half)
-        centre = _nearest(body.range, search.minimiser(middle), middle)
+        search = _Search(x, y, scores, gauge.scales, gauge.scales / half)
+        centre, matrix = search.minimiser(middle), np.diag(half)
         hessian = search.at(centre)[1]
-        try:
-            matrix = np.linalg.solve(hessian, np.diag(scales))
-            if np.all(np.isfinite(matrix)) and _rational(matrix).det() != 0:
-                return Coordinates(centre, matrix)
-        except np.linalg.LinAlgError:
-            pass
-    return Coordinates(centre, np.diag(half))
+        for _ in range(_MOST_ROUNDS):
+            before = centre, matrix
+            gradient = search.at(centre)[0]
+            found = _of_noise(centre, gradient, hessian, gauge, body.range, half)
+            if found is None:
+                if not about_inside(body.range, centre[None], centre[None]).all():
+                    centre = _nearest(body.range, centre, middle)
+                    gradient, hessian = search.at(centre)
+                found = spread_of(centre, gradient, hessian, gauge, body.range)
+            if found is None:
+                break
+            if _is_about(before, found):
+                break
+            centre, matrix = found
+            hessian = search.mean_hessian(centre, matrix)
+        return Coordinates(centre, matrix) if _is_usable(centre, matrix) else Coordinates(middle, np.diag(half))
+
+
+def _of_noise(
+    centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: Gauge, domain: DomainRange, half: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """θ₀ and M of noise that Θ has much of; None where it has little of it, or where the Hessian tells little."""
+    try:
+        matrix = np.linalg.solve(hessian, np.diag(gauge.scales))
+        centre = centre - np.linalg.solve(hessian, gradient)
+    except np.linalg.LinAlgError:
+        return None
+    if not (np.all(np.isfinite(centre)) and np.abs(matrix / half[:, None]).max() < _LONG):
+        return None
+    places = centre + _noise(len(half)) @ matrix.T
+    return (centre, matrix) if about_inside(domain, places, places).mean() > _MUCH else None
+
+
+def _noise(dimension: int) -> np.ndarray:
+    """Points with density ∝ exp(-|u|_∞), always the same ones."""
+    generator = np.random.default_rng(0)
+    directions = generator.uniform(-1.0, 1.0, (_POINTS, dimension))
+    lengths = generator.gamma(dimension, size=_POINTS) / np.abs(directions).max(axis=1)
+    return directions * lengths[:, None]
+
+
+def _is_about(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.ndarray]) -> bool:
+    """Whether coordinates are about the same: some units apart, and of units that are some times as large."""
+    apart = np.linalg.solve(other[1], np.column_stack([one[0] - other[0], one[1]]))
+    sizes = np.linalg.svd(apart[:, 1:], compute_uv=False) if np.all(np.isfinite(apart)) else np.array([0.0])
+    return bool(np.abs(apart[:, 0]).max() < _CLOSE and sizes[0] < _CLOSE and sizes[-1] > 1.0 / _CLOSE)
+
+
+def _is_usable(centre: np.ndarray, matrix: np.ndarray) -> bool:
+    return bool(np.all(np.isfinite(centre)) and np.all(np.isfinite(matrix))) and _rational(matrix).det() != 0
 
 
 class _Search(NamedTuple):
@@ -96,6 +152,14 @@ class _Search(NamedTuple):
         least, most = self.scores.slopes(predictor, nothing, self.y)
         return score @ self.x, (self.x * (0.5 * (least + most))[:, None]).T @ self.x + np.diag(self.ridge)
 
+    def mean_hessian(self, theta: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+        """H of the mean slopes between the ends of what some units of u reach."""
+        predictor, nothing = self.x @ theta, np.zeros(len(self.y))
+        radius = _UNITS * np.linalg.norm(self.x @ matrix, axis=1) + 2.0**-40 * np.abs(predictor) + NEXT_TO_ZERO
+        low, high = (self.scores.floats(predictor + sign * radius, nothing, self.y)[0] for sign in (-1.0, 1.0))
+        slopes = np.maximum((high - low) / (2.0 * radius), 0.0)
+        return (self.x * slopes[:, None]).T @ self.x + np.diag(self.ridge)
+
     def minimiser(self, theta: np.ndarray) -> np.ndarray:
         """About where G is 0."""
         if self.x.size >= _MANY:
@@ -103,24 +167,58 @@ class _Search(NamedTuple):
             theta = _Search(*some, self.scores, self.scales / _EIGHTH, self.ridge / _EIGHTH).minimiser(theta)
         gradient, hessian = self.at(theta)
         for _ in range(_MOST_STEPS):
-            length, scale = np.linalg.norm(gradient / self.scales), 1.0
             # In units of the noise.
+            length = np.linalg.norm(gradient / self.scales)
             if not length > _SHORT:
-                break
+                return theta
             try:
                 step = -np.linalg.solve(hessian, gradient)
             except np.linalg.LinAlgError:
                 break
             there = self.at(theta + step)
-            while not (end := np.linalg.norm(there[0] / self.scales)) <= (1.0 - 0.25 * scale) * length:
-                scale *= 0.5
-                if scale < _LEAST_SCALE:
-                    break
-                there = self.at(theta + scale * step)
-            if not end < length:
+            # Neither an infinite length nor none is less than another.
+            if not np.linalg.norm(there[0] / self.scales) < min(0.75 * length, _HUGE):
                 break
-            theta, (gradient, hessian) = theta + scale * step, there
+            theta, (gradient, hessian) = theta + step, there
+        return self._from_afar(theta, gradient)
+
+    def _from_afar(self, theta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+        """By steps that mean slopes suggest: as far as Θ is wide at first, where slopes at a point tell nothing."""
+        reach = self.scales / self.ridge
+        for _ in range(_MOST_WIDTHS):
+            hessian = self.mean_hessian(theta, np.diag(reach))
+            try:
+                step = -np.linalg.solve(hessian, gradient)
+            except np.linalg.LinAlgError:
+                break
+            theta, gradient = self._along(theta, step)
+            length = np.linalg.norm(gradient / self.scales)
+            if not length > _SHORT:
+                break
+            # No farther than the step was long.
+            reach = np.minimum(reach * _NARROWER, np.maximum(np.abs(step), reach * _NARROWER**4))
         return theta
+
+    def _along(self, theta: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where the loss is about least from θ along this step, or twice as far: its slope rises."""
+        least, most, best = 0.0, 2.0, (theta, self._gradient(theta))
+        scale = 1.0
+        for _ in range(_MOST_HALVINGS):
+            place = theta + scale * step
+            gradient = self._gradient(place)
+            slope = gradient @ step
+            if slope <= 0.0:
+                least, best = scale, (place, gradient)
+            else:
+                most = scale
+            if most - least < 0.25 * least:
+                break
+            scale = 0.5 * (least + most) if least > 0.0 else most * 0.125
+        return best
+
+    def _gradient(self, theta: np.ndarray) -> np.ndarray:
+        predictor = self.x @ theta
+        return self.scores.floats(predictor, np.zeros(len(self.y)), self.y)[0] @ self.x
 
 
 def _nearest(domain: DomainRange, theta: np.ndarray, middle: np.ndarray) -> np.ndarray:

@@ -20,8 +20,9 @@ from flint import arb, arb_mat
 
 from kngjax.core.balls import precision
 from kngjax.samplers.exact.refinement import refine
-from kngjax.samplers.grid.boxes.boxes import ENDS, UNSEEN, Boxes, may_meet, slabs
+from kngjax.samplers.grid.boxes.boxes import ENDS, UNSEEN, Boxes, crossing_axes, shares_inside, slabs
 from kngjax.samplers.grid.boxes.gauges import Gauge
+from kngjax.samplers.grid.boxes.inside import may_meet
 from kngjax.samplers.grid.boxes.sums import RecordSums, Slopes
 from kngjax.sensitivity.in_fractions import DomainRange
 
@@ -51,7 +52,7 @@ class Cover:
         self._joined: Slopes | None = None
         self._too_large = math.inf
         self.acceptance = 0.0
-        first = self._first(whole)
+        first = self._with_shares(self._first(whole))
         # What rays tell of may be enough.
         unknown = first.floors == 0.0
         self.boxes = Boxes.join([self._look(first.at(unknown)), first.at(~unknown)])
@@ -89,15 +90,23 @@ class Cover:
         parents = boxes.at(chosen)
         children = parents.halved(self._axes(parents))
         kept = may_meet(self._domain, *self._sums.coordinates.hull(children.centres, children.halves))
-        return Boxes.join([boxes.without(chosen), self._look(children.at(kept))])
+        return Boxes.join([boxes.without(chosen), self._look(self._with_shares(children.at(kept)))])
+
+    def _with_shares(self, boxes: Boxes) -> Boxes:
+        return dataclasses.replace(boxes, shares=shares_inside(self._domain, self._sums.coordinates, boxes))
 
     def _axes(self, boxes: Boxes) -> np.ndarray:
-        """Along which ‖G‖ varies most, as far as it is known."""
+        """Along which ‖G‖ varies most, as far as it is known; or what crosses Θ's border, where that costs more."""
         halves, which = boxes.halves, np.maximum(boxes.which, 0)
         slopes = np.abs(self.known.matrix[which]) + self.known.off[which]
         varied = self._gauge.about(np.moveaxis(slopes * halves[:, None, :], 1, 2))
         usable = np.isfinite(varied) & (boxes.which >= 0)[:, None]
-        return np.argmax(np.where(usable, varied, halves), axis=1)
+        found = np.argmax(np.where(usable, varied, halves), axis=1)
+        crossing = np.log(boxes.shares) < boxes.floors - boxes.middles
+        if crossing.any():
+            some = boxes.at(crossing)
+            found[crossing] = crossing_axes(self._domain, self._sums.coordinates, some)
+        return found
 
     def _look(self, boxes: Boxes) -> Boxes:
         """The boxes with floors from what is known of their parents, or from records where that is too little."""
@@ -130,7 +139,7 @@ class Cover:
         return dataclasses.replace(
             boxes,
             floors=np.maximum(boxes.floors, self._gauge.below(np.maximum(least, 0.0))),
-            middles=np.minimum(boxes.middles, np.where(np.isfinite(about), about, np.inf)),
+            middles=np.where(np.isfinite(about), about, boxes.middles),
         )
 
     def _with_floors(self, boxes: Boxes) -> tuple[Boxes, np.ndarray]:
@@ -141,7 +150,8 @@ class Cover:
         floors = np.maximum(self._gauge.below(np.maximum(least, 0.0)), boxes.floors)
         about, doubt, part = map(self._gauge.about, (middle, unknown, varied))
         about = np.where(np.isfinite(about), about, np.inf)
-        in_doubt = ~((doubt <= _UNKNOWN) | (doubt <= _PART * part))
+        # What is infinite is not less than another.
+        in_doubt = ~((doubt <= _UNKNOWN) | ((doubt <= _PART * part) & np.isfinite(part)))
         found = dataclasses.replace(
             boxes, floors=np.where(stale, boxes.floors, floors), middles=np.where(stale, np.inf, about)
         )
@@ -229,4 +239,4 @@ def _masses(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
     log_upper = log_volumes - boxes.floors
     top = log_upper.max()
     upper = np.exp(log_upper - top)
-    return upper, upper - np.exp(log_volumes - np.maximum(boxes.middles, boxes.floors) - top)
+    return upper, upper - np.exp(log_volumes - np.maximum(boxes.middles, boxes.floors) - top) * boxes.shares

@@ -23,6 +23,7 @@ from kngjax.core.verified import exp
 from kngjax.samplers.grid.boxes.boxes import Boxes
 from kngjax.samplers.grid.boxes.cover import Cover
 from kngjax.samplers.grid.boxes.gauges import Gauge
+from kngjax.samplers.grid.boxes.inside import may_meet
 from kngjax.samplers.grid.boxes.sums import Coordinates, RecordSums
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody
@@ -35,7 +36,7 @@ _WEIGHT_DIGITS = 40
 _WIDER = 1.0 + 2.0**-30
 # Proposals at a time, and boxes: at first, and at most.
 _FEWEST, _MOST = 64, 2**14
-_FIRST_BOXES, _MOST_BOXES = 20_000, 2_000_000
+_FIRST_BOXES, _MOST_BOXES, _BOXES_EACH = 20_000, 2_000_000, 8
 
 
 class Weights(NamedTuple):
@@ -73,8 +74,9 @@ def draw(sums: RecordSums, gauge: Gauge, body: AbstractBody, grid: Grid, bits: B
         while True:
             cover.refine(most)
             proposals = Proposals(sums, gauge, body, cover, bits)
-            number = int(np.clip(2.0 / max(cover.acceptance, 1e-9), _FEWEST, _MOST))
-            for _ in range(max(1, most // (4 * number))):
+            # Proposals take longer than boxes do.
+            number = int(np.clip(2.0 / max(cover.acceptance, 1e-9), _FEWEST, min(_MOST, most // _BOXES_EACH)))
+            for _ in range(max(1, most // (_BOXES_EACH * number))):
                 found = proposals.first_accepted(number)
                 if found is not None:
                     return body.inward(found.cell(grid), grid)
@@ -151,8 +153,8 @@ class Proposals:
         return np.searchsorted(sums, np.array(found[:number], np.int64), side="right")
 
     def _are_rejected(self, chosen: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Which of these are so certainly, by what is known of their boxes."""
-        boxes, weights = self._boxes, self._weights
+        """Which of these are so certainly, by what is known of their boxes, or as they lie outside of Θ."""
+        boxes = self._boxes
         lower, upper = boxes.lower[chosen], boxes.upper[chosen]
         shares = words.astype(np.float64) * 2.0**-64
         places = lower + (upper - lower) * shares[:, :-1]
@@ -161,9 +163,23 @@ class Proposals:
         least = self._known.sizes(np.maximum(which, 0), places, blur)[0]
         level = np.maximum(self._gauge.below(np.maximum(least, 0.0)), boxes.floors[chosen])
         level = np.where(which < 0, boxes.floors[chosen], level)
+        rejected = ~may_meet(self._body.range, *self._sums.coordinates.hull(places, blur))
+        rejected |= self._are_above(chosen, shares[:, -1], level)
+        # What is known of some boxes tells little of their points.
+        left = np.flatnonzero(~rejected)
+        if left.size:
+            level = self._gauge.below(np.maximum(self._sums.least(places[left], blur[left])[0], 0.0))
+            rejected[left] = self._are_above(
+                chosen[left], shares[left, -1], np.maximum(level, boxes.floors[chosen[left]])
+            )
+        return rejected
+
+    def _are_above(self, chosen: np.ndarray, share: np.ndarray, level: np.ndarray) -> np.ndarray:
+        """Which shares are certainly more than the odds where ‖G‖ is at least this level."""
+        weights = self._weights
         fall = np.minimum(weights.level - level + 2.0**-48 * (abs(weights.level) + level), 700.0)
         odds = exp(fall) * weights.volumes[chosen] / weights.whole[chosen] * _WIDER
-        return shares[:, -1] * (1.0 - 2.0**-40) - 2.0**-60 > odds
+        return share * (1.0 - 2.0**-40) - 2.0**-60 > odds
 
     def _is_accepted(self, proposal: Proposal, whole: int, share: Uniform) -> bool:
         level, unit = arb(self._weights.level), power_of_two(self._weights.exponent) * whole
