@@ -10,13 +10,13 @@ from jaxtyping import Float
 from kngjax.accounting.exact import exactly
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
-from kngjax.data.records import Records
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.base import AbstractPredictorLoss, AbstractVerifiedScore
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.samplers.grid.boxes.coordinates import coordinates_for
-from kngjax.samplers.grid.boxes.draws import draw
+from kngjax.samplers.grid.boxes.cover import Cover
+from kngjax.samplers.grid.boxes.draws import cover_of, draw
 from kngjax.samplers.grid.boxes.gauges import Gauge
 from kngjax.samplers.grid.boxes.sums import RecordSums
 from kngjax.samplers.grid.cells import Grid
@@ -97,19 +97,36 @@ class BoxDraw(AbstractGridDraw):
             "rounded once, to a multiple of a public power of two next to it in the domain."
         )
 
-    def prepare(self, X: Any, y: Any) -> Records:
+    def prepare(self, X: Any, y: Any) -> "BoxedRecords":
         with float64():
             records = self.mechanism.records(X, y)
-        return Records(np.asarray(records.x, np.float64), np.asarray(records.y, np.float64))
+        return BoxedRecords(np.asarray(records.x, np.float64), np.asarray(records.y, np.float64))
 
-    def draw(self, data: Records, bits: Bits) -> Float[np.ndarray, " dimension"]:
+    def draw(self, data: "BoxedRecords", bits: Bits) -> Float[np.ndarray, " dimension"]:
         gauge = Gauge(self.noise)
+        if data.found is None:
+            sums = self._sums(data, gauge)
+            data.found = sums, cover_of(sums, gauge, self.body)
+        sums, cover = data.found
+        return self.grid.values(draw(cover, sums, gauge, self.body, self.grid, bits))
+
+    def _sums(self, data: "BoxedRecords", gauge: Gauge) -> RecordSums:
         loss = self.mechanism.loss
         assert isinstance(loss, AbstractPredictorLoss)
         # Without tangents, where nothing is proved.
         plain = loss.verified_score()
-        x, y = np.asarray(data.x), np.asarray(data.y)
-        coordinates = coordinates_for(x, y, plain or self.scores, gauge, self.body)
+        coordinates = coordinates_for(data.x, data.y, plain or self.scores, gauge, self.body)
         with np.errstate(all="ignore"):
-            sums = RecordSums(x, y, self.scores, coordinates)
-        return self.grid.values(draw(sums, gauge, self.body, self.grid, bits))
+            return RecordSums(data.x, data.y, self.scores, coordinates)
+
+
+@dataclasses.dataclass(eq=False, repr=False)
+class BoxedRecords:
+    """Records, and what draws of them found. Private. **Arguments:** `found`: their sums, and boxes that cover Θ."""
+
+    x: Float[np.ndarray, "records dimension"]
+    y: Float[np.ndarray, " records"]
+    found: tuple[RecordSums, Cover] | None = None
+
+    def __repr__(self) -> str:
+        return "<BoxedRecords; OWNER ONLY>"

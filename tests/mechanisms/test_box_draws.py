@@ -117,12 +117,13 @@ def test_draws_of_one_coefficient_have_the_probabilities_of_quadrature(case, mon
     assert_cell_frequencies(*counted(case, draw_all))
 
 
-def test_releases_have_the_probabilities_of_quadrature(monkeypatch):
+@pytest.mark.parametrize("number", [40, pytest.param(200, marks=pytest.mark.slow)])
+def test_releases_have_the_probabilities_of_quadrature(number, monkeypatch):
     monkeypatch.setattr(bodies, "_DIGITS", 3)
     monkeypatch.setattr("secrets.randbits", random.Random(7).getrandbits)
 
     def draw_all(mechanism, way, x, y):
-        released = [kng.release(mechanism, x, y) for _ in range(200)]
+        released = [kng.release(mechanism, x, y) for _ in range(number)]
         certificate = released[0].certificate
         assert (certificate.assurance, certificate.rounding) == ("exact_with_rounding", None)
         assert certificate.sampler == way.settings

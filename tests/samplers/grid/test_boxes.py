@@ -225,7 +225,7 @@ def test_the_law_does_not_depend_on_the_boxes(floored, monkeypatch):
         monkeypatch.setattr(cover.Cover, "refine", lambda self, most: None)
         monkeypatch.setattr(cover.Cover, "known", sums.over(np.zeros((1, 2)), np.zeros((1, 2))))
     bits, grid = random.Random(4).getrandbits, Grid((-40, -2))
-    places = [draws.draw(others, gauge, body, grid, bits)[1] for _ in range(400)]
+    places = [draws.draw(draws.cover_of(others, gauge, body), others, gauge, body, grid, bits)[1] for _ in range(400)]
     axis = np.linspace(-1.5, 1.5, 1201)
     points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
     gradient = np.clip(points @ sums.x.T - sums.y, -0.4, 0.4) @ sums.x

@@ -66,10 +66,15 @@ class Weights(NamedTuple):
         return cls(whole, np.cumsum(whole), level, int(exponents.sum()) - shift, np.ldexp(volumes, shift))
 
 
-def draw(sums: RecordSums, gauge: Gauge, body: AbstractBody, grid: Grid, bits: Bits) -> list[int]:
+def cover_of(sums: RecordSums, gauge: Gauge, body: AbstractBody) -> Cover:
+    """Boxes that cover Θ. Draws refine them, and what one refined serves the next: proposals are independent of it."""
+    with np.errstate(all="ignore"):
+        return Cover(sums, gauge, body.range, sums.coordinates.whole(body))
+
+
+def draw(cover: Cover, sums: RecordSums, gauge: Gauge, body: AbstractBody, grid: Grid, bits: Bits) -> list[int]:
     """The cell of one draw, moved inward where its point would lie outside of Θ."""
     with np.errstate(all="ignore"):
-        cover = Cover(sums, gauge, body.range, sums.coordinates.whole(body))
         most = _FIRST_BOXES
         while True:
             cover.refine(most)
