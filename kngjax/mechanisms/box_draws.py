@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.accounting.exact import exactly
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
 from kngjax.data.records import Records
@@ -14,19 +13,19 @@ from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.base import AbstractPredictorLoss, AbstractVerifiedScore
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
+from kngjax.mechanisms.smooth_facts import SmoothFacts
 from kngjax.samplers.grid.boxes.coordinates import coordinates_for
 from kngjax.samplers.grid.boxes.draws import draw
 from kngjax.samplers.grid.boxes.gauges import Gauge
 from kngjax.samplers.grid.boxes.sums import RecordSums
 from kngjax.samplers.grid.cells import Grid
-from kngjax.samplers.grid.quadratic.bodies import AbstractBody, body_of
+from kngjax.samplers.grid.quadratic.bodies import AbstractBody
 from kngjax.samplers.grid.uniforms import Bits
-from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise
 
 # Boxes serve so many coefficients.
 _MOST_COEFFICIENTS = 4
-# Public numbers lie within these powers of two, so that float64 neither overflows nor loses digits.
-_SMALLEST, _LARGEST = 2.0**-120, 2.0**120
+# Public numbers lie within 2^±120.
+_MODERATE = 120
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,28 +47,10 @@ class BoxDraw(AbstractGridDraw):
     @classmethod
     def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "BoxDraw | None":
         """For KNG with one sensitivity; None where Θ, the bounds, the norm or the loss are not verified."""
-        loss, dimension = mechanism.loss, facts.dimension
-        if not isinstance(loss, AbstractPredictorLoss) or loss.is_quadratic or mechanism.scored_by != "gradient":
+        known = SmoothFacts.of(mechanism, facts) if facts.dimension <= _MOST_COEFFICIENTS else None
+        if known is None or not known.are_moderate(_MODERATE):
             return None
-        if dimension > _MOST_COEFFICIENTS or not (facts.are_in_memory and facts.are_on_one_host):
-            return None
-        shape = mechanism.domain.exact_shape(dimension)
-        if mechanism.is_pointwise or shape is None:
-            return None
-        known = RecordFacts.of(loss, mechanism.bounds, mechanism.domain, dimension)
-        if known is None:
-            return None
-        noise = gradient_noise(
-            known.changes(mechanism.adjacency), mechanism.given_norm, exactly(float(mechanism.epsilon)) / 2
-        )
-        if noise is None or not noise.is_everywhere:
-            return None
-        body = body_of(shape)
-        sizes = [max(abs(low), abs(high)) for low, high in (*known.features, *body.range.sides)]
-        numbers = [*Gauge(noise).scales.tolist(), *sizes, *body.half_widths, known.curvature]
-        if not all(_SMALLEST < number < _LARGEST for number in numbers if number):
-            return None
-        return cls(mechanism, noise, known.scores, body, body.grid())
+        return cls(mechanism, known.noise, known.known.scores, known.body, known.body.grid())
 
     @property
     def settings(self) -> dict[str, Any]:
