@@ -168,7 +168,7 @@ class SmoothPseudoHuber(AbstractSmoothScore):
         at_near = np.sqrt(1.0 + near * near)
 
         def bound(reach: Floats) -> Floats:
-            far = near + np.maximum(reach / k, 1e-100)
+            far = np.minimum(near + np.maximum(reach / k, 1e-100), _LONGEST)
             at_far = np.sqrt(1.0 + far * far)
             mean = (near + far) / (at_near * at_far * (far * at_near + near * at_far)) / _WIDER
             # Where float64 would overflow nothing is counted.

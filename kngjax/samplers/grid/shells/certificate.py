@@ -15,8 +15,8 @@ where each K_i ≥ |ρ'''_i| for |u_i| ≤ U_i below, since b'(z - z₀) = b'H�
 e'|δ|_M ≤ ½e'(1 + |δ|²_M).
 
 *Radius.* For |δ|_M ≤ ρ and θ ∈ Θ, |u_i| ≤ U_i = min(ρ|Rx_i|, sup over Θ), and H̄ ≥ H_low = Σκ_i x_i x_i', each κ_i
-rounded down. Balls prove α with RH_lowR' ≥ α, λ with λH_low ≥ Q + B, and λ₀ with λ₀ ≥ R(Q + B)R'. Then N(z) < αρ implies |δ|_M ≤ N/α < ρ, and |δ|_M ≥ ρ implies N(z) ≥
-αρ; and where N(z) < αρ,
+rounded down. Balls prove α with RH_lowR' ≥ α, λ with λH_low ≥ Q + B, and λ₀ with λ₀ ≥ R(Q + B)R'. Then N(z) < αρ
+implies |δ|_M ≤ N/α < ρ, and |δ|_M ≥ ρ implies N(z) ≥ αρ; and where N(z) < αρ,
 
     log det R^{-2} - log det H(θ(z)) ≤ F(½CN² + ½e'(1 + N²/α²) - b'(z - z₀)) - d·log(1 - η),   C = min(λ/α, λ₀/α²).
 """
@@ -139,10 +139,14 @@ def _certify(records: ShellRecords, gauge: Gauge, region: Region, theta: np.ndar
     shares = _shares(found, tangents, rows, error)
     pulls = _pulls(rows, p)
     lows, forms = _over_radii(records, predictor, off, shares, pulls, rows, caps, tried)
+    quadratics = [congruent(R, form) for form in forms]
+    bounds = [matrices.largest_eigenvalue(quadratic) for quadratic in quadratics]
     radii = []
-    for radius, low, form in zip(tried, lows, forms, strict=True):
-        base, quadratic = congruent(R, low), congruent(R, form)
-        least, bound = matrices.least_eigenvalue(base), matrices.largest_eigenvalue(quadratic)
+    for number, (radius, low) in enumerate(zip(tried, lows, strict=True)):
+        # One serves all radii, or each has its own.
+        quadratic, bound = quadratics[number % len(forms)], bounds[number % len(forms)]
+        base = congruent(R, low)
+        least = matrices.least_eigenvalue(base)
         if not (least > 1e-9 and bound >= 0.0):
             continue
         relative = matrices.largest_relative(quadratic, base)
@@ -247,7 +251,7 @@ def _over_radii(
     caps: np.ndarray,
     tried: np.ndarray,
 ) -> tuple[list[arb_mat], list[arb_mat]]:
-    """H_low and Q + B of each radius; of all one and the same Q + B where one K serves them."""
+    """H_low of each radius, and Q + B of each, or that of all where one K serves them."""
     score, number = records.score, len(tried)
     places, responses = predictor.ravel(), records.y.ravel()
     shares, pulls, lengths, caps = (one.ravel() for one in (shares, pulls, rows.lengths, caps))
@@ -263,7 +267,7 @@ def _over_radii(
         return [*map(means, reaches), *forms]
 
     found = records.grams(number + (number if largest is None else 1), weights)
-    return found[:number], found[number:] if largest is None else found[number:] * number
+    return found[:number], found[number:]
 
 
 def _caps(records: ShellRecords, region: Region, theta: np.ndarray) -> np.ndarray:

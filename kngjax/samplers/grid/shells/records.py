@@ -18,7 +18,6 @@ Products below 2^-1022 lose at most 2^-1074 each, which is added for more of the
 float64 number makes balls that contain everything.
 """
 
-import dataclasses
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -103,7 +102,7 @@ class ShellRecords(OwnerOnly):
 
     def with_score(self, score: AbstractSmoothScore) -> "ShellRecords":
         """The same records and another loss."""
-        return dataclasses.replace(self, score=score)
+        return ShellRecords(self.x, self.y, score, self.largest, self.column_sums)
 
     def some(self, most: int) -> "ShellRecords":
         """About so many of them, or all that there are."""
@@ -194,4 +193,4 @@ class ShellRecords(OwnerOnly):
 
 def _ball(middle: float, radius: float) -> arb:
     """About a float64 number; NaN where either is none."""
-    return arb(float(middle), float(radius)) if np.isfinite(middle) and np.isfinite(radius) else arb.nan()
+    return arb(float(middle), float(radius)) if math.isfinite(middle) and math.isfinite(radius) else arb.nan()

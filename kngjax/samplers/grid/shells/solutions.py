@@ -3,8 +3,8 @@
 Let θ̃ be any point, R lower triangular with RH(θ̃)R' ≥ λ, X ≥ |Rx_i| for all records, and e ≥ |R(G(θ̃) - z)|. For
 |δ|_M ≤ ρ predictors move by at most Xρ, and log ρ'' by at most LXρ, where |ρ'''| ≤ Lρ'', so that with β = exp(-LXρ) the
 means of ρ'' over segments are at least β of what they are at θ̃, and δ'(G(θ̃ + δ) - z) ≥ βλ|δ|²_M - |δ|_M·e, which is
-not negative where |δ|_M = ρ if βλρ ≥ e. Then G(θ̃ + δ) = z has one solution, and |δ|_M ≤ ρ; so |δ_j| ≤ ρ|R e_j|. There H lies between
-β and 1/β times H(θ̃).
+not negative where |δ|_M = ρ if βλρ ≥ e. Then G(θ̃ + δ) = z has one solution, and |δ|_M ≤ ρ; so |δ_j| ≤ ρ|R e_j|.
+There H lies between β and 1/β times H(θ̃).
 
 If (G(θ̃) - z)'(θ - θ̃) > 0 for all θ ∈ Θ, then Θ has no solution: G is monotone.
 """
