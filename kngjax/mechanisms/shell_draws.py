@@ -16,6 +16,8 @@ from kngjax.data.admission import Facts
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.geometry.domains import ExactShape
 from kngjax.losses.base import AbstractSmoothScore
+from kngjax.losses.smoothed_quantile import SmoothedQuantileLoss
+from kngjax.losses.verified_scores import number
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.smooth_facts import SmoothFacts
@@ -37,6 +39,8 @@ _PRECISION = 128
 # One in e^6 proposals is accepted at least where the log-density varies by no more: each takes as long as many of
 # float64 do.
 _LITTLE_RANGE = 6.0
+# Of n·ε·h/(d²·width) with smoothed quantiles: measured, as h sets how many records tell of a quantile.
+WIDTHS_A_BANDWIDTH = 48
 # Public numbers lie within 2^±100.
 _MODERATE = 100
 
@@ -63,7 +67,9 @@ class ShellDraw(AbstractGridDraw):
         """Where public facts say that it serves.
 
         Under replace alone, as n must be public, from the n·ε on that `samplers.advice` has for draws in the space of
-        gradients, whatever the records; or where the density varies little over Θ.
+        gradients, whatever the records; or where the density varies little over Θ. Smoothed quantiles besides from
+        n·ε·h/d² = 48 times the width of the bounds of y on, or of x'θ over Θ where y has none: below, with uniform
+        residuals, one in e^10 proposals or fewer were accepted, within a factor of two of it.
         """
         count, dimension = facts.num_records, facts.dimension
         if count is None or mechanism.adjacency is not Adjacency.REPLACE or not mechanism.domain.is_uniform:
@@ -74,7 +80,8 @@ class ShellDraw(AbstractGridDraw):
         score = known.loss.smooth_score()
         if score is None or not known.are_moderate(_MODERATE, [score.steepness]):
             return None
-        enough = exactly(float(mechanism.epsilon)) * count >= GRADIENTS_UNASKED * dimension**2
+        information = exactly(float(mechanism.epsilon)) * count / dimension**2
+        enough = information >= GRADIENTS_UNASKED and information >= WIDTHS_A_BANDWIDTH * _widths(known)
         if not enough and mechanism.log_range(dimension, count) > _LITTLE_RANGE:
             return None
         return cls(mechanism, known.noise, score, known.shape, grid_for(known, count))
@@ -114,6 +121,16 @@ class ShellDraw(AbstractGridDraw):
         with np.errstate(all="ignore"):
             cell = draw(Problem(data, *self.sets), self.envelope(data), self.grid, bits)
         return self.grid.values(cell)
+
+
+def _widths(known: SmoothFacts) -> Fraction:
+    """How many bandwidths wide public bounds of y are, or of x'θ; 0 for losses that have none."""
+    loss = known.loss
+    if not isinstance(loss, SmoothedQuantileLoss):
+        return Fraction(0)
+    interval = known.known.response or known.known.predictor
+    assert interval is not None
+    return (interval[1] - interval[0]) / Fraction(number(loss.bandwidth))
 
 
 def grid_for(known: SmoothFacts, count: int) -> Grid:

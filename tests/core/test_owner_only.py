@@ -12,6 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from kngjax.samplers.grid.smooth.boxes import Boxes
+from kngjax.samplers.grid.smooth.certificate import Certificate
+from kngjax.samplers.grid.smooth.envelope import Envelope
+from kngjax.samplers.grid.smooth.records import PseudoHuberRecords
 
 import kngjax as kng
 from kngjax.audit.lattices import LatticeLaw
@@ -25,10 +29,6 @@ from kngjax.owner.per_instance.everyone import ForAll
 from kngjax.owner.per_instance.laws import PosteriorPair
 from kngjax.samplers.grid.quadratic.bodies import body_of
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
-from kngjax.samplers.grid.smooth.boxes import Boxes
-from kngjax.samplers.grid.smooth.certificate import Certificate
-from kngjax.samplers.grid.smooth.envelope import Envelope
-from kngjax.samplers.grid.smooth.records import PseudoHuberRecords
 
 # As many digits as nothing else shows.
 SECRET = 1.2345678

@@ -1,9 +1,12 @@
 """Mechanisms with smooth losses, records for them, and their laws by formulas of their own."""
 
+from unittest import mock
+
 import numpy as np
 from scipy.special import expit
 
 import kngjax as kng
+from kngjax.mechanisms import shell_draws
 from kngjax.mechanisms.shell_draws import ShellDraw
 from kngjax.samplers.grid.shells.search import Problem
 
@@ -34,8 +37,9 @@ def problem(n, d, epsilon, seed=0, norm=None, domain=None, skew=0.0, loss="pseud
 
 
 def parts(mechanism, x, y):
-    """The draw itself, whatever comes before it; its records; and the problem that they make."""
-    way = ShellDraw.of(mechanism, mechanism.admit(x, y))
+    """The draw itself, however few the records; its records; and the problem that they make."""
+    with mock.patch.object(shell_draws, "GRADIENTS_UNASKED", 0):
+        way = ShellDraw.of(mechanism, mechanism.admit(x, y))
     assert isinstance(way, ShellDraw)
     records = way.prepare(x, y)
     return way, records, Problem(records, *way.sets)
