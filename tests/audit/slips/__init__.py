@@ -11,7 +11,7 @@ from tests.audit.slips import (
     perturbations,
     reweighted,
     sensitivities,
-    smooth,
+    shells,
 )
 from tests.audit.slips.base import Slip as Slip
 
@@ -21,7 +21,7 @@ _ON_GRIDS = (
     + gaussians.SLIPS
     + reweighted.SLIPS
     + perturbations.SLIPS
-    + smooth.SLIPS
+    + shells.SLIPS
     + boxes.SLIPS
 )
 SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS
