@@ -60,6 +60,15 @@ def mechanisms(num_records, dimension):
     for name, mechanism in regressions.items():
         yield name, mechanism, (x, y)
     class_bounds = kng.Bounds(x=columns)
+    # Estimates of the others lie within their Θ, and so do these.
+    slope, random = 0.5 * np.linspace(-1.0, 1.0, dimension - 1), np.random.default_rng(1)
+    chances, counts = 1.0 / (1.0 + np.exp(-2.0 * x @ slope)), np.clip(random.poisson(np.exp(x @ slope)), 0, 10) * 1.0
+    by_chance = (random.uniform(size=num_records) < chances).astype(float)
+    yield "KNG, logistic", kng.KNG(logistic, class_bounds, ball, 1.0, "replace"), (x, by_chance)
+    count_bounds, near = kng.Bounds(x=columns, y=(0.0, 10.0)), kng.L2Ball(1.5)
+    yield "KNG, Poisson", kng.KNG(kng.PoissonLoss(), count_bounds, near, 1.0, "replace"), (x, counts)
+    quantile = kng.SmoothedQuantileLoss(0.5, 0.1)
+    yield "KNG, smoothed quantile", kng.KNG(quantile, bounds, ball, 1.0, "replace"), (x, y)
     yield "output, logistic", kng.OutputPerturbation(logistic, class_bounds, ridge, *budget), (x, classes)
     yield "objective, logistic", kng.ObjectivePerturbation(logistic, class_bounds, ball, 1.0, "replace"), (x, classes)
 

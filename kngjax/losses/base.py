@@ -30,6 +30,10 @@ from kngjax.data.records import Data, Records
 from kngjax.data.streams import RECORDS_NEEDED
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.estimates import trust_region
+from kngjax.losses.smooth_scores import NO_WEIGHT as NO_WEIGHT
+from kngjax.losses.smooth_scores import AbstractSmoothScore
+from kngjax.losses.smooth_scores import ScoresAndWeights as ScoresAndWeights
+from kngjax.losses.smooth_scores import Tangents as Tangents
 from kngjax.losses.verified_scores import AbstractVerifiedScore
 
 Number = Float[Array, ""] | Float[np.ndarray, ""] | float
@@ -230,6 +234,10 @@ class AbstractPredictorLoss(AbstractLoss):
 
     def verified_score(self) -> AbstractVerifiedScore | None:
         """The score with every rounding bounded, from numbers as they are in float64; None where that is not built."""
+        return None
+
+    def smooth_score(self) -> AbstractSmoothScore | None:
+        """The same with what draws in the space of gradients need of ρ'' besides; None where that is not built."""
         return None
 
     @abc.abstractmethod

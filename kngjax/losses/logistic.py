@@ -14,6 +14,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.missing import DROP
 from kngjax.losses.base import AbstractPredictorLoss, CurvatureFacts, Interval, Number
 from kngjax.losses.kernels import LOGISTIC
+from kngjax.losses.smooth_scores import SmoothLogistic
 from kngjax.losses.verified_scores import LogisticScore
 
 
@@ -40,6 +41,9 @@ class LogisticLoss(AbstractPredictorLoss):
 
     def verified_score(self) -> LogisticScore:
         return LogisticScore()
+
+    def smooth_score(self) -> SmoothLogistic:
+        return SmoothLogistic()
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jax.nn.softplus(predictor) - response * predictor

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from kngjax.core.arrays import is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.losses.base import AbstractPredictorLoss, CurvatureFacts, Interval, Number
+from kngjax.losses.smooth_scores import SmoothPoisson
 from kngjax.losses.verified_scores import PoissonScore
 
 
@@ -25,6 +26,9 @@ class PoissonLoss(AbstractPredictorLoss):
 
     def verified_score(self) -> PoissonScore:
         return PoissonScore()
+
+    def smooth_score(self) -> SmoothPoisson:
+        return SmoothPoisson()
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jnp.exp(predictor) - response * predictor

@@ -13,6 +13,7 @@ from kngjax.core.arrays import Scalar, is_traced, parameter
 from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number
 from kngjax.losses.kernels import KERNELS, LOGISTIC, AbstractKernel
 from kngjax.losses.quantile import check_level
+from kngjax.losses.smooth_scores import SmoothLogistic
 from kngjax.losses.verified_gaussian import GaussianScore
 from kngjax.losses.verified_scores import LogisticScore, number
 from kngjax.losses.widths import check_width
@@ -93,6 +94,10 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
     def verified_score(self) -> LogisticScore | GaussianScore:
         kind = LogisticScore if self.kernel == "logistic" else GaussianScore
         return kind(number(self.bandwidth), number(self.tau))
+
+    def smooth_score(self) -> SmoothLogistic | None:
+        """That of the logistic kernel: log ρ'' of the Gaussian one is steeper the farther out."""
+        return SmoothLogistic(number(self.bandwidth), number(self.tau)) if self.kernel == "logistic" else None
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         return self.bandwidth * self._kernel.integral(-residual / self.bandwidth) + self.tau * residual

@@ -7,27 +7,26 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.accounting.exact import exactly
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.base import AbstractPredictorLoss, AbstractVerifiedScore
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
+from kngjax.mechanisms.smooth_facts import SmoothFacts
 from kngjax.samplers.grid.boxes.coordinates import coordinates_for
 from kngjax.samplers.grid.boxes.cover import Cover
 from kngjax.samplers.grid.boxes.draws import cover_of, draw
 from kngjax.samplers.grid.boxes.gauges import Gauge
 from kngjax.samplers.grid.boxes.sums import RecordSums
 from kngjax.samplers.grid.cells import Grid
-from kngjax.samplers.grid.quadratic.bodies import AbstractBody, body_of
+from kngjax.samplers.grid.quadratic.bodies import AbstractBody
 from kngjax.samplers.grid.uniforms import Bits
-from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise, predictor_interval
 
 # Boxes serve so many coefficients.
 _MOST_COEFFICIENTS = 4
-# Public numbers lie within these powers of two, so that float64 neither overflows nor loses digits.
-_SMALLEST, _LARGEST = 2.0**-120, 2.0**120
+# Public numbers lie within 2^±120.
+_MODERATE = 120
 # A score may be so many times as steep as one that rises evenly over all of Θ. What is steeper is next to a jump,
 # about which no boxes of float64 numbers are small enough.
 _STEEPEST = 2**30
@@ -55,36 +54,12 @@ class BoxDraw(AbstractGridDraw):
     @classmethod
     def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "BoxDraw | None":
         """For KNG with one sensitivity; None where Θ, the bounds, the norm or the loss are not verified."""
-        loss, dimension = mechanism.loss, facts.dimension
-        if not isinstance(loss, AbstractPredictorLoss) or loss.is_quadratic or mechanism.scored_by != "gradient":
+        known = SmoothFacts.of(mechanism, facts) if facts.dimension <= _MOST_COEFFICIENTS else None
+        if known is None or not known.are_moderate(_MODERATE):
             return None
-        if dimension > _MOST_COEFFICIENTS or not (facts.are_in_memory and facts.are_on_one_host):
+        if _is_steep(known, float(mechanism.epsilon), facts):
             return None
-        shape = mechanism.domain.exact_shape(dimension)
-        if mechanism.is_pointwise or shape is None:
-            return None
-        known = RecordFacts.of(loss, mechanism.bounds, mechanism.domain, dimension)
-        if known is None:
-            return None
-        noise = gradient_noise(
-            known.changes(mechanism.adjacency), mechanism.given_norm, exactly(float(mechanism.epsilon)) / 2
-        )
-        if noise is None or not noise.is_everywhere:
-            return None
-        body = body_of(shape)
-        sizes = [max(abs(low), abs(high)) for low, high in (*known.features, *body.range.sides)]
-        numbers = [*Gauge(noise).scales.tolist(), *sizes, *body.half_widths, known.curvature]
-        if not all(_SMALLEST < number < _LARGEST for number in numbers if number):
-            return None
-        lowest, highest = predictor_interval(known.features, body.range.sides, shape.radius, shape.power)
-        rise = known.score[1] - known.score[0]
-        steepness = float(known.curvature * (highest - lowest) / rise) if rise else 1.0
-        # Under replace alone is their number public.
-        count = math.inf if facts.num_records is None else facts.num_records
-        along = min(math.log(max(steepness, 1.0)), count * float(mechanism.epsilon) / 2.0)
-        if steepness > _STEEPEST or (dimension - 1) * along > _MOST_ALONG[dimension]:
-            return None
-        return cls(mechanism, noise, known.scores, body, body.grid())
+        return cls(mechanism, known.noise, known.known.scores, known.body, known.body.grid())
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -118,6 +93,19 @@ class BoxDraw(AbstractGridDraw):
         coordinates = coordinates_for(data.x, data.y, plain or self.scores, gauge, self.body)
         with np.errstate(all="ignore"):
             return RecordSums(data.x, data.y, self.scores, coordinates)
+
+
+def _is_steep(known: SmoothFacts, epsilon: float, facts: Facts) -> bool:
+    """Whether scores are too steep for boxes. Public."""
+    dimension, one = facts.dimension, known.known
+    assert one.predictor is not None
+    lowest, highest = one.predictor
+    rise = one.score[1] - one.score[0]
+    steepness = float(one.curvature * (highest - lowest) / rise) if rise else 1.0
+    # Under replace alone is their number public.
+    count = math.inf if facts.num_records is None else facts.num_records
+    along = min(math.log(max(steepness, 1.0)), count * epsilon / 2.0)
+    return steepness > _STEEPEST or (dimension - 1) * along > _MOST_ALONG[dimension]
 
 
 @dataclasses.dataclass(eq=False, repr=False)

@@ -23,7 +23,7 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
 from kngjax.mechanisms.quadratic_draws import QuadraticDraw
-from kngjax.mechanisms.smooth_draws import draws_on_grid
+from kngjax.mechanisms.shell_draws import ShellDraw
 from kngjax.samplers.target import Target
 from kngjax.sensitivity import gradients, pointwise
 from kngjax.sensitivity.gradients import Sensitivity
@@ -96,7 +96,7 @@ class KNG(AbstractDensityMechanism):
         self._check()
 
     def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
-        return QuadraticDraw.of(self, facts) or BoxDraw.of(self, facts) or draws_on_grid(self, facts)
+        return QuadraticDraw.of(self, facts) or BoxDraw.of(self, facts) or ShellDraw.of(self, facts)
 
     @property
     def given_norm(self) -> AbstractNorm | None:

@@ -33,13 +33,16 @@ class RecordFacts(NamedTuple):
     """What is proved of one record's gradient s·x and Hessian cxx'. Public.
 
     **Arguments:** `features`: [l_j, u_j] ∋ x_j, the intercept's [1, 1] first. `score`: [a, b] ∋ s. `curvature`: at
-    least every c. `scores`: s itself, continued by tangents beyond Θ.
+    least every c. `scores`: s itself, continued by tangents beyond Θ. `response`, `predictor`: intervals that contain y
+    and x'θ; None where nothing bounds them.
     """
 
     features: list[Interval]
     score: Interval
     curvature: Fraction
     scores: AbstractVerifiedScore
+    response: Interval | None
+    predictor: Interval | None
 
     @classmethod
     def of(
@@ -58,7 +61,9 @@ class RecordFacts(NamedTuple):
             predictor = predictor_interval(features, sides, shape.radius, shape.power)
             scores = scores.extended(predictor)
         score, curvature = scores.interval(predictor, response), scores.largest_slope(predictor)
-        return None if score is None or curvature is None else cls(features, score, curvature, scores)
+        return (
+            None if score is None or curvature is None else cls(features, score, curvature, scores, response, predictor)
+        )
 
     def changes(self, adjacency: Adjacency) -> list[list[Fraction]]:
         """Vectors v ≥ 0: no change of the gradient is longer than the longest of them, in any absolute norm."""

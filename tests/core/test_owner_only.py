@@ -19,16 +19,16 @@ from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import QuadraticSummary, Records, SortedValues
 from kngjax.geometry.abstract_norms import Noise
+from kngjax.losses.smooth_scores import SmoothPseudoHuber
 from kngjax.losses.verified_scores import HuberScore
 from kngjax.mechanisms.verified_minima import Objective
 from kngjax.owner.per_instance.everyone import ForAll
 from kngjax.owner.per_instance.laws import PosteriorPair
 from kngjax.samplers.grid.quadratic.bodies import body_of
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
-from kngjax.samplers.grid.smooth.boxes import Boxes
-from kngjax.samplers.grid.smooth.certificate import Certificate
-from kngjax.samplers.grid.smooth.envelope import Envelope
-from kngjax.samplers.grid.smooth.records import PseudoHuberRecords
+from kngjax.samplers.grid.shells.certificate import Certificate
+from kngjax.samplers.grid.shells.envelope import Envelope
+from kngjax.samplers.grid.shells.records import ShellRecords
 
 # As many digits as nothing else shows.
 SECRET = 1.2345678
@@ -36,8 +36,7 @@ VALUES = np.full(3, SECRET)
 FOR_ALL = ForAll(SECRET, SECRET, "none")
 PAIR = PosteriorPair(VALUES, VALUES, np.asarray(SECRET))
 TABLE = np.full((3, 3), SECRET)
-CERTIFICATE = Certificate(VALUES, TABLE, SECRET, SECRET, SECRET, SECRET, SECRET, SECRET, (), SECRET)
-BOXES = Boxes(VALUES, TABLE, TABLE, TABLE, VALUES)
+CERTIFICATE = Certificate(VALUES, TABLE, SECRET, SECRET, SECRET, SECRET, SECRET, SECRET, (), SECRET, SECRET)
 OBJECTS = {
     "draws": kng.Draws(np.full((1, 2, 3), SECRET), "Exact"),
     "coupling bound": kng.CouplingBound(VALUES),
@@ -58,10 +57,9 @@ OBJECTS = {
         Noise("sum", (Fraction(1),), Fraction(1)),
         body_of(kng.L2Ball(1.0).exact_shape(1)),
     ),
-    "records of a smooth loss": PseudoHuberRecords.of(TABLE, VALUES, 1.0),
+    "records of a smooth loss": ShellRecords.of(TABLE, VALUES, SmoothPseudoHuber(1.0)),
     "certificate": CERTIFICATE,
-    "boxes": BOXES,
-    "envelope": Envelope(CERTIFICATE, VALUES, VALUES, VALUES, VALUES, SECRET, SECRET, BOXES),
+    "envelope": Envelope(CERTIFICATE, VALUES, VALUES, VALUES, VALUES, SECRET, SECRET),
     "law on a lattice": LatticeLaw(np.full((2, 3), SECRET), np.full(2, 1234567), Fraction(1, 2)),
     "sorted values": SortedValues(VALUES),
     "stream": kng.stream([(np.full((3, 1), SECRET), VALUES)]),

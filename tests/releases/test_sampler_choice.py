@@ -84,7 +84,7 @@ def test_the_choice_is_a_function_of_public_facts(name, dimension, num_records, 
 
 def test_smooth_losses_of_many_records_are_drawn_with_every_rounding_proved():
     certificate = kng.certify(robust(), *untouched(ENOUGH))
-    assert certificate.sampler["type"] == "GradientsOnGrid"
+    assert certificate.sampler["type"] == "ShellDraw"
     assert certificate.assurance == "exact_with_rounding"
     assert "limit of proposals" not in certificate.explain()
 

@@ -12,7 +12,7 @@ from tests.audit.slips import (
     processors,
     reweighted,
     sensitivities,
-    smooth,
+    shells,
 )
 from tests.audit.slips.base import Slip as Slip
 
@@ -22,7 +22,7 @@ _ON_GRIDS = (
     + gaussians.SLIPS
     + reweighted.SLIPS
     + perturbations.SLIPS
-    + smooth.SLIPS
+    + shells.SLIPS
     + boxes.SLIPS
     + processors.SLIPS
 )

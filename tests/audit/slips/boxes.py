@@ -5,7 +5,7 @@ from tests.audit.slips.base import slip
 SLIPS = (
     slip(
         "half of the noise of a smooth loss's gradient",
-        "mechanisms/box_draws",
+        "mechanisms/smooth_facts",
         "exactly(float(mechanism.epsilon)) / 2",
         "exactly(float(mechanism.epsilon))",
         "mechanisms/test_box_draws.py::test_noise_is_twice_the_largest_change_over_epsilon",

@@ -13,12 +13,11 @@ import numpy as np
 from flint import arb, arb_mat
 
 from kngjax.samplers.grid.cells import Grid
-from kngjax.samplers.grid.smooth.boxes import Boxes
-from kngjax.samplers.grid.smooth.envelope import Envelope
-from kngjax.samplers.grid.smooth.matrices import matrix
-from kngjax.samplers.grid.smooth.records import PseudoHuberRecords
-from kngjax.samplers.grid.smooth.regions import Gauge, Region, RoundDirection, between, length
-from kngjax.samplers.grid.smooth.solutions import enclose, middles, refine, search
+from kngjax.samplers.grid.shells.envelope import Envelope
+from kngjax.samplers.grid.shells.matrices import matrix, upward
+from kngjax.samplers.grid.shells.records import ShellRecords
+from kngjax.samplers.grid.shells.regions import Gauge, Region, RoundDirection, between, length
+from kngjax.samplers.grid.shells.solutions import enclose, middles, refine, search
 from kngjax.samplers.grid.uniforms import Bits, Uniform, decided
 
 _DIGITS_OF_FLOATS = 64
@@ -27,7 +26,7 @@ _DIGITS_OF_FLOATS = 64
 class Problem(NamedTuple):
     """exp(-‖G(θ)‖) on Θ. Private."""
 
-    records: PseudoHuberRecords
+    records: ShellRecords
     gauge: Gauge
     region: Region
 
@@ -41,9 +40,7 @@ def draw(problem: Problem, envelope: Envelope, grid: Grid, bits: Bits) -> list[i
     shells = len(envelope.heights)
     while True:
         number = component()
-        if envelope.boxes is not None:
-            attempt = _of_box(problem, envelope.boxes, grid, number, bits)
-        elif number < shells:
+        if number < shells:
             attempt = _of_shell(problem, envelope, grid, number, bits)
         else:
             attempt = _of_piece(problem, envelope, grid, number - shells, bits)
@@ -170,30 +167,11 @@ def _of_piece(problem: Problem, envelope: Envelope, grid: Grid, number: int, bit
     return attempt
 
 
-def _of_box(problem: Problem, boxes: Boxes, grid: Grid, number: int, bits: Bits) -> Attempt:
-    records, gauge, region = problem
-    point, acceptance, floor = boxes.draw(number, bits), Uniform(bits), arb(float(boxes.floors[number]))
-
-    def attempt(digits: int) -> list[int] | None:
-        theta = point.balls(digits)
-        inside = region.contains(theta)
-        if inside is False:
-            return _REFUSED
-        odds, log_uniform = floor - gauge(_gradient(records, theta, digits)), acceptance.ball(digits).log()
-        if log_uniform > odds:
-            return _REFUSED
-        return grid.cell(theta) if inside and log_uniform <= odds else None
-
-    return attempt
-
-
-def _gradient(records: PseudoHuberRecords, theta: list[arb], digits: int) -> list[arb]:
-    """G at a θ that balls contain: G_j changes by no more than Σ_i|x_ij|·Σ_l max|x_il||δ_l|, as ρ'' is at most 1."""
-    centre = middles(theta)
+def _gradient(records: ShellRecords, theta: list[arb], digits: int) -> list[arb]:
+    """G at a θ that balls contain: predictors change by no more than Σ_l max|x_il||δ_l|."""
     if digits > _DIGITS_OF_FLOATS:
         return records.evaluate_in_balls(theta, with_hessian=False).gradient
+    centre = middles(theta)
     away = [(t - arb(float(c))).abs_upper() for t, c in zip(theta, centre, strict=True)]
     moved = sum((size * arb(float(x)) for size, x in zip(away, records.largest, strict=True)), arb(0))
-    balls = records.evaluate(centre, with_hessian=False).gradient
-    sums = records.column_sums
-    return [g + arb(0, (moved * arb(float(total))).abs_upper()) for g, total in zip(balls, sums, strict=True)]
+    return records.evaluate(centre, with_hessian=False, moved=upward(moved)).gradient

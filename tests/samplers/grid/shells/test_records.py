@@ -4,17 +4,32 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from kngjax.samplers.grid.smooth import matrices, records
-from kngjax.samplers.grid.smooth.records import PseudoHuberRecords
+from kngjax.core import verified
+from kngjax.losses import smooth_scores
+from kngjax.losses.smooth_scores import SmoothLogistic, SmoothPoisson, SmoothPseudoHuber
+from kngjax.samplers.grid.shells import matrices, records
+from kngjax.samplers.grid.shells.records import ShellRecords
+
+SCORES = {
+    "pseudo-Huber": SmoothPseudoHuber(0.3),
+    "logistic": SmoothLogistic(),
+    "quantile": SmoothLogistic(0.3, 0.7),
+    "Poisson": SmoothPoisson(),
+}
 
 
-def some_records(n, d, seed, scale=1.0, outlier=None):
+def some_records(n, d, seed, scale=1.0, outlier=None, name="pseudo-Huber"):
     generator = np.random.default_rng(seed)
-    x = generator.uniform(-1.0, 1.0, (n, d)) * 10.0 ** generator.uniform(-3, 3, d) * scale
+    widths = 10.0 ** generator.uniform(-3, 3, d)
+    x = generator.uniform(-1.0, 1.0, (n, d)) * widths * scale
     y = x @ generator.normal(size=d) + generator.standard_cauchy(n)
+    theta = generator.normal(size=d)
+    if name in ("logistic", "Poisson"):
+        # Predictors of a few units.
+        y, theta = np.round(np.clip(np.abs(y), 0.0, 1.0 if name == "logistic" else 9.0)), theta / widths
     if outlier is not None:
         y[0] = outlier
-    return PseudoHuberRecords.of(x, y, 0.3), generator.normal(size=d)
+    return ShellRecords.of(x, y, SCORES[name]), theta
 
 
 def cases(numbers):
@@ -29,29 +44,32 @@ def assert_contains(evaluation, truth):
         assert not ball.is_finite() or abs(true - ball.mid()).upper() <= ball.rad()
 
 
-def check(number):
+def check(number, name="pseudo-Huber"):
     for n, d, seed in cases(number):
-        data, theta = some_records(n, d, seed)
+        data, theta = some_records(n, d, seed, name=name)
         evaluation = data.evaluate(theta)
         with ctx.workprec(300):
             truth = data.evaluate_in_balls([arb(float(t)) for t in theta])
         assert_contains(evaluation, truth)
         sizes = data.column_sums
-        # e₀ is some γ_d of the predictors' sizes.
-        slope = 1e-15 * (d + 40) * (float(data.largest @ np.abs(theta)) + 0.3 * np.sqrt(n))
+        # e₀ is some γ_d of the predictors' sizes, and scores are steeper the narrower, or the larger e^η.
+        steep = np.exp(np.max(data.x @ theta)) if name == "Poisson" else 1.0
+        slope = 1e-15 * (d + 40) * (float(data.largest @ np.abs(theta)) + 9.0 * np.sqrt(n)) * steep
         assert all(float(ball.rad()) <= slope * size for ball, size in zip(evaluation.gradient, sizes, strict=True))
 
 
-def test_balls_of_float64_contain_what_300_digits_give():
-    check(20)
+@pytest.mark.parametrize("name", SCORES)
+def test_balls_of_float64_contain_what_300_digits_give(name):
+    check(10, name)
 
 
-def test_balls_contain_what_cancels_in_residuals():
+@pytest.mark.parametrize("name", ["pseudo-Huber", "quantile"])
+def test_balls_contain_what_cancels_in_residuals(name):
     """Predictors of a million, and responses next to them."""
     generator = np.random.default_rng(0)
     for d in (1, 3, 8):
         x, theta = generator.uniform(-1.0, 1.0, (5, d)), 1e6 * generator.normal(size=d)
-        data = PseudoHuberRecords.of(x, x @ theta + 0.1 * generator.normal(size=5), 0.3)
+        data = ShellRecords.of(x, x @ theta + 0.1 * generator.normal(size=5), SCORES[name])
         evaluation = data.evaluate(theta)
         with ctx.workprec(300):
             truth = data.evaluate_in_balls([arb(float(t)) for t in theta])
@@ -59,15 +77,17 @@ def test_balls_contain_what_cancels_in_residuals():
 
 
 @pytest.mark.slow
-def test_balls_of_float64_contain_what_300_digits_give_often():
-    check(2000)
+@pytest.mark.parametrize("name", SCORES)
+def test_balls_of_float64_contain_what_300_digits_give_often(name):
+    check(600, name)
 
 
+@pytest.mark.parametrize("name", ["pseudo-Huber", "quantile"])
 @pytest.mark.parametrize("outlier", [0.0, 1e30, 1e120, -1.7e308])
 @pytest.mark.parametrize("scale", [1.0, 1e-25, 1e25])
-def test_responses_and_features_of_any_size_are_within_the_balls(outlier, scale):
+def test_responses_and_features_of_any_size_are_within_the_balls(outlier, scale, name):
     for seed in range(5):
-        data, theta = some_records(30, 2, seed, scale, outlier)
+        data, theta = some_records(30, 2, seed, scale, outlier, name)
         with np.errstate(all="ignore"):
             evaluation = data.evaluate(theta)
         with ctx.workprec(4000):
@@ -78,16 +98,40 @@ def test_responses_and_features_of_any_size_are_within_the_balls(outlier, scale)
 def test_several_sums_at_once_are_those_of_each():
     data, _ = some_records(3000, 3, 0)
     weights = [np.random.default_rng(seed).uniform(size=data.y.shape) for seed in range(4)]
-    for gram, one in zip(data.grams(weights), weights, strict=True):
+    several = data.grams(4, lambda part: [one.ravel()[part] for one in weights])
+    for gram, one in zip(several, weights, strict=True):
         for first, second in zip(gram.entries(), data.weighted_gram(one).entries(), strict=True):
             assert first.overlaps(second)
 
 
-@pytest.mark.parametrize("planted", ["residuals", "sum_error"])
+@pytest.mark.parametrize("name", SCORES)
+def test_points_whose_predictors_are_moved_are_within_the_balls(name):
+    """Scores of other points, whose predictors differ by at most so much."""
+    generator = np.random.default_rng(9)
+    for moved in (1e-9, 1e-3):
+        data, theta = some_records(60, 2, 3, name=name)
+        wide = data.evaluate(theta, moved=moved)
+        step = generator.choice([-1.0, 1.0], 2) * moved / 2.0 / data.largest * (1.0 - 1e-9)
+        with ctx.workprec(300):
+            assert_contains(wide, data.evaluate_in_balls([arb(float(t)) for t in theta + step]))
+        assert all(one.is_finite() for one in wide.gradient)
+
+
+def test_a_part_of_the_records_is_every_so_many_th():
+    data, _ = some_records(3000, 3, 0)
+    some = data.some(500)
+    assert 500 <= some.count <= 1100
+    rows = {tuple(row) for row in data.x.reshape(-1, 3).tolist()}
+    assert all(tuple(row) in rows for row in some.x.reshape(-1, 3).tolist())
+    assert data.some(5000) is data
+
+
+@pytest.mark.parametrize("planted", ["all", "sum_error"])
 def test_a_bound_that_forgets_an_error_is_found_out(planted, monkeypatch):
-    """Without e₀, or without the error of sums, some ball of these does not contain the truth."""
-    if planted == "sum_error":
+    """With all roundings much smaller, or without the error of sums, some ball of these does not contain the truth."""
+    if planted == "all":
         monkeypatch.setattr(records, "ROUNDOFF", 2.0**-60)
+        monkeypatch.setattr(smooth_scores, "UNIT", verified.UNIT * 2.0**-7)
     else:
         monkeypatch.setattr(records, "sum_error", lambda terms: 0.0)
     with pytest.raises(AssertionError):

@@ -1,10 +1,10 @@
 """Where G(θ) = z: balls that contain the solution, or a proof that Θ has none.
 
 Let θ̃ be any point, R lower triangular with RH(θ̃)R' ≥ λ, X ≥ |Rx_i| for all records, and e ≥ |R(G(θ̃) - z)|. For
-|δ|_M ≤ ρ predictors move by at most Xρ, and log ρ'' by at most 3Xρ/(2k), so that with β = exp(-3Xρ/(2k)) the means of
-ρ'' over segments are at least β of what they are at θ̃, and δ'(G(θ̃ + δ) - z) ≥ βλ|δ|²_M - |δ|_M·e, which is not negative
-where |δ|_M = ρ if βλρ ≥ e. Then G(θ̃ + δ) = z has one solution, and |δ|_M ≤ ρ; so |δ_j| ≤ ρ|R e_j|. There H lies between
-β and 1/β times H(θ̃).
+|δ|_M ≤ ρ predictors move by at most Xρ, and log ρ'' by at most LXρ, where |ρ'''| ≤ Lρ'', so that with β = exp(-LXρ) the
+means of ρ'' over segments are at least β of what they are at θ̃, and δ'(G(θ̃ + δ) - z) ≥ βλ|δ|²_M - |δ|_M·e, which is
+not negative where |δ|_M = ρ if βλρ ≥ e. Then G(θ̃ + δ) = z has one solution, and |δ|_M ≤ ρ; so |δ_j| ≤ ρ|R e_j|.
+There H lies between β and 1/β times H(θ̃).
 
 If (G(θ̃) - z)'(θ - θ̃) > 0 for all θ ∈ Θ, then Θ has no solution: G is monotone.
 """
@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, arb_mat
 
-from kngjax.samplers.grid.smooth import matrices
-from kngjax.samplers.grid.smooth.certificate import Certificate, inverse_factor
-from kngjax.samplers.grid.smooth.matrices import congruent, matrix
-from kngjax.samplers.grid.smooth.records import Evaluation, PseudoHuberRecords
-from kngjax.samplers.grid.smooth.regions import Region, length
+from kngjax.samplers.grid.shells import matrices
+from kngjax.samplers.grid.shells.certificate import Certificate, inverse_factor
+from kngjax.samplers.grid.shells.matrices import congruent, matrix
+from kngjax.samplers.grid.shells.records import Evaluation, ShellRecords
+from kngjax.samplers.grid.shells.regions import Region, length
 
-_MOST_STEPS = 60
+_MOST_STEPS, _SOME_RECORDS = 60, 4096
 _SMALLEST_DAMPING = 1e-6
 
 
@@ -41,7 +41,7 @@ def middles(balls: Sequence[arb]) -> np.ndarray:
 
 
 def search(
-    records: PseudoHuberRecords, region: Region, certificate: Certificate, z: Sequence[arb]
+    records: ShellRecords, region: Region, certificate: Certificate, z: Sequence[arb]
 ) -> tuple[np.ndarray, Evaluation, bool]:
     """A float64 θ near to θ(z), with G and H there, and whether they prove that Θ has no solution."""
 
@@ -51,14 +51,37 @@ def search(
     return _newton(records, certificate.theta, middles(z), is_refused)
 
 
-def estimate(records: PseudoHuberRecords) -> np.ndarray:
-    """About where G is 0: no law depends on how nearly."""
-    start = np.zeros(records.dimension)
-    return _newton(records, start, start, lambda *_: False)[0]
+def estimate(records: ShellRecords) -> np.ndarray:
+    """About where G is 0: no law depends on how nearly.
+
+    First of some of the records; and where Newton's method does not get there from that, of a loss that bends on a
+    scale as large as the responses, and then on ever smaller ones.
+    """
+    some = records.some(_SOME_RECORDS)
+    start = np.zeros(records.dimension) if some is records else estimate(some)
+    found, is_near = _minimum(records, start)
+    if is_near:
+        return found
+    times = float(np.max(np.abs(some.y))) / records.score.scale
+    theta = np.zeros(records.dimension)
+    for power in range(int(np.clip(np.ceil(np.log2(times) / 2.0), 0.0, 60.0)) if times > 1.0 else 0, 0, -1):
+        theta = _minimum(records.with_score(records.score.wider(4.0**power)), theta)[0]
+    other, is_near = _minimum(records, theta)
+    return other if is_near else found
+
+
+def _minimum(records: ShellRecords, start: np.ndarray) -> tuple[np.ndarray, bool]:
+    """About where G is 0, and whether a Newton step from there is short."""
+    theta, evaluation, _ = _newton(records, start, np.zeros_like(start), lambda *_: False)
+    factor = None if evaluation.hessian is None else inverse_factor(evaluation.hessian)
+    if factor is None:
+        return theta, False
+    # In units of a standard error, or about that.
+    return theta, float(np.linalg.norm(factor @ middles(evaluation.gradient))) < 0.1
 
 
 def _newton(
-    records: PseudoHuberRecords,
+    records: ShellRecords,
     theta: np.ndarray,
     wanted: np.ndarray,
     is_refused: Callable[[np.ndarray, Evaluation], bool],
@@ -96,7 +119,7 @@ def is_separated(region: Region, theta: Sequence[arb], evaluation: Evaluation, z
 
 
 def enclose(
-    records: PseudoHuberRecords,
+    records: ShellRecords,
     certificate: Certificate,
     theta: Sequence[arb],
     evaluation: Evaluation,
@@ -107,7 +130,7 @@ def enclose(
     **Arguments:** `theta`: θ̃. `evaluation`: there.
     """
     assert evaluation.hessian is not None
-    R, k, dimension = matrix(certificate.factor), arb(records.threshold), records.dimension
+    R, dimension = matrix(certificate.factor), records.dimension
     whitened = congruent(R, evaluation.hessian)
     least = matrices.least_eigenvalue(whitened)
     if not least > 0.0:
@@ -115,7 +138,7 @@ def enclose(
     rest = [g - one for g, one in zip(evaluation.gradient, z, strict=True)]
     error = length((R * arb_mat(dimension, 1, rest)).entries()).upper()
     # β is above 1/2, and nearly 1.
-    radius, rate = 2 * error / arb(least), 3 * arb(certificate.longest) / (2 * k)
+    radius, rate = 2 * error / arb(least), arb(records.score.steepness) * arb(certificate.longest)
     if not rate * radius < 0.5:
         return None
     radius = (error / (arb(least) * (-rate * radius).exp())).upper()
@@ -129,7 +152,7 @@ def enclose(
 
 
 def refine(
-    records: PseudoHuberRecords, region: Region, theta: np.ndarray, z: Sequence[arb], digits: int
+    records: ShellRecords, region: Region, theta: np.ndarray, z: Sequence[arb], digits: int
 ) -> tuple[list[arb], Evaluation, bool]:
     """θ̃, its evaluation in balls of so many digits, and whether some point proves that Θ has no solution.
 

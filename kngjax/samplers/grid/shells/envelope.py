@@ -15,9 +15,8 @@ from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.samplers.grid.smooth.boxes import Boxes
-from kngjax.samplers.grid.smooth.certificate import Certificate, farthest_level
-from kngjax.samplers.grid.smooth.regions import Gauge, Region, round_volume
+from kngjax.samplers.grid.shells.certificate import Certificate, farthest_level
+from kngjax.samplers.grid.shells.regions import Gauge, Region, round_volume
 
 _NUM_SHELLS = 1000
 
@@ -28,8 +27,7 @@ class Envelope(OwnerOnly):
 
     **Arguments:** `certificate`: None where nothing is known. `edges`: t_0 = 0, ..., t_K. `heights`: E_1, ..., E_K.
     `radii`: ρ_0 = 0, ..., ρ_G, the inner ends of the pieces, the last of which is the rest of Θ. `floors`: T_g.
-    `log_mass`: about that of all. `log_excess`: in units of what it would be if the Hessian were constant. `boxes`: all
-    that there is, if there are any.
+    `log_mass`: about that of all. `log_excess`: in units of what it would be if the Hessian were constant.
     """
 
     certificate: Certificate | None
@@ -39,12 +37,9 @@ class Envelope(OwnerOnly):
     floors: Float[np.ndarray, " pieces"]
     log_mass: float
     log_excess: float = math.inf
-    boxes: Boxes | None = None
 
     def masses(self, gauge: Gauge, region: Region) -> list[arb]:
         """Of the shells, then of the pieces, with all digits that are set."""
-        if self.boxes is not None:
-            return self.boxes.masses()
         rest = region.volume * arb(-float(self.floors[-1])).exp()
         if self.certificate is None:
             return [rest]
@@ -103,11 +98,6 @@ def build(certificate: Certificate | None, gauge: Gauge, region: Region) -> Enve
         log_excess + log_core,
         log_excess,
     )
-
-
-def of_boxes(boxes: Boxes, log_mass: float) -> Envelope:
-    """That of boxes alone."""
-    return Envelope(None, np.zeros(1), np.zeros(0), np.zeros(1), np.zeros(1), log_mass, boxes=boxes)
 
 
 def _uniform(region: Region) -> Envelope:

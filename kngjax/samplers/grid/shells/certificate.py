@@ -1,4 +1,4 @@
-"""What is certain of the Hessian of the pseudo-Huber loss about a reference point, with every rounding.
+"""What is certain of the Hessian of a smooth loss about a reference point, with every rounding.
 
 Notation of `kngjax.samplers.exact.smooth.certificate`, which has the proofs; but the metric is that of any lower
 triangular R of float64 numbers: |δ|_M = |R'^{-1}δ|, N(z) = |R(z - z₀)|, u_i = x_i'δ, |u_i| ≤ |Rx_i||δ|_M. Balls say
@@ -6,16 +6,17 @@ triangular R of float64 numbers: |δ|_M = |R'^{-1}δ|, N(z) = |R(z - z₀)|, u_i
     |RH₀R' - I| ≤ η,   so that   log det RH₀R' ≥ d·log(1 - η)   and   h_i = w_i x_i'H₀^{-1}x_i ≤ w_i|Rx_i|²/(1 - η).
 
 *Determinant.* Σh_i(½m_i u_i² - a_i u_i) ≤ ½δ'Qδ - ĝ'δ + e|δ|_M with Q = Σh_i m_i x_i x_i', each factor rounded up, and
-|R(g - ĝ)| ≤ e for g = Σh_i a_i x_i. With b = R'p for any p, and K ≥ |ρ'''|,
+|R(g - ĝ)| ≤ e for g = Σh_i a_i x_i. With b = R'p for any p,
 
-    -ĝ'δ ≤ -b'(z - z₀) + ½δ'Bδ + (|Rĝ - p| + η|p|)·|δ|_M,   B = KΣ|b'x_i|x_i x_i',
+    -ĝ'δ ≤ -b'(z - z₀) + ½δ'Bδ + (|Rĝ - p| + η|p|)·|δ|_M,   B = Σ|b'x_i|K_i x_i x_i',
 
-since b'(z - z₀) = b'H₀δ + b'(H̄ - H₀)δ and |R(ĝ - H₀b)| = |Rĝ - RH₀R'p|. Of e' = e + |Rĝ - p| + η|p| it is enough that
+where each K_i ≥ |ρ'''_i| for |u_i| ≤ U_i below, since b'(z - z₀) = b'H₀δ + b'(H̄ - H₀)δ and |R(ĝ - H₀b)| =
+|Rĝ - RH₀R'p|. Of e' = e + |Rĝ - p| + η|p| it is enough that
 e'|δ|_M ≤ ½e'(1 + |δ|²_M).
 
-*Radius.* For |δ|_M ≤ ρ and θ ∈ Θ, H̄ ≥ H_low = Σκ_i x_i x_i', each κ_i rounded down. Balls prove α with RH_lowR' ≥ α, λ
-with λH_low ≥ Q + B, and λ₀ with λ₀ ≥ R(Q + B)R'. Then N(z) < αρ implies |δ|_M ≤ N/α < ρ, and |δ|_M ≥ ρ implies N(z) ≥
-αρ; and where N(z) < αρ,
+*Radius.* For |δ|_M ≤ ρ and θ ∈ Θ, |u_i| ≤ U_i = min(ρ|Rx_i|, sup over Θ), and H̄ ≥ H_low = Σκ_i x_i x_i', each κ_i
+rounded down. Balls prove α with RH_lowR' ≥ α, λ with λH_low ≥ Q + B, and λ₀ with λ₀ ≥ R(Q + B)R'. Then N(z) < αρ
+implies |δ|_M ≤ N/α < ρ, and |δ|_M ≥ ρ implies N(z) ≥ αρ; and where N(z) < αρ,
 
     log det R^{-2} - log det H(θ(z)) ≤ F(½CN² + ½e'(1 + N²/α²) - b'(z - z₀)) - d·log(1 - η),   C = min(λ/α, λ₀/α²).
 """
@@ -28,10 +29,11 @@ from flint import arb, arb_mat
 from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.samplers.grid.smooth import matrices
-from kngjax.samplers.grid.smooth.matrices import as_floats, congruent, downward, matrix, upward
-from kngjax.samplers.grid.smooth.records import ROUNDOFF, THIRD, UPWARD, PseudoHuberRecords, Residuals, sum_error
-from kngjax.samplers.grid.smooth.regions import Gauge, Region, length
+from kngjax.losses.base import NO_WEIGHT, ScoresAndWeights, Tangents
+from kngjax.samplers.grid.shells import matrices
+from kngjax.samplers.grid.shells.matrices import as_floats, congruent, downward, matrix, upward
+from kngjax.samplers.grid.shells.records import ROUNDOFF, UPWARD, ShellRecords, sum_error
+from kngjax.samplers.grid.shells.regions import Gauge, Region, length
 
 _NUM_RADII = 28
 # The metric must be known so well, and columns may be so nearly collinear.
@@ -59,7 +61,8 @@ class Certificate(OwnerOnly):
 
     **Arguments:** `theta`: θ₀. `factor`: R. `spread`: at least sup {|Rz| : ‖z‖ ≤ 1}. `offset`: at least |Rz₀|. `slope`:
     at least sup {|b'z| : ‖z‖ ≤ 1}. `shift`: at least |b'z₀|. `loss`: e'. `metric`: at least -d·log(1 - η). `radii`: for
-    which something is known. `longest`: at least every |Rx_i|.
+    which something is known. `longest`: at least every |Rx_i|. `concavity`: cd of F, infinite where F is the
+    identity.
     """
 
     theta: np.ndarray
@@ -72,6 +75,7 @@ class Certificate(OwnerOnly):
     metric: float
     radii: tuple[Radius, ...]
     longest: float
+    concavity: float
 
     def height(self, level: Float[np.ndarray, " levels"]) -> Float[np.ndarray, " levels"]:
         """At least log det R^{-2} - log det H(θ(z)) for ‖z‖ up to each level and θ(z) ∈ Θ; infinite if unknown."""
@@ -83,7 +87,9 @@ class Certificate(OwnerOnly):
             reached = radius.least * radius.radius > farthest * UPWARD
             best = np.where(reached & (bent < best), bent, best)
         change = (best + self.slope * level + self.shift) * UPWARD
-        scale = 1.5 * len(self.theta)
+        if np.isinf(self.concavity):
+            return (change + self.metric) * UPWARD
+        scale = arb(self.concavity)
         heights = [upward(scale * (1 + arb(float(x)) / scale).log() + arb(self.metric)) for x in change]
         return np.where(np.isfinite(best), heights, np.inf)
 
@@ -92,17 +98,18 @@ class Certificate(OwnerOnly):
         return max(0.0, downward((arb(radius.least) * arb(radius.radius) - arb(self.offset)) / arb(self.spread)))
 
 
-def certify(records: PseudoHuberRecords, gauge: Gauge, region: Region, theta: np.ndarray) -> Certificate | None:
+def certify(records: ShellRecords, gauge: Gauge, region: Region, theta: np.ndarray) -> Certificate | None:
     """What can be proved about θ₀; None where nothing can."""
     with np.errstate(all="ignore"):
         return _certify(records, gauge, region, theta)
 
 
-def _certify(records: PseudoHuberRecords, gauge: Gauge, region: Region, theta: np.ndarray) -> Certificate | None:
-    dimension = records.dimension
-    residuals = records.residuals(theta)
-    hessian = records.weighted_gram(residuals.weights, residuals.weight_error)
-    gradient = records.evaluate(theta, with_hessian=False).gradient
+def _certify(records: ShellRecords, gauge: Gauge, region: Region, theta: np.ndarray) -> Certificate | None:
+    dimension, score = records.dimension, records.score
+    predictor, off = records.predictors(theta)
+    found = records.at(predictor, off)
+    gradient, hessian = records.sums(found)
+    assert hessian is not None
     factor = inverse_factor(hessian)
     if factor is None:
         return None
@@ -110,30 +117,37 @@ def _certify(records: PseudoHuberRecords, gauge: Gauge, region: Region, theta: n
     whitened, spread_of_balls = matrices.middle(congruent(R, hessian) - matrix(np.eye(dimension)))
     error = upward(length(whitened.entries()) + spread_of_balls)
     rows = _rows(records, factor)
-    if not max(error, rows.relative, residuals.weight_error) < _MOST_ERROR:
+    if not max(error, rows.relative, found.weight_error) < _MOST_ERROR:
         return None
-    slopes, slope_error = _slopes(records, residuals, factor, rows, error)
+    tangents = score.tangents(predictor, off, records.y)
+    slopes, slope_error = _slopes(records, found, tangents, factor, rows, error)
     tilted = (R * matrix(slopes[:, None])).entries()
     p = np.array([float(one.mid()) for one in tilted])
     size = length([arb(float(one)) for one in p])
-    off = length([one - arb(float(mid)) for one, mid in zip(tilted, p, strict=True)])
-    loss = upward(arb(slope_error) + off + arb(error) * size)
+    loss = upward(
+        arb(slope_error)
+        + length([one - arb(float(mid)) for one, mid in zip(tilted, p, strict=True)])
+        + arb(error) * size
+    )
     b = (R.transpose() * matrix(p[:, None])).entries()
     z0 = (R * arb_mat(dimension, 1, gradient)).entries()
-    form = _form(records, residuals, rows, error, p)
-    quadratic = congruent(R, form)
-    bound = matrices.largest_eigenvalue(quadratic)
     spread, offset = _spread(gauge, factor), upward(length(z0))
-    if not (np.isfinite([loss, bound, spread, offset]).all() and bound >= 0.0):
+    if not np.isfinite([loss, spread, offset]).all():
         return None
     tried = _radii(gauge, region, spread, offset, factor)
     caps = _caps(records, region, theta)
-    lows = records.grams([_means(records, residuals, rows, caps, radius) for radius in tried])
+    shares = _shares(found, tangents, rows, error)
+    pulls = _pulls(rows, p)
+    lows, forms = _over_radii(records, predictor, off, shares, pulls, rows, caps, tried)
+    quadratics = [congruent(R, form) for form in forms]
+    bounds = [matrices.largest_eigenvalue(quadratic) for quadratic in quadratics]
     radii = []
-    for radius, low in zip(tried, lows, strict=True):
+    for number, (radius, low) in enumerate(zip(tried, lows, strict=True)):
+        # One serves all radii, or each has its own.
+        quadratic, bound = quadratics[number % len(forms)], bounds[number % len(forms)]
         base = congruent(R, low)
         least = matrices.least_eigenvalue(base)
-        if not least > 1e-9:
+        if not (least > 1e-9 and bound >= 0.0):
             continue
         relative = matrices.largest_relative(quadratic, base)
         bend = min(relative / least, bound / least**2) * UPWARD
@@ -151,6 +165,7 @@ def _certify(records: PseudoHuberRecords, gauge: Gauge, region: Region, theta: n
         upward(-dimension * (1 - arb(error)).log()),
         tuple(radii),
         rows.longest,
+        score.concavity * dimension,
     )
 
 
@@ -177,7 +192,7 @@ class _Rows(NamedTuple):
         return "<Rows; OWNER ONLY>"
 
 
-def _rows(records: PseudoHuberRecords, factor: np.ndarray) -> _Rows:
+def _rows(records: ShellRecords, factor: np.ndarray) -> _Rows:
     values = records.x @ factor.T
     errors = (
         sum_error(records.dimension) * np.sqrt(np.square(np.abs(records.x) @ np.abs(factor).T).sum(axis=2)) * UPWARD
@@ -192,50 +207,70 @@ def _rows(records: PseudoHuberRecords, factor: np.ndarray) -> _Rows:
 
 
 def _slopes(
-    records: PseudoHuberRecords, residuals: Residuals, factor: np.ndarray, rows: _Rows, error: float
+    records: ShellRecords, found: ScoresAndWeights, tangents: Tangents, factor: np.ndarray, rows: _Rows, error: float
 ) -> tuple[np.ndarray, float]:
     """ĝ, and e.
 
-    |a| ≤ 3/(2k), |da/dr| ≤ 3/(k² + r²) and |r·da/dr| ≤ 3/(2k): â is within 3e₀/k² + 15u/k of a. ĥ = w|v̂|² is h up to
-    the errors of w and of |v̂|, and the factor 1/(1 ± η). Last, Σĥ_i|Rx_i| ≤ max|Rx_i|·Σĥ_i.
+    |a| ≤ L, and â is within its error of a. ĥ = w|v̂|² is h up to the errors of w and of |v̂|, and the factor 1/(1 ± η).
+    Last, Σĥ_i|Rx_i| ≤ max|Rx_i|·Σĥ_i.
     """
-    k, r = records.threshold, residuals.value
-    leverages = residuals.weights * np.square(rows.values).sum(axis=2)
-    pulls = leverages * (3.0 * r / (k * k + r * r))
+    steepness = records.score.steepness
+    leverages = found.weight * np.square(rows.values).sum(axis=2)
+    pulls = leverages * tangents.slope
     middle = (pulls[:, None, :] @ records.x).sum(axis=(0, 1))
     # A product of factors 1 + ε is below 1 + 1.1Σε for Σε ≤ .01.
-    of_leverage = 1.1 * (residuals.weight_error + 2.0 * rows.relative + 1.1 * error + 40 * ROUNDOFF)
-    each = (1.5 * of_leverage + 20 * ROUNDOFF) / k + 3.0 * residuals.error / k**2
+    of_leverage = 1.1 * (found.weight_error + 2.0 * rows.relative + 1.1 * error + 40 * ROUNDOFF)
+    each = steepness * (of_leverage + 14 * ROUNDOFF) + 1.1 * tangents.error
     total = float(leverages.sum()) * (1.0 + 1e-6)
-    summing = np.abs(factor) @ (records.sum_error * 1.5 / k * total * records.largest)
-    return middle, (each * total * rows.longest + float(np.sqrt(np.square(summing).sum()))) * UPWARD + _NEXT_TO_ZERO
+    summing = np.abs(factor) @ (records.sum_error * steepness * total * records.largest)
+    # What weights may be off besides.
+    unseen = 2.0 * steepness * NO_WEIGHT * records.count * rows.longest**3
+    off = each * total * rows.longest + unseen + float(np.sqrt(np.square(summing).sum()))
+    return middle, off * UPWARD + _NEXT_TO_ZERO
 
 
-def _form(records: PseudoHuberRecords, residuals: Residuals, rows: _Rows, error: float, p: np.ndarray) -> arb_mat:
-    """Q + B: h ≤ w|Rx|²/(1 - η), m ≤ 3/(k² + r²), and |b'x| = |p'Rx|."""
-    k = records.threshold
-    nearest = np.maximum(np.abs(residuals.value) * (1.0 - 4 * ROUNDOFF) - residuals.error, 0.0)
-    leverages = residuals.weights * (1.0 + residuals.weight_error) * rows.lengths**2 / (1.0 - error)
-    slack = float(np.sqrt(np.square(p).sum())) * (rows.relative + sum_error(records.dimension)) * UPWARD
-    pulls = np.abs(rows.values @ p) + slack * rows.lengths
-    return records.weighted_gram((leverages * (3.0 / (k * k + nearest**2)) + THIRD / k * pulls) * UPWARD)
+def _shares(found: ScoresAndWeights, tangents: Tangents, rows: _Rows, error: float) -> np.ndarray:
+    """h·m, rounded up, as h ≤ w|Rx|²/(1 - η)."""
+    weights = found.weight * (1.0 + found.weight_error) + NO_WEIGHT
+    return weights * rows.lengths**2 / (1.0 - error) * tangents.bend * UPWARD
 
 
-def _means(
-    records: PseudoHuberRecords, residuals: Residuals, rows: _Rows, caps: np.ndarray, radius: float
-) -> np.ndarray:
-    """κ of each record, as `PseudoHuberLoss.curvature_facts` has it, rounded down; without cancellation."""
-    k = records.threshold
-    steps = np.minimum(radius * rows.lengths, caps) * UPWARD
-    near = residuals.largest / k
-    far = near + np.maximum(steps / k, 1e-100)
-    at_near, at_far = np.sqrt(1.0 + near * near), np.sqrt(1.0 + far * far)
-    means = (near + far) / (at_near * at_far * (far * at_near + near * at_far)) / UPWARD
-    # Where float64 would overflow nothing is counted.
-    return np.where(far < 1e60, means, 0.0)
+def _pulls(rows: _Rows, p: np.ndarray) -> np.ndarray:
+    """|b'x| = |p'Rx|, rounded up."""
+    slack = float(np.sqrt(np.square(p).sum())) * (rows.relative + sum_error(len(p))) * UPWARD
+    return (np.abs(rows.values @ p) + slack * rows.lengths) * UPWARD
 
 
-def _caps(records: PseudoHuberRecords, region: Region, theta: np.ndarray) -> np.ndarray:
+def _over_radii(
+    records: ShellRecords,
+    predictor: np.ndarray,
+    off: float,
+    shares: np.ndarray,
+    pulls: np.ndarray,
+    rows: _Rows,
+    caps: np.ndarray,
+    tried: np.ndarray,
+) -> tuple[list[arb_mat], list[arb_mat]]:
+    """H_low of each radius, and Q + B of each, or that of all where one K serves them."""
+    score, number = records.score, len(tried)
+    places, responses = predictor.ravel(), records.y.ravel()
+    shares, pulls, lengths, caps = (one.ravel() for one in (shares, pulls, rows.lengths, caps))
+    largest = score.largest_bend
+
+    def weights(part: slice) -> list[np.ndarray]:
+        reaches = [np.minimum(radius * lengths[part], caps[part]) * UPWARD for radius in tried]
+        means = score.means(places[part], off, responses[part])
+        if largest is not None:
+            return [*map(means, reaches), (shares[part] + largest * pulls[part]) * UPWARD]
+        bends = score.bends(places[part], off, responses[part])
+        forms = [(shares[part] + bends(reach) * pulls[part]) * UPWARD for reach in reaches]
+        return [*map(means, reaches), *forms]
+
+    found = records.grams(number + (number if largest is None else 1), weights)
+    return found[:number], found[number:]
+
+
+def _caps(records: ShellRecords, region: Region, theta: np.ndarray) -> np.ndarray:
     """sup |x_i'(t - θ₀)| over t ∈ Θ: segments from θ₀ stay in Θ, if it lies there."""
     if region.contains([arb(float(one)) for one in theta]) is not True:
         return np.full(records.y.shape, np.inf)

@@ -1,0 +1,148 @@
+"""KNG with smooth losses of many coefficients, drawn in the space of gradients with every rounding in its proof."""
+
+import dataclasses
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.accounting.exact import exactly
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.core.arrays import float64
+from kngjax.core.balls import precision, upper_end
+from kngjax.data.admission import Facts
+from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.domains import ExactShape
+from kngjax.losses.base import AbstractSmoothScore
+from kngjax.losses.smoothed_quantile import SmoothedQuantileLoss
+from kngjax.losses.verified_scores import number
+from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
+from kngjax.mechanisms.smooth_facts import SmoothFacts
+from kngjax.samplers.advice import GRADIENTS_UNASKED
+from kngjax.samplers.grid.cells import Grid
+from kngjax.samplers.grid.shells.certificate import certify
+from kngjax.samplers.grid.shells.envelope import Envelope, build
+from kngjax.samplers.grid.shells.records import ShellRecords
+from kngjax.samplers.grid.shells.regions import Gauge, Region
+from kngjax.samplers.grid.shells.search import Problem, draw
+from kngjax.samplers.grid.shells.solutions import estimate
+from kngjax.samplers.grid.uniforms import Bits
+
+# Cells are so many binary digits finer than the least that KNG's noise can be for any records. Float64 knows draws to
+# some 2^-12 of such a cell, and few need more digits.
+_DIGITS = 10
+# Digits for the numbers of the envelope, of which float64 keeps 53.
+_PRECISION = 128
+# One in e^6 proposals is accepted at least where the log-density varies by no more: each takes as long as many of
+# float64 do.
+_LITTLE_RANGE = 6.0
+# Of n·ε·h/(d²·width) with smoothed quantiles: measured, as h sets how many records tell of a quantile.
+WIDTHS_A_BANDWIDTH = 48
+# Public numbers lie within 2^±100.
+_MODERATE = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class ShellDraw(AbstractGridDraw):
+    """θ with density ∝ exp(-(ε/2Δ)·‖Σs_i x_i‖) on Θ, rounded once to a public grid.
+
+    ε is the decimal number that it prints as, and Δ is a fraction. A draw ends with probability 1 for all records; how
+    long it takes depends on them, as it does of `Exact`, whose envelope it is.
+
+    **Arguments:** `noise`: with density ∝ exp(-(ε/2Δ)·‖z‖). `score`: s, and how its slope changes. `shape`: Θ. `grid`:
+    what θ is rounded to.
+    """
+
+    mechanism: AbstractDensityMechanism
+    noise: Noise
+    score: AbstractSmoothScore
+    shape: ExactShape
+    grid: Grid
+
+    @classmethod
+    def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "ShellDraw | None":
+        """Where public facts say that it serves.
+
+        Under replace alone, as n must be public, from the n·ε on that `samplers.advice` has for draws in the space of
+        gradients, whatever the records; or where the density varies little over Θ. Smoothed quantiles besides from
+        n·ε·h/d² = 48 times the width of the bounds of y on, or of x'θ over Θ where y has none: below, with uniform
+        residuals, one in e^10 proposals or fewer were accepted, within a factor of two of it.
+        """
+        count, dimension = facts.num_records, facts.dimension
+        if count is None or mechanism.adjacency is not Adjacency.REPLACE or not mechanism.domain.is_uniform:
+            return None
+        known = SmoothFacts.of(mechanism, facts)
+        if known is None:
+            return None
+        score = known.loss.smooth_score()
+        if score is None or not known.are_moderate(_MODERATE, [score.steepness]):
+            return None
+        information = exactly(float(mechanism.epsilon)) * count / dimension**2
+        enough = information >= GRADIENTS_UNASKED and information >= WIDTHS_A_BANDWIDTH * _widths(known)
+        if not enough and mechanism.log_range(dimension, count) > _LITTLE_RANGE:
+            return None
+        return cls(mechanism, known.noise, score, known.shape, grid_for(known, count))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"type": "ShellDraw", "grid_exponents": list(self.grid.exponents)}
+
+    @property
+    def method(self) -> str:
+        return (
+            "Rejection in the space of gradients. All that decides is computed in balls that contain it, and the draw "
+            "is rounded once, to the nearest multiple of a public power of two, as real arithmetic would round it."
+        )
+
+    @property
+    def sets(self) -> tuple[Gauge, Region]:
+        """‖·‖ and Θ."""
+        return Gauge(self.noise), Region(self.shape)
+
+    def prepare(self, X: Any, y: Any) -> ShellRecords:
+        with float64():
+            records = self.mechanism.records(X, y)
+        return ShellRecords.of(np.asarray(records.x, np.float64), np.asarray(records.y, np.float64), self.score)
+
+    def envelope(self, records: ShellRecords) -> Envelope:
+        """About an estimate, or about where Θ ends on the way to it. Private."""
+        gauge, region = self.sets
+        with precision(_PRECISION), np.errstate(all="ignore"):
+            found = estimate(records)
+            within = region.nearby(found)
+            places = [found] if np.array_equal(within, found) else [found, within]
+            certificates = [certify(records, gauge, region, one) for one in places]
+            return min((build(one, gauge, region) for one in certificates), key=lambda made: made.log_mass)
+
+    def draw(self, data: ShellRecords, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        with np.errstate(all="ignore"):
+            cell = draw(Problem(data, *self.sets), self.envelope(data), self.grid, bits)
+        return self.grid.values(cell)
+
+
+def _widths(known: SmoothFacts) -> Fraction:
+    """How many bandwidths wide public bounds of y are, or of x'θ; 0 for losses that have none."""
+    loss = known.loss
+    if not isinstance(loss, SmoothedQuantileLoss):
+        return Fraction(0)
+    interval = known.known.response or known.known.predictor
+    assert interval is not None
+    return (interval[1] - interval[0]) / Fraction(number(loss.bandwidth))
+
+
+def grid_for(known: SmoothFacts, count: int) -> Grid:
+    """h_j with 2^10·h_j about a_j/(n·c·max|x_j|²), or 2^-40 of Θ if that is more.
+
+    Where a_j is the scale of the noise in the gradient, c bounds every ρ'', and so n·c·max|x_j|² bounds H_jj.
+    """
+    with precision(_PRECISION):
+        scales = [upper_end(scale) for scale in Gauge(known.noise).scales]
+    least = [scale / (count * known.known.curvature * size**2) for scale, size in zip(scales, known.sizes, strict=True)]
+    coarsest = known.body.grid().exponents
+    return Grid(tuple(max(_power(one) - _DIGITS, most) for one, most in zip(least, coarsest, strict=True)))
+
+
+def _power(number: Fraction) -> int:
+    return number.numerator.bit_length() - number.denominator.bit_length()
