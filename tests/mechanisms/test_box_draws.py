@@ -117,7 +117,7 @@ def test_draws_of_one_coefficient_have_the_probabilities_of_quadrature(case, mon
     assert_cell_frequencies(*counted(case, draw_all))
 
 
-@pytest.mark.parametrize("number", [40, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [100, pytest.param(200, marks=pytest.mark.slow)])
 def test_releases_have_the_probabilities_of_quadrature(number, monkeypatch):
     monkeypatch.setattr(bodies, "_DIGITS", 3)
     monkeypatch.setattr("secrets.randbits", random.Random(7).getrandbits)
@@ -218,7 +218,7 @@ def test_other_settings_are_drawn_as_before():
         kng.KNG(loss, bounds, ball, 1.0, "replace", kng.Ellipsoid(np.eye(2))),
         kng.KNG(kng.ExpectileLoss(0.3), bounds, ball, 1.0, "replace", pointwise_sensitivity=True),
         kng.KNG(kng.QuantileLoss(0.5), bounds, ball, 1.0, "replace"),
-        kng.KNG(loss, wide, ball, 1.0, "replace"),
+        kng.KNG(loss, wide, ball, 1.0, "add_remove"),
         kng.KNG(kng.HuberLoss(1e-60), bounds, ball, 1.0, "replace"),
     )
     for mechanism in others:
