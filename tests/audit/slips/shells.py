@@ -12,13 +12,6 @@ _NEAR = _SCORES + "test_scores_and_weights_are_as_near_as_they_say"
 
 SLIPS = (
     slip(
-        "half of the noise of a smooth gradient",
-        "mechanisms/smooth_facts",
-        "exactly(float(mechanism.epsilon)) / 2",
-        "exactly(float(mechanism.epsilon))",
-        _DRAWS + "test_no_neighbours_are_told_apart_by_more_than_epsilon_and_some_nearly_by_that",
-    ),
-    slip(
         "residuals without the error of predictors",
         "losses/smooth_scores",
         "np.asarray((error + 7.0 * UNIT * k) * _WIDER)",
