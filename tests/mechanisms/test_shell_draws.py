@@ -201,20 +201,35 @@ def test_which_releases_take_it_is_public():
 
 
 def test_quantiles_of_narrow_bandwidths_are_left_to_others():
-    """From n·ε·h of 48d² times the width of the bounds of y on, or of x'θ where there are none."""
+    """From n·ε·h of 120d² times the width of the bounds of y on, or of x'θ where there are none."""
 
     def way(bandwidth, bounds):
         mechanism = kng.KNG(kng.SmoothedQuantileLoss(0.5, bandwidth), bounds, kng.L1Ball(0.5), 1.0, "replace")
         return ShellDraw.of(mechanism, mechanism.admit(np.zeros((37_500, 5)), np.zeros(37_500)))
 
     columns = ([-1.0] * 5, [1.0] * 5)
-    least = Fraction(48 * 25, 37_500)
+    least = Fraction(120 * 25, 37_500)
     for width, bounds in (
         (1, kng.Bounds(x=columns, intercept=False)),
         (6, kng.Bounds(x=columns, y=(-2.0, 4.0), intercept=False)),
     ):
         assert way(float(least * width) * (1.0 + 1e-9), bounds) is not None
         assert way(float(least * width) * (1.0 - 1e-9), bounds) is None
+
+
+def test_poisson_regressions_of_large_counts_take_more_records():
+    """From as many times more as the largest score is above 5."""
+
+    def way(count, most):
+        bounds = kng.Bounds(x=([-1.0] * 5, [1.0] * 5), y=(0.0, most), intercept=False)
+        mechanism = kng.KNG(kng.PoissonLoss(), bounds, kng.L1Ball(0.5), 1.0, "replace")
+        return ShellDraw.of(mechanism, mechanism.admit(np.zeros((count, 5)), np.zeros(count)))
+
+    assert way(37_500, 5.0) is not None
+    assert way(37_499, 5.0) is None
+    # y of 10 and e^-.5 are 10 - .61 apart.
+    assert way(70_500, 10.0) is not None
+    assert way(70_400, 10.0) is None
 
 
 @pytest.mark.parametrize("loss", LOSSES)

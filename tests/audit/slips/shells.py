@@ -170,14 +170,14 @@ SLIPS = (
     slip(
         "smooth draws from fewer records on",
         "mechanisms/shell_draws",
-        "enough = information >= GRADIENTS_UNASKED and",
-        "enough = 2 * information >= GRADIENTS_UNASKED and",
+        "enough = information >= GRADIENTS_UNASKED * _spread",
+        "enough = 2 * information >= GRADIENTS_UNASKED * _spread",
         _DRAWS + "test_which_releases_take_it_is_public",
     ),
     slip(
         "quantiles of any bandwidth in the space of gradients",
         "mechanisms/shell_draws",
-        "information >= WIDTHS_A_BANDWIDTH * _widths(known)",
+        "information >= DRAWN_EXACTLY * _widths(known)",
         "information >= 0 * _widths(known)",
         _DRAWS + "test_quantiles_of_narrow_bandwidths_are_left_to_others",
     ),
