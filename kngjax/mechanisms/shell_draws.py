@@ -40,8 +40,8 @@ _PRECISION = 128
 # One in e^6 proposals is accepted at least where the log-density varies by no more: each takes as long as many of
 # float64 do.
 _LITTLE_RANGE = 6.0
-# Of the largest score over ρ'' at x'θ = 0: that of logistic regression is 4, for which the n·ε are measured.
-_LARGE_SCORE = 5
+# Largest scores of Poisson regression that take no more records than other losses: measured with dummies of 1%.
+_LARGE_SCORE = 2
 # Public numbers lie within 2^±100.
 _MODERATE = 100
 
@@ -72,9 +72,9 @@ class ShellDraw(AbstractGridDraw):
         thousands of float64 do, so that less of their number is left to chance than there: smoothed quantiles are
         taken from n·ε·h/d² = 120 times the width of the bounds of y on, or of x'θ over Θ where y has none, which
         `public_bandwidth` has with a guess of the scale in its place; and Poisson regression from so many times more
-        as its largest score is above 5, as its noise grows with that. At the ends of these rules there were e to
-        proposals a draw at most with dummies of 1% and correlations of .99, but for dummies with smoothed quantiles,
-        where the responses scatter over all of the width.
+        as its largest score is above 2, as its noise grows with that. At the ends of these rules there are ten
+        proposals a draw at most with dummies of 1% and correlations of .99, but for dummies with smoothed quantiles
+        whose responses scatter over all of the width, and pseudo-Huber thresholds far below that scatter.
         """
         count, dimension = facts.num_records, facts.dimension
         if count is None or mechanism.adjacency is not Adjacency.REPLACE or not mechanism.domain.is_uniform:

@@ -218,18 +218,19 @@ def test_quantiles_of_narrow_bandwidths_are_left_to_others():
 
 
 def test_poisson_regressions_of_large_counts_take_more_records():
-    """From as many times more as the largest score is above 5."""
+    """From as many times more as the largest score is above 2."""
 
     def way(count, most):
         bounds = kng.Bounds(x=([-1.0] * 5, [1.0] * 5), y=(0.0, most), intercept=False)
         mechanism = kng.KNG(kng.PoissonLoss(), bounds, kng.L1Ball(0.5), 1.0, "replace")
         return ShellDraw.of(mechanism, mechanism.admit(np.zeros((count, 5)), np.zeros(count)))
 
-    assert way(37_500, 5.0) is not None
-    assert way(37_499, 5.0) is None
-    # y of 10 and e^-.5 are 10 - .61 apart.
-    assert way(70_500, 10.0) is not None
-    assert way(70_400, 10.0) is None
+    # e^.5 is the largest score of y = 0, and 10 - e^-.5 that of y = 10.
+    assert way(37_500, 1.0) is not None
+    assert way(37_499, 1.0) is None
+    least = int(37_500 * (10.0 - np.exp(-0.5)) / 2.0)
+    assert way(least + 1, 10.0) is not None
+    assert way(least, 10.0) is None
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -240,7 +241,7 @@ def test_no_neighbours_are_told_apart_by_more_than_epsilon_and_some_nearly_by_th
     domain = kng.Box([-1.0], [2.0])
     mechanism = kng.KNG(LOSSES[loss], bounds, domain, epsilon, "replace")
     ends = {"logistic": (0.0, 1.0), "Poisson": (0.0, 5.0)}.get(loss, (-1e9, 1e9))
-    with mock.patch.object(shell_draws, "GRADIENTS_UNASKED", 0):
+    with mock.patch.multiple(shell_draws, GRADIENTS_UNASKED=0, DRAWN_EXACTLY=0):
         way = ShellDraw.of(mechanism, mechanism.admit(np.ones((10**6, 1)), np.zeros(10**6)))
     assert way is not None
     (scale,) = (float(one) for one in way.sets[0].scales)
@@ -293,6 +294,7 @@ def hard_records(kind, n, d, loss, generator):
 def test_records_of_all_kinds_end_in_a_value_of_the_domain(kind, loss, monkeypatch):
     """Where Θ is so small that all of it can be tried."""
     monkeypatch.setattr(shell_draws, "GRADIENTS_UNASKED", 0)
+    monkeypatch.setattr(shell_draws, "DRAWN_EXACTLY", 0)
     generator = np.random.default_rng(11)
     x, y = hard_records(kind, 60, 5, loss, generator)
     bounds = kng.Bounds(x=([-1.0] * 5, [1.0] * 5), y=(0.0, 2.0) if loss == "Poisson" else None, intercept=False)
