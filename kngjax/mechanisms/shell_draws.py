@@ -15,7 +15,8 @@ from kngjax.data.admission import Facts
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.geometry.domains import ExactShape
 from kngjax.losses.base import AbstractSmoothScore
-from kngjax.losses.smoothed_quantile import SmoothedQuantileLoss
+from kngjax.losses.poisson import PoissonLoss
+from kngjax.losses.smoothed_quantile import DRAWN_EXACTLY, SmoothedQuantileLoss
 from kngjax.losses.verified_scores import number
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
@@ -38,8 +39,8 @@ _PRECISION = 128
 # One in e^6 proposals is accepted at least where the log-density varies by no more: each takes as long as many of
 # float64 do.
 _LITTLE_RANGE = 6.0
-# Of n·ε·h/(d²·width) with smoothed quantiles: measured, as h sets how many records tell of a quantile.
-WIDTHS_A_BANDWIDTH = 48
+# Largest scores of Poisson regression that take no more records than other losses: measured with dummies of 1%.
+_LARGE_SCORE = 2
 # Public numbers lie within 2^±100.
 _MODERATE = 100
 
@@ -66,9 +67,13 @@ class ShellDraw(AbstractGridDraw):
         """Where public facts say that it serves.
 
         Under replace alone, as n must be public, from the n·ε on that `samplers.advice` has for draws in the space of
-        gradients, whatever the records; or where the density varies little over Θ. Smoothed quantiles besides from
-        n·ε·h/d² = 48 times the width of the bounds of y on, or of x'θ over Θ where y has none: below, with uniform
-        residuals, one in e^10 proposals or fewer were accepted, within a factor of two of it.
+        gradients, whatever the records; or where the density varies little over Θ. Each proposal takes as long as
+        thousands of float64 do, so that less of their number is left to chance than there: smoothed quantiles are
+        taken from n·ε·h/d² = 120 times the width of the bounds of y on, or of x'θ over Θ where y has none, which
+        `public_bandwidth` has with a guess of the scale in its place; and Poisson regression from so many times more
+        as its largest score is above 2, as its noise grows with that. At the ends of these rules there are ten
+        proposals a draw at most with dummies of 1% and correlations of .99, but for dummies with smoothed quantiles
+        whose responses scatter over all of the width, and pseudo-Huber thresholds far below that scatter.
         """
         count, dimension = facts.num_records, facts.dimension
         if count is None or mechanism.adjacency is not Adjacency.REPLACE or not mechanism.domain.is_uniform:
@@ -80,7 +85,8 @@ class ShellDraw(AbstractGridDraw):
         if score is None or not known.are_moderate(_MODERATE, [score.steepness]):
             return None
         information = exactly(float(mechanism.epsilon)) * count / dimension**2
-        enough = information >= GRADIENTS_UNASKED and information >= WIDTHS_A_BANDWIDTH * _widths(known)
+        enough = information >= GRADIENTS_UNASKED * _spread_of_scores(known)
+        enough = enough and information >= DRAWN_EXACTLY * _widths(known)
         if not enough and mechanism.log_range(dimension, count) > _LITTLE_RANGE:
             return None
         return cls(mechanism, known.noise, score, known.shape, grid_for(known, count))
@@ -120,6 +126,13 @@ class ShellDraw(AbstractGridDraw):
         with np.errstate(all="ignore"):
             cell = draw(Problem(data, *self.sets), self.envelope(data), self.grid, bits)
         return self.grid.values(cell)
+
+
+def _spread_of_scores(known: SmoothFacts) -> Fraction:
+    """How many times more noise there is than where GRADIENTS_UNASKED is measured: for counts, of any size."""
+    if not isinstance(known.loss, PoissonLoss):
+        return Fraction(1)
+    return max(Fraction(1), max(map(abs, known.known.score)) / _LARGE_SCORE)
 
 
 def _widths(known: SmoothFacts) -> Fraction:
