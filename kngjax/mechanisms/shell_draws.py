@@ -14,10 +14,8 @@ from kngjax.core.balls import precision, upper_end
 from kngjax.data.admission import Facts
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.geometry.domains import ExactShape
-from kngjax.losses.base import AbstractSmoothScore
+from kngjax.losses.base import AbstractResidualLoss, AbstractSmoothScore
 from kngjax.losses.poisson import PoissonLoss
-from kngjax.losses.smoothed_quantile import DRAWN_EXACTLY, SmoothedQuantileLoss
-from kngjax.losses.verified_scores import number
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.smooth_facts import SmoothFacts
@@ -39,6 +37,8 @@ _PRECISION = 128
 # One in e^6 proposals is accepted at least where the log-density varies by no more: each takes as long as many of
 # float64 do.
 _LITTLE_RANGE = 6.0
+# Of n·ε/d² over the width of residuals in units in which scores bend: measured with dummies of 1%.
+UNITS_A_WIDTH = 700
 # Largest scores of Poisson regression that take no more records than other losses: measured with dummies of 1%.
 _LARGE_SCORE = 2
 # Public numbers lie within 2^±100.
@@ -68,12 +68,12 @@ class ShellDraw(AbstractGridDraw):
 
         Under replace alone, as n must be public, from the n·ε on that `samplers.advice` has for draws in the space of
         gradients, whatever the records; or where the density varies little over Θ. Each proposal takes as long as
-        thousands of float64 do, so that less of their number is left to chance than there: smoothed quantiles are
-        taken from n·ε·h/d² = 120 times the width of the bounds of y on, or of x'θ over Θ where y has none, which
-        `public_bandwidth` has with a guess of the scale in its place; and Poisson regression from so many times more
-        as its largest score is above 2, as its noise grows with that. At the ends of these rules there are ten
-        proposals a draw at most with dummies of 1% and correlations of .99, but for dummies with smoothed quantiles
-        whose responses scatter over all of the width, and pseudo-Huber thresholds far below that scatter.
+        thousands of float64 do, and its envelope knows less, so that less of their number is left to chance than there.
+        Losses of residuals are taken from n·ε/d² = 700·L·w on, with L the steepness of the score, 1.5/k or 1/h, and w
+        the width of the bounds of y, or of x'θ over Θ where y has none; Poisson regression from so many times more as
+        its largest score is above 2, as its noise grows with that. At the ends of these rules few proposals make a
+        draw with dummies of 1%, and responses that scatter evenly over all of the width: at half of them e^12 were
+        needed with k a twentieth of it.
         """
         count, dimension = facts.num_records, facts.dimension
         if count is None or mechanism.adjacency is not Adjacency.REPLACE or not mechanism.domain.is_uniform:
@@ -86,7 +86,7 @@ class ShellDraw(AbstractGridDraw):
             return None
         information = exactly(float(mechanism.epsilon)) * count / dimension**2
         enough = information >= GRADIENTS_UNASKED * _spread_of_scores(known)
-        enough = enough and information >= DRAWN_EXACTLY * _widths(known)
+        enough = enough and information >= UNITS_A_WIDTH * _widths(known, score)
         if not enough and mechanism.log_range(dimension, count) > _LITTLE_RANGE:
             return None
         return cls(mechanism, known.noise, score, known.shape, grid_for(known, count))
@@ -135,14 +135,13 @@ def _spread_of_scores(known: SmoothFacts) -> Fraction:
     return max(Fraction(1), max(map(abs, known.known.score)) / _LARGE_SCORE)
 
 
-def _widths(known: SmoothFacts) -> Fraction:
-    """How many bandwidths wide public bounds of y are, or of x'θ; 0 for losses that have none."""
-    loss = known.loss
-    if not isinstance(loss, SmoothedQuantileLoss):
+def _widths(known: SmoothFacts, score: AbstractSmoothScore) -> Fraction:
+    """How many times wider residuals may scatter than a score bends, by public facts; 0 where there are none."""
+    if not isinstance(known.loss, AbstractResidualLoss):
         return Fraction(0)
     interval = known.known.response or known.known.predictor
     assert interval is not None
-    return (interval[1] - interval[0]) / Fraction(number(loss.bandwidth))
+    return (interval[1] - interval[0]) * Fraction(score.steepness)
 
 
 def grid_for(known: SmoothFacts, count: int) -> Grid:

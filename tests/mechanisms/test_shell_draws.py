@@ -1,5 +1,6 @@
 """KNG with smooth losses of many coefficients: the law of draws beside quadrature, and what one record changes."""
 
+import functools
 import random
 from fractions import Fraction
 from unittest import mock
@@ -166,7 +167,7 @@ def test_draws_agree_with_those_of_float64(loss, d, norm):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_releases_of_five_coefficients_are_drawn_so(loss, monkeypatch):
     monkeypatch.setattr("secrets.randbits", random.Random(3).getrandbits)
-    mechanism, x, y = problem(3000, 5, 50.0, domain=kng.L2Ball(0.8 if loss == "Poisson" else 3.0), loss=loss)
+    mechanism, x, y = problem(24_000, 5, 50.0, domain=kng.L2Ball(0.8 if loss == "Poisson" else 3.0), loss=loss)
     way = mechanism.on_grid(mechanism.admit(x, y))
     assert isinstance(way, ShellDraw)
     certificate = kng.release(mechanism, x, y).certificate
@@ -176,7 +177,7 @@ def test_releases_of_five_coefficients_are_drawn_so(loss, monkeypatch):
 
 
 def test_which_releases_take_it_is_public():
-    def way(n, d, epsilon, loss="pseudo-Huber", **changes):
+    def way(n, d, epsilon, loss="logistic", **changes):
         mechanism, x, y = problem(n, d, epsilon, loss=loss, **changes)
         return ShellDraw.of(mechanism, mechanism.admit(x, y))
 
@@ -191,7 +192,7 @@ def test_which_releases_take_it_is_public():
     assert kng.certify(mechanism, x, y, sampler=Exact()).assurance == "exact_in_reals"
     # Few coefficients are drawn by boxes, and five under add_remove as before.
     assert mechanism.on_grid(mechanism.admit(x, y)).settings["type"] == "BoxDraw"
-    mechanism, x, y = problem(37_500, 5, 1.0)
+    mechanism, x, y = problem(37_500, 5, 1.0, loss="logistic")
     assert mechanism.on_grid(mechanism.admit(x, y)).settings["type"] == "ShellDraw"
     hidden = kng.KNG(mechanism.loss, mechanism.bounds, mechanism.domain, 1.0, "add_remove")
     assert hidden.on_grid(hidden.admit(x, y)) is None
@@ -200,21 +201,23 @@ def test_which_releases_take_it_is_public():
         assert ShellDraw.of(other, other.admit(x, y)) is None
 
 
-def test_quantiles_of_narrow_bandwidths_are_left_to_others():
-    """From n·ε·h of 120d² times the width of the bounds of y on, or of x'θ where there are none."""
+def test_losses_that_bend_narrowly_are_left_to_others():
+    """From n·ε/d² of 700·L times the width of the bounds of y on, or of x'θ where there are none."""
 
-    def way(bandwidth, bounds):
-        mechanism = kng.KNG(kng.SmoothedQuantileLoss(0.5, bandwidth), bounds, kng.L1Ball(0.5), 1.0, "replace")
+    def way(loss, bounds):
+        mechanism = kng.KNG(loss, bounds, kng.L1Ball(0.5), 10.0, "replace")
         return ShellDraw.of(mechanism, mechanism.admit(np.zeros((37_500, 5)), np.zeros(37_500)))
 
     columns = ([-1.0] * 5, [1.0] * 5)
-    least = Fraction(120 * 25, 37_500)
+    least = 700 * 25 / 375_000
     for width, bounds in (
         (1, kng.Bounds(x=columns, intercept=False)),
         (6, kng.Bounds(x=columns, y=(-2.0, 4.0), intercept=False)),
     ):
-        assert way(float(least * width) * (1.0 + 1e-9), bounds) is not None
-        assert way(float(least * width) * (1.0 - 1e-9), bounds) is None
+        for kind, steepness in ((functools.partial(kng.SmoothedQuantileLoss, 0.5), 1.0), (kng.PseudoHuberLoss, 1.5)):
+            end = least * steepness * width
+            assert way(kind(end * (1.0 + 1e-6)), bounds) is not None
+            assert way(kind(end * (1.0 - 1e-6)), bounds) is None
 
 
 def test_poisson_regressions_of_large_counts_take_more_records():
@@ -241,7 +244,7 @@ def test_no_neighbours_are_told_apart_by_more_than_epsilon_and_some_nearly_by_th
     domain = kng.Box([-1.0], [2.0])
     mechanism = kng.KNG(LOSSES[loss], bounds, domain, epsilon, "replace")
     ends = {"logistic": (0.0, 1.0), "Poisson": (0.0, 5.0)}.get(loss, (-1e9, 1e9))
-    with mock.patch.multiple(shell_draws, GRADIENTS_UNASKED=0, DRAWN_EXACTLY=0):
+    with mock.patch.multiple(shell_draws, GRADIENTS_UNASKED=0, UNITS_A_WIDTH=0):
         way = ShellDraw.of(mechanism, mechanism.admit(np.ones((10**6, 1)), np.zeros(10**6)))
     assert way is not None
     (scale,) = (float(one) for one in way.sets[0].scales)
@@ -294,7 +297,7 @@ def hard_records(kind, n, d, loss, generator):
 def test_records_of_all_kinds_end_in_a_value_of_the_domain(kind, loss, monkeypatch):
     """Where Θ is so small that all of it can be tried."""
     monkeypatch.setattr(shell_draws, "GRADIENTS_UNASKED", 0)
-    monkeypatch.setattr(shell_draws, "DRAWN_EXACTLY", 0)
+    monkeypatch.setattr(shell_draws, "UNITS_A_WIDTH", 0)
     generator = np.random.default_rng(11)
     x, y = hard_records(kind, 60, 5, loss, generator)
     bounds = kng.Bounds(x=([-1.0] * 5, [1.0] * 5), y=(0.0, 2.0) if loss == "Poisson" else None, intercept=False)

@@ -38,7 +38,7 @@ def problem(n, d, epsilon, seed=0, norm=None, domain=None, skew=0.0, loss="pseud
 
 def parts(mechanism, x, y):
     """The draw itself, however few the records; its records; and the problem that they make."""
-    with mock.patch.multiple(shell_draws, GRADIENTS_UNASKED=0, DRAWN_EXACTLY=0):
+    with mock.patch.multiple(shell_draws, GRADIENTS_UNASKED=0, UNITS_A_WIDTH=0):
         way = ShellDraw.of(mechanism, mechanism.admit(x, y))
     assert isinstance(way, ShellDraw)
     records = way.prepare(x, y)

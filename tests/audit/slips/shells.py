@@ -175,10 +175,10 @@ SLIPS = (
         _DRAWS + "test_which_releases_take_it_is_public",
     ),
     slip(
-        "quantiles of any bandwidth in the space of gradients",
+        "losses of any width in the space of gradients",
         "mechanisms/shell_draws",
-        "information >= DRAWN_EXACTLY * _widths(known)",
-        "information >= 0 * _widths(known)",
-        _DRAWS + "test_quantiles_of_narrow_bandwidths_are_left_to_others",
+        "information >= UNITS_A_WIDTH * _widths(known, score)",
+        "information >= 0 * _widths(known, score)",
+        _DRAWS + "test_losses_that_bend_narrowly_are_left_to_others",
     ),
 )
