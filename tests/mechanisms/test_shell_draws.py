@@ -266,7 +266,8 @@ def test_the_noise_is_that_of_the_sensitivity_in_fractions():
     """A record at (u, s = k) for one at (u, s = -k): the loss of the densities' exponents is ε/2, and never more."""
     bounds = kng.Bounds(x=(np.array([-0.5, 0.1]), np.array([0.25, 0.7])))
     mechanism = kng.KNG(kng.PseudoHuberLoss(0.1), bounds, kng.L1Ball(2.0), 0.3, "replace")
-    way = ShellDraw.of(mechanism, mechanism.admit(np.zeros((10**6, 2)), np.zeros(10**6)))
+    with mock.patch.object(shell_draws, "UNITS_A_WIDTH", 0):
+        way = ShellDraw.of(mechanism, mechanism.admit(np.zeros((10**6, 2)), np.zeros(10**6)))
     assert way is not None
     changes = [2 * Fraction(0.1) * size for size in map(Fraction, (1.0, 0.5, 0.7))]
     scales = [weight**2 * way.noise.scale_squared for weight in way.noise.weights]
