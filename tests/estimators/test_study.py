@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import random
 
 import matplotlib as mpl
 import numpy as np
@@ -18,6 +19,11 @@ BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "experience": (0, 60), "si
 LEVELS = {"region": ("north", "south", "west"), "parttime": ("no", "yes")}
 FORMULA = "log(wage) ~ education + poly(experience, 2)"
 SECRET = 4711.25
+
+
+@pytest.fixture(autouse=True)
+def fixed_bits(monkeypatch):
+    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
 
 
 def people(count=4000):
