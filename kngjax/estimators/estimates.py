@@ -6,6 +6,7 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.estimators.analyses import Analysis, Part
+from kngjax.estimators.regressions import levels_of
 from kngjax.estimators.responses import Response
 
 
@@ -23,13 +24,13 @@ def mean(response: Response, epsilon: Any, adjacency: str) -> Analysis:
 
 def quantile(response: Response, tau: Any, epsilon: Any, adjacency: str, budget: str = "split") -> Analysis:
     """Quantiles of a column at the levels τ. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
-    levels = np.atleast_1d(tau).astype(float)
+    levels = levels_of(tau)
     bounds = kng.Bounds(y=_ends(response), missing_y=response.substitute)
     several = len(levels) > 1
     made = kng.PrivateQuantile(
-        levels if several else float(levels[0]), bounds, epsilon, adjacency, budget if several else "joint"
+        levels if several else min(levels), bounds, epsilon, adjacency, budget if several else "joint"
     )
-    names = tuple(f"{level:g}-quantile of {response.name}" for level in levels)
+    names = tuple(f"{level!r}-quantile of {response.name}" for level in levels)
     title = f"quantiles of {response.name}" if several else names[0]
     return Analysis(title, response, None, (Part("quantile", made),), names_of_values=names)
 

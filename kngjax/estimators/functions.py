@@ -18,7 +18,10 @@ def quantile_regression(
     **facts: Any,
 ) -> RegressionResults:
     """As `Study.quantile_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
-    return Study(frame, **facts).quantile_regression(formula, tau=tau, epsilon=epsilon, domain=domain, scale=scale)
+    study = Study(frame, **facts)
+    # Frames of a traceback hold their local variables.
+    del frame
+    return study.quantile_regression(formula, tau=tau, epsilon=epsilon, domain=domain, scale=scale)
 
 
 def linear_regression(
@@ -34,6 +37,7 @@ def linear_regression(
 ) -> RegressionResults:
     """As `Study.linear_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
     study = Study(frame, **facts)
+    del frame
     return study.linear_regression(formula, epsilon=epsilon, method=method, delta=delta, domain=domain, scale=scale)
 
 
@@ -41,11 +45,17 @@ def logistic_regression(
     formula: str, frame: Any, *, epsilon: Any, domain: Any = None, **facts: Any
 ) -> RegressionResults:
     """As `Study.logistic_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
-    return Study(frame, **facts).logistic_regression(formula, epsilon=epsilon, domain=domain)
+    study = Study(frame, **facts)
+    # Frames of a traceback hold their local variables.
+    del frame
+    return study.logistic_regression(formula, epsilon=epsilon, domain=domain)
 
 
 def poisson_regression(
     formula: str, frame: Any, *, epsilon: Any, domain: Any = None, **facts: Any
 ) -> RegressionResults:
     """As `Study.poisson_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
-    return Study(frame, **facts).poisson_regression(formula, epsilon=epsilon, domain=domain)
+    study = Study(frame, **facts)
+    # Frames of a traceback hold their local variables.
+    del frame
+    return study.poisson_regression(formula, epsilon=epsilon, domain=domain)

@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 
 import kngjax as kng
@@ -19,14 +18,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _MEANS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "logistic regression": lambda eta: 0.5 * (1.0 + np.tanh(0.5 * eta)),
-    "Poisson regression": np.exp,
+    "identity": np.asarray,
+    "odds": lambda eta: 0.5 * (1.0 + np.tanh(0.5 * eta)),
+    "rate": np.exp,
 }
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class RegressionResults(AbstractResults):
-    """A released regression. **Arguments:** `formula`: as it was written. `design`: its public terms."""
+    """A released regression. **Arguments:** `formula`: as it was written. `design`: its public terms. `link`: of
+    `Analysis`.
+    """
 
     title: str
     formula: str
@@ -34,13 +36,15 @@ class RegressionResults(AbstractResults):
     design: Design
     labels: tuple[str, ...]
     releases: tuple[kng.Release, ...]
+    link: str = "identity"
 
     @classmethod
     def of(cls, analysis: Analysis, releases: list[kng.Release]) -> "RegressionResults":
         """Those of an analysis that was carried out."""
         assert analysis.design is not None
         labels = tuple(part.label for part in analysis.parts)
-        return cls(analysis.title, analysis.formula or "", analysis.response, analysis.design, labels, tuple(releases))
+        public = analysis.title, analysis.formula or "", analysis.response, analysis.design
+        return cls(*public, labels, tuple(releases), analysis.link)
 
     @property
     def params(self) -> "pd.Series | pd.DataFrame":
@@ -49,7 +53,7 @@ class RegressionResults(AbstractResults):
 
         names = pd.Index(self.design.names, name="coefficient")
         values = {label: self.design.in_own_units(one.value) for label, one in self._pairs()}
-        if len(values) == 1:
+        if len(self.labels) == 1:
             return pd.Series(values[self.labels[0]], names, name=self.labels[0])
         return pd.DataFrame(values, index=names)
 
@@ -79,11 +83,11 @@ class RegressionResults(AbstractResults):
 
         if original and self.response.transform != "log":
             raise ValueError("original=True is for a response log(y), and this one is not transformed")
-        x = self.design.matrix_of(new if isinstance(new, Mapping) else _columns(new, self.design))
-        of = np.exp if original else _MEANS.get(self.title, np.asarray)
+        x = self.design.matrix_of(new) if isinstance(new, Mapping) else self.design.matrix(new)
+        of = np.exp if original else _MEANS[self.link]
         values = {label: of(one.value[0] + x @ one.value[1:]) for label, one in self._pairs()}
         index = new.index if isinstance(new, pd.DataFrame) else None
-        if len(values) == 1:
+        if len(self.labels) == 1:
             return pd.Series(values[self.labels[0]], index, name=self.labels[0])
         return pd.DataFrame(values, index=index)
 
@@ -97,6 +101,8 @@ class RegressionResults(AbstractResults):
 
         axes = plt.subplots()[1] if ax is None else ax
         given, grid = dict(at or {}), self.design.range_of(x)
+        if unknown := [name for name in given if name not in self.design.columns]:
+            raise ValueError(f"at names {unknown}, which are no columns of the formula")
         others = {name: self.design.middle_of(name) for name in self.design.columns if name not in (x, *given)}
         predicted = self.predict(others | given | {x: grid}, original=original)
         for label in self.labels:
@@ -114,6 +120,7 @@ class RegressionResults(AbstractResults):
             "response": dataclasses.asdict(self.response),
             "design": design_in_json(self.design),
             "labels": list(self.labels),
+            "link": self.link,
             "releases": [json.loads(one.to_json()) for one in self.releases],
         }
 
@@ -128,6 +135,7 @@ class RegressionResults(AbstractResults):
             design_from_json(fields["design"]),
             tuple(fields["labels"]),
             releases_from(fields["releases"]),
+            fields["link"],
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -135,8 +143,3 @@ class RegressionResults(AbstractResults):
 
     def _pairs(self) -> list[tuple[str, kng.Release]]:
         return list(zip(self.labels, self.releases, strict=True))
-
-
-def _columns(new: Any, design: Design) -> dict[str, Any]:
-    table = nw.from_native(new, eager_only=True)
-    return {name: table[name].to_numpy() for name in design.columns if name in table.columns}

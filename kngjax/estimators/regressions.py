@@ -10,6 +10,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.accounting.exact import exactly, inward
 from kngjax.data.formulas import Formula
+from kngjax.data.terms import Polynomial
 from kngjax.estimators.analyses import Analysis, Part, bounds_of
 from kngjax.estimators.responses import Response
 from kngjax.samplers.advice import GRADIENTS_UNASKED, MOST_BOXED
@@ -37,18 +38,19 @@ def quantile_regression(
     **Arguments:** all public. `count`: n, or a guess of it under add_remove. `scale`: how far responses scatter about
     the regression, a public guess, for the bandwidth; a tenth of the width of their bounds if it is left out.
     """
-    levels = tuple(float(level) for level in np.atleast_1d(tau))
+    _refuse_levels(response, "quantile regression")
+    levels = levels_of(tau)
     dimension, parts = len(formula.design.names), []
     for level, share in zip(levels, _shares(epsilon, len(levels)), strict=True):
         if dimension <= MOST_BOXED:
             kind, loss = kng.KNG, kng.QuantileLoss(level)
         else:
             known, spread = _count(count), _scale(scale, response)
-            kind = _kind(dimension, known, share)
+            kind = _kind(dimension, known, share, adjacency)
             drawn = share if kind is kng.KNG else None
             width = kng.SmoothedQuantileLoss.public_bandwidth(level, known, dimension, spread, epsilon=drawn)
             loss = kng.SmoothedQuantileLoss(level, width)
-        parts.append(Part(f"tau = {level:g}", _made(kind, loss, formula, response, share, adjacency, domain)))
+        parts.append(Part(f"tau = {level!r}", _made(kind, loss, formula, response, share, adjacency, domain)))
     return Analysis("quantile regression", response, formula.design, tuple(parts), formula.text)
 
 
@@ -81,7 +83,7 @@ def linear_regression(
         kind, loss = kng.KNG, kng.SquaredLoss()
     else:
         known = _count(count)
-        kind = _kind(dimension, known, epsilon)
+        kind = _kind(dimension, known, epsilon, adjacency)
         threshold = kng.PseudoHuberLoss.public_threshold(known, dimension, _scale(scale, response), float(epsilon))
         loss = kng.PseudoHuberLoss(threshold)
     made = _made(kind, loss, formula, response, epsilon, adjacency, domain)
@@ -97,24 +99,34 @@ def logistic_regression(
             f"logistic regression needs the two levels of {response.column!r}, levels={{{response.column!r}: ('no', "
             "'yes')}: coefficients are those of the second one"
         )
-    kind = _kind(len(formula.design.names), count, epsilon)
+    kind = _kind(len(formula.design.names), count, epsilon, adjacency)
     size = _LARGEST_LOGARITHM
     theta = kng.Box(-size, size) if domain is None else domain
     made = _made(kind, kng.LogisticLoss(), formula, response, epsilon, adjacency, theta)
-    return Analysis("logistic regression", response, formula.design, (Part("log odds", made),), formula.text)
+    parts = (Part("log odds", made),)
+    return Analysis("logistic regression", response, formula.design, parts, formula.text, link="odds")
 
 
 def poisson_regression(
     formula: Formula, response: Response, epsilon: Any, adjacency: str, count: int | None, domain: Any = None
 ) -> Analysis:
     """Of a response of counts: the logarithm of their mean."""
+    _refuse_levels(response, "Poisson regression")
     if response.ends is None:
         raise ValueError(_needs_bounds(response))
-    # Columns of the basis lie within [-1, 1], so that no mean exceeds 1 more than the bound of the counts.
-    theta = kng.L1Ball(max(1.0, math.log1p(response.ends[1]))) if domain is None else domain
-    kind = _kind(len(formula.design.names), count, epsilon)
-    made = _made(kind, kng.PoissonLoss(), formula, response, epsilon, adjacency, theta)
-    return Analysis("Poisson regression", response, formula.design, (Part("log rate", made),), formula.text)
+    if domain is None:
+        if any(len(term.names) > 1 and not isinstance(term, Polynomial) for term in formula.design.terms):
+            raise ValueError(
+                f"in {formula.text!r}: the sizes of all coefficients of a Poisson regression share the logarithm of "
+                "the bound of the counts, too little for categories of several levels, splines and products of such: "
+                "give a public domain, like domain=kngjax.L1Ball(6.0); noise grows with the exponential of its radius"
+            )
+        # Columns of the basis lie within [-1, 1], so that no mean exceeds 1 more than the bound of the counts.
+        domain = kng.L1Ball(max(1.0, math.log1p(response.ends[1])))
+    kind = _kind(len(formula.design.names), count, epsilon, adjacency)
+    made = _made(kind, kng.PoissonLoss(), formula, response, epsilon, adjacency, domain)
+    parts = (Part("log rate", made),)
+    return Analysis("Poisson regression", response, formula.design, parts, formula.text, link="rate")
 
 
 def _made(
@@ -126,16 +138,17 @@ def _made(
     adjacency: str,
     domain: Any,
 ) -> Any:
-    bounds = bounds_of(formula.design, response, with_response=response.levels is None)
+    bounds = bounds_of(formula.design, response, with_response=not isinstance(loss, kng.LogisticLoss))
     theta = _domain(response, len(formula.design.names)) if domain is None else domain
     return kind(loss, bounds, theta, epsilon, adjacency)
 
 
-def _kind(dimension: int, count: int | None, epsilon: Any) -> Callable[..., Any]:
-    """KNG where `release` draws it exactly, else objective perturbation."""
+def _kind(dimension: int, count: int | None, epsilon: Any, adjacency: str) -> Callable[..., Any]:
+    """KNG where `release` draws it exactly, else objective perturbation. A guess of n serves no draw."""
     if dimension <= MOST_BOXED:
         return kng.KNG
-    is_enough = count is not None and count * float(epsilon) >= GRADIENTS_UNASKED * dimension**2
+    is_public = adjacency == kng.Adjacency.REPLACE.value
+    is_enough = is_public and count is not None and count * float(epsilon) >= GRADIENTS_UNASKED * dimension**2
     return kng.KNG if is_enough else kng.ObjectivePerturbation
 
 
@@ -148,6 +161,19 @@ def _domain(response: Response, dimension: int) -> kng.Box:
     centre = np.zeros(dimension)
     centre[0] = 0.5 * (low + high)
     return kng.Box(centre - reach, centre + reach)
+
+
+def levels_of(tau: Any) -> tuple[float, ...]:
+    """Quantile levels; raises ValueError for none, and for two that are the same."""
+    levels = tuple(float(level) for level in np.atleast_1d(tau))
+    if not levels or len(set(levels)) < len(levels):
+        raise ValueError(f"tau must be one level or several different ones, like [0.1, 0.5], not {tau!r}")
+    return levels
+
+
+def _refuse_levels(response: Response, what: str) -> None:
+    if response.levels is not None:
+        raise ValueError(f"{what} needs a response of numbers, and {response.column!r} has levels")
 
 
 def _needs_bounds(response: Response) -> str:

@@ -44,11 +44,13 @@ class Response:
     def _check_levels(self, levels: tuple[Any, ...]) -> None:
         if len(levels) != 2 or cells.same_level(*levels):
             raise ValueError(f"levels: must be two different levels, of which the second one counts as 1, not {levels}")
+        cells.require_levels("levels", levels)
         if self.bounds is not None or self.transform is not None:
             raise ValueError("levels stand for 0 and 1: leave bounds and transform out")
         if "drop" in levels:
             raise ValueError('levels: "drop" may not be one, as missing = "drop" would have two meanings')
-        if self.missing not in (None, "drop", *levels):
+        is_level = any(cells.same_level(self.missing, level) for level in levels)
+        if self.missing not in (None, "drop") and not is_level:
             raise ValueError(f'missing: must be one of the levels or "drop", not {self.missing!r}')
 
     @property
@@ -72,8 +74,9 @@ class Response:
         if self.missing in (None, "drop"):
             return self.missing
         if self.levels is not None:
-            return float(self.levels.index(self.missing))
-        return float(np.log(self.missing) if self.transform == "log" else self.missing)
+            return float(cells.same_level(self.missing, self.levels[1]))
+        number = float(self.missing)
+        return math.log(number) if self.transform == "log" else number
 
     def check(self, table: nw.DataFrame) -> None:
         """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
@@ -99,7 +102,10 @@ class Response:
             y = np.where(places < 0, np.nan, places.astype(np.float64))
         if self.bounds is not None:
             y = np.clip(y, *self.bounds)
-        y = np.log(y) if self.transform == "log" else y
+        ends = self.ends
+        if self.transform == "log" and ends is not None:
+            # NumPy may round the logarithm of an end to another side.
+            y = np.clip(np.log(y), *ends)
         if self.substitute == "drop":
             return y
         absent = np.isnan(y)

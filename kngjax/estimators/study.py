@@ -2,21 +2,25 @@
 
 import abc
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
-import narwhals as nw
+import numpy as np
 
 import kngjax as kng
+from kngjax.core.errors import run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.data import formulas
+from kngjax.data.terms.base import is_number
 from kngjax.estimators import estimates, regressions
-from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.analyses import Analysis, table_of
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults
 from kngjax.releases import totals
+from kngjax.releases.debits import owed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +33,36 @@ class PublicFacts:
     missing: Mapping[str, Any] | str | None
     count: int | None
 
+    @classmethod
+    def of(
+        cls,
+        bounds: Mapping[str, Any],
+        levels: Mapping[str, Any],
+        adjacency: kng.Adjacency,
+        missing: Any,
+        count: int | None,
+    ) -> "PublicFacts":
+        """As `Study` is given them; raises TypeError or ValueError for what are no bounds, levels or policies."""
+        ends: dict[str, tuple[float | int, float | int]] = {}
+        for name, pair in bounds.items():
+            low, high = _plain(pair, f"the bounds of {name!r} must be a pair of numbers, like (0, 99)", 2)
+            if not (is_number(low) and is_number(high) and math.isfinite(low) and math.isfinite(high) and low < high):
+                raise ValueError(f"the bounds of {name!r} must be finite numbers, the lower one first, not {pair!r}")
+            ends[name] = low, high
+        choices = {
+            name: _plain(given, f"the levels of {name!r} must be several, like ('north', 'south')")
+            for name, given in levels.items()
+        }
+        if both := sorted(set(ends) & set(choices)):
+            raise ValueError(f"columns {both} have bounds and levels: numbers have bounds, categories have levels")
+        if isinstance(missing, Mapping):
+            if unknown := [name for name in missing if name not in ends and name not in choices]:
+                raise ValueError(f"missing names {unknown}, which have neither bounds nor levels")
+            missing = {name: _item(value) for name, value in missing.items()}
+        elif missing not in (None, "drop"):
+            raise TypeError("missing must be 'drop' or name columns, like missing={'age': 40}")
+        return cls(ends, choices, adjacency, missing, count)
+
     def response(self, column: str, transform: str | None = None) -> Response:
         """A column as a response."""
         missing = self.missing if isinstance(self.missing, str) else (self.missing or {}).get(column)
@@ -40,6 +74,19 @@ class PublicFacts:
         """The terms and the response of a formula."""
         read = formulas.read(formula, self.bounds, self.levels, self.missing)
         return read, self.response(read.response, read.transform)
+
+
+def _plain(given: Any, words: str, number: int | None = None) -> tuple[Any, ...]:
+    """Numbers of NumPy as Python's, which JSON has."""
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+        raise TypeError(f"{words}, not {given!r}")
+    if number is not None and len(given) != number:
+        raise ValueError(f"{words}, not {given!r}")
+    return tuple(_item(one) for one in given)
+
+
+def _item(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 Regressed = TypeVar("Regressed")
@@ -138,21 +185,24 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
         self,
         frame: Any,
         *,
-        bounds: Mapping[str, Sequence[float | int]] | None = None,
-        levels: Mapping[str, Sequence[Any]] | None = None,
+        bounds: Mapping[str, Any] | None = None,
+        levels: Mapping[str, Any] | None = None,
         adjacency: str | None = None,
-        ledger: kng.Ledger | None = None,
-        missing: Mapping[str, Any] | str | None = None,
+        ledger: Any = None,
+        missing: Any = None,
         num_records: int | None = None,
     ):
         meant = kng.Adjacency.parse(adjacency)
         if meant is kng.Adjacency.REPLACE:
             if num_records is not None:
                 raise ValueError("under replace the number of records is that of the table: leave num_records out")
-            num_records = len(nw.from_native(frame, eager_only=True))
-        ends = {name: (pair[0], pair[1]) for name, pair in (bounds or {}).items()}
-        choices = {name: tuple(given) for name, given in (levels or {}).items()}
-        self.facts = PublicFacts(ends, choices, meant, missing, num_records)
+            counted, refusal = run_telling_refusals(lambda: len(table_of(frame)))
+            if refusal is not None:
+                raise refusal
+            num_records = counted
+        if not isinstance(ledger, kng.Ledger | None):
+            raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(ledger).__name__}")
+        self.facts = PublicFacts.of(bounds or {}, levels or {}, meant, missing, num_records)
         self.ledger = ledger
         self._frame = frame
 
@@ -191,8 +241,8 @@ class Plan(AbstractAnalyses[Analysis, Analysis]):
     def run(self) -> list[AbstractResults]:
         """Carries out all of them, in their order; raises BudgetExceeded at first if the ledger does not allow all."""
         if self._study.ledger is not None:
-            costs = [one.cost or one.guarantee for one in self._certificates()]
-            self._study.ledger.require(costs, proved=all(one.cost is not None for one in self._certificates()))
+            costs = [owed(certificate) for certificate in self._certificates()]
+            self._study.ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
         return [self._study._carry_out(analysis, results) for analysis, results in self._planned]
 
     def _certificates(self) -> list[kng.Certificate]:

@@ -35,6 +35,23 @@ def test_each_kind_of_term():
     assert found.design.terms == (Polynomial("years", 1, 50, transform="log"),)
 
 
+def test_the_order_of_factors_does_not_matter():
+    assert terms("education + region + education:region + region:education") == terms("education * region")
+    assert terms("region:education + education + region") == terms("education:region + education + region")
+    terms("education + region + smsa + education:region + smsa:region + education:smsa + smsa:education:region")
+
+
+def test_a_column_is_one_thing_in_products_and_elsewhere():
+    for right in (
+        "bs(experience, knots=[10]) + smsa + bs(experience, knots=[20]):smsa",
+        "log(wage2) + smsa + wage2:smsa",
+    ):
+        with pytest.raises(ValueError, match="one thing in a product"):
+            read(f"wage ~ {right}", BOUNDS | {"wage2": (1, 9)}, LEVELS)
+    names = read("wage ~ I(wage2 > 10000001) + I(wage2 > 10000002)", BOUNDS | {"wage2": (1, 9)}, LEVELS).design.names
+    assert names[1:] == ("wage2 > 10000001", "wage2 > 10000002")
+
+
 def test_what_is_missing_goes_to_every_term():
     assert [term.missing for term in terms("education + region", missing={"education": 12})] == [12, None]
     assert [term.missing for term in terms("education + region", missing="drop")] == ["drop", "drop"]

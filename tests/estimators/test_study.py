@@ -226,6 +226,102 @@ def test_what_columns_and_settings_refuse_costs_nothing(ledger):
         study(num_records=9)
 
 
+def test_labels_tell_levels_apart():
+    fit = study().quantile_regression("wage ~ education", tau=[0.1, 0.1000000001], epsilon=2)
+    assert fit.labels == ("tau = 0.1", "tau = 0.1000000001")
+    assert fit.params.shape == fit.predict({"education": [9.0, 12.0]}).shape == (2, 2)
+    for tau in ([0.5, 0.5], []):
+        for ask in (
+            study().quantile,
+            lambda what, **given: study().quantile_regression(f"{what} ~ education", **given),
+        ):
+            with pytest.raises(ValueError, match="several different ones"):
+                ask("wage", tau=tau, epsilon=1)
+
+
+@pytest.mark.parametrize("guess", [4000, 10**7])
+def test_a_guess_of_the_number_of_records_chooses_nothing_that_needs_it(guess):
+    one = study(adjacency="add_remove", num_records=guess)
+    plan = one.plan()
+    plan.linear_regression(FORMULA + " + region", epsilon=1)
+    plan.quantile_regression(FORMULA + " + region", tau=0.5, epsilon=1)
+    plan.logistic_regression("parttime ~ region * education", epsilon=1)
+    assert [cost.split(",")[0] for _, cost in plan.rows()[:-1]] == ["ObjectivePerturbation"] * 3
+
+
+def test_poisson_regressions_of_categories_ask_for_a_domain():
+    with pytest.raises(ValueError, match="give a public domain"):
+        study().poisson_regression("sick ~ region", epsilon=1)
+    fit = study().poisson_regression("sick ~ region", epsilon=50, domain=kng.L1Ball(2.0))
+    assert abs(fit.predict({"region": "south"})[0] - PEOPLE["sick"].mean()) < 0.5
+
+
+def test_public_facts_are_checked_and_plain(ledger):
+    facts = {"bounds": {"wage": np.array([20, 20_000]), "education": (np.float32(0), 18)}, "levels": {}}
+    fit = study(**facts).quantile_regression("wage ~ education", tau=0.5, epsilon=1)
+    assert pickle.loads(pickle.dumps(fit)).to_json() == fit.to_json()
+    for changed, match in (
+        ({"missing": {"Wage": 3.0}}, "missing names"),
+        ({"missing": 3.0}, "missing must be"),
+        ({"levels": {"region": "north"}}, "must be several"),
+        ({"bounds": {"wage": (0, 1, 2)}}, "pair of numbers"),
+        ({"bounds": {"wage": ("0", "1")}}, "must be finite numbers"),
+        ({"bounds": {"wage": (1, 0)}}, "must be finite numbers"),
+        ({"bounds": {"region": (0, 1)}}, "bounds and levels"),
+        ({"ledger": "people.ledger"}, "ledger must be"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=match):
+            study(**changed)
+    twins = pd.DataFrame([[1.0, 2.0]], columns=["Smith 123", "Smith 123"])
+    with pytest.raises(TypeError) as error:
+        study(twins)
+    assert "Smith" not in str(error.value)
+    with pytest.raises(TypeError, match="all text or all finite numbers"):
+        study(levels={"parttime": (None, "yes")}).mean("parttime", epsilon=1)
+
+
+def frames_of(error):
+    """The local variables of all frames that an error's traceback holds."""
+    traceback = error.__traceback__
+    while traceback is not None:
+        yield traceback.tb_frame.f_code.co_name, traceback.tb_frame.f_locals
+        traceback = traceback.tb_next
+
+
+def test_errors_hold_no_records_and_an_unfit_process_spends_nothing(ledger, monkeypatch):
+    broken = PEOPLE.assign(wage=np.nan)
+    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace", "ledger": ledger}
+    for epsilon, kind in ((0.1, kng.ReleaseFailed), (5.0, kng.BudgetExceeded)):
+        with pytest.raises(kind) as error:
+            kng.quantile_regression("wage ~ education", broken, tau=0.5, epsilon=epsilon, **facts)
+        for name, variables in frames_of(error.value):
+            if not name.startswith("test_"):
+                assert not [one for one in variables.values() if isinstance(one, pd.DataFrame | np.ndarray)], name
+    rows = ledger.read().num_rows
+    monkeypatch.setattr("kngjax.core.arithmetic.broken", lambda: ["addition of float64"])
+    with pytest.raises(RuntimeError, match="nothing is spent"):
+        study(ledger=ledger).mean("wage", epsilon=0.1)
+    assert ledger.read().num_rows == rows
+
+
+def test_what_was_released_before_a_failure_is_in_the_ledger(ledger, monkeypatch):
+    release, made = kng.release, []
+
+    def failing(*arguments, **settings):
+        if made:
+            raise KeyboardInterrupt
+        made.append(release(*arguments, **settings))
+        return made[0]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(kng, "release", failing, raising=False)
+        with pytest.raises(KeyboardInterrupt):
+            study(ledger=ledger).quantile_regression("wage ~ education", tau=[0.1, 0.5, 0.9], epsilon=0.3)
+    assert len(ledger.releases()) == 1
+    # The third was not debited.
+    study(ledger=ledger).mean("wage", epsilon=0.8)
+
+
 def test_what_a_private_estimate_does_not_have_is_told():
     fit = study().mean("wage", epsilon=1)
     for name in ("resid", "bse", "rsquared", "nobs", "pvalues"):

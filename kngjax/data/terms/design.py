@@ -1,7 +1,7 @@
 """All terms of a regression side by side."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -44,6 +44,7 @@ class Design:
             raise ValueError(f"column {column!r} has two terms; keep one.")
         if (name := _first_repeated(self.names) or _first_repeated(self.basis_names)) is not None:
             raise ValueError(f"two coefficients would be called {name!r}; rename a column.")
+        self._require_the_same_columns()
         for term in self.terms:
             needed = [name for name, row in zip(term.powers, term.own_units, strict=True) if name and row.any()]
             if absent := [name for name in needed if name not in self.names]:
@@ -189,6 +190,15 @@ class Design:
             flags = term.outside(table[term.column])
             outside[term.column] = outside.get(term.column, False) | flags
         return {column: float(flags.sum() / max(flags.size, 1)) for column, flags in outside.items()}
+
+    def _require_the_same_columns(self) -> None:
+        """Raises ValueError unless factors of products are terms of their columns, but for degrees of polynomials."""
+        known: dict[str, Any] = {}
+        for term in self._column_terms():
+            if not isinstance(term, Indicator):
+                plain = replace(term, degree=1) if isinstance(term, Polynomial) else term
+                if known.setdefault(term.column, plain) != plain:
+                    raise ValueError(f"column {term.column!r} is one thing in a product and another elsewhere.")
 
     def _column_terms(self) -> list[AbstractColumnTerm]:
         """Those of one column each, factors of products included."""

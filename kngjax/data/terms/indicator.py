@@ -37,7 +37,7 @@ class Indicator(AbstractColumnTerm):
         if not math.isfinite(self.threshold):
             raise ValueError(f"the threshold for column {self.column!r} must be finite, not {self.threshold}.")
         if self.missing not in (None, "drop"):
-            if isinstance(self.missing, bool) or not isinstance(self.missing, (int, float, np.number)):
+            if isinstance(self.missing, str) or not is_number(self.missing):
                 raise TypeError(f"missing of column {self.column!r} must be a number, 'drop' or None.")
             if not math.isfinite(self.missing):
                 raise ValueError(f"missing of column {self.column!r} must be finite, not {self.missing}.")
@@ -45,7 +45,7 @@ class Indicator(AbstractColumnTerm):
     @property
     def names(self) -> tuple[str, ...]:
         """The coefficient, in own units and of the basis alike: "age > 65"."""
-        return (f"{self.column} {self.comparison} {self.threshold:g}",)
+        return (f"{self.column} {self.comparison} {self.threshold}",)
 
     @property
     def basis_names(self) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ class Product(AbstractTerm):
     **Raises:** `ValueError` for fewer, or for two of one column; `TypeError` for what is no term of one column.
     """
 
-    factors: tuple[AbstractColumnTerm, ...]
+    factors: tuple[Any, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "factors", tuple(self.factors))
@@ -72,9 +72,12 @@ class Product(AbstractTerm):
 
     @property
     def substitutes(self) -> list[Missing]:
-        """They depend on the other cells of a record, unless it is dropped."""
-        is_dropped = any(factor.missing == "drop" for factor in self.factors)
-        return ["drop" if is_dropped else None] * len(self.basis_names)
+        """Where the cells of all factors are missing; of one alone they depend on the others."""
+        policies = [factor.missing for factor in self.factors]
+        if "drop" in policies or None in policies:
+            return ["drop" if "drop" in policies else None] * len(self.basis_names)
+        numbers = [[float(number) for number in factor.substitutes if number is not None] for factor in self.factors]
+        return [math.prod(one) for one in itertools.product(*numbers)]
 
     def vertices(self, pieces: int) -> list[np.ndarray]:
         """Products of the factors' vertices, as a product is linear in each factor; of many columns their ends."""

@@ -1,6 +1,5 @@
 """B-splines of a column of numbers, with public knots."""
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,7 +49,9 @@ class Spline(AbstractColumnTerm):
             )
         if not all(is_number(knot) for knot in self.knots):
             raise TypeError(f"the knots of column {self.column!r} must be numbers, like (10, 20).")
-        if not all(low < high for low, high in itertools.pairwise((self.lower, *self.knots, self.upper))):
+        # As float64 has them.
+        knots = self._all_knots[self.degree : -self.degree]
+        if not np.all(knots[:-1] < knots[1:]):
             raise ValueError(f"the knots of column {self.column!r} must increase, strictly between its bounds.")
 
     @property
