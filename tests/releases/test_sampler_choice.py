@@ -152,8 +152,13 @@ def test_a_release_of_five_coefficients_is_exact_unasked():
     x = random.uniform(size=(ENOUGH, 4))
     y = x @ np.array([1.0, -1.0, 0.5, 0.0]) + 0.3 * random.standard_normal(ENOUGH)
     release = kng.release(robust(), x, y, progress=False)
-    assert release.certificate.sampler["type"] == "ShellDraw"
+    # Residuals may scatter more widely than its score bends, by public facts.
+    assert release.certificate.sampler["type"] == "Exact"
     np.testing.assert_allclose(release.value, [0.0, 1.0, -1.0, 0.5, 0.0], atol=0.3)
+    logistic = kng.KNG(kng.LogisticLoss(), robust().bounds, kng.Box(-2.0, 2.0), 1.0, "replace")
+    release = kng.release(logistic, x, random.uniform(size=ENOUGH) < 1.0 / (1.0 + np.exp(x[:, 1] - x[:, 0])))
+    assert release.certificate.sampler["type"] == "ShellDraw"
+    np.testing.assert_allclose(release.value, [0.0, 1.0, -1.0, 0.0, 0.0], atol=0.3)
 
 
 def test_rows_of_several_processes_are_refused_where_one_process_searches():
