@@ -95,9 +95,9 @@ def test_many_draws_of_other_losses_have_the_law_by_quadrature(n, epsilon, radiu
     check_eighths(loss, n, epsilon, radius, 20_000)
 
 
-def weighted_points(middles, widths, bounds):
+def weighted_points(middles, widths, bounds, number):
     """A product of Gauss and Legendre's rules about these middles, within the box of the bounds."""
-    nodes, weights = np.polynomial.legendre.leggauss(100)
+    nodes, weights = np.polynomial.legendre.leggauss(number)
     sides = [(max(m - w, low), min(m + w, high)) for m, w, (low, high) in zip(middles, widths, bounds, strict=True)]
     places = [(low + high) / 2 + (high - low) / 2 * nodes for low, high in sides]
     return np.stack(np.meshgrid(*places, indexing="ij"), axis=-1).reshape(-1, 2), np.outer(weights, weights).ravel()
@@ -110,7 +110,9 @@ def check_two_coefficients(loss, sides, number):
     _, drawn = drawn_by(mechanism, x, y, number, 5)
     ends = np.array(sides)
     assert np.all((drawn >= ends[:, 0] - 1e-3) & (drawn <= ends[:, 1] + 1e-3))
-    points, weights = weighted_points(drawn.mean(axis=0), 10.0 * drawn.std(axis=0), sides)
+    # Cells that cut between nodes are summed to about one part in as many, and chi-square grows with its square.
+    nodes = 100 if number < 1000 else 600
+    points, weights = weighted_points(drawn.mean(axis=0), 10.0 * drawn.std(axis=0), sides, nodes)
     values = np.concatenate([log_density(mechanism, loss, x, y, part) for part in np.array_split(points, 100)])
     masses = np.exp(values - values.max()) * weights
     # Quantiles of what is drawn: they take four of eight degrees of freedom at most.
@@ -120,7 +122,6 @@ def check_two_coefficients(loss, sides, number):
         return 3 * np.digitize(thetas[:, 0], thirds[:, 0]) + np.digitize(thetas[:, 1], thirds[:, 1])
 
     chances = np.bincount(cells(points), masses, minlength=9) / masses.sum()
-    # Cells that the nodes' midpoints cut are summed to about a hundredth part.
     assert_cell_frequencies(np.bincount(cells(drawn), minlength=9), chances)
 
 

@@ -48,7 +48,7 @@ def check(number, name="pseudo-Huber"):
     for n, d, seed in cases(number):
         data, theta = some_records(n, d, seed, name=name)
         evaluation = data.evaluate(theta)
-        with ctx.workprec(300):
+        with ctx.workprec(1200):
             truth = data.evaluate_in_balls([arb(float(t)) for t in theta])
         assert_contains(evaluation, truth)
         sizes = data.column_sums
