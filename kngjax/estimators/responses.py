@@ -26,7 +26,7 @@ class Response:
     column: str
     transform: str | None = None
     bounds: tuple[float | int, float | int] | None = None
-    levels: tuple[str | float | int | bool, ...] | None = None
+    levels: tuple[Any, ...] | None = None
     missing: str | float | int | bool | None = None
 
     def __post_init__(self) -> None:
