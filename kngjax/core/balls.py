@@ -39,6 +39,14 @@ def ball_of(number: Fraction | int) -> arb:
     return arb(fmpq(number.numerator, number.denominator))
 
 
+def largest(numbers: Sequence[arb]) -> arb:
+    """The largest of some."""
+    found = numbers[0]
+    for other in numbers[1:]:
+        found = found.max(other)
+    return found
+
+
 def upper_end(ball: arb) -> Fraction:
     """A number that nothing in the ball exceeds, by less than the precision that is set tells apart."""
     digits, exponent = ball.upper().man_exp()

@@ -23,6 +23,15 @@ _COEFFICIENTS = (
 )  # fmt: skip
 
 
+def sum_error(terms: int) -> float:
+    """At least γ_m = mu/(1 - mu): by so much of the sum of their sizes a sum of m products may err, in any order.
+
+    Whether or not a product and a sum are rounded together (Higham 2002, Accuracy and Stability of Numerical
+    Algorithms, section 3.1). The last factor is more than the roundings of this very line.
+    """
+    return terms * UNIT / (1.0 - terms * UNIT) * (1.0 + 2.0**-40)
+
+
 def exp(x: Floats) -> Floats:
     """e^x but for a relative error of at most 2^-50 for |x| ≤ 700; e^-700 below, by 2^-1000 too much, infinite above.
 

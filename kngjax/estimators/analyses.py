@@ -79,7 +79,7 @@ class Analysis:
         x = None if self.design is None else self.design.matrix(frame)
         return x, self.response.of(table[self.response.column])
 
-    def release(self, frame: Any, ledger: kng.Ledger | None, progress: bool | None = None) -> list[kng.Release]:
+    def release(self, frame: Any, ledger: kng.Ledger | None) -> list[kng.Release]:
         """All releases, if the ledger allows all; each is debited right before it is drawn, and kept right after.
 
         So a failure costs one debit at most beside what was released, which is in `ledger.releases()`. Raises as
@@ -89,7 +89,7 @@ class Analysis:
         arithmetic.require_right()
         made, refusal = [], None
         try:
-            for release in self._releases(frame, ledger, progress):
+            for release in self._releases(frame, ledger):
                 made.append(release)
         except Exception as error:
             refusal = error.with_traceback(None)
@@ -99,7 +99,7 @@ class Analysis:
             raise refusal
         return made
 
-    def _releases(self, frame: Any, ledger: kng.Ledger | None, progress: bool | None) -> Iterator[kng.Release]:
+    def _releases(self, frame: Any, ledger: kng.Ledger | None) -> Iterator[kng.Release]:
         table, refusal = run_telling_refusals(functools.partial(self.check, frame))
         if refusal is not None:
             raise refusal
@@ -115,7 +115,7 @@ class Analysis:
                 prepared, refusal = run_hiding_errors(functools.partial(self.records, frame))
             if refusal is not None:
                 raise refusal
-            yield kng.release(part.mechanism, *arguments(part.mechanism, *prepared), ledger=debit, progress=progress)
+            yield kng.release(part.mechanism, *arguments(part.mechanism, *prepared), ledger=debit)
 
 
 def table_of(frame: Any) -> nw.DataFrame:

@@ -45,8 +45,7 @@ class EstimateResults(AbstractResults):
 
     @property
     def clipped(self) -> dict[str, tuple[float, float]]:
-        bounds = self.response.bounds
-        return {} if bounds is None else {self.response.column: (float(bounds[0]), float(bounds[1]))}
+        return self.response.ranges
 
     def to_dict(self) -> dict[str, Any]:
         return {

@@ -67,9 +67,7 @@ class RegressionResults(AbstractResults):
 
     @property
     def clipped(self) -> dict[str, tuple[float, float]]:
-        bounds = self.response.bounds
-        own = {} if bounds is None else {self.response.column: (float(bounds[0]), float(bounds[1]))}
-        return own | self.design.ranges
+        return self.response.ranges | self.design.ranges
 
     def predict(self, new: Any, *, original: bool = False) -> "pd.Series | pd.DataFrame":
         """What the regression says of new cells: by the basis, which clips them to the public bounds.

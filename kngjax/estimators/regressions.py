@@ -17,7 +17,7 @@ from kngjax.samplers.advice import GRADIENTS_UNASKED, MOST_BOXED
 
 # Beyond these, coefficients of a basis within [-1, 1] would leave the response's bounds by far.
 _WIDTHS = 1.5
-# Of a logarithm of odds or of a rate.
+# Of coefficients of a logarithm of odds.
 _LARGEST_LOGARITHM = 10.0
 # What responses are taken to scatter about a regression, in widths of their bounds, where nobody says.
 _SCATTER = 0.1

@@ -69,6 +69,11 @@ class Response:
         return (math.log(lower), math.log(upper)) if self.transform == "log" else (lower, upper)
 
     @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Its public bounds in own units, by its name, if it has some."""
+        return {} if self.bounds is None else {self.column: (float(self.bounds[0]), float(self.bounds[1]))}
+
+    @property
     def substitute(self) -> float | str | None:
         """What a missing response counts as after the transformation; "drop"; or None where there is no policy."""
         if self.missing in (None, "drop"):

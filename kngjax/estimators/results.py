@@ -126,8 +126,7 @@ class Summary:
     def _numbers(self) -> "pd.DataFrame":
         import pandas as pd
 
-        params = self.results.params
-        return pd.DataFrame(params)
+        return pd.DataFrame(self.results.params)
 
     def _repr_html_(self) -> str:
         numbers = self._numbers().to_html(float_format=_shortly)

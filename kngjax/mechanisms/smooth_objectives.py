@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.core.verified import NEXT_TO_ZERO, UNIT
+from kngjax.core.verified import NEXT_TO_ZERO, UNIT, sum_error
 from kngjax.data.records import Records
 from kngjax.losses.verified_scores import AbstractVerifiedScore
 
@@ -22,11 +22,6 @@ from kngjax.losses.verified_scores import AbstractVerifiedScore
 _ROWS = 32
 # More than the roundings of a bound's sums over up to 2^30 records.
 _WIDER = 1.0 + 2.0**-20
-
-
-def sum_error(terms: int) -> float:
-    """γ_m."""
-    return terms * UNIT / (1.0 - terms * UNIT) * _WIDER
 
 
 @owner_only

@@ -14,7 +14,7 @@ import numpy as np
 from flint import arb, fmpq, fmpq_mat
 from jaxtyping import Float
 
-from kngjax.core.verified import NEXT_TO_ZERO, UNIT
+from kngjax.core.verified import NEXT_TO_ZERO, sum_error
 from kngjax.losses.base import AbstractVerifiedScore
 from kngjax.samplers.grid.boxes.crowd import spread_of
 from kngjax.samplers.grid.boxes.gauges import Gauge
@@ -34,11 +34,6 @@ _HUGE = 2.0**1000
 _MOST_ROUNDS, _UNITS, _CLOSE = 8, 1.5, 2.0
 # Points of noise, and the share of them that Θ must have; a unit of u may be so large a part of Θ.
 _POINTS, _MUCH, _LONG = 256, 0.3, 0.2
-
-
-def sum_error(terms: int) -> float:
-    """γ_m = mu/(1 - mu): by so much of the sum of their sizes a sum of m products may err, in any order."""
-    return terms * UNIT / (1.0 - terms * UNIT) * _WIDER
 
 
 class Coordinates(NamedTuple):

@@ -7,7 +7,7 @@ import numpy as np
 from flint import arb, arb_mat
 from jaxtyping import Float
 
-from kngjax.core.balls import ball_of, precision, upper_end
+from kngjax.core.balls import ball_of, largest, precision, upper_end
 from kngjax.geometry.abstract_norms import Noise
 
 # More than the roundings of a norm's few operations, and than what is lost next to 0.
@@ -34,7 +34,7 @@ class Gauge:
         """‖z‖."""
         sizes = [abs(one) / scale for one, scale in zip(z, self._scales(), strict=True)]
         if self.noise.kind == "maximum":
-            return _largest(sizes)
+            return largest(sizes)
         if self.noise.kind == "sum":
             return sum(sizes, arb(0))
         return sum((size * size for size in sizes), arb(0)).nonnegative_part().sqrt()
@@ -64,14 +64,7 @@ class Gauge:
             return sum((sum(row, arb(0)) for row in sizes), arb(0))
         own = [row[j] for j, row in enumerate(sizes)]
         # Convex, and so largest at a corner of the cross-polytope; eigenvalues are at most the trace.
-        return _largest(own) if self.noise.kind == "sum" else sum(own, arb(0))
-
-
-def _largest(numbers: Sequence[arb]) -> arb:
-    found = numbers[0]
-    for other in numbers[1:]:
-        found = found.max(other)
-    return found
+        return largest(own) if self.noise.kind == "sum" else sum(own, arb(0))
 
 
 def _norm(kind: str, sizes: np.ndarray) -> np.ndarray | np.floating:

@@ -18,9 +18,9 @@ import numpy as np
 from flint import arb, arb_mat
 from jaxtyping import Float
 
-from kngjax.core.verified import NEXT_TO_ZERO, UNIT
+from kngjax.core.verified import NEXT_TO_ZERO, UNIT, sum_error
 from kngjax.losses.base import AbstractVerifiedScore
-from kngjax.samplers.grid.boxes.coordinates import Coordinates, sum_error
+from kngjax.samplers.grid.boxes.coordinates import Coordinates
 
 _WIDER = 1.0 + 2.0**-20
 # So many numbers of a table stay in a processor's cache.

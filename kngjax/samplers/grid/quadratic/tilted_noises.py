@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb
 
-from kngjax.core.balls import ball_of, precision
+from kngjax.core.balls import ball_of, largest, precision
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.samplers.grid.noises import NormalNoise, draw_noise
 from kngjax.samplers.grid.quadratic.bodies import steps_down
@@ -67,7 +67,7 @@ class TiltedSum(AbstractTilted):
 
     @property
     def dual(self):
-        return _largest([abs(one) for one in self.tilt()])
+        return largest([abs(one) for one in self.tilt()])
 
     def draw(self, bits):
         pairs = [(Uniform(bits), Uniform(bits)) for _ in range(self.number)]
@@ -203,10 +203,3 @@ def _no_doubt(digits: int) -> arb:
 
 def _square_sum(numbers: Sequence[arb]) -> arb:
     return sum((number * number for number in numbers), arb(0))
-
-
-def _largest(numbers: Sequence[arb]) -> arb:
-    found = arb(0)
-    for number in numbers:
-        found = found.max(number)
-    return found

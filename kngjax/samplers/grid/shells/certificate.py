@@ -29,10 +29,11 @@ from flint import arb, arb_mat
 from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.core.verified import UNIT, sum_error
 from kngjax.losses.base import NO_WEIGHT, ScoresAndWeights, Tangents
 from kngjax.samplers.grid.shells import matrices
 from kngjax.samplers.grid.shells.matrices import as_floats, congruent, downward, matrix, upward
-from kngjax.samplers.grid.shells.records import ROUNDOFF, UPWARD, ShellRecords, sum_error
+from kngjax.samplers.grid.shells.records import UPWARD, ShellRecords
 from kngjax.samplers.grid.shells.regions import Gauge, Region, length
 
 _NUM_RADII = 28
@@ -219,8 +220,8 @@ def _slopes(
     pulls = leverages * tangents.slope
     middle = (pulls[:, None, :] @ records.x).sum(axis=(0, 1))
     # A product of factors 1 + ε is below 1 + 1.1Σε for Σε ≤ .01.
-    of_leverage = 1.1 * (found.weight_error + 2.0 * rows.relative + 1.1 * error + 40 * ROUNDOFF)
-    each = steepness * (of_leverage + 14 * ROUNDOFF) + 1.1 * tangents.error
+    of_leverage = 1.1 * (found.weight_error + 2.0 * rows.relative + 1.1 * error + 40 * UNIT)
+    each = steepness * (of_leverage + 14 * UNIT) + 1.1 * tangents.error
     total = float(leverages.sum()) * (1.0 + 1e-6)
     summing = np.abs(factor) @ (records.sum_error * steepness * total * records.largest)
     # What weights may be off besides.

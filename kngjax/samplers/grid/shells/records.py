@@ -27,19 +27,15 @@ from flint import arb, arb_mat
 from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.core.verified import sum_error
 from kngjax.losses.base import NO_WEIGHT, AbstractSmoothScore, ScoresAndWeights
 
-# Unit roundoff. Slack: relative, more than the dozen roundings in which bounds themselves are computed.
-ROUNDOFF, UPWARD = 2.0**-53, 1.0 + 2.0**-40
+# Slack: relative, more than the dozen roundings in which bounds themselves are computed.
+UPWARD = 1.0 + 2.0**-40
 # More than what is lost below 2^-1022 of some thousand numbers, each times no more than 2^200.
 _UNDERFLOW = 2.0**-800
 # So many records are in a processor's cache with what is made of them.
 _ROWS_OF_PRODUCTS, _ROWS_OF_SCORES = 2048, 16_384
-
-
-def sum_error(terms: int) -> float:
-    """γ_j with some slack."""
-    return terms * ROUNDOFF / (1.0 - terms * ROUNDOFF) * UPWARD
 
 
 class Evaluation(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from flint import arb
 from jaxtyping import Float
 
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, largest
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.geometry.domains import ExactShape
 from kngjax.samplers.grid.noises import AbstractStandardNoise, LengthNoise, NormalNoise, SumNoise, draw_noise
@@ -82,14 +82,6 @@ class Gauge(NamedTuple):
     def _standard(self, z: Sequence[arb]) -> arb:
         sizes, kind = [abs(one) for one in z], self.noise.kind
         return largest(sizes) if kind == "maximum" else sum(sizes, arb(0)) if kind == "sum" else length(sizes)
-
-
-def largest(numbers: Sequence[arb]) -> arb:
-    """The largest of some."""
-    found = numbers[0]
-    for other in numbers[1:]:
-        found = found.max(other)
-    return found
 
 
 class AbstractUniformPoint(abc.ABC):

@@ -130,8 +130,8 @@ def test_a_part_of_the_records_is_every_so_many_th():
 def test_a_bound_that_forgets_an_error_is_found_out(planted, monkeypatch):
     """With all roundings much smaller, or without the error of sums, some ball of these does not contain the truth."""
     if planted == "all":
-        monkeypatch.setattr(records, "ROUNDOFF", 2.0**-60)
-        monkeypatch.setattr(smooth_scores, "UNIT", verified.UNIT * 2.0**-7)
+        for module in (verified, smooth_scores):
+            monkeypatch.setattr(module, "UNIT", 2.0**-60)
     else:
         monkeypatch.setattr(records, "sum_error", lambda terms: 0.0)
     with pytest.raises(AssertionError):
