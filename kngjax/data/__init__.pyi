@@ -3,4 +3,5 @@ from .records import Data as Data
 from .records import QuadraticSummary as QuadraticSummary
 from .records import Records as Records
 from .records import SortedValues as SortedValues
+from .records import WeightedRecords as WeightedRecords
 from .records import prepare as prepare

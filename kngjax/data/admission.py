@@ -16,7 +16,7 @@ import scipy
 from kngjax.core.arrays import is_traced
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.core.owner_only import OwnerOnly
-from kngjax.data import cells
+from kngjax.data import cells, weights
 from kngjax.data.bounds import Bounds
 from kngjax.data.missing import policy_of_each_column
 from kngjax.data.streams import RECORDS_NEEDED, Stream, is_from
@@ -27,6 +27,7 @@ UNKNOWN_COLUMNS = (
     "columns, Bounds(x=(lower, upper), columns=3) or columns=['age', 'height']"
 )
 _DIFFERENT_ROWS = "X and y have different numbers of rows: they must be the same records"
+DIFFERENT_WEIGHTS = "weights must be one number a record, and there are more or fewer of them than records"
 # Kinds of NumPy's types that are numbers (with text), and what to call the other kinds.
 _NUMBERS, _NUMBERS_AND_TEXT = "fiub", "fiubOUST"
 _KINDS = {"M": "dates", "m": "durations", "c": "complex numbers", "O": "Python objects"} | dict.fromkeys("UST", "text")
@@ -75,6 +76,7 @@ def public_shapes(
     **Arguments:** as in `kngjax.data.prepare`. Raises UnfitType and UnfitShape for what types, names and shapes show to
     be no data for these bounds.
     """
+    X, weight = weights.opened(bounds.weight, X)
     if isinstance(X, Stream) or isinstance(y, Stream):
         raise UnfitType(RECORDS_NEEDED)
     if not has_response:
@@ -93,7 +95,25 @@ def public_shapes(
     _require_one_index(X, y)
     if columns.columns is not None:
         require_columns(bounds, columns.columns, dimension)
+    if weight is not None:
+        _require_weights(weight, bounds.missing_weight is not None, (columns.rows, rows.rows), (X, y))
     return columns, rows
+
+
+def _require_weights(weight: Any, reads_text: bool, rows: tuple[int | None, ...], others: tuple[Any, Any]) -> None:
+    """Raises UnfitType and UnfitShape unless they can be one weight a record, by their type and shape."""
+    native = _readable("weights", weight)
+    if isinstance(native, nw.DataFrame):
+        require_axes_of_weights(2)
+    axes = _axes("weights", native, reads_text)
+    if axes is not None:
+        require_axes_of_weights(len(axes))
+    number = _rows_of(weight) if axes is None else axes[0]
+    if any(number is not None and other not in (None, number) for other in rows):
+        raise UnfitShape(DIFFERENT_WEIGHTS)
+    X, y = others
+    _require_one_index(X, weight, "X and weights")
+    _require_one_index(y, weight, "y and weights")
 
 
 def shape_of_stream(stream: Stream, admit: Callable[[Any, Any], Any], may_be_empty: bool) -> Shape | None:
@@ -124,10 +144,10 @@ def require_columns(bounds: Bounds, columns: int, dimension: int | None) -> None
         )
 
 
-def require_same_rows(one: int, two: int) -> None:
-    """Raises UnfitShape unless X and y have one length."""
+def require_same_rows(one: int, two: int, otherwise: str = _DIFFERENT_ROWS) -> None:
+    """Raises UnfitShape, in these words, unless X and y, or X and weights, have one length."""
     if one != two:
-        raise UnfitShape(_DIFFERENT_ROWS)
+        raise UnfitShape(otherwise)
 
 
 def columns_of(bounds: Bounds, frame: nw.DataFrame) -> list[Any]:
@@ -206,6 +226,14 @@ def require_axes_of_response(axes: int) -> None:
         )
 
 
+def require_axes_of_weights(axes: int) -> None:
+    """Raises UnfitShape unless an array has one axis."""
+    if axes != 1:
+        raise UnfitShape(
+            f"weights must have shape (n,), not {axes} axes: one number a record, as a series or 1-d array"
+        )
+
+
 def _readable(name: str, values: Any) -> Any:
     """A narwhals frame or series, or the values themselves; raises for what can be no data, in words."""
     if values is None:
@@ -281,7 +309,7 @@ def _advice(name: str, column: Any) -> str:
     """What to do with a column that is not of numbers by its type."""
     if not cells.is_readable(column):
         return "convert it to numbers by a public rule before the call, like the days since a public date"
-    policy = "missing_y" if name == "y" else "missing"
+    policy = {"y": "missing_y", "weights": "missing_weight"}.get(name, "missing")
     levels = "; of a loss that has levels declare them, LogisticLoss(levels=('no', 'yes'))" * (name == "y")
     return (
         f"numbers in text or in categories are read cell by cell where Bounds(..., {policy}=...) says what a cell "
@@ -324,14 +352,15 @@ def _fits(column: nw.Series, reads_text: bool) -> bool:
     return column.dtype.is_numeric() or column.dtype == nw.Boolean
 
 
-def _require_one_index(X: Any, y: Any) -> None:
+def _require_one_index(X: Any, y: Any, names: str = "X and y") -> None:
     """Raises UnfitShape where pandas knows the rows of X and y by different labels."""
     X, y = (nw.to_native(values, pass_through=True) for values in (X, y))
     pandas = sys.modules.get("pandas")
-    if pandas is None or not isinstance(X, pandas.DataFrame) or not isinstance(y, pandas.Series):
+    if pandas is None or not isinstance(X, pandas.DataFrame | pandas.Series) or not isinstance(y, pandas.Series):
         return
     if not X.index.equals(y.index):
+        first, second = names.split(" and ")
         raise UnfitShape(
-            "X and y have different pandas indices, so their rows may be in different orders: align them, as by "
-            "y.loc[X.index], or drop both indices"
+            f"{names} have different pandas indices, so their rows may be in different orders: align them, as by "
+            f"{second}.loc[{first}.index], or drop both indices"
         )

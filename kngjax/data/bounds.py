@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, is_traced, parameter, require_moderate
 from kngjax.core.representation import ShownAsTyped
+from kngjax.data import weights
 from kngjax.data.dither import width
 from kngjax.data.missing import (
     DROP,
@@ -52,6 +53,9 @@ class Bounds(ShownAsTyped, eqx.Module):
         where responses are heaped: each response gets its own, drawn anew in each release, before it is clipped. Take
         the unit to which responses were rounded, and bounds of y that lie w/2 beyond them: what lies at a bound is
         heaped there. `kngjax.data.dither` has the proof that this costs no privacy. None: no noise.
+    - `weight`: W, the largest weight of a record, for records that have weights; the weights themselves are private,
+        `release(mechanism, X, y, weights=...)`. Noise grows with W, whatever the weights are. None: records have none.
+    - `missing_weight`: what a weight counts as that is missing or no number, from 0 to W. None: such data fail.
 
     Everything here is public. Bounds taken from the data, such as their minimum and maximum, void the guarantee.
     Raises ValueError for bounds that are reversed, equal to zero on both sides, equal beside an intercept, or not
@@ -70,6 +74,8 @@ class Bounds(ShownAsTyped, eqx.Module):
     missing: Policies = eqx.field(static=True)
     missing_y: Policy = eqx.field(static=True)
     dither: Scalar | None
+    weight: Scalar | None
+    missing_weight: float | None = eqx.field(static=True)
 
     def __init__(
         self,
@@ -82,6 +88,8 @@ class Bounds(ShownAsTyped, eqx.Module):
         missing: Any = None,
         missing_y: Any = None,
         dither: Any = None,
+        weight: Any = None,
+        missing_weight: Any = None,
     ):
         self.hull = hull
         self.intercept = bool(intercept)
@@ -107,6 +115,8 @@ class Bounds(ShownAsTyped, eqx.Module):
         self.missing = policies(missing, self.names, self.columns)
         self.missing_y = policy_of_response(missing_y)
         self.dither = width(dither)
+        self.weight = weights.largest_weight(weight)
+        self.missing_weight = weights.policy_of_weights(missing_weight, self.weight)
 
     def __check_init__(self):
         if self.x_lower is None and not self.intercept:
@@ -166,7 +176,27 @@ class Bounds(ShownAsTyped, eqx.Module):
         x = tuple(np.broadcast_to(np.asarray(side), (columns,)).copy() for side in (self.x_lower, self.x_upper))
         y = None if self.y_lower is None else (self.y_lower, self.y_upper)
         policy = {"missing": self.missing, "missing_y": self.missing_y, "dither": self.dither}
+        policy |= {"weight": self.weight, "missing_weight": self.missing_weight}
         return Bounds(x, y, self.intercept, self.hull, columns=columns or None, **policy)
+
+    def of_products(self, dimension: int) -> "Bounds":
+        """Bounds of the rows w·x of d features and of the responses w·y, for weights w in [0, W]: a box, about 0.
+
+        An end W·u is rounded as products w·u are, and rounding rises with what is rounded: no product lies beyond it.
+        """
+        assert self.weight is not None
+        largest, sides = float(self.weight), np.ones((2, dimension))
+        if self.x_lower is not None:
+            # Not by JAX, which may have float32 alone.
+            sides[:, int(self.intercept) :] = [
+                np.broadcast_to(np.asarray(side, np.float64), (dimension - self.intercept,))
+                for side in (self.x_lower, self.x_upper)
+            ]
+        x = np.minimum(largest * sides[0], 0.0), np.maximum(largest * sides[1], 0.0)
+        y = None
+        if self.y_lower is not None and self.y_upper is not None:
+            y = min(largest * float(self.y_lower), 0.0), max(largest * float(self.y_upper), 0.0)
+        return Bounds(x, y, intercept=False, columns=dimension)
 
     def features(self, dimension: int) -> tuple[Any, Any]:
         """Lower and upper bounds of the d features, with the intercept's (1, 1) first."""
@@ -205,6 +235,10 @@ class Bounds(ShownAsTyped, eqx.Module):
     def without_dither(self) -> "Bounds":
         """The same without noise on responses: what audits take, since that noise costs no privacy and hides leaks."""
         return eqx.tree_at(lambda bounds: bounds.dither, self, None, is_leaf=lambda part: part is None)
+
+    def explain_weights(self) -> tuple[str, ...]:
+        """What weights of records do, in one sentence for a certificate; none where they have none."""
+        return () if self.weight is None else (weights.explain(self.weight, self.missing_weight),)
 
     def explain_dither(self) -> tuple[str, ...]:
         """What noise responses got, in one sentence for a certificate; none where they got none."""

@@ -113,6 +113,25 @@ def gram(columns: Float[np.ndarray, "records columns"]) -> Exact:
     return _gram(columns, _CUTS[0])
 
 
+def weighted_gram_of(columns: Float[np.ndarray, "records columns"], weights: Float[np.ndarray, " records"]) -> Exact:
+    """Σ_i w_i x_i x_i' for finite float64 numbers, w ≥ 0, exactly, as fractions.
+
+    Weights are whole numbers of some power of two: of each of their binary digits a plain sum is made, over the records
+    whose weights have it. Those of `kngjax.data.weights` have twenty.
+    """
+    largest = float(np.max(weights, initial=0.0))
+    exponent = int(np.frexp(largest)[1]) - 53
+    wholes = np.ldexp(weights, -exponent)
+    if np.any(wholes != np.rint(wholes)):
+        return _fractions(columns).T @ (_fractions(columns) * _fractions(weights[:, None]))
+    digits, total = wholes.astype(np.int64), np.zeros((columns.shape[1],) * 2, object)
+    for place in range(54):
+        has_digit = (digits >> place) & 1 == 1
+        if has_digit.any():
+            total = total + gram(columns[has_digit]) * Fraction(2) ** (place + exponent)
+    return total
+
+
 def column_sums(columns: Float[np.ndarray, "records columns"]) -> Exact:
     """The sum of each column of finite float64 numbers, exactly, as fractions."""
     return _column_sums(columns, _CUTS[0])

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from kngjax.core.arrays import Scalar, Vector
 from kngjax.core.errors import INTERRUPTIONS, UnfitShape
 from kngjax.core.owner_only import OwnerOnly, without_fields
-from kngjax.data import admission, cells
+from kngjax.data import admission, cells, weights
 from kngjax.data.admission import EMPTY
 from kngjax.data.bounds import Bounds
 from kngjax.data.dither import dithered
@@ -25,7 +25,7 @@ from kngjax.data.missing import DROP, fill_missing
 
 NOT_FINITE = (
     "the data contain missing, NaN or infinite values, or cells that are no number, no declared level or a response "
-    "that the loss has no meaning for: give a public value in their place, Bounds(..., missing=, missing_y=), or "
+    "that the loss has no meaning for: give a public value in their place, Bounds(..., missing=, missing_y=, missing_weight=), or "
     "impute or drop such records by a rule that looks at one record at a time"
 )
 
@@ -49,9 +49,55 @@ class Records(OwnerOnly, eqx.Module):
         """n; public under replace alone."""
         return self.x.shape[-2]
 
+    @property
+    def rows(self) -> "Records":
+        """These records: what `WeightedRecords` have besides weights."""
+        return self
+
+    def times_weights(self, values: Array) -> Array:
+        """One value a record times the record's weight, which is 1."""
+        return values
+
     def predictors(self, theta: Vector) -> Float[Array, " records"]:
         """Xθ."""
         return jnp.asarray(self.x) @ jnp.asarray(theta)
+
+
+@without_fields
+class WeightedRecords(OwnerOnly, eqx.Module):
+    """Validated, clipped records of which each counts times its own weight. Private.
+
+    They are no `Records`, and have neither x nor y: what knows nothing of weights cannot take them for 1.
+
+    **Arguments:** `rows`: the records. `weights`: shape (n,), as `kngjax.data.weights.clipped` makes them.
+    """
+
+    rows: Records
+    weights: Float[Array, " records"] | Float[np.ndarray, " records"]
+
+    @property
+    def dimension(self) -> int:
+        return self.rows.dimension
+
+    @property
+    def num_records(self) -> int:
+        """n, not the sum of the weights; public under replace alone."""
+        return self.rows.num_records
+
+    def times_weights(self, values: Array) -> Array:
+        """One value a record times the record's weight."""
+        return jnp.asarray(self.weights) * values
+
+    def predictors(self, theta: Vector) -> Float[Array, " records"]:
+        """Xθ."""
+        return self.rows.predictors(theta)
+
+    def products(self) -> Records:
+        """(w·x, w·y) of each record, within `Bounds.of_products`: what stands for it where ρ(wη, wy) = wρ(η, y)."""
+        largest = np.finfo(np.float64).max
+        with np.errstate(over="ignore"):
+            x, y = (np.asarray(self.weights) * np.asarray(side).T for side in (self.rows.x, self.rows.y))
+        return Records(np.ascontiguousarray(x.T), np.clip(y, -largest, largest))
 
 
 @without_fields
@@ -106,8 +152,7 @@ class SortedValues(OwnerOnly, eqx.Module):
         return self.values.shape[-1]
 
 
-Data = Records | QuadraticSummary | SortedValues
-
+Data = Records | WeightedRecords | QuadraticSummary | SortedValues
 
 Responses = Callable[[Any], Float[np.ndarray, " records"]]
 
@@ -123,15 +168,15 @@ def prepare(
     reads_text: bool = False,
     may_be_empty: bool = False,
     dither_key: Any = None,
-) -> Records:
-    """Validated records, clipped to the bounds, with the intercept's column in front.
+) -> Records | WeightedRecords:
+    """Validated records, clipped to the bounds, with the intercept's column in front; with weights if X has them.
 
     **Arguments:**
 
     - `bounds`: public.
     - `X`: shape (n, columns): a NumPy or JAX array, a pandas or polars data frame, a pyarrow table, a list of rows;
         None or no columns for a model of the intercept alone. Private. Without a constant column of its own if
-        `bounds.intercept`. Bounds by name select the columns of a frame.
+        `bounds.intercept`. Bounds by name select the columns of a frame. Or a `kngjax.data.weights.Weighted` of it.
     - `y`: shape (n,): an array or a series of one of these, or a list. Private.
     - `has_response`: whether the model has one; y must be None otherwise.
     - `dimension`: d, which the columns must give with the intercept; None for any.
@@ -148,8 +193,8 @@ def prepare(
     for these bounds, before any value is looked at; then ValueError for missing values without a policy, for lists that
     make no table, and for empty data. No message contains a value of the data.
     """
-    columns, response = _numbers(bounds, X, y, has_response, dimension, responses=responses, reads_text=reads_text)
-    columns, response = _finite(bounds, columns, response, responses=responses, may_be_empty=may_be_empty)
+    given = _numbers(bounds, X, y, has_response, dimension, responses=responses, reads_text=reads_text)
+    columns, response, weight = _finite(bounds, *given, responses=responses, may_be_empty=may_be_empty)
     design = np.empty((response.size, bounds.intercept + columns.shape[1]))
     design[:, : int(bounds.intercept)] = 1.0
     clipped = design[:, int(bounds.intercept) :]
@@ -164,7 +209,8 @@ def prepare(
         response = dithered(response, bounds.dither, dither_key)
     if bounds.y_lower is not None and has_response:
         response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
-    return Records(design, np.ascontiguousarray(response))
+    rows = Records(design, np.ascontiguousarray(response))
+    return rows if weight is None else WeightedRecords(rows, weights.clipped(weight, bounds.weight))
 
 
 def prepare_simulated(bounds: Bounds, X: Any, y: Any) -> Records:
@@ -179,6 +225,7 @@ def prepare_simulated(bounds: Bounds, X: Any, y: Any) -> Records:
         raise ValueError("simulations clip to the box of the bounds alone: leave out Bounds(..., hull=...)")
     if bounds.dither is not None:
         raise ValueError("simulations add no noise to responses: leave out Bounds(..., dither=...), add it in design")
+    weights.refuse(bounds.weight, "a simulation")
     if X is None and y is None:
         raise ValueError("the design returned neither X nor y")
     num_records = (X if X is not None else y).shape[0]
@@ -202,13 +249,13 @@ def prepare_simulated(bounds: Bounds, X: Any, y: Any) -> Records:
 def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
     """The fraction of records outside the bounds, for each column of X and for y. Owner-only: not a private release.
 
-    Returns `{"x": shape (columns,), "y": float, "missing_x": shape (columns,), "missing_y": float}`, and with a hull
-    also `"hull": float`. Missing are cells that are no number, before `bounds.missing` fills them or drops the record;
+    Returns `{"x": shape (columns,), "y": float, "missing_x": shape (columns,), "missing_y": float}`, with a hull also
+    `"hull": float`, and with weights `"weight": float`. Missing are cells that are no number, before `bounds.missing` fills them or drops the record;
     the other fractions are among the records that are left. Raises as `prepare` does.
     """
-    columns, response = _numbers(bounds, X, y)
+    columns, response, weight = _numbers(bounds, X, y)
     absent = np.isnan(columns), np.isnan(response)
-    columns, response = _finite(bounds, columns, response)
+    columns, response, weight = _finite(bounds, columns, response, weight)
     x, outside = np.zeros(columns.shape[1]), 0.0
     if bounds.x_lower is not None and bounds.x_upper is not None:
         x = np.mean((columns < np.asarray(bounds.x_lower)) | (columns > np.asarray(bounds.x_upper)), axis=0)
@@ -216,6 +263,8 @@ def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
         outside = float(np.mean((response < float(bounds.y_lower)) | (response > float(bounds.y_upper))))
     beyond = {} if bounds.hull is None else {"hull": float(np.mean(bounds.hull.outside(columns)))}
     missing = {"missing_x": np.mean(absent[0], axis=0), "missing_y": float(np.mean(absent[1]))}
+    if weight is not None:
+        beyond["weight"] = float(np.mean((weight < 0.0) | (weight > float(bounds.weight))))
     return {"x": x, "y": outside, **missing, **beyond}
 
 
@@ -228,9 +277,11 @@ def _numbers(
     *,
     responses: Responses = cells.numbers,
     reads_text: bool = False,
-) -> tuple[np.ndarray, np.ndarray]:
-    """X of shape (n, columns) and y of shape (n,) that fit the bounds' shapes, NaN where a cell is no number."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """X of shape (n, columns), y of shape (n,) and weights of shape (n,) or none, NaN where a cell is no number."""
     admission.public_shapes(bounds, X, y, has_response=has_response, dimension=dimension, reads_text=reads_text)
+    X, given = weights.opened(bounds.weight, X)
+    weight = None if given is None else _convert_hiding_errors("weights", lambda: cells.numbers(_cells(given)))
     response = _convert_hiding_errors("y", lambda: responses(_cells(y))) if has_response else None
     columns = np.empty((0 if response is None else len(response), 0)) if X is None else _columns(bounds, X, dimension)
     admission.require_axes_of_table(columns.ndim)
@@ -239,29 +290,36 @@ def _numbers(
     admission.require_axes_of_response(response.ndim)
     admission.require_same_rows(columns.shape[0], response.size)
     admission.require_columns(bounds, columns.shape[1], dimension)
-    return columns, response
+    if weight is not None:
+        admission.require_axes_of_weights(weight.ndim)
+        admission.require_same_rows(columns.shape[0], weight.size, admission.DIFFERENT_WEIGHTS)
+    return columns, response, weight
 
 
 def _finite(
     bounds: Bounds,
     columns: np.ndarray,
     response: np.ndarray,
+    weight: np.ndarray | None,
     *,
     responses: Responses = cells.numbers,
     may_be_empty: bool = False,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The columns and responses with public values in place of NaN, without the records that the bounds drop."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Columns, responses and weights with public values in place of NaN, without the records that the bounds drop."""
     columns, dropped = fill_missing(columns, bounds.missing)
     if bounds.missing_y == DROP:
         dropped |= np.isnan(response)
     elif bounds.missing_y is not None:
         response[np.isnan(response)] = responses([bounds.missing_y])[0]
     columns, response = columns[~dropped], response[~dropped]
+    if weight is not None:
+        policy = np.nan if bounds.missing_weight is None else bounds.missing_weight
+        weight = np.where(np.isnan(weight), policy, weight)[~dropped]
     if response.size == 0 and not may_be_empty:
         raise UnfitShape(EMPTY)
-    if np.isnan(columns).any() or np.isnan(response).any():
+    if np.isnan(columns).any() or np.isnan(response).any() or (weight is not None and np.isnan(weight).any()):
         raise ValueError(NOT_FINITE)
-    return columns, response
+    return columns, response, weight
 
 
 def _columns(bounds: Bounds, X: Any, dimension: int | None = None) -> np.ndarray:

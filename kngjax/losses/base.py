@@ -8,6 +8,7 @@ the record itself.
 
 import abc
 import dataclasses
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -26,7 +27,7 @@ from kngjax.data import cells
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.missing import DROP
-from kngjax.data.records import Data, Records
+from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.data.streams import RECORDS_NEEDED
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.estimates import trust_region
@@ -39,6 +40,7 @@ from kngjax.losses.verified_scores import AbstractVerifiedScore
 Number = Float[Array, ""] | Float[np.ndarray, ""] | float
 Interval = tuple[Number, Number]
 Ends = tuple[Vector, Vector]
+Rows = Records | WeightedRecords
 
 
 class WholeScore(NamedTuple):
@@ -68,6 +70,8 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
       exactly in any dimension.
     - `score_is_piecewise_constant`: whether ∂ρ/∂η is constant but for one jump, at η = y (see `score_step`).
     - `gradient_length`: the Euclidean length of every record's gradient where its direction is free, None elsewhere.
+    - `is_homogeneous`: whether ρ(wη, wy) = w·ρ(η, y) for every w ≥ 0, so that a weighted record is (wx, wy).
+    - `takes_weights`: whether its sums honour `WeightedRecords`.
     - `gradient_slope`: c where one record's gradient is cθ less what depends on the record alone, None elsewhere.
     """
 
@@ -79,6 +83,8 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
     is_half_square: ClassVar[bool] = False
     is_smooth: ClassVar[bool] = False
     has_curvature_facts: ClassVar[bool] = False
+    is_homogeneous: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = False
     gradient_length: ClassVar[float | None] = None
     gradient_slope: ClassVar[float | None] = None
 
@@ -169,7 +175,7 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
         """The interval that every response lies in, None if there is none."""
         return None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
 
-    def minimise(self, records: Records) -> Float[np.ndarray, " dimension"]:
+    def minimise(self, records: Rows) -> Float[np.ndarray, " dimension"]:
         """argmin ℓ_n over all of R^d, on the host. Private."""
         with float64():
             return trust_region(
@@ -194,11 +200,11 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
         if policy is not None and policy != DROP and np.isnan(self.responses([policy])).any():
             raise ValueError(f"missing_y = {policy!r} is no response of {type(self).__name__}")
 
-    def summarise(self, records: Records) -> Data:
+    def summarise(self, records: Rows) -> Data:
         """The least that the loss needs of the records: a sufficient statistic where there is one."""
         return records
 
-    def sums(self, records: Records) -> ExactSums:
+    def sums(self, records: Rows) -> ExactSums:
         """The sums of a sufficient statistic, exactly; raises UnfitType for a loss that has none."""
         raise UnfitType(RECORDS_NEEDED)
 
@@ -218,7 +224,9 @@ class CurvatureFacts(NamedTuple):
 
 
 class AbstractPredictorLoss(AbstractLoss):
-    """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ."""
+    """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ; w·ρ(η, y) of a record with weight w."""
+
+    takes_weights: ClassVar[bool] = True
 
     def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
         """The facts at one record, for changes of the predictor of at most `reach` > 0; the docstring proves them."""
@@ -309,32 +317,36 @@ class AbstractPredictorLoss(AbstractLoss):
         return f"{made}{where} is proved for any number of coefficients"
 
     def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
-        records = require_records(data)
+        records = require_rows(data)
         return self.value_at(records.predictors(theta), records)
 
     def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
-        records = require_records(data)
+        records = require_rows(data)
         return self.gradient_at(records.predictors(theta), records)
 
-    def value_at(self, predictors: Array, records: Records) -> Float[Array, ""]:
-        """Σ_i ρ(η_i, y_i) from the linear predictors η_i, shape (n,)."""
-        return block_sums(jnp.sum, (jax.vmap(self.record_value)(predictors, jnp.asarray(records.y)),))
+    def value_at(self, predictors: Array, records: Rows) -> Float[Array, ""]:
+        """Σ_i w_i ρ(η_i, y_i) from the linear predictors η_i, shape (n,)."""
+        return block_sums(jnp.sum, (_of_each(self.record_value, predictors, records),))
 
-    def gradient_at(self, predictors: Array, records: Records) -> Float[Array, " dimension"]:
-        """Σ_i s_i x_i from the linear predictors, shape (n,)."""
-        return record_sums(jax.vmap(self.record_score)(predictors, jnp.asarray(records.y)), records.x)
+    def gradient_at(self, predictors: Array, records: Rows) -> Float[Array, " dimension"]:
+        """Σ_i w_i s_i x_i from the linear predictors, shape (n,)."""
+        return record_sums(_of_each(self.record_score, predictors, records), records.rows.x)
 
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
-        """Σ_i ρ''_i x_i x_i'."""
-        records = require_records(data)
-        curvatures = jax.vmap(self.record_curvature)(records.predictors(theta), jnp.asarray(records.y))
-        return weighted_gram(curvatures, records.x)
+        """Σ_i w_i ρ''_i x_i x_i'."""
+        records = require_rows(data)
+        return weighted_gram(_of_each(self.record_curvature, records.predictors(theta), records), records.rows.x)
 
     def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
-        """s_i x_i."""
-        records = require_records(data)
-        scores = jax.vmap(self.record_score)(records.predictors(theta), jnp.asarray(records.y))
-        return jnp.asarray(records.x) * scores[:, None]
+        """w_i s_i x_i."""
+        records = require_rows(data)
+        scores = _of_each(self.record_score, records.predictors(theta), records)
+        return jnp.asarray(records.rows.x) * scores[:, None]
+
+
+def _of_each(function: Callable[[Any, Any], Array], predictors: Array, records: Rows) -> Float[Array, " records"]:
+    """A function of η_i and y_i for each record, times the record's weight."""
+    return records.times_weights(jax.vmap(function)(predictors, jnp.asarray(records.rows.y)))
 
 
 class AbstractResidualLoss(AbstractPredictorLoss):
@@ -381,8 +393,13 @@ def _hessian(theta, loss, data):
     return loss.hessian(theta, data)
 
 
+def require_rows(data: Data) -> Rows:
+    """The data if they are records, with weights or without; raises TypeError for a summary."""
+    return data if isinstance(data, WeightedRecords) else require_records(data)
+
+
 def require_records(data: Data) -> Records:
-    """The data if they are records; raises TypeError for a summary."""
+    """The data if they are records without weights; raises TypeError for anything else."""
     if not isinstance(data, Records):
         raise TypeError(
             f"this loss needs the records, not a {type(data).__name__}: prepare the data with a mechanism of this loss"

@@ -10,10 +10,10 @@ from jaxtyping import Array, Float
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.arrays import Vector, block_sums, is_traced, parameter, weighted_gram
 from kngjax.data.bounds import Bounds
-from kngjax.data.exact_sums import ExactSums, column_sums, square_sum
-from kngjax.data.records import Data, QuadraticSummary, Records
+from kngjax.data.exact_sums import ExactSums, column_sums, square_sum, weighted_gram_of
+from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.geometry.reach import Reach
-from kngjax.losses.base import AbstractLoss, Ends, Interval, WholeScore, require_records
+from kngjax.losses.base import AbstractLoss, Ends, Interval, Rows, WholeScore, require_records, require_rows
 from kngjax.losses.estimates import geometric_median
 from kngjax.losses.quantile import QuantileLoss
 
@@ -45,6 +45,7 @@ class SquaredDistanceLoss(AbstractLoss):
     value_needs_response_bounds: ClassVar[bool] = False
     is_quadratic: ClassVar[bool] = True
     gradient_slope: ClassVar[float | None] = 1.0
+    takes_weights: ClassVar[bool] = True
 
     def gradient_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
         """θ - x, or under replace, where θ cancels and the sign is of no matter, x."""
@@ -83,23 +84,33 @@ class SquaredDistanceLoss(AbstractLoss):
     def whole_score(self) -> WholeScore:
         return WholeScore("distances")
 
-    def sums(self, records: Records) -> ExactSums:
-        """(n, nI, Σx, Σ‖x‖²), exactly: the quadratic ½nθ'θ - θ'Σx + ½Σ‖x‖²."""
-        x = np.asarray(records.x)
+    def sums(self, records: Rows) -> ExactSums:
+        """(n, nI, Σx, Σ‖x‖²), exactly: the quadratic ½nθ'θ - θ'Σx + ½Σ‖x‖². With weights (n, ΣwI, Σwx, Σw‖x‖²)."""
+        x = np.asarray(records.rows.x)
+        if isinstance(records, WeightedRecords):
+            table = weighted_gram_of(np.column_stack([np.ones(len(x)), x]), np.asarray(records.weights))
+            identity = np.eye(x.shape[1], dtype=int).astype(object)
+            return ExactSums(len(x), table[0, 0] * identity, table[0, 1:], table.diagonal()[1:].sum())
         count, dimension = x.shape
         return ExactSums(count, count * np.eye(dimension, dtype=int).astype(object), column_sums(x), square_sum(x))
 
-    def summarise(self, records: Records) -> QuadraticSummary:
+    def summarise(self, records: Rows) -> QuadraticSummary:
         """(n, nI, Σx, Σ‖x‖²), each correctly rounded; in compiled simulations in blocks."""
-        x = records.x
+        x = records.rows.x
         if not is_traced(x):
             return self.sums(records).summary()
         count, dimension = x.shape
-        moment, squares = block_sums(lambda rows: (jnp.sum(rows, axis=0), jnp.sum(rows * rows, axis=0)), (x,))
-        return QuadraticSummary(parameter(float(count)), parameter(count * np.eye(dimension)), moment, jnp.sum(squares))
+        weights = records.times_weights(jnp.ones((count,)))
+
+        def add(x, w):
+            products = w[:, None] * x
+            return jnp.sum(w), jnp.sum(products, axis=0), jnp.sum(products * x)
+
+        total, moment, squares = block_sums(add, (x, weights))
+        return QuadraticSummary(parameter(float(count)), total * jnp.eye(dimension), moment, squares)
 
     def _summary(self, data: Data) -> QuadraticSummary:
-        return data if isinstance(data, QuadraticSummary) else self.summarise(require_records(data))
+        return data if isinstance(data, QuadraticSummary) else self.summarise(require_rows(data))
 
     def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
         summary = self._summary(data)
@@ -114,9 +125,11 @@ class SquaredDistanceLoss(AbstractLoss):
         return jnp.asarray(self._summary(data).gram)
 
     def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
-        """θ - x_i."""
-        x = jnp.asarray(require_records(data).x)
-        return jnp.broadcast_to(jnp.asarray(theta), x.shape) - x
+        """w_i(θ - x_i)."""
+        records = require_rows(data)
+        x = jnp.asarray(records.rows.x)
+        weights = records.times_weights(jnp.ones(x.shape[0]))
+        return weights[:, None] * (jnp.broadcast_to(jnp.asarray(theta), x.shape) - x)
 
 
 class GeometricMedianLoss(AbstractLoss):

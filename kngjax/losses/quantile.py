@@ -37,7 +37,8 @@ class QuantileLoss(AbstractResidualLoss):
     Score interval: the indicator is 0 or 1, so s ∈ [-τ, 1-τ], whatever y and θ: only x needs bounds. For
     features in [-1, 1] two records' gradients can differ by 2·max(τ, 1-τ): both lie on the same side of the plane
     and their features have opposite signs. Reimherr and Awan (2019, section 4.5) print 2(1-τ)C_X, which at τ = .9
-    makes the true ε nine times the claimed one.
+    makes the true ε nine times the claimed one. With a weight w ≥ 0 a record counts as (wx, wy) does, since
+    w·ρ_τ(r) = ρ_τ(w·r).
 
     **Arguments:** `tau`: the quantile level, strictly between 0 and 1. Public.
     """
@@ -45,6 +46,7 @@ class QuantileLoss(AbstractResidualLoss):
     tau: Scalar = eqx.field(converter=parameter)
 
     score_is_piecewise_constant: ClassVar[bool] = True
+    is_homogeneous: ClassVar[bool] = True
 
     @property
     def whole_score(self) -> WholeScore:

@@ -9,9 +9,9 @@ from jaxtyping import Array, Float
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.arrays import Vector, block_sums, is_traced, parameter
 from kngjax.data.bounds import Bounds
-from kngjax.data.exact_sums import ExactSums, gram
-from kngjax.data.records import Data, QuadraticSummary, Records
-from kngjax.losses.base import AbstractResidualLoss, Ends, Interval, Number, WholeScore
+from kngjax.data.exact_sums import ExactSums, gram, weighted_gram_of
+from kngjax.data.records import Data, QuadraticSummary
+from kngjax.losses.base import AbstractResidualLoss, Ends, Interval, Number, Rows, WholeScore
 from kngjax.losses.verified_scores import SquaredScore
 
 
@@ -71,17 +71,20 @@ class SquaredLoss(AbstractResidualLoss):
         values = jnp.stack([(v + theta * x) * x for v in others for x in (lower, upper, *turns)])
         return jnp.min(values, axis=0), jnp.max(values, axis=0)
 
-    def sums(self, records: Records) -> ExactSums:
-        """(n, X'X, X'y, y'y), exactly."""
-        table = gram(np.column_stack([np.asarray(records.x), np.asarray(records.y)]))
-        return ExactSums(len(records.y), table[:-1, :-1], table[:-1, -1], table[-1, -1])
+    def sums(self, records: Rows) -> ExactSums:
+        """(n, X'X, X'y, y'y), exactly; with weights of records each sum but n is of w times what it is of."""
+        rows = records.rows
+        columns = np.column_stack([np.asarray(rows.x), np.asarray(rows.y)])
+        table = gram(columns) if records is rows else weighted_gram_of(columns, np.asarray(records.weights))
+        return ExactSums(len(columns), table[:-1, :-1], table[:-1, -1], table[-1, -1])
 
-    def summarise(self, records: Records) -> QuadraticSummary:
+    def summarise(self, records: Rows) -> QuadraticSummary:
         """(n, X'X, X'y, y'y), each correctly rounded; in compiled simulations in blocks."""
-        x, y = records.x, records.y
+        x, y = records.rows.x, records.rows.y
         if not is_traced(x, y):
             return self.sums(records).summary()
-        sums = block_sums(lambda x, y: (x.T @ x, x.T @ y, y @ y), (x, y))
+        weights = records.times_weights(jnp.ones_like(y))
+        sums = block_sums(lambda x, y, w: (x.T @ (w[:, None] * x), x.T @ (w * y), (w * y) @ y), (x, y, weights))
         return QuadraticSummary(parameter(float(y.shape[0])), *sums)
 
     def value(self, theta: Vector, data: Data) -> Float[Array, ""]:

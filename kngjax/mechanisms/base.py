@@ -92,7 +92,17 @@ class AbstractMechanism(AbstractPreparation):
                 "dither is for mechanisms of the quantile loss, which count responses: leave Bounds(..., dither=...) "
                 f"out with {type(self.loss).__name__}, to which heaps of responses do no harm"
             )
+        if self.bounds.weight is not None:
+            self._check_weights()
         self.loss.check_bounds(self.bounds)
+
+    def _check_weights(self) -> None:
+        """Raises ValueError unless this mechanism and its loss are proved for records with weights."""
+        instead = "KNG, ExponentialMechanism and ObjectivePerturbation do; or leave Bounds(..., weight=...) out"
+        if not self.takes_weights:
+            raise ValueError(f"{type(self).__name__} takes no weights of records: {instead}")
+        if not self.loss.takes_weights:
+            raise ValueError(f"{type(self.loss).__name__} takes no weights of records: leave Bounds(..., weight=) out")
 
     def _check_parts(self) -> None:
         """Raises ValueError where the loss lacks bounds or the parts contradict each other."""

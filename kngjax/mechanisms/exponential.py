@@ -36,6 +36,7 @@ class ExponentialMechanism(AbstractDensityMechanism):
     adjacency: Adjacency = eqx.field(static=True)
 
     scored_by: ClassVar[Literal["loss", "gradient"] | None] = "loss"
+    takes_weights: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -76,4 +77,4 @@ class ExponentialMechanism(AbstractDensityMechanism):
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         with float64():
             value = float(self.sensitivity_value(dimension))
-        return Sensitivity(value, gradients.explain_value_sensitivity(self.adjacency, value))
+        return Sensitivity(value, gradients.explain_value_sensitivity(self.bounds, self.adjacency, value))

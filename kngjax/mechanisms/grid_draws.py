@@ -1,7 +1,7 @@
 """How mechanisms draw with every rounding in their proof."""
 
 import abc
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -18,10 +18,12 @@ class AbstractGridDraw(abc.ABC):
     is decided as real arithmetic decides. What follows is a function of the grid's numbers, and needs no
     proof. No draw fails: searches go on until they have found what they look for. `mechanism`: whose law is drawn.
     `grid`: what a value is rounded to, where that is one grid; who has several says so in its `settings`.
+    `takes_weights`: whether it knows of weights that records keep.
     """
 
     mechanism: Any
     grid: Any
+    takes_weights: ClassVar[bool] = False
 
     @property
     def settings(self) -> dict[str, Any]:

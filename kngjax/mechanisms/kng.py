@@ -25,7 +25,7 @@ from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_pa
 from kngjax.mechanisms.quadratic_draws import QuadraticDraw
 from kngjax.mechanisms.shell_draws import ShellDraw
 from kngjax.samplers.target import Target
-from kngjax.sensitivity import gradients, pointwise
+from kngjax.sensitivity import gradients, pointwise, weighted
 from kngjax.sensitivity.gradients import Sensitivity
 
 
@@ -64,6 +64,7 @@ class KNG(AbstractDensityMechanism):
     pointwise_sensitivity: bool = eqx.field(static=True)
 
     scored_by: ClassVar[Literal["loss", "gradient"] | None] = "gradient"
+    takes_weights: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class KNG(AbstractDensityMechanism):
     def __check_init__(self):
         if self.pointwise_sensitivity and self.norm is not None:
             raise ValueError("pointwise_sensitivity has a norm of its own, max_j |v_j|/w_j(theta): leave norm out")
-        if self.pointwise_sensitivity and not self.loss.range_depends_on_theta(self.adjacency):
+        if self.pointwise_sensitivity and not weighted.range_depends_on_theta(self.loss, self.bounds, self.adjacency):
             raise ValueError(
                 f"the sensitivity of {type(self.loss).__name__} is the same for every theta: leave "
                 "pointwise_sensitivity out"

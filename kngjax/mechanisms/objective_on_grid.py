@@ -9,7 +9,7 @@ import abc
 import dataclasses
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax.numpy as jnp
 import numpy as np
@@ -97,6 +97,8 @@ class TiltedMinimum(AbstractGridDraw):
     def of(cls, mechanism: Any, law: ObjectiveLaw, num_records: int | None) -> "TiltedMinimum | None":
         """None where float64 does not hold the grid. **Arguments:** `num_records`: n where it is public."""
         quadratic = mechanism.loss.is_quadratic
+        if mechanism.keeps_weights:
+            return None
         more = _UNKNOWN if num_records is None else num_records.bit_length()
         grid = law.grid(None if quadratic else _DIGITS + more)
         if grid is None:
@@ -141,6 +143,8 @@ class Search(Protocol):
 @dataclasses.dataclass(frozen=True)
 class QuadraticMinimum(TiltedMinimum):
     """For losses that are quadratic: the minimiser over Θ from exact sums."""
+
+    takes_weights: ClassVar[bool] = True
 
     @property
     def method(self) -> str:

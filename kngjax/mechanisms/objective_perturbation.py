@@ -14,7 +14,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
-from kngjax.data.records import Data, Records
+from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import L2, k_norm_log_mass, k_norm_noise
@@ -96,6 +96,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     output_share: Scalar | None
 
     failures: ClassVar[tuple[str, ...]] = ("a minimiser that was not found",)
+    takes_weights: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -360,10 +361,10 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             matrix, slope = loss.hessian(origin, data) + ridge * jnp.eye(dimension), loss.gradient(origin, data)
             thetas, succeeded = jax.vmap(lambda tilt: quadratic_minimiser(domain, matrix, -slope - tilt))(tilts)
             return thetas, jnp.all(succeeded)
-        if not isinstance(data, Records):
+        if not isinstance(data, Records | WeightedRecords):
             raise TypeError(f"objective perturbation needs data from its own prepare, not {type(data).__name__}")
         tolerance = self.search_tolerance(dimension)
-        largest = max(1, min(num_draws, LARGEST_BATCH // max(1, data.y.shape[0])))
+        largest = max(1, min(num_draws, LARGEST_BATCH // max(1, data.num_records)))
         # The batch divides the number of draws: a remainder would be compiled as a second program.
         batch = next(size for size in range(largest, 0, -1) if num_draws % size == 0)
         thetas, succeeded = jax.lax.map(

@@ -12,13 +12,14 @@ import numpy as np
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.core.representation import ShownAsTyped
-from kngjax.data import admission, records
+from kngjax.data import admission, records, weights
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
-from kngjax.data.records import Data, Records
+from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.data.shards import Shards
 from kngjax.data.streams import RECORDS_NEEDED, Stream
+from kngjax.data.weights import with_weights
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 
 MAX_RECORDS = "a public number that n does not exceed"
@@ -32,13 +33,15 @@ TOO_MANY_RECORDS = "there are more records than max_records, the public promise 
 class AbstractPreparation(ShownAsTyped, eqx.Module):
     """The half of a mechanism that meets the records: all that is done to them is done here.
 
-    `takes_shards`: whether rows of zeros among the records change nothing of the mechanism's law.
+    `takes_shards`: whether rows of zeros among the records change nothing of the mechanism's law. `takes_weights`:
+    whether it is proved for records with weights; what does not say so refuses bounds that declare them.
     """
 
     loss: eqx.AbstractVar[AbstractLoss]
     bounds: eqx.AbstractVar[Bounds]
     adjacency: eqx.AbstractVar[Adjacency]
     takes_shards: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod
@@ -52,6 +55,8 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         of columns show to be no data for this mechanism: a release calls this before anything is spent.
         """
         require_own_responses(X, y)
+        if isinstance(X, Stream | Shards):
+            weights.refuse(self.bounds.weight, f"a {type(X).__name__.lower()}")
         if isinstance(X, Shards):
             self._check_shards(X)
             elsewhere = {"num_records": None, "are_in_memory": False, "are_on_one_host": not X.spans_processes}
@@ -96,12 +101,14 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         """The number of features of a record, the intercept included; None while scalar bounds leave it open."""
         return self.dimension
 
-    def prepare(self, X: Any = None, y: Any = None, *, dither_key: Any = None) -> Data:
+    def prepare(self, X: Any = None, y: Any = None, *, weights: Any = None, dither_key: Any = None) -> Data:
         """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
 
-        See `kngjax.data.prepare` for the arguments and errors. X may also be a `kngjax.stream` of records, for losses
+        See `kngjax.data.prepare` for the arguments and errors; `weights`, private, are one a record, where the bounds
+        declare their maximum. X may also be a `kngjax.stream` of records, for losses
         with a sufficient statistic, or `kngjax.shard`s of them; both bring their own responses.
         """
+        X = with_weights(X, weights)
         require_own_responses(X, y)
         if isinstance(X, Stream):
             return self.summary_of(self.exact_sums(X))
@@ -125,7 +132,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         """
         return self.sums_by(self.loss.sums, X, y, self)
 
-    def sums_by(self, summarise: Callable[[Records], ExactSums], X: Any, y: Any, settings: Any) -> ExactSums:
+    def sums_by(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any, settings: Any) -> ExactSums:
         """What `summarise` makes of records, added up over all chunks and all processes. Private.
 
         A chunk, and what a process brings, may be empty: which ones are may depend on a single record, where they are
@@ -144,7 +151,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             raise UnfitShape(records.EMPTY)
         return sums
 
-    def _own_sums(self, summarise: Callable[[Records], ExactSums], X: Any, y: Any) -> ExactSums:
+    def _own_sums(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any) -> ExactSums:
         """Those of this process's records, of which there may be none."""
         if not isinstance(X, Stream):
             return summarise(self.records(X, y, may_be_empty=True))
@@ -160,7 +167,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             return total
         if self.dimension is None:
             raise ValueError(records.EMPTY)
-        return summarise(Records(np.zeros((0, self.dimension)), np.zeros(0)))
+        return summarise(self.rows_of_zeros(0, self.dimension))
 
     def _check_shards(self, shards: Shards) -> None:
         """Raises UnfitType unless the law is that of the rows, wherever they rest: of public settings alone."""
@@ -181,13 +188,15 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
 
     def records(
         self, X: Any = None, y: Any = None, *, dither_key: Any = None, may_be_empty: bool | None = None
-    ) -> Records:
+    ) -> Records | WeightedRecords:
         """Validated and clipped records, one by one: what `prepare` summarises. Private.
+
+        With weights, of a loss with ρ(wη, wy) = wρ(η, y), they are the records' products with these, without weights.
 
         **Arguments:** `may_be_empty`: whether there may be none; None: under add_remove alone.
         """
         X, y = self.as_records(X, y)
-        return records.prepare(
+        made = records.prepare(
             self.bounds,
             X,
             y,
@@ -198,10 +207,27 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             may_be_empty=self.adjacency is Adjacency.ADD_REMOVE if may_be_empty is None else may_be_empty,
             dither_key=dither_key,
         )
+        return made.products() if isinstance(made, WeightedRecords) and self.loss.is_homogeneous else made
 
-    def summarise(self, records: Records) -> Data:
+    def bounds_of_rows(self, dimension: int) -> Bounds:
+        """Bounds of what `records` makes of d features and a response: those of products where it makes products."""
+        makes_products = self.bounds.weight is not None and self.loss.is_homogeneous
+        return self.bounds.of_products(dimension) if makes_products else self.bounds
+
+    @property
+    def keeps_weights(self) -> bool:
+        """Whether what is drawn from has weights besides records: engines must know of them, or refuse."""
+        return self.bounds.weight is not None and not (self.loss.is_homogeneous or self.loss.is_quadratic)
+
+    def rows_of_zeros(self, number: int, dimension: int) -> Records | WeightedRecords:
+        """Records that add a constant to every loss of x'θ, as `records` would make them."""
+        rows = Records(np.zeros((number, dimension)), np.zeros(number))
+        made = WeightedRecords(rows, np.zeros(number))
+        return rows if self.bounds.weight is None or self.loss.is_homogeneous else made
+
+    def summarise(self, records: Records | WeightedRecords) -> Data:
         """The least that the mechanism needs of validated records. Private."""
-        self.check_count(records.y.shape[0])
+        self.check_count(records.num_records)
         return self.loss.summarise(records)
 
     def summary_of(self, sums: ExactSums) -> Data:

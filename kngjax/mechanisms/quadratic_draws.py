@@ -2,7 +2,7 @@
 
 import dataclasses
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -38,6 +38,8 @@ class QuadraticDraw(AbstractGridDraw):
     noise: Noise
     body: AbstractBody
     grid: Grid
+
+    takes_weights: ClassVar[bool] = True
 
     @classmethod
     def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "QuadraticDraw | None":

@@ -163,7 +163,7 @@ def coupling_bound(
             raise ValueError(f"{name} must be at least 1, got {count}")
     with float64():
         SliceGibbs().check(jax.eval_shape(mechanism.target, data))
-        reach = mechanism.domain.linear_interval(*mechanism.bounds.features(data.dimension))
+        reach = mechanism.domain.linear_interval(*mechanism.bounds_of_rows(data.dimension).features(data.dimension))
         centre = nonprivate.centre(mechanism.loss, data, reach)
         bounds = np.array(_coupling_bounds(mechanism, data, centre, key, num_pairs, lag, num_sweeps))
     return CouplingBound(bounds)

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.data.records import Data, QuadraticSummary, Records
+from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.losses.base import AbstractLoss
 
 
@@ -36,10 +36,10 @@ def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]
                 "too: give what kngjax.data.prepare makes of the records"
             )
         return np.linalg.lstsq(np.asarray(data.gram), np.asarray(data.moment), rcond=None)[0]
-    assert isinstance(data, Records)
+    assert isinstance(data, Records | WeightedRecords)
     with float64():
         # Compiled, since rows may rest on the devices of other processes.
-        has_features = bool(_any(data.x))
+        has_features = bool(_any(data.rows.x))
     return loss.minimise(data) if has_features else np.zeros(data.dimension)
 
 
@@ -54,10 +54,11 @@ def centre(loss: AbstractLoss, data: Data, reach: tuple[Any, Any]) -> Float[np.n
     **Arguments:** `reach`: from `domain.linear_interval`; where it is infinite nothing is clipped.
     """
     lower, upper = (float(end) for end in reach)
-    if isinstance(data, Records) and np.isfinite(upper - lower):
-        margin = upper - lower + 1.0
-        clip = jnp.clip if isinstance(data.y, jax.Array) else np.clip
-        data = Records(data.x, clip(data.y, lower - margin, upper + margin))
+    if isinstance(data, Records | WeightedRecords) and np.isfinite(upper - lower):
+        margin, rows = upper - lower + 1.0, data.rows
+        clip = jnp.clip if isinstance(rows.y, jax.Array) else np.clip
+        rows = Records(rows.x, clip(rows.y, lower - margin, upper + margin))
+        data = rows if isinstance(data, Records) else WeightedRecords(rows, data.weights)
     return minimiser(loss, data)
 
 
@@ -71,11 +72,14 @@ def _record_gradients(theta, loss, data):
     return loss.record_gradients(theta, data)
 
 
-def fit(loss: AbstractLoss, records: Records) -> NonprivateFit:
+def fit(loss: AbstractLoss, records: Records | WeightedRecords) -> NonprivateFit:
     """The minimiser with its sandwich standard errors (H^{-1} Σ g_i g_i' H^{-1})^½, g_i the records' gradients.
 
-    For the quantile loss H is Powell's kernel estimate and Σ g_i g_i' about τ(1-τ)X'X. Owner-only.
+    For the quantile loss H is Powell's kernel estimate and Σ g_i g_i' about τ(1-τ)X'X. With weights of records ℓ_n and
+    g_i have them: that is the estimate of a survey whose records were drawn independently. Owner-only.
     """
+    if isinstance(records, WeightedRecords) and loss.is_homogeneous:
+        records = records.products()
     theta = minimiser(loss, loss.summarise(records))
     with float64():
         hessian = np.asarray(_hessian(theta, loss, records))

@@ -143,6 +143,7 @@ class Certificate:
             *ASSUMPTIONS,
             mechanism.bounds.explain_missing(mechanism.loss.has_response),
             *mechanism.bounds.explain_dither(),
+            *mechanism.bounds.explain_weights(),
             FAILURE.format("; ".join([*_failures(mechanism), *failures])),
         )
         return cls(
@@ -362,6 +363,8 @@ def _failures(mechanism: AbstractMechanism) -> list[str]:
         causes.append("missing values in X without a policy")
     if loss.has_response and bounds.missing_y is None:
         causes.append("responses that are missing, or that the loss has no meaning for, without a policy")
+    if bounds.weight is not None and bounds.missing_weight is None:
+        causes.append("weights that are missing or no number, without a policy")
     if getattr(mechanism, "max_records", None) is not None:
         causes += TOO_MANY
     return causes

@@ -58,7 +58,7 @@ def draw(
     assert isinstance(mechanism, AbstractDensityMechanism)
     assert isinstance(sampler, AbstractSampler)
     target = mechanism.target(data)
-    sampler.check(target)
+    sampler.admit(target)
     if not are_on_one_host(data):
         require_no_host(sampler, target)
     sampler = sampler.for_release()
@@ -104,7 +104,9 @@ def require_success(succeeded: bool, advice: str = SEARCH_GIVEN_UP) -> None:
 
 def estimate(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray, " dimension"]:
     """θ̂ without privacy, about which chains start and searches look. Private."""
-    return nonprivate.centre(mechanism.loss, data, _reach(mechanism.domain, mechanism.bounds, data.dimension))
+    return nonprivate.centre(
+        mechanism.loss, data, _reach(mechanism.domain, mechanism.bounds_of_rows(data.dimension), data.dimension)
+    )
 
 
 @functools.partial(Compiled, static_argnames="dimension")

@@ -19,6 +19,7 @@ from kngjax.core.errors import run_hiding_errors, run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.data.processes import ALONE, Processes
 from kngjax.data.shards import Shards
+from kngjax.data.weights import with_weights
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases import debits
@@ -104,6 +105,7 @@ def release(
     X: Any = None,
     y: Any = None,
     *,
+    weights: Any = None,
     sampler: AbstractSampler | Lattice | None = None,
     ledger: Ledger | Reservation | None = None,
     progress: bool | None = None,
@@ -119,6 +121,7 @@ def release(
 
     - `mechanism`: everything public: loss, bounds, domain, ε, adjacency.
     - `X`, `y`: the private records, as in `kngjax.data.prepare`; or X alone, a `kngjax.stream` or `kngjax.shard`.
+    - `weights`: private, one a record, where the bounds declare their maximum, `Bounds(..., weight=...)`.
     - `sampler`: None takes the best for this mechanism; mechanisms that draw directly from their law take none.
     - `ledger`: a budget, `kngjax.Ledger(path)`, which this release is debited from before a value is looked at and
       anything is drawn; what fails afterwards stays spent. Or a reservation made there beforehand. Of processes that
@@ -138,7 +141,8 @@ def release(
     unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})
     if unknown:
         raise TypeError(
-            f"release has no argument {', '.join(unknown)}; it takes mechanism, X, y, sampler, ledger and progress"
+            f"release has no argument {', '.join(unknown)}; it takes mechanism, X, y, weights, sampler, ledger "
+            "and progress"
         )
     if refused:
         raise TypeError(
@@ -146,7 +150,9 @@ def release(
             "whoever knows a seed can subtract the noise. For reproducible research draws use kngjax.sample(..., "
             "key=kngjax.research_key(seed))"
         )
-    _check_arguments(mechanism, X, y, sampler, ledger, progress)
+    _check_arguments(mechanism, X, y, weights, sampler, ledger, progress)
+    X = with_weights(X, weights)
+    del weights
     side_doors.refuse()
     arithmetic.require_right()
     processes = X.processes if isinstance(X, Shards) else ALONE
@@ -177,7 +183,12 @@ def release(
 
 
 def certify(
-    mechanism: AbstractMechanism, X: Any = None, y: Any = None, *, sampler: AbstractSampler | Lattice | None = None
+    mechanism: AbstractMechanism,
+    X: Any = None,
+    y: Any = None,
+    *,
+    weights: Any = None,
+    sampler: AbstractSampler | Lattice | None = None,
 ) -> Certificate:
     """The certificate that `release` would give, before anything is spent, drawn, or seen of a value.
 
@@ -186,7 +197,9 @@ def certify(
 
     **Arguments** and errors as for `release`, of types, names, shapes and settings.
     """
-    _check_arguments(mechanism, X, y, sampler, None, None)
+    _check_arguments(mechanism, X, y, weights, sampler, None, None)
+    X = with_weights(X, weights)
+    del weights
     facts, refusal = run_telling_refusals(functools.partial(mechanism.admit, X, y))
     del X, y
     if refusal is not None:
@@ -195,10 +208,10 @@ def certify(
         return route_for(mechanism, sampler, facts).certify()
 
 
-def _check_arguments(mechanism: Any, X: Any, y: Any, sampler: Any, ledger: Any, progress: Any) -> None:
+def _check_arguments(mechanism: Any, X: Any, y: Any, weights: Any, sampler: Any, ledger: Any, progress: Any) -> None:
     """Raises TypeError for arguments of the wrong kind, and for a key or generator wherever it hides."""
     generators = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence)
-    for part in (*jax.tree.leaves((mechanism, sampler)), X, y, ledger, progress):
+    for part in (*jax.tree.leaves((mechanism, sampler)), X, y, weights, ledger, progress):
         is_key = isinstance(part, jax.Array) and jnp.issubdtype(part.dtype, jax.dtypes.prng_key)
         if is_key or isinstance(part, generators):
             raise TypeError(

@@ -30,6 +30,7 @@ LARGEST_EXACT_DIMENSION = 20
 # What a release in the space of gradients takes, and what it takes for each of n·d² products where its programs were
 # compiled quickly: measured on two cores.
 SECONDS_A_RELEASE, SECONDS_A_PRODUCT = 0.1, 2.5e-7
+WEIGHTED = "Chosen because it asks the loss for every sum, and so knows the records' weights."
 SPREAD = (
     "exact draws of this loss are searched for by one process, and these rows are spread over several: give one "
     "process all of them; or ask for a Markov chain, of which nothing is proved, sampler=kngjax.EnsembleWalk()"
@@ -54,6 +55,8 @@ def _best(
     mechanism: AbstractDensityMechanism, density: Density, num_records: int | None, are_on_one_host: bool
 ) -> tuple[AbstractSampler, str]:
     loss, _, uniform, pointwise, dimension = density
+    if mechanism.keeps_weights:
+        return EnsembleWalk(), WEIGHTED
     smooth = are_on_one_host and has_gradients(density)
     if smooth and exact_serves_smooth(density, *_information(mechanism, dimension, num_records)):
         return Exact(max_proposals=None), _reason_of_gradients(dimension, mechanism, num_records)
@@ -102,6 +105,12 @@ def exact_sampler(
     """`default_sampler` if its draws are exact in real arithmetic; else ValueError, naming what to ask for."""
     density = density_of(mechanism, dimension)
     sampler, reason = _best(mechanism, density, num_records, are_on_one_host)
+    if mechanism.keeps_weights:
+        raise ValueError(
+            f"no exact sampler of {type(mechanism.loss).__name__} with these settings takes weights of records, and "
+            "what a Markov chain releases is not proved to be private: take ObjectivePerturbation on the same loss, or "
+            "QuantileLoss or SquaredLoss; or ask for a chain by name, sampler=kngjax.EnsembleWalk()"
+        )
     if not isinstance(sampler, AbstractIndependentSampler):
         instead = f"{_of_these_records(mechanism, density, num_records)}{advice(density)}"
         if not are_on_one_host and isinstance(_best(mechanism, density, num_records, True)[0], Exact):

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
 from kngjax.core.representation import ShownAsTyped
+from kngjax.data.records import WeightedRecords
 from kngjax.samplers.promises import EXACT, NONE, Promise
 from kngjax.samplers.target import Target
 
@@ -35,12 +36,23 @@ class AbstractSampler(ShownAsTyped, eqx.Module):
     """A way to draw from the density of a `Target`.
 
     `assumptions`: what the guarantee of a release by it needs, besides those of every release. `failures`: what can
-    make a release by it fail. `unproved`: what nobody has proved of a release by it.
+    make a release by it fail. `unproved`: what nobody has proved of a release by it. `takes_weights`: whether it asks
+    the loss for all sums over records, which knows their weights.
     """
 
     assumptions: ClassVar[tuple[str, ...]] = ()
     failures: ClassVar[tuple[str, ...]] = ()
     unproved: ClassVar[tuple[str, ...]] = ()
+    takes_weights: ClassVar[bool] = False
+
+    def admit(self, target: Target) -> None:
+        """Raises ValueError, naming what would serve, for a density or records that this sampler does not draw from."""
+        if isinstance(target.data, WeightedRecords) and not self.takes_weights:
+            raise ValueError(
+                f"{type(self).__name__} takes no weights of records for {type(target.loss).__name__}: EnsembleWalk, "
+                "CoordinateWalk, NUTS and HMC do"
+            )
+        self.check(target)
 
     @abc.abstractmethod
     def check(self, target: Target) -> None:

@@ -40,6 +40,7 @@ from kngjax.geometry import norms
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.reach import Reach
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss, Ends
+from kngjax.sensitivity import weighted
 from kngjax.sensitivity.change_sets import LARGEST_NUMBER, SensitivitySet, change_points, number_of_points
 
 
@@ -63,7 +64,7 @@ def gradient_changes(
     loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
 ) -> Float[Array, " dimension"]:
     """w: by how much each coordinate of ∇ℓ_n can change between neighbouring data sets, shape (d,)."""
-    return changes_within(loss.gradient_range(bounds, domain, adjacency, dimension), adjacency)
+    return changes_within(weighted.gradient_range(loss, bounds, domain, adjacency, dimension), adjacency)
 
 
 def changes_within(gradient_range: Ends, adjacency: Adjacency) -> Float[Array, " dimension"]:
@@ -74,10 +75,10 @@ def changes_within(gradient_range: Ends, adjacency: Adjacency) -> Float[Array, "
     return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
 
 
-def _length_of_change(loss: AbstractLoss, adjacency: Adjacency) -> float:
+def _length_of_change(loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency) -> Float[Array, ""]:
     """The radius of the Euclidean ball of all changes, where one record's gradient has one length."""
     assert loss.gradient_length is not None
-    return loss.gradient_length * (2.0 if adjacency is Adjacency.REPLACE else 1.0)
+    return weighted.times(bounds, loss.gradient_length * (2.0 if adjacency is Adjacency.REPLACE else 1.0))
 
 
 def default_norm(loss: AbstractLoss, changes: Vector) -> norms.AbstractNorm:
@@ -94,7 +95,10 @@ def sensitivity_points(
     `kngjax.sensitivity.change_sets.LARGEST_NUMBER`: their number doubles with every column.
     """
     blocks = bounds.feature_blocks(dimension)
-    if loss.why_no_points(adjacency) is not None or number_of_points(blocks, adjacency) > LARGEST_NUMBER:
+    if (
+        weighted.why_no_points(loss, bounds, adjacency) is not None
+        or number_of_points(blocks, adjacency) > LARGEST_NUMBER
+    ):
         return None
     return change_points(blocks, _score_range(loss, bounds, domain, adjacency, dimension), adjacency)
 
@@ -103,8 +107,7 @@ def sensitivity_points(
 def _score_range(
     loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
 ) -> tuple[Array, Array]:
-    first, last = loss.score_range(bounds, domain, adjacency, dimension)
-    return jnp.asarray(first), jnp.asarray(last)
+    return weighted.score_range(loss, bounds, domain, adjacency, dimension)
 
 
 @_compiled
@@ -122,7 +125,7 @@ def gradient_sensitivity(
     the box |v_j| ≤ w_j of `gradient_changes`.
     """
     if loss.gradient_length is not None:
-        return _length_of_change(loss, adjacency) * (norm or norms.L2()).largest_over_l2_ball(dimension)
+        return _length_of_change(loss, bounds, adjacency) * (norm or norms.L2()).largest_over_l2_ball(dimension)
     changes = gradient_changes(loss, bounds, domain, adjacency, dimension)
     if norm is None:
         # 1 by the definition of the norm, which needs finite changes.
@@ -151,7 +154,7 @@ def sensitivity_set(
         raise ValueError("scalar bounds leave the number of coefficients open: pass dimension (intercept included)")
     if loss.needs_response_bounds and bounds.y_lower is None:
         raise ValueError(f"{type(loss).__name__} needs public bounds of the response, Bounds(..., y=(lower, upper))")
-    if (reason := loss.why_no_points(parsed)) is not None:
+    if (reason := weighted.why_no_points(loss, bounds, parsed)) is not None:
         raise ValueError(reason)
     with float64():
         points = sensitivity_points(loss, bounds, domain, parsed, dimension)
@@ -165,9 +168,9 @@ def sensitivity_set(
 
 @functools.partial(jax.jit, static_argnames="dimension")
 def hessian_sensitivity(loss: AbstractPredictorLoss, bounds: Bounds, domain: Reach, dimension: int) -> Float[Array, ""]:
-    """λ = sup ρ''·sup ‖x‖_2²: the largest eigenvalue of one record's Hessian ρ''·xx' over Θ and the bounds."""
+    """λ = W·sup ρ''·sup ‖x‖_2²: the largest eigenvalue of one record's Hessian w·ρ''·xx' over Θ and the bounds."""
     curvature = loss.curvature_bound(domain.linear_interval(*bounds.features(dimension)))
-    return jnp.asarray(curvature) * _longest_features(bounds, dimension)
+    return weighted.times(bounds, curvature) * _longest_features(bounds, dimension)
 
 
 @functools.partial(jax.jit, static_argnames="dimension")
@@ -200,7 +203,7 @@ def radii(bounds: Bounds, dimension: int) -> tuple[float, float]:
 def value_sensitivity(
     loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, adjacency: Adjacency, dimension: int
 ) -> Float[Array, ""]:
-    """Δ of ℓ_n: the range of one record's loss over Θ and the bounds (replace), or half of it (add_remove).
+    """Δ of ℓ_n: W times the range of one record's loss over Θ and the bounds (replace), or half of it (add_remove).
 
     One record more multiplies the density by exp(-cℓ(θ)) and divides its normaliser's change out, so the log-ratio of
     the densities varies with θ by at most c·(max ℓ - min ℓ): constants cancel. With c = ε/(2Δ) and Δ half the range
@@ -212,7 +215,7 @@ def value_sensitivity(
     With c = ε/(2Δ) and Δ = b - a that is ε. The plain sensitivity sup_θ |ℓ(θ; z') - ℓ(θ; z)| is at most b - a too.
     """
     smallest, largest = loss.value_range(bounds, domain, dimension)
-    return jnp.asarray(largest - smallest) * (1.0 if adjacency is Adjacency.REPLACE else 0.5)
+    return weighted.times(bounds, largest - smallest) * (1.0 if adjacency is Adjacency.REPLACE else 0.5)
 
 
 def quantile_changes(tau: Float[Any, " quantiles"], adjacency: Adjacency) -> Float[Array, " quantiles"]:
@@ -252,20 +255,29 @@ def explain_gradient_sensitivity(
     in_norm = f"In the {type(norm).__name__} norm no such change is longer than {value:.6g}."
     widths = "w = (" + ", ".join(f"{change:.6g}" for change in changes) + ")"
     if loss.gradient_length is not None:
-        length = _length_of_change(loss, adjacency)
+        length = float(_length_of_change(loss, bounds, adjacency))
         return (
-            f"one record's gradient has Euclidean length {loss.gradient_length:g}, so {event} the gradient by at most "
-            f"{length:g}. {in_norm}"
+            f"one record's gradient has Euclidean length {loss.gradient_length:g}{_times_weight(bounds)}, so {event} "
+            f"the gradient by at most {length:g}. {in_norm}"
         )
     score, by_points = None, ""
-    if loss.why_no_points(adjacency) is None:
+    if weighted.why_no_points(loss, bounds, adjacency) is None:
         first, last = _score_range(loss, bounds, domain, adjacency, len(changes))
         score, by_points = (float(first), float(last)), _by_points(bounds, adjacency, norm, len(changes))
     what, most = loss.describe_gradient(adjacency, score)
+    if bounds.weight is not None:
+        shown = "" if score is None else f", s*x with s in [{score[0]:.6g}, {score[1]:.6g}]"
+        largest = float(bounds.weight)
+        what = f"its weight, from 0 to {largest:.6g}, times that of the loss{shown}, in [m_j, M_j] in coordinate j;"
+        most = "w_j = M_j - m_j" if exchange else "w_j = max(|m_j|, |M_j|)"
     return (
         f"one record's gradient is {what} {event} coordinate j of the gradient by at most {most}: {widths}. "
         f"{in_norm}{by_points}"
     )
+
+
+def _times_weight(bounds: Bounds) -> str:
+    return "" if bounds.weight is None else f" times its weight, which is at most {float(bounds.weight):.6g}"
 
 
 def _by_points(bounds: Bounds, adjacency: Adjacency, norm: norms.AbstractNorm, dimension: int) -> str:
@@ -324,7 +336,7 @@ def explain_joint_quantile_sensitivity(tau: np.ndarray, adjacency: Adjacency, va
     )
 
 
-def explain_value_sensitivity(adjacency: Adjacency, value: float) -> str:
+def explain_value_sensitivity(bounds: Bounds, adjacency: Adjacency, value: float) -> str:
     """The derivation of the exponential mechanism's sensitivity in words."""
     what = {
         Adjacency.REPLACE: "exchanging one record changes the loss by at most the range of one record's loss over the "
@@ -332,4 +344,4 @@ def explain_value_sensitivity(adjacency: Adjacency, value: float) -> str:
         Adjacency.ADD_REMOVE: "one record more or less changes the loss, up to a constant that the normaliser cancels, "
         "by at most half the range of one record's loss over the domain and the bounds",
     }[adjacency]
-    return f"{what}, which is {value:.6g}."
+    return f"{what}{_times_weight(bounds)}, which is {value:.6g}."

@@ -22,6 +22,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry.abstract_norms import NormInFractions
 from kngjax.geometry.domains import ExactShape
 from kngjax.losses.base import AbstractLoss
+from kngjax.sensitivity import weighted
 from kngjax.sensitivity.record_facts import Interval, changes_of_products, response_interval, root_upward
 
 
@@ -43,12 +44,13 @@ class Ranges(NamedTuple):
     """What records and parameters lie in, exactly. Public.
 
     **Arguments:** `features`: [l_j, u_j], the intercept's [1, 1] first. `response`: [y_l, y_u], or None where nothing
-    bounds it. `domain`: Θ.
+    bounds it. `domain`: Θ. `weight`: W, the largest weight of a record; None where records have none.
     """
 
     features: list[Interval]
     response: Interval | None
     domain: DomainRange
+    weight: Fraction | None = None
 
     @classmethod
     def of(cls, bounds: Bounds, shape: ExactShape) -> "Ranges":
@@ -56,7 +58,7 @@ class Ranges(NamedTuple):
         features = feature_sides(bounds, len(shape.lower))
         pairs = zip(*map(_floats, features), strict=True)
         sides = [(Fraction(low), Fraction(high)) for low, high in pairs]
-        return cls(sides, response_interval(bounds), DomainRange.of(shape))
+        return cls(sides, response_interval(bounds), DomainRange.of(shape), weighted.largest_in_fractions(bounds))
 
 
 def feature_sides(bounds: Bounds, dimension: int) -> Float[np.ndarray, "2 dimension"]:
@@ -109,7 +111,7 @@ def gradient_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacenc
 
 
 def value_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> Fraction:
-    """The range of one record's loss (replace), or half of it (add_remove), where constants cancel."""
+    """W times the range of one record's loss (replace), or half of it (add_remove), where constants cancel."""
     if kind_of(loss) == "distances":
         differences = _differences(ranges)
         most = sum((max(end**2 for end in ends) for ends in differences), Fraction(0)) / 2
@@ -119,27 +121,30 @@ def value_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) 
         (first, last), (lower, upper) = predictor_interval(ranges), ranges.response
         residuals = lower - last, upper - first
         most, least = max(_value(loss, end) for end in residuals), _value(loss, _nearest(residuals))
-    return (most - least) / (1 if adjacency is Adjacency.REPLACE else 2)
+    return (ranges.weight or 1) * (most - least) / (1 if adjacency is Adjacency.REPLACE else 2)
 
 
 def change_vectors(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> list[list[Fraction]]:
     """Vectors v ≥ 0: no change of the gradient is longer than the longest of them, in any absolute norm."""
     if kind_of(loss) == "distances":
-        # θ - x: exchanging a record takes θ out.
-        if adjacency is Adjacency.REPLACE:
+        # θ - x: exchanging a record takes θ out, unless weights differ.
+        if adjacency is Adjacency.REPLACE and ranges.weight is None:
             return [[upper - lower for lower, upper in ranges.features]]
-        return [[max(abs(end) for end in ends) for ends in _differences(ranges)]]
+        moves = [weighted.of_weighted_in_fractions(ends, ranges.weight) for ends in _differences(ranges)]
+        if adjacency is Adjacency.REPLACE:
+            return [[last - first for first, last in moves]]
+        return [[max(abs(end) for end in ends) for ends in moves]]
     return changes_of_products(_score_interval(loss, ranges), ranges.features, adjacency)
 
 
 def _score_interval(loss: AbstractLoss, ranges: Ranges) -> Interval:
-    """[a, b] that contains the score s of every record: a gradient is s·x."""
+    """[a, b] that contains the score s of every record, its weight included: a gradient is s·x."""
     if kind_of(loss) == "check":
         tau = level(loss)
-        return -tau, 1 - tau
+        return weighted.of_weighted_in_fractions((-tau, 1 - tau), ranges.weight)
     assert ranges.response is not None
     (first, last), (lower, upper) = predictor_interval(ranges), ranges.response
-    return first - upper, last - lower
+    return weighted.of_weighted_in_fractions((first - upper, last - lower), ranges.weight)
 
 
 def _differences(ranges: Ranges) -> list[Interval]:

@@ -13,6 +13,7 @@ from kngjax.core.arrays import Vector
 from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.losses.base import AbstractLoss
+from kngjax.sensitivity import weighted
 from kngjax.sensitivity.gradients import changes_within
 
 
@@ -28,9 +29,8 @@ class PointwiseSensitivity(eqx.Module):
 
     def changes(self, theta: Vector) -> Float[Array, " dimension"]:
         """w(θ), shape (d,), from the range of one record's gradient at this θ."""
-        return changes_within(
-            self.loss.gradient_range_at(jnp.asarray(theta), self.bounds, self.adjacency), self.adjacency
-        )
+        ends = weighted.gradient_range_at(self.loss, jnp.asarray(theta), self.bounds, self.adjacency)
+        return changes_within(ends, self.adjacency)
 
     def norm_at(self, theta: Vector) -> norms.WeightedLInf:
         """max_j |v_j|/w_j(θ): nowhere below the same with w of all of Θ."""

@@ -22,6 +22,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry.abstract_norms import AbstractNorm, Noise
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractPredictorLoss, AbstractVerifiedScore
+from kngjax.sensitivity import weighted
 
 Interval = tuple[Fraction, Fraction]
 
@@ -30,11 +31,11 @@ _ROOT_BITS = 64
 
 
 class RecordFacts(NamedTuple):
-    """What is proved of one record's gradient s·x and Hessian cxx'. Public.
+    """What is proved of one record's gradient s·x and Hessian cxx', its weight included. Public.
 
     **Arguments:** `features`: [l_j, u_j] ∋ x_j, the intercept's [1, 1] first. `score`: [a, b] ∋ s. `curvature`: at
-    least every c. `scores`: s itself, continued by tangents beyond Θ. `response`, `predictor`: intervals that contain y
-    and x'θ; None where nothing bounds them.
+    least every c. `scores`: s itself without a weight, continued by tangents beyond Θ. `response`, `predictor`:
+    intervals that contain y and x'θ; None where nothing bounds them. `weight`: W, None where records have no weights.
     """
 
     features: list[Interval]
@@ -43,6 +44,7 @@ class RecordFacts(NamedTuple):
     scores: AbstractVerifiedScore
     response: Interval | None
     predictor: Interval | None
+    weight: Fraction | None
 
     @classmethod
     def of(
@@ -61,9 +63,11 @@ class RecordFacts(NamedTuple):
             predictor = predictor_interval(features, sides, shape.radius, shape.power)
             scores = scores.extended(predictor)
         score, curvature = scores.interval(predictor, response), scores.largest_slope(predictor)
-        return (
-            None if score is None or curvature is None else cls(features, score, curvature, scores, response, predictor)
-        )
+        if score is None or curvature is None:
+            return None
+        largest = weighted.largest_in_fractions(bounds)
+        score, curvature = weighted.of_weighted_in_fractions(score, largest), curvature * (largest or 1)
+        return cls(features, score, curvature, scores, response, predictor, largest)
 
     def changes(self, adjacency: Adjacency) -> list[list[Fraction]]:
         """Vectors v ≥ 0: no change of the gradient is longer than the longest of them, in any absolute norm."""

@@ -229,6 +229,15 @@ def _require_served(mechanism: AbstractDensityMechanism, dimension: int) -> None
         raise ValueError(f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}: ask for Exact()")
     if dimension > LARGEST_DIMENSION:
         raise ValueError(f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}. {_ELSE}")
+    if mechanism.bounds.weight is not None and not (loss.is_homogeneous and mechanism.scored_by == "gradient"):
+        raise ValueError(
+            f"of records with weights Lattice draws KNG with QuantileLoss, not {type(mechanism).__name__} with "
+            f"{type(loss).__name__}. {_ELSE}"
+        )
+    sums = norm is not None and (exact := norm.in_fractions(dimension)) is not None and exact.is_sum
+    if mechanism.bounds.weight is not None and sums:
+        # On products of weights and features columns seem to vary freely of the intercept, and Δ would be too large.
+        raise ValueError("of records with weights Lattice serves norm=None, WeightedLInf and LInf: ask for Exact()")
     if mechanism.scored_by is None or mechanism.is_pointwise:
         raise ValueError("Lattice serves KNG with one sensitivity for every theta: ask for Exact()")
     if norm is not None and norm.in_fractions(dimension) is None:

@@ -87,7 +87,7 @@ def plan_for(
 
 
 def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
-    loss, bounds = mechanism.loss, mechanism.bounds
+    loss, bounds = mechanism.loss, mechanism.bounds_of_rows(dimension)
     sides = feature_sides(bounds, dimension)
     sizes = np.max(np.abs(sides), axis=0)
     exponents = tuple(exponent_of(float(size)) - data for size in sizes)

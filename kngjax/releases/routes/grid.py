@@ -26,7 +26,9 @@ class GridRoute(AbstractRoute):
     @classmethod
     def admits(cls, mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> "GridRoute | None":
         way = mechanism.on_grid(facts) if sampler is None else None
-        return None if way is None else cls(mechanism, facts, way)
+        if way is None or (mechanism.bounds.weight is not None and not way.takes_weights):
+            return None
+        return cls(mechanism, facts, way)
 
     def certify(self) -> Certificate:
         return Certificate.of(

@@ -12,7 +12,7 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
 from kngjax.data.processes import Processes
-from kngjax.data.records import Data, Records
+from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -51,8 +51,8 @@ class SampledRoute(AbstractRoute):
         with float64():
             sampler = sampler.for_release()
             # Types and shapes of the target decide, which are the same for all records: here for one that nobody has.
-            nobody = mechanism.summarise(Records(np.zeros((1, dimension)), np.zeros(1)))
-            sampler.check(target := jax.eval_shape(mechanism.target, nobody))
+            nobody = mechanism.summarise(mechanism.rows_of_zeros(1, dimension))
+            sampler.admit(target := jax.eval_shape(mechanism.target, nobody))
             if not facts.are_on_one_host:
                 require_no_host(sampler, target)
         if isinstance(sampler, AbstractChainSampler):
@@ -96,6 +96,7 @@ class SampledRoute(AbstractRoute):
 
 def with_a_row(mechanism: AbstractDensityMechanism, data: Data) -> Data:
     """One row of zeros in the place of no records, which adds a constant to the log-density: samplers need a row."""
-    if not (mechanism.takes_shards and isinstance(data, Records) and isinstance(mechanism.loss, AbstractPredictorLoss)):
+    are_rows = isinstance(data, Records | WeightedRecords)
+    if not (mechanism.takes_shards and are_rows and isinstance(mechanism.loss, AbstractPredictorLoss)):
         return data
-    return data if data.num_records else Records(np.zeros((1, data.dimension)), np.zeros(1))
+    return data if data.num_records else mechanism.rows_of_zeros(1, data.dimension)

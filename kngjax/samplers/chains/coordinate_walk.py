@@ -65,6 +65,7 @@ class CoordinateWalk(AbstractChainSampler):
     precision: Literal["float64", "float32"] = eqx.field(static=True, default="float64")
 
     sweeps_a_block: ClassVar[int] = 500
+    takes_weights: ClassVar[bool] = True
 
     def __check_init__(self):
         if self.tuning not in ("limit_law", "public"):

@@ -45,6 +45,7 @@ class EnsembleWalk(AbstractChainSampler):
     num_warmup: int = eqx.field(static=True, default=500)
 
     sweeps_a_block: ClassVar[int] = 100
+    takes_weights: ClassVar[bool] = True
 
     def check(self, target: Target) -> None:
         return None

@@ -19,6 +19,7 @@ class _AbstractHamiltonian(AbstractChainSampler):
     target_acceptance: eqx.AbstractVar[float]
 
     algorithm: ClassVar[str]
+    takes_weights: ClassVar[bool] = True
 
     def _options(self) -> dict[str, Any]:
         return {}

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Vector
-from kngjax.data.records import QuadraticSummary, Records
+from kngjax.data.records import QuadraticSummary, Records, WeightedRecords
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.target import Target
 
@@ -34,8 +34,8 @@ def score_cache(target: Target) -> ScoreCache:
             lambda gradient, coordinate, step: gradient + step * gram[coordinate],
             _score(target, lambda gradient, theta: data.value(theta, gradient), lambda gradient: gradient),
         )
-    if isinstance(loss, AbstractPredictorLoss) and isinstance(data, Records):
-        x = jnp.asarray(data.x)
+    if isinstance(loss, AbstractPredictorLoss) and isinstance(data, Records | WeightedRecords):
+        x = jnp.asarray(data.rows.x)
         return ScoreCache(
             data.predictors,
             lambda predictors, coordinate, step: predictors + step * x[:, coordinate],

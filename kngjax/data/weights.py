@@ -1,0 +1,124 @@
+"""Weights of records: public facts about them, and what becomes of each one by itself.
+
+A record that stands for many people, as in a survey, counts times its weight w: its loss and its gradient are w times
+those of a record that stands for itself. One public number W bounds all weights, and sensitivities grow with it
+(`kngjax.sensitivity.weighted`). A weight is clipped to [0, W] and rounded to a multiple of a public power of two, about
+W·2^-20, and is at most W after that: a map of the record by itself, so that neighbours stay neighbours.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.core.arrays import is_traced, parameter, require_moderate
+from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.core.owner_only import OwnerOnly, owner_only
+
+# Binary digits of a weight, relative to the power of two above W.
+_DIGITS = 20
+_GIVE = "release(mechanism, X, y, weights=...)"
+
+
+@owner_only
+class Weighted(OwnerOnly):
+    """A table whose records have weights, in the place of X. Private.
+
+    So every path that takes X meets the weights too: who knows nothing of them refuses what is no table.
+
+    **Arguments:** `table`: X, or None. `weights`: one cell a record.
+    """
+
+    table: Any
+    weights: Any
+
+
+def with_weights(X: Any, weights: Any) -> Any:
+    """X, or X with its weights. Private."""
+    if weights is None:
+        return X
+    if isinstance(X, Weighted):
+        raise UnfitShape("the weights of the records were given twice")
+    return Weighted(X, weights)
+
+
+def opened(largest: Any, X: Any) -> tuple[Any, Any]:
+    """The table and its weights, which are None where the bounds declare none. Private.
+
+    **Arguments:** `largest`: W of the bounds, or None. Raises UnfitShape where one of the two is missing.
+    """
+    if isinstance(X, Weighted):
+        if largest is None:
+            raise UnfitShape(
+                "weights were given, and the bounds do not say how large one may be: Bounds(..., weight=...) with a "
+                "public maximum"
+            )
+        return X.table, X.weights
+    if largest is not None:
+        raise UnfitShape(f"the bounds are for records with weights, Bounds(..., weight=...): give them, {_GIVE}")
+    return X, None
+
+
+def largest_weight(value: Any) -> Any:
+    """W of `Bounds(..., weight=W)`, None for records without weights.
+
+    Raises TypeError for what is no number, ValueError unless it is one, positive and finite.
+    """
+    if value is None:
+        return None
+    if not is_traced(value) and np.asarray(value).dtype.kind not in "fiu":
+        raise TypeError(f"weight must be a number, the largest weight that a record may have; got {value!r}")
+    made = parameter(value)
+    if not is_traced(made):
+        if np.ndim(made) or not 0.0 < float(made) < math.inf:
+            raise ValueError(f"weight must be one positive and finite number, the largest weight; got {value!r}")
+        require_moderate("weight", made)
+    return made
+
+
+def policy_of_weights(value: Any, largest: Any) -> float | None:
+    """What a weight counts as that is missing or no number; None for no policy.
+
+    Raises TypeError for what is no number, ValueError for one outside of [0, W], and where there are no weights.
+    """
+    if value is None:
+        return None
+    if largest is None:
+        raise ValueError("missing_weight is for records with weights: give their public maximum, Bounds(..., weight=)")
+    number = np.asarray(value)
+    if number.ndim or number.dtype.kind not in "fiu":
+        raise TypeError(
+            f"missing_weight must be a number or None, got {value!r}; 0 leaves such records out of all sums"
+        )
+    if not is_traced(largest) and not 0.0 <= float(number) <= float(largest):
+        raise ValueError(f"missing_weight = {float(number):g} lies outside of [0, {float(largest):g}]")
+    return float(number)
+
+
+def clipped(weights: Float[np.ndarray, " records"], largest: Any) -> Float[np.ndarray, " records"]:
+    """Each weight within [0, W], rounded to a multiple of `unit(W)` that is at most W. Private."""
+    step = unit(largest)
+    most = math.floor(float(largest) / step)
+    # Divided by a power of two, and rounded once.
+    return np.minimum(np.rint(np.clip(weights, 0.0, float(largest)) / step), most) * step
+
+
+def unit(largest: Any) -> float:
+    """The power of two that all weights are multiples of: W is at least 2^19 of them, and less than 2^20."""
+    return math.ldexp(1.0, math.frexp(float(largest))[1] - _DIGITS)
+
+
+def explain(largest: Any, missing: float | None) -> str:
+    """What weights do, in one sentence for a certificate."""
+    policy = "make a release fail" if missing is None else f"count as {missing!r}"
+    return (
+        f"each record counts times its own weight, which is private, was clipped to [0, {float(largest):g}] and rounded "
+        f"to a multiple of {unit(largest):g}; weights that are missing or no number {policy}"
+    )
+
+
+def refuse(largest: Any, what: str) -> None:
+    """Raises UnfitType where bounds declare weights: for what does not take them. **Arguments:** `what`: in words."""
+    if largest is not None:
+        raise UnfitType(f"{what} takes no weights of records: leave Bounds(..., weight=...) out")

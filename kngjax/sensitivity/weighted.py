@@ -1,0 +1,94 @@
+"""What weights do to the facts that sensitivities rest on: the one home of W.
+
+A record with weight w in [0, W] contributes w·∇ℓ(θ; z) to the gradient. If ∇ℓ lies in [m_j, M_j] for every record and
+every θ, its contribution lies in
+
+    [min(0, W·m_j), max(0, W·M_j)],
+
+since a product of w and v lies between 0 and W·v; and both ends are reached where they are reached without weights, by
+w = W or w = 0. A score s in [a, b] of a gradient s·x becomes w·s in [min(0, W·a), max(0, W·b)], and all that follows
+from a score interval follows from this one.
+
+*Exchanging a record* cancels what two contributions at the same θ share, as θ in θ - x of a mean. It is no longer
+shared when weights differ: w(θ - x) - w'(θ - x') has (w - w')θ in it. So with weights the whole range counts, as it
+does where one record comes or goes.
+
+*One record's Hessian* w·ρ''·xx' has the eigenvalue W·λ at most.
+
+*One record's loss* w·ℓ(θ; z), as a function of θ for one record and its weight, varies by at most W times the range of ℓ,
+and no more than that enters the proof of the exponential mechanism (`kngjax.sensitivity.gradients.value_sensitivity`):
+the log-ratio of densities is c·(w'ℓ(θ; z') - wℓ(θ; z)) up to constants, and each term varies over Θ by c·W·(b - a).
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.core.arrays import Vector
+from kngjax.data.bounds import Bounds
+from kngjax.geometry.reach import Reach
+from kngjax.losses.base import AbstractLoss, Ends
+
+
+def of_weighted(ends: tuple[Any, Any], bounds: Bounds) -> tuple[Any, Any]:
+    """[min(0, W·a), max(0, W·b)] for [a, b], number by number; [a, b] where records have no weights."""
+    if bounds.weight is None:
+        return ends
+    first, last = (jnp.asarray(bounds.weight) * jnp.asarray(end) for end in ends)
+    return jnp.minimum(first, 0.0), jnp.maximum(last, 0.0)
+
+
+def of_weighted_in_fractions(ends: tuple[Fraction, Fraction], largest: Fraction | None) -> tuple[Fraction, Fraction]:
+    """The same without rounding. **Arguments:** `largest`: W, or None."""
+    if largest is None:
+        return ends
+    return min(largest * ends[0], Fraction(0)), max(largest * ends[1], Fraction(0))
+
+
+def largest_in_fractions(bounds: Bounds) -> Fraction | None:
+    """W, None where records have no weights."""
+    return None if bounds.weight is None else Fraction(float(bounds.weight))
+
+
+def times(bounds: Bounds, value: Any) -> Float[Array, "..."]:
+    """W·value; the value where records have no weights."""
+    return jnp.asarray(value) if bounds.weight is None else jnp.asarray(bounds.weight) * jnp.asarray(value)
+
+
+def adjacency_of_ranges(bounds: Bounds, adjacency: Adjacency) -> Adjacency:
+    """As which exchange a loss is asked for ranges: with weights nothing that records share cancels."""
+    return adjacency if bounds.weight is None else Adjacency.ADD_REMOVE
+
+
+def gradient_range(loss: AbstractLoss, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
+    """(m, M) of one record's contribution to the gradient, its weight included, for every θ ∈ Θ."""
+    of_loss = loss.gradient_range(bounds, reach, adjacency_of_ranges(bounds, adjacency), dimension)
+    return of_weighted(of_loss, bounds)
+
+
+def gradient_range_at(loss: AbstractLoss, theta: Vector, bounds: Bounds, adjacency: Adjacency) -> Ends:
+    """`gradient_range` at this θ alone."""
+    return of_weighted(loss.gradient_range_at(theta, bounds, adjacency_of_ranges(bounds, adjacency)), bounds)
+
+
+def score_range(
+    loss: AbstractLoss, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int
+) -> tuple[Array, Array]:
+    """[a, b] ∋ w·s where one record's contribution to the gradient is w·s·x."""
+    first, last = of_weighted(
+        loss.score_range(bounds, reach, adjacency_of_ranges(bounds, adjacency), dimension), bounds
+    )
+    return jnp.asarray(first), jnp.asarray(last)
+
+
+def range_depends_on_theta(loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency) -> bool:
+    """Whether `gradient_range_at` varies with θ."""
+    return loss.range_depends_on_theta(adjacency_of_ranges(bounds, adjacency))
+
+
+def why_no_points(loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency) -> str | None:
+    """Why the extreme points of all changes of the gradient are not listed; None where they are, by `score_range`."""
+    return loss.why_no_points(adjacency_of_ranges(bounds, adjacency))
