@@ -25,8 +25,8 @@ from kngjax.data.missing import DROP, fill_missing
 
 NOT_FINITE = (
     "the data contain missing, NaN or infinite values, or cells that are no number, no declared level or a response "
-    "that the loss has no meaning for: give a public value in their place, Bounds(..., missing=, missing_y=, missing_weight=), or "
-    "impute or drop such records by a rule that looks at one record at a time"
+    "that the loss has no meaning for: give a public value in their place, Bounds(..., missing=, missing_y=, "
+    "missing_weight=), or impute or drop such records by a rule that looks at one record at a time"
 )
 
 
@@ -250,8 +250,8 @@ def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
     """The fraction of records outside the bounds, for each column of X and for y. Owner-only: not a private release.
 
     Returns `{"x": shape (columns,), "y": float, "missing_x": shape (columns,), "missing_y": float}`, with a hull also
-    `"hull": float`, and with weights `"weight": float`. Missing are cells that are no number, before `bounds.missing` fills them or drops the record;
-    the other fractions are among the records that are left. Raises as `prepare` does.
+    `"hull": float`, and with weights `"weight": float`. Missing are cells that are no number, before `bounds.missing`
+    fills them or drops the record; the other fractions are among the records that are left. Raises as `prepare` does.
     """
     columns, response, weight = _numbers(bounds, X, y)
     absent = np.isnan(columns), np.isnan(response)

@@ -8,12 +8,10 @@ the record itself.
 
 import abc
 import dataclasses
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -27,10 +25,14 @@ from kngjax.data import cells
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.missing import DROP
-from kngjax.data.records import Data, Records, WeightedRecords
+from kngjax.data.records import Data
 from kngjax.data.streams import RECORDS_NEEDED
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.estimates import trust_region
+from kngjax.losses.rows import Rows as Rows
+from kngjax.losses.rows import of_each
+from kngjax.losses.rows import require_records as require_records
+from kngjax.losses.rows import require_rows as require_rows
 from kngjax.losses.smooth_scores import NO_WEIGHT as NO_WEIGHT
 from kngjax.losses.smooth_scores import AbstractSmoothScore
 from kngjax.losses.smooth_scores import ScoresAndWeights as ScoresAndWeights
@@ -40,7 +42,6 @@ from kngjax.losses.verified_scores import AbstractVerifiedScore
 Number = Float[Array, ""] | Float[np.ndarray, ""] | float
 Interval = tuple[Number, Number]
 Ends = tuple[Vector, Vector]
-Rows = Records | WeightedRecords
 
 
 class WholeScore(NamedTuple):
@@ -326,27 +327,22 @@ class AbstractPredictorLoss(AbstractLoss):
 
     def value_at(self, predictors: Array, records: Rows) -> Float[Array, ""]:
         """Σ_i w_i ρ(η_i, y_i) from the linear predictors η_i, shape (n,)."""
-        return block_sums(jnp.sum, (_of_each(self.record_value, predictors, records),))
+        return block_sums(jnp.sum, (of_each(self.record_value, predictors, records),))
 
     def gradient_at(self, predictors: Array, records: Rows) -> Float[Array, " dimension"]:
         """Σ_i w_i s_i x_i from the linear predictors, shape (n,)."""
-        return record_sums(_of_each(self.record_score, predictors, records), records.rows.x)
+        return record_sums(of_each(self.record_score, predictors, records), records.rows.x)
 
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
         """Σ_i w_i ρ''_i x_i x_i'."""
         records = require_rows(data)
-        return weighted_gram(_of_each(self.record_curvature, records.predictors(theta), records), records.rows.x)
+        return weighted_gram(of_each(self.record_curvature, records.predictors(theta), records), records.rows.x)
 
     def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
         """w_i s_i x_i."""
         records = require_rows(data)
-        scores = _of_each(self.record_score, records.predictors(theta), records)
+        scores = of_each(self.record_score, records.predictors(theta), records)
         return jnp.asarray(records.rows.x) * scores[:, None]
-
-
-def _of_each(function: Callable[[Any, Any], Array], predictors: Array, records: Rows) -> Float[Array, " records"]:
-    """A function of η_i and y_i for each record, times the record's weight."""
-    return records.times_weights(jax.vmap(function)(predictors, jnp.asarray(records.rows.y)))
 
 
 class AbstractResidualLoss(AbstractPredictorLoss):
@@ -391,17 +387,3 @@ def _value_and_gradient(theta, loss, data):
 @Compiled
 def _hessian(theta, loss, data):
     return loss.hessian(theta, data)
-
-
-def require_rows(data: Data) -> Rows:
-    """The data if they are records, with weights or without; raises TypeError for a summary."""
-    return data if isinstance(data, WeightedRecords) else require_records(data)
-
-
-def require_records(data: Data) -> Records:
-    """The data if they are records without weights; raises TypeError for anything else."""
-    if not isinstance(data, Records):
-        raise TypeError(
-            f"this loss needs the records, not a {type(data).__name__}: prepare the data with a mechanism of this loss"
-        )
-    return data

@@ -2,15 +2,17 @@
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
+from kngjax.data.records import WeightedRecords
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.base import AbstractPredictorLoss, AbstractVerifiedScore
+from kngjax.losses.record_scores import RecordScores
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.smooth_facts import SmoothFacts
@@ -51,6 +53,8 @@ class BoxDraw(AbstractGridDraw):
     body: AbstractBody
     grid: Grid
 
+    takes_weights: ClassVar[bool] = True
+
     @classmethod
     def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "BoxDraw | None":
         """For KNG with one sensitivity; None where Θ, the bounds, the norm or the loss are not verified."""
@@ -75,7 +79,8 @@ class BoxDraw(AbstractGridDraw):
     def prepare(self, X: Any, y: Any) -> "BoxedRecords":
         with float64():
             records = self.mechanism.records(X, y)
-        return BoxedRecords(np.asarray(records.x, np.float64), np.asarray(records.y, np.float64))
+        weights = np.asarray(records.weights, np.float64) if isinstance(records, WeightedRecords) else None
+        return BoxedRecords(np.asarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64), weights)
 
     def draw(self, data: "BoxedRecords", bits: Bits) -> Float[np.ndarray, " dimension"]:
         gauge = Gauge(self.noise)
@@ -90,9 +95,10 @@ class BoxDraw(AbstractGridDraw):
         assert isinstance(loss, AbstractPredictorLoss)
         # Without tangents, where nothing is proved.
         plain = loss.verified_score()
-        coordinates = coordinates_for(data.x, data.y, plain or self.scores, gauge, self.body)
+        plainly, scores = (RecordScores(one, data.y, data.weights) for one in (plain or self.scores, self.scores))
+        coordinates = coordinates_for(data.x, plainly, gauge, self.body)
         with np.errstate(all="ignore"):
-            return RecordSums(data.x, data.y, self.scores, coordinates)
+            return RecordSums(data.x, scores, coordinates)
 
 
 def _is_steep(known: SmoothFacts, epsilon: float, facts: Facts) -> bool:
@@ -114,6 +120,7 @@ class BoxedRecords:
 
     x: Float[np.ndarray, "records dimension"]
     y: Float[np.ndarray, " records"]
+    weights: Float[np.ndarray, " records"] | None = None
     found: tuple[RecordSums, Cover] | None = None
 
     def __repr__(self) -> str:

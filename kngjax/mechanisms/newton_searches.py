@@ -76,17 +76,16 @@ def _between(lower: Fraction, upper: Fraction) -> Fraction:
 
 def float_search(objective: Objective, tilt: Float[np.ndarray, " dimension"]) -> Float[np.ndarray, " dimension"]:
     """About where J is least, in float64."""
-    scores, x, y = objective.scores, objective.x, objective.y
-    ridge, theta, nothing = float(objective.ridge), np.zeros(objective.dimension), np.zeros(len(objective.y))
-    if len(y) >= _MANY:
+    scores, x, nothing = objective.scores, objective.x, np.zeros(len(objective.x))
+    ridge, theta = float(objective.ridge), np.zeros(objective.dimension)
+    if len(x) >= _MANY:
         # Of one row in eight, at an eighth of the cost, it is nearly the same.
-        parts = x[::_EIGHTH], y[::_EIGHTH], objective.sizes[::_EIGHTH]
-        theta = float_search(Objective(*parts, scores, objective.ridge / _EIGHTH, objective.largest), tilt / _EIGHTH)
+        theta = float_search(objective.one_in(_EIGHTH), tilt / _EIGHTH)
 
     with np.errstate(invalid="ignore", over="ignore"):
         for _ in range(_MOST_STEPS):
             predictor, rest = x @ theta, ridge * theta + tilt
-            (score, off), (least, most) = scores.floats(predictor, nothing, y), scores.slopes(predictor, nothing, y)
+            (score, off), (least, most) = scores.floats(predictor, nothing), scores.slopes(predictor, nothing)
             hessian = (x * (0.5 * (least + most))[:, None]).T @ x + ridge * np.eye(len(theta))
             hessian += _LEAST_PIVOT * np.diag(np.diag(hessian))
             try:
@@ -105,7 +104,7 @@ def float_search(objective: Objective, tilt: Float[np.ndarray, " dimension"]) ->
 
             def slope(place: Fraction, start=(predictor, rest), step=step, along=along) -> float:
                 length = float(place)
-                moved = scores.floats(start[0] + length * along, nothing, y)[0]
+                moved = scores.floats(start[0] + length * along, nothing)[0]
                 return float(moved @ along + (start[1] + length * ridge * step) @ step)
 
             length = step_length(slope, first, _MOST_PLACES)
@@ -129,15 +128,11 @@ class RecordBalls:
         rows, columns = self._objective.x.shape
         return arb_mat(rows, columns, self._objective.x.ravel().tolist())
 
-    @functools.cached_property
-    def _responses(self) -> list[Fraction]:
-        return [Fraction(y) for y in self._objective.y.tolist()]
-
     @property
     def spread(self) -> int:
         """About log₂ of L/γ, L ≥ ∇²J: the digits that a Hessian may lose."""
         objective = self._objective
-        ratio = 1 + len(objective.y) * objective.largest / objective.ridge
+        ratio = 1 + len(objective.x) * objective.largest / objective.ridge
         return (ratio.numerator // ratio.denominator).bit_length()
 
     def gradient(self, theta: Sequence[Fraction], tilt: Sequence[arb]) -> list[arb]:
@@ -153,11 +148,8 @@ class RecordBalls:
         places = [ball_of(one) for one in theta]
         if radius is not None:
             places = [one + arb(0, off) for one, off in zip(places, radius, strict=True)]
-        scores, dimension = self._objective.scores, self._objective.dimension
-        slopes = [
-            scores.slope_ball(predictor, y)
-            for predictor, y in zip(self._predictors(places), self._responses, strict=True)
-        ]
+        dimension = self._objective.dimension
+        slopes = self._objective.scores.slope_balls(self._predictors(places))
         table = self._table
         weighted = [[q * x for x in row] for q, row in zip(slopes, table.tolist(), strict=True)]
         total = table.transpose() * arb_mat(weighted) if slopes else arb_mat(dimension, dimension)
@@ -205,11 +197,10 @@ class RecordBalls:
         return [row[0].mid() for row in step.tolist()]
 
     def _scores(self, predictors: Sequence[arb]) -> list[arb]:
-        ball = self._objective.scores.ball
-        return [ball(predictor, y) for predictor, y in zip(predictors, self._responses, strict=True)]
+        return self._objective.scores.balls(predictors)
 
     def _predictors(self, places: Sequence[arb]) -> list[arb]:
-        if not self._responses:
+        if not len(self._objective.x):
             return []
         return [row[0] for row in (self._table * arb_mat([[one] for one in places])).tolist()]
 

@@ -97,8 +97,6 @@ class TiltedMinimum(AbstractGridDraw):
     def of(cls, mechanism: Any, law: ObjectiveLaw, num_records: int | None) -> "TiltedMinimum | None":
         """None where float64 does not hold the grid. **Arguments:** `num_records`: n where it is public."""
         quadratic = mechanism.loss.is_quadratic
-        if mechanism.keeps_weights:
-            return None
         more = _UNKNOWN if num_records is None else num_records.bit_length()
         grid = law.grid(None if quadratic else _DIGITS + more)
         if grid is None:
@@ -176,6 +174,8 @@ class QuadraticSearch:
 @dataclasses.dataclass(frozen=True)
 class SmoothMinimum(TiltedMinimum):
     """For other losses: the minimiser over R^d, by a search that is proved, and projected onto Θ."""
+
+    takes_weights: ClassVar[bool] = True
 
     @property
     def method(self) -> str:

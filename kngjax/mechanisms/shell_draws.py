@@ -78,7 +78,7 @@ class ShellDraw(AbstractGridDraw):
         count, dimension = facts.num_records, facts.dimension
         if count is None or mechanism.adjacency is not Adjacency.REPLACE or not mechanism.domain.is_uniform:
             return None
-        known = SmoothFacts.of(mechanism, facts)
+        known = None if mechanism.keeps_weights else SmoothFacts.of(mechanism, facts)
         if known is None:
             return None
         score = known.loss.smooth_score()

@@ -34,7 +34,7 @@ class SmoothFacts(NamedTuple):
         loss, dimension = mechanism.loss, facts.dimension
         if not isinstance(loss, AbstractPredictorLoss) or loss.is_quadratic or mechanism.scored_by != "gradient":
             return None
-        if not (facts.are_in_memory and facts.are_on_one_host) or mechanism.is_pointwise or mechanism.keeps_weights:
+        if not (facts.are_in_memory and facts.are_on_one_host) or mechanism.is_pointwise:
             return None
         shape = mechanism.domain.exact_shape(dimension)
         if shape is None:

@@ -1,6 +1,7 @@
 """Objectives with smooth losses and a ridge: gradients and Hessians in float64 whose every rounding is bounded.
 
-J(θ) = ℓ_n(θ; D) + (γ/2)θ'θ + b'θ over R^d, with ∇J(θ) = Σs_i x_i + γθ + b, and s_i risen by at most as much as
+J(θ) = ℓ_n(θ; D) + (γ/2)θ'θ + b'θ over R^d, with ∇J(θ) = Σs_i x_i + γθ + b, each s_i times the record's weight where
+there are weights, and s_i risen by at most as much as
 `AbstractVerifiedScore.slopes` says. A sum of m products, in any order and fused or not, errs by at most
 γ_m = mu/(1 - mu) of the sum of their sizes, u = 2^-53 (Higham 2002, section 3.1). So predictors err by
 γ_d Σ_j|x_ij θ_j|, from which the loss bounds the errors of scores; sums over 32 records err by γ_32 Σ|s_i x_ij|, and
@@ -15,7 +16,9 @@ from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.verified import NEXT_TO_ZERO, UNIT, sum_error
-from kngjax.data.records import Records
+from kngjax.data.records import WeightedRecords
+from kngjax.losses.record_scores import RecordScores
+from kngjax.losses.rows import Rows
 from kngjax.losses.verified_scores import AbstractVerifiedScore
 
 # Rows whose products are added up in float64.
@@ -28,24 +31,31 @@ _WIDER = 1.0 + 2.0**-20
 class Objective(OwnerOnly):
     """J but for its linear term. Private.
 
-    **Arguments:** `x`, `y`: records. `scores`: s. `ridge`: γ > 0. `largest`: at least the largest eigenvalue of one
-    record's Hessian.
+    **Arguments:** `x`: features. `scores`: s of these records, which have responses and perhaps weights. `ridge`:
+    γ > 0. `largest`: at least the largest eigenvalue of one record's Hessian.
     """
 
     x: Float[np.ndarray, "records dimension"]
-    y: Float[np.ndarray, " records"]
     sizes: Float[np.ndarray, "records dimension"]
-    scores: AbstractVerifiedScore
+    scores: RecordScores
     ridge: Fraction
     largest: Fraction
 
     @classmethod
-    def of(cls, records: Records, scores: AbstractVerifiedScore, ridge: Fraction, largest: Fraction) -> "Objective":
+    def of(cls, records: Rows, scores: AbstractVerifiedScore, ridge: Fraction, largest: Fraction) -> "Objective":
         # Rows of zeros add nothing.
-        x, y = np.asarray(records.x, np.float64), np.asarray(records.y, np.float64)
+        x, y = np.asarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64)
         more = -len(y) % _ROWS
         x = np.ascontiguousarray(np.concatenate([x, np.zeros((more, x.shape[1]))]))
-        return cls(x, np.concatenate([y, np.zeros(more)]), np.abs(x), scores, ridge, largest)
+        weights = np.asarray(records.weights, np.float64) if isinstance(records, WeightedRecords) else None
+        y, weights = (None if part is None else np.concatenate([part, np.zeros(more)]) for part in (y, weights))
+        assert y is not None
+        return cls(x, np.abs(x), RecordScores(scores, y, weights), ridge, largest)
+
+    def one_in(self, number: int) -> "Objective":
+        """About J over this number, of every so-many-th record."""
+        scores = self.scores.one_in(number)
+        return Objective(self.x[::number], self.sizes[::number], scores, self.ridge / number, self.largest)
 
     @property
     def dimension(self) -> int:
@@ -55,7 +65,7 @@ class Objective(OwnerOnly):
         """Σs_i x_i and how far it may be off: NaN or infinite where float64 cannot tell."""
         predictor, error = self._predictors(theta)
         with np.errstate(invalid="ignore", over="ignore"):
-            score, off = self.scores.floats(predictor, error, self.y)
+            score, off = self.scores.floats(predictor, error)
             weight = (off + sum_error(_ROWS) * np.abs(score)) * _WIDER
             bound = (weight @ self.sizes) * _WIDER + NEXT_TO_ZERO
             blocks = np.matmul(score.reshape(-1, 1, _ROWS), self.x.reshape(-1, _ROWS, self.dimension))[:, 0, :]
@@ -68,9 +78,10 @@ class Objective(OwnerOnly):
         """Σq_i x_i x_i' for slopes over the box of this radius: its middle, and how far entries may be off."""
         predictor, error = self._predictors(theta)
         with np.errstate(invalid="ignore", over="ignore"):
-            least, most = self.scores.slopes(predictor, (error + self.sizes @ radius) * _WIDER, self.y)
+            least, most = self.scores.slopes(predictor, (error + self.sizes @ radius) * _WIDER)
             middle = 0.5 * (least + most)
-            off = (0.5 * (most - least) + sum_error(len(self.y) + 8) * middle) * _WIDER
+            # Of the 8 roundings one is of the middle, one of its product with x, and two are of products with weights.
+            off = (0.5 * (most - least) + sum_error(len(self.x) + 8) * middle) * _WIDER
             return (self.x * middle[:, None]).T @ self.x, (
                 self.sizes * off[:, None]
             ).T @ self.sizes * _WIDER + NEXT_TO_ZERO

@@ -15,9 +15,10 @@ does where one record comes or goes.
 
 *One record's Hessian* w·ρ''·xx' has the eigenvalue W·λ at most.
 
-*One record's loss* w·ℓ(θ; z), as a function of θ for one record and its weight, varies by at most W times the range of ℓ,
-and no more than that enters the proof of the exponential mechanism (`kngjax.sensitivity.gradients.value_sensitivity`):
-the log-ratio of densities is c·(w'ℓ(θ; z') - wℓ(θ; z)) up to constants, and each term varies over Θ by c·W·(b - a).
+*One record's loss* w·ℓ(θ; z), as a function of θ for one record and its weight, varies by at most W times the range
+[a, b] of ℓ, and no more than that enters the proof of `kngjax.sensitivity.gradients.value_sensitivity`: the log-ratio
+of the exponential mechanism's densities is c·(w'ℓ(θ; z') - wℓ(θ; z)) up to constants, and each term varies over Θ by at
+most c·W·(b - a).
 """
 
 from fractions import Fraction

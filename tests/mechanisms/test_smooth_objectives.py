@@ -84,7 +84,7 @@ def test_hessians_contain_the_mean_slopes_between_all_points_of_the_box(name):
             at = sum((arb(a) * arb(b) for a, b in zip(row, theta.tolist(), strict=True)), arb(0))
             reach = sum((abs(arb(a)) * arb(b) for a, b in zip(row, radius.tolist(), strict=True)), arb(0))
             places = [at + reach * arb(part) for part in np.linspace(-1.0, 1.0, 9).tolist()]
-            values = [objective.scores.ball(place, Fraction(y)) for place in places]
+            values = [objective.scores.score.ball(place, Fraction(y)) for place in places]
             for (one, first), (two, second) in itertools.pairwise(zip(places, values, strict=True)):
                 slope = (second - first) / (two - one)
                 for j, k in itertools.product(range(2), repeat=2):

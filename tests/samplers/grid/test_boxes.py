@@ -12,6 +12,7 @@ import kngjax as kng
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.samplers.grid.boxes import cover, draws
 from kngjax.samplers.grid.boxes.boxes import Boxes, shares_inside, slabs
+from kngjax.losses.record_scores import RecordScores
 from kngjax.samplers.grid.boxes.coordinates import Coordinates, coordinates_for
 from kngjax.samplers.grid.boxes.gauges import Gauge
 from kngjax.samplers.grid.boxes.inside import may_meet
@@ -43,7 +44,7 @@ def problem(loss, kind, domain="box", dimension=2, count=50, scale=Fraction(1, 9
     scores = LOSSES[loss].verified_score().extended((Fraction(-3 * dimension), Fraction(3 * dimension)))
     gauge = Gauge(Noise(kind, tuple(Fraction(1 + j, 3) for j in range(dimension)), scale))
     with np.errstate(all="ignore"):
-        sums = RecordSums(x, y, scores, coordinates_for(x, y, scores, gauge, body))
+        sums = RecordSums(x, RecordScores(scores, y), coordinates_for(x, RecordScores(scores, y), gauge, body))
     return sums, gauge, body
 
 
@@ -91,7 +92,7 @@ def test_floors_beyond_rays_are_at_most_what_gradients_are(kind, shift):
         ends = sums.coordinates.whole(body)
         found = cover.Cover(sums, gauge, body.range, ends)
         unit = np.array([1.0, 0.3]) * shift * found._beyond(inner, ends, 0.0)
-        sums = RecordSums(sums.x, sums.y, sums.scores, Coordinates(centre + matrix @ unit, matrix))
+        sums = RecordSums(sums.x, sums.scores, Coordinates(centre + matrix @ unit, matrix))
         ends = sums.coordinates.whole(body)
         found = cover.Cover(sums, gauge, body.range, ends)
         origin = sums.over(np.zeros((1, 2)), np.zeros((1, 2)))
@@ -219,7 +220,7 @@ def test_the_law_does_not_depend_on_the_boxes(floored, monkeypatch):
     sums, gauge, body = problem("Huber", "maximum", "l2", scale=Fraction(25))
     matrix = np.array([[1.0, 0.6], [-0.3, 0.8]])
     with np.errstate(all="ignore"):
-        others = RecordSums(sums.x, sums.y, sums.scores, Coordinates(np.array([0.2, -0.4]), matrix))
+        others = RecordSums(sums.x, sums.scores, Coordinates(np.array([0.2, -0.4]), matrix))
     if not floored:
         monkeypatch.setattr(cover.Cover, "_look", lambda self, boxes: boxes)
         monkeypatch.setattr(cover.Cover, "refine", lambda self, most: None)
@@ -228,7 +229,7 @@ def test_the_law_does_not_depend_on_the_boxes(floored, monkeypatch):
     places = [draws.draw(draws.cover_of(others, gauge, body), others, gauge, body, grid, bits)[1] for _ in range(400)]
     axis = np.linspace(-1.5, 1.5, 1201)
     points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
-    gradient = np.clip(points @ sums.x.T - sums.y, -0.4, 0.4) @ sums.x
+    gradient = np.clip(points @ sums.x.T - sums.scores.y, -0.4, 0.4) @ sums.x
     masses = np.exp(-np.max(np.abs(gradient) / gauge.scales, axis=-1)) * (np.linalg.norm(points, axis=-1) <= 1.5)
     numbers = np.floor(axis / 0.25 + 0.5).astype(int)
     chances = np.array([masses[:, numbers == number].sum() for number in range(-6, 7)])
@@ -316,9 +317,8 @@ def test_coordinates_are_usable_whatever_the_records_are():
             half = [float(one) for one in body.half_widths]
             for table in tables:
                 y = np.full(len(table), 1.0)
-                found = coordinates_for(
-                    table, y, loss.verified_score().extended((Fraction(-9), Fraction(9))), gauge, body
-                )
+                scores = loss.verified_score().extended((Fraction(-9), Fraction(9)))
+                found = coordinates_for(table, RecordScores(scores, y), gauge, body)
                 assert np.all(np.isfinite(found.centre))
                 assert np.all(np.abs(found.matrix) <= 4.0 * np.array(half)[:, None])
                 lower, upper = found.whole(body)

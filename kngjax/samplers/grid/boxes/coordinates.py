@@ -15,7 +15,7 @@ from flint import arb, fmpq, fmpq_mat
 from jaxtyping import Float
 
 from kngjax.core.verified import NEXT_TO_ZERO, sum_error
-from kngjax.losses.base import AbstractVerifiedScore
+from kngjax.losses.record_scores import RecordScores
 from kngjax.samplers.grid.boxes.crowd import spread_of
 from kngjax.samplers.grid.boxes.gauges import Gauge
 from kngjax.samplers.grid.boxes.inside import about_inside, sides_of
@@ -69,14 +69,12 @@ class Coordinates(NamedTuple):
         return np.array(lower), np.array(upper)
 
 
-def coordinates_for(
-    x: np.ndarray, y: np.ndarray, scores: AbstractVerifiedScore, gauge: Gauge, body: AbstractBody
-) -> Coordinates:
+def coordinates_for(x: np.ndarray, scores: RecordScores, gauge: Gauge, body: AbstractBody) -> Coordinates:
     """Those of these records."""
     low, high = sides_of(body.range)
     middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
     with np.errstate(all="ignore"):
-        search = _Search(x, y, scores, gauge.scales, gauge.scales / half)
+        search = _Search(x, scores, gauge.scales, gauge.scales / half)
         centre, matrix = search.minimiser(middle), np.diag(half)
         hessian = search.at(centre)[1]
         for _ in range(_MOST_ROUNDS):
@@ -135,31 +133,30 @@ class _Search(NamedTuple):
     """Newton's method. **Arguments:** `scales`: a. `ridge`: what is added to the Hessian's diagonal."""
 
     x: np.ndarray
-    y: np.ndarray
-    scores: AbstractVerifiedScore
+    scores: RecordScores
     scales: np.ndarray
     ridge: np.ndarray
 
     def at(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """G and H."""
-        predictor, nothing = self.x @ theta, np.zeros(len(self.y))
-        score = self.scores.floats(predictor, nothing, self.y)[0]
-        least, most = self.scores.slopes(predictor, nothing, self.y)
+        predictor, nothing = self.x @ theta, np.zeros(len(self.x))
+        score = self.scores.floats(predictor, nothing)[0]
+        least, most = self.scores.slopes(predictor, nothing)
         return score @ self.x, (self.x * (0.5 * (least + most))[:, None]).T @ self.x + np.diag(self.ridge)
 
     def mean_hessian(self, theta: np.ndarray, matrix: np.ndarray) -> np.ndarray:
         """H of the mean slopes between the ends of what some units of u reach."""
-        predictor, nothing = self.x @ theta, np.zeros(len(self.y))
+        predictor, nothing = self.x @ theta, np.zeros(len(self.x))
         radius = _UNITS * np.linalg.norm(self.x @ matrix, axis=1) + 2.0**-40 * np.abs(predictor) + NEXT_TO_ZERO
-        low, high = (self.scores.floats(predictor + sign * radius, nothing, self.y)[0] for sign in (-1.0, 1.0))
+        low, high = (self.scores.floats(predictor + sign * radius, nothing)[0] for sign in (-1.0, 1.0))
         slopes = np.maximum((high - low) / (2.0 * radius), 0.0)
         return (self.x * slopes[:, None]).T @ self.x + np.diag(self.ridge)
 
     def minimiser(self, theta: np.ndarray) -> np.ndarray:
         """About where G is 0."""
         if self.x.size >= _MANY:
-            some = self.x[::_EIGHTH], self.y[::_EIGHTH]
-            theta = _Search(*some, self.scores, self.scales / _EIGHTH, self.ridge / _EIGHTH).minimiser(theta)
+            some = self.x[::_EIGHTH], self.scores.one_in(_EIGHTH)
+            theta = _Search(*some, self.scales / _EIGHTH, self.ridge / _EIGHTH).minimiser(theta)
         gradient, hessian = self.at(theta)
         for _ in range(_MOST_STEPS):
             # In units of the noise.
@@ -213,7 +210,7 @@ class _Search(NamedTuple):
 
     def _gradient(self, theta: np.ndarray) -> np.ndarray:
         predictor = self.x @ theta
-        return self.scores.floats(predictor, np.zeros(len(self.y)), self.y)[0] @ self.x
+        return self.scores.floats(predictor, np.zeros(len(self.x)))[0] @ self.x
 
 
 def _nearest(domain: DomainRange, theta: np.ndarray, middle: np.ndarray) -> np.ndarray:

@@ -11,7 +11,6 @@ by γ_{2d+3} Σ_j|x_ij|(|θ₀|_j + Σ_l|M_jl u_l|). Bounds are widened by far m
 """
 
 from collections.abc import Sequence
-from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from flint import arb, arb_mat
 from jaxtyping import Float
 
 from kngjax.core.verified import NEXT_TO_ZERO, UNIT, sum_error
-from kngjax.losses.base import AbstractVerifiedScore
+from kngjax.losses.record_scores import RecordScores
 from kngjax.samplers.grid.boxes.coordinates import Coordinates
 
 _WIDER = 1.0 + 2.0**-20
@@ -69,10 +68,11 @@ class Slopes(NamedTuple):
 class RecordSums:
     """Records in these coordinates. Private."""
 
-    def __init__(self, x: np.ndarray, y: np.ndarray, scores: AbstractVerifiedScore, coordinates: Coordinates):
-        self.x, self.y, self.scores, self.coordinates = x, y, scores, coordinates
+    def __init__(self, x: np.ndarray, scores: RecordScores, coordinates: Coordinates):
+        self.x, self.scores, self.coordinates = x, scores, coordinates
         self.sizes = np.abs(x)
-        self._error = sum_error(len(y) + 4 * x.shape[1] + 8)
+        # With room for roundings of middles, of weights, and of products.
+        self._error = sum_error(len(x) + 4 * x.shape[1] + 8)
         rounded = sum_error(2 * x.shape[1] + 3) * _WIDER
         self._start, self._moves = x @ coordinates.centre, x @ coordinates.matrix
         # Of |x|'|M|, and of |x'M|.
@@ -98,8 +98,8 @@ class RecordSums:
 
     def _over(self, centres: np.ndarray, halves: np.ndarray) -> Slopes:
         predictor, error = self._predictors(centres)
-        score, off = self.scores.floats(predictor, error, self.y)
-        least, most = self.scores.secants(predictor, error, halves @ self._reach.T * _WIDER, self.y)
+        score, off = self.scores.floats(predictor, error)
+        least, most = self.scores.secants(predictor, error, halves @ self._reach.T * _WIDER)
         middle, apart = 0.5 * (least + most), 0.5 * (most - least) * _WIDER
         bound = ((off + self._error * np.abs(score)) @ self.sizes) * _WIDER + NEXT_TO_ZERO
         matrix = np.matmul(self.x.T * middle[:, None, :], self._moves)
@@ -119,10 +119,8 @@ class RecordSums:
     def _least(self, centres: np.ndarray, halves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         predictor, error = self._predictors(centres)
         radius = halves @ self._reach.T * _WIDER
-        low, off = self.scores.floats(predictor - radius, (error + UNIT * np.abs(predictor - radius)) * _WIDER, self.y)
-        high, more = self.scores.floats(
-            predictor + radius, (error + UNIT * np.abs(predictor + radius)) * _WIDER, self.y
-        )
+        low, off = self.scores.floats(predictor - radius, (error + UNIT * np.abs(predictor - radius)) * _WIDER)
+        high, more = self.scores.floats(predictor + radius, (error + UNIT * np.abs(predictor + radius)) * _WIDER)
         middle, apart = 0.5 * (low + high), 0.5 * (high - low) + np.maximum(off, more)
         spread = ((apart + self._error * np.abs(middle)) * _WIDER) @ self.sizes * _WIDER + NEXT_TO_ZERO
         size = np.abs(middle @ self.x)
@@ -136,7 +134,7 @@ class RecordSums:
     def lowest_form(self, half: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ l_i z_i z_i' for the least slopes from θ₀ within {|u| ≤ h}, and how far its entries may be off."""
         error = self._doubt[:, 0] * _WIDER + NEXT_TO_ZERO
-        least = self.scores.secants(self._start, error, self._reach @ half * _WIDER, self.y)[0]
+        least = self.scores.secants(self._start, error, self._reach @ half * _WIDER)[0]
         off = self._error * np.max(least, initial=0.0) * (np.abs(self.coordinates.matrix).T @ self._total)
         return (self._moves.T * least) @ self._moves, off * _WIDER + NEXT_TO_ZERO
 
@@ -145,19 +143,18 @@ class RecordSums:
         middles = np.array([float(one.mid()) for one in theta])
         away = np.array([float((t - arb(one)).abs_upper()) for t, one in zip(theta, middles.tolist(), strict=True)])
         error = sum_error(self.dimension) * (self.sizes @ np.abs(middles)) + self.sizes @ (away * _WIDER)
-        score, off = self.scores.floats(self.x @ middles, error * _WIDER + NEXT_TO_ZERO, self.y)
+        score, off = self.scores.floats(self.x @ middles, error * _WIDER + NEXT_TO_ZERO)
         bound = ((off + self._error * np.abs(score)) @ self.sizes) * _WIDER + NEXT_TO_ZERO
         return [arb(one, two) for one, two in zip((score @ self.x).tolist(), bound.tolist(), strict=True)]
 
     def gradient_in_balls(self, theta: Sequence[arb]) -> list[arb]:
         """G, record by record in balls of the digits that are set."""
-        if not len(self.y):
+        if not len(self.x):
             return [arb(0)] * self.dimension
         rows, columns = self.x.shape
         table = arb_mat(rows, columns, self.x.ravel().tolist())
         predictors = (table * arb_mat([[one] for one in theta])).entries()
-        scores = [self.scores.ball(p, Fraction(y)) for p, y in zip(predictors, self.y.tolist(), strict=True)]
-        return (arb_mat([scores]) * table).entries()
+        return (arb_mat([self.scores.balls(predictors)]) * table).entries()
 
 
 def _average(middle: np.ndarray, spread: np.ndarray) -> np.ndarray:

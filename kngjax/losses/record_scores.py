@@ -1,0 +1,73 @@
+"""Verified scores of records, times the records' weights where they have some, with every rounding bounded.
+
+A product of a weight and a float64 number is rounded once: by u = 2^-53 of itself, or, of subnormal numbers, by less
+than `NEXT_TO_ZERO`. That is added to what is known of a score. Slopes are given as rounded: who takes them must leave
+room for one more rounding of each, as of the other factors of its products.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from flint import arb
+from jaxtyping import Float
+
+from kngjax.core.verified import NEXT_TO_ZERO, UNIT, Floats
+from kngjax.losses.verified_scores import AbstractVerifiedScore
+
+# More than the roundings of a bound's own few operations.
+_WIDER = 1.0 + 2.0**-40
+
+
+class RecordScores(NamedTuple):
+    """w_i s(η_i, y_i) of every record. Private.
+
+    **Arguments:** `score`: s. `y`: of every record. `weights`: w ≥ 0 of every record; None where they count alike.
+    """
+
+    score: AbstractVerifiedScore
+    y: Float[np.ndarray, " records"]
+    weights: Float[np.ndarray, " records"] | None = None
+
+    def __repr__(self) -> str:
+        return "<RecordScores; OWNER ONLY>"
+
+    def one_in(self, number: int) -> "RecordScores":
+        """Of every so-many-th record."""
+        return RecordScores(self.score, self.y[::number], None if self.weights is None else self.weights[::number])
+
+    def floats(self, predictor: Floats, error: Floats) -> tuple[Floats, Floats]:
+        """As `AbstractVerifiedScore.floats`, times w. Records are the last axis."""
+        score, off = self.score.floats(predictor, error, self.y)
+        if self.weights is None:
+            return score, off
+        score = self.weights * score
+        return score, (self.weights * off + UNIT * np.abs(score)) * _WIDER + NEXT_TO_ZERO
+
+    def slopes(self, predictor: Floats, radius: Floats) -> tuple[Floats, Floats]:
+        """As `AbstractVerifiedScore.slopes`, times w and rounded once."""
+        return self._times(self.score.slopes(predictor, radius, self.y))
+
+    def secants(self, predictor: Floats, error: Floats, radius: Floats) -> tuple[Floats, Floats]:
+        """As `AbstractVerifiedScore.secants`, times w and rounded once."""
+        return self._times(self.score.secants(predictor, error, radius, self.y))
+
+    def balls(self, predictors: Sequence[arb]) -> list[arb]:
+        """Balls that contain w_i s_i for each η_i in these, one of every record."""
+        return self._weighted(
+            [self.score.ball(p, Fraction(y)) for p, y in zip(predictors, self.y.tolist(), strict=True)]
+        )
+
+    def slope_balls(self, predictors: Sequence[arb]) -> list[arb]:
+        """Balls that contain the slopes of w_i s_i over these, one of every record."""
+        pairs = zip(predictors, self.y.tolist(), strict=True)
+        return self._weighted([self.score.slope_ball(p, Fraction(y)) for p, y in pairs])
+
+    def _times(self, ends: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+        return ends if self.weights is None else (self.weights * ends[0], self.weights * ends[1])
+
+    def _weighted(self, balls: list[arb]) -> list[arb]:
+        if self.weights is None:
+            return balls
+        return [one * arb(w) for one, w in zip(balls, self.weights.tolist(), strict=True)]
