@@ -33,7 +33,8 @@ class Analysis:
     **Arguments:** `title`: what it is, in words. `response`: the column of the regression, or of the mean or quantile.
     `design`: the terms; None where there are none. `parts`: one a release. `formula`: as it was written, or None.
     `names_of_values`: of what is released, where that is no regression. `link`: what a prediction is the mean by,
-    "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is).
+    "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is). `weights`: the column of the
+    records' weights, a `SurveyWeights`; None where they have none: then no mechanism of the parts has bounds for it.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Analysis:
     formula: str | None = None
     names_of_values: tuple[str, ...] | None = None
     link: str = "identity"
+    weights: Any = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,6 +67,8 @@ class Analysis:
         self.response.check(table)
         if self.design is not None:
             self.design.check(frame)
+        if self.weights is not None:
+            self.weights.check(table)
         if len(table) == 0 and any(part.mechanism.adjacency is kng.Adjacency.REPLACE for part in self.parts):
             raise UnfitShape(EMPTY)
         return table
@@ -115,7 +119,9 @@ class Analysis:
                 prepared, refusal = run_hiding_errors(functools.partial(self.records, frame))
             if refusal is not None:
                 raise refusal
-            yield kng.release(part.mechanism, *arguments(part.mechanism, *prepared), ledger=debit)
+            weight = None if self.weights is None else self.weights.cells_of(table)
+            given = arguments(part.mechanism, *prepared)
+            yield kng.release(part.mechanism, *given, weights=weight, ledger=debit)
 
 
 def table_of(frame: Any) -> nw.DataFrame:

@@ -112,6 +112,7 @@ class Summary:
             ("guarantee", "nothing is proved of a release" if guarantee is None else guarantee.explain()),
             ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
             ("clipped to", ", ".join(bounds)),
+            ("weights", _weights(releases)),
         ]
         return [row for row in rows if row[1]]
 
@@ -131,6 +132,12 @@ class Summary:
     def _repr_html_(self) -> str:
         numbers = self._numbers().to_html(float_format=_shortly)
         return html_table(f"Private {self.results.title}", self.rows()) + numbers
+
+
+def _weights(releases: tuple[kng.Release, ...]) -> str:
+    """What a table says of the records' weights: nothing where they have none."""
+    largest = {(one.certificate.mechanism.get("bounds") or {}).get("weight") for one in releases} - {None}
+    return f"each record counts times its own, which is at most {max(largest):g}" if largest else ""
 
 
 def _shortly(value: float) -> str:

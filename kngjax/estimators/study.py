@@ -19,6 +19,7 @@ from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults
+from kngjax.estimators.survey_weights import SurveyWeights
 from kngjax.releases import totals
 from kngjax.releases.debits import owed
 
@@ -32,6 +33,7 @@ class PublicFacts:
     adjacency: kng.Adjacency
     missing: Mapping[str, Any] | str | None
     count: int | None
+    weights: SurveyWeights | None = None
 
     @classmethod
     def of(
@@ -41,6 +43,7 @@ class PublicFacts:
         adjacency: kng.Adjacency,
         missing: Any,
         count: int | None,
+        weights: str | None = None,
     ) -> "PublicFacts":
         """As `Study` is given them; raises TypeError or ValueError for what are no bounds, levels or policies."""
         ends: dict[str, tuple[float | int, float | int]] = {}
@@ -61,7 +64,7 @@ class PublicFacts:
             missing = {name: _item(value) for name, value in missing.items()}
         elif missing not in (None, "drop"):
             raise TypeError("missing must be 'drop' or name columns, like missing={'age': 40}")
-        return cls(ends, choices, adjacency, missing, count)
+        return cls(ends, choices, adjacency, missing, count, SurveyWeights.of(weights, ends, missing))
 
     def response(self, column: str, transform: str | None = None) -> Response:
         """A column as a response."""
@@ -69,6 +72,10 @@ class PublicFacts:
         if column in self.levels:
             return Response(column, transform, None, self.levels[column], missing)
         return Response(column, transform, self.bounds.get(column), None, missing)
+
+    def weighted(self, analysis: Analysis) -> Analysis:
+        """The analysis with the weights of the records, if they have some; raises where it does not take them."""
+        return analysis if self.weights is None else self.weights.given_to(analysis)
 
     def read(self, formula: str) -> tuple[formulas.Formula, Response]:
         """The terms and the response of a formula."""
@@ -177,6 +184,8 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
     record exchanged, their number public) or "add_remove" (one more or less); there is no default. `ledger`: the budget
     that all analyses are debited from. `missing`: by column what a missing cell counts as, or "drop", under add_remove;
     "drop" alone is for all columns. `num_records`: a public guess of n under add_remove, for what depends on it.
+    `weights`: the column of the records' weights, as of a survey, whose largest is that of its bounds; noise grows with
+    it. Analyses that are not proved with weights are refused.
 
     Its analyses return results with names. What columns, types and settings refuse is refused before anything is spent.
     """
@@ -191,6 +200,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
         ledger: Any = None,
         missing: Any = None,
         num_records: int | None = None,
+        weights: str | None = None,
     ):
         meant = kng.Adjacency.parse(adjacency)
         if meant is kng.Adjacency.REPLACE:
@@ -202,7 +212,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
             num_records = counted
         if not isinstance(ledger, kng.Ledger | None):
             raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(ledger).__name__}")
-        self.facts = PublicFacts.of(bounds or {}, levels or {}, meant, missing, num_records)
+        self.facts = PublicFacts.of(bounds or {}, levels or {}, meant, missing, num_records, weights)
         self.ledger = ledger
         self._frame = frame
 
@@ -220,7 +230,8 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
         return Plan(self)
 
     def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
-        return results(analysis, analysis.release(self._frame, self.ledger))
+        weighted = self.facts.weighted(analysis)
+        return results(weighted, weighted.release(self._frame, self.ledger))
 
 
 class Plan(AbstractAnalyses[Analysis, Analysis]):
@@ -235,15 +246,17 @@ class Plan(AbstractAnalyses[Analysis, Analysis]):
         self._planned: list[tuple[Analysis, Callable[[Analysis, list[kng.Release]], AbstractResults]]] = []
 
     def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
-        self._planned.append((analysis, results))
-        return analysis
+        weighted = self.facts.weighted(analysis)
+        self._planned.append((weighted, results))
+        return weighted
 
     def run(self) -> list[AbstractResults]:
         """Carries out all of them, in their order; raises BudgetExceeded at first if the ledger does not allow all."""
         if self._study.ledger is not None:
             costs = [owed(certificate) for certificate in self._certificates()]
             self._study.ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
-        return [self._study._carry_out(analysis, results) for analysis, results in self._planned]
+        study = self._study
+        return [results(analysis, analysis.release(study._frame, study.ledger)) for analysis, results in self._planned]
 
     def _certificates(self) -> list[kng.Certificate]:
         count = self.facts.count or 0

@@ -32,7 +32,7 @@ def test_gradients_in_float64_are_within_their_bounds_which_are_not_wide(name, s
                 ]
                 for one, two, off in zip(value.tolist(), true, bound.tolist(), strict=True):
                     assert abs(two - arb(one)) <= arb(off)
-            sizes = objective.sizes @ np.abs(theta) + np.abs(objective.y) + 1.0
+            sizes = objective.sizes @ np.abs(theta) + np.abs(objective.scores.y) + 1.0
             assert np.all(bound <= 50 * UNIT * (sizes @ objective.sizes))
 
 
@@ -80,7 +80,7 @@ def test_hessians_contain_the_mean_slopes_between_all_points_of_the_box(name):
         theta, radius = generator.normal(size=2), 10.0 ** generator.uniform(-3, 1, 2)
         middle, off = objective.slopes(theta, radius)
         with ctx.workprec(200):
-            (row,), (y,) = objective.x[:1].tolist(), objective.y[:1].tolist()
+            (row,), (y,) = objective.x[:1].tolist(), objective.scores.y[:1].tolist()
             at = sum((arb(a) * arb(b) for a, b in zip(row, theta.tolist(), strict=True)), arb(0))
             reach = sum((abs(arb(a)) * arb(b) for a, b in zip(row, radius.tolist(), strict=True)), arb(0))
             places = [at + reach * arb(part) for part in np.linspace(-1.0, 1.0, 9).tolist()]

@@ -35,9 +35,9 @@ def made(name, number=60, dimension=3, seed=0, scale=1.0, ridge=Fraction(1, 3)):
 
 def true_gradient(objective, theta, tilt):
     """∇J in balls, record by record, without a matrix."""
-    scores = objective.scores
+    scores = objective.scores.score
     total = [ball_of(objective.ridge) * one + b for one, b in zip(theta, tilt, strict=True)]
-    for row, y in zip(objective.x.tolist(), objective.y.tolist(), strict=True):
+    for row, y in zip(objective.x.tolist(), objective.scores.y.tolist(), strict=True):
         predictor = sum((arb(x) * one for x, one in zip(row, theta, strict=True)), arb(0))
         score = scores.ball(predictor, Fraction(y))
         total = [one + score * arb(x) for one, x in zip(total, row, strict=True)]

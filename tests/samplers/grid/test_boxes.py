@@ -10,9 +10,9 @@ from flint import arb, arb_mat, ctx, fmpq
 
 import kngjax as kng
 from kngjax.geometry.abstract_norms import Noise
+from kngjax.losses.record_scores import RecordScores
 from kngjax.samplers.grid.boxes import cover, draws
 from kngjax.samplers.grid.boxes.boxes import Boxes, shares_inside, slabs
-from kngjax.losses.record_scores import RecordScores
 from kngjax.samplers.grid.boxes.coordinates import Coordinates, coordinates_for
 from kngjax.samplers.grid.boxes.gauges import Gauge
 from kngjax.samplers.grid.boxes.inside import may_meet

@@ -1,0 +1,128 @@
+"""Weights of a study's records: a column of the table, and what analyses become that honour it."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+import kngjax as kng
+from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.data import cells
+from kngjax.estimators.analyses import Analysis, Part
+from kngjax.samplers.advice import MOST_BOXED
+
+
+@dataclasses.dataclass(frozen=True)
+class SurveyWeights:
+    """A column of weights, each clipped to its public bounds. Public.
+
+    **Arguments:** `column`: its name. `bounds`: the least and the largest weight, at least 0. `missing`: what a cell
+    counts as that is missing or no number; None to refuse such cells.
+    """
+
+    column: str
+    bounds: tuple[float, float]
+    missing: float | None = None
+
+    @classmethod
+    def of(cls, column: Any, bounds: Any, missing: Any) -> "SurveyWeights | None":
+        """Those of a study; None where it names no column of weights. "drop" leaves a record out by the weight 0.
+
+        Raises TypeError or ValueError for a column without bounds or with negative ones.
+        """
+        if column is None:
+            return None
+        if not isinstance(column, str):
+            raise TypeError(f"weights must be the name of a column of the table, not a {type(column).__name__}")
+        if column not in bounds:
+            raise ValueError(f"the weights need public bounds, bounds={{{column!r}: (0, 10)}}")
+        low, high = (float(end) for end in bounds[column])
+        if low < 0.0:
+            raise ValueError(f"weights are at least 0: the bounds of {column!r} begin at {low:g}")
+        policy = missing if isinstance(missing, str) else (missing or {}).get(column)
+        number = 0.0 if policy == "drop" else policy
+        if number is not None and not (isinstance(number, int | float) and (number == 0.0 or low <= number <= high)):
+            raise ValueError(f"missing: {policy!r} is neither 0 nor a weight within the bounds [{low:g}, {high:g}]")
+        return cls(column, (low, high), number)
+
+    def check(self, table: nw.DataFrame) -> None:
+        """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
+        if self.column not in table.columns:
+            raise UnfitShape(f"the weights are to be in the column {self.column!r}, which the data do not have")
+        if not cells.is_readable(table[self.column]):
+            raise UnfitType(f"the type of the weights, column {self.column!r}, holds no numbers")
+
+    def cells_of(self, table: nw.DataFrame) -> np.ndarray:
+        """The weight of each record, NaN where there is none and no policy. Private."""
+        found = np.clip(cells.numbers(table[self.column]), *self.bounds)
+        return found if self.missing is None else np.where(np.isnan(found), self.missing, found)
+
+    def given_to(self, analysis: Analysis) -> Analysis:
+        """The same analysis of records that count times their weights.
+
+        Raises ValueError, of public facts alone, for what is not proved with weights: the default for a mechanism that
+        is not named here.
+        """
+        parts = tuple(Part(part.label, self._weighted(analysis, part.mechanism)) for part in analysis.parts)
+        return dataclasses.replace(analysis, parts=parts, weights=self)
+
+    def _weighted(self, analysis: Analysis, mechanism: Any) -> Any:
+        make = _WITH_WEIGHTS.get(type(mechanism))
+        if make is None:
+            raise ValueError(
+                f"{analysis.title} by {type(mechanism).__name__} takes no weights: regressions by KNG and "
+                "ObjectivePerturbation, means and single quantiles do. Make a Study without weights for it"
+            )
+        return make(mechanism, self._bounds(mechanism.bounds))
+
+    def _bounds(self, bounds: kng.Bounds) -> kng.Bounds:
+        x = None if bounds.x_lower is None else (bounds.x_lower, bounds.x_upper)
+        y = None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
+        columns = bounds.names or bounds.columns or None
+        return kng.Bounds(
+            x,
+            y,
+            bounds.intercept,
+            columns=columns,
+            missing=bounds.missing,
+            missing_y=bounds.missing_y,
+            weight=self.bounds[1],
+            missing_weight=self.missing,
+        )
+
+
+def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """The same, but for smooth losses of many coefficients, which KNG draws exactly without weights alone."""
+    loss, is_many = mechanism.loss, mechanism.domain.dimension or bounds.dimension or 1
+    kind = type(mechanism)
+    if kind is kng.KNG and is_many > MOST_BOXED and not (loss.is_quadratic or loss.is_homogeneous):
+        kind = kng.ObjectivePerturbation
+    return kind(loss, bounds, mechanism.domain, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)
+
+
+def _mean(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """Σw_i x_i/Σw_i: what minimises the weighted squared distance, within the bounds of x."""
+    theta = kng.Box(np.asarray(bounds.x_lower), np.asarray(bounds.x_upper))
+    loss = kng.SquaredDistanceLoss()
+    return kng.KNG(loss, bounds, theta, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)
+
+
+def _quantile(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """Of one level: what minimises the weighted check loss, within the bounds of y."""
+    if np.size(mechanism.tau) > 1:
+        raise ValueError("with weights quantiles are released one by one: give one tau a call, each with its epsilon")
+    theta = kng.Box(float(bounds.y_lower or 0.0), float(bounds.y_upper or 0.0))
+    loss = kng.QuantileLoss(float(np.asarray(mechanism.tau).item()))
+    return kng.KNG(loss, bounds, theta, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)
+
+
+_WITH_WEIGHTS: dict[type, Callable[[Any, kng.Bounds], Any]] = {
+    kng.KNG: lambda mechanism, bounds: (
+        _mean(mechanism, bounds) if not mechanism.loss.has_response else _regression(mechanism, bounds)
+    ),
+    kng.ObjectivePerturbation: _regression,
+    kng.KNormMechanism: _mean,
+    kng.PrivateQuantile: _quantile,
+}
