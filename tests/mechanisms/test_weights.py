@@ -1,0 +1,373 @@
+"""Mechanisms of records with weights: weight 1 is no weight, weight 3 is three records; and what takes none refuses."""
+
+import math
+import random
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.audit import replayed_sensitivity
+from kngjax.core import registry
+from kngjax.core.arrays import float64
+from kngjax.data import weights
+from kngjax.data.records import QuadraticSummary, Records, WeightedRecords
+from kngjax.data.weights import Weighted, with_weights
+from kngjax.mechanisms import objective_on_grid
+from kngjax.mechanisms.box_draws import BoxDraw
+from kngjax.mechanisms.quadratic_draws import QuadraticDraw
+from kngjax.samplers.grid import cells
+from kngjax.samplers.grid.quadratic import bodies
+from tests.oracles.goodness_of_fit import assert_cell_frequencies
+
+N = 12
+GENERATOR = np.random.default_rng(3)
+X = GENERATOR.uniform(-1.0, 1.0, (N, 1))
+Y = np.clip(0.6 + 0.4 * X[:, 0] + 0.3 * GENERATOR.standard_normal(N), 0.0, 2.0)
+WHOLE = GENERATOR.integers(0, 4, N).astype(float)
+WEIGHTS = weights.clipped(GENERATOR.uniform(0.0, 3.0, N), 3.0)
+DOMAIN = kng.Box([-0.5, -1.0], [1.5, 1.0])
+LOSSES = {
+    "quantile": kng.QuantileLoss(0.3),
+    "squared": kng.SquaredLoss(),
+    "pseudo-Huber": kng.PseudoHuberLoss(0.3),
+    "Huber": kng.HuberLoss(0.4),
+    "logistic": kng.LogisticLoss(),
+    "Poisson": kng.PoissonLoss(),
+    "expectile": kng.ExpectileLoss(0.8),
+    "smoothed quantile": kng.SmoothedQuantileLoss(0.3, 0.2),
+}
+SMOOTH = tuple(name for name in LOSSES if name not in ("quantile", "squared"))
+
+
+def responses(name):
+    return (Y > 0.6).astype(float) if name == "logistic" else Y
+
+
+def made(name, kind=kng.KNG, adjacency="replace", weight=3.0, domain=DOMAIN, epsilon=1.0, **more):
+    y = (0.0, 1.0) if name == "logistic" else (0.0, 2.0)
+    columns = {} if (domain.dimension or 2) == 1 else {"x": (np.array([-1.0]), 1.0)}
+    bounds = kng.Bounds(**columns, y=y, weight=weight)
+    return kind(LOSSES[name], bounds, domain, epsilon, adjacency, allow_large_epsilon=True, **more)
+
+
+@jax.jit
+def sums(loss, theta, data):
+    return loss.value(theta, data), loss.gradient(theta, data), loss.hessian(theta, data)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_whole_weights_are_repeated_records(name):
+    """Of records that are repeated by hand, whose weights are 1; and each record's gradient is w times its own."""
+    loss, y, times = LOSSES[name], responses(name), WHOLE.astype(int)
+    with float64():
+        given = made(name).prepare(X, y, weights=WHOLE)
+        repeated = made(name, weight=None).prepare(np.repeat(X, times, axis=0), np.repeat(y, times))
+        theta = np.array([0.31, -0.27])
+        first, second = (sums(loss, theta, data)[: 2 if name == "quantile" else 3] for data in (given, repeated))
+        jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-12), first, second)
+    rows = WeightedRecords(Records(np.column_stack([np.ones(N), X]), y), WHOLE)
+    with float64():
+        each = np.asarray(loss.record_gradients(theta, rows))
+        np.testing.assert_allclose(each, WHOLE[:, None] * loss.record_gradients(theta, rows.rows), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["quantile", "squared", "pseudo-Huber"])
+def test_estimates_without_privacy_are_those_of_repeated_records(name):
+    times = WHOLE.astype(int)
+    bounds = kng.Bounds(x=(np.array([-1.0]), 1.0), weight=3.0)
+    given = kng.data.prepare(bounds, Weighted(X, WHOLE), Y)
+    repeated = Records(np.repeat(given.rows.x, times, axis=0), np.repeat(Y, times))
+    fits = [kng.nonprivate.fit(LOSSES[name], data).theta for data in (given, repeated)]
+    values = [float(sums(LOSSES[name], fit, repeated)[0]) for fit in fits]
+    assert values[0] == pytest.approx(values[1], rel=1e-6)
+    fractions = kng.data.records.clipped_fractions(bounds, Weighted(X, WHOLE - 1.0), Y)
+    assert fractions["weight"] == pytest.approx(np.mean(WHOLE == 0.0))
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+@pytest.mark.parametrize("kind", [kng.KNG, kng.ExponentialMechanism, kng.ObjectivePerturbation])
+@pytest.mark.parametrize("name", ["quantile", "squared", "pseudo-Huber"])
+def test_weights_of_1_are_no_weights(name, kind, adjacency):
+    if name == "quantile" and kind is kng.ObjectivePerturbation:
+        pytest.skip("it is refused, with weights and without")
+    theta, densities, sensitivities = jnp.array([0.3, -0.2]), [], []
+    for weight, given in ((1.0, np.ones(N)), (None, None)):
+        mechanism = made(name, kind, adjacency, weight)
+        data = mechanism.prepare(X, Y, weights=given)
+        with float64():
+            densities.append(float(mechanism.log_density(theta, data)))
+        sensitivities.append(mechanism.sensitivity_for(2).value)
+    assert densities[0] == pytest.approx(densities[1], rel=1e-9)
+    assert sensitivities[0] == pytest.approx(sensitivities[1], rel=1e-12)
+
+
+GRIDS = {
+    "quadratic KNG": ("squared", kng.KNG),
+    "boxes": ("pseudo-Huber", kng.KNG),
+    "quadratic objective": ("squared", kng.ObjectivePerturbation),
+    "smooth objective": ("logistic", kng.ObjectivePerturbation),
+}
+
+
+@pytest.mark.parametrize("case", GRIDS)
+def test_draws_on_grids_with_weights_of_1_are_those_without(case):
+    """From the same bits to the last digit."""
+    name, kind = GRIDS[case]
+    values = []
+    for weight, given in ((1.0, np.ones(N)), (None, None)):
+        mechanism, X_given = made(name, kind, weight=weight), with_weights(X, given)
+        way = mechanism.on_grid(mechanism.admit(X_given, responses(name)))
+        assert way.takes_weights
+        data = way.prepare(X_given, responses(name))
+        values.append([way.draw_alone(data, random.Random(seed).getrandbits) for seed in range(3)])
+    np.testing.assert_array_equal(*values)
+
+
+@pytest.mark.parametrize("case", ["quadratic objective", "smooth objective"])
+def test_minimisers_of_whole_weights_are_those_of_repeated_records(case):
+    """For the same noise and ridge, those of weights up to 3: from the same bits to the last digit."""
+    name, kind = GRIDS[case]
+    mechanism, times = made(name, kind, "add_remove"), WHOLE.astype(int)
+    y = responses(name)
+    way = mechanism.on_grid(mechanism.admit(Weighted(X, WHOLE), y))
+    repeated = np.repeat(X, times, axis=0), np.repeat(y, times)
+    without = eqx.tree_at(lambda part: part.bounds.weight, mechanism, None, is_leaf=lambda part: part is None)
+    other = type(way)(without, way.law, way.grid)
+    for seed in range(3):
+        value = way.draw_alone(way.prepare(Weighted(X, WHOLE), y), random.Random(seed).getrandbits)
+        expected = other.draw_alone(other.prepare(*repeated), random.Random(seed).getrandbits)
+        np.testing.assert_array_equal(value, expected)
+
+
+def slope(name, theta, y, w):
+    """Σ w_i s_i at each θ of a line, by hand."""
+    eta = theta[..., None]
+    score = {
+        "quantile": lambda: (y <= eta) - 0.3,
+        "squared": lambda: eta - y,
+        "pseudo-Huber": lambda: (eta - y) / np.sqrt(1.0 + ((eta - y) / 0.3) ** 2),
+        "logistic": lambda: 1.0 / (1.0 + np.exp(-eta)) - y,
+    }[name]()
+    return (w * score).sum(axis=-1)
+
+
+# Weights up to 3: by hand the most that Σ w_i s_i changes by, for Θ = [-.5, 1.5] and y in [0, 2] or [0, 1].
+CHANGES = {
+    ("quantile", "replace"): 3.0,
+    ("quantile", "add_remove"): 2.1,
+    ("squared", "replace"): 12.0,
+    ("squared", "add_remove"): 7.5,
+    ("pseudo-Huber", "replace"): 1.8,
+    ("logistic", "add_remove"): 3.0,
+}
+LINE = kng.Box([-0.5], [1.5])
+
+
+def logistic_change():
+    """The score lies in [σ(-.5) - 1, σ(1.5)]: under add_remove W times the larger size."""
+    return 3.0 * max(1.0 / (1.0 + math.exp(-1.5)), 1.0 - 1.0 / (1.0 + math.exp(0.5)))
+
+
+@pytest.mark.parametrize(("name", "adjacency"), CHANGES)
+def test_releases_of_kng_have_the_probabilities_of_quadrature(name, adjacency, monkeypatch):
+    """exp(-(ε/2Δ)·|Σ w_i s_i|) by NumPy, with Δ by hand; each release refuses nothing and says that records weigh."""
+    monkeypatch.setattr(bodies, "_DIGITS", 3)
+    mechanism, y = made(name, adjacency=adjacency, domain=LINE, epsilon=3.0), responses(name)
+    change = logistic_change() if name == "logistic" else CHANGES[name, adjacency]
+    lattice = kng.Lattice(theta_digits=4, max_records=64 if adjacency == "add_remove" else None)
+    given, bits = with_weights(None, WEIGHTS), random.Random(5).getrandbits
+    certificate = kng.certify(mechanism, given, y, sampler=lattice if name == "quantile" else None)
+    assert certificate.assurance == "exact_with_rounding"
+    assert any("counts times its own weight" in one for one in certificate.assumptions)
+    assert certificate.mechanism["bounds"]["weight"] == 3.0
+    if name == "quantile":
+        data = lattice.prepare(mechanism, given, y)
+        values = np.array([lattice.draw(mechanism, data, bits)[0] for _ in range(300)])
+        # Points of a lattice: the law has their density, and they are as far apart as the values say.
+        points = np.arange(-0.5, 1.5 + 1e-9, 2.0**-3)
+        masses = np.exp(-3.0 / (2.0 * change) * np.abs(slope(name, points, y, WEIGHTS)))
+        assert set(values.tolist()) <= set(points.tolist())
+        counts = [(values == point).sum() for point in points]
+    else:
+        way = mechanism.on_grid(mechanism.admit(given, y))
+        assert isinstance(way, QuadraticDraw if name == "squared" else BoxDraw)
+        data = way.prepare(given, y)
+        values = np.array([way.draw_alone(data, bits)[0] for _ in range(300)])
+        unit = 2.0 ** way.grid.exponents[0]
+        numbers = np.arange(round(-0.5 / unit), round(1.5 / unit) + 1)
+        edges = np.concatenate([[-0.5], (numbers[:-1] + 0.5) * unit, [1.5]])
+        inside = (np.arange(400) + 0.5) / 400
+        grid = edges[:-1, None] + np.diff(edges)[:, None] * inside
+        density = np.exp(-3.0 / (2.0 * change) * np.abs(slope(name, grid, y, WEIGHTS)))
+        masses = density.mean(axis=1) * np.diff(edges)
+        places = np.rint(values / unit)
+        counts = [(places == number).sum() for number in numbers]
+    assert_cell_frequencies(counts, masses / masses.sum())
+
+
+@pytest.mark.parametrize("name", ["squared", "logistic"])
+def test_releases_of_objective_perturbation_have_the_law_of_the_minimiser(name, monkeypatch):
+    """θ ≤ t if and only if b ≥ -(Σ w_i s_i(t) + γt), with γ of W·ρ'' and b of W·s, both by hand."""
+    monkeypatch.setattr(cells, "_DIGITS", 2)
+    monkeypatch.setattr(objective_on_grid, "_DIGITS", -1)
+    y, epsilon = responses(name), 4.0
+    change, curvature = (12.0, 3.0) if name == "squared" else (3.0 * 1.0, 3.0 * 0.25)
+    mechanism = made(name, kng.ObjectivePerturbation, domain=LINE, epsilon=epsilon)
+    if name == "logistic":
+        change = 3.0 * (1.0 / (1.0 + math.exp(-1.5)) + 1.0 - 1.0 / (1.0 + math.exp(0.5)))
+    spent = epsilon if name == "squared" else epsilon * 0.99
+    rate, ridge = 0.5 * spent / change, curvature / math.expm1(0.5 * spent)
+    assert mechanism.sensitivity_for(1).value == pytest.approx(1.0)
+    assert float(mechanism.ridge(1)) == pytest.approx(ridge)
+    given, bits = with_weights(None, WEIGHTS), random.Random(5).getrandbits
+    way = mechanism.on_grid(mechanism.admit(given, y))
+    data, unit = way.prepare(given, y), 2.0 ** way.grid.exponents[0]
+    values = [way.draw_alone(data, bits)[0] for _ in range(300)]
+    # P(θ < t): of a value that is rounded to t or more, the edge of its cell.
+    edges = np.linspace(-0.5 + 0.5 * unit, 1.5 - 0.5 * unit, 9)
+    edges = (np.floor(edges / unit) + 0.5) * unit
+    tilt = slope(name, np.clip(edges, -0.5, 1.5), y, WEIGHTS) if name == "logistic" else slope(name, edges, y, WEIGHTS)
+    scaled = rate * (tilt + ridge * edges)
+    below = np.where(scaled < 0, 0.5 * np.exp(-np.abs(scaled)), 1.0 - 0.5 * np.exp(-np.abs(scaled)))
+    counts = np.histogram(values, np.concatenate([[-np.inf], edges, [np.inf]]))[0]
+    assert_cell_frequencies(counts, np.diff(np.concatenate([[0.0], below, [1.0]])))
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_the_mean_of_records_with_weights_is_drawn_about_the_weighted_mean(adjacency):
+    x = np.column_stack([Y, 1.0 - Y])
+    bounds = kng.Bounds(x=(np.array([0.0, -1.0]), np.array([2.0, 1.0])), intercept=False, weight=3.0)
+    mechanism = kng.KNG(
+        kng.SquaredDistanceLoss(), bounds, kng.Box([0.0, -1.0], [2.0, 1.0]), 1e4, adjacency, allow_large_epsilon=True
+    )
+    expected = WEIGHTS @ x / WEIGHTS.sum()
+    released = kng.release(mechanism, x, weights=WEIGHTS)
+    assert released.certificate.assurance == "exact_with_rounding"
+    np.testing.assert_allclose(released.value, expected, atol=0.02)
+    data = mechanism.prepare(x, weights=WEIGHTS)
+    assert isinstance(data, QuadraticSummary)
+    assert data.num_records == N
+    theta = jnp.array([0.4, 0.2])
+    with float64():
+        by_hand = WEIGHTS @ (np.asarray(theta) - x)
+        np.testing.assert_allclose(mechanism.loss.gradient(theta, data), by_hand, rtol=1e-12)
+        rows = mechanism.records(with_weights(x, WEIGHTS))
+        np.testing.assert_allclose(sums(mechanism.loss, theta, rows)[1], by_hand, rtol=1e-12)
+        np.testing.assert_allclose(mechanism.loss.record_gradients(theta, rows).sum(axis=0), by_hand, rtol=1e-12)
+        half = 0.5 * WEIGHTS @ ((np.asarray(theta) - x) ** 2).sum(axis=1)
+        np.testing.assert_allclose(sums(mechanism.loss, theta, rows)[0], half, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["squared", "logistic", "quantile"])
+def test_no_records_and_weights_of_0_are_drawn_alike(name, monkeypatch):
+    """Under add_remove: neither tells anything of θ. Under replace weights of 0 may be all that there is."""
+    kinds = (kng.KNG,) if name == "quantile" else (kng.KNG, kng.ObjectivePerturbation)
+    for kind in kinds:
+        mechanism, drawn = made(name, kind, "add_remove"), []
+        for number in (0, 5):
+            monkeypatch.setattr("secrets.randbits", random.Random(1).getrandbits)
+            given = X[:number], responses(name)[:number]
+            drawn.append(kng.release(mechanism, *given, weights=np.zeros(number)).value)
+        if name != "quantile":
+            # There the boxes of a search are others.
+            np.testing.assert_array_equal(*drawn)
+        assert np.all(np.isfinite(kng.release(made(name, kind), X, responses(name), weights=np.zeros(N)).value))
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+@pytest.mark.parametrize("kind", [kng.KNG, kng.ExponentialMechanism])
+def test_replayed_neighbours_that_differ_in_a_weight_spend_no_more_than_epsilon(kind, adjacency):
+    """One record goes from weight 0 to a weight far beyond W, at a corner: near ε, and above it if W is half of it."""
+    x, y, given = np.ones((30, 1)), np.full(30, 2.0), np.ones(30)
+    other = given.copy()
+    given[-1], other[-1] = 0.0, 50.0
+    if adjacency == "add_remove":
+        first = (Weighted(x[:-1], given[:-1]), y[:-1])
+    else:
+        first = (Weighted(x, given), y)
+    mechanism = made("squared", kind, adjacency)
+    walk = kng.EnsembleWalk(num_warmup=20)
+    settings = {"key": kng.research_key(0), "num_points": 40, "sampler": walk}
+    found = replayed_sensitivity(mechanism, first, (Weighted(x, other), y), **settings)
+    assert found.passed
+    assert found.ratio > (0.9 if adjacency == "add_remove" else 0.45)
+
+
+def test_what_does_not_declare_weights_refuses_them():
+    """Of all mechanisms, from the registry: three take them."""
+    known = registry.classes("mechanisms").values()
+    takes = {one.__name__ for one in known if one.takes_weights}
+    assert takes == {"KNG", "ExponentialMechanism", "ObjectivePerturbation"}
+    line, table = kng.Bounds(y=(0.0, 1.0), weight=2.0), kng.Bounds(x=(np.array([-1.0]), 1.0), y=(0.0, 1.0), weight=2.0)
+    columns = kng.Bounds(x=(np.array([-1.0]), 1.0), intercept=False, weight=2.0)
+    asked = {
+        "AdaOPS": lambda: kng.AdaOPS(table, 1.0, 1e-6, "add_remove"),
+        "AdaSSP": lambda: kng.AdaSSP(table, 1.0, 1e-6, "replace"),
+        "KNormMechanism": lambda: kng.KNormMechanism(columns, 1.0, "replace"),
+        "OutputPerturbation": lambda: kng.OutputPerturbation(
+            kng.LogisticLoss(), table, 10.0, 1.0, "replace", delta=1e-6
+        ),
+        "PosteriorSample": lambda: kng.PosteriorSample(table, 10.0, 0.001, "add_remove"),
+        "PrivateIRLS": lambda: kng.PrivateIRLS(table, 1.0, 1e-6, "replace"),
+        "PrivateQuantile": lambda: kng.PrivateQuantile(0.5, line, 1.0, "replace"),
+    }
+    assert takes | set(asked) == {one.__name__ for one in known}
+    for name, make in asked.items():
+        with pytest.raises(ValueError, match=f"{name} takes no weights"):
+            make()
+    with pytest.raises(ValueError, match="GeometricMedianLoss takes no weights"):
+        kng.KNG(kng.GeometricMedianLoss(), columns, kng.Box([-1.0], [1.0]), 1.0, "replace")
+
+
+def test_streams_shards_simulations_and_other_samplers_refuse_weights():
+    mechanism = made("squared")
+    for rows in (kng.stream([(X, Y)]), kng.shard(X, Y)):
+        with pytest.raises(TypeError, match="takes no weights"):
+            kng.release(mechanism, rows)
+        with pytest.raises((TypeError, ValueError), match=r"weights|records"):
+            kng.release(mechanism, rows, weights=WEIGHTS)
+    with pytest.raises(TypeError, match="a simulation takes no weights"):
+        kng.data.records.prepare_simulated(mechanism.bounds, jnp.asarray(X), jnp.asarray(Y))
+    smooth = made("pseudo-Huber")
+    data = smooth.prepare(X, Y, weights=WEIGHTS)
+    assert isinstance(data, WeightedRecords)
+    for sampler in (kng.Exact(), kng.SliceGibbs(), kng.GradientSpace(), kng.IndependenceMH(), kng.LineGibbs()):
+        assert not sampler.takes_weights
+        with pytest.raises(ValueError, match="takes no weights"):
+            kng.sample(smooth, data, key=kng.research_key(0), sampler=sampler)
+        with pytest.raises(ValueError, match="takes no weights"):
+            kng.certify(smooth, X, Y, weights=WEIGHTS, sampler=sampler)
+    with pytest.raises(ValueError, match="Lattice draws KNG with QuantileLoss"):
+        kng.certify(made("squared"), X, Y, weights=WEIGHTS, sampler=kng.Lattice())
+    with pytest.raises(ValueError, match="Lattice draws KNG with QuantileLoss"):
+        kng.certify(made("quantile", kng.ExponentialMechanism), X, Y, weights=WEIGHTS, sampler=kng.Lattice())
+    with pytest.raises(ValueError, match="Lattice serves norm=None"):
+        kng.certify(made("quantile", norm=kng.L1()), X, Y, weights=WEIGHTS, sampler=kng.Lattice())
+    with pytest.raises(ValueError, match="no exact sampler of PseudoHuberLoss"):
+        kng.certify(made("pseudo-Huber", kng.ExponentialMechanism), X, Y, weights=WEIGHTS)
+    many = kng.KNG(
+        kng.LogisticLoss(),
+        kng.Bounds(x=(np.full(6, -1.0), 1.0), weight=3.0),
+        kng.Box(-1.0, 1.0),
+        50.0,
+        "replace",
+    )
+    with pytest.raises(ValueError, match="no exact sampler of LogisticLoss"):
+        kng.certify(many, np.zeros((9000, 6)), np.zeros(9000), weights=np.ones(9000))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", [kng.EnsembleWalk(), kng.CoordinateWalk(), kng.NUTS()], ids=lambda one: repr(one))
+def test_chains_that_take_weights_have_the_law_of_quadrature(sampler):
+    mechanism = made("pseudo-Huber", domain=LINE, epsilon=3.0)
+    data = mechanism.prepare(None, Y, weights=WEIGHTS)
+    draws = kng.sample(mechanism, data, key=kng.research_key(1), sampler=sampler, num_draws=400, thinning=10)
+    theta = np.linspace(-0.5, 1.5, 4001)
+    density = np.exp(-3.0 / (2.0 * 1.8) * np.abs(slope("pseudo-Huber", theta, Y, WEIGHTS)))
+    mean = (theta * density).sum() / density.sum()
+    deviation = math.sqrt(((theta - mean) ** 2 * density).sum() / density.sum())
+    assert abs(draws.theta.mean() - mean) < 6.0 * deviation / math.sqrt(400)
