@@ -43,7 +43,7 @@ class PublicFacts:
         adjacency: kng.Adjacency,
         missing: Any,
         count: int | None,
-        weights: str | None = None,
+        weights: Any = None,
     ) -> "PublicFacts":
         """As `Study` is given them; raises TypeError or ValueError for what are no bounds, levels or policies."""
         ends: dict[str, tuple[float | int, float | int]] = {}
@@ -200,7 +200,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
         ledger: Any = None,
         missing: Any = None,
         num_records: int | None = None,
-        weights: str | None = None,
+        weights: Any = None,
     ):
         meant = kng.Adjacency.parse(adjacency)
         if meant is kng.Adjacency.REPLACE:

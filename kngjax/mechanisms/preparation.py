@@ -19,7 +19,7 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.data.shards import Shards
 from kngjax.data.streams import RECORDS_NEEDED, Stream
-from kngjax.data.weights import with_weights
+from kngjax.data.weights import Weighted, with_weights
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 
 MAX_RECORDS = "a public number that n does not exceed"
@@ -55,8 +55,9 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         of columns show to be no data for this mechanism: a release calls this before anything is spent.
         """
         require_own_responses(X, y)
-        if isinstance(X, Stream | Shards):
-            weights.refuse(self.bounds.weight, f"a {type(X).__name__.lower()}")
+        table = X.table if isinstance(X, Weighted) else X
+        if isinstance(table, Stream | Shards):
+            weights.refuse(self.bounds.weight, f"a {type(table).__name__.lower()}")
         if isinstance(X, Shards):
             self._check_shards(X)
             elsewhere = {"num_records": None, "are_in_memory": False, "are_on_one_host": not X.spans_processes}

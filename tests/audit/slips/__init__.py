@@ -13,6 +13,7 @@ from tests.audit.slips import (
     reweighted,
     sensitivities,
     shells,
+    weights,
 )
 from tests.audit.slips.base import Slip as Slip
 
@@ -25,5 +26,6 @@ _ON_GRIDS = (
     + shells.SLIPS
     + boxes.SLIPS
     + processors.SLIPS
+    + weights.SLIPS
 )
 SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS

@@ -1,0 +1,141 @@
+"""Small slips of weights: of what becomes of one, of what they do to sensitivities, and of who takes them."""
+
+from tests.audit.slips.base import slip
+
+_CHANGES = "sensitivity/test_weighted.py::test_changes_are_reached_and_never_exceeded"
+
+SLIPS = (
+    slip(
+        "weights are not clipped",
+        "data/weights",
+        "np.rint(np.clip(weights, 0.0, float(largest)) / step)",
+        "np.rint(weights / step)",
+        "data/test_weights.py::test_weights_are_clipped_and_rounded_each_by_itself",
+    ),
+    slip(
+        "a rounded weight may be above W",
+        "data/weights",
+        "np.minimum(np.rint(np.clip(weights, 0.0, float(largest)) / step), most) * step",
+        "np.rint(np.clip(weights, 0.0, float(largest)) / step) * step",
+        "data/test_weights.py::test_weights_are_clipped_and_rounded_each_by_itself",
+    ),
+    slip(
+        "bounds that declare weights take records without",
+        "data/weights",
+        '    if largest is not None:\n        raise UnfitShape(f"the bounds are for',
+        '    if False:\n        raise UnfitShape(f"the bounds are for',
+        "data/test_weights.py::test_weights_and_their_maximum_come_together_or_not_at_all",
+    ),
+    slip(
+        "W is left out of the sensitivity of gradients",
+        "sensitivity/weighted",
+        "(jnp.asarray(bounds.weight) * jnp.asarray(end) for end in ends)",
+        "(jnp.asarray(end) for end in ends)",
+        _CHANGES,
+    ),
+    slip(
+        "W is left out of the sensitivity of gradients in fractions",
+        "sensitivity/weighted",
+        "return min(largest * ends[0], Fraction(0)), max(largest * ends[1], Fraction(0))",
+        "return min(ends[0], Fraction(0)), max(ends[1], Fraction(0))",
+        "sensitivity/test_weighted.py::test_fractions_are_the_floats",
+    ),
+    slip(
+        "a weight of 0 is forgotten",
+        "sensitivity/weighted",
+        "return jnp.minimum(first, 0.0), jnp.maximum(last, 0.0)",
+        "return first, last",
+        "sensitivity/test_weighted.py::test_a_score_of_one_sign_may_be_0_by_its_weight",
+    ),
+    slip(
+        "an exchange cancels theta although weights differ",
+        "sensitivity/weighted",
+        "return adjacency if bounds.weight is None else Adjacency.ADD_REMOVE",
+        "return adjacency",
+        "sensitivity/test_weighted.py::test_the_mean_of_weights_that_differ_does_not_cancel_theta",
+    ),
+    slip(
+        "an exchange cancels theta although weights differ, in fractions",
+        "sensitivity/in_fractions",
+        "if adjacency is Adjacency.REPLACE and ranges.weight is None:",
+        "if adjacency is Adjacency.REPLACE:",
+        "sensitivity/test_weighted.py::test_fractions_are_the_floats",
+    ),
+    slip(
+        "W is left out of one record's Hessian",
+        "sensitivity/gradients",
+        "weighted.times(bounds, curvature) * _longest_features",
+        "jnp.asarray(curvature) * _longest_features",
+        _CHANGES,
+    ),
+    slip(
+        "W is left out of one record's Hessian in fractions",
+        "sensitivity/record_facts",
+        "curvature * (largest or 1)",
+        "curvature",
+        "sensitivity/test_weighted.py::test_facts_of_one_record_have_its_weight",
+    ),
+    slip(
+        "W is left out of the range of one record's loss",
+        "sensitivity/gradients",
+        "weighted.times(bounds, largest - smallest) *",
+        "jnp.asarray(largest - smallest) *",
+        "sensitivity/test_weighted.py::test_the_loss_of_worst_neighbours_spends_all_of_epsilon",
+    ),
+    slip(
+        "losses ignore weights",
+        "data/records",
+        "return jnp.asarray(self.weights) * values",
+        "return values",
+        "mechanisms/test_weights.py::test_whole_weights_are_repeated_records",
+    ),
+    slip(
+        "exact sums ignore weights",
+        "losses/squared",
+        "gram(columns) if records is rows else weighted_gram_of(columns, np.asarray(records.weights))",
+        "gram(columns)",
+        "mechanisms/test_weights.py::test_whole_weights_are_repeated_records",
+    ),
+    slip(
+        "Hessians of verified searches ignore weights",
+        "losses/record_scores",
+        "return ends if self.weights is None else (self.weights * ends[0], self.weights * ends[1])",
+        "return ends",
+        "losses/test_record_scores.py::test_slopes_and_balls_are_those_of_one_record_times_its_weight",
+    ),
+    slip(
+        "the rounding of a weight's product is not covered",
+        "losses/record_scores",
+        "(self.weights * off + UNIT * np.abs(score)) * _WIDER",
+        "(self.weights * off) * _WIDER",
+        "losses/test_record_scores.py::test_scores_times_weights_are_within_their_bounds_of_fractions",
+    ),
+    slip(
+        "products of weights and records within bounds of records without",
+        "mechanisms/preparation",
+        "return self.bounds.of_products(dimension) if makes_products else self.bounds",
+        "return self.bounds",
+        "mechanisms/test_weights.py::test_releases_of_kng_have_the_probabilities_of_quadrature",
+    ),
+    slip(
+        "mechanisms take weights that do not declare it",
+        "mechanisms/base",
+        "        if not self.takes_weights:\n",
+        "        if False:\n",
+        "mechanisms/test_weights.py::test_what_does_not_declare_weights_refuses_them",
+    ),
+    slip(
+        "ways on a grid take weights that do not declare it",
+        "releases/routes/grid",
+        "way is None or (mechanism.bounds.weight is not None and not way.takes_weights)",
+        "way is None",
+        "mechanisms/test_weights.py::test_engines_that_do_not_declare_weights_are_passed_over",
+    ),
+    slip(
+        "studies leave out the weights of their releases",
+        "estimators/survey_weights",
+        "return dataclasses.replace(analysis, parts=parts, weights=self)",
+        "return analysis",
+        "estimators/test_survey_weights.py::test_every_regression_takes_weights_or_says_that_it_does_not",
+    ),
+)

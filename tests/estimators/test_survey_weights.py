@@ -1,0 +1,109 @@
+"""Studies of records with weights: what they estimate, what they say of it, and what they refuse."""
+
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kngjax as kng
+
+COUNT = 4000
+BOUNDS = {"wage": (0, 10), "age": (20, 60), "weight": (0, 4), "calls": (0, 6)}
+
+
+@pytest.fixture(autouse=True)
+def fixed_bits(monkeypatch):
+    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
+
+
+def table():
+    """Of two regions whose wages differ by 3; in the survey the south is a third of what it is in the country."""
+    generator = np.random.default_rng(0)
+    south = np.arange(COUNT) % 4 == 0
+    wage = 3.0 + 3.0 * south + 0.5 * generator.standard_normal(COUNT)
+    return pd.DataFrame(
+        {
+            "wage": wage,
+            "age": generator.uniform(20, 60, COUNT),
+            "region": np.where(south, "south", "north"),
+            "calls": generator.poisson(1.0, COUNT).astype(float),
+            "weight": np.where(south, 3.0, 1.0),
+        }
+    )
+
+
+TABLE = table()
+
+
+def study(frame=TABLE, **changed):
+    facts = {"bounds": BOUNDS, "levels": {"region": ("north", "south")}, "adjacency": "replace", "weights": "weight"}
+    return kng.Study(frame, **facts | changed)
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_means_quantiles_and_regressions_are_those_of_the_weights(adjacency):
+    guess = {} if adjacency == "replace" else {"num_records": COUNT}
+    made = study(adjacency=adjacency, **guess)
+    mean = made.mean("wage", epsilon=5)
+    assert mean.value == pytest.approx(np.average(TABLE.wage, weights=TABLE.weight), abs=0.1)
+    assert abs(mean.value - TABLE.wage.mean()) > 0.5
+    assert "at most 4" in str(mean.summary())
+    assert made.mean("region", epsilon=5).value == pytest.approx(0.5, abs=0.05)
+    assert made.quantile("wage", tau=0.75, epsilon=5).value == pytest.approx(6.0, abs=0.3)
+    # Without weights a quarter lies above 4.5 or so.
+    assert made.median("wage", epsilon=5).value > 3.2
+    fit = made.linear_regression("wage ~ region", epsilon=5, method="squared")
+    assert fit.params["region[south]"] == pytest.approx(3.0, abs=0.3)
+    certificate = fit.certificate
+    assert certificate.assurance == "exact_with_rounding"
+    assert certificate.mechanism["bounds"]["weight"] == 4.0
+    assert kng.RegressionResults.from_json(fit.to_json()).summary().rows() == fit.summary().rows()
+
+
+def test_every_regression_takes_weights_or_says_that_it_does_not():
+    plan = study().plan()
+    plan.quantile_regression("wage ~ age", tau=[0.25, 0.5], epsilon=1)
+    plan.linear_regression("wage ~ age + region", epsilon=1)
+    plan.linear_regression("wage ~ poly(age, 4) + region", epsilon=1)
+    plan.logistic_regression("region ~ age", epsilon=1)
+    plan.poisson_regression("calls ~ age", epsilon=1)
+    kinds = [certificate.mechanism["type"] for certificate in plan._certificates()]
+    assert kinds == ["KNG", "KNG", "KNG", "ObjectivePerturbation", "KNG", "KNG"]
+    assert all(certificate.mechanism["bounds"]["weight"] == 4.0 for certificate in plan._certificates())
+    with pytest.raises(ValueError, match="AdaSSP takes no weights"):
+        plan.linear_regression("wage ~ age", epsilon=1, method="adassp", delta=1e-6)
+    with pytest.raises(ValueError, match="one by one"):
+        plan.quantile("wage", tau=[0.1, 0.5], epsilon=1)
+    assert len(plan._certificates()) == 6
+
+
+def test_weights_are_clipped_to_their_bounds_and_missing_ones_count_as_the_policy_says():
+    gaps = TABLE.assign(weight=[None, -5.0, 99.0, 3.0] * (COUNT // 4))
+    low, high = 0.5, 2.0
+    bounds = BOUNDS | {"weight": (low, high)}
+    made = study(gaps, bounds=bounds, missing={"weight": 1.0})
+    weights = np.tile([1.0, low, high, high], COUNT // 4)
+    assert made.mean("wage", epsilon=50).value == pytest.approx(np.average(TABLE.wage, weights=weights), abs=0.02)
+    with pytest.raises(kng.ReleaseFailed):
+        study(gaps, bounds=bounds).mean("wage", epsilon=50)
+    left_out = study(gaps, bounds=bounds, missing="drop", adjacency="add_remove").mean("wage", epsilon=50)
+    weights[::4] = 0.0
+    assert left_out.value == pytest.approx(np.average(TABLE.wage, weights=weights), abs=0.02)
+
+
+def test_columns_that_are_no_weights_are_refused_before_the_debit(tmp_path):
+    ledger = kng.Ledger.create(tmp_path / "l", kng.Budget.pure(5.0), adjacency="replace", dataset="d")
+    with pytest.raises(ValueError, match="public bounds"):
+        study(bounds={"wage": (0, 10)})
+    with pytest.raises(ValueError, match="at least 0"):
+        study(bounds=BOUNDS | {"weight": (-1, 4)})
+    with pytest.raises(ValueError, match="neither 0 nor a weight"):
+        study(missing={"weight": 9.0})
+    with pytest.raises(TypeError, match="name of a column"):
+        study(weights=np.ones(COUNT))
+    with pytest.raises(ValueError, match="do not have"):
+        study(TABLE.drop(columns="weight"), ledger=ledger).mean("wage", epsilon=1)
+    with pytest.raises(TypeError, match="holds no numbers"):
+        study(TABLE.assign(weight=pd.Timestamp("2020-01-01")), ledger=ledger).mean("wage", epsilon=1)
+    assert ledger.verify().spent is None
