@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from kngjax.data import weights
 from kngjax.data.records import prepare
 from kngjax.mechanisms.base import AbstractMechanism
 
@@ -18,6 +19,7 @@ class RecordSource:
 
     def __init__(self, mechanism: AbstractMechanism, dimension: int, grid: np.ndarray, generator: np.random.Generator):
         self.mechanism, self.generator = mechanism, generator
+        weights.refuse(mechanism.bounds.weight, "an audit by made-up records")
         self.lower, self.upper = (np.asarray(side) for side in mechanism.bounds.features(dimension))
         # Several quantiles of numbers have one feature, the intercept.
         self.grid = grid[:, : self.lower.size]

@@ -15,6 +15,7 @@ from scipy import stats
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
+from kngjax.data import weights
 from kngjax.data.records import Records, prepare
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -200,6 +201,7 @@ def _logistic(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def _records(mechanism: AbstractMechanism, data: Any) -> Records:
     """Validated and clipped, whatever they were given as."""
+    weights.refuse(mechanism.bounds.weight, "the black-box audit")
     bounds, has_response = mechanism.bounds.without_dither(), mechanism.loss.has_response
     if isinstance(data, Records):
         columns, response = np.asarray(data.x)[:, int(bounds.intercept) :], np.asarray(data.y)

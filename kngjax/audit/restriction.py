@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kngjax.data import weights
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.mechanisms.base import AbstractMechanism
@@ -50,6 +51,7 @@ def restricted(mechanism: AbstractMechanism, dimension: int) -> AbstractMechanis
 
 
 def _bounds(bounds: Bounds, dimension: int) -> Bounds:
+    weights.refuse(bounds.weight, "an audit of fewer coefficients")
     columns = dimension - bounds.intercept
     x = None
     if columns > 0 and bounds.x_lower is not None and bounds.x_upper is not None:

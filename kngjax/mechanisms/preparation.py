@@ -227,7 +227,13 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         return rows if self.bounds.weight is None or self.loss.is_homogeneous else made
 
     def summarise(self, records: Records | WeightedRecords) -> Data:
-        """The least that the mechanism needs of validated records. Private."""
+        """The least that the mechanism needs of validated records. Private.
+
+        Raises TypeError for records without weights where they must have some, and the other way round.
+        """
+        keeps = self.bounds.weight is not None and not self.loss.is_homogeneous
+        if keeps is not isinstance(records, WeightedRecords):
+            raise TypeError("records have weights where the bounds declare them, and nowhere else: take prepare(X, y)")
         self.check_count(records.num_records)
         return self.loss.summarise(records)
 

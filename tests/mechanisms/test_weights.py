@@ -358,6 +358,26 @@ def test_streams_shards_simulations_and_other_samplers_refuse_weights():
         kng.certify(many, np.zeros((9000, 6)), np.zeros(9000), weights=np.ones(9000))
 
 
+def test_records_without_weights_are_not_taken_for_weights_of_1():
+    rows = Records(np.column_stack([np.ones(N), X]), Y)
+    weighted = WeightedRecords(rows, WEIGHTS)
+    for name in ("squared", "pseudo-Huber"):
+        with pytest.raises(TypeError, match="where the bounds declare them"):
+            made(name).summarise(rows)
+        with pytest.raises(TypeError, match="where the bounds declare them"):
+            made(name, weight=None).summarise(weighted)
+    with pytest.raises(TypeError, match="needs the records"):
+        kng.QuantileLoss(0.5).hessian(jnp.zeros(2), weighted)
+    pair = (X, Y), (X, Y)
+    for audit in (
+        lambda: kng.audit.black_box(made("squared"), *pair, key=kng.research_key(0)),
+        lambda: kng.audit.density_ratio(made("quantile")),
+        lambda: kng.audit.restricted(made("squared"), 1),
+    ):
+        with pytest.raises(TypeError, match="takes no weights"):
+            audit()
+
+
 def test_engines_that_do_not_declare_weights_are_passed_over(monkeypatch):
     """Whatever a mechanism offers: a way on a grid, and then the sampled route, which refuses."""
     given = with_weights(X, WEIGHTS)
