@@ -54,6 +54,7 @@ from .losses.squared import SquaredLoss as SquaredLoss
 from .mechanisms.ada_ops import AdaOPS as AdaOPS
 from .mechanisms.ada_ssp import AdaSSP as AdaSSP
 from .mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
+from .mechanisms.geometric import GeometricMechanism as GeometricMechanism
 from .mechanisms.irls import PrivateIRLS as PrivateIRLS
 from .mechanisms.k_norm import KNormMechanism as KNormMechanism
 from .mechanisms.kng import KNG as KNG
