@@ -131,7 +131,13 @@ def names(config: Config, mechanism: Any) -> tuple[tuple[str, ...], tuple[str, .
     if isinstance(mechanism, kng.PrivateQuantile):
         levels = tuple(f"{float(tau)!r}-quantile of {response}" for tau in np.ravel(mechanism.tau))
         return levels, levels
-    return (f"mean of {response}",), (f"mean of {response}",)
+    if isinstance(mechanism, kng.GeometricMechanism):
+        first = round(float(np.asarray(mechanism.bounds.y_lower)))
+        cells = mechanism.counted or range(first, first + mechanism.cells)
+        counts = tuple(f"count of {response} = {cell}" for cell in cells)
+        return counts, counts
+    name = f"{getattr(mechanism, 'statistic', 'mean')} of {response}"
+    return (name,), (name,)
 
 
 def together(planned: Sequence[Regression]) -> kng.Guarantee:

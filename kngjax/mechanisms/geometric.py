@@ -203,6 +203,11 @@ class NoisyCounts(AbstractGridDraw):
     grid: Grid
 
     @property
+    def settings(self) -> dict[str, Any]:
+        # One grid for all numbers.
+        return {"type": "Direct", "grid_exponents": [0]}
+
+    @property
     def method(self) -> str:
         return f"{self.mechanism.method} Counts and noise are whole numbers, and no rounding enters their law."
 
@@ -223,9 +228,9 @@ def _whole_numbers(counted: Any) -> tuple[int, ...]:
     if isinstance(counted, str) or not isinstance(counted, Sequence | np.ndarray):
         raise TypeError(f"counted must be a list of cells, like [1], got {counted!r}")
     numbers = [one.item() if isinstance(one, np.generic) else one for one in counted]
-    if not all(isinstance(one, int) and not isinstance(one, bool) for one in numbers):
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) and one == round(one) for one in numbers):
         raise TypeError(f"counted must be whole numbers, got {counted!r}")
-    return tuple(numbers)
+    return tuple(map(int, numbers))
 
 
 def _counts(data: Data) -> Counts:

@@ -9,7 +9,7 @@ from jaxtyping import PRNGKeyArray
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.processes import are_on_one_host
-from kngjax.data.records import Data, QuadraticSummary, Records, SortedValues
+from kngjax.data.records import Counts, Data, QuadraticSummary, Records, SortedValues
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
@@ -54,7 +54,7 @@ def sample(
     **Returns** `Draws`, with `to_arviz()`, R-hat, effective sample sizes and plots.
     """
     require_typed_key(key)
-    if not isinstance(data, Records | QuadraticSummary | SortedValues):
+    if not isinstance(data, Records | QuadraticSummary | SortedValues | Counts):
         raise TypeError("data must come from mechanism.prepare(X, y), which validates and clips the records")
     for name, count in (("num_draws", num_draws), ("num_chains", num_chains), ("thinning", thinning)):
         if count < 1:
