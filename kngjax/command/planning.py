@@ -132,8 +132,7 @@ def names(config: Config, mechanism: Any) -> tuple[tuple[str, ...], tuple[str, .
         levels = tuple(f"{float(tau)!r}-quantile of {response}" for tau in np.ravel(mechanism.tau))
         return levels, levels
     if isinstance(mechanism, kng.GeometricMechanism):
-        first = round(float(np.asarray(mechanism.bounds.y_lower)))
-        cells = mechanism.counted or range(first, first + mechanism.cells)
+        cells = mechanism.counted or range(mechanism.ends[0], mechanism.ends[1] + 1)
         counts = tuple(f"count of {response} = {cell}" for cell in cells)
         return counts, counts
     name = f"{getattr(mechanism, 'statistic', 'mean')} of {response}"

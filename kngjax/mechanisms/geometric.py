@@ -54,14 +54,15 @@ class GeometricMechanism(AbstractDirectMechanism):
     - `counted`: those of the cells that are counted, in this order; None: all of them.
 
     Everything here is public. Raises ValueError for bounds of anything but y or of no whole numbers, for more than 10⁶
-    cells, for `counted` that are no cells, and under replace where no other cell is than the counted one, which holds
-    all n records: that is public.
+    cells, and for `counted` that are no cells.
     """
 
     bounds: Bounds
     epsilon: Scalar
     adjacency: Adjacency = eqx.field(static=True)
     counted: tuple[int, ...] | None = eqx.field(static=True)
+    # The first and the last cell: of compiled functions they are no arguments.
+    ends: tuple[int, int] = eqx.field(static=True, metadata={"derived": True})
 
     has_regressors: ClassVar[bool] = False
     method: ClassVar[str] = "The counts plus exact two-sided geometric noise, independent for each."
@@ -71,7 +72,7 @@ class GeometricMechanism(AbstractDirectMechanism):
         bounds: Bounds | None = None,
         epsilon: Any = None,
         adjacency: str | Adjacency | None = None,
-        counted: Sequence[int] | None = None,
+        counted: Any = None,
         *,
         allow_large_epsilon: bool = False,
     ):
@@ -79,34 +80,23 @@ class GeometricMechanism(AbstractDirectMechanism):
         self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
         self.adjacency = Adjacency.parse(adjacency)
         self.counted = None if counted is None else _whole_numbers(counted)
+        self.ends = _ends(self.bounds)
 
     def __check_init__(self):
         bounds = self.bounds
-        if bounds.x_lower is not None or bounds.y_lower is None:
-            raise ValueError("counts need the public range of the cells alone: give bounds=Bounds(y=(0, last cell))")
         if bounds.dither is not None:
             raise ValueError("counts are of whole numbers: leave Bounds(..., dither=...) out")
-        if is_traced(bounds.y_lower, bounds.y_upper):
-            return
-        ends = float(np.asarray(bounds.y_lower)), float(np.asarray(bounds.y_upper))
-        if not all(end.is_integer() and abs(end) < 2.0**53 for end in ends):
-            raise ValueError(f"the bounds of y must be whole numbers, the first and the last cell, got {ends}")
         if self.cells > MOST_CELLS:
             raise ValueError(f"the bounds of y have {self.cells:,} cells: count at most {MOST_CELLS:,}")
         if bounds.missing_y not in (None, DROP) and np.isnan(self.responses([bounds.missing_y])).any():
             raise ValueError(f"missing_y = {bounds.missing_y!r} is no cell: give a whole number within the bounds")
         if self.counted is not None:
-            first, last = map(int, ends)
+            first, last = self.ends
             unknown = [cell for cell in self.counted if not first <= cell <= last]
             if unknown or not self.counted or len(set(self.counted)) < len(self.counted):
                 raise ValueError(
                     f"counted must name cells from {first} to {last}, each once, and at least one: got {self.counted}"
                 )
-        if self._change == 0:
-            raise ValueError(
-                "under replace a single cell holds all n records, which is public: no release is needed, and none is "
-                "made"
-            )
 
     @property
     def loss(self) -> QuantileLoss:
@@ -116,7 +106,7 @@ class GeometricMechanism(AbstractDirectMechanism):
     @property
     def cells(self) -> int:
         """How many cells there are."""
-        return round(float(np.asarray(self.bounds.y_upper)) - float(np.asarray(self.bounds.y_lower))) + 1
+        return self.ends[1] - self.ends[0] + 1
 
     @property
     def dimension(self) -> int:
@@ -126,7 +116,7 @@ class GeometricMechanism(AbstractDirectMechanism):
     @property
     def _change(self) -> int:
         """Δ."""
-        return sums.count_sensitivity(self.cells, self.dimension, self.adjacency)
+        return sums.count_sensitivity(self.dimension, self.adjacency)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -161,16 +151,12 @@ class GeometricMechanism(AbstractDirectMechanism):
 
     def summarise(self, records: Records) -> Counts:
         """How many records lie in each counted cell. O(n + K)."""
-        y, lower = records.y, self.bounds.y_lower
-        places = None if self.counted is None else np.array(self.counted)
-        if is_traced(y, lower, self.bounds.y_upper):
-            numbers = jnp.round(jnp.asarray(y) - jnp.asarray(lower)).astype(int)
-            totals = jnp.zeros(self.cells).at[numbers].add(1.0)
-            counts = totals if places is None else totals[places - round(float(np.asarray(lower)))]
-            return Counts(counts, jnp.asarray(float(y.shape[0])))
-        first = round(float(np.asarray(lower)))
-        totals = np.bincount(np.asarray(y).astype(np.int64) - first, minlength=self.cells).astype(np.float64)
-        counts = totals if places is None else totals[places - first]
+        y, (first, _) = records.y, self.ends
+        if is_traced(y):
+            totals = jnp.zeros(self.cells).at[jnp.round(jnp.asarray(y) - first).astype(int)].add(1.0)
+        else:
+            totals = np.bincount(np.asarray(y).astype(np.int64) - first, minlength=self.cells).astype(np.float64)
+        counts = totals if self.counted is None else totals[np.array(self.counted) - first]
         return Counts(counts, np.asarray(float(y.shape[0])))
 
     def on_grid(self, facts: Facts) -> "NoisyCounts":
@@ -222,6 +208,18 @@ class NoisyCounts(AbstractGridDraw):
         """One draw, as whole numbers."""
         rate = exactly(float(self.mechanism.epsilon)) / self.mechanism._change
         return [int(count) + draw_two_sided_geometric(rate, bits) for count in np.asarray(data.counts).tolist()]
+
+
+def _ends(bounds: Bounds) -> tuple[int, int]:
+    """The first and the last cell. Raises ValueError for bounds of anything else."""
+    if bounds.x_lower is not None or bounds.y_lower is None:
+        raise ValueError("counts need the public range of the cells alone: give bounds=Bounds(y=(0, last cell))")
+    if is_traced(bounds.y_lower, bounds.y_upper):
+        raise TypeError("how many cells there are decides shapes: their range may not be traced by JAX")
+    first, last = (float(np.asarray(end)) for end in (bounds.y_lower, bounds.y_upper))
+    if not all(end.is_integer() and abs(end) < 2.0**53 for end in (first, last)):
+        raise ValueError(f"the bounds of y must be whole numbers, the first and the last cell, got {(first, last)}")
+    return int(first), int(last)
 
 
 def _whole_numbers(counted: Any) -> tuple[int, ...]:

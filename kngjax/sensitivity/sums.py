@@ -74,18 +74,17 @@ def explain_sum_sensitivity(norm: AbstractNorm, changes: np.ndarray, value: floa
     )
 
 
-def count_sensitivity(cells: int, counted: int, adjacency: Adjacency) -> int:
+def count_sensitivity(counted: int, adjacency: Adjacency) -> int:
     """Δ_1: the largest sum of the sizes of the changes of all counts, of records that each lie in one cell.
 
     One record more adds 1 to one count: Δ_1 = 1. An exchanged one leaves its cell for another one: two counts change
-    by 1 each, Δ_1 = 2, or where one cell alone is counted that count does: Δ_1 = 1. Where there is no other cell than
-    the counted one, it holds all n records: Δ_1 = 0.
+    by 1 each, Δ_1 = 2, or where one cell alone is counted, that count does: Δ_1 = 1.
 
-    **Arguments:** `cells`: how many there are. `counted`: how many of them are counted, at least 1.
+    **Arguments:** `counted`: how many cells are counted, at least 1.
     """
     if adjacency is Adjacency.ADD_REMOVE:
         return 1
-    return 2 if counted > 1 else min(1, cells - 1)
+    return 1 if counted == 1 else 2
 
 
 def explain_count_sensitivity(counted: int, value: int, adjacency: Adjacency) -> str:
