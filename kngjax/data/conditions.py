@@ -87,7 +87,7 @@ class HasLevel(AbstractCondition):
 
 
 def read(
-    text: str, levels: Mapping[str, Sequence[Any]], missing: Mapping[str, Any] | str | None
+    text: Any, levels: Mapping[str, Sequence[Any]], missing: Mapping[str, Any] | str | None
 ) -> tuple[AbstractCondition, ...]:
     """The conditions that are all to hold. No data are looked at.
 

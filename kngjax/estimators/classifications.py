@@ -41,7 +41,9 @@ class Axis:
             return
         edges = self.edges or ()
         if not all(is_number(edge) and math.isfinite(edge) for edge in edges) or len(edges) < 3:
-            raise ValueError(f"the edges of {self.column!r} must be three numbers or more, like [0, 10, 100], not {edges}")
+            raise ValueError(
+                f"the edges of {self.column!r} must be three numbers or more, like [0, 10, 100], not {edges}"
+            )
         if any(low >= high for low, high in zip(edges, edges[1:], strict=False)):
             raise ValueError(f"the edges of {self.column!r} must increase, not {edges}")
         if self.missing not in (None, DROP) and not (

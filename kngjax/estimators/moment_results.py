@@ -57,9 +57,9 @@ class MomentResults(AbstractResults):
 
     @property
     def std(self) -> float:
-        """The root of the variance; raises AttributeError of a sum."""
+        """The root of the variance; raises ValueError of a sum."""
         if self.ddof is None:
-            raise AttributeError("a sum has no std: release a variance")
+            raise ValueError("a sum has no std: release a variance")
         return math.sqrt(self.value)
 
     @property

@@ -112,7 +112,7 @@ class TableResults(AbstractResults):
         """
         return self._adjusted(is_nonnegative=True)
 
-    def with_total(self, total: float) -> "TableResults":
+    def with_total(self, total: Any) -> "TableResults":
         """The nearest counts that add up to a public number, as n under replace, or to a count that was released.
 
         Raises ValueError of a single count, which has no others, and as `nonnegative`.
@@ -121,7 +121,7 @@ class TableResults(AbstractResults):
             raise ValueError("a single count has no others that it adds up with")
         return self._adjusted(total=float(total))
 
-    def with_margin(self, column: str, counts: "Mapping[Any, float] | TableResults") -> "TableResults":
+    def with_margin(self, column: str, counts: "Mapping[Any, Any] | TableResults") -> "TableResults":
         """The nearest counts that add up, for each level of a column, to what is public or was released of it.
 
         **Arguments:** `column`: of this table. `counts`: by its labels, or a table of this column alone; they are taken
@@ -197,11 +197,12 @@ class TableResults(AbstractResults):
     @classmethod
     def from_json(cls, text: str) -> "TableResults":
         """The inverse of `to_json`."""
-        fields = with_tuples(json.loads(text))
+        fields = json.loads(text)
+        releases = releases_from(fields.pop("releases"))
+        fields = with_tuples(fields)
         fields["axes"] = tuple(Axis(**with_tuples(axis)) for axis in fields["axes"])
-        fields["releases"] = releases_from(fields["releases"])
         fields["margins"] = tuple((column, tuple(margin)) for column, margin in fields["margins"])
-        return cls(**fields)
+        return cls(**fields, releases=releases)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TableResults.from_json, (self.to_json(),)

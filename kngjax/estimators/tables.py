@@ -39,9 +39,7 @@ def table(axes: Sequence[Axis], epsilon: Any, adjacency: str, title: str) -> Ana
     return Analysis(f"{title} of {response.name}", response, None, (Part("count", made),), names_of_values=())
 
 
-def axis(
-    column: str, bounds: Mapping[str, Any], levels: Mapping[str, Any], missing: Any, edges: int | Sequence[float] | None
-) -> Axis:
+def axis(column: str, bounds: Mapping[str, Any], levels: Mapping[str, Any], missing: Any, edges: Any) -> Axis:
     """The side of a table that a column makes.
 
     **Arguments:** `bounds`, `levels`, `missing`: of all columns. `edges`: of a column of numbers, in how many equal

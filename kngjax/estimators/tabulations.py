@@ -3,7 +3,7 @@
 import abc
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import kngjax as kng
@@ -39,7 +39,7 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         made = tables.count(where, facts.levels, facts.missing, epsilon, facts.adjacency.value)
         return self._carry_out(made, TableResults.of)
 
-    def histogram(self, column: str, *, epsilon: Any, edges: int | Sequence[float] | None = None) -> Tabled:
+    def histogram(self, column: str, *, epsilon: Any, edges: Any = None) -> Tabled:
         """How many records have each level of a category, or lie in each interval of a column of numbers.
 
         **Arguments:** `edges`: of a column of numbers, how many equal intervals its bounds are cut into, ten if left
@@ -50,9 +50,7 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         made = tables.table([axis], epsilon, facts.adjacency.value, "histogram")
         return self._carry_out(made, TableResults.of)
 
-    def crosstab(
-        self, *columns: str, epsilon: Any, edges: Mapping[str, int | Sequence[float]] | None = None
-    ) -> Tabled:
+    def crosstab(self, *columns: str, epsilon: Any, edges: Mapping[str, Any] | None = None) -> Tabled:
         """How many records have each combination of levels. **Arguments:** `edges`: by column, as of `histogram`."""
         facts, given = self.facts, dict(edges or {})
         if len(columns) < 2:
@@ -68,7 +66,7 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         made = moments.total(self.facts.response(column), epsilon, self.facts.adjacency.value)
         return self._carry_out(made, MomentResults.of)
 
-    def variance(self, column: str, *, epsilon: Any, ddof: float = 1) -> Summed:
+    def variance(self, column: str, *, epsilon: Any, ddof: Any = 1) -> Summed:
         """The variance of a column of numbers, which are clipped to their bounds; its root is `std` of the result.
 
         **Arguments:** `ddof`: what is taken off n in the divisor: 1, as of pandas, or 0.

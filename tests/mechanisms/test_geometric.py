@@ -137,7 +137,9 @@ def test_the_log_mass_is_the_law_of_research_draws_and_has_mass_one(adjacency):
     assert mechanism.log_density(np.array([1.5, 3.0]), data) == -np.inf
     draws = kng.sample(mechanism, data, key=kng.research_key(0), num_draws=1500, num_chains=4).theta.reshape(-1, 2)
     assert_two_sided_geometric((draws - [1.0, 3.0]).ravel(), rate)
-    deviation = math.sqrt(sum(z**2 * chance for z, chance in zip(range(-99, 100), chances(rate, range(-99, 100)), strict=True)))
+    deviation = math.sqrt(
+        sum(z**2 * chance for z, chance in zip(range(-99, 100), chances(rate, range(-99, 100)), strict=True))
+    )
     np.testing.assert_allclose(mechanism.noise_deviations(2, None), [deviation, deviation], rtol=1e-9)
 
 
