@@ -66,7 +66,7 @@ class Case:
         """Whether a released value is finite, of the right shape, and in the mechanism's range."""
         if theta.shape != (self.mechanism.dimension,) or not np.all(np.isfinite(theta)):
             return False
-        if isinstance(self.mechanism, GeometricMechanism):
+        if getattr(self.mechanism, "is_whole", False):
             return bool(np.all(theta == np.round(theta)))
         if self.takes == "y":
             return bool(np.all((theta >= 0.0) & (theta <= 1.0)))

@@ -65,6 +65,7 @@ class GeometricMechanism(AbstractDirectMechanism):
     ends: tuple[int, int] = eqx.field(static=True, metadata={"derived": True})
 
     has_regressors: ClassVar[bool] = False
+    is_whole: ClassVar[bool] = True
     method: ClassVar[str] = "The counts plus exact two-sided geometric noise, independent for each."
 
     def __init__(
