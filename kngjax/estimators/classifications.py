@@ -1,5 +1,6 @@
 """What tables count: the public cell that each record lies in, or whether it meets a public condition."""
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -44,7 +45,7 @@ class Axis:
             raise ValueError(
                 f"the edges of {self.column!r} must be three numbers or more, like [0, 10, 100], not {edges}"
             )
-        if any(low >= high for low, high in zip(edges, edges[1:], strict=False)):
+        if any(low >= high for low, high in itertools.pairwise(edges)):
             raise ValueError(f"the edges of {self.column!r} must increase, not {edges}")
         if self.missing not in (None, DROP) and not (
             is_number(self.missing) and edges[0] <= float(self.missing) <= edges[-1]

@@ -172,21 +172,23 @@ class TableResults(AbstractResults):
 
         Raises ValueError for a single count, and for tables of three columns and more.
         """
-        if len(self.axes) not in (1, 2):
-            raise ValueError(f"bars are drawn of tables of one or two columns, and this one has {len(self.axes)}")
+        names = [axis.column for axis in self.axes]
+        if len(names) not in (1, 2):
+            raise ValueError(f"bars are drawn of tables of one or two columns, and this one has {len(names)}")
         import matplotlib.pyplot as plt
 
         axes = plt.subplots()[1] if ax is None else ax
-        counts = self.counts.reshape(len(self.axes[0].labels), -1)
-        width, places = 0.8 / counts.shape[1], np.arange(counts.shape[0])
-        labels = self.axes[1].labels if len(self.axes) > 1 else [None]
-        for number, (label, heights) in enumerate(zip(labels, counts.T, strict=True)):
-            axes.bar(places + (number - 0.5 * (counts.shape[1] - 1)) * width, heights, width, label=label)
-        axes.set_xticks(places, list(map(str, self.axes[0].labels)))
-        axes.set_xlabel(self.axes[0].column)
+        labels = [list(map(str, axis.labels)) for axis in self.axes]
+        series = labels[1] if len(labels) > 1 else [None]
+        counts = self.counts.reshape(len(labels[0]), len(series))
+        width, places = 0.8 / len(series), np.arange(len(labels[0]))
+        for number, (label, heights) in enumerate(zip(series, counts.T, strict=True)):
+            axes.bar(places + (number - 0.5 * (len(series) - 1)) * width, heights, width, label=label)
+        axes.set_xticks(places, labels[0])
+        axes.set_xlabel(names[0])
         axes.set_ylabel(self.labels[0])
-        if len(self.axes) > 1:
-            axes.legend(title=self.axes[1].column)
+        if len(names) > 1:
+            axes.legend(title=names[1])
         return axes
 
     def to_dict(self) -> dict[str, Any]:

@@ -10,7 +10,6 @@ import kngjax as kng
 from kngjax.data import conditions
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.classifications import Axis, Classification, Meets
-from kngjax.estimators.responses import AbstractResponse
 
 # Of numbers, where nobody says how many.
 _INTERVALS = 10

@@ -47,8 +47,8 @@ class GeometricMechanism(AbstractDirectMechanism):
 
     **Arguments:**
 
-    - `bounds`: `Bounds(y=(lower, upper))` of whole numbers: the cells lower, lower + 1, ..., upper. Data are the cell of
-      each record. A number beyond is clipped; what is no whole number is as `missing_y` says, or makes a release fail.
+    - `bounds`: `Bounds(y=(lower, upper))` of whole numbers: the cells lower, lower + 1, ..., upper. Data are each
+      record's cell. A number beyond is clipped; what is no whole number is as `missing_y` says, or fails a release.
     - `epsilon`: ε in nats, positive, at most 100 unless `allow_large_epsilon`; the decimal number that it prints as.
     - `adjacency`: "replace" or "add_remove".
     - `counted`: those of the cells that are counted, in this order; None: all of them.

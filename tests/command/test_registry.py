@@ -143,7 +143,14 @@ NAMED = {
     "k_norm": ('type = "k_norm"\nstatistic = "sum"', ((LOSS, ""), (TERMS, "")), kng.KNormMechanism),
     "geometric": (
         'type = "geometric"\ncounted = [1, 2]',
-        ((LOSS, ""), (TERMS, ""), ('transform = "log"\nbounds = [20, 20000]', "bounds = [0, 3]")),
+        (
+            (LOSS, ""),
+            (TERMS, ""),
+            (
+                'column = "wage"\nunits = "dollars a week"\ntransform = "log"\nbounds = [20, 20000]',
+                'column = "visits"\nbounds = [0, 3]',
+            ),
+        ),
         kng.GeometricMechanism,
     ),
 }
@@ -190,7 +197,7 @@ def test_a_job_of_another_mechanism_is_released_and_written(jobs, tmp_path, name
     for own in job.names(config, results[0].regression.mechanism)[1]:
         assert own in table
     written = job.to_dict(config, results)
-    first = ("intercept", "0.25-quantile of log wage", "sum of log wage", "count of wage = 1")
+    first = ("intercept", "0.25-quantile of log wage", "sum of log wage", "count of visits = 1")
     assert written["releases"][0]["names"][0] in first
     assert written["privacy"]["guarantee_of_the_laws"]["delta"] == (2e-6 if name == "ada_ssp" else 0.0)
     # The rounding of these outputs is part of what they cost, or of their proof.

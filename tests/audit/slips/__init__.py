@@ -3,6 +3,7 @@
 from tests.audit.slips import (
     boxes,
     costs,
+    counts,
     draws,
     gaussians,
     lattices,
@@ -25,5 +26,6 @@ _ON_GRIDS = (
     + shells.SLIPS
     + boxes.SLIPS
     + processors.SLIPS
+    + counts.SLIPS
 )
 SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS
