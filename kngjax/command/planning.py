@@ -131,7 +131,12 @@ def names(config: Config, mechanism: Any) -> tuple[tuple[str, ...], tuple[str, .
     if isinstance(mechanism, kng.PrivateQuantile):
         levels = tuple(f"{float(tau)!r}-quantile of {response}" for tau in np.ravel(mechanism.tau))
         return levels, levels
-    return (f"mean of {response}",), (f"mean of {response}",)
+    if isinstance(mechanism, kng.GeometricMechanism):
+        cells = mechanism.counted or range(mechanism.ends[0], mechanism.ends[1] + 1)
+        counts = tuple(f"count of {response} = {cell}" for cell in cells)
+        return counts, counts
+    name = f"{getattr(mechanism, 'statistic', 'mean')} of {response}"
+    return (name,), (name,)
 
 
 def together(planned: Sequence[Regression]) -> kng.Guarantee:

@@ -13,7 +13,7 @@ from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, run_hiding_errors, run_telling_refusals
 from kngjax.data.admission import EMPTY
 from kngjax.data.terms import Design
-from kngjax.estimators.responses import Response
+from kngjax.estimators.responses import AbstractResponse, Response
 from kngjax.releases import totals
 from kngjax.releases.debits import owed, settings
 
@@ -30,7 +30,7 @@ class Part:
 class Analysis:
     """Releases from one table that belong together, as quantile regressions of several levels do. Public.
 
-    **Arguments:** `title`: what it is, in words. `response`: the column of the regression, or of the mean or quantile.
+    **Arguments:** `title`: what it is, in words. `response`: what is regressed, averaged or counted of each record.
     `design`: the terms; None where there are none. `parts`: one a release. `formula`: as it was written, or None.
     `names_of_values`: of what is released, where that is no regression. `link`: what a prediction is the mean by,
     "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is). `weights`: the column of the
@@ -38,7 +38,7 @@ class Analysis:
     """
 
     title: str
-    response: Response
+    response: AbstractResponse
     design: Design | None
     parts: tuple[Part, ...]
     formula: str | None = None
@@ -74,14 +74,14 @@ class Analysis:
         return table
 
     def records(self, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
-        """The basis columns (n, k), None without terms, and the transformed response (n,). Private.
+        """The basis columns (n, k), None without terms, and the response, (n,) or of several columns. Private.
 
         What is dropped is NaN. Each record is mapped by itself. Raises as `check`, and ValueError for missing cells
         without a policy; no message tells a value.
         """
         table = self.check(frame)
         x = None if self.design is None else self.design.matrix(frame)
-        return x, self.response.of(table[self.response.column])
+        return x, self.response.of_table(table)
 
     def release(self, frame: Any, ledger: kng.Ledger | None) -> list[kng.Release]:
         """All releases, if the ledger allows all; each is debited right before it is drawn, and kept right after.
@@ -137,8 +137,8 @@ def table_of(frame: Any) -> nw.DataFrame:
 
 
 def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray) -> tuple[Any, Any]:
-    """X and y as `kngjax.release` takes them of this mechanism: a mean has columns alone. Private."""
-    return (x, y) if mechanism.loss.has_response else (y[:, None], None)
+    """X and y as `kngjax.release` takes them of this mechanism: means and sums have columns alone. Private."""
+    return (x, y) if mechanism.loss.has_response else (y[:, None] if y.ndim == 1 else y, None)
 
 
 def bounds_of(design: Design | None, response: Response, with_response: bool = True) -> kng.Bounds:

@@ -1,6 +1,5 @@
 """A table with its public facts, said once; its analyses, and plans of them before any is carried out."""
 
-import abc
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -16,10 +15,13 @@ from kngjax.data.terms.base import is_number
 from kngjax.estimators import estimates, regressions
 from kngjax.estimators.analyses import Analysis, table_of
 from kngjax.estimators.estimate_results import EstimateResults
+from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults
 from kngjax.estimators.survey_weights import SurveyWeights
+from kngjax.estimators.table_results import TableResults
+from kngjax.estimators.tabulations import AbstractTabulations, Summed, Tabled
 from kngjax.releases import totals
 from kngjax.releases.debits import owed
 
@@ -100,14 +102,10 @@ Regressed = TypeVar("Regressed")
 Estimated = TypeVar("Estimated")
 
 
-class AbstractAnalyses(abc.ABC, Generic[Regressed, Estimated]):
+class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, Estimated, Tabled, Summed]):
     """What can be asked of a table. All arguments are public; ε is that of all releases of one call together."""
 
     facts: PublicFacts
-
-    @abc.abstractmethod
-    def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
-        """What an analysis comes to. **Arguments:** `results`: what to make of its releases."""
 
     def quantile_regression(
         self, formula: str, *, tau: float | Sequence[float], epsilon: Any, domain: Any = None, scale: Any = None
@@ -175,7 +173,7 @@ class AbstractAnalyses(abc.ABC, Generic[Regressed, Estimated]):
         return self.quantile(column, tau=0.5, epsilon=epsilon)
 
 
-class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
+class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, MomentResults]):
     """Analyses of one private table, each with its own ε, debited from one ledger.
 
     **Arguments:** `frame`: private; pandas, polars or pyarrow. All others are public, and chosen without looking at it.
@@ -234,7 +232,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
         return results(weighted, weighted.release(self._frame, self.ledger))
 
 
-class Plan(AbstractAnalyses[Analysis, Analysis]):
+class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis]):
     """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
 
     Nothing is spent, drawn or seen of a value before `run`.

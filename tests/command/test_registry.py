@@ -59,9 +59,17 @@ def test_files_name_what_a_job_can_have():
     assert set(registry.LOSSES.values()) == {one.__name__ for one in classes("losses").values() if one.has_response}
     assert set(registry.DOMAINS) == set(names("domains")) - {"base_measure"}
     without_loss = {kind for kind in registry.MECHANISMS if not registry.takes(kind, "loss")}
-    assert without_loss == {"posterior_sample", "ada_ops", "ada_ssp", "private_irls", "private_quantile", "k_norm"}
+    assert without_loss == {
+        "posterior_sample",
+        "ada_ops",
+        "ada_ssp",
+        "private_irls",
+        "private_quantile",
+        "k_norm",
+        "geometric",
+    }
     without_terms = {kind for kind in registry.MECHANISMS if not registry.takes_terms(kind)}
-    assert without_terms == {"private_quantile", "k_norm"}
+    assert without_terms == {"private_quantile", "k_norm", "geometric"}
     assert {kind for kind in registry.MECHANISMS if registry.needs_domain(kind)} == {"kng", "exponential"}
     assert {kind for kind in registry.MECHANISMS if not registry.takes(kind, "epsilon")} == {"posterior_sample"}
     assert {"quantile", "smoothed_quantile", "squared", "huber", "pseudo_huber", "logistic", "poisson"} <= set(
@@ -132,7 +140,19 @@ NAMED = {
         ((LOSS, ""), (TERMS, "")),
         kng.PrivateQuantile,
     ),
-    "k_norm": ('type = "k_norm"', ((LOSS, ""), (TERMS, "")), kng.KNormMechanism),
+    "k_norm": ('type = "k_norm"\nstatistic = "sum"', ((LOSS, ""), (TERMS, "")), kng.KNormMechanism),
+    "geometric": (
+        'type = "geometric"\ncounted = [1, 2]',
+        (
+            (LOSS, ""),
+            (TERMS, ""),
+            (
+                'column = "wage"\nunits = "dollars a week"\ntransform = "log"\nbounds = [20, 20000]',
+                'column = "visits"\nbounds = [0, 3]',
+            ),
+        ),
+        kng.GeometricMechanism,
+    ),
 }
 
 
@@ -167,7 +187,7 @@ def test_levels_of_a_mechanism_and_their_types(jobs):
 
 
 @pytest.mark.default_cases(1)
-@pytest.mark.parametrize("name", ["private_quantile", "k_norm", "ada_ssp"])
+@pytest.mark.parametrize("name", ["private_quantile", "k_norm", "ada_ssp", "geometric"])
 def test_a_job_of_another_mechanism_is_released_and_written(jobs, tmp_path, name):
     from kngjax.command import report
 
@@ -177,7 +197,8 @@ def test_a_job_of_another_mechanism_is_released_and_written(jobs, tmp_path, name
     for own in job.names(config, results[0].regression.mechanism)[1]:
         assert own in table
     written = job.to_dict(config, results)
-    assert written["releases"][0]["names"][0] in ("intercept", "0.25-quantile of log wage", "mean of log wage")
+    first = ("intercept", "0.25-quantile of log wage", "sum of log wage", "count of visits = 1")
+    assert written["releases"][0]["names"][0] in first
     assert written["privacy"]["guarantee_of_the_laws"]["delta"] == (2e-6 if name == "ada_ssp" else 0.0)
     # The rounding of these outputs is part of what they cost, or of their proof.
     costs = [result.release.certificate.cost for result in results]

@@ -3,6 +3,7 @@
 from tests.audit.slips import (
     boxes,
     costs,
+    counts,
     draws,
     gaussians,
     lattices,
@@ -27,5 +28,6 @@ _ON_GRIDS = (
     + boxes.SLIPS
     + processors.SLIPS
     + weights.SLIPS
+    + counts.SLIPS
 )
 SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS
