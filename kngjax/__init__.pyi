@@ -22,6 +22,7 @@ from .estimators.functions import linear_regression as linear_regression
 from .estimators.functions import logistic_regression as logistic_regression
 from .estimators.functions import poisson_regression as poisson_regression
 from .estimators.functions import quantile_regression as quantile_regression
+from .estimators.grouped_results import GroupedResults as GroupedResults
 from .estimators.regression_results import RegressionResults as RegressionResults
 from .estimators.study import Study as Study
 from .geometry.base_measures import BaseMeasure as BaseMeasure
