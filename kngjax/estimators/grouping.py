@@ -27,13 +27,13 @@ class Grouping:
     terms: tuple[Categorical, ...]
 
     @classmethod
-    def of(cls, columns: Sequence[str], levels: Mapping[str, tuple[Any, ...]], missing: Any) -> "Grouping":
+    def of(cls, columns: Sequence[Any], levels: Mapping[str, tuple[Any, ...]], missing: Any) -> "Grouping":
         """**Arguments:** as of `Study`. Raises TypeError or ValueError for no column, one twice, one without levels."""
+        if len(columns) == 1 and isinstance(columns[0], list | tuple):
+            columns = columns[0]
         if not columns or len(set(columns)) < len(columns):
             raise ValueError(f"name one or several different columns, like by('region'), not {columns!r}")
         for column in columns:
-            if not isinstance(column, str):
-                raise TypeError(f"groups are by the names of columns, like by('region'), not by {column!r}")
             if column not in levels:
                 raise ValueError(
                     f"groups are by public levels, also those that no record has: levels={{{column!r}: (...)}}, given "

@@ -181,7 +181,7 @@ class _Asked(AbstractAnalyses[Any, Any]):
         return analysis, results
 
 
-def _groups(owner: Any, columns: Sequence[str], num_records: int | Mapping[Any, int] | None) -> Groups[Any]:
+def _groups(owner: Any, columns: Sequence[Any], num_records: int | Mapping[Any, int] | None) -> Groups[Any]:
     grouping = Grouping.of(columns, owner.facts.levels, owner.facts.missing)
     return Groups(owner, grouping, num_records, _Asked)
 
@@ -237,12 +237,13 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
         """An empty plan: ask it what you would ask the study, print it, and `run` it, or do not."""
         return Plan(self)
 
-    def by(self, *columns: str, num_records: int | Mapping[Any, int] | None = None) -> Groups[GroupedResults]:
+    def by(self, *columns: Any, num_records: int | Mapping[Any, int] | None = None) -> Groups[GroupedResults]:
         """The groups of the table by public levels of columns: each of its analyses is of every group, at one price.
 
-        **Arguments:** `columns`: one or several, with `levels`. Records without a declared level are in no group, or in
-        that of the level which `missing` names, or make the release fail. `num_records`: a public guess of how many
-        records each group has, or by its level; an equal share of the study's if it is left out.
+        **Arguments:** `columns`: the names of one or several, with `levels`. Records without a declared level are in no
+        group if `missing` says "drop", in that of the level which it names, or else make the release fail.
+        `num_records`: a public guess of how many records each group has, or by its level; an equal share of the
+        study's if it is left out.
         """
         return _groups(self, columns, num_records)
 
@@ -261,7 +262,7 @@ class Plan(AbstractAnalyses[Analysis, Analysis]):
         self.facts = study.facts
         self._planned: list[tuple[Analysis | GroupedAnalysis, Callable[[Any, list[kng.Release]], AbstractResults]]] = []
 
-    def by(self, *columns: str, num_records: int | Mapping[Any, int] | None = None) -> Groups[GroupedAnalysis]:
+    def by(self, *columns: Any, num_records: int | Mapping[Any, int] | None = None) -> Groups[GroupedAnalysis]:
         """Analyses of every group, as of `Study.by`, to be planned."""
         return _groups(self, columns, num_records)
 
