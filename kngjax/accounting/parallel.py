@@ -64,7 +64,8 @@ def worst_of(guarantees: Iterable[Any]) -> Any:
     if not others:
         return first
     kind_of, adjacency = type(first), first.adjacency
-    kinds, delta = {one.kind for one in every}, max(one.exact_delta for one in every)
+    kinds = {one.kind for one in every}
+    delta: Fraction = max(one.exact_delta for one in every)
     losses, rhos = [one.exact_epsilon for one in every], [one.exact_rho for one in every]
     if delta == 0 and None not in losses:
         is_ranged = kinds == {Kind.BOUNDED_RANGE}

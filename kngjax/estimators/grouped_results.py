@@ -10,6 +10,7 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.data.terms import Categorical, Design
+from kngjax.estimators.analyses import table_of
 from kngjax.estimators.grouping import GroupedAnalysis, Grouping
 from kngjax.estimators.public_json import design_from_json, design_in_json
 from kngjax.estimators.responses import Response
@@ -138,18 +139,21 @@ class GroupedResults(AbstractResults):
         import pandas as pd
 
         self._require_regressions("predictions")
-        columns = _broadcast(new) if isinstance(new, Mapping) else nw.from_native(new, eager_only=True)
-        if absent := [name for name in self.grouping.division.by if name not in _names(columns)]:
+        columns = _broadcast(new) if isinstance(new, Mapping) else table_of(new)
+        present = columns.columns if isinstance(columns, nw.DataFrame) else columns
+        if absent := [name for name in self.grouping.division.by if name not in present]:
             raise ValueError(f"predictions need the columns of the groups, and {absent} are not there")
         places = self.grouping.places(columns)
         labels = self.each[0].labels
         values = np.full((len(places), len(labels)), np.nan)
         for place in np.unique(places[places >= 0]):
             own = np.flatnonzero(places == place)
-            rows = {name: column[own] for name, column in columns.items()} if isinstance(new, Mapping) else None
-            predicted = self.each[place].predict(
-                columns[own.tolist()].to_native() if rows is None else rows, **settings
-            )
+            if isinstance(columns, nw.DataFrame):
+                rows: Any = columns[own.tolist()].to_native()
+            else:
+                rows = {name: column[own] for name, column in columns.items()}
+            fit: Any = self.each[place]
+            predicted = fit.predict(rows, **settings)
             values[own] = np.asarray(predicted).reshape(len(own), len(labels))
         index = new.index if isinstance(new, pd.DataFrame) else None
         table = pd.DataFrame(values, index, list(labels))
@@ -186,13 +190,14 @@ class GroupedResults(AbstractResults):
     def from_json(cls, text: str) -> "GroupedResults":
         """The inverse of `to_json`. Raises ValueError for an unknown type of results and for another number."""
         fields = json.loads(text)
-        kind = getattr(kng, fields["type"], None)
+        kind: Any = getattr(kng, fields["type"], None)
         if not (isinstance(kind, type) and issubclass(kind, AbstractResults)):
             raise ValueError(f"there are no results of the type {fields['type']!r}")
         grouping = Grouping(tuple(t for t in design_from_json(fields["groups"]).terms if isinstance(t, Categorical)))
         if len(fields["each"]) != len(grouping.division):
             raise ValueError(f"there are {len(grouping.division)} groups, and results of {len(fields['each'])}")
-        each = tuple(kind.from_json(json.dumps(one)) for one in fields["each"])
+        read: Any = kind
+        each = tuple(read.from_json(json.dumps(one)) for one in fields["each"])
         return cls(grouping, kng.Adjacency.parse(fields["adjacency"]), each)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -212,10 +217,6 @@ class GroupedResults(AbstractResults):
     def _require_regressions(self, what: str) -> None:
         if not hasattr(type(self.each[0]), "predict"):
             raise ValueError(f"{what} are of regressions, and this is the {self.title}")
-
-
-def _names(columns: Any) -> list[str]:
-    return list(columns) if isinstance(columns, Mapping) else columns.columns
 
 
 def _broadcast(new: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -31,10 +31,13 @@ class Groups(Generic[Outcome]):
     def __init__(
         self, owner: Any, grouping: Grouping, num_records: int | Mapping[Any, int] | None, asked: Callable[[Any], Any]
     ):
-        counts = _counts(grouping, owner.facts.count, num_records)
+        self._owner, self._grouping = owner, grouping
+        self._counts = _counts(grouping, owner.facts.count, num_records)
         # Sizes of groups are private whatever the adjacency of the table.
-        each = [dataclasses.replace(owner.facts, adjacency=kng.Adjacency.ADD_REMOVE, count=count) for count in counts]
-        self._owner, self._grouping, self._asked = owner, grouping, [asked(facts) for facts in each]
+        private = kng.Adjacency.ADD_REMOVE
+        self._asked = {
+            count: asked(dataclasses.replace(owner.facts, adjacency=private, count=count)) for count in self._counts
+        }
 
     def __repr__(self) -> str:
         division = self._grouping.division
@@ -44,10 +47,10 @@ class Groups(Generic[Outcome]):
         raise TypeError("groups hold private data and are not pickled: make them anew where the data are")
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *(name for name in dir(type(self._asked[0])) if not name.startswith("_"))})
+        return sorted({*super().__dir__(), *(name for name in dir(self._kind) if not name.startswith("_"))})
 
     def __getattr__(self, name: str) -> Callable[..., Outcome]:
-        method = None if name.startswith("_") else getattr(type(self._asked[0]), name, None)
+        method = None if name.startswith("_") else getattr(self._kind, name, None)
         if not callable(method):
             raise AttributeError(f"groups have no {name}: they have the analyses of a study, like mean")
 
@@ -57,12 +60,17 @@ class Groups(Generic[Outcome]):
 
         return ask
 
+    @property
+    def _kind(self) -> type:
+        return type(next(iter(self._asked.values())))
+
     def _ask(self, method: Callable[..., Any], positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
         adjacency = self._owner.facts.adjacency
         named = named | _shares(named, adjacency)
-        made = [method(one, *positional, **named) for one in self._asked]
-        analysis = GroupedAnalysis(self._grouping, adjacency, tuple(analysis for analysis, _ in made))
-        return self._owner._carry_out(analysis, functools.partial(GroupedResults.of, made[0][1]))
+        # Groups of which the same is known have the same mechanisms.
+        made = {count: method(one, *positional, **named) for count, one in self._asked.items()}
+        analysis = GroupedAnalysis(self._grouping, adjacency, tuple(made[count][0] for count in self._counts))
+        return self._owner._carry_out(analysis, functools.partial(GroupedResults.of, made[self._counts[0]][1]))
 
 
 def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any]:

@@ -55,7 +55,9 @@ def certify_groups(mechanisms: Sequence[Sequence[AbstractMechanism]]) -> list[li
     """
     if any(one.adjacency is not Adjacency.ADD_REMOVE for group in mechanisms for one in group):
         raise ValueError("groups need mechanisms for 'add_remove': the number of records of a group is private")
-    return [[certify(mechanism, None, 0) for mechanism in group] for group in mechanisms]
+    # Mechanisms are known by identity, and many groups may share one.
+    known = {mechanism: certify(mechanism, None, 0) for mechanism in {one for group in mechanisms for one in group}}
+    return [[known[mechanism] for mechanism in group] for group in mechanisms]
 
 
 def release_groups(

@@ -18,6 +18,8 @@ from kngjax.releases import divided
 from tests.estimators.test_study import BOUNDS, PEOPLE, SECRET, study
 
 REGIONS = ("north", "south", "west")
+# Enough where only shapes matter.
+FEW = PEOPLE[:90]
 ADJACENCIES = ("replace", "add_remove")
 # Groups of one column of two levels, and a column of numbers, for tables of a few records.
 SMALL = {"bounds": {"v": (0, 1)}, "levels": {"g": ("a", "b"), "h": ("x", "y")}, "missing": {"g": "drop"}}
@@ -32,18 +34,21 @@ def ledger(tmp_path, budget, adjacency="replace"):
     return kng.Ledger.create(tmp_path / f"people {adjacency}", budget, adjacency=adjacency, dataset="people")
 
 
-def small(records, adjacency):
-    frame = pd.DataFrame({"g": [group for group, _ in records], "v": [float(value) for _, value in records]})
-    return kng.Study(frame, adjacency=adjacency, **SMALL), frame
+def medians(adjacency):
+    """Of both groups of any table, at ε = 1 together."""
+    return kng.Study(table([]), adjacency=adjacency, **SMALL).plan().by("g").median("v", epsilon=1.0)
 
 
-def log_laws(records, adjacency):
+def table(records):
+    return pd.DataFrame({"g": [group for group, _ in records], "v": [float(value) for _, value in records]})
+
+
+def log_law(analysis, records):
     """log of the density of both groups' medians on each pair of halves of [0, 1], for values 0, 1/2 and 1.
 
     The exponential law of a median in closed form, of the ε and the records that the study gives to each group.
     """
-    own, frame = small(records, adjacency)
-    analysis = own.plan().by("g").median("v", epsilon=1.0)
+    frame = table(records)
     places = analysis.grouping.places(analysis.check(frame))
     laws = []
     for place, ((mechanism,), one) in enumerate(zip(analysis.mechanisms, analysis.analyses, strict=True)):
@@ -51,7 +56,7 @@ def log_laws(records, adjacency):
         # Under add_remove one record changes |i - n/2| by at most 1/2.
         scores = np.array([abs((values <= end).sum() - len(values) / 2) for end in (0.25, 0.75)])
         laws.append(-float(mechanism.epsilon) * scores - np.log(np.mean(np.exp(-float(mechanism.epsilon) * scores))))
-    return np.add.outer(*laws), analysis.debit[0]
+    return np.add.outer(*laws)
 
 
 def neighbours(records, adjacency):
@@ -64,6 +69,8 @@ def neighbours(records, adjacency):
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_no_pair_of_small_tables_costs_more_than_the_guarantee(adjacency):
+    analysis = medians(adjacency)
+    assert (analysis.debit[0].epsilon, analysis.debit[0].adjacency) == (1.0, adjacency)
     tables = [
         [],
         [("a", 0)],
@@ -72,10 +79,9 @@ def test_no_pair_of_small_tables_costs_more_than_the_guarantee(adjacency):
         [("b", 0.5), ("a", 1)] * 2,
     ]
     for records in tables:
-        law, guarantee = log_laws(records, adjacency)
-        assert (guarantee.epsilon, guarantee.adjacency) == (1.0, adjacency)
+        law = log_law(analysis, records)
         for other in neighbours(records, adjacency):
-            assert np.max(np.abs(log_laws(other, adjacency)[0] - law)) <= 1.0 + 1e-12
+            assert np.max(np.abs(log_law(analysis, other) - law)) <= 1.0 + 1e-12
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -83,7 +89,8 @@ def test_the_worst_pair_of_tables_costs_all_of_it(adjacency):
     """A 1/2 that leaves one group makes its upper half likelier, and so does a 1 that enters the other group."""
     rest = [("a", 0)] * 41 + [("a", 0.5)] * 40 + [("b", 0)] * 40 + [("b", 0.5)] * 40
     first, second = (rest, [*rest, ("b", 1)]) if adjacency == "add_remove" else ([("a", 0.5), *rest], [("b", 1), *rest])
-    loss = np.max(np.abs(log_laws(first, adjacency)[0] - log_laws(second, adjacency)[0]))
+    analysis = medians(adjacency)
+    loss = np.max(np.abs(log_law(analysis, first) - log_law(analysis, second)))
     assert 0.999 < loss <= 1.0 + 1e-12
 
 
@@ -127,7 +134,7 @@ def test_each_record_is_in_the_group_of_its_own_levels_and_in_no_other(monkeypat
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_epsilon_and_delta_are_of_all_groups_together(tmp_path, adjacency):
     paid = ledger(tmp_path, kng.Budget.approximate("1.6", "1e-6"), adjacency)
-    by = study(adjacency=adjacency, ledger=paid).by("region", num_records=1000)
+    by = study(FEW, adjacency=adjacency, ledger=paid).by("region", num_records=30)
     mean = by.mean("wage", epsilon=0.1)
     assert (mean.guarantee.epsilon, mean.guarantee.delta, mean.guarantee.adjacency) == (0.1, 0.0, adjacency)
     # Half of it for one group where an exchanged record may change two.
@@ -175,11 +182,11 @@ def test_results_have_the_shapes_of_groupby():
     assert dict(mean.items())["west"] is mean["west"]
     with pytest.raises(KeyError, match="'north', 'south', 'west'"):
         _ = mean["east"]
-    quartiles = study().by(["region", "parttime"]).quantile("wage", tau=[0.25, 0.75], epsilon=30)
+    quartiles = study(FEW).by(["region", "parttime"]).quantile("wage", tau=[0.25, 0.75], epsilon=30)
     assert list(quartiles.params.index.names) == ["region", "parttime"]
     assert list(quartiles.params.columns) == ["0.25-quantile of wage", "0.75-quantile of wage"]
     assert (quartiles.params.loc["south", "no"] == quartiles["south", "no"].params).all()
-    lines = by.quantile_regression("wage ~ education", tau=[0.25, 0.75], epsilon=30)
+    lines = study(FEW).by("region").quantile_regression("wage ~ education", tau=[0.25, 0.75], epsilon=30)
     assert list(lines.params.index.names) == ["region", "coefficient"]
     pd.testing.assert_frame_equal(lines.params.loc["south"], lines["south"].params)
     assert list(lines.to_frame().columns) == ["region", "release", "coefficient", "value"]
@@ -199,7 +206,7 @@ def test_results_have_the_shapes_of_groupby():
 
 def test_predictions_and_curves_are_those_of_each_rows_own_group():
     mpl.use("Agg")
-    lines = study().by("region").quantile_regression("wage ~ education", tau=[0.25, 0.75], epsilon=30)
+    lines = study(FEW).by("region").quantile_regression("wage ~ education", tau=[0.25, 0.75], epsilon=30)
     new = PEOPLE.iloc[[5, 17, 3, 8]]
     found = lines.predict(new)
     for label, row in new.iterrows():
@@ -214,7 +221,7 @@ def test_predictions_and_curves_are_those_of_each_rows_own_group():
     labels = [line.get_label() for line in lines.plot("education").get_lines()]
     assert labels[:3] == ["region = north, tau = 0.25", "region = north, tau = 0.75", "region = south, tau = 0.25"]
     assert lines.labels == tuple(labels)
-    dropped = study(missing={"region": "drop"}).by("region").linear_regression("wage ~ education", epsilon=30)
+    dropped = study(FEW, missing={"region": "drop"}).by("region").linear_regression("wage ~ education", epsilon=30)
     assert dropped.predict({"region": ["east", "west"], "education": 1}).isna().tolist() == [True, False]
     assert [line.get_label() for line in dropped.plot("education").get_lines()] == [
         f"region = {name}" for name in REGIONS
