@@ -5,6 +5,7 @@ from tests.audit.slips import (
     costs,
     draws,
     gaussians,
+    groups,
     lattices,
     mechanisms,
     moments,
@@ -26,4 +27,4 @@ _ON_GRIDS = (
     + boxes.SLIPS
     + processors.SLIPS
 )
-SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS
+SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS + groups.SLIPS
