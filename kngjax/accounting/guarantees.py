@@ -28,8 +28,8 @@ class Guarantee:
     """What was proved of the law of one draw, for one adjacency.
 
     Its constructors are `pure`, `bounded_range`, `approximate`, `zcdp`, `gaussian`, `profile`, `composed`, `parallel`
-    and `within`. Numbers are exact fractions; floats mean the decimals that they print as (`kngjax.accounting.exact`). The
-    properties `epsilon`, `delta`, `rho`, `mu` and `distance` are floats, rounded outward.
+    and `within`. Numbers are exact fractions; floats mean the decimals that they print as (`kngjax.accounting.exact`).
+    The properties `epsilon`, `delta`, `rho`, `mu` and `distance` are floats, rounded outward.
 
     **Arguments:**
 
