@@ -23,6 +23,7 @@ from .estimators.functions import logistic_regression as logistic_regression
 from .estimators.functions import poisson_regression as poisson_regression
 from .estimators.functions import quantile_regression as quantile_regression
 from .estimators.moment_results import MomentResults as MomentResults
+from .estimators.grouped_results import GroupedResults as GroupedResults
 from .estimators.regression_results import RegressionResults as RegressionResults
 from .estimators.study import Study as Study
 from .estimators.table_results import TableResults as TableResults

@@ -53,6 +53,11 @@ class AbstractResults(abc.ABC):
         return None
 
     @property
+    def groups_in_words(self) -> str:
+        """How records are divided into groups; empty where they are not."""
+        return ""
+
+    @property
     @abc.abstractmethod
     def clipped(self) -> dict[str, tuple[float, float]]:
         """The public bounds, in own units, that columns of numbers were clipped to."""
@@ -113,6 +118,7 @@ class Summary:
             ("formula", getattr(results, "formula", "")),
             ("mechanism", ", ".join(sorted({str(one.certificate.mechanism["type"]) for one in releases}))),
             ("guarantee", "nothing is proved of a release" if guarantee is None else guarantee.explain()),
+            ("groups", results.groups_in_words),
             ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
             ("clipped to", ", ".join(bounds)),
             ("weights", _weights(releases)),

@@ -16,6 +16,9 @@ from kngjax.estimators import estimates, regressions
 from kngjax.estimators.analyses import Analysis, table_of
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.moment_results import MomentResults
+from kngjax.estimators.grouped_results import GroupedResults
+from kngjax.estimators.grouping import GroupedAnalysis, Grouping
+from kngjax.estimators.groups import Groups
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults
@@ -75,9 +78,13 @@ class PublicFacts:
             return Response(column, transform, None, self.levels[column], missing)
         return Response(column, transform, self.bounds.get(column), None, missing)
 
-    def weighted(self, analysis: Analysis) -> Analysis:
-        """The analysis with the weights of the records, if they have some; raises where it does not take them."""
-        return analysis if self.weights is None else self.weights.given_to(analysis)
+    def weighted(self, analysis: Any) -> Any:
+        """The analysis with the weights of the records, if they have some; raises where it does not take them.
+
+        Those of groups were given theirs one by one.
+        """
+        is_single = isinstance(analysis, Analysis)
+        return self.weights.given_to(analysis) if self.weights is not None and is_single else analysis
 
     def read(self, formula: str) -> tuple[formulas.Formula, Response]:
         """The terms and the response of a formula."""
@@ -173,6 +180,21 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         return self.quantile(column, tau=0.5, epsilon=epsilon)
 
 
+class _Asked(AbstractAnalyses[Any, Any, Any, Any]):
+    """Analyses with what to make of their releases, and nothing else: of one group."""
+
+    def __init__(self, facts: PublicFacts):
+        self.facts = facts
+
+    def _carry_out(self, analysis: Analysis, results: Callable[..., Any]) -> Any:
+        return self.facts.weighted(analysis), results
+
+
+def _groups(owner: Any, columns: Sequence[Any], num_records: int | Mapping[Any, int] | None) -> Groups[Any]:
+    grouping = Grouping.of(columns, owner.facts.levels, owner.facts.missing)
+    return Groups(owner, grouping, num_records, _Asked)
+
+
 class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, MomentResults]):
     """Analyses of one private table, each with its own ε, debited from one ledger.
 
@@ -227,7 +249,17 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
         """An empty plan: ask it what you would ask the study, print it, and `run` it, or do not."""
         return Plan(self)
 
-    def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
+    def by(self, *columns: Any, num_records: int | Mapping[Any, int] | None = None) -> Groups[GroupedResults]:
+        """The groups of the table by public levels of columns: each of its analyses is of every group, at one price.
+
+        **Arguments:** `columns`: the names of one or several, with `levels`. Records without a declared level are in no
+        group if `missing` says "drop", in that of the level which it names, or else make the release fail.
+        `num_records`: a public guess of how many records each group has, or by its level; an equal share of the
+        study's if it is left out.
+        """
+        return _groups(self, columns, num_records)
+
+    def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
         weighted = self.facts.weighted(analysis)
         return results(weighted, weighted.release(self._frame, self.ledger))
 
@@ -241,9 +273,13 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis]):
     def __init__(self, study: Study):
         self._study = study
         self.facts = study.facts
-        self._planned: list[tuple[Analysis, Callable[[Analysis, list[kng.Release]], AbstractResults]]] = []
+        self._planned: list[tuple[Analysis | GroupedAnalysis, Callable[[Any, list[kng.Release]], AbstractResults]]] = []
 
-    def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
+    def by(self, *columns: Any, num_records: int | Mapping[Any, int] | None = None) -> Groups[GroupedAnalysis]:
+        """Analyses of every group, as of `Study.by`, to be planned."""
+        return _groups(self, columns, num_records)
+
+    def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
         weighted = self.facts.weighted(analysis)
         self._planned.append((weighted, results))
         return weighted
@@ -251,24 +287,34 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis]):
     def run(self) -> list[AbstractResults]:
         """Carries out all of them, in their order; raises BudgetExceeded at first if the ledger does not allow all."""
         if self._study.ledger is not None:
-            costs = [owed(certificate) for certificate in self._certificates()]
+            costs = self._debits()
             self._study.ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
         study = self._study
         return [results(analysis, analysis.release(study._frame, study.ledger)) for analysis, results in self._planned]
 
-    def _certificates(self) -> list[kng.Certificate]:
-        count = self.facts.count or 0
-        return [one for analysis, _ in self._planned for one in analysis.certificates(count)]
+    def _debits(self) -> list[tuple[kng.Guarantee, bool]]:
+        debits = []
+        for analysis, _ in self._planned:
+            if isinstance(analysis, GroupedAnalysis):
+                debits.append(analysis.debit)
+            else:
+                debits += map(owed, analysis.certificates(self.facts.count or 0))
+        return debits
 
     @property
     def cost(self) -> kng.Guarantee | None:
         """What is proved of all together; None of an empty plan, and where of one nothing is proved."""
-        return totals.total_cost(self._certificates())
+        debits = self._debits()
+        is_proved = debits and all(proved for _, proved in debits)
+        return totals.composed([cost for cost, _ in debits]) if is_proved else None
 
     def rows(self) -> list[tuple[str, str]]:
-        """Each release and what it costs, and the total."""
+        """Each release and what it costs, groups together, and the total."""
         rows = []
         for analysis, _ in self._planned:
+            if isinstance(analysis, GroupedAnalysis):
+                rows.append(analysis.row)
+                continue
             for part, certificate in zip(analysis.parts, analysis.certificates(self.facts.count or 0), strict=True):
                 what = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
                 cost = "not proved" if certificate.cost is None else certificate.cost.explain()

@@ -6,6 +6,7 @@ from tests.audit.slips import (
     counts,
     draws,
     gaussians,
+    groups,
     lattices,
     mechanisms,
     moments,
@@ -30,4 +31,4 @@ _ON_GRIDS = (
     + weights.SLIPS
     + counts.SLIPS
 )
-SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS
+SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS + groups.SLIPS
