@@ -1,29 +1,30 @@
 """What is to be released from a table, said in full before the table is looked at: terms, response, mechanisms."""
 
-import functools
-from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.core import arithmetic, side_doors
-from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, run_hiding_errors, run_telling_refusals
+from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType
 from kngjax.data.admission import EMPTY
 from kngjax.data.terms import Design
 from kngjax.estimators.responses import Response
-from kngjax.releases import totals
-from kngjax.releases.debits import owed, settings
 
 
 @dataclass(frozen=True)
 class Part:
-    """One release of an analysis. Public. **Arguments:** `label`: its name in tables. `mechanism`: its settings."""
+    """One release of an analysis. Public.
+
+    **Arguments:** `label`: its name in tables. `mechanism`: its settings. `epsilon`: its exact part of a total, where
+    one was declared.
+    """
 
     label: str
     mechanism: Any
+    epsilon: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Analysis:
     **Arguments:** `title`: what it is, in words. `response`: the column of the regression, or of the mean or quantile.
     `design`: the terms; None where there are none. `parts`: one a release. `formula`: as it was written, or None.
     `names_of_values`: of what is released, where that is no regression. `link`: what a prediction is the mean by,
-    "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is).
+    "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is). `sampler`: what is asked for of each
+    release, or None.
     """
 
     title: str
@@ -43,6 +45,7 @@ class Analysis:
     formula: str | None = None
     names_of_values: tuple[str, ...] | None = None
     link: str = "identity"
+    sampler: Any = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -51,9 +54,10 @@ class Analysis:
             return self.names_of_values
         return (self.response.name,) if self.design is None else self.design.names
 
-    def certificates(self, num_records: int) -> list[kng.Certificate]:
-        """Of the releases, before any is debited. **Arguments:** `num_records`: used where it is public."""
-        return [totals.certify(part.mechanism, None, num_records) for part in self.parts]
+    @property
+    def what(self) -> str:
+        """Its title with the formula, if there is one."""
+        return self.title if self.formula is None else f"{self.title} {self.formula}"
 
     def check(self, frame: Any) -> nw.DataFrame:
         """The table of a frame, if its columns and types serve; not a value is looked at.
@@ -78,44 +82,6 @@ class Analysis:
         table = self.check(frame)
         x = None if self.design is None else self.design.matrix(frame)
         return x, self.response.of(table[self.response.column])
-
-    def release(self, frame: Any, ledger: kng.Ledger | None) -> list[kng.Release]:
-        """All releases, if the ledger allows all; each is debited right before it is drawn, and kept right after.
-
-        So a failure costs one debit at most beside what was released, which is in `ledger.releases()`. Raises as
-        `check`, `kngjax.Ledger.reserve` and `kngjax.release` do; what depends on values is `kngjax.ReleaseFailed`.
-        """
-        side_doors.refuse()
-        arithmetic.require_right()
-        made, refusal = [], None
-        try:
-            for release in self._releases(frame, ledger):
-                made.append(release)
-        except Exception as error:
-            refusal = error.with_traceback(None)
-        # Frames of a traceback hold their local variables.
-        del frame
-        if refusal is not None:
-            raise refusal
-        return made
-
-    def _releases(self, frame: Any, ledger: kng.Ledger | None) -> Iterator[kng.Release]:
-        table, refusal = run_telling_refusals(functools.partial(self.check, frame))
-        if refusal is not None:
-            raise refusal
-        costs = [owed(certificate) for certificate in self.certificates(len(table))]
-        if ledger is not None:
-            ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
-        prepared = None
-        for part, (cost, proved) in zip(self.parts, costs, strict=True):
-            words = {"analysis": self.title, "formula": self.formula, "response": self.response.name}
-            words |= {"label": part.label, "mechanism": settings(part.mechanism)}
-            debit = None if ledger is None else ledger.reserve(cost, words, proved=proved)
-            if prepared is None:
-                prepared, refusal = run_hiding_errors(functools.partial(self.records, frame))
-            if refusal is not None:
-                raise refusal
-            yield kng.release(part.mechanism, *arguments(part.mechanism, *prepared), ledger=debit)
 
 
 def table_of(frame: Any) -> nw.DataFrame:

@@ -15,12 +15,12 @@ from kngjax.data import formulas
 from kngjax.data.terms.base import is_number
 from kngjax.estimators import estimates, regressions
 from kngjax.estimators.analyses import Analysis, table_of
+from kngjax.estimators.carrying_out import Step, carry_out, in_short, steps_of, together
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults
 from kngjax.releases import totals
-from kngjax.releases.debits import owed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -220,7 +220,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
         return Plan(self)
 
     def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
-        return results(analysis, analysis.release(self._frame, self.ledger))
+        return results(analysis, carry_out(steps_of(analysis), self._frame, self.ledger))
 
 
 class Plan(AbstractAnalyses[Analysis, Analysis]):
@@ -238,16 +238,32 @@ class Plan(AbstractAnalyses[Analysis, Analysis]):
         self._planned.append((analysis, results))
         return analysis
 
+    def steps(self) -> list[Step]:
+        """The releases that `run` makes, in their order, each with a label of its own."""
+        return [
+            Step(f"{number}. {analysis.what}, {part.label}", analysis, part)
+            for number, (analysis, _) in enumerate(self._planned, start=1)
+            for part in analysis.parts
+        ]
+
     def run(self) -> list[AbstractResults]:
         """Carries out all of them, in their order; raises BudgetExceeded at first if the ledger does not allow all."""
-        if self._study.ledger is not None:
-            costs = [owed(certificate) for certificate in self._certificates()]
-            self._study.ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
-        return [self._study._carry_out(analysis, results) for analysis, results in self._planned]
+        steps = self.steps()
+        released = carry_out(steps, self._study._frame, self._study.ledger)
+        made = {step.label: release for step, release in zip(steps, released, strict=True)}
+        return [one for one in self.results(made) if one is not None]
+
+    def results(self, made: Mapping[str, kng.Release]) -> list[AbstractResults | None]:
+        """Of each analysis, or None of which nothing was released. **Arguments:** `made`: by the labels of `steps`."""
+        found, steps = [], [step for step in self.steps() if step.label in made]
+        for analysis, results in self._planned:
+            own = [step for step in steps if step.analysis is analysis]
+            released = dataclasses.replace(analysis, parts=tuple(step.part for step in own))
+            found.append(results(released, [made[step.label] for step in own]) if own else None)
+        return found
 
     def _certificates(self) -> list[kng.Certificate]:
-        count = self.facts.count or 0
-        return [one for analysis, _ in self._planned for one in analysis.certificates(count)]
+        return [step.certificate(self.facts.count or 0) for step in self.steps()]
 
     @property
     def cost(self) -> kng.Guarantee | None:
@@ -256,15 +272,12 @@ class Plan(AbstractAnalyses[Analysis, Analysis]):
 
     def rows(self) -> list[tuple[str, str]]:
         """Each release and what it costs, and the total."""
-        rows = []
-        for analysis, _ in self._planned:
-            for part, certificate in zip(analysis.parts, analysis.certificates(self.facts.count or 0), strict=True):
-                what = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
-                cost = "not proved" if certificate.cost is None else certificate.cost.explain()
-                kind = certificate.mechanism["type"]
-                rows.append((f"{what}, {part.label}", f"{kind}, {certificate.assurance}: {cost}"))
-        total = self.cost
-        return [*rows, ("all together", "nothing is proved" if total is None else total.explain())]
+        steps, certificates = self.steps(), self._certificates()
+        rows = [
+            (f"{step.analysis.what}, {step.part.label}", in_short(certificate))
+            for step, certificate in zip(steps, certificates, strict=True)
+        ]
+        return [*rows, ("all together", together(certificates))]
 
     def __repr__(self) -> str:
         if not self._planned:
