@@ -102,8 +102,8 @@ def foreseen(config: Declared, num_records: int | None, ledger: kng.Ledger | Non
     try:
         ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
     except ValueError as error:
-        return "\n".join([*lines, f"The ledger does not allow it: {registry.in_toml(str(error))}"]), False
-    return "\n".join([*lines, f"The ledger allows it: {ledger.read().left} is left."]), True
+        return "\n".join([*lines, f"The ledger refuses: {registry.in_toml(str(error))}."]), False
+    return "\n".join([*lines, f"The ledger allows all: {ledger.read().left} is left."]), True
 
 
 def load(config: Declared, file: str | pathlib.Path | None = None) -> Any:

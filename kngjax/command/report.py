@@ -116,9 +116,9 @@ def _design(config: Config) -> Design:
     return basis
 
 
-def require_regressions(config: Config) -> None:
+def require_regressions(config: Any) -> None:
     """Raises ValueError for a job without terms, of which there are neither curves nor a view for the owner."""
-    if not config.terms:
+    if not getattr(config, "terms", ()):
         raise ValueError(f"{config.path}: an owner's view is of regressions: there are no [[terms]]")
 
 
