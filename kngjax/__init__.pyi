@@ -20,7 +20,10 @@ from .data.streams import stream as stream
 from .estimators.estimate_results import EstimateResults as EstimateResults
 from .estimators.functions import linear_regression as linear_regression
 from .estimators.functions import logistic_regression as logistic_regression
+from .estimators.functions import mean as mean
+from .estimators.functions import median as median
 from .estimators.functions import poisson_regression as poisson_regression
+from .estimators.functions import quantile as quantile
 from .estimators.functions import quantile_regression as quantile_regression
 from .estimators.regression_results import RegressionResults as RegressionResults
 from .estimators.study import Study as Study

@@ -348,16 +348,6 @@ def test_a_study_shows_no_data_and_is_not_pickled():
         pickle.dumps(one)
 
 
-def test_functions_are_studies():
-    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"}
-    assert isinstance(
-        kng.quantile_regression("wage ~ education", PEOPLE, tau=0.5, epsilon=1, **facts), RegressionResults
-    )
-    assert kng.linear_regression("wage ~ education", PEOPLE, epsilon=1, **facts).labels == ("robust",)
-    assert kng.logistic_regression("parttime ~ education", PEOPLE, epsilon=1, **facts).labels == ("log odds",)
-    assert kng.poisson_regression("sick ~ education", PEOPLE, epsilon=1, **facts).labels == ("log rate",)
-
-
 def test_curves_are_drawn():
     mpl.use("Agg")
     fit = study().quantile_regression(FORMULA, tau=[0.1, 0.9], epsilon=9)
