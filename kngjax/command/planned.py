@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -11,7 +11,8 @@ import kngjax as kng
 from kngjax.command import planning, report
 from kngjax.command.config import Config
 from kngjax.command.planning import Result
-from kngjax.estimators.carrying_out import Step, steps_of
+from kngjax.estimators.analyses import Step
+from kngjax.estimators.carrying_out import Made
 from kngjax.releases import totals
 
 
@@ -25,7 +26,7 @@ class AbstractPlanned(abc.ABC):
     columns: Sequence[tuple[str, Any, Any]]
 
     @abc.abstractmethod
-    def results(self, made: Mapping[str, kng.Release]) -> list[Any]:
+    def results(self, made: Made) -> list[Any]:
         """Those of the releases that were made. **Arguments:** `made`: by the labels of `steps`."""
 
     @abc.abstractmethod
@@ -46,17 +47,17 @@ class PlannedRegressions(AbstractPlanned):
 
     def __init__(self, config: Config):
         self.config = config
-        self.steps = steps_of(planning.analysis(config))
+        self.steps = planning.analysis(config).steps()
         columns = (*config.terms, config.response)
         self.columns = [(one.column, one.bounds, one.levels) for one in columns]
 
-    def results(self, made: Mapping[str, kng.Release]) -> list[Result]:
+    def results(self, made: Made) -> list[Result]:
         basis = planning.design(self.config)
 
         def in_own_units(release: kng.Release) -> Any:
             return release.value if basis is None else basis.in_own_units(release.value)
 
-        done = [(step.part, made[step.label]) for step in self.steps if step.label in made]
+        done = [(step.part, *made[step.label]) for step in self.steps if step.label in made]
         return [Result(part, release, in_own_units(release)) for part, release in done]
 
     def text(self, results: Sequence[Result]) -> str:

@@ -14,8 +14,7 @@ from kngjax.command.planning import Result
 from kngjax.data import cells
 from kngjax.data.records import prepare
 from kngjax.data.terms import Design
-from kngjax.estimators.analyses import arguments
-from kngjax.estimators.carrying_out import Step
+from kngjax.estimators.analyses import Step, arguments
 from kngjax.owner import nonprivate
 from kngjax.releases import totals
 
@@ -49,7 +48,7 @@ def align(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])
 
 
-def table(config: Config, results: list[Result]) -> str:
+def table(config: Config, results: Sequence[Result]) -> str:
     """The released coefficients in the data's own units, one column a regression. Nothing in it is private."""
     response = config.response
     measured = {response.column: response.units} | {term.column: term.units for term in config.terms}
@@ -71,7 +70,7 @@ def table(config: Config, results: list[Result]) -> str:
     )
 
 
-def certificates(results: list[Result]) -> str:
+def certificates(results: Sequence[Result]) -> str:
     """Each release's certificate in one line, equal ones together, and how the releases compose. Public."""
     labels: dict[str, list[str]] = {}
     for result in results:
@@ -86,7 +85,7 @@ def certificates(results: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def curves(config: Config, results: list[Result], points: np.ndarray) -> np.ndarray:
+def curves(config: Config, results: Sequence[Result], points: np.ndarray) -> np.ndarray:
     """The released curves over the column [figure] x, in the response's own units: post-processing of releases.
 
     **Arguments:** `points`, public, shape (m,), in units of that column.
@@ -122,7 +121,7 @@ def require_regressions(config: Any) -> None:
         raise ValueError(f"{config.path}: an owner's view is of regressions: there are no [[terms]]")
 
 
-def figure(config: Config, results: list[Result]) -> "Figure":
+def figure(config: Config, results: Sequence[Result]) -> "Figure":
     """The released curves as a matplotlib figure, made without pyplot. Nothing in it is private.
 
     **Raises:** `ValueError` if the job has no [figure]; `ImportError` without matplotlib.
@@ -172,7 +171,7 @@ def _vertical_label(config: Config) -> str:
     return f"exp of the fitted {response.name}, {name}" if response.transform == "log" else f"fitted {name}"
 
 
-def _caption(config: Config, results: list[Result]) -> str:
+def _caption(config: Config, results: Sequence[Result]) -> str:
     units = {term.column: term.units for term in config.terms}
     at = config.figure.at if config.figure is not None and config.figure.at else {}
     held = "".join(f"; {column} = {value} {units[column] or ''}".rstrip() for column, value in at.items())
@@ -186,7 +185,7 @@ def _caption(config: Config, results: list[Result]) -> str:
     )
 
 
-def owner_view(config: Config, frame: Any, results: list[Result], progress: bool | None = None) -> str:
+def owner_view(config: Config, frame: Any, results: Sequence[Result], progress: bool | None = None) -> str:
     """FOR THE DATA OWNER ONLY: the releases against the fit without privacy, clipping, and research chains.
 
     Standard errors are of the sampling, not of the privacy noise; R-hat and effective sample sizes are of

@@ -148,8 +148,12 @@ def _releases(fields: dict[str, Any]) -> list[tuple[str, Any]]:
     """Labels and releases of a job's output; of a study the results have them."""
     if "releases" in fields:
         return [(entry["label"], entry["release"]) for entry in fields["releases"]]
-    found = [zip(one["labels"], one["result"]["releases"], strict=True) for one in fields["analyses"]]
-    return [pair for pairs in found for pair in pairs]
+    found = []
+    for one in fields["analyses"]:
+        labels, releases = one["labels"], one["result"]["releases"]
+        # One debit may have made several.
+        found += [(labels[0], releases)] if len(labels) == 1 else zip(labels, releases, strict=True)
+    return found
 
 
 def replace(path: pathlib.Path, text: str) -> None:

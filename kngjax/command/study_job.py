@@ -1,14 +1,14 @@
 """A study in a file, as the plan of a `kngjax.Study`: every method that it has can be asked for."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import kngjax as kng
 from kngjax.command import registry
 from kngjax.command.planned import AbstractPlanned
 from kngjax.command.study_config import Asked, StudyConfig, plain
-from kngjax.estimators.carrying_out import together
+from kngjax.estimators.carrying_out import Made, together
 from kngjax.estimators.results import AbstractResults
 from kngjax.releases import totals
 
@@ -47,7 +47,7 @@ class PlannedStudy(AbstractPlanned):
         except (TypeError, ValueError) as error:
             raise type(error)(where + registry.in_toml(str(error))) from None
 
-    def results(self, made: Mapping[str, kng.Release]) -> list[AbstractResults | None]:
+    def results(self, made: Made) -> list[AbstractResults | None]:
         return self.plan.results(made)
 
     def text(self, results: Sequence[AbstractResults | None]) -> str:

@@ -11,7 +11,10 @@ import kngjax as kng
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType
 from kngjax.data.admission import EMPTY
 from kngjax.data.terms import Design
+from kngjax.estimators.carrying_out import Records, carry_out
 from kngjax.estimators.responses import Response
+from kngjax.releases import totals
+from kngjax.releases.debits import owed, settings
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,15 @@ class Analysis:
             return self.names_of_values
         return (self.response.name,) if self.design is None else self.design.names
 
+    def steps(self, number: int | None = None) -> list["Step"]:
+        """Its releases, each with its debit. **Arguments:** `number`: of the analysis, where there are several."""
+        start = "" if number is None else f"{number}. {self.what}, "
+        return [Step(f"{start}{part.label}", self, part) for part in self.parts]
+
+    def certificates(self, num_records: int) -> list[kng.Certificate]:
+        """Of the releases, before any is debited. **Arguments:** `num_records`: used where it is public."""
+        return [one for step in self.steps() for one in step.certificates(num_records)]
+
     @property
     def what(self) -> str:
         """Its title with the formula, if there is one."""
@@ -83,6 +95,54 @@ class Analysis:
         x = None if self.design is None else self.design.matrix(frame)
         return x, self.response.of(table[self.response.column])
 
+    def release(self, frame: Any, ledger: kng.Ledger | None) -> list[kng.Release]:
+        """All releases, in order, as `kngjax.estimators.carrying_out.carry_out`."""
+        try:
+            made = carry_out(self.steps(), frame, ledger)
+        finally:
+            # Frames of a traceback hold their local variables.
+            del frame
+        return [one for releases in made.values() for one in releases]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One release of an analysis: what one debit pays for. Public. **Arguments:** `label`: its name among all steps."""
+
+    label: str
+    analysis: Analysis
+    part: Part
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What a ledger is told of its debit."""
+        about = {"analysis": self.analysis.title, "formula": self.analysis.formula}
+        return about | {"response": self.analysis.response.name, "mechanism": settings(self.part.mechanism)}
+
+    def certificates(self, num_records: int) -> list[kng.Certificate]:
+        """Of its only release, before it is debited. **Arguments:** `num_records`: used where it is public."""
+        return [totals.certify(self.part.mechanism, self.analysis.sampler, num_records)]
+
+    def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
+        """What a ledger debits, and whether it is proved to cost no more."""
+        return owed(*self.certificates(num_records))
+
+    def release(
+        self, records: Records, debit: kng.Reservation | None, progress: bool | None = None
+    ) -> list[kng.Release]:
+        """The release, after its debit. Raises as `kngjax.release`."""
+        mechanism = self.part.mechanism
+        inputs = arguments(mechanism, *records.of(self.analysis))
+        return [kng.release(mechanism, *inputs, sampler=self.analysis.sampler, ledger=debit, progress=progress)]
+
+
+# How what is often given in place of a frame becomes one.
+_FRAMES = {
+    "ndarray": ": name its columns, pandas.DataFrame(array, columns=['age', 'height'])",
+    "Series": ": give one with its column, series.to_frame()",
+    "LazyFrame": ": collect it first, frame.collect()",
+}
+
 
 def table_of(frame: Any) -> nw.DataFrame:
     """A frame as a table; raises `UnfitType` for what is none, without a word of it."""
@@ -92,7 +152,8 @@ def table_of(frame: Any) -> nw.DataFrame:
         # The words of other packages may tell a frame's own names.
         raise UnfitType(UNREADABLE) from None
     if not isinstance(table, nw.DataFrame):
-        raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}")
+        advice = _FRAMES.get(type(frame).__name__, "")
+        raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}{advice}")
     return table
 
 

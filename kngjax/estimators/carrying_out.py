@@ -1,6 +1,6 @@
-"""Releases of analyses, one by one: the path that a study, a plan and a job in a file share.
+"""Releases of analyses, step by step: the path that a study, a plan and a job in a file share.
 
-    columns and types -> certificates -> all that is missing allowed by the ledger
+    columns and types -> what each step costs -> all that is missing allowed by the ledger
         -> of each: debited -> the records made once an analysis -> drawn -> kept
 
 Whatever ends this path early costs one debit at most beside the releases that were made, which the ledger holds.
@@ -16,43 +16,43 @@ from tqdm import tqdm
 import kngjax as kng
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import run_hiding_errors, run_telling_refusals
-from kngjax.estimators.analyses import Analysis, Part, arguments
 from kngjax.releases import totals
-from kngjax.releases.debits import owed, settings
 
-
-@dataclass(frozen=True)
-class Step:
-    """One release of several analyses. Public. **Arguments:** `label`: its name, no two of which are alike."""
-
-    label: str
-    analysis: Analysis
-    part: Part
-
-    def certificate(self, num_records: int) -> kng.Certificate:
-        """Of the release, before it is debited. **Arguments:** `num_records`: used where it is public."""
-        return totals.certify(self.part.mechanism, self.analysis.sampler, num_records)
+# What was released, by the labels of the steps: each may make several releases by one debit.
+Made = Mapping[str, list[kng.Release]]
 
 
 @dataclass(frozen=True)
 class Keeping:
     """What a job in a file adds. All of it is public.
 
-    **Arguments:** `earlier`: releases by label that are there already, and not made again. `about`: what a ledger is
-    told of each debit besides. `require`: refuses what the ledger does not allow, as `Ledger.require`. `keep`: called
-    with all that is there, by label, after each release. `progress`: whether bars are shown; None on a terminal.
+    **Arguments:** `earlier`: what is there already, and not made again. `about`: what a ledger is told of each debit
+    besides. `require`: refuses what the ledger does not allow, as `Ledger.require`. `keep`: called with all that is
+    there after each step. `progress`: whether bars are shown; None on a terminal.
     """
 
-    earlier: Mapping[str, kng.Release] = field(default_factory=dict)
+    earlier: Made = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
     require: Callable[..., None] = kng.Ledger.require
-    keep: Callable[[Mapping[str, kng.Release]], None] = lambda _: None
+    keep: Callable[[Made], None] = lambda _: None
     progress: bool | None = None
 
 
-def steps_of(analysis: Analysis) -> list[Step]:
-    """The releases of one analysis, by their own labels."""
-    return [Step(part.label, analysis, part) for part in analysis.parts]
+class Records:
+    """The records of the analysis that was asked for last, which its steps share. Private, and gone with its steps."""
+
+    def __init__(self, frame: Any):
+        self.frame = frame
+        self._of, self._made = None, None
+
+    def of(self, analysis: Any) -> Any:
+        """As its `records`; raises `ReleaseFailed` for whatever fails."""
+        if self._of is not analysis:
+            self._made, refusal = run_hiding_errors(functools.partial(analysis.records, self.frame))
+            if refusal is not None:
+                raise refusal
+            self._of = analysis
+        return self._made
 
 
 def in_short(certificate: kng.Certificate) -> str:
@@ -67,13 +67,12 @@ def together(certificates: Sequence[kng.Certificate]) -> str:
     return "nothing is proved" if total is None else total.explain()
 
 
-def carry_out(
-    steps: Sequence[Step], frame: Any, ledger: kng.Ledger | None, keeping: Keeping | None = None
-) -> list[kng.Release]:
+def carry_out(steps: Sequence[Any], frame: Any, ledger: kng.Ledger | None, keeping: Keeping | None = None) -> Made:
     """All releases, if the ledger allows all; each is debited right before it is drawn, and kept right after.
 
-    **Arguments:** `frame`: private. The others are public. Raises as `Analysis.check`, `kngjax.certify`,
-    `kngjax.Ledger.reserve` and `kngjax.release` do; what depends on values is `kngjax.ReleaseFailed`.
+    **Arguments:** `steps`: as `kngjax.estimators.analyses.Step`, no two of one label. `frame`: private. The others are
+    public. Raises as the `check` of their analyses, `kngjax.certify`, `kngjax.Ledger.reserve` and `kngjax.release` do;
+    what depends on values is `kngjax.ReleaseFailed`.
     """
     side_doors.refuse()
     arithmetic.require_right()
@@ -87,11 +86,11 @@ def carry_out(
     del frame
     if refusal is not None:
         raise refusal
-    return [made[step.label] for step in steps]
+    return {step.label: made[step.label] for step in steps}
 
 
 def _release_missing(
-    steps: Sequence[Step], frame: Any, ledger: kng.Ledger | None, keeping: Keeping, made: dict[str, kng.Release]
+    steps: Sequence[Any], frame: Any, ledger: kng.Ledger | None, keeping: Keeping, made: dict[str, list[kng.Release]]
 ) -> None:
     num_records = 0
     for analysis in {id(step.analysis): step.analysis for step in steps}.values():
@@ -100,27 +99,16 @@ def _release_missing(
             raise refusal
         num_records = len(table)
     missing = [step for step in steps if step.label not in made]
-    costs = [owed(step.certificate(num_records)) for step in missing]
+    costs = [step.owed(num_records) for step in missing]
     if ledger is not None:
         keeping.require(ledger, [cost for cost, _ in costs], proved=all(proved for _, proved in costs))
-    looked_at, prepared = None, None
-    # One bar at a time: over the releases, or of the draw where there is only one.
-    over_releases = keeping.progress if len(missing) > 1 else False
-    of_a_draw = False if len(missing) > 1 else keeping.progress
-    with tqdm(missing, unit="release", disable=None if over_releases is None else not over_releases) as bar:
+    records = Records(frame)
+    # One bar at a time: over the steps, or of the draw where there is only one.
+    over_steps, of_a_draw = (False, keeping.progress) if len(missing) < 2 else (keeping.progress, False)
+    with tqdm(missing, unit="release", disable=None if over_steps is None else not over_steps) as bar:
         for step, (cost, proved) in zip(bar, costs, strict=True):
             bar.set_description(step.label)
-            analysis, mechanism = step.analysis, step.part.mechanism
-            words = {"analysis": analysis.title, "formula": analysis.formula, "response": analysis.response.name}
-            words |= {**keeping.about, "label": step.label, "mechanism": settings(mechanism)}
+            words = step.words | {**keeping.about, "label": step.label}
             debit = None if ledger is None else ledger.reserve(cost, words, proved=proved)
-            if looked_at is not analysis:
-                prepared, refusal = run_hiding_errors(functools.partial(analysis.records, frame))
-                if refusal is not None:
-                    raise refusal
-                looked_at = analysis
-            assert prepared is not None
-            inputs = arguments(mechanism, *prepared)
-            released = kng.release(mechanism, *inputs, sampler=analysis.sampler, ledger=debit, progress=of_a_draw)
-            made[step.label] = released
+            made[step.label] = step.release(records, debit, of_a_draw)
             keeping.keep(made)

@@ -14,8 +14,8 @@ from kngjax.core.html import html_table
 from kngjax.data import formulas
 from kngjax.data.terms.base import is_number
 from kngjax.estimators import estimates, regressions
-from kngjax.estimators.analyses import Analysis, table_of
-from kngjax.estimators.carrying_out import Step, carry_out, in_short, steps_of, together
+from kngjax.estimators.analyses import Analysis, Step, table_of
+from kngjax.estimators.carrying_out import Made, carry_out, in_short, together
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
@@ -36,13 +36,16 @@ class PublicFacts:
     @classmethod
     def of(
         cls,
-        bounds: Mapping[str, Any],
-        levels: Mapping[str, Any],
+        bounds: Any,
+        levels: Any,
         adjacency: kng.Adjacency,
         missing: Any,
         count: int | None,
     ) -> "PublicFacts":
         """As `Study` is given them; raises TypeError or ValueError for what are no bounds, levels or policies."""
+        for name, given, example in (("bounds", bounds, "(0, 99)"), ("levels", levels, "('no', 'yes')")):
+            if not isinstance(given, Mapping):
+                raise TypeError(f"{name} must be by column, {name}={{'age': {example}}}, not a {type(given).__name__}")
         ends: dict[str, tuple[float | int, float | int]] = {}
         for name, pair in bounds.items():
             low, high = _plain(pair, f"the bounds of {name!r} must be a pair of numbers, like (0, 99)", 2)
@@ -220,7 +223,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
         return Plan(self)
 
     def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
-        return results(analysis, carry_out(steps_of(analysis), self._frame, self.ledger))
+        return results(analysis, analysis.release(self._frame, self.ledger))
 
 
 class Plan(AbstractAnalyses[Analysis, Analysis]):
@@ -239,31 +242,26 @@ class Plan(AbstractAnalyses[Analysis, Analysis]):
         return analysis
 
     def steps(self) -> list[Step]:
-        """The releases that `run` makes, in their order, each with a label of its own."""
-        return [
-            Step(f"{number}. {analysis.what}, {part.label}", analysis, part)
-            for number, (analysis, _) in enumerate(self._planned, start=1)
-            for part in analysis.parts
-        ]
+        """What `run` debits and releases, in order, each with a label of its own."""
+        return [step for number, (one, _) in enumerate(self._planned, start=1) for step in one.steps(number)]
 
     def run(self) -> list[AbstractResults]:
         """Carries out all of them, in their order; raises BudgetExceeded at first if the ledger does not allow all."""
-        steps = self.steps()
-        released = carry_out(steps, self._study._frame, self._study.ledger)
-        made = {step.label: release for step, release in zip(steps, released, strict=True)}
+        made = carry_out(self.steps(), self._study._frame, self._study.ledger)
         return [one for one in self.results(made) if one is not None]
 
-    def results(self, made: Mapping[str, kng.Release]) -> list[AbstractResults | None]:
+    def results(self, made: Made) -> list[AbstractResults | None]:
         """Of each analysis, or None of which nothing was released. **Arguments:** `made`: by the labels of `steps`."""
-        found, steps = [], [step for step in self.steps() if step.label in made]
-        for analysis, results in self._planned:
-            own = [step for step in steps if step.analysis is analysis]
-            released = dataclasses.replace(analysis, parts=tuple(step.part for step in own))
-            found.append(results(released, [made[step.label] for step in own]) if own else None)
+        found = []
+        for number, (analysis, results) in enumerate(self._planned, start=1):
+            own = [step for step in analysis.steps(number) if step.label in made]
+            done = dataclasses.replace(analysis, parts=tuple(step.part for step in own))
+            found.append(results(done, [one for step in own for one in made[step.label]]) if own else None)
         return found
 
     def _certificates(self) -> list[kng.Certificate]:
-        return [step.certificate(self.facts.count or 0) for step in self.steps()]
+        count = self.facts.count or 0
+        return [one for analysis, _ in self._planned for one in analysis.certificates(count)]
 
     @property
     def cost(self) -> kng.Guarantee | None:
@@ -272,11 +270,9 @@ class Plan(AbstractAnalyses[Analysis, Analysis]):
 
     def rows(self) -> list[tuple[str, str]]:
         """Each release and what it costs, and the total."""
-        steps, certificates = self.steps(), self._certificates()
-        rows = [
-            (f"{step.analysis.what}, {step.part.label}", in_short(certificate))
-            for step, certificate in zip(steps, certificates, strict=True)
-        ]
+        rows, certificates = [], self._certificates()
+        for step, certificate in zip(self.steps(), certificates, strict=True):
+            rows.append((f"{step.analysis.what}, {step.part.label}", in_short(certificate)))
         return [*rows, ("all together", together(certificates))]
 
     def __repr__(self) -> str:

@@ -138,7 +138,8 @@ def release(
     unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})
     if unknown:
         raise TypeError(
-            f"release has no argument {', '.join(unknown)}; it takes mechanism, X, y, sampler, ledger and progress"
+            f"release has no argument {', '.join(unknown)}; it takes mechanism, X, y, sampler, ledger and progress. "
+            "For a regression by a formula over a data frame take kngjax.quantile_regression and its like"
         )
     if refused:
         raise TypeError(

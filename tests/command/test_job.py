@@ -360,7 +360,7 @@ def test_the_certificate_says_what_the_file_says_of_missing_cells(tmp_path):
         ("education = 12", 'education = 12, region = "south"'),
     )
     frame = workers().with_columns(education=None, wage=None, region=None)
-    certificate = job.planned_for(config, frame).steps[0].certificate(len(frame))
+    certificate = job.planned_for(config, frame).steps[0].certificates(len(frame))[0]
     assert (
         "in education P1 they count as 1.0, in experience P1 they make a release fail, in experience P2 they make a "
         "release fail, in region[south] they count as 0.0, in region[east] they count as 1.0, in the response they "
@@ -372,7 +372,7 @@ def test_the_certificate_says_what_the_file_says_of_missing_cells(tmp_path):
     x, y = planning.records(config, frame)
     assert (x[0, [0, 3, 4]].tolist(), y[0]) == ([1.0, 0.0, 1.0], np.log(20.0))
     every = ('column = "education"', 'column = "education"\nmissing = 18'), ("degree = 2", "degree = 2\nmissing = 0")
-    told = job.planned(make(tmp_path, *every)).steps[0].certificate(300).explain()
+    told = job.planned(make(tmp_path, *every)).steps[0].certificates(300)[0].explain()
     assert "missing values in X without a policy" not in told
     assert "in the response they make a release fail" in told
 
