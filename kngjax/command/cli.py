@@ -188,26 +188,26 @@ def _add_ledger(commands: Any) -> None:
 def _release(options: argparse.Namespace) -> int:
     from kngjax.command import config as configuration
     from kngjax.command import job, report, resuming
-    from kngjax.command.study_config import StudyConfig
+    from kngjax.command.config import Config
     from kngjax.core import side_doors
 
     config = configuration.read(options.config)
     directory = options.output if options.output is not None else pathlib.Path("output") / config.name
     # Whatever can fail without the data fails before they are read, and before epsilon is spent.
     side_doors.refuse()
-    is_study = isinstance(config, StudyConfig)
     if options.owner_view:
         report.require_regressions(config)
     ledger = job.ledger(config, options.ledger)
     again: Any = {"resume": options.resume, "force": options.force, "data": job.name_of_data(config, options.data)}
     past = job.earlier_releases(config, ledger, directory, **again)
-    if not is_study or config.adjacency != "replace":
+    # Of a study the number of records may decide what is released, where it is public.
+    if isinstance(config, Config) or config.adjacency != "replace":
         steps = job.planned(config).steps
         if ledger is not None:
             # The laws cost no more than the releases, whose cost is known when the number of records is.
             missing = [step.part.mechanism.guarantee for step in steps if step.label not in past.releases]
             resuming.require(ledger, missing, past)
-    with_figure = not is_study and config.figure is not None and not options.no_figure
+    with_figure = getattr(config, "figure", None) is not None and not options.no_figure
     if with_figure:
         _require_matplotlib()
     directory.mkdir(parents=True, exist_ok=True)
