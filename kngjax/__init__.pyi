@@ -20,10 +20,13 @@ from .data.streams import stream as stream
 from .estimators.estimate_results import EstimateResults as EstimateResults
 from .estimators.functions import linear_regression as linear_regression
 from .estimators.functions import logistic_regression as logistic_regression
+from .estimators.functions import mean as mean
+from .estimators.functions import median as median
 from .estimators.functions import poisson_regression as poisson_regression
+from .estimators.functions import quantile as quantile
 from .estimators.functions import quantile_regression as quantile_regression
-from .estimators.moment_results import MomentResults as MomentResults
 from .estimators.grouped_results import GroupedResults as GroupedResults
+from .estimators.moment_results import MomentResults as MomentResults
 from .estimators.regression_results import RegressionResults as RegressionResults
 from .estimators.study import Study as Study
 from .estimators.table_results import TableResults as TableResults

@@ -9,10 +9,11 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.core.errors import UnfitShape, UnfitType, run_telling_refusals
+from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 from kngjax.data.terms import Categorical
-from kngjax.estimators.analyses import Analysis, arguments
+from kngjax.estimators.analyses import Analysis, Columns, arguments
+from kngjax.estimators.carrying_out import Records, carry_out
 from kngjax.releases import divided
 from kngjax.releases.debits import settings
 from kngjax.releases.division import Division
@@ -98,20 +99,10 @@ class GroupedAnalysis:
         return [[part.mechanism for part in analysis.parts] for analysis in self.analyses]
 
     @property
-    def debit(self) -> tuple[kng.Guarantee, bool]:
-        """What all groups cost together, and whether that is proved."""
-        return divided.owed_together(divided.certify_groups(self.mechanisms), self.adjacency)
-
-    @property
-    def row(self) -> tuple[str, str]:
-        """What a plan shows of it: the mechanisms of one group, and what all groups cost together."""
-        first, (cost, proved) = self.analyses[0], self.debit
-        [certificates] = divided.certify_groups(self.mechanisms[:1])
-        kinds = dict.fromkeys(f"{one.mechanism['type']}, {one.assurance}" for one in certificates)
-        named = self.title if first.formula is None else f"{self.title}, {first.formula}"
-        priced = cost.explain() if proved else "not proved"
-        what = ", ".join([named, *(part.label for part in first.parts)])
-        return what, f"{'; '.join(kinds)}, {len(self.analyses)} groups together: {priced}"
+    def what(self) -> str:
+        """Its title with the formula, if there is one."""
+        formula = self.analyses[0].formula
+        return self.title if formula is None else f"{self.title} {formula}"
 
     def check(self, frame: Any) -> nw.DataFrame:
         """As `Analysis.check`, of the columns of the groups too."""
@@ -119,33 +110,81 @@ class GroupedAnalysis:
         self.grouping.check(table)
         return table
 
+    def records(self, frame: Any) -> tuple[Columns, np.ndarray]:
+        """The columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
+        return self.analyses[0].records(frame), self.grouping.places(self.check(frame))
+
+    def steps(self, number: int | None = None) -> "list[GroupedStep]":
+        """Its only one: one debit pays for all groups. **Arguments:** `number`: as of `Analysis.steps`."""
+        start = "" if number is None else f"{number}. "
+        return [GroupedStep(f"{start}{self.what}", self)]
+
+    def made_by(self, steps: Sequence[Any]) -> "GroupedAnalysis":
+        """Itself: its groups are released together or not at all."""
+        return self
+
     def release(self, frame: Any, ledger: kng.Ledger | None) -> list[kng.Release]:
-        """The releases of all groups, those of the first group first, by one debit; all of them or none.
-
-        Raises as `check` and `kngjax.releases.divided.release_groups`.
-        """
-        made, refusal = None, None
+        """The releases of all groups, those of the first group first, by one debit; all of them or none."""
         try:
-            made = self._release(frame, ledger)
-        except Exception as error:
-            refusal = error.with_traceback(None)
-        # Frames of a traceback hold their local variables.
-        del frame
-        if refusal is not None:
-            raise refusal
-        assert made is not None
-        return [one for group in made for one in group]
+            made = carry_out(self.steps(), frame, ledger)
+        finally:
+            # Frames of a traceback hold their local variables.
+            del frame
+        return [one for releases in made.values() for one in releases]
 
-    def _release(self, frame: Any, ledger: kng.Ledger | None) -> list[list[kng.Release]]:
-        first, division = self.analyses[0], self.grouping.division
-        table, refusal = run_telling_refusals(functools.partial(self.check, frame))
-        if refusal is not None:
-            raise refusal
 
-        def read() -> tuple[divided.Columns, np.ndarray]:
-            return first.records(frame), self.grouping.places(table)
+@dataclass(frozen=True)
+class GroupedStep:
+    """The releases of all groups of a table: what one debit pays for. Public. **Arguments:** as of `Step`."""
 
-        words = {"analysis": self.title, "formula": first.formula, "response": first.response.name}
+    label: str
+    analysis: GroupedAnalysis
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What a ledger is told of its debit."""
+        first = self.analysis.analyses[0]
         parts = [{"label": part.label, "mechanism": settings(part.mechanism)} for part in first.parts]
-        words |= {"groups": division.to_dict(), "parts_of_the_first": parts}
-        return divided.release_groups(self.mechanisms, division, self.adjacency, read, arguments, ledger, words)
+        about = {"analysis": self.analysis.title, "formula": first.formula, "response": first.response.name}
+        return about | {"groups": self.analysis.grouping.division.to_dict(), "parts_of_the_first": parts}
+
+    def certificates(self, num_records: int) -> list[kng.Certificate]:
+        """Of the releases of the first group; those of the others say the same of theirs."""
+        [certificates] = divided.certify_groups(self.analysis.mechanisms[:1])
+        return certificates
+
+    def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
+        """What a ledger debits for all groups together, and whether it is proved that they cost no more."""
+        return divided.owed_together(divided.certify_groups(self.analysis.mechanisms), self.analysis.adjacency)
+
+    def row(self, num_records: int) -> tuple[str, str]:
+        """What a plan shows of it: the mechanisms of one group, and what all groups cost together."""
+        cost, proved = self.owed(num_records)
+        kinds = dict.fromkeys(f"{one.mechanism['type']}, {one.assurance}" for one in self.certificates(num_records))
+        what = ", ".join([self.analysis.what, *(part.label for part in self.analysis.analyses[0].parts)])
+        groups = f"{len(self.analysis.analyses)} groups together: {cost.explain() if proved else 'not proved'}"
+        return what, f"{'; '.join(kinds)}, {groups}"
+
+    def is_in(self, results: Any) -> bool:
+        """True: results of groups are of all of them."""
+        return True
+
+    def prepare(self, records: tuple[Columns, np.ndarray]) -> None:
+        """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""
+        for part in self.analysis.analyses[0].parts:
+            part.mechanism.prepare(**arguments(part.mechanism, *records[0]))
+
+    def release(
+        self, records: Records, debit: kng.Reservation | None, progress: bool | None = None
+    ) -> list[kng.Release]:
+        """Those of all groups, after their debit. Raises as `kngjax.releases.divided.release_groups`."""
+        analysis = self.analysis
+        made = divided.release_groups(
+            analysis.mechanisms,
+            analysis.grouping.division,
+            analysis.adjacency,
+            functools.partial(records.of, analysis),
+            arguments,
+            debit,
+        )
+        return [one for group in made for one in group]

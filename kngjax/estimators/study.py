@@ -13,20 +13,19 @@ from kngjax.core.html import html_table
 from kngjax.data import formulas
 from kngjax.data.terms.base import is_number
 from kngjax.estimators import estimates, regressions
-from kngjax.estimators.analyses import Analysis, table_of
+from kngjax.estimators.analyses import Analysis, Step, table_of
+from kngjax.estimators.carrying_out import Made, carry_out, in_words, together
 from kngjax.estimators.estimate_results import EstimateResults
-from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.grouped_results import GroupedResults
-from kngjax.estimators.grouping import GroupedAnalysis, Grouping
+from kngjax.estimators.grouping import GroupedAnalysis, GroupedStep, Grouping
 from kngjax.estimators.groups import Groups
+from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults
 from kngjax.estimators.survey_weights import SurveyWeights
 from kngjax.estimators.table_results import TableResults
 from kngjax.estimators.tabulations import AbstractTabulations, Summed, Tabled
-from kngjax.releases import totals
-from kngjax.releases.debits import owed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,14 +42,17 @@ class PublicFacts:
     @classmethod
     def of(
         cls,
-        bounds: Mapping[str, Any],
-        levels: Mapping[str, Any],
+        bounds: Any,
+        levels: Any,
         adjacency: kng.Adjacency,
         missing: Any,
         count: int | None,
         weights: Any = None,
     ) -> "PublicFacts":
         """As `Study` is given them; raises TypeError or ValueError for what are no bounds, levels or policies."""
+        for name, given, example in (("bounds", bounds, "(0, 99)"), ("levels", levels, "('no', 'yes')")):
+            if not isinstance(given, Mapping):
+                raise TypeError(f"{name} must be by column, {name}={{'age': {example}}}, not a {type(given).__name__}")
         ends: dict[str, tuple[float | int, float | int]] = {}
         for name, pair in bounds.items():
             low, high = _plain(pair, f"the bounds of {name!r} must be a pair of numbers, like (0, 99)", 2)
@@ -284,44 +286,33 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis]):
         self._planned.append((weighted, results))
         return weighted
 
+    def steps(self) -> list[Step | GroupedStep]:
+        """What `run` debits and releases, in order, each with a label of its own."""
+        return [step for number, (one, _) in enumerate(self._planned, start=1) for step in one.steps(number)]
+
     def run(self) -> list[AbstractResults]:
         """Carries out all of them, in their order; raises BudgetExceeded at first if the ledger does not allow all."""
-        if self._study.ledger is not None:
-            costs = self._debits()
-            self._study.ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
-        study = self._study
-        return [results(analysis, analysis.release(study._frame, study.ledger)) for analysis, results in self._planned]
+        made = carry_out(self.steps(), self._study._frame, self._study.ledger)
+        return [one for one in self.results(made) if one is not None]
 
-    def _debits(self) -> list[tuple[kng.Guarantee, bool]]:
-        debits = []
-        for analysis, _ in self._planned:
-            if isinstance(analysis, GroupedAnalysis):
-                debits.append(analysis.debit)
-            else:
-                debits += map(owed, analysis.certificates(self.facts.count or 0))
-        return debits
+    def results(self, made: Made) -> list[AbstractResults | None]:
+        """Of each analysis, or None of which nothing was released. **Arguments:** `made`: by the labels of `steps`."""
+        found = []
+        for number, (analysis, results) in enumerate(self._planned, start=1):
+            own = [step for step in analysis.steps(number) if step.label in made]
+            releases = [one for step in own for one in made[step.label]]
+            found.append(results(analysis.made_by(own), releases) if own else None)
+        return found
 
     @property
     def cost(self) -> kng.Guarantee | None:
         """What is proved of all together; None of an empty plan, and where of one nothing is proved."""
-        debits = self._debits()
-        is_proved = debits and all(proved for _, proved in debits)
-        return totals.composed([cost for cost, _ in debits]) if is_proved else None
+        return together(self.steps(), self.facts.count or 0)
 
     def rows(self) -> list[tuple[str, str]]:
         """Each release and what it costs, groups together, and the total."""
-        rows = []
-        for analysis, _ in self._planned:
-            if isinstance(analysis, GroupedAnalysis):
-                rows.append(analysis.row)
-                continue
-            for part, certificate in zip(analysis.parts, analysis.certificates(self.facts.count or 0), strict=True):
-                what = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
-                cost = "not proved" if certificate.cost is None else certificate.cost.explain()
-                kind = certificate.mechanism["type"]
-                rows.append((f"{what}, {part.label}", f"{kind}, {certificate.assurance}: {cost}"))
-        total = self.cost
-        return [*rows, ("all together", "nothing is proved" if total is None else total.explain())]
+        count, steps = self.facts.count or 0, self.steps()
+        return [*(step.row(count) for step in steps), ("all together", in_words(together(steps, count)))]
 
     def __repr__(self) -> str:
         if not self._planned:

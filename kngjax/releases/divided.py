@@ -15,7 +15,7 @@ from kngjax.accounting.kinds import Kind
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import run_hiding_errors
 from kngjax.ledger.book import LedgerError
-from kngjax.ledger.ledgers import Ledger
+from kngjax.ledger.ledgers import Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.debits import owed
@@ -65,20 +65,20 @@ def release_groups(
     division: Division,
     adjacency: Adjacency,
     read: Read,
-    arguments: Callable[..., tuple[Any, Any]],
-    ledger: Ledger | None,
-    what: Any,
+    arguments: Callable[..., dict[str, Any]],
+    debit: Reservation | None,
 ) -> list[list[Release]]:
     """A release by each mechanism of each group, paid for by one debit of what all of them cost together.
 
-    The debit comes first. Then the table is read, once, and every record goes to the one group that its own levels say.
-    The ledger keeps all releases at once, as one list, before anybody sees one. If anything fails after the debit, in
+    The debit was made before, and is drawn from once. Then the table is read, once, and every record goes to the one
+    group that its own levels say. The ledger keeps all releases at once, as one list, before anybody sees one. If anything fails after the debit, in
     whichever group, nothing is released and the debit stays.
 
     **Arguments:** `mechanisms`: those of each group, in the order of `division.groups()`, for 'add_remove'.
     `adjacency`: of the whole table. `read`: gives its columns and the place of each record's group, private. A group of
-    no record is released like any other. `arguments`: X and y as `kngjax.release` takes them, of a mechanism and of
-    columns. `what`: a public description for the ledger. Raises as `kngjax.release`.
+    no record is released like any other. `arguments`: what `kngjax.release` takes of a mechanism and of columns.
+    `debit`: of what `owed_together` says of their certificates; None without a ledger. Raises as `kngjax.release`, and
+    ValueError for a debit of another guarantee.
     """
     if len(mechanisms) != len(division):
         raise ValueError(f"{len(mechanisms)} lists of mechanisms were given for {len(division)} groups")
@@ -86,7 +86,10 @@ def release_groups(
     arithmetic.require_right()
     certificates = certify_groups(mechanisms)
     together, proved = owed_together(certificates, adjacency)
-    reservation = None if ledger is None else ledger.reserve(together, what, proved=proved)
+    if debit is not None:
+        if not debit.covers(together) or (debit.proved and not proved):
+            raise ValueError("this reservation was made for another guarantee than that of all groups together")
+        debit.take()
     drawn, refusal = run_hiding_errors(functools.partial(_draw, mechanisms, read, arguments))
     # Frames of a traceback hold their local variables.
     del read
@@ -98,22 +101,22 @@ def release_groups(
     kept = [[one.certificate for one in group] for group in released]
     if owed_together(kept, adjacency) != (together, proved):
         raise LedgerError("the releases cost another guarantee than was reserved: nothing is released")
-    if reservation is not None:
+    if debit is not None:
         every = [json.loads(one.to_json()) for group in released for one in group]
         exact = all(certificate.exact for group in kept for certificate in group)
-        reservation.commit(json.dumps(every, sort_keys=True, allow_nan=False), exact=exact)
+        debit.commit(json.dumps(every, sort_keys=True, allow_nan=False), exact=exact)
     return released
 
 
 def _draw(
-    mechanisms: Sequence[Sequence[AbstractMechanism]], read: Read, arguments: Callable[..., tuple[Any, Any]]
+    mechanisms: Sequence[Sequence[AbstractMechanism]], read: Read, arguments: Callable[..., dict[str, Any]]
 ) -> list[list[Release]]:
     """Private until all of them are kept: whether a later one fails may depend on the data."""
     columns, places = read()
     drawn = []
     for number, group in enumerate(mechanisms):
         own = tuple(None if column is None else column[places == number] for column in columns)
-        drawn.append([release(mechanism, *arguments(mechanism, *own)) for mechanism in group])
+        drawn.append([release(mechanism, **arguments(mechanism, *own)) for mechanism in group])
     return drawn
 
 
