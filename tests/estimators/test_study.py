@@ -189,6 +189,12 @@ def test_a_plan_spends_nothing_and_runs_whole_or_not_at_all(ledger):
     assert isinstance(regression, RegressionResults)
     with pytest.raises(kng.BudgetExceeded):
         plan.run()
+    # Neither the part that there would be room for.
+    plan = study(ledger=ledger).plan()
+    plan.mean("wage", epsilon=0.05)
+    plan.mean("education", epsilon=0.2)
+    with pytest.raises(kng.BudgetExceeded):
+        plan.run()
     assert len(ledger.releases()) == 2
 
 
