@@ -121,6 +121,17 @@ def test_which_mechanism_serves_follows_from_public_facts():
     assert "all together: pure 55-differential privacy" in repr(plan)
 
 
+def test_smoothing_and_shrinkage_are_balanced_where_objective_perturbation_serves():
+    fit = study().quantile_regression(FORMULA + " + region", tau=0.5, epsilon=2)
+    assert fit.certificate.mechanism["type"] == "ObjectivePerturbation"
+    # Shrinkage by the narrow bandwidth of KNG's would leave .16.
+    regions = [np.median(np.log(PEOPLE["wage"][PEOPLE["region"] == name])) for name in LEVELS["region"]]
+    np.testing.assert_allclose(
+        fit.params[["region[south]", "region[west]"]], np.subtract(regions[1:], regions[0]), atol=0.1
+    )
+    np.testing.assert_allclose(fit.params["education"], 0.09, atol=0.02)
+
+
 def test_logistic_and_poisson_regression_predict_means():
     fit = study().logistic_regression("parttime ~ education", epsilon=20)
     np.testing.assert_allclose(fit.params, [-2.0, 0.1], atol=0.5)
