@@ -4,7 +4,8 @@ A function gets the table and returns the numbers that it estimates, by name; `N
 task that a library has no means for is left out of its file. `python -m benchmarks.ten_tasks` counts lines and errors.
 """
 
-# To add one: a line here, and a function of this name in the files of the libraries that have a means for it. Lines are counted without the signature, the documentation, comments and the returned line.
+# To add one: a line here, and a function of this name in the files of the libraries that have a means for it. Counted
+# are its lines and those of the helpers that it uses, without signatures, documentation, comments and what it returns.
 NAMES = {
     "median_regression": "median regression of log wage with ten coefficients",
     "job_in_a_file": "three quantile regressions and a median, declared in a file",

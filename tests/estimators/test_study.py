@@ -121,6 +121,14 @@ def test_which_mechanism_serves_follows_from_public_facts():
     assert "all together: pure 55-differential privacy" in repr(plan)
 
 
+def test_smoothing_and_shrinkage_are_balanced_where_objective_perturbation_serves():
+    fit = study().quantile_regression(FORMULA + " + region", tau=0.5, epsilon=2)
+    assert fit.certificate.mechanism["type"] == "ObjectivePerturbation"
+    # With the narrow bandwidth of KNG shrinkage alone would be .16.
+    np.testing.assert_allclose(fit.params[["region[south]", "region[west]"]], [0.1, 0.0], atol=0.08)
+    np.testing.assert_allclose(fit.params["education"], 0.09, atol=0.02)
+
+
 def test_logistic_and_poisson_regression_predict_means():
     fit = study().logistic_regression("parttime ~ education", epsilon=20)
     np.testing.assert_allclose(fit.params, [-2.0, 0.1], atol=0.5)
@@ -187,6 +195,12 @@ def test_a_plan_spends_nothing_and_runs_whole_or_not_at_all(ledger):
     assert len(ledger.releases()) == 2
     assert isinstance(mean, EstimateResults)
     assert isinstance(regression, RegressionResults)
+    with pytest.raises(kng.BudgetExceeded):
+        plan.run()
+    # Neither the part that there would be room for.
+    plan = study(ledger=ledger).plan()
+    plan.mean("wage", epsilon=0.05)
+    plan.mean("education", epsilon=0.2)
     with pytest.raises(kng.BudgetExceeded):
         plan.run()
     assert len(ledger.releases()) == 2
