@@ -214,7 +214,7 @@ def prepare_rows(
 
 
 def prepare(bounds: Bounds, X: Any, y: Any, **settings: Any) -> Records:
-    """As `prepare_rows`, whose settings it takes, for records without weights: UnfitType for bounds that declare them."""
+    """As `prepare_rows`, whose settings it takes, without weights: raises UnfitType for bounds that declare some."""
     weights.refuse(bounds.weight, "prepare, beside which there is prepare_rows,")
     made = prepare_rows(bounds, X, y, **settings)
     assert isinstance(made, Records)

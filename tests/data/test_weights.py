@@ -114,8 +114,8 @@ def test_what_types_and_shapes_refuse_is_refused_before_a_value_is_looked_at(cas
 def test_what_takes_plain_records_refuses_bounds_with_weights():
     with pytest.raises(TypeError, match="takes no weights"):
         records.prepare(kng.Bounds(**BOUNDS, weight=3.0), Weighted(X, np.ones(4)), Y)
-    mechanism = kng.KNG(kng.LogisticLoss(), kng.Bounds(**BOUNDS, weight=3.0), kng.Box(-1.0, 1.0), 1.0, "replace")
-    with pytest.raises(TypeError, match="LogisticLoss with these settings takes no weights"):
+    mechanism = kng.KNG(kng.HuberLoss(1.0), kng.Bounds(**BOUNDS, weight=3.0), kng.Box(-1.0, 1.0), 1.0, "replace")
+    with pytest.raises(TypeError, match="HuberLoss with these settings takes no weights"):
         mechanism.records(Weighted(X, np.ones(4)), np.ones(4))
 
 
