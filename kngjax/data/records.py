@@ -179,7 +179,7 @@ Data = Records | WeightedRecords | QuadraticSummary | SortedValues | Counts
 Responses = Callable[[Any], Float[np.ndarray, " records"]]
 
 
-def prepare(
+def prepare_rows(
     bounds: Bounds,
     X: Any,
     y: Any,
@@ -233,6 +233,14 @@ def prepare(
         response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
     rows = Records(design, np.ascontiguousarray(response))
     return rows if weight is None else WeightedRecords(rows, weights.clipped(weight, bounds.weight))
+
+
+def prepare(bounds: Bounds, X: Any, y: Any, **settings: Any) -> Records:
+    """As `prepare_rows`, whose settings it takes, without weights: raises UnfitType for bounds that declare some."""
+    weights.refuse(bounds.weight, "prepare, beside which there is prepare_rows,")
+    made = prepare_rows(bounds, X, y, **settings)
+    assert isinstance(made, Records)
+    return made
 
 
 def prepare_simulated(bounds: Bounds, X: Any, y: Any) -> Records:

@@ -116,7 +116,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             return self.summary_of(self.exact_sums(X))
         if isinstance(X, Shards):
             return self._prepare_shards(X)
-        return self.summarise(self.records(X, y, dither_key=dither_key))
+        return self.summarise(self.rows(X, y, dither_key=dither_key))
 
     def _prepare_shards(self, shards: Shards) -> Data:
         """What `prepare` gives of the rows of all processes, resting on the devices where records are needed."""
@@ -156,13 +156,13 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
     def _own_sums(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any) -> ExactSums:
         """Those of this process's records, of which there may be none."""
         if not isinstance(X, Stream):
-            return summarise(self.records(X, y, may_be_empty=True))
+            return summarise(self.rows(X, y, may_be_empty=True))
         if not self.loss.is_quadratic:
             raise UnfitType(RECORDS_NEEDED)
         total = None
         with contextlib.closing(X.chunks()) as chunks:
             for chunk in chunks:
-                sums = summarise(self.records(*chunk, may_be_empty=True))
+                sums = summarise(self.rows(*chunk, may_be_empty=True))
                 total = sums if total is None else total + sums
                 self.check_count(total.count)
         if total is not None:
@@ -190,6 +190,15 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
 
     def records(
         self, X: Any = None, y: Any = None, *, dither_key: Any = None, may_be_empty: bool | None = None
+    ) -> Records:
+        """As `rows`, for what draws from records without weights: UnfitType for those that keep theirs. Private."""
+        made = self.rows(X, y, dither_key=dither_key, may_be_empty=may_be_empty)
+        if isinstance(made, Records):
+            return made
+        raise UnfitType(f"{type(self.loss).__name__} with these settings takes no weights of records")
+
+    def rows(
+        self, X: Any = None, y: Any = None, *, dither_key: Any = None, may_be_empty: bool | None = None
     ) -> Records | WeightedRecords:
         """Validated and clipped records, one by one: what `prepare` summarises. Private.
 
@@ -198,7 +207,8 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         **Arguments:** `may_be_empty`: whether there may be none; None: under add_remove alone.
         """
         X, y = self.as_records(X, y)
-        made = records.prepare(
+        prepare = records.prepare if self.bounds.weight is None else records.prepare_rows
+        made = prepare(
             self.bounds,
             X,
             y,

@@ -17,7 +17,7 @@ BOUNDS = {"x": (np.array([-1.0]), 1.0), "y": (-2.0, 2.0)}
 
 
 def prepared(given, X=X, y=Y, **facts):
-    return records.prepare(kng.Bounds(**BOUNDS, **{"weight": 3.0} | facts), Weighted(X, given), y)
+    return records.prepare_rows(kng.Bounds(**BOUNDS, **{"weight": 3.0} | facts), Weighted(X, given), y)
 
 
 @pytest.mark.parametrize("largest", [3.0, 0.3, 1.0, 2.0**21, 7.1e-9, 2.0])
@@ -111,6 +111,14 @@ def test_what_types_and_shapes_refuse_is_refused_before_a_value_is_looked_at(cas
         mechanism.admit(with_weights(X, given), Y)
 
 
+def test_what_takes_plain_records_refuses_bounds_with_weights():
+    with pytest.raises(TypeError, match="takes no weights"):
+        records.prepare(kng.Bounds(**BOUNDS, weight=3.0), Weighted(X, np.ones(4)), Y)
+    mechanism = kng.KNG(kng.HuberLoss(1.0), kng.Bounds(**BOUNDS, weight=3.0), kng.Box(-1.0, 1.0), 1.0, "replace")
+    with pytest.raises(TypeError, match="HuberLoss with these settings takes no weights"):
+        mechanism.records(Weighted(X, np.ones(4)), np.ones(4))
+
+
 def test_weights_in_another_order_than_the_rows_are_refused():
     mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(**BOUNDS, weight=3.0), kng.Box(-1.0, 1.0), 1.0, "replace")
     shuffled = pd.Series(np.ones(4), index=[3, 1, 0, 2])
@@ -183,12 +191,12 @@ def test_products_lie_within_their_bounds_to_the_last_bit():
         bounds = kng.Bounds(x=(lower, upper), y=(-0.7, 0.3), weight=largest)
         x = np.concatenate([lower + (upper - lower) * generator.uniform(size=(50, 3)), [lower, upper]])
         given = np.concatenate([generator.uniform(0.0, largest, 50), [largest, largest]])
-        made = records.prepare(bounds, Weighted(x, given), generator.uniform(-2.0, 2.0, 52)).products()
+        made = records.prepare_rows(bounds, Weighted(x, given), generator.uniform(-2.0, 2.0, 52)).products()
         box = bounds.of_products(4)
         assert (box.dimension, box.intercept, box.weight) == (4, False, None)
         assert np.all((made.x >= box.x_lower) & (made.x <= box.x_upper))
         assert np.all((made.y >= box.y_lower) & (made.y <= box.y_upper))
-    far = records.prepare(kng.Bounds(weight=9.0), Weighted(None, [9.0, 1.0]), np.array([1e308, -1e308])).products()
+    far = records.prepare_rows(kng.Bounds(weight=9.0), Weighted(None, [9.0, 1.0]), np.array([1e308, -1e308])).products()
     assert np.all(np.isfinite(far.y))
 
 

@@ -79,7 +79,7 @@ def test_whole_weights_are_repeated_records(name):
 def test_estimates_without_privacy_are_those_of_repeated_records(name):
     times = WHOLE.astype(int)
     bounds = kng.Bounds(x=(np.array([-1.0]), 1.0), weight=3.0)
-    given = kng.data.prepare(bounds, Weighted(X, WHOLE), Y)
+    given = kng.data.prepare_rows(bounds, Weighted(X, WHOLE), Y)
     repeated = Records(np.repeat(given.rows.x, times, axis=0), np.repeat(Y, times))
     fits = [kng.nonprivate.fit(LOSSES[name], data).theta for data in (given, repeated)]
     values = [float(sums(LOSSES[name], fit, repeated)[0]) for fit in fits]
@@ -257,7 +257,7 @@ def test_the_mean_of_records_with_weights_is_drawn_about_the_weighted_mean(adjac
     with float64():
         by_hand = WEIGHTS @ (np.asarray(theta) - x)
         np.testing.assert_allclose(mechanism.loss.gradient(theta, data), by_hand, rtol=1e-12)
-        rows = mechanism.records(with_weights(x, WEIGHTS))
+        rows = mechanism.rows(with_weights(x, WEIGHTS))
         np.testing.assert_allclose(sums(mechanism.loss, theta, rows)[1], by_hand, rtol=1e-12)
         np.testing.assert_allclose(mechanism.loss.record_gradients(theta, rows).sum(axis=0), by_hand, rtol=1e-12)
         half = 0.5 * WEIGHTS @ ((np.asarray(theta) - x) ** 2).sum(axis=1)
