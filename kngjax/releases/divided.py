@@ -71,8 +71,8 @@ def release_groups(
     """A release by each mechanism of each group, paid for by one debit of what all of them cost together.
 
     The debit was made before, and is drawn from once. Then the table is read, once, and every record goes to the one
-    group that its own levels say. The ledger keeps all releases at once, as one list, before anybody sees one. If anything fails after the debit, in
-    whichever group, nothing is released and the debit stays.
+    group that its own levels say. The ledger keeps all releases at once, as one list, before anybody sees one. If
+    anything fails after the debit, in whichever group, nothing is released and the debit stays.
 
     **Arguments:** `mechanisms`: those of each group, in the order of `division.groups()`, for 'add_remove'.
     `adjacency`: of the whole table. `read`: gives its columns and the place of each record's group, private. A group of
