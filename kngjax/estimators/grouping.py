@@ -119,7 +119,7 @@ class GroupedAnalysis:
         self.grouping.check(table)
         return table
 
-    def release(self, frame: Any, ledger: kng.Ledger | None) -> list[kng.Release]:
+    def release(self, frame: Any, ledger: kng.Ledger | kng.Reservation | None) -> list[kng.Release]:
         """The releases of all groups, those of the first group first, by one debit; all of them or none.
 
         Raises as `check` and `kngjax.releases.divided.release_groups`.
@@ -136,7 +136,7 @@ class GroupedAnalysis:
         assert made is not None
         return [one for group in made for one in group]
 
-    def _release(self, frame: Any, ledger: kng.Ledger | None) -> list[list[kng.Release]]:
+    def _release(self, frame: Any, ledger: kng.Ledger | kng.Reservation | None) -> list[list[kng.Release]]:
         first, division = self.analyses[0], self.grouping.division
         table, refusal = run_telling_refusals(functools.partial(self.check, frame))
         if refusal is not None:
@@ -148,4 +148,8 @@ class GroupedAnalysis:
         words = {"analysis": self.title, "formula": first.formula, "response": first.response.name}
         parts = [{"label": part.label, "mechanism": settings(part.mechanism)} for part in first.parts]
         words |= {"groups": division.to_dict(), "parts_of_the_first": parts}
-        return divided.release_groups(self.mechanisms, division, self.adjacency, read, arguments, ledger, words)
+        return divided.release_groups(self.mechanisms, division, self.adjacency, read, _named, ledger, words)
+
+
+def _named(mechanism: Any, x: np.ndarray | None, y: np.ndarray) -> dict[str, Any]:
+    return dict(zip(("X", "y"), arguments(mechanism, x, y), strict=True))

@@ -15,10 +15,10 @@ from kngjax.accounting.kinds import Kind
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import run_hiding_errors
 from kngjax.ledger.book import LedgerError
-from kngjax.ledger.ledgers import Ledger
+from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.debits import owed
+from kngjax.releases.debits import owed, reserve_cost
 from kngjax.releases.division import Division, Membership
 from kngjax.releases.release import Release, release
 from kngjax.releases.totals import certify, composed
@@ -65,8 +65,8 @@ def release_groups(
     division: Division,
     adjacency: Adjacency,
     read: Read,
-    arguments: Callable[..., tuple[Any, Any]],
-    ledger: Ledger | None,
+    arguments: Callable[..., dict[str, Any]],
+    ledger: Ledger | Reservation | None,
     what: Any,
 ) -> list[list[Release]]:
     """A release by each mechanism of each group, paid for by one debit of what all of them cost together.
@@ -77,8 +77,9 @@ def release_groups(
 
     **Arguments:** `mechanisms`: those of each group, in the order of `division.groups()`, for 'add_remove'.
     `adjacency`: of the whole table. `read`: gives its columns and the place of each record's group, private. A group of
-    no record is released like any other. `arguments`: X and y as `kngjax.release` takes them, of a mechanism and of
-    columns. `what`: a public description for the ledger. Raises as `kngjax.release`.
+    no record is released like any other. `arguments`: X and y by name as `kngjax.release` takes them, of a mechanism
+    and of columns. `ledger`: or a reservation of what all cost together (`owed_together`), made beforehand. `what`: a
+    public description for the ledger. Raises as `kngjax.release`.
     """
     if len(mechanisms) != len(division):
         raise ValueError(f"{len(mechanisms)} lists of mechanisms were given for {len(division)} groups")
@@ -86,7 +87,7 @@ def release_groups(
     arithmetic.require_right()
     certificates = certify_groups(mechanisms)
     together, proved = owed_together(certificates, adjacency)
-    reservation = None if ledger is None else ledger.reserve(together, what, proved=proved)
+    reservation = reserve_cost(ledger, together, proved, what)
     drawn, refusal = run_hiding_errors(functools.partial(_draw, mechanisms, read, arguments))
     # Frames of a traceback hold their local variables.
     del read
@@ -106,14 +107,14 @@ def release_groups(
 
 
 def _draw(
-    mechanisms: Sequence[Sequence[AbstractMechanism]], read: Read, arguments: Callable[..., tuple[Any, Any]]
+    mechanisms: Sequence[Sequence[AbstractMechanism]], read: Read, arguments: Callable[..., dict[str, Any]]
 ) -> list[list[Release]]:
     """Private until all of them are kept: whether a later one fails may depend on the data."""
     columns, places = read()
     drawn = []
     for number, group in enumerate(mechanisms):
         own = tuple(None if column is None else column[places == number] for column in columns)
-        drawn.append([release(mechanism, *arguments(mechanism, *own)) for mechanism in group])
+        drawn.append([release(mechanism, **arguments(mechanism, *own)) for mechanism in group])
     return drawn
 
 
