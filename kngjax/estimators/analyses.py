@@ -132,6 +132,21 @@ class Step:
         about = {"analysis": self.analysis.title, "formula": self.analysis.formula}
         return about | {"response": self.analysis.response.name, "mechanism": settings(self.part.mechanism)}
 
+    @property
+    def mechanisms(self) -> tuple[Any, ...]:
+        """Its only one."""
+        return (self.part.mechanism,)
+
+    @property
+    def sampler(self) -> Any:
+        """What is asked for, or None."""
+        return self.analysis.sampler
+
+    @property
+    def law(self) -> kng.Guarantee:
+        """What a draw from exactly the mechanism's law would cost."""
+        return self.part.mechanism.guarantee
+
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Of its only release, before it is debited. **Arguments:** `num_records`: used where it is public."""
         return [totals.certify(self.part.mechanism, self.analysis.sampler, num_records)]

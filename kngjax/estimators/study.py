@@ -182,7 +182,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         return self.quantile(column, tau=0.5, epsilon=epsilon)
 
 
-class _Asked(AbstractAnalyses[Any, Any, Any, Any]):
+class _Asked(AbstractAnalyses):
     """Analyses with what to make of their releases, and nothing else: of one group."""
 
     def __init__(self, facts: PublicFacts):
