@@ -10,6 +10,7 @@ import numpy as np
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, is_traced
 from kngjax.data.admission import Facts
+from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.mechanisms.preparation import AbstractPreparation
@@ -59,6 +60,14 @@ class AbstractMechanism(AbstractPreparation):
         **Arguments:** `num_records`: n where it is public, else None.
         """
         return np.zeros(dimension)
+
+    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
+        """How far θ̃ will lie from the estimate without privacy, to first order; None where that is not known.
+
+        **Arguments:** `hessian`: what ∇²ℓ_n at the estimate will be, shape (d, d), a public guess. `num_records`: n, or
+        a guess of it.
+        """
+        return None
 
     def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
         """A public centre of what is released and its public size about it, from which its rounding is made.
