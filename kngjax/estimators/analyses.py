@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals as nw
@@ -33,7 +33,9 @@ class Analysis:
     **Arguments:** `title`: what it is, in words. `response`: the column of the regression, or of the mean or quantile.
     `design`: the terms; None where there are none. `parts`: one a release. `formula`: as it was written, or None.
     `names_of_values`: of what is released, where that is no regression. `link`: what a prediction is the mean by,
-    "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is).
+    "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is). `scale`: how far responses scatter,
+    a public guess, or None. `force`: whether it is released although public facts say that it is little but noise.
+    `expected`: what public facts say, once that was asked.
     """
 
     title: str
@@ -43,6 +45,9 @@ class Analysis:
     formula: str | None = None
     names_of_values: tuple[str, ...] | None = None
     link: str = "identity"
+    scale: float | None = None
+    force: bool = False
+    expected: Any = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -50,6 +55,10 @@ class Analysis:
         if self.names_of_values is not None:
             return self.names_of_values
         return (self.response.name,) if self.design is None else self.design.names
+
+    def forced(self, force: bool) -> "Analysis":
+        """The same with this `force`."""
+        return replace(self, force=bool(force))
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Of the releases, before any is debited. **Arguments:** `num_records`: used where it is public."""

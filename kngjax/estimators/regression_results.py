@@ -10,6 +10,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.data.terms import Design
 from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.expectations import Expectations
 from kngjax.estimators.public_json import design_from_json, design_in_json
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults, releases_from, response_from
@@ -37,6 +38,7 @@ class RegressionResults(AbstractResults):
     labels: tuple[str, ...]
     releases: tuple[kng.Release, ...]
     link: str = "identity"
+    expected: Expectations | None = None
 
     @classmethod
     def of(cls, analysis: Analysis, releases: list[kng.Release]) -> "RegressionResults":
@@ -44,7 +46,7 @@ class RegressionResults(AbstractResults):
         assert analysis.design is not None
         labels = tuple(part.label for part in analysis.parts)
         public = analysis.title, analysis.formula or "", analysis.response, analysis.design
-        return cls(*public, labels, tuple(releases), analysis.link)
+        return cls(*public, labels, tuple(releases), analysis.link, analysis.expected)
 
     @property
     def params(self) -> "pd.Series | pd.DataFrame":
@@ -55,6 +57,19 @@ class RegressionResults(AbstractResults):
         values = {label: self.design.in_own_units(one.value) for label, one in self._pairs()}
         if len(self.labels) == 1:
             return pd.Series(values[self.labels[0]], names, name=self.labels[0])
+        return pd.DataFrame(values, index=names)
+
+    @property
+    def noise(self) -> "pd.Series | pd.DataFrame | None":
+        """The standard deviation of the noise for privacy of each of `params`; None where it is not known."""
+        import pandas as pd
+
+        if self.expected is None or any(one is None for one in self.expected.noise):
+            return None
+        names = pd.Index(self.design.names, name="coefficient")
+        values = dict(zip(self.labels, self.expected.noise, strict=True))
+        if len(self.labels) == 1:
+            return pd.Series(values[self.labels[0]], names, name="noise")
         return pd.DataFrame(values, index=names)
 
     @property
@@ -120,6 +135,7 @@ class RegressionResults(AbstractResults):
             "labels": list(self.labels),
             "link": self.link,
             "releases": [json.loads(one.to_json()) for one in self.releases],
+            "expected": None if self.expected is None else dataclasses.asdict(self.expected),
         }
 
     @classmethod
@@ -134,6 +150,7 @@ class RegressionResults(AbstractResults):
             tuple(fields["labels"]),
             releases_from(fields["releases"]),
             fields["link"],
+            Expectations.from_dict(fields.get("expected")),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import kngjax as kng
 from kngjax.core.html import html_table
+from kngjax.estimators.expectations import Expectations
 from kngjax.estimators.public_json import with_tuples
 from kngjax.estimators.responses import Response
 from kngjax.releases import totals
@@ -34,6 +35,7 @@ class AbstractResults(abc.ABC):
     response: Response
     labels: tuple[str, ...]
     releases: tuple[kng.Release, ...]
+    expected: Expectations | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name in _NOT_RELEASED:
@@ -48,6 +50,11 @@ class AbstractResults(abc.ABC):
     @abc.abstractmethod
     def params(self) -> "pd.Series | pd.DataFrame":
         """The released numbers in own units, by name: a series, or of several releases a frame with a column each."""
+
+    @property
+    def noise(self) -> "pd.Series | pd.DataFrame | None":
+        """The standard deviation of the noise for privacy of each number of `params`; None where it is not known."""
+        return None
 
     @property
     @abc.abstractmethod
@@ -112,6 +119,8 @@ class Summary:
             ("guarantee", "nothing is proved of a release" if guarantee is None else guarantee.explain()),
             ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
             ("clipped to", ", ".join(bounds)),
+            ("noise", ("" if results.expected is None else results.expected.words) or ""),
+            ("warning", ("" if results.expected is None else results.expected.warning) or ""),
         ]
         return [row for row in rows if row[1]]
 
@@ -126,7 +135,14 @@ class Summary:
     def _numbers(self) -> "pd.DataFrame":
         import pandas as pd
 
-        return pd.DataFrame(self.results.params)
+        numbers, noise = pd.DataFrame(self.results.params), self.results.noise
+        if noise is None:
+            return numbers
+        several = len(numbers.columns) > 1
+        columns = {}
+        for label, of_noise in zip(numbers, pd.DataFrame(noise).items(), strict=True):
+            columns |= {label: numbers[label], f"noise of {label}" if several else "noise": of_noise[1]}
+        return pd.DataFrame(columns)
 
     def _repr_html_(self) -> str:
         numbers = self._numbers().to_html(float_format=_shortly)

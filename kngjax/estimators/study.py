@@ -15,7 +15,9 @@ from kngjax.data import formulas
 from kngjax.data.terms.base import is_number
 from kngjax.estimators import estimates, regressions
 from kngjax.estimators.analyses import Analysis, table_of
+from kngjax.estimators.analysis_previews import AnalysisPreview
 from kngjax.estimators.estimate_results import EstimateResults
+from kngjax.estimators.expectations import expect
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults
@@ -103,20 +105,27 @@ class AbstractAnalyses(abc.ABC, Generic[Regressed, Estimated]):
         """What an analysis comes to. **Arguments:** `results`: what to make of its releases."""
 
     def quantile_regression(
-        self, formula: str, *, tau: float | Sequence[float], epsilon: Any, domain: Any = None, scale: Any = None
+        self,
+        formula: str,
+        *,
+        tau: float | Sequence[float],
+        epsilon: Any,
+        domain: Any = None,
+        scale: Any = None,
+        force: bool = False,
     ) -> Regressed:
         """Quantiles of the response at the levels τ, which share ε equally.
 
         **Arguments:** `formula`: as in `kngjax.data.formulas`. `domain`: Θ of the coefficients of the basis; made of
         the bounds of the response if it is left out. `scale`: for five and more coefficients, how far responses scatter
-        about the regression, a public guess.
+        about the regression, a public guess. `force`: release also what public facts say is little but noise.
         """
         facts = self.facts
         read, response = facts.read(formula)
         made = regressions.quantile_regression(
             read, response, tau, epsilon, facts.adjacency.value, facts.count, domain, scale
         )
-        return self._carry_out(made, RegressionResults.of)
+        return self._carry_out(made.forced(force), RegressionResults.of)
 
     def linear_regression(
         self,
@@ -127,6 +136,7 @@ class AbstractAnalyses(abc.ABC, Generic[Regressed, Estimated]):
         delta: Any = None,
         domain: Any = None,
         scale: Any = None,
+        force: bool = False,
     ) -> Regressed:
         """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ.
 
@@ -137,35 +147,47 @@ class AbstractAnalyses(abc.ABC, Generic[Regressed, Estimated]):
         made = regressions.linear_regression(
             read, response, epsilon, facts.adjacency.value, facts.count, method, delta, domain, scale
         )
-        return self._carry_out(made, RegressionResults.of)
+        return self._carry_out(made.forced(force), RegressionResults.of)
 
-    def logistic_regression(self, formula: str, *, epsilon: Any, domain: Any = None) -> Regressed:
+    def logistic_regression(
+        self, formula: str, *, epsilon: Any, domain: Any = None, force: bool = False
+    ) -> Regressed:
         """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
         facts = self.facts
         made = regressions.logistic_regression(
             *facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain
         )
-        return self._carry_out(made, RegressionResults.of)
+        return self._carry_out(made.forced(force), RegressionResults.of)
 
-    def poisson_regression(self, formula: str, *, epsilon: Any, domain: Any = None) -> Regressed:
+    def poisson_regression(
+        self, formula: str, *, epsilon: Any, domain: Any = None, force: bool = False
+    ) -> Regressed:
         """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
         facts = self.facts
         made = regressions.poisson_regression(*facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain)
-        return self._carry_out(made, RegressionResults.of)
+        return self._carry_out(made.forced(force), RegressionResults.of)
 
-    def mean(self, column: str, *, epsilon: Any) -> Estimated:
+    def mean(self, column: str, *, epsilon: Any, force: bool = False) -> Estimated:
         """The mean of a column of numbers, or the share of the second of its two levels."""
         made = estimates.mean(self.facts.response(column), epsilon, self.facts.adjacency.value)
-        return self._carry_out(made, EstimateResults.of)
+        return self._carry_out(made.forced(force), EstimateResults.of)
 
-    def quantile(self, column: str, *, tau: float | Sequence[float], epsilon: Any, budget: str = "split") -> Estimated:
+    def quantile(
+        self,
+        column: str,
+        *,
+        tau: float | Sequence[float],
+        epsilon: Any,
+        budget: str = "split",
+        force: bool = False,
+    ) -> Estimated:
         """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
         made = estimates.quantile(self.facts.response(column), tau, epsilon, self.facts.adjacency.value, budget)
-        return self._carry_out(made, EstimateResults.of)
+        return self._carry_out(made.forced(force), EstimateResults.of)
 
-    def median(self, column: str, *, epsilon: Any) -> Estimated:
+    def median(self, column: str, *, epsilon: Any, force: bool = False) -> Estimated:
         """The median of a column of numbers."""
-        return self.quantile(column, tau=0.5, epsilon=epsilon)
+        return self.quantile(column, tau=0.5, epsilon=epsilon, force=force)
 
 
 class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
@@ -178,7 +200,8 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
     that all analyses are debited from. `missing`: by column what a missing cell counts as, or "drop", under add_remove;
     "drop" alone is for all columns. `num_records`: a public guess of n under add_remove, for what depends on it.
 
-    Its analyses return results with names. What columns, types and settings refuse is refused before anything is spent.
+    Its analyses return results with names. What columns, types and settings refuse is refused before anything is spent,
+    and so is what public facts say would be little but noise, unless an analysis is asked for with force=True.
     """
 
     def __init__(
@@ -219,8 +242,27 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
         """An empty plan: ask it what you would ask the study, print it, and `run` it, or do not."""
         return Plan(self)
 
+    def preview(self, *, design: Any = None, residual: Any = None) -> "Previews":
+        """Ask it what you would ask the study: it says what that would be worth. Nothing is spent, and no value seen.
+
+        **Arguments:** as of `kngjax.preview`. `design`: rows of the columns of the basis.
+        """
+        return Previews(self.facts, design, residual)
+
     def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
-        return results(analysis, analysis.release(self._frame, self.ledger))
+        expected = expect(analysis, self.facts.count)
+        return results(dataclasses.replace(analysis, expected=expected), analysis.release(self._frame, self.ledger))
+
+
+class Previews(AbstractAnalyses[AnalysisPreview, AnalysisPreview]):
+    """What analyses would be worth, from public facts alone; it holds no data. `Study.preview` makes one."""
+
+    def __init__(self, facts: PublicFacts, design: Any = None, residual: Any = None):
+        self.facts = facts
+        self._assumed = design, residual
+
+    def _carry_out(self, analysis: Analysis, results: Any) -> AnalysisPreview:
+        return AnalysisPreview.of(analysis, self.facts.count, *self._assumed)
 
 
 class Plan(AbstractAnalyses[Analysis, Analysis]):
@@ -239,11 +281,21 @@ class Plan(AbstractAnalyses[Analysis, Analysis]):
         return analysis
 
     def run(self) -> list[AbstractResults]:
-        """Carries out all of them, in their order; raises BudgetExceeded at first if the ledger does not allow all."""
+        """Carries out all of them, in their order; raises BudgetExceeded at first if the ledger does not allow all.
+
+        And ValueError at first if one of them would be little but noise, as the study does.
+        """
+        for analysis, _ in self._planned:
+            expect(analysis, self.facts.count)
         if self._study.ledger is not None:
             costs = [owed(certificate) for certificate in self._certificates()]
             self._study.ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
         return [self._study._carry_out(analysis, results) for analysis, results in self._planned]
+
+    def preview(self, *, design: Any = None, residual: Any = None) -> list[AnalysisPreview]:
+        """What each of them would be worth. **Arguments:** as of `Study.preview`."""
+        settings = design, residual
+        return [AnalysisPreview.of(analysis, self.facts.count, *settings) for analysis, _ in self._planned]
 
     def _certificates(self) -> list[kng.Certificate]:
         count = self.facts.count or 0

@@ -71,8 +71,8 @@ class Preview:
 
     **Arguments:** `mechanism`: its kind. `num_records`: n. `setting`: what was assumed. `expected`: what follows, in
     units of the mechanism's coefficients; None where that is not known. `names`: of the coefficients. `own_units`: the
-    matrix from the mechanism's coefficients to those that are shown. `simulated`: the noise of each of the mechanism's
-    coefficients on made-up tables, None where none were made.
+    matrix from the mechanism's coefficients to those that are shown. `simulated`: the second moments of the noise on
+    made-up tables, None where none were made.
     """
 
     mechanism: str
@@ -92,9 +92,8 @@ class Preview:
         """The standard deviation of the noise for privacy of each coefficient, as expected; None where unknown."""
         if self.expected is None:
             return None
-        if self.simulated is not None and self.own_units is None:
-            return self._named(self.simulated)
-        return self._named(self._deviations(self.expected.noise.covariance))
+        covariance = self.expected.noise.covariance if self.simulated is None else self.simulated
+        return self._named(self._deviations(covariance))
 
     @property
     def standard_error(self) -> "pd.Series | None":
@@ -146,7 +145,8 @@ class Preview:
 
     def num_records_for(self, ratio: float = 0.5) -> float:
         """The least n with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
-        return math.ceil(self._least(lambda n: self._ratio_at(n, self.epsilon) <= ratio, self.num_records, 1e12))
+        least = self._least(lambda n: self._ratio_at(n, self.epsilon) <= ratio, self.num_records, 1e12)
+        return math.ceil(least) if math.isfinite(least) else least
 
     @property
     def hopeless(self) -> str | None:
@@ -209,7 +209,7 @@ class Preview:
             raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
         axes = plt.subplots()[1] if ax is None else ax
         epsilons = np.geomspace(self.epsilon / 30.0, min(30.0 * self.epsilon, 100.0), 25)
-        parts = [self.setting.at(one).expected(self.num_records) for one in epsilons]
+        parts = [self.setting.at(one).expected(self.num_records, and_far=False) for one in epsilons]
         noises = np.array([self._deviations(part.noise.covariance) for part in parts if part is not None])
         for name, curve, error in zip(self.names, noises.T, self.standard_error, strict=True):
             (line,) = axes.loglog(epsilons, curve, label=name)
@@ -224,11 +224,11 @@ class Preview:
 
     def _ratio_at(self, num_records: float, epsilon: float) -> float:
         assert self.setting is not None
-        expected = self.setting.at(epsilon).expected(round(num_records))
+        expected = self.setting.at(epsilon).expected(round(num_records), and_far=False)
         assert expected is not None
         return float(np.max(self._deviations(expected.noise.covariance) / self._deviations(expected.sampling)))
 
-    def _least(self, serves: Any, start: float, most: float) -> float:
+    def _least(self, serves: Any, start: float | int, most: float) -> float:
         """The least number at which something serves that serves above it, to a percent; infinite where none does."""
         if self.expected is None:
             raise ValueError(f"the noise of {self.mechanism} is not known beforehand")

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
+from kngjax.core.compiling import Compiled, programs_run_once
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
 from kngjax.losses.base import AbstractPredictorLoss
@@ -17,6 +19,7 @@ from kngjax.losses.base import AbstractPredictorLoss
 # What responses are taken to scatter about a regression, in widths of their bounds, where nobody says.
 SCATTER = 0.1
 _NUMBER = 1000
+_HALF = 200
 # Of logarithms of odds and of rates, and at least of responses.
 _FARTHEST = 15.0
 
@@ -100,41 +103,45 @@ class ScoreLaw:
 
         Raises ValueError for a loss whose curvature is a density, where the law of responses has none.
         """
-        values = responses.quantiles
+        values = responses.quantiles if len(responses.quantiles) <= _NUMBER else np.quantile(responses.quantiles, _levels())
         best = _zero(loss, values)
         spread = float(np.std(values)) or 1.0
         # Dense about 0.
-        half = np.sinh(np.linspace(0.0, np.arcsinh(max(farthest, spread) / (0.05 * spread)), 200)) * 0.05 * spread
+        half = np.sinh(np.linspace(0.0, np.arcsinh(max(farthest, spread) / (0.05 * spread)), _HALF + 1)) * 0.05 * spread
         steps = np.concatenate([-half[:0:-1], half])
-        with float64():
-            scores = np.asarray(loss.record_score(best, jnp.asarray(values)))
+        with float64(), programs_run_once():
+            curvature, score_square = map(float, _curvature_and_square(loss, best, values))
             if loss.score_is_piecewise_constant:
                 low, jump = map(float, loss.score_step())
                 if responses.density is None:
-                    raise ValueError("of quantiles the residuals need a density: give residual=Normal(0, 1) or the like")
+                    raise ValueError("of quantiles residuals need a density: give residual=Normal(0, 1) or the like")
                 curvature = jump * responses.density(responses.quantile(-low / jump))
-            else:
-                curvature = float(np.mean(np.asarray(loss.record_curvature(best, jnp.asarray(values)))))
-        return cls(best, curvature, float(np.mean(scores**2)), steps, _mean_scores(loss, best + steps, values))
+            scores = np.array(_mean_scores(loss, best + steps, values))
+        return cls(best, curvature, score_square, steps, scores)
 
     def mean_score(self, steps: np.ndarray) -> np.ndarray:
         """E s(c + t)."""
         return np.interp(steps, self.steps, self.scores)
 
 
-def _mean_scores(loss: AbstractPredictorLoss, predictors: np.ndarray, values: np.ndarray) -> np.ndarray:
-    with float64():
-        scores = loss.record_score(jnp.asarray(predictors)[:, None], jnp.asarray(values)[None, :])
-        return np.mean(np.asarray(scores), axis=1)
+@Compiled
+def _mean_scores(loss: AbstractPredictorLoss, predictors: Any, values: Any) -> Any:
+    return jax.vmap(lambda one: jnp.mean(jax.vmap(lambda value: loss.record_score(one, value))(values)))(predictors)
+
+
+@Compiled
+def _curvature_and_square(loss: AbstractPredictorLoss, predictor: Any, values: Any) -> Any:
+    curvatures = jax.vmap(lambda value: loss.record_curvature(predictor, value))(values)
+    return jnp.mean(curvatures), jnp.mean(jax.vmap(lambda value: loss.record_score(predictor, value))(values) ** 2)
 
 
 def _zero(loss: AbstractPredictorLoss, values: np.ndarray) -> float:
     """c with E s(c) = 0, or the nearest; the score does not fall."""
-    values = values if len(values) <= _NUMBER else np.quantile(values, _levels())
     low, high = min(-_FARTHEST, float(np.min(values))), max(_FARTHEST, float(np.max(values)))
-    for _ in range(5):
-        grid = np.linspace(low, high, 101)
-        scores = _mean_scores(loss, grid, values)
+    for _ in range(4):
+        grid = np.linspace(low, high, 2 * _HALF + 1)
+        with float64(), programs_run_once():
+            scores = np.array(_mean_scores(loss, grid, values))
         place = int(np.clip(np.searchsorted(scores >= 0.0, True), 1, len(grid) - 1))
         low, high = grid[place - 1], grid[place]
     return float(0.5 * (low + high))

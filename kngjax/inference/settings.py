@@ -110,15 +110,15 @@ class Setting:
     def dimension(self) -> int:
         return len(self.hessian)
 
-    def expected(self, num_records: int) -> Expected | None:
-        """What follows for n records; None where the mechanism's noise is not known."""
+    def expected(self, num_records: int, and_far: bool = True) -> Expected | None:
+        """What follows for n records; None where the mechanism's noise is not known. `and_far`: with its `far`."""
         hessian = num_records * self.hessian
         noise = self.mechanism.expected_noise(hessian, num_records)
         if noise is None:
             return None
         inverse = np.linalg.inv(hessian)
         sampling = inverse @ (num_records * self.score_covariance) @ inverse
-        return Expected(noise, sampling, self._far_share(num_records))
+        return Expected(noise, sampling, self._far_share(num_records) if and_far else None)
 
     def at(self, epsilon: float) -> "Setting":
         """The same at another ε."""

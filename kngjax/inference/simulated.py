@@ -16,8 +16,10 @@ from kngjax.releases.simulation import simulate
 _TABLES = 100
 
 
-def simulated_noise(setting: Setting, num_records: int, expected: Expected) -> Float[np.ndarray, " dimension"]:
-    """√(E(θ̃_j - θ_j)² - s_j²) over a hundred tables of n records as assumed; s_j is the expected standard error.
+def simulated_noise(
+    setting: Setting, num_records: int, expected: Expected
+) -> Float[np.ndarray, "dimension dimension"]:
+    """E(θ̃ - θ)(θ̃ - θ)' over a hundred tables of n records as assumed, less the covariance without privacy.
 
     So it holds bias and draws from far off as well. NaN where no draw was found.
     """
@@ -27,8 +29,8 @@ def simulated_noise(setting: Setting, num_records: int, expected: Expected) -> F
         sampler, _ = default_sampler(mechanism, setting.dimension, num_records)
     found = simulate(_tables(setting), mechanism, _TABLES, research_key(0), num_records=num_records, sampler=sampler)
     errors = found.theta[0, 0] - found.truth[0]
-    squares = np.nanmean(np.square(errors), axis=0) if np.isfinite(errors).any() else np.full(setting.dimension, np.nan)
-    return np.sqrt(np.maximum(squares - np.diag(expected.sampling), 0.0))
+    errors = errors[np.all(np.isfinite(errors), axis=1)]
+    return errors.T @ errors / (len(errors) or np.nan) - expected.sampling
 
 
 def _tables(setting: Setting) -> Any:

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
