@@ -84,6 +84,4 @@ class AnalysisPreview:
     def _table(self, name: str) -> "pd.DataFrame":
         import pandas as pd
 
-        return pd.DataFrame(
-            {label: getattr(one, name) for label, one in zip(self.labels, self._known(), strict=True)}
-        )
+        return pd.DataFrame({label: getattr(one, name) for label, one in zip(self.labels, self._known(), strict=True)})

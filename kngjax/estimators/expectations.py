@@ -75,7 +75,9 @@ def expect(analysis: Analysis, count: int | None) -> Expectations:
                 f"{warning}. {preview.enough()[0].upper()}{preview.enough()[1:]}. Nothing was spent; force=True "
                 "releases it all the same"
             )
-        warning = warning.replace("would be little but noise", "is little but noise, and was asked for by force=True", 1)
+        warning = warning.replace(
+            "would be little but noise", "is little but noise, and was asked for by force=True", 1
+        )
     known = [preview for preview in previews if preview is not None and preview.noise is not None]
     noise = tuple(
         None if preview is None or preview.noise is None else tuple(map(float, preview.noise)) for preview in previews
@@ -90,6 +92,9 @@ def _in_words(previews: list[kng.Preview]) -> str | None:
     expected, setting = previews[0].expected, previews[0].setting
     assert expected is not None
     assert setting is not None
+    what = "the standard deviation of what is added for privacy"
     if expected.noise.is_exact:
-        return "the standard deviation of what was added for privacy: exact, whatever the records are"
-    return f"the standard deviation of what was added for privacy, previewed: {'; '.join(setting.words)}"
+        return f"{what}: exact, whatever the records are"
+    pulls = [float(np.max(np.diag(one.expected.noise.pull))) for one in previews if one.expected is not None]
+    bias = f"; beside it a ridge takes up to {max(pulls):.0%} of a coefficient" if max(pulls) > 0.01 else ""
+    return f"{what}, previewed from public facts: {'; '.join(setting.words)}{bias}"

@@ -40,7 +40,9 @@ def linear_regression(
     """As `Study.linear_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
     study = Study(frame, **facts)
     del frame
-    return study.linear_regression(formula, epsilon=epsilon, method=method, delta=delta, domain=domain, scale=scale, force=force)
+    return study.linear_regression(
+        formula, epsilon=epsilon, method=method, delta=delta, domain=domain, scale=scale, force=force
+    )
 
 
 def logistic_regression(

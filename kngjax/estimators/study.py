@@ -17,7 +17,7 @@ from kngjax.estimators import estimates, regressions
 from kngjax.estimators.analyses import Analysis, table_of
 from kngjax.estimators.analysis_previews import AnalysisPreview
 from kngjax.estimators.estimate_results import EstimateResults
-from kngjax.estimators.expectations import expect
+from kngjax.estimators.expectations import Expectations, expect
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults
@@ -149,9 +149,7 @@ class AbstractAnalyses(abc.ABC, Generic[Regressed, Estimated]):
         )
         return self._carry_out(made.forced(force), RegressionResults.of)
 
-    def logistic_regression(
-        self, formula: str, *, epsilon: Any, domain: Any = None, force: bool = False
-    ) -> Regressed:
+    def logistic_regression(self, formula: str, *, epsilon: Any, domain: Any = None, force: bool = False) -> Regressed:
         """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
         facts = self.facts
         made = regressions.logistic_regression(
@@ -159,9 +157,7 @@ class AbstractAnalyses(abc.ABC, Generic[Regressed, Estimated]):
         )
         return self._carry_out(made.forced(force), RegressionResults.of)
 
-    def poisson_regression(
-        self, formula: str, *, epsilon: Any, domain: Any = None, force: bool = False
-    ) -> Regressed:
+    def poisson_regression(self, formula: str, *, epsilon: Any, domain: Any = None, force: bool = False) -> Regressed:
         """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
         facts = self.facts
         made = regressions.poisson_regression(*facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain)
@@ -249,8 +245,18 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
         """
         return Previews(self.facts, design, residual)
 
+    def expect(self, analysis: Analysis) -> Expectations:
+        """What public facts say of an analysis; raises what its release would before anything is spent of it.
+
+        ValueError where it would be little but noise, unless it is forced; and as `Analysis.check`.
+        """
+        _, refusal = run_telling_refusals(lambda: analysis.check(self._frame))
+        if refusal is not None:
+            raise refusal
+        return expect(analysis, self.facts.count)
+
     def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
-        expected = expect(analysis, self.facts.count)
+        expected = self.expect(analysis)
         return results(dataclasses.replace(analysis, expected=expected), analysis.release(self._frame, self.ledger))
 
 
@@ -286,7 +292,7 @@ class Plan(AbstractAnalyses[Analysis, Analysis]):
         And ValueError at first if one of them would be little but noise, as the study does.
         """
         for analysis, _ in self._planned:
-            expect(analysis, self.facts.count)
+            self._study.expect(analysis)
         if self._study.ledger is not None:
             costs = [owed(certificate) for certificate in self._certificates()]
             self._study.ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))

@@ -74,7 +74,10 @@ def _in_box(bounds: Bounds, dimension: int | None) -> np.ndarray:
         )
     with float64():
         lower, upper = (np.asarray(side)[int(bounds.intercept) :] for side in bounds.features(dimension))
-    columns = [low + (high - low) * _even(np.random.default_rng(j)) for j, (low, high) in enumerate(zip(lower, upper))]
+    columns = [
+        low + (high - low) * _even(np.random.default_rng(j))
+        for j, (low, high) in enumerate(zip(lower, upper, strict=True))
+    ]
     return np.column_stack(columns) if columns else np.zeros((1, 0))
 
 

@@ -19,6 +19,8 @@ LIMIT_LAW_FROM = 30.0
 MUCH, LITTLE = 0.05, 0.01
 # What a ridge may take of a coefficient before little else is left.
 MOST_PULLED = 0.5
+# How large noise may be in units of the deviation of a number of which nothing is known but its bounds.
+MOST_NOISE = 0.5
 _FARTHEST = 1e9
 
 
@@ -160,7 +162,7 @@ class Preview:
         setting = self.setting
         assert setting is not None
 
-        def serves(number: float, epsilon: float) -> bool:
+        def serves(number: float | int, epsilon: float | int) -> bool:
             expected = setting.at(epsilon).expected(round(number))
             return expected is not None and _why_hopeless(setting, expected) is None
 
@@ -222,7 +224,7 @@ class Preview:
     def __repr__(self) -> str:
         return self.explain()
 
-    def _ratio_at(self, num_records: float, epsilon: float) -> float:
+    def _ratio_at(self, num_records: float | int, epsilon: float) -> float:
         assert self.setting is not None
         expected = self.setting.at(epsilon).expected(round(num_records), and_far=False)
         assert expected is not None
@@ -256,11 +258,11 @@ class Preview:
 
 def _why_hopeless(setting: Setting, expected: Expected) -> str | None:
     noise = np.sqrt(np.diag(expected.noise.covariance))
-    if not np.all(noise < setting.room):
+    if not np.all(noise < MOST_NOISE * setting.room):
         worst = int(np.argmax(noise / setting.room))
         return (
-            f"noise of deviation {noise[worst]:.2g} is expected where the public bounds leave room for "
-            f"{setting.room[worst]:.2g}"
+            f"noise of standard deviation {noise[worst]:.2g} is expected in a coefficient that is known to "
+            f"{setting.room[worst]:.2g} by the public bounds alone"
         )
     if expected.far is not None and expected.far > MUCH:
         return f"with probability {expected.far:.0%} or more a draw would come from anywhere in the domain"

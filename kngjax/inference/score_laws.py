@@ -88,7 +88,7 @@ class Responses:
 class ScoreLaw:
     """Of one record at the best predictor c, E s(c) = 0: E ρ'', E s², and E s(c + t) at steps t.
 
-    **Arguments:** `best`: c. `curvature`: E ρ''. `score_square`: E s². `steps`, `scores`: t, increasing, and E s(c + t).
+    **Arguments:** `best`: c. `curvature`: E ρ''. `score_square`: E s². `steps`: t, increasing. `scores`: E s(c + t).
     """
 
     best: float
@@ -103,7 +103,9 @@ class ScoreLaw:
 
         Raises ValueError for a loss whose curvature is a density, where the law of responses has none.
         """
-        values = responses.quantiles if len(responses.quantiles) <= _NUMBER else np.quantile(responses.quantiles, _levels())
+        values = (
+            responses.quantiles if len(responses.quantiles) <= _NUMBER else np.quantile(responses.quantiles, _levels())
+        )
         best = _zero(loss, values)
         spread = float(np.std(values)) or 1.0
         # Dense about 0.

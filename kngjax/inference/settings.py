@@ -10,6 +10,7 @@ from jaxtyping import Float
 from kngjax.core.arrays import float64
 from kngjax.inference import far_draws
 from kngjax.inference.designs import rows_of
+from kngjax.inference.perturbed_minima import noise_of_minima
 from kngjax.inference.score_laws import Responses, ScoreLaw
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.base import AbstractMechanism
@@ -19,6 +20,10 @@ from kngjax.mechanisms.expected_noise import ExpectedNoise
 _EVEN = 1.0 / np.sqrt(12.0)
 # Logarithms of odds and of rates are taken to lie within ±3: a factor of twenty.
 _LARGEST_LOGARITHM = 3.0
+# Of variances of 200 draws, in the worst of several coefficients.
+_ERROR = 1.3
+# Of n·ε/d: from there on gradients are straight as far as noise reaches.
+_STRAIGHT = 300.0
 
 
 class Expected(NamedTuple):
@@ -78,9 +83,7 @@ class Setting:
         half = np.where(sides[0] == sides[1], largest, (sides[1] - sides[0]) / 2)
         size = _size(loss, bounds, reach)
         room = 2.0 * _EVEN * (size / half if size is not None else np.full(dimension, np.inf))
-        return cls(
-            mechanism, law.curvature * gram, law.score_square * gram, law, rows, responses, room, words
-        )
+        return cls(mechanism, law.curvature * gram, law.score_square * gram, law, rows, responses, room, words)
 
     @classmethod
     def _of_means(cls, mechanism: Any, design: Any) -> "Setting":
@@ -116,6 +119,12 @@ class Setting:
         noise = self.mechanism.expected_noise(hessian, num_records)
         if noise is None:
             return None
+        enough = num_records * float(self.mechanism.epsilon) >= _STRAIGHT * self.dimension
+        if noise.tilt is not None and self.law is not None and self.rows is not None and not enough:
+            solved = noise_of_minima(self.law, self.rows, num_records, *noise.tilt)
+            # Of many records the two are the same but for the error of few draws.
+            larger = max(1.0, float(np.max(np.diag(solved) / np.diag(noise.covariance))) / _ERROR)
+            noise = noise._replace(covariance=noise.covariance * larger)
         inverse = np.linalg.inv(hessian)
         sampling = inverse @ (num_records * self.score_covariance) @ inverse
         return Expected(noise, sampling, self._far_share(num_records) if and_far else None)

@@ -16,9 +16,7 @@ from kngjax.releases.simulation import simulate
 _TABLES = 100
 
 
-def simulated_noise(
-    setting: Setting, num_records: int, expected: Expected
-) -> Float[np.ndarray, "dimension dimension"]:
+def simulated_noise(setting: Setting, num_records: int, expected: Expected) -> Float[np.ndarray, "dimension dimension"]:
     """E(θ̃ - θ)(θ̃ - θ)' over a hundred tables of n records as assumed, less the covariance without privacy.
 
     So it holds bias and draws from far off as well. NaN where no draw was found.

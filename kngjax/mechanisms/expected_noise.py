@@ -1,7 +1,7 @@
 """How far a released value will lie from the estimate without privacy, to first order and from public facts."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -18,12 +18,14 @@ class ExpectedNoise(NamedTuple):
     """The law of θ̃ - θ̂ near θ̂, by its first two moments: covariance C, and mean -P(θ̂ - m).
 
     **Arguments:** `covariance`: C, shape (d, d). `pull`: P, shape (d, d): what a ridge takes of each coefficient, 0
-    without one; m is where it pulls to. `is_exact`: whether this is the law whatever the records are.
+    without one; m is where it pulls to. `is_exact`: whether this is the law whatever the records are. `tilt`: where θ̃
+    solves ∇ℓ_n(θ) + γθ = z, the covariance of z and γ.
     """
 
     covariance: Float[np.ndarray, "dimension dimension"]
     pull: Float[np.ndarray, "dimension dimension"]
     is_exact: bool = False
+    tilt: tuple[np.ndarray, float] | None = None
 
     @classmethod
     def of_gradient_noise(
@@ -61,6 +63,6 @@ def laplace_bridge_variances(rate: float, levels: int) -> Float[np.ndarray, " le
     return np.array([np.sum(weight * grid**2) / np.sum(weight) for weight in weights]) / rate**2
 
 
-def eigenvalue_floor(deviation: float, dimension: int, risk: float) -> float:
+def eigenvalue_floor(deviation: Any, dimension: int, risk: float) -> Any:
     """σ(√(2d) + √(2 log(1/ρ))): beyond it the eigenvalues of Gaussian noise E are with probability at most ρ."""
     return deviation * (math.sqrt(2.0 * dimension) + math.sqrt(-2.0 * math.log(risk)))

@@ -281,7 +281,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         with float64():
             rate, ridge = float(self.noise_rate(dimension)), float(self.ridge(dimension))
             noise = k_norm_covariance(self.score_norm(dimension), rate, dimension)
-        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)
+        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)._replace(tilt=(noise, ridge))
 
     @property
     def sensitivity(self) -> Sensitivity:
