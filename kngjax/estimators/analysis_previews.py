@@ -60,7 +60,7 @@ class AnalysisPreview:
         """ε of all releases together with noise of at most `ratio` standard errors in every coefficient."""
         return sum(one.epsilon_for(ratio) for one in self._known())
 
-    def num_records_for(self, ratio: float = 0.5) -> float:
+    def num_records_for(self, ratio: float = 0.5) -> float | int:
         """The least n with noise of at most `ratio` standard errors in every coefficient."""
         return max(one.num_records_for(ratio) for one in self._known())
 

@@ -139,13 +139,14 @@ class Preview:
         """
         if not 0.0 <= share < 1.0:
             raise ValueError(f"share must be at least 0 and less than 1, not {share}")
-        return None if self.ratio is None else np.sqrt(1.0 + (self.ratio / (1.0 - share)) ** 2)
+        ratio = self.ratio
+        return None if ratio is None else (1.0 + (ratio / (1.0 - share)) ** 2) ** 0.5
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
         """The least ε with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
         return self._least(lambda epsilon: self._ratio_at(self.num_records, epsilon) <= ratio, self.epsilon, 1e3)
 
-    def num_records_for(self, ratio: float = 0.5) -> float:
+    def num_records_for(self, ratio: float = 0.5) -> float | int:
         """The least n with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
         least = self._least(lambda n: self._ratio_at(n, self.epsilon) <= ratio, self.num_records, 1e12)
         return math.ceil(least) if math.isfinite(least) else least
@@ -183,7 +184,7 @@ class Preview:
             lines.append(f"A ridge takes up to {max(pull):.0%} of a coefficient, by which it is biased.")
         if far is not None and far > LITTLE:
             lines.append(f"With probability {far:.0%} a draw comes from anywhere in the domain.")
-        lines.append(f"Intervals would be up to {self.interval_factor().max():.3g} times as wide as without privacy.")
+        lines.append(f"Intervals would be up to {math.hypot(1.0, ratio.max()):.3g} times as wide as without privacy.")
         lines.append("Assumed: " + "; ".join(self.setting.words) + ".")
         if self.expected.noise.is_exact:
             lines.append("The noise is exact, whatever the records are.")

@@ -46,7 +46,7 @@ class Responses:
         if residual is None and usual is not None:
             return cls(usual, None, f"a response with mean {np.mean(usual):.3g} wherever the features lie")
         if residual is None:
-            if bounds.y_lower is None:
+            if bounds.y_lower is None or bounds.y_upper is None:
                 raise ValueError(
                     "how far responses scatter about the regression is not known: give residual=2.0, a standard "
                     "deviation, or a NumPyro distribution"
@@ -99,10 +99,7 @@ class ScoreLaw:
 
     @classmethod
     def of(cls, loss: AbstractPredictorLoss, responses: Responses, farthest: float) -> "ScoreLaw":
-        """That of a loss. **Arguments:** `farthest`: the largest |t| that matters.
-
-        Raises ValueError for a loss whose curvature is a density, where the law of responses has none.
-        """
+        """That of a loss. **Arguments:** `farthest`: the largest |t| that matters."""
         values = (
             responses.quantiles if len(responses.quantiles) <= _NUMBER else np.quantile(responses.quantiles, _levels())
         )
@@ -115,8 +112,7 @@ class ScoreLaw:
             curvature, score_square = map(float, _curvature_and_square(loss, best, values))
             if loss.score_is_piecewise_constant:
                 low, jump = map(float, loss.score_step())
-                if responses.density is None:
-                    raise ValueError("of quantiles residuals need a density: give residual=Normal(0, 1) or the like")
+                assert responses.density is not None
                 curvature = jump * responses.density(responses.quantile(-low / jump))
             scores = np.array(_mean_scores(loss, best + steps, values))
         return cls(best, curvature, score_square, steps, scores)

@@ -100,8 +100,7 @@ class Setting:
     @classmethod
     def _of_quantiles(cls, mechanism: Any, residual: Any) -> "Setting":
         responses = Responses.of(residual, mechanism.loss, mechanism.bounds)
-        if responses.density is None:
-            raise ValueError("of quantiles the values need a density: give residual=Normal(0, 1) or the like")
+        assert responses.density is not None
         levels = np.asarray(mechanism.tau, np.float64)
         densities = np.array([responses.density(responses.quantile(level)) for level in levels])
         covariance = np.minimum(levels[:, None], levels) - levels[:, None] * levels
