@@ -1,6 +1,7 @@
 """What public facts say of an analysis before it is paid for: its noise, and whether it would be little but noise."""
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,16 @@ def preview_of(
 ) -> kng.Preview | None:
     """The preview of one release in own units; None where n is not known, and for mechanisms of other kinds.
 
-    **Arguments:** all public. `count`: n, or a guess of it. `design`, `residual`, `simulate`: as of `kngjax.preview`.
+    **Arguments:** all public. `count`: n, or a guess of it. `design`, `residual`, `simulate`: as of `kngjax.preview`,
+    or as `design` a frame or a mapping of public or made-up cells in own units.
     """
     if not count or not isinstance(part.mechanism, AbstractMechanism):
         return None
     terms = analysis.design
+    if isinstance(design, Mapping) or hasattr(design, "columns"):
+        # Made-up or public cells in own units; a mean or a quantile has none of its own.
+        read = None if terms is None else terms.matrix_of if isinstance(design, Mapping) else terms.matrix
+        design = None if read is None else read(design)
     found = kng.preview(
         part.mechanism,
         num_records=count,

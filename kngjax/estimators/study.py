@@ -241,7 +241,8 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
     def preview(self, *, design: Any = None, residual: Any = None) -> "Previews":
         """Ask it what you would ask the study: it says what that would be worth. Nothing is spent, and no value seen.
 
-        **Arguments:** as of `kngjax.preview`. `design`: rows of the columns of the basis.
+        **Arguments:** as of `kngjax.preview`. `design`: a frame, or a mapping of names to arrays, of public or made-up
+        cells in own units; never the private ones.
         """
         return Previews(self.facts, design, residual)
 

@@ -6,6 +6,7 @@ draws come from there. A difference of features whose signs cancel does so first
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -20,37 +21,58 @@ from kngjax.inference.score_laws import ScoreLaw
 _POINTS, _ROWS = 4000, 400
 
 
-def far_share(mechanism: Any, rows: np.ndarray, law: ScoreLaw, num_records: int) -> float | None:
-    """The probability of a draw beyond the limit law's reach, to a factor of some two, on a table as is assumed.
+@dataclass(frozen=True)
+class FarDraws:
+    """What of KNG far from the estimate depends neither on n nor on ε, of 4,000 public points of Θ.
 
-    It is that of exp(-c·n·‖E s(x'(θ - θ0))x‖_K) over Θ, of 4,000 public points, against the limit law's mass
-    d!·vol(K)·c^-d/det H. None for mechanisms that are not KNG, and where Θ has another form.
-
-    **Arguments:** all public. `rows`: features, shape (m, d). `law`: of scores. `num_records`: n.
+    **Arguments:** `unit_rate`: 1/(2Δ). `log_near`: log d!·vol(K)/det H, with H of one record. `log_volume`: of Θ.
+    `linear`, `norms`: at each point the norms of Hδ and of the expected gradient of one record. `dimension`: d.
     """
-    dimension = rows.shape[1]
-    domain = getattr(mechanism, "domain", None)
-    shape = None if domain is None else domain.exact_shape(dimension)
-    if shape is None or getattr(mechanism, "scored_by", None) != "gradient" or mechanism.is_pointwise:
-        return None
-    with float64():
-        norm = mechanism.score_norm(dimension)
-        rate = float(mechanism.epsilon) / (2.0 * float(mechanism.sensitivity_value(dimension)))
-        log_volume_of_ball = float(norm.log_volume(dimension))
-    hessian = num_records * law.curvature * (rows.T @ rows) / len(rows)
-    log_near = math.lgamma(dimension + 1.0) + log_volume_of_ball - dimension * math.log(rate)
-    log_near -= np.linalg.slogdet(hessian)[1]
-    steps, log_volume = _points(shape, dimension)
-    few = rows[np.random.default_rng(1).permutation(len(rows))[:_ROWS]]
-    gradients = num_records * law.mean_score(steps @ few.T) @ few / len(few)
-    # The limit law has nothing beyond: c times the norm of Hδ is Gamma(d).
-    is_far = rate * _norms(norm, steps @ hessian) > 3.0 * (dimension + 5.0)
-    exponents = np.where(is_far, -rate * _norms(norm, gradients), -np.inf)
-    most = np.max(exponents)
-    if most == -np.inf:
-        return 0.0
-    log_far = log_volume + most + math.log(np.mean(np.exp(exponents - most)))
-    return float(1.0 / (1.0 + math.exp(min(log_near - log_far, 700.0))))
+
+    unit_rate: float
+    log_near: float
+    log_volume: float
+    linear: np.ndarray
+    norms: np.ndarray
+    dimension: int
+
+    @classmethod
+    def of(cls, mechanism: Any, rows: np.ndarray, law: ScoreLaw) -> "FarDraws | None":
+        """Those of a mechanism; None for what is not KNG, and where Θ has another form.
+
+        **Arguments:** all public. `rows`: features, shape (m, d). `law`: of scores.
+        """
+        dimension = rows.shape[1]
+        domain = getattr(mechanism, "domain", None)
+        shape = None if domain is None else domain.exact_shape(dimension)
+        if shape is None or getattr(mechanism, "scored_by", None) != "gradient" or mechanism.is_pointwise:
+            return None
+        with float64():
+            norm = mechanism.score_norm(dimension)
+            unit_rate = 0.5 / float(mechanism.sensitivity_value(dimension))
+            log_ball = float(norm.log_volume(dimension))
+        hessian = law.curvature * (rows.T @ rows) / len(rows)
+        log_near = math.lgamma(dimension + 1.0) + log_ball - np.linalg.slogdet(hessian)[1]
+        steps, log_volume = _points(shape, dimension)
+        few = rows[np.random.default_rng(1).permutation(len(rows))[:_ROWS]]
+        gradients = law.mean_score(steps @ few.T) @ few / len(few)
+        linear, norms = _norms(norm, steps @ hessian), _norms(norm, gradients)
+        return cls(unit_rate, float(log_near), log_volume, linear, norms, dimension)
+
+    def share(self, num_records: int, epsilon: float) -> float:
+        """The probability of a draw beyond the limit law's reach, to a factor of some two, on a table as is assumed.
+
+        It is that of exp(-c·n·‖E s(x'(θ - θ0))x‖_K) over Θ against the limit law's mass d!·vol(K)·c^-d/det H.
+        """
+        rate = epsilon * self.unit_rate * num_records
+        # The limit law has nothing beyond: c times the norm of Hδ is Gamma(d).
+        exponents = np.where(rate * self.linear > 3.0 * (self.dimension + 5.0), -rate * self.norms, -np.inf)
+        most = np.max(exponents)
+        if most == -np.inf:
+            return 0.0
+        log_far = self.log_volume + most + math.log(np.mean(np.exp(exponents - most)))
+        log_near = self.log_near - self.dimension * math.log(rate)
+        return float(1.0 / (1.0 + math.exp(min(log_near - log_far, 700.0))))
 
 
 def end_gap_share(rate: float, density: float, level: float, num_records: int, width: float) -> float:

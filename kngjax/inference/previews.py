@@ -167,8 +167,8 @@ class Preview:
             expected = setting.at(epsilon).expected(round(number))
             return expected is not None and _why_hopeless(setting, expected) is None
 
-        count = self._least(lambda number: serves(number, self.epsilon), self.num_records, 1e12)
-        epsilon = self._least(lambda one: serves(self.num_records, one), self.epsilon, 100.0)
+        count = self._least(lambda number: serves(number, self.epsilon), self.num_records, 1e12, 1.05)
+        epsilon = self._least(lambda one: serves(self.num_records, one), self.epsilon, 100.0, 1.05)
         ways = [f"{_rounded_up(count)} records"] if math.isfinite(count) else []
         ways += [f"epsilon = {_rounded_up(epsilon)}"] if math.isfinite(epsilon) else []
         return " or ".join(ways) + " would do" if ways else "no n or epsilon alone would do"
@@ -231,8 +231,8 @@ class Preview:
         assert expected is not None
         return float(np.max(self._deviations(expected.noise.covariance) / self._deviations(expected.sampling)))
 
-    def _least(self, serves: Any, start: float | int, most: float) -> float:
-        """The least number at which something serves that serves above it, to a percent; infinite where none does."""
+    def _least(self, serves: Any, start: float | int, most: float, precision: float = 1.01) -> float:
+        """The least number at which something serves that serves above it, to that factor; infinite where none does."""
         if self.expected is None:
             raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
         low, high = start, start
@@ -242,7 +242,7 @@ class Preview:
                 return math.inf
         while serves(low) and low > start / _FARTHEST:
             low, high = low / 2.0, low
-        while high / low > 1.01:
+        while high / low > precision:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if serves(middle) else (middle, high)
         return high

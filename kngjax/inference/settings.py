@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
-from kngjax.inference import far_draws
 from kngjax.inference.designs import rows_of
+from kngjax.inference.far_draws import FarDraws, end_gap_share
 from kngjax.inference.perturbed_minima import noise_of_minima
 from kngjax.inference.score_laws import Responses, ScoreLaw
 from kngjax.losses.base import AbstractPredictorLoss
@@ -42,7 +42,7 @@ class Setting:
 
     **Arguments:** `mechanism`. `hessian`, `score_covariance`: of one record on average, shape (d, d). `law`, `rows`: of
     a regression, else None. `room`: for each coefficient the deviation of a number of which nothing is known but what
-    the bounds allow. `words`: what was assumed.
+    the bounds allow. `words`: what was assumed. `far_draws`: of KNG.
     """
 
     mechanism: Any
@@ -53,6 +53,7 @@ class Setting:
     responses: Responses | None
     room: np.ndarray
     words: tuple[str, ...]
+    far_draws: FarDraws | None = None
 
     @classmethod
     def of(cls, mechanism: AbstractMechanism, design: Any, residual: Any) -> "Setting | None":
@@ -83,7 +84,9 @@ class Setting:
         half = np.where(sides[0] == sides[1], largest, (sides[1] - sides[0]) / 2)
         size = _size(loss, bounds, reach)
         room = 2.0 * _EVEN * (size / half if size is not None else np.full(dimension, np.inf))
-        return cls(mechanism, law.curvature * gram, law.score_square * gram, law, rows, responses, room, words)
+        hessian, squares = law.curvature * gram, law.score_square * gram
+        far = FarDraws.of(mechanism, rows, law)
+        return cls(mechanism, hessian, squares, law, rows, responses, room, words, far)
 
     @classmethod
     def _of_means(cls, mechanism: Any, design: Any) -> "Setting":
@@ -134,15 +137,15 @@ class Setting:
         return replace(self, mechanism=moved)
 
     def _far_share(self, num_records: int) -> float | None:
-        if self.law is not None and self.rows is not None:
-            return far_draws.far_share(self.mechanism, self.rows, self.law, num_records)
-        if self.responses is None:
+        if self.far_draws is not None:
+            return self.far_draws.share(num_records, float(self.mechanism.epsilon))
+        if self.responses is None or self.law is not None:
             return None
         bounds = self.mechanism.bounds
         width = float(bounds.y_upper) - float(bounds.y_lower)
         rates = self.mechanism.rank_rates()
         shares = zip(rates, np.diag(self.hessian), np.asarray(self.mechanism.tau), strict=True)
-        return max(far_draws.end_gap_share(*share, num_records, width) for share in shares)
+        return max(end_gap_share(*share, num_records, width) for share in shares)
 
 
 def _features_in_words(design: Any) -> str:

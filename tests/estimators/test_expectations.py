@@ -115,6 +115,11 @@ def test_coefficients_in_own_units_have_noise_in_own_units():
     np.testing.assert_allclose(fit.noise.loc["intercept"], np.hypot(*basis), rtol=1e-2)
     wide = many.preview(residual=3.0).linear_regression("log(wage) ~ education", epsilon=1)
     assert np.all(wide.standard_error > fit.standard_error)
+    narrow = {"education": np.array([9.0, 11.0])}
+    for design in (narrow, pd.DataFrame(narrow)):
+        known = many.preview(design=design).linear_regression("log(wage) ~ education", epsilon=1)
+        assert np.all(known.noise.loc["education"] > 4 * fit.noise.loc["education"])
+        np.testing.assert_allclose(many.preview(design=design).mean("age", epsilon=1).noise, np.sqrt(2) * 100 / 4000)
     assert fit.epsilon_for(0.5) > 0
     assert fit.num_records_for(0.5) > 0
     assert fit.trusted

@@ -9,7 +9,6 @@ import pytest
 from numpyro import distributions
 
 import kngjax as kng
-from kngjax.inference.far_draws import far_share
 
 ONES = kng.Bounds(y=(-1.0, 1.0))
 
@@ -91,11 +90,10 @@ def test_the_share_of_far_draws_is_that_of_quadrature():
 @pytest.mark.parametrize("domain", [kng.Box(-60.0, 60.0), kng.L1Ball(100.0), kng.L2Ball(60.0)], ids=str)
 def test_far_shares_of_other_domains_fall_with_epsilon(domain):
     bounds = kng.Bounds(x=(-1.0, 1.0), columns=2)
-    shares = []
-    for epsilon in (1.0, 2.0, 8.0):
-        made = kng.KNG(kng.LogisticLoss(), bounds, domain, epsilon, "replace", kng.L2())
-        setting = kng.preview(made, num_records=100, simulate=False).setting
-        shares.append(far_share(made, setting.rows, setting.law, 100))
+    made = kng.KNG(kng.LogisticLoss(), bounds, domain, 1.0, "replace", kng.L2())
+    far = kng.preview(made, num_records=100, simulate=False).setting.far_draws
+    shares = [far.share(100, epsilon) for epsilon in (1.0, 2.0, 8.0)]
+    assert shares[1] == far.share(200, 1.0)
     assert 1.0 > shares[0] > shares[1] > shares[2] >= 0.0
 
 
