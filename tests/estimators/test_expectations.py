@@ -50,11 +50,15 @@ def test_what_is_little_but_noise_is_refused_before_the_debit(ledger):
     assert few.preview().quantile_regression(FORMULA, tau=0.5, epsilon=epsilon).hopeless is None
     assert study(count).preview().quantile_regression(FORMULA, tau=0.5, epsilon=1).hopeless is None
     assert few.preview().quantile_regression(FORMULA, tau=0.5, epsilon=0.8 * epsilon).hopeless is not None
-    fit = few.quantile_regression(FORMULA, tau=0.5, epsilon=1, force=True)
-    assert ledger.read().num_rows > rows
-    assert "is little but noise, and was asked for by force=True" in str(fit.summary())
-    again = kng.RegressionResults.from_json(fit.to_json())
-    assert str(again.summary()) == str(fit.summary())
+    with pytest.raises(ValueError, match="little but noise"):
+        few.mean("age", epsilon=0.05)
+    assert ledger.read().num_rows == rows
+    found = few.mean("age", epsilon=0.05, force=True)
+    assert len(ledger.releases()) == 1
+    assert "is little but noise, and was asked for by force=True" in str(found.summary())
+    again = kng.EstimateResults.from_json(found.to_json())
+    assert str(again.summary()) == str(found.summary())
+    np.testing.assert_allclose(found.noise, math.sqrt(2) * 100 / (60 * 0.05))
 
 
 def test_a_plan_with_one_hopeless_part_debits_nothing(ledger):

@@ -87,6 +87,7 @@ def test_the_share_of_far_draws_is_that_of_quadrature():
     np.testing.assert_allclose(found.expected.far, expected, rtol=0.1)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("domain", [kng.Box(-60.0, 60.0), kng.L1Ball(100.0), kng.L2Ball(60.0)], ids=str)
 def test_far_shares_of_other_domains_fall_with_epsilon(domain):
     bounds = kng.Bounds(x=(-1.0, 1.0), columns=2)
