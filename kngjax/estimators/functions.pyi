@@ -14,12 +14,14 @@ def quantile_regression(
     epsilon: Any,
     domain: Any = None,
     scale: Any = None,
+    force: bool = False,
     bounds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
     adjacency: str | None = None,
     ledger: Any = None,
     missing: Any = None,
     num_records: int | None = None,
+    weights: Any = None,
 ) -> RegressionResults:
     """Quantiles of the response at the levels τ, which share ε equally."""
 
@@ -32,12 +34,14 @@ def linear_regression(
     delta: Any = None,
     domain: Any = None,
     scale: Any = None,
+    force: bool = False,
     bounds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
     adjacency: str | None = None,
     ledger: Any = None,
     missing: Any = None,
     num_records: int | None = None,
+    weights: Any = None,
 ) -> RegressionResults:
     """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ."""
 
@@ -47,12 +51,14 @@ def logistic_regression(
     *,
     epsilon: Any,
     domain: Any = None,
+    force: bool = False,
     bounds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
     adjacency: str | None = None,
     ledger: Any = None,
     missing: Any = None,
     num_records: int | None = None,
+    weights: Any = None,
 ) -> RegressionResults:
     """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
 
@@ -62,12 +68,14 @@ def poisson_regression(
     *,
     epsilon: Any,
     domain: Any = None,
+    force: bool = False,
     bounds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
     adjacency: str | None = None,
     ledger: Any = None,
     missing: Any = None,
     num_records: int | None = None,
+    weights: Any = None,
 ) -> RegressionResults:
     """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
 
@@ -76,12 +84,14 @@ def mean(
     frame: Any,
     *,
     epsilon: Any,
+    force: bool = False,
     bounds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
     adjacency: str | None = None,
     ledger: Any = None,
     missing: Any = None,
     num_records: int | None = None,
+    weights: Any = None,
 ) -> EstimateResults:
     """The mean of a column of numbers, or the share of the second of its two levels."""
 
@@ -92,12 +102,14 @@ def quantile(
     tau: float | Sequence[float],
     epsilon: Any,
     budget: str = "split",
+    force: bool = False,
     bounds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
     adjacency: str | None = None,
     ledger: Any = None,
     missing: Any = None,
     num_records: int | None = None,
+    weights: Any = None,
 ) -> EstimateResults:
     """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
 
@@ -106,11 +118,13 @@ def median(
     frame: Any,
     *,
     epsilon: Any,
+    force: bool = False,
     bounds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
     adjacency: str | None = None,
     ledger: Any = None,
     missing: Any = None,
     num_records: int | None = None,
+    weights: Any = None,
 ) -> EstimateResults:
     """The median of a column of numbers."""
