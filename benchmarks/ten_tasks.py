@@ -50,22 +50,22 @@ def lines_of(library: str) -> dict[str, int]:
     if "COUNTED" in known:
         aside = ast.literal_eval(known["COUNTED"][0].value)
 
+    def parts(name: str) -> list[Any]:
+        """Statements of a constant, or of a function without what it is documented by and what a task returns."""
+        if isinstance(known[name], list):
+            return known[name]
+        body = [one for one in known[name].body if not isinstance(one, ast.Return) or name not in NAMES]
+        return body[1:] if ast.get_docstring(known[name]) else body
+
     def used(name: str, found: set[str]) -> set[str]:
         found.add(name)
-        nodes = known[name] if isinstance(known[name], list) else [known[name]]
-        for one in (part for node in nodes for part in ast.walk(node)):
+        for one in (inner for part in parts(name) for inner in ast.walk(part)):
             if isinstance(one, ast.Name) and one.id in known and one.id not in found:
                 used(one.id, found)
         return found
 
     def length(name: str) -> int:
-        node = known[name]
-        if isinstance(node, list):
-            spans = [(one.lineno, one.end_lineno) for one in node]
-        else:
-            body = [one for one in node.body if not isinstance(one, ast.Return) or name not in NAMES]
-            body = body[1:] if ast.get_docstring(node) else body
-            spans = [(one.lineno, one.end_lineno) for one in body]
+        spans = [(one.lineno, one.end_lineno) for one in parts(name)]
         written = [text[number - 1].strip() for first, last in spans for number in range(first, last + 1)]
         return len([line for line in written if line and not line.startswith(("#", '"""'))])
 

@@ -71,8 +71,11 @@ def logistic_regression(people):
 
 
 def column_estimates(people):
-    mean = study(people).mean("wage", epsilon=0.5)
-    quantiles = study(people).quantile("wage", tau=[0.1, 0.5, 0.9], epsilon=0.5)
+    import kngjax as kng
+
+    one = kng.Study(people, bounds={"wage": (20, 20_000)}, adjacency="replace")
+    mean = one.mean("wage", epsilon=0.5)
+    quantiles = one.quantile("wage", tau=[0.1, 0.5, 0.9], epsilon=0.5)
     return dict(zip(["mean", "0.1", "0.5", "0.9"], [*mean.params, *quantiles.params], strict=True))
 
 

@@ -34,10 +34,9 @@ def planned(config: Declared, num_records: int | None = None) -> AbstractPlanned
     sampler that serves none, where no exact one does.
     """
     if isinstance(config, StudyConfig):
-        made: AbstractPlanned = PlannedStudy(config, num_records)
-    else:
-        assert isinstance(config, Config)
-        made = PlannedRegressions(config)
+        return PlannedStudy(config, num_records)
+    assert isinstance(config, Config)
+    made = PlannedRegressions(config)
     for step in made.steps:
         for mechanism in step.mechanisms:
             facts = Facts(mechanism.dimension or 1, None)
