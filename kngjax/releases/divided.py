@@ -87,7 +87,9 @@ def release_groups(
     arithmetic.require_right()
     certificates = certify_groups(mechanisms)
     together, proved = owed_together(certificates, adjacency)
-    reservation = reserve_cost(ledger, together, proved, what)
+    # Drawn from at once, so that no other release can be paid for by it while the groups are drawn.
+    debit = ledger.reserve(together, what, proved=proved) if isinstance(ledger, Ledger) else ledger
+    reservation = reserve_cost(debit, together, proved, what)
     drawn, refusal = run_hiding_errors(functools.partial(_draw, mechanisms, read, arguments))
     # Frames of a traceback hold their local variables.
     del read

@@ -71,10 +71,10 @@ SLIPS = (
         RECORDS,
     ),
     slip(
-        "a debit that was used by another release",
-        "ledger/ledgers",
-        "            if number in book.released:\n                raise LedgerError(_USED.format(number))\n",
-        "",
+        "a debit of groups that another release may use meanwhile",
+        "releases/divided",
+        "reservation = reserve_cost(debit, together, proved, what)",
+        "reservation = debit",
         "estimators/test_groups.py::test_no_debit_of_groups_pays_for_another_release",
     ),
     slip(
