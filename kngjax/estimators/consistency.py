@@ -2,7 +2,7 @@
 
 Post-processing of what was released costs no privacy. Where all noise has one variance, the nearest point of a convex
 set that holds the true counts is never farther from them than what was released, and the linear part of it is the best
-linear unbiased estimate (Hay, Rastogi, Miklau and Suciu 2010, section 3). Setting counts of 0 to no less than 0 biases
+linear unbiased estimate (Hay, Rastogi, Miklau and Suciu 2010). Setting counts of 0 to no less than 0 biases
 small ones upward; a known total takes most of that back.
 """
 

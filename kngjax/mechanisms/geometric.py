@@ -42,8 +42,9 @@ class GeometricMechanism(AbstractDirectMechanism):
     cell alone is counted. Proof: for neighbours Σ_k |c_k - c'_k| ≤ Δ, so by the triangle inequality the exponents
     differ by at most ε for every θ, and the normaliser (tanh(ε/(2Δ)))^K does not depend on the data: pure ε. Each
     number has independent noise of the two-sided geometric law, standard deviation 1/(√2·sinh(ε/(2Δ))), which for one
-    count is optimal for every loss and prior of whoever uses it (Ghosh et al. 2009, theorem 1.2). Whole numbers need no
-    rounding (Canonne, Kamath and Steinke 2020, section 5): a release is drawn from bits with no other law than this.
+    count is the best for every prior of whoever uses it and every loss that grows with the error (Ghosh et al. 2009).
+    Whole numbers need no rounding, as Canonne, Kamath and Steinke (2020) draw theirs: a release is drawn from bits with
+    no other law than this, here by inversion, ⌊-log U·Δ/ε⌋ with as many digits of U as decide it.
 
     **Arguments:**
 

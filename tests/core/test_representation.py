@@ -31,6 +31,9 @@ SHOWN = MadeOnce(
         'epsilon=1.0, adjacency="replace")': lambda: kng.ExponentialMechanism(
             kng.HuberLoss(1.5), kng.Bounds((0.0, 1.0), (0.0, 2.0), intercept=False), kng.L1Ball(3.0), 1.0, "replace"
         ),
+        'GeometricMechanism(Bounds(y=(0.0, 2.0)), epsilon=1.0, adjacency="replace", counted=(1,))': (
+            lambda: kng.GeometricMechanism(kng.Bounds(y=(0, 2)), 1.0, "replace", [1])
+        ),
         'KNormMechanism(Bounds(x=(0.0, 1.0), intercept=False), epsilon=1.0, adjacency="replace", norm=L1())': (
             lambda: kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace", kng.L1())
         ),
