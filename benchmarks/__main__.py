@@ -18,6 +18,7 @@ from benchmarks import _table
 # In the order of a reader's questions, with the settings of a quick run.
 ROOMS = {
     "cold_start": ("--runs", "1"),
+    "ten_tasks": ("--repeats", "1"),
     "peers": ("--records", "2000", "--dimension", "3", "--draws", "100"),
     "quantile_regression": ("--sizes", "2:2000", "--walk-sweeps", "100"),
     "real_tables": ("--tables", "HousePrices", "--repeats", "1"),

@@ -20,10 +20,16 @@ from .data.streams import stream as stream
 from .estimators.estimate_results import EstimateResults as EstimateResults
 from .estimators.functions import linear_regression as linear_regression
 from .estimators.functions import logistic_regression as logistic_regression
+from .estimators.functions import mean as mean
+from .estimators.functions import median as median
 from .estimators.functions import poisson_regression as poisson_regression
+from .estimators.functions import quantile as quantile
 from .estimators.functions import quantile_regression as quantile_regression
+from .estimators.grouped_results import GroupedResults as GroupedResults
+from .estimators.moment_results import MomentResults as MomentResults
 from .estimators.regression_results import RegressionResults as RegressionResults
 from .estimators.study import Study as Study
+from .estimators.table_results import TableResults as TableResults
 from .geometry.base_measures import BaseMeasure as BaseMeasure
 from .geometry.domains import Box as Box
 from .geometry.domains import L1Ball as L1Ball
@@ -54,6 +60,7 @@ from .losses.squared import SquaredLoss as SquaredLoss
 from .mechanisms.ada_ops import AdaOPS as AdaOPS
 from .mechanisms.ada_ssp import AdaSSP as AdaSSP
 from .mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
+from .mechanisms.geometric import GeometricMechanism as GeometricMechanism
 from .mechanisms.irls import PrivateIRLS as PrivateIRLS
 from .mechanisms.k_norm import KNormMechanism as KNormMechanism
 from .mechanisms.kng import KNG as KNG

@@ -11,10 +11,11 @@ from typing import Any
 from kngjax.accounting import conversions, nearness, pld
 from kngjax.accounting.adjacency import Adjacency as Adjacency
 from kngjax.accounting.composition import Sums, total
-from kngjax.accounting.exact import Number, exactly, inward, outward, root_outward, with_both_orders
+from kngjax.accounting.exact import Number, exactly, inward, outward, root_outward
 from kngjax.accounting.exchanges import convert_to_replace
 from kngjax.accounting.kinds import FACTORS
 from kngjax.accounting.kinds import Kind as Kind
+from kngjax.accounting.parallel import in_parallel
 from kngjax.accounting.records import fields_of, rebuild
 from kngjax.accounting.wording import sentence
 from kngjax.core.html import html_table
@@ -26,9 +27,9 @@ _UNFIT = "the numbers of a {} guarantee do not fit together"
 class Guarantee:
     """What was proved of the law of one draw, for one adjacency.
 
-    Its constructors are `pure`, `bounded_range`, `approximate`, `zcdp`, `gaussian`, `profile`, `composed` and `within`.
-    Numbers are exact fractions; floats mean the decimals that they print as (`kngjax.accounting.exact`). The
-    properties `epsilon`, `delta`, `rho`, `mu` and `distance` are floats, rounded outward.
+    Its constructors are `pure`, `bounded_range`, `approximate`, `zcdp`, `gaussian`, `profile`, `composed`, `parallel`
+    and `within`. Numbers are exact fractions; floats mean the decimals that they print as (`kngjax.accounting.exact`).
+    The properties `epsilon`, `delta`, `rho`, `mu` and `distance` are floats, rounded outward.
 
     **Arguments:**
 
@@ -179,6 +180,16 @@ class Guarantee:
         rho = sums.rho if has_rho else None
         return cls(Kind.COMPOSED, adjacencies.pop(), sums.losses, sums.failures, rho, (), ordered, distance)
 
+    @classmethod
+    def parallel(cls, parts: Iterable["Guarantee"]) -> "Guarantee":
+        """Of mechanisms for 'add_remove', each on the records that a public function of one record gives to its group.
+
+        The worst of them, of which `to_replace()` is the price under 'replace': 2ε for ε, as a record that leaves one
+        group may enter another. `kngjax.accounting.parallel` argues both. Raises ValueError for parts for 'replace',
+        under which the size of a group would be public, for none, and where distances reach 1.
+        """
+        return in_parallel(parts)
+
     def _order(self) -> tuple[Any, ...]:
         numbers = (self.exact_epsilon, self.exact_delta, self.exact_rho, self.exact_distance)
         inner = () if self.ideal is None else self.ideal._order()
@@ -199,20 +210,7 @@ class Guarantee:
 
         **Arguments:** `distance`: η in [0, 1), public. Raises ValueError for others, and where all distances reach 1.
         """
-        exact = exactly(distance, "distance")
-        if not 0 <= exact < 1:
-            raise ValueError(f"a distance in total variation must be at least 0 and below 1, got {distance}")
-        if exact == 0:
-            return self
-        ideal, near = self.apart()
-        if near:
-            return ideal.within(near + exact)
-        epsilon, delta = self.exact_epsilon, self.exact_delta
-        failure = 1 if epsilon is None else delta + with_both_orders(epsilon, exact)
-        if failure >= 1:
-            # No (ε, δ) follows there; `at` may find one elsewhere.
-            epsilon, failure = None, delta + exact
-        return Guarantee(Kind.NEAR, self.adjacency, epsilon, Fraction(failure), None, (), (), exact, self)
+        return nearness.within(self, distance)
 
     def apart(self) -> tuple["Guarantee", Fraction]:
         """The guarantee of the law nearby, and how far this one is from it: itself and 0 where it is near no other."""

@@ -3,11 +3,32 @@
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
-from kngjax.accounting.exact import exactly, inward, outward, with_both_orders
+from kngjax.accounting.exact import Number, exactly, inward, outward, with_both_orders
+from kngjax.accounting.kinds import Kind
 
 # The most steps of the search, which takes a few, and by what share its result may be too large.
 _STEPS, _SLACK = 200, 1e-10
+
+
+def within(guarantee: Any, distance: Number) -> Any:
+    """The guarantee of a law within this distance of one with that guarantee: `Guarantee.within` argues it."""
+    exact = exactly(distance, "distance")
+    if not 0 <= exact < 1:
+        raise ValueError(f"a distance in total variation must be at least 0 and below 1, got {distance}")
+    if exact == 0:
+        return guarantee
+    ideal, near = guarantee.apart()
+    if near:
+        return within(ideal, near + exact)
+    epsilon, delta = guarantee.exact_epsilon, guarantee.exact_delta
+    failure = 1 if epsilon is None else delta + with_both_orders(epsilon, exact)
+    if failure >= 1:
+        # No (ε, δ) follows there; `at` may find one elsewhere.
+        epsilon, failure = None, delta + exact
+    made = type(guarantee)
+    return made(Kind.NEAR, guarantee.adjacency, epsilon, Fraction(failure), None, (), (), exact, guarantee)
 
 
 def delta_at(ideal: Callable[[float], float], distance: Fraction, epsilon: float) -> float:

@@ -52,11 +52,10 @@ class RecordSource:
         """The same rows after the validation and clipping that every release goes through."""
         flat, bounds = rows.reshape(-1, rows.shape[-1]), self.mechanism.bounds
         columns, response = flat[:, int(bounds.intercept) : -1], flat[:, -1] if self.has_response else None
-        loss = self.mechanism.loss
         if response is not None and bounds.y_lower is not None:
             # What lies beyond may have no meaning for the loss, as negative counts.
             response = np.clip(response, *self.response)
-        records = prepare(bounds, columns, response, has_response=self.has_response, responses=loss.responses)
+        records = prepare(bounds, columns, response, has_response=self.has_response, responses=self.mechanism.responses)
         return np.column_stack([records.x, records.y]).reshape(rows.shape)
 
     def draw(self, *shape: int) -> np.ndarray:
@@ -104,4 +103,4 @@ class RecordSource:
 
 
 def _accepts(mechanism: AbstractMechanism, responses: np.ndarray) -> bool:
-    return not np.isnan(mechanism.loss.responses(responses)).any()
+    return not np.isnan(mechanism.responses(responses)).any()

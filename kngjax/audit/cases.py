@@ -19,6 +19,7 @@ from kngjax.mechanisms.ada_ops import AdaOPS
 from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.exponential import ExponentialMechanism
+from kngjax.mechanisms.geometric import GeometricMechanism
 from kngjax.mechanisms.irls import PrivateIRLS
 from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.kng import KNG
@@ -46,7 +47,7 @@ _PARTS = (BOUNDS, BOX, 1.0, "replace")
 @dataclasses.dataclass(frozen=True)
 class Case:
     """**Arguments:** `mechanism`. `sampler`: or None. `takes`: "x", "y" or "xy", what it has for data; of "y" alone its
-    values stay within the bounds.
+    values are whole, or stay within the bounds.
     """
 
     mechanism: AbstractMechanism
@@ -65,6 +66,8 @@ class Case:
         """Whether a released value is finite, of the right shape, and in the mechanism's range."""
         if theta.shape != (self.mechanism.dimension,) or not np.all(np.isfinite(theta)):
             return False
+        if getattr(self.mechanism, "is_whole", False):
+            return bool(np.all(theta == np.round(theta)))
         if self.takes == "y":
             return bool(np.all((theta >= 0.0) & (theta <= 1.0)))
         domain = getattr(self.mechanism, "domain", None)
@@ -78,6 +81,11 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "quantile": lambda: Case(PrivateQuantile(0.5, Bounds(y=(0.0, 1.0)), 1.0, "replace"), takes="y"),
     "two quantiles": lambda: Case(PrivateQuantile([0.25, 0.5], Bounds(y=(0.0, 1.0)), 1.0, "replace"), takes="y"),
+    "counts": lambda: Case(GeometricMechanism(Bounds(y=(0.0, 1.0), missing_y=0.0), 1.0, "replace"), takes="y"),
+    "sums": lambda: Case(
+        KNormMechanism(Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False), 1.0, "add_remove", statistic="sum"),
+        takes="x",
+    ),
     "squared, lattice": lambda: Case(KNG(SquaredLoss(), *_PARTS), Lattice()),
     "median, lattice": lambda: Case(KNG(QuantileLoss(0.5), _OPEN, BOX, 1.0, "replace"), Lattice()),
     "squared": lambda: Case(KNG(SquaredLoss(), *_PARTS), Exact()),

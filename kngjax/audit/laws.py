@@ -49,6 +49,14 @@ def grid(domain: AbstractDomain, dimension: int, resolution: int) -> np.ndarray:
     return points
 
 
+def points_of(mechanism: AbstractMechanism, dimension: int, resolution: int) -> np.ndarray:
+    """The outputs that laws are compared at, shape (points, d): a grid on Θ, or whole numbers where no others come."""
+    if isinstance(mechanism, AbstractDirectMechanism) and mechanism.is_whole:
+        line = np.arange(resolution, dtype=np.float64) - resolution // 2
+        return np.stack(np.meshgrid(*[line] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
+    return grid(outputs(mechanism, dimension), dimension, resolution)
+
+
 @functools.partial(jax.jit, static_argnames="log_density")
 def worst_log_ratios(
     mechanism: AbstractMechanism,

@@ -12,7 +12,7 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.mechanisms.base import AbstractMechanism
 
 # The parts of a mechanism that has nothing else, and so is known to be one for every number of coefficients.
-_PARTS = {"loss", "bounds", "domain", "epsilon", "adjacency", "norm", "pointwise_sensitivity"}
+_PARTS = {"loss", "bounds", "domain", "epsilon", "adjacency", "norm", "pointwise_sensitivity", "statistic"}
 
 
 def restricted(mechanism: AbstractMechanism, dimension: int) -> AbstractMechanism:

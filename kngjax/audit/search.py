@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.attackers import NUM_CLIMBERS, RecordSource
-from kngjax.audit.laws import LogDensity, grid, outputs, worst_log_ratios
+from kngjax.audit.laws import LogDensity, points_of, worst_log_ratios
 from kngjax.core.arrays import float64
 from kngjax.data.records import Records
 from kngjax.mechanisms.base import AbstractMechanism
@@ -97,6 +97,7 @@ def density_ratio(
     - `num_records`: the values of n to search at. Ratios near ε need n·ε large, so that both laws concentrate.
     - `resolution`: grid points an axis over Θ, over `domain.widths` about its centre if it is unbounded, or where the
         mechanism has no Θ over the bounds of the data (three times as wide for a mean; [-10, 10] for regressions).
+        Of whole outputs so many of them about 0.
         Default: 401 for d = 1, 41 for d = 2.
     - `num_steps`: steps of every climber at every n.
     - `seed`: of the search. The data are synthetic: nothing here is private.
@@ -114,7 +115,7 @@ def density_ratio(
         raise ValueError(f"num_records must be positive numbers of records, got {tuple(num_records)}")
     hidden = None if progress is None else not progress
     with float64(), tqdm(total=len(num_records) * num_steps, unit="step", disable=hidden) as bar:
-        points = grid(outputs(mechanism, dimension), dimension, resolution or RESOLUTIONS[dimension])
+        points = points_of(mechanism, dimension, resolution or RESOLUTIONS[dimension])
         source = RecordSource(mechanism, dimension, points, np.random.default_rng(seed))
         climbs = [_climb(mechanism, source, points, count, num_steps, log_density, bar) for count in num_records]
     worst, location, first, second = max(climbs, key=lambda climb: climb[0])

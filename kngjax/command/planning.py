@@ -17,26 +17,35 @@ from kngjax.accounting.guarantees import Kind
 from kngjax.command import registry
 from kngjax.command.config import Config, Term
 from kngjax.data import terms
-from kngjax.estimators import analyses
+from kngjax.estimators.analyses import Analysis, Part, bounds_of
+from kngjax.releases import totals
+from kngjax.releases.certificate import describe
+from kngjax.releases.debits import in_json, settings
 
 # The guarantee of all releases together is also stated at this delta.
 DELTA = 1e-6
 
 
-@dataclasses.dataclass(frozen=True)
-class Regression:
-    """One release of a job before it is made. Public.
+NOTE = (
+    "coefficients are the released basis coefficients (release.value) times a public matrix: post-processing, which "
+    "costs no privacy. Predict with the basis: high powers in own units lose digits."
+)
 
-    **Arguments:** `label`, its name in tables; `epsilon`, its exact part of the total, None where the mechanism's own
-    settings say it; `mechanism`.
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One release of a job: nothing in it is private.
+
+    **Arguments:** `regression`; `release`, whose value are basis coefficients; `coefficients`, shape (k + 1,), the
+    same in the data's own units.
     """
 
-    label: str
-    epsilon: Fraction | None
-    mechanism: Any
+    regression: Part
+    release: kng.Release
+    coefficients: np.ndarray
 
 
-def translate_errors(config: Config, table: str, make: Callable[[], Any]) -> Any:
+def translate_errors(config: Any, table: str, make: Callable[[], Any]) -> Any:
     """What `make` returns; its errors, which are about public settings, in the file's terms and with the table."""
     try:
         return make()
@@ -60,7 +69,7 @@ def design(config: Config) -> terms.Design | None:
     return translate_errors(config, "terms", lambda: terms.Design(tuple(of(term) for term in config.terms)))
 
 
-def regressions(config: Config) -> list[Regression]:
+def regressions(config: Config) -> list[Part]:
     """One mechanism a regression, with epsilon and delta split as the job declares. Public: made without data.
 
     **Raises:** `ValueError` or `TypeError` naming the file and the table whose settings make no mechanism.
@@ -80,8 +89,31 @@ def regressions(config: Config) -> list[Regression]:
             if part is not None
         }
         mechanism = translate_errors(config, "mechanism", lambda numbers=numbers: kind(**given, **numbers))
-        planned.append(Regression(label, epsilon, mechanism))
+        planned.append(Part(label, mechanism, epsilon))
     return planned
+
+
+def analysis(config: Config) -> Analysis:
+    """All regressions of the job: they share their records. Raises as `regressions` and `sampler`."""
+    parts = tuple(regressions(config))
+    return Analysis(config.name, config.response.public, design(config), parts, sampler=sampler(config))
+
+
+def records(config: Config, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
+    """The basis columns and the transformed response, as `Analysis.records`. Private."""
+    x, y, _ = analysis(config).records(frame)
+    return x, y
+
+
+def public_settings(config: Config) -> dict[str, Any]:
+    """All that decides what is released, whatever the file is called; JSON-ready."""
+    asked = sampler(config)
+    return {
+        "response": dataclasses.asdict(config.response),
+        "terms": [dataclasses.asdict(term) for term in config.terms],
+        "sampler": None if asked is None else in_json(describe(asked)),
+        "regressions": [[one.label, str(one.epsilon), settings(one.mechanism)] for one in regressions(config)],
+    }
 
 
 def _losses(config: Config) -> list[Any]:
@@ -99,13 +131,13 @@ def _bounds(config: Config) -> kng.Bounds:
     if basis is not None:
         # Of classes the logistic loss knows the bounds.
         are_classes = config.loss is not None and config.loss.type == "logistic" and response.levels is not None
-        return analyses.bounds_of(basis, response, with_response=not are_classes)
+        return bounds_of(basis, response, with_response=not are_classes)
     if response.ends is None:
         raise ValueError(f"{config.path}: [response] needs the key 'bounds': [lower, upper] of the column, public")
     if config.mechanism.type == "k_norm":
         sides = tuple(np.array([end]) for end in response.ends)
         return kng.Bounds(x=sides, intercept=False, missing=response.substitute)
-    return analyses.bounds_of(None, response)
+    return bounds_of(None, response)
 
 
 def _rounded_down(exact: Fraction) -> float:
@@ -131,17 +163,22 @@ def names(config: Config, mechanism: Any) -> tuple[tuple[str, ...], tuple[str, .
     if isinstance(mechanism, kng.PrivateQuantile):
         levels = tuple(f"{float(tau)!r}-quantile of {response}" for tau in np.ravel(mechanism.tau))
         return levels, levels
-    return (f"mean of {response}",), (f"mean of {response}",)
+    if isinstance(mechanism, kng.GeometricMechanism):
+        cells = mechanism.counted or range(mechanism.ends[0], mechanism.ends[1] + 1)
+        counts = tuple(f"count of {response} = {cell}" for cell in cells)
+        return counts, counts
+    name = f"{getattr(mechanism, 'statistic', 'mean')} of {response}"
+    return (name,), (name,)
 
 
-def together(planned: Sequence[Regression]) -> kng.Guarantee:
+def together(planned: Sequence[Part]) -> kng.Guarantee:
     """The guarantee of these releases together, each with its exact ε where that is all there is to it."""
     parts = [_guarantee(one) for one in planned]
     # A composition states its own (ε, δ), which a composition of it would forget.
     return parts[0] if len(parts) == 1 else kng.Guarantee.composed(parts)
 
 
-def _guarantee(one: Regression) -> kng.Guarantee:
+def _guarantee(one: Part) -> kng.Guarantee:
     mechanism = one.mechanism
     stated = mechanism.guarantee_for(mechanism.dimension)
     if one.epsilon is not None and stated.kind is Kind.BOUNDED_RANGE:
@@ -151,7 +188,7 @@ def _guarantee(one: Regression) -> kng.Guarantee:
     return stated
 
 
-def composition(planned: Sequence[Regression]) -> str:
+def composition(planned: Sequence[Part]) -> str:
     """How releases of the same records compose, in one sentence, with exact sums."""
     guarantee = together(planned)
     start = "all releases of the same records together: "
@@ -167,6 +204,12 @@ def composition(planned: Sequence[Regression]) -> str:
     )
 
 
-def _rule(planned: Sequence[Regression]) -> str:
+def statement(results: Sequence[Result]) -> str:
+    """How these releases compose, and what is proved of them besides: not that of their laws, or more."""
+    certificates = [result.release.certificate for result in results]
+    return composition([result.regression for result in results]) + totals.explain_cost(certificates)
+
+
+def _rule(planned: Sequence[Part]) -> str:
     ranges = all(_guarantee(one).kind is Kind.BOUNDED_RANGE for one in planned)
     return "epsilon^2/8" if ranges else "epsilon^2/2"

@@ -23,8 +23,8 @@ SAMPLERS = tuple(registry.names("samplers").values())
 FAILED = (
     "the release did not complete, and nothing of it is released; what it was debited from a ledger stays spent. Why "
     "is not told, since it may depend on the data: most often cells are missing or no number where [[terms]] or "
-    "[response] have no 'missing = ...', or responses are none of 'levels = [...]' in [response]. The data owner finds "
-    "out by 'kngjax check CONFIG', for the owner's eyes alone"
+    "[response] have no 'missing = ...', or [study.missing] no value, or responses are none of the levels. The data "
+    "owner finds out by 'kngjax check CONFIG', for the owner's eyes alone"
 )
 # A loss with its levels, which a file declares in another table.
 LEVELS = (r"\bLogisticLoss\(levels=\([^()]*\)\)", 'levels = ["no", "yes"] in [response]')
@@ -45,6 +45,10 @@ WORDS = (
     (r"\bBudget\.approximate\b", "kngjax ledger create --epsilon E --delta D"),
     (r"\bBudget\.converted\b", "kngjax ledger create --epsilon E --delta D --by-zcdp"),
     (r"\bBudget\.zcdp\(rho, distance=\.\.\.\)", "kngjax ledger create --rho R --distance H"),
+    (r"\b(bounds|levels)=\{'([^']*)': \(([^()]*)\)\}", r"[study.\1] \2 = [\3]"),
+    (r"\bmissing=\{'([^']*)': ([^{}]*)\}", r"[study.missing] \1 = \2"),
+    (r"\bnum_records=([\d_]+)", r"[study] num_records = \1"),
+    (r"\bdomain=kngjax\.L1Ball\(([\d.]+)\)", r"domain = { l1_ball = \1 }"),
     (r"\b([a-z_]+)='([a-z_]+)'", r'\1 = "\2"'),
 )
 # Parameters that other tables of a job set.

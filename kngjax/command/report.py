@@ -1,5 +1,6 @@
 """What a job shows: released coefficients, certificates in short, released curves, and a view for the owner alone."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -7,12 +8,14 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.command import job, registry
+from kngjax.command import planning, registry
 from kngjax.command.config import Config
-from kngjax.command.job import Result
+from kngjax.command.planning import Result
 from kngjax.data import cells
 from kngjax.data.records import prepare
 from kngjax.data.terms import Design
+from kngjax.estimators.analyses import Step
+from kngjax.estimators.grouping import GroupedStep
 from kngjax.owner import nonprivate
 from kngjax.releases import totals
 
@@ -46,7 +49,7 @@ def align(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([line(header), line(["-" * width for width in widths]), *map(line, rows)])
 
 
-def table(config: Config, results: list[Result]) -> str:
+def table(config: Config, results: Sequence[Result]) -> str:
     """The released coefficients in the data's own units, one column a regression. Nothing in it is private."""
     response = config.response
     measured = {response.column: response.units} | {term.column: term.units for term in config.terms}
@@ -55,7 +58,7 @@ def table(config: Config, results: list[Result]) -> str:
     made_of = kind if config.loss is None else f"{config.loss.type.replace('_', ' ')} loss, {kind} mechanism"
     rows = [
         [name, *(f"{result.coefficients[place]:.4g}" for result in results)]
-        for place, name in enumerate(job.names(config, results[0].regression.mechanism)[1])
+        for place, name in enumerate(planning.names(config, results[0].regression.mechanism)[1])
     ]
     what, labels = ("coefficients", config.labels) if config.terms else ("values", ("value",))
     return "\n".join(
@@ -68,7 +71,7 @@ def table(config: Config, results: list[Result]) -> str:
     )
 
 
-def certificates(results: list[Result]) -> str:
+def certificates(results: Sequence[Result]) -> str:
     """Each release's certificate in one line, equal ones together, and how the releases compose. Public."""
     labels: dict[str, list[str]] = {}
     for result in results:
@@ -78,12 +81,12 @@ def certificates(results: list[Result]) -> str:
         for summary, names in labels.items()
     ]
     if len(results) > 1:
-        together = job.statement(results)
+        together = planning.statement(results)
         lines.append(together[0].upper() + together[1:] + ".")
     return "\n".join(lines)
 
 
-def curves(config: Config, results: list[Result], points: np.ndarray) -> np.ndarray:
+def curves(config: Config, results: Sequence[Result], points: np.ndarray) -> np.ndarray:
     """The released curves over the column [figure] x, in the response's own units: post-processing of releases.
 
     **Arguments:** `points`, public, shape (m,), in units of that column.
@@ -108,18 +111,18 @@ def _loss(config: Config) -> str:
 
 def _design(config: Config) -> Design:
     require_regressions(config)
-    basis = job.design(config)
+    basis = planning.design(config)
     assert basis is not None
     return basis
 
 
-def require_regressions(config: Config) -> None:
+def require_regressions(config: Any) -> None:
     """Raises ValueError for a job without terms, of which there are neither curves nor a view for the owner."""
-    if not config.terms:
+    if not getattr(config, "terms", ()):
         raise ValueError(f"{config.path}: an owner's view is of regressions: there are no [[terms]]")
 
 
-def figure(config: Config, results: list[Result]) -> "Figure":
+def figure(config: Config, results: Sequence[Result]) -> "Figure":
     """The released curves as a matplotlib figure, made without pyplot. Nothing in it is private.
 
     **Raises:** `ValueError` if the job has no [figure]; `ImportError` without matplotlib.
@@ -169,12 +172,12 @@ def _vertical_label(config: Config) -> str:
     return f"exp of the fitted {response.name}, {name}" if response.transform == "log" else f"fitted {name}"
 
 
-def _caption(config: Config, results: list[Result]) -> str:
+def _caption(config: Config, results: Sequence[Result]) -> str:
     units = {term.column: term.units for term in config.terms}
     at = config.figure.at if config.figure is not None and config.figure.at else {}
     held = "".join(f"; {column} = {value} {units[column] or ''}".rstrip() for column, value in at.items())
     cost = totals.total_cost(result.release.certificate for result in results)
-    total = job.together([result.regression for result in results]) if cost is None else cost
+    total = planning.together([result.regression for result in results]) if cost is None else cost
     delta = f", δ = {total.delta:.3g}" if total.delta > 0 else ""
     return (
         f"Released with differential privacy: total ε = {total.epsilon:g}{delta}, "
@@ -183,7 +186,7 @@ def _caption(config: Config, results: list[Result]) -> str:
     )
 
 
-def owner_view(config: Config, frame: Any, results: list[Result], progress: bool | None = None) -> str:
+def owner_view(config: Config, frame: Any, results: Sequence[Result], progress: bool | None = None) -> str:
     """FOR THE DATA OWNER ONLY: the releases against the fit without privacy, clipping, and research chains.
 
     Standard errors are of the sampling, not of the privacy noise; R-hat and effective sample sizes are of
@@ -191,9 +194,9 @@ def owner_view(config: Config, frame: Any, results: list[Result], progress: bool
 
     **Arguments:** `frame`, private, as for `job.run`. `progress`: None shows bars on a terminal.
     """
-    x, y = job.records(config, frame)
-    lines = _of_columns(config, frame)
-    names, asked = _design(config).basis_names, job.sampler(config)
+    x, y = planning.records(config, frame)
+    lines = of_columns([(one.column, one.bounds, one.levels) for one in (*config.terms, config.response)], frame)
+    names, asked = _design(config).basis_names, planning.sampler(config)
     for result in results:
         mechanism = result.regression.mechanism
         fit = nonprivate.fit(mechanism.loss, prepare(mechanism.bounds, x, y))
@@ -223,24 +226,24 @@ def owner_view(config: Config, frame: Any, results: list[Result], progress: bool
     return "\n".join([*lines, "", OWNER_BANNER])
 
 
-def owner_check(config: Config, frame: Any) -> tuple[str, bool]:
-    """FOR THE DATA OWNER ONLY: whether each regression of a job can prepare these records, and in words why not.
+def owner_check(steps: Sequence[Step | GroupedStep], columns: Sequence[tuple[str, Any, Any]], frame: Any) -> tuple[str, bool]:
+    """FOR THE DATA OWNER ONLY: whether each release of a job can prepare these records, and in words why not.
 
-    **Arguments:** `frame`, private, as for `job.run`. Nothing is released or debited.
+    **Arguments:** `steps` and `columns`: of `kngjax.command.planned`. `frame`, private, as for `job.run`. Nothing is
+    released or debited.
 
-    **Returns** the text, which tells no value of a record, and whether all fit. **Raises** as `job.check` of what
-    columns and types decide.
+    **Returns** the text, which tells no value of a record, and whether all fit.
     """
-    job.check(config, frame)
-    made, trouble = _try(lambda: job.records(config, frame))
-    lines, fits = [*_of_columns(config, frame), ""], True
-    for one in job.regressions(config):
-        words = trouble
-        if made is not None:
-            given = job.arguments(one.mechanism, *made)
-            words = _try(lambda one=one, given=given: one.mechanism.prepare(*given))[1]
+    lines, fits, made = [*of_columns(columns, frame), ""], True, {}
+    for step in steps:
+        analysis = step.analysis
+        if id(analysis) not in made:
+            made = {id(analysis): _try(functools.partial(analysis.records, frame))}
+        records, words = made[id(analysis)]
+        if records is not None:
+            words = _try(functools.partial(step.prepare, records))[1]
         fits &= words is None
-        lines.append(f"{one.label}: " + ("its records can be prepared" if words is None else f"REFUSED: {words}"))
+        lines.append(f"{step.label}: " + ("its records can be prepared" if words is None else f"REFUSED: {words}"))
     return "\n".join([*lines, "", OWNER_BANNER]), fits
 
 
@@ -254,23 +257,23 @@ def _try(step: Callable[[], Any]) -> tuple[Any, str | None]:
         return None, f"they cannot be prepared ({type(error).__name__})"
 
 
-def _of_columns(config: Config, frame: Any) -> list[str]:
-    """The banner, the number of records, and of each column how many are clipped, and how many missing."""
+def of_columns(columns: Sequence[tuple[str, Any, Any]], frame: Any) -> list[str]:
+    """The banner, the number of records, and of each column how many are clipped, and how many missing. Owner-only."""
     table = nw.from_native(frame, eager_only=True)
     lines = ["=" * len(OWNER_BANNER), OWNER_BANNER, "=" * len(OWNER_BANNER), "", f"{len(table)} records"]
     lines += ["fraction of records beyond the public bounds or levels, or missing, and of those missing alone:"]
-    basis, response = job.design(config), config.response
-    beyond = {} if basis is None else basis.clipped_fractions(frame)
-    for one in (*config.terms, response):
-        column = table[one.column]
+    for name, bounds, levels in columns:
+        if name not in table.columns:
+            continue
+        column = table[name]
         numbers = cells.numbers(column)
         outside = missing = np.isnan(numbers)
-        if one.levels is not None and not column.dtype.is_numeric():
-            missing = column.is_null().to_numpy().astype(bool) | (cells.levels(column, ("",)) == 0)
-        if one is response and response.levels is not None:
-            outside = cells.levels(column, response.levels) < 0
-        elif one is response and response.bounds is not None:
-            outside = ~((response.bounds[0] <= numbers) & (numbers <= response.bounds[1]))
+        if bounds is not None:
+            outside = ~((bounds[0] <= numbers) & (numbers <= bounds[1]))
+        if levels is not None:
+            outside = cells.levels(column, levels) < 0
+            if not column.dtype.is_numeric():
+                missing = column.is_null().to_numpy().astype(bool) | (cells.levels(column, ("",)) == 0)
         shares = [float(flags.sum() / max(flags.size, 1)) for flags in (outside, missing)]
-        lines.append(f"  {one.column}: {beyond.get(one.column, shares[0]):.4g}, missing {shares[1]:.4g}")
+        lines.append(f"  {name}: {shares[0]:.4g}, missing {shares[1]:.4g}")
     return lines

@@ -141,7 +141,19 @@ def _in_file(path: pathlib.Path, job: str, data: str | None) -> Earlier:
         raise ValueError(f"{path} is of another job: move it away, or give another directory; --force replaces it")
     if (earlier := fields.get("data")) != data:
         raise ValueError(_of_other_data(str(path), earlier, data))
-    return Earlier(1, {entry["label"]: json.dumps(entry["release"], sort_keys=True) for entry in fields["releases"]})
+    return Earlier(1, {label: json.dumps(released, sort_keys=True) for label, released in _releases(fields)})
+
+
+def _releases(fields: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Labels and releases of a job's output; of a study the results have them."""
+    if "releases" in fields:
+        return [(entry["label"], entry["release"]) for entry in fields["releases"]]
+    found = []
+    for one in fields["analyses"]:
+        labels, releases = one["labels"], one["result"]["releases"]
+        # One debit may have made several.
+        found += [(labels[0], releases)] if len(labels) == 1 else zip(labels, releases, strict=True)
+    return found
 
 
 def replace(path: pathlib.Path, text: str) -> None:

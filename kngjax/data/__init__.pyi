@@ -1,4 +1,5 @@
 from . import terms as terms
+from .records import Counts as Counts
 from .records import Data as Data
 from .records import QuadraticSummary as QuadraticSummary
 from .records import Records as Records

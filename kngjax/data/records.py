@@ -152,7 +152,29 @@ class SortedValues(OwnerOnly, eqx.Module):
         return self.values.shape[-1]
 
 
-Data = Records | WeightedRecords | QuadraticSummary | SortedValues
+@without_fields
+class Counts(OwnerOnly, eqx.Module):
+    """How many records lie in each cell: all that counts need of them. Private.
+
+    **Arguments:** `counts`: whole numbers, shape (cells,). `count`: n.
+    """
+
+    counts: Float[Array, " cells"] | Float[np.ndarray, " cells"]
+    count: Scalar
+
+    @property
+    def dimension(self) -> int:
+        """1: each record is one number, however many cells there are."""
+        return 1
+
+    @property
+    def num_records(self) -> int:
+        """n; public under replace alone."""
+        return int(self.count)
+
+
+Data = Records | WeightedRecords | QuadraticSummary | SortedValues | Counts
+
 
 Responses = Callable[[Any], Float[np.ndarray, " records"]]
 

@@ -1,50 +1,60 @@
 """What is to be released from a table, said in full before the table is looked at: terms, response, mechanisms."""
 
-import functools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.core import arithmetic, side_doors
-from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, run_hiding_errors, run_telling_refusals
+from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType
 from kngjax.data.admission import EMPTY
 from kngjax.data.terms import Design
-from kngjax.estimators.responses import Response
+from kngjax.estimators.carrying_out import Records, carry_out, in_short
+from kngjax.estimators.responses import AbstractResponse, Response
 from kngjax.releases import totals
 from kngjax.releases.debits import owed, settings
+
+# Basis, response and weights, one row a record.
+Columns = tuple[np.ndarray | None, np.ndarray, np.ndarray | None]
 
 
 @dataclass(frozen=True)
 class Part:
-    """One release of an analysis. Public. **Arguments:** `label`: its name in tables. `mechanism`: its settings."""
+    """One release of an analysis. Public.
+
+    **Arguments:** `label`: its name in tables. `mechanism`: its settings. `epsilon`: its exact part of a total, where
+    one was declared.
+    """
 
     label: str
     mechanism: Any
+    epsilon: Fraction | None = None
 
 
 @dataclass(frozen=True)
 class Analysis:
     """Releases from one table that belong together, as quantile regressions of several levels do. Public.
 
-    **Arguments:** `title`: what it is, in words. `response`: the column of the regression, or of the mean or quantile.
+    **Arguments:** `title`: what it is, in words. `response`: what is regressed, averaged or counted of each record.
     `design`: the terms; None where there are none. `parts`: one a release. `formula`: as it was written, or None.
     `names_of_values`: of what is released, where that is no regression. `link`: what a prediction is the mean by,
     "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is). `weights`: the column of the
     records' weights, a `SurveyWeights`; None where they have none: then no mechanism of the parts has bounds for it.
+    `sampler`: what is asked for of each release, or None.
     """
 
     title: str
-    response: Response
+    response: AbstractResponse
     design: Design | None
     parts: tuple[Part, ...]
     formula: str | None = None
     names_of_values: tuple[str, ...] | None = None
     link: str = "identity"
     weights: Any = None
+    sampler: Any = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -53,9 +63,19 @@ class Analysis:
             return self.names_of_values
         return (self.response.name,) if self.design is None else self.design.names
 
+    def steps(self, number: int | None = None) -> list["Step"]:
+        """Its releases, each with its debit. **Arguments:** `number`: of the analysis, where there are several."""
+        start = "" if number is None else f"{number}. {self.what}, "
+        return [Step(f"{start}{part.label}", self, part) for part in self.parts]
+
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Of the releases, before any is debited. **Arguments:** `num_records`: used where it is public."""
-        return [totals.certify(part.mechanism, None, num_records) for part in self.parts]
+        return [one for step in self.steps() for one in step.certificates(num_records)]
+
+    @property
+    def what(self) -> str:
+        """Its title with the formula, if there is one."""
+        return self.title if self.formula is None else f"{self.title} {self.formula}"
 
     def check(self, frame: Any) -> nw.DataFrame:
         """The table of a frame, if its columns and types serve; not a value is looked at.
@@ -73,55 +93,80 @@ class Analysis:
             raise UnfitShape(EMPTY)
         return table
 
-    def records(self, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
-        """The basis columns (n, k), None without terms, and the transformed response (n,). Private.
+    def records(self, frame: Any) -> Columns:
+        """The basis columns (n, k), None without terms; the response, (n,) or of several columns; the weights (n,),
+        None where there are none. Private.
 
         What is dropped is NaN. Each record is mapped by itself. Raises as `check`, and ValueError for missing cells
         without a policy; no message tells a value.
         """
         table = self.check(frame)
         x = None if self.design is None else self.design.matrix(frame)
-        return x, self.response.of(table[self.response.column])
+        return x, self.response.of_table(table), None if self.weights is None else self.weights.cells_of(table)
+
+    def made_by(self, steps: Sequence[Any]) -> "Analysis":
+        """What of it these steps make."""
+        return replace(self, parts=tuple(step.part for step in steps))
 
     def release(self, frame: Any, ledger: kng.Ledger | None) -> list[kng.Release]:
-        """All releases, if the ledger allows all; each is debited right before it is drawn, and kept right after.
-
-        So a failure costs one debit at most beside what was released, which is in `ledger.releases()`. Raises as
-        `check`, `kngjax.Ledger.reserve` and `kngjax.release` do; what depends on values is `kngjax.ReleaseFailed`.
-        """
-        side_doors.refuse()
-        arithmetic.require_right()
-        made, refusal = [], None
+        """All releases, in order, as `kngjax.estimators.carrying_out.carry_out`."""
         try:
-            for release in self._releases(frame, ledger):
-                made.append(release)
-        except Exception as error:
-            refusal = error.with_traceback(None)
-        # Frames of a traceback hold their local variables.
-        del frame
-        if refusal is not None:
-            raise refusal
-        return made
+            made = carry_out(self.steps(), frame, ledger)
+        finally:
+            # Frames of a traceback hold their local variables.
+            del frame
+        return [one for releases in made.values() for one in releases]
 
-    def _releases(self, frame: Any, ledger: kng.Ledger | None) -> Iterator[kng.Release]:
-        table, refusal = run_telling_refusals(functools.partial(self.check, frame))
-        if refusal is not None:
-            raise refusal
-        costs = [owed(certificate) for certificate in self.certificates(len(table))]
-        if ledger is not None:
-            ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
-        prepared = None
-        for part, (cost, proved) in zip(self.parts, costs, strict=True):
-            words = {"analysis": self.title, "formula": self.formula, "response": self.response.name}
-            words |= {"label": part.label, "mechanism": settings(part.mechanism)}
-            debit = None if ledger is None else ledger.reserve(cost, words, proved=proved)
-            if prepared is None:
-                prepared, refusal = run_hiding_errors(functools.partial(self.records, frame))
-            if refusal is not None:
-                raise refusal
-            weight = None if self.weights is None else self.weights.cells_of(table)
-            given = arguments(part.mechanism, *prepared)
-            yield kng.release(part.mechanism, *given, weights=weight, ledger=debit)
+
+@dataclass(frozen=True)
+class Step:
+    """One release of an analysis: what one debit pays for. Public. **Arguments:** `label`: its name among all steps."""
+
+    label: str
+    analysis: Analysis
+    part: Part
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What a ledger is told of its debit."""
+        about = {"analysis": self.analysis.title, "formula": self.analysis.formula}
+        return about | {"response": self.analysis.response.name, "mechanism": settings(self.part.mechanism)}
+
+    def certificates(self, num_records: int) -> list[kng.Certificate]:
+        """Of its only release, before it is debited. **Arguments:** `num_records`: used where it is public."""
+        return [totals.certify(self.part.mechanism, self.analysis.sampler, num_records)]
+
+    def row(self, num_records: int) -> tuple[str, str]:
+        """What a plan shows of it: what is released, and how and at which price."""
+        return f"{self.analysis.what}, {self.part.label}", in_short(*self.certificates(num_records))
+
+    def is_in(self, results: Any) -> bool:
+        """Whether its release is among these results of its analysis."""
+        return self.part.label in results.labels
+
+    def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
+        """What a ledger debits, and whether it is proved to cost no more."""
+        return owed(*self.certificates(num_records))
+
+    def prepare(self, columns: Columns) -> None:
+        """Raises what its mechanism says of these records of its analysis. Private: for the owner alone."""
+        self.part.mechanism.prepare(**arguments(self.part.mechanism, *columns))
+
+    def release(
+        self, records: Records, debit: kng.Reservation | None, progress: bool | None = None
+    ) -> list[kng.Release]:
+        """The release, after its debit. Raises as `kngjax.release`."""
+        mechanism = self.part.mechanism
+        given = arguments(mechanism, *records.of(self.analysis))
+        return [kng.release(mechanism, **given, sampler=self.analysis.sampler, ledger=debit, progress=progress)]
+
+
+# How what is often given in place of a frame becomes one.
+_FRAMES = {
+    "ndarray": ": name its columns, pandas.DataFrame(array, columns=['age', 'height'])",
+    "Series": ": give one with its column, series.to_frame()",
+    "LazyFrame": ": collect it first, frame.collect()",
+}
 
 
 def table_of(frame: Any) -> nw.DataFrame:
@@ -132,13 +177,17 @@ def table_of(frame: Any) -> nw.DataFrame:
         # The words of other packages may tell a frame's own names.
         raise UnfitType(UNREADABLE) from None
     if not isinstance(table, nw.DataFrame):
-        raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}")
+        advice = _FRAMES.get(type(frame).__name__, "")
+        raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}{advice}")
     return table
 
 
-def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray) -> tuple[Any, Any]:
-    """X and y as `kngjax.release` takes them of this mechanism: a mean has columns alone. Private."""
-    return (x, y) if mechanism.loss.has_response else (y[:, None], None)
+def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray | None, weights: np.ndarray | None) -> dict[str, Any]:
+    """X, y and weights as `kngjax.release` takes them of this mechanism: means and sums have columns alone. Private."""
+    assert y is not None
+    if mechanism.loss.has_response:
+        return {"X": x, "y": y, "weights": weights}
+    return {"X": y[:, None] if y.ndim == 1 else y, "weights": weights}
 
 
 def bounds_of(design: Design | None, response: Response, with_response: bool = True) -> kng.Bounds:

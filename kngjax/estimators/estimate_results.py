@@ -26,6 +26,7 @@ class EstimateResults(AbstractResults):
     @classmethod
     def of(cls, analysis: Analysis, releases: list[kng.Release]) -> "EstimateResults":
         """Those of an analysis that was carried out."""
+        assert isinstance(analysis.response, Response)
         labels = tuple(part.label for part in analysis.parts)
         return cls(analysis.title, analysis.response, analysis.names, labels, tuple(releases))
 

@@ -1,61 +1,49 @@
-"""A regression in one call: `Study(frame, ...)` and its method."""
+"""Analyses in one call: `quantile_regression(formula, frame, tau=0.5, epsilon=1, bounds=..., adjacency=...)`.
 
-from collections.abc import Sequence
+Each is `Study(frame, ...)` and its method, and takes the arguments of both, which `help` shows. What type checkers read
+is `functions.pyi`, which `python -m tests.estimators.function_stubs` writes.
+"""
+
+import inspect
 from typing import Any
 
-from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.study import Study
 
-
-def quantile_regression(
-    formula: str,
-    frame: Any,
-    *,
-    tau: float | Sequence[float],
-    epsilon: Any,
-    domain: Any = None,
-    scale: Any = None,
-    **facts: Any,
-) -> RegressionResults:
-    """As `Study.quantile_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
-    study = Study(frame, **facts)
-    # Frames of a traceback hold their local variables.
-    del frame
-    return study.quantile_regression(formula, tau=tau, epsilon=epsilon, domain=domain, scale=scale)
+# The methods of `Study` that are functions too. Names of Python's own, as sum, are left to the method.
+NAMES = (
+    "quantile_regression",
+    "linear_regression",
+    "logistic_regression",
+    "poisson_regression",
+    "mean",
+    "quantile",
+    "median",
+)
 
 
-def linear_regression(
-    formula: str,
-    frame: Any,
-    *,
-    epsilon: Any,
-    method: str = "robust",
-    delta: Any = None,
-    domain: Any = None,
-    scale: Any = None,
-    **facts: Any,
-) -> RegressionResults:
-    """As `Study.linear_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
-    study = Study(frame, **facts)
-    del frame
-    return study.linear_regression(formula, epsilon=epsilon, method=method, delta=delta, domain=domain, scale=scale)
+def signature_of(name: str) -> inspect.Signature:
+    """What is estimated, the frame, the method's arguments, and the public facts of the frame."""
+    _, what, *given = inspect.signature(getattr(Study, name)).parameters.values()
+    frame, *facts = inspect.signature(Study).parameters.values()
+    return inspect.Signature([what, frame, *given, *facts])
 
 
-def logistic_regression(
-    formula: str, frame: Any, *, epsilon: Any, domain: Any = None, **facts: Any
-) -> RegressionResults:
-    """As `Study.logistic_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
-    study = Study(frame, **facts)
-    # Frames of a traceback hold their local variables.
-    del frame
-    return study.logistic_regression(formula, epsilon=epsilon, domain=domain)
+def _function(name: str) -> Any:
+    method, signature = getattr(Study, name), signature_of(name)
+    facts = inspect.signature(Study).parameters.keys() - {"frame"}
+
+    def function(*positional: Any, **named: Any) -> Any:
+        given = signature.bind(*positional, **named).arguments
+        study = Study(given.pop("frame"), **{fact: given.pop(fact) for fact in facts if fact in given})
+        # Frames of a traceback hold their local variables.
+        del positional, named
+        return method(study, **given)
+
+    function.__name__ = function.__qualname__ = name
+    added = f"`frame`: private. The arguments after those of `Study.{name}` are those of `Study`."
+    function.__doc__ = f"{inspect.cleandoc(method.__doc__)}\n\n{added}"
+    function.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+    return function
 
 
-def poisson_regression(
-    formula: str, frame: Any, *, epsilon: Any, domain: Any = None, **facts: Any
-) -> RegressionResults:
-    """As `Study.poisson_regression`, with `facts` that `Study` takes: bounds, levels, adjacency, ledger, missing."""
-    study = Study(frame, **facts)
-    # Frames of a traceback hold their local variables.
-    del frame
-    return study.poisson_regression(formula, epsilon=epsilon, domain=domain)
+globals().update({name: _function(name) for name in NAMES})

@@ -42,6 +42,7 @@ class RegressionResults(AbstractResults):
     def of(cls, analysis: Analysis, releases: list[kng.Release]) -> "RegressionResults":
         """Those of an analysis that was carried out."""
         assert analysis.design is not None
+        assert isinstance(analysis.response, Response)
         labels = tuple(part.label for part in analysis.parts)
         public = analysis.title, analysis.formula or "", analysis.response, analysis.design
         return cls(*public, labels, tuple(releases), analysis.link)

@@ -1,5 +1,9 @@
-"""The response of a regression, or the column of a mean or quantile: a map of each cell by itself, by public facts."""
+"""What is looked at of each record: a map of it by itself, by public facts.
 
+It is the response of a regression or the column of a mean or quantile; tables and sums have others.
+"""
+
+import abc
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +15,47 @@ from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 
 
+class AbstractResponse(abc.ABC):
+    """What an analysis takes of each record. Public."""
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """What it is, in words."""
+
+    @property
+    @abc.abstractmethod
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The public bounds, in own units and by name, that columns of numbers are clipped to."""
+
+    @abc.abstractmethod
+    def check(self, table: nw.DataFrame) -> None:
+        """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
+
+    @abc.abstractmethod
+    def of_table(self, table: nw.DataFrame) -> np.ndarray:
+        """What it is of each record, shape (n,) or (n, k), NaN where records are to be dropped. Private.
+
+        Raises ValueError for missing cells without a policy; the message tells no value.
+        """
+
+
+def check_column(table: nw.DataFrame, column: str, what: str) -> None:
+    """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value.
+
+    **Arguments:** `what`: the part of the analysis that names it, in words.
+    """
+    if column not in table.columns:
+        # The data's own names are not listed: in a file without a header line they are somebody's record.
+        raise UnfitShape(f"{what} names the column {column!r}, which the data do not have")
+    if not cells.is_readable(table[column]):
+        raise UnfitType(
+            f"the type of {what}, column {column!r}, holds neither numbers nor text: convert it by a public rule"
+        )
+
+
 @dataclass(frozen=True)
-class Response:
+class Response(AbstractResponse):
     """A column of numbers, clipped to its bounds, or of two levels, which count as 0 and 1. Public.
 
     **Arguments:** `column`: its name. `transform`: "log", after clipping, or None. `bounds`: the least and the largest
@@ -84,15 +127,10 @@ class Response:
         return math.log(number) if self.transform == "log" else number
 
     def check(self, table: nw.DataFrame) -> None:
-        """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
-        if self.column not in table.columns:
-            # The data's own names are not listed: in a file without a header line they are somebody's record.
-            raise UnfitShape(f"the response names the column {self.column!r}, which the data do not have")
-        if not cells.is_readable(table[self.column]):
-            raise UnfitType(
-                f"the type of the response, column {self.column!r}, holds neither numbers nor text: convert it by a "
-                "public rule"
-            )
+        check_column(table, self.column, "the response")
+
+    def of_table(self, table: nw.DataFrame) -> np.ndarray:
+        return self.of(table[self.column])
 
     def of(self, cells_of_it: Any) -> np.ndarray:
         """The transformed response, shape (n,), NaN where records are to be dropped. Private.

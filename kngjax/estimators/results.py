@@ -26,12 +26,10 @@ _NOT_RELEASED = frozenset(
 class AbstractResults(abc.ABC):
     """Released values with names. Nothing here is private, and what is computed is post-processing, which is free.
 
-    `title`: what was estimated. `response`: its public column. `labels`: one a release. `releases`: each with its
-    certificate.
+    `title`: what was estimated. `labels`: one a release. `releases`: each with its certificate.
     """
 
     title: str
-    response: Response
     labels: tuple[str, ...]
     releases: tuple[kng.Release, ...]
 
@@ -48,6 +46,16 @@ class AbstractResults(abc.ABC):
     @abc.abstractmethod
     def params(self) -> "pd.Series | pd.DataFrame":
         """The released numbers in own units, by name: a series, or of several releases a frame with a column each."""
+
+    @property
+    def noise(self) -> "pd.Series | pd.DataFrame | None":
+        """The standard deviation of the noise of each of `params`, labelled alike; None where it is not known."""
+        return None
+
+    @property
+    def groups_in_words(self) -> str:
+        """How records are divided into groups; empty where they are not."""
+        return ""
 
     @property
     @abc.abstractmethod
@@ -110,9 +118,11 @@ class Summary:
             ("formula", getattr(results, "formula", "")),
             ("mechanism", ", ".join(sorted({str(one.certificate.mechanism["type"]) for one in releases}))),
             ("guarantee", "nothing is proved of a release" if guarantee is None else guarantee.explain()),
+            ("groups", results.groups_in_words),
             ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
             ("clipped to", ", ".join(bounds)),
             ("weights", _weights(releases)),
+            ("made consistent with", ", ".join(getattr(results, "adjustments", ()))),
         ]
         return [row for row in rows if row[1]]
 
@@ -127,7 +137,8 @@ class Summary:
     def _numbers(self) -> "pd.DataFrame":
         import pandas as pd
 
-        return pd.DataFrame(self.results.params)
+        numbers, noise = pd.DataFrame(self.results.params), self.results.noise
+        return numbers if noise is None else numbers.assign(noise=noise)
 
     def _repr_html_(self) -> str:
         numbers = self._numbers().to_html(float_format=_shortly)

@@ -1,6 +1,5 @@
 """A table with its public facts, said once; its analyses, and plans of them before any is carried out."""
 
-import abc
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +13,19 @@ from kngjax.core.html import html_table
 from kngjax.data import formulas
 from kngjax.data.terms.base import is_number
 from kngjax.estimators import estimates, regressions
-from kngjax.estimators.analyses import Analysis, table_of
+from kngjax.estimators.analyses import Analysis, Step, table_of
+from kngjax.estimators.carrying_out import Made, carry_out, in_words, together
 from kngjax.estimators.estimate_results import EstimateResults
+from kngjax.estimators.grouped_results import GroupedResults
+from kngjax.estimators.grouping import GroupedAnalysis, GroupedStep, Grouping
+from kngjax.estimators.groups import Groups
+from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults
 from kngjax.estimators.survey_weights import SurveyWeights
-from kngjax.releases import totals
-from kngjax.releases.debits import owed
+from kngjax.estimators.table_results import TableResults
+from kngjax.estimators.tabulations import AbstractTabulations, Summed, Tabled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,14 +42,17 @@ class PublicFacts:
     @classmethod
     def of(
         cls,
-        bounds: Mapping[str, Any],
-        levels: Mapping[str, Any],
+        bounds: Any,
+        levels: Any,
         adjacency: kng.Adjacency,
         missing: Any,
         count: int | None,
         weights: Any = None,
     ) -> "PublicFacts":
         """As `Study` is given them; raises TypeError or ValueError for what are no bounds, levels or policies."""
+        for name, given, example in (("bounds", bounds, "(0, 99)"), ("levels", levels, "('no', 'yes')")):
+            if not isinstance(given, Mapping):
+                raise TypeError(f"{name} must be by column, {name}={{'age': {example}}}, not a {type(given).__name__}")
         ends: dict[str, tuple[float | int, float | int]] = {}
         for name, pair in bounds.items():
             low, high = _plain(pair, f"the bounds of {name!r} must be a pair of numbers, like (0, 99)", 2)
@@ -73,9 +80,13 @@ class PublicFacts:
             return Response(column, transform, None, self.levels[column], missing)
         return Response(column, transform, self.bounds.get(column), None, missing)
 
-    def weighted(self, analysis: Analysis) -> Analysis:
-        """The analysis with the weights of the records, if they have some; raises where it does not take them."""
-        return analysis if self.weights is None else self.weights.given_to(analysis)
+    def weighted(self, analysis: Any) -> Any:
+        """The analysis with the weights of the records, if they have some; raises where it does not take them.
+
+        Those of groups were given theirs one by one.
+        """
+        is_single = isinstance(analysis, Analysis)
+        return self.weights.given_to(analysis) if self.weights is not None and is_single else analysis
 
     def read(self, formula: str) -> tuple[formulas.Formula, Response]:
         """The terms and the response of a formula."""
@@ -100,14 +111,10 @@ Regressed = TypeVar("Regressed")
 Estimated = TypeVar("Estimated")
 
 
-class AbstractAnalyses(abc.ABC, Generic[Regressed, Estimated]):
+class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, Estimated, Tabled, Summed]):
     """What can be asked of a table. All arguments are public; ε is that of all releases of one call together."""
 
     facts: PublicFacts
-
-    @abc.abstractmethod
-    def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
-        """What an analysis comes to. **Arguments:** `results`: what to make of its releases."""
 
     def quantile_regression(
         self, formula: str, *, tau: float | Sequence[float], epsilon: Any, domain: Any = None, scale: Any = None
@@ -175,7 +182,22 @@ class AbstractAnalyses(abc.ABC, Generic[Regressed, Estimated]):
         return self.quantile(column, tau=0.5, epsilon=epsilon)
 
 
-class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
+class _Asked(AbstractAnalyses[Any, Any, Any, Any]):
+    """Analyses with what to make of their releases, and nothing else: of one group."""
+
+    def __init__(self, facts: PublicFacts):
+        self.facts = facts
+
+    def _carry_out(self, analysis: Analysis, results: Callable[..., Any]) -> Any:
+        return self.facts.weighted(analysis), results
+
+
+def _groups(owner: Any, columns: Sequence[Any], num_records: int | Mapping[Any, int] | None) -> Groups[Any]:
+    grouping = Grouping.of(columns, owner.facts.levels, owner.facts.missing)
+    return Groups(owner, grouping, num_records, _Asked)
+
+
+class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, MomentResults]):
     """Analyses of one private table, each with its own ε, debited from one ledger.
 
     **Arguments:** `frame`: private; pandas, polars or pyarrow. All others are public, and chosen without looking at it.
@@ -229,12 +251,22 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults]):
         """An empty plan: ask it what you would ask the study, print it, and `run` it, or do not."""
         return Plan(self)
 
-    def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
+    def by(self, *columns: Any, num_records: int | Mapping[Any, int] | None = None) -> Groups[GroupedResults]:
+        """The groups of the table by public levels of columns: each of its analyses is of every group, at one price.
+
+        **Arguments:** `columns`: the names of one or several, with `levels`. Records without a declared level are in no
+        group if `missing` says "drop", in that of the level which it names, or else make the release fail.
+        `num_records`: a public guess of how many records each group has, or by its level; an equal share of the
+        study's if it is left out.
+        """
+        return _groups(self, columns, num_records)
+
+    def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
         weighted = self.facts.weighted(analysis)
         return results(weighted, weighted.release(self._frame, self.ledger))
 
 
-class Plan(AbstractAnalyses[Analysis, Analysis]):
+class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis]):
     """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
 
     Nothing is spent, drawn or seen of a value before `run`.
@@ -243,41 +275,44 @@ class Plan(AbstractAnalyses[Analysis, Analysis]):
     def __init__(self, study: Study):
         self._study = study
         self.facts = study.facts
-        self._planned: list[tuple[Analysis, Callable[[Analysis, list[kng.Release]], AbstractResults]]] = []
+        self._planned: list[tuple[Analysis | GroupedAnalysis, Callable[[Any, list[kng.Release]], AbstractResults]]] = []
 
-    def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
+    def by(self, *columns: Any, num_records: int | Mapping[Any, int] | None = None) -> Groups[GroupedAnalysis]:
+        """Analyses of every group, as of `Study.by`, to be planned."""
+        return _groups(self, columns, num_records)
+
+    def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
         weighted = self.facts.weighted(analysis)
         self._planned.append((weighted, results))
         return weighted
 
+    def steps(self) -> list[Step | GroupedStep]:
+        """What `run` debits and releases, in order, each with a label of its own."""
+        return [step for number, (one, _) in enumerate(self._planned, start=1) for step in one.steps(number)]
+
     def run(self) -> list[AbstractResults]:
         """Carries out all of them, in their order; raises BudgetExceeded at first if the ledger does not allow all."""
-        if self._study.ledger is not None:
-            costs = [owed(certificate) for certificate in self._certificates()]
-            self._study.ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
-        study = self._study
-        return [results(analysis, analysis.release(study._frame, study.ledger)) for analysis, results in self._planned]
+        made = carry_out(self.steps(), self._study._frame, self._study.ledger)
+        return [one for one in self.results(made) if one is not None]
 
-    def _certificates(self) -> list[kng.Certificate]:
-        count = self.facts.count or 0
-        return [one for analysis, _ in self._planned for one in analysis.certificates(count)]
+    def results(self, made: Made) -> list[AbstractResults | None]:
+        """Of each analysis, or None of which nothing was released. **Arguments:** `made`: by the labels of `steps`."""
+        found = []
+        for number, (analysis, results) in enumerate(self._planned, start=1):
+            own = [step for step in analysis.steps(number) if step.label in made]
+            releases = [one for step in own for one in made[step.label]]
+            found.append(results(analysis.made_by(own), releases) if own else None)
+        return found
 
     @property
     def cost(self) -> kng.Guarantee | None:
         """What is proved of all together; None of an empty plan, and where of one nothing is proved."""
-        return totals.total_cost(self._certificates())
+        return together(self.steps(), self.facts.count or 0)
 
     def rows(self) -> list[tuple[str, str]]:
-        """Each release and what it costs, and the total."""
-        rows = []
-        for analysis, _ in self._planned:
-            for part, certificate in zip(analysis.parts, analysis.certificates(self.facts.count or 0), strict=True):
-                what = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
-                cost = "not proved" if certificate.cost is None else certificate.cost.explain()
-                kind = certificate.mechanism["type"]
-                rows.append((f"{what}, {part.label}", f"{kind}, {certificate.assurance}: {cost}"))
-        total = self.cost
-        return [*rows, ("all together", "nothing is proved" if total is None else total.explain())]
+        """Each release and what it costs, groups together, and the total."""
+        count, steps = self.facts.count or 0, self.steps()
+        return [*(step.row(count) for step in steps), ("all together", in_words(together(steps, count)))]
 
     def __repr__(self) -> str:
         if not self._planned:

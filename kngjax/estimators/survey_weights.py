@@ -104,6 +104,8 @@ def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
 
 def _mean(mechanism: Any, bounds: kng.Bounds) -> Any:
     """Σw_i x_i/Σw_i: what minimises the weighted squared distance, within the bounds of x."""
+    if getattr(mechanism, "statistic", "mean") != "mean":
+        raise ValueError("sums and variances take no weights: means and single quantiles do")
     theta = kng.Box(np.asarray(bounds.x_lower), np.asarray(bounds.x_upper))
     loss = kng.SquaredDistanceLoss()
     return kng.KNG(loss, bounds, theta, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)

@@ -174,7 +174,8 @@ class Ledger:
     def releases(self) -> dict[int, str]:
         """The JSON of every release that was committed, by the number of its reservation: what was paid for stays.
 
-        `kngjax.Release.from_json` reads them. Ledgers that older versions wrote hold digests alone.
+        `kngjax.Release.from_json` reads them; where one debit paid for all groups of a table it is a list of them.
+        Ledgers that older versions wrote hold digests alone.
         """
         return self.read().releases
 
@@ -217,8 +218,8 @@ class Ledger:
 
         No time is written: how long a draw took depends on the data.
 
-        **Arguments:** `released`: the released value with its certificate, as JSON. `exact`: whether the draw is from
-        exactly the law that the certificate's guarantee is of.
+        **Arguments:** `released`: the released value with its certificate, or a list of such, as JSON. `exact`: whether
+        the draw is from exactly the law that the certificate's guarantee is of.
 
         Raises LedgerError for what was not reserved here, or was committed before; ValueError for what is no JSON;
         TypeError for a number that is no whole one.

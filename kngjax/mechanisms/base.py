@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
+from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, is_traced
@@ -59,6 +60,13 @@ class AbstractMechanism(AbstractPreparation):
         **Arguments:** `num_records`: n where it is public, else None.
         """
         return np.zeros(dimension)
+
+    def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"] | None:
+        """The standard deviation of the noise on each released number, where its law is known and public; else None.
+
+        **Arguments:** `num_records`: n where it is public, else None.
+        """
+        return None
 
     def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
         """A public centre of what is released and its public size about it, from which its rounding is made.

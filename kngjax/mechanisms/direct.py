@@ -15,11 +15,13 @@ class AbstractDirectMechanism(AbstractMechanism):
     """A mechanism that draws from its own law directly: it needs no sampler.
 
     `method`: how, in words, for the certificate. `assumptions`: what its guarantee needs besides those of every
-    release. `runs_on_host`: whether `draws` computes in NumPy and cannot be compiled. `advice`: what to do if a draw
-    failed. `failures`: what can make a release by it fail, besides what can for every one.
+    release. `is_whole`: whether all that it draws are whole numbers. `runs_on_host`: whether `draws` computes in NumPy
+    and cannot be compiled. `advice`: what to do if a draw failed. `failures`: what can make a release by it fail,
+    besides what can for every one.
     """
 
     method: ClassVar[str]
+    is_whole: ClassVar[bool] = False
     runs_on_host: ClassVar[bool] = False
     advice: ClassVar[str] = "the draw failed, and nothing is released"
     assumptions: ClassVar[tuple[str, ...]] = ()

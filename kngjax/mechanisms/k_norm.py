@@ -1,4 +1,4 @@
-"""The K-norm mechanism for means (Hardt and Talwar 2010): the mean plus K-norm noise, exactly."""
+"""The K-norm mechanism (Hardt and Talwar 2010): means or sums plus K-norm noise, exactly."""
 
 import dataclasses
 from fractions import Fraction
@@ -19,15 +19,16 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.geometry.abstract_norms import AbstractNorm, Noise
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
-from kngjax.geometry.reach import Everywhere
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.samplers.grid.cells import Grid, draw_cell
 from kngjax.samplers.grid.uniforms import Bits
-from kngjax.sensitivity import gradients
+from kngjax.sensitivity import gradients, sums
 from kngjax.sensitivity.gradients import Sensitivity
+
+STATISTICS = ("mean", "sum")
 
 
 class KNormMechanism(AbstractDirectMechanism):
@@ -35,6 +36,10 @@ class KNormMechanism(AbstractDirectMechanism):
 
     Δ is the sensitivity of Σx: exchanging one record moves it by at most u_j - l_j in coordinate j, whatever the
     centre of the box. With l1 as norm this is the Laplace mechanism.
+
+    statistic="sum" draws the sum of the records, with density f(θ) ∝ exp(-(ε/Δ)·‖Σx - θ‖_K), in which n stands
+    nowhere: so it serves under add_remove too, where one record more moves coordinate j by at most max(|l_j|, |u_j|).
+    That is least for columns about the middle of their bounds; a column of ones is then the number of records.
 
     It is KNG on `SquaredDistanceLoss` without a domain, where ‖∇ℓ_n‖ = n‖θ - x̄‖: a location family, whose normaliser
     does not depend on the data, so the factor 2 of the exponential mechanism is not needed (Reimherr and Awan 2019,
@@ -44,17 +49,19 @@ class KNormMechanism(AbstractDirectMechanism):
 
     - `bounds`: public bounds of one record, `Bounds(x={"age": (0, 99)}, intercept=False)`.
     - `epsilon`: ε in nats, positive, at most 100 unless `allow_large_epsilon`.
-    - `adjacency`: "replace". With "add_remove" n is private, and no noise scaled by 1/n may be used: refused.
+    - `adjacency`: "replace", or of a sum "add_remove". For a mean n is private there, and no noise scaled by 1/n may be
+      used: refused.
     - `norm`: ‖·‖_K; None means the weighted l_inf norm whose ball is the box of possible changes, for which Δ = 1.
+    - `statistic`: "mean" or "sum".
     """
 
     bounds: Bounds
     epsilon: Scalar
     adjacency: Adjacency = eqx.field(static=True)
     norm: AbstractNorm | None
+    statistic: str = eqx.field(static=True)
 
     has_regressors: ClassVar[bool] = False
-    method: ClassVar[str] = "The mean plus exact K-norm noise."
 
     def __init__(
         self,
@@ -62,6 +69,7 @@ class KNormMechanism(AbstractDirectMechanism):
         epsilon: Any = None,
         adjacency: str | Adjacency | None = None,
         norm: AbstractNorm | None = None,
+        statistic: str = "mean",
         *,
         allow_large_epsilon: bool = False,
     ):
@@ -69,12 +77,15 @@ class KNormMechanism(AbstractDirectMechanism):
         self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
         self.adjacency = Adjacency.parse(adjacency)
         self.norm = norm
+        self.statistic = statistic
 
     def __check_init__(self):
-        if self.adjacency is Adjacency.ADD_REMOVE:
+        if self.statistic not in STATISTICS:
+            raise ValueError(f"statistic must be one of {', '.join(map(repr, STATISTICS))}, got {self.statistic!r}")
+        if self.adjacency is Adjacency.ADD_REMOVE and not self._is_sum:
             raise ValueError(
                 "the K-norm mechanism adds noise of scale 1/n to the mean, and with add_remove n is private: use "
-                "adjacency='replace', or KNG(SquaredDistanceLoss(), ...) on a bounded domain"
+                "adjacency='replace', or KNG(SquaredDistanceLoss(), ...) on a bounded domain, or statistic='sum'"
             )
         if is_traced(*jax.tree.leaves(self)):
             return
@@ -84,8 +95,8 @@ class KNormMechanism(AbstractDirectMechanism):
         moves = changes > 0
         if not (np.any(moves) if self.norm is not None else np.all(moves)):
             raise ValueError(
-                "a column of x has the same lower and upper bound, so its mean is public and the box of possible "
-                "changes has no volume: leave the column out, or name a norm"
+                "a column of x has the same lower and upper bound, so that no record changes it and the box of "
+                "possible changes has no volume: leave the column out, or name a norm"
             )
 
     @property
@@ -94,12 +105,21 @@ class KNormMechanism(AbstractDirectMechanism):
         return SquaredDistanceLoss()
 
     @property
+    def method(self) -> str:
+        """How it draws, in words."""
+        return f"The {self.statistic} plus exact K-norm noise."
+
+    @property
+    def _is_sum(self) -> bool:
+        return self.statistic == "sum"
+
+    @property
     def guarantee(self) -> Guarantee:
         """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
         return Guarantee.pure(float(self.epsilon), self.adjacency)
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
-        return gradients.gradient_changes(self.loss, self.bounds, Everywhere(), Adjacency.REPLACE, dimension)
+        return sums.sum_changes(self.bounds, self.adjacency, dimension)
 
     def score_norm(self, dimension: int) -> AbstractNorm:
         """The norm of the noise."""
@@ -107,28 +127,24 @@ class KNormMechanism(AbstractDirectMechanism):
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         """Δ of Σx; runs under jit."""
-        reach = Everywhere()
-        return gradients.gradient_sensitivity(self.loss, self.bounds, reach, self.adjacency, self.norm, dimension)
+        return sums.sum_sensitivity(self.bounds, self.adjacency, self.norm, dimension)
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of Σx, with its derivation."""
         with float64():
             changes, value = np.asarray(self._changes(dimension)), float(self.sensitivity_value(dimension))
             norm = self.score_norm(dimension)
-        return Sensitivity(value, gradients.explain_mean_sensitivity(norm, changes, value))
+        return Sensitivity(value, sums.explain_sum_sensitivity(norm, changes, value, self.adjacency))
 
     def noise_in_fractions(self, dimension: int, num_records: int) -> Noise | None:
-        """Δ/(nε) in the norm, with Δ = ‖u - l‖ of the bounds as fractions; None for a hull and norms that turn axes.
+        """Δ/(nε), of a sum Δ/ε, in the norm, with Δ in fractions; None for a hull and norms that turn axes.
 
         ε is the decimal number that it prints as.
         """
         if self.bounds.hull is not None:
             return None
-        # Not by JAX, which may have float32 alone.
-        sides = (np.asarray(side, np.float64) for side in (self.bounds.x_lower, self.bounds.x_upper))
-        ends = (list(map(Fraction, np.broadcast_to(side, (dimension,)).tolist())) for side in sides)
-        changes = [upper - lower for lower, upper in zip(*ends, strict=True)]
-        rate = num_records * exactly(float(self.epsilon))
+        changes = sums.sum_changes_in_fractions(self.bounds, self.adjacency, dimension)
+        rate = (1 if self._is_sum else num_records) * exactly(float(self.epsilon))
         if self.norm is None:
             return Noise("maximum", tuple(changes), 1 / rate**2)
         return self.norm.noise_in_fractions(changes, rate)
@@ -139,35 +155,62 @@ class KNormMechanism(AbstractDirectMechanism):
         return None if grid is None else NoisyMean(self, grid)
 
     def _rate(self, summary: QuadraticSummary) -> Float[Array, ""]:
-        return summary.count * self.epsilon / self.sensitivity_value(summary.dimension)
+        count = 1.0 if self._is_sum else summary.count
+        return count * self.epsilon / self.sensitivity_value(summary.dimension)
+
+    def _location(self, summary: QuadraticSummary) -> Float[Array, " dimension"]:
+        """Σx or x̄."""
+        return jnp.asarray(summary.moment) / (1.0 if self._is_sum else summary.count)
+
+    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of a sum 0, and by how much one record changes it: nothing else is public of sums of n records."""
+        if not self._is_sum:
+            return super().typical_values(dimension)
+        return np.zeros(dimension), np.asarray(self._changes(dimension))
+
+    def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"] | None:
+        """Of noise whose law is known in fractions: a radius of a gamma law times a point of the ball or its surface.
+
+        With independent coordinates, the l1 norm, it is √2·λw_j. In a cube the radius is a sum of d + 1 exponential
+        numbers, E r² = (d + 1)(d + 2), and a coordinate of the point has the mean square 1/3. On a sphere E r² is
+        d(d + 1), and a coordinate's mean square 1/d.
+        """
+        count = 1 if self._is_sum else num_records
+        noise = self.noise_in_fractions(dimension, count) if count else None
+        if noise is None:
+            return None
+        squares = {"sum": 2.0, "maximum": (dimension + 1) * (dimension + 2) / 3.0, "length": dimension + 1.0}
+        scale = np.sqrt(squares[noise.kind] * float(noise.scale_squared))
+        return scale * np.array([float(weight) for weight in noise.weights])
 
     def least_noise(self, dimension: int, num_records: int | None) -> Any:
-        """Δ/(nε) times how far the unit ball reaches in each coordinate: the scale of Laplace noise."""
-        norm, rate = self.score_norm(dimension), (num_records or 0) * float(self.epsilon)
+        """Δ/(nε), of a sum Δ/ε, times how far the unit ball reaches in each coordinate: the scale of Laplace noise."""
+        norm = self.score_norm(dimension)
+        rate = (1 if self._is_sum else num_records or 0) * float(self.epsilon)
         extents = np.array([float(norm.dual(axis)) for axis in np.eye(dimension)])
         return extents * (float(self.sensitivity_value(dimension)) / rate if rate else 0.0)
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
-        """log f(θ) = -(nε/Δ)·‖x̄ - θ‖_K - log ∫, normalised. Private: a function of the data."""
+        """log f(θ) = -(nε/Δ)·‖x̄ - θ‖_K - log ∫, normalised; of a sum alike. Private: a function of the data."""
         summary = _summary(data)
         norm, rate = self.score_norm(summary.dimension), self._rate(summary)
-        mean = jnp.asarray(summary.moment) / summary.count
-        return -rate * norm(mean - jnp.asarray(theta)) - k_norm_log_mass(norm, rate, summary.dimension)
+        return -rate * norm(self._location(summary) - jnp.asarray(theta)) - k_norm_log_mass(
+            norm, rate, summary.dimension
+        )
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-        """x̄ + z with z from the K-norm density."""
+        """x̄ + z, or Σx + z, with z from the K-norm density."""
         summary = _summary(data)
         norm = self.score_norm(summary.dimension)
         noise = k_norm_noise(norm, key, self._rate(summary), (num_draws,), summary.dimension)
-        mean = jnp.asarray(summary.moment) / summary.count
-        return jnp.broadcast_to(mean, noise.shape) + noise, jnp.asarray(True)
+        return jnp.broadcast_to(self._location(summary), noise.shape) + noise, jnp.asarray(True)
 
 
 @dataclasses.dataclass(frozen=True)
 class NoisyMean(AbstractGridDraw):
-    """x̄ plus noise, rounded once. **Arguments:** `grid`: what to."""
+    """x̄ or Σx plus noise, rounded once. **Arguments:** `grid`: what to."""
 
     mechanism: KNormMechanism
     grid: Grid
@@ -184,9 +227,10 @@ class NoisyMean(AbstractGridDraw):
         assert noise is not None
         return self.grid.values(draw_cell(self.location(data), noise, self.grid, bits))
 
-    def location(self, sums: ExactSums) -> list[Fraction]:
-        """x̄."""
-        return [Fraction(total) / sums.count for total in sums.moment]
+    def location(self, totals: ExactSums) -> list[Fraction]:
+        """x̄ or Σx."""
+        count = 1 if self.mechanism.statistic == "sum" else totals.count
+        return [Fraction(total) / count for total in totals.moment]
 
 
 def _summary(data: Data) -> QuadraticSummary:

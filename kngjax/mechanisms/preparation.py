@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
+from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.errors import UnfitShape, UnfitType
@@ -213,7 +214,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             y,
             has_response=self.loss.has_response,
             dimension=self._dimension_of_records,
-            responses=self.loss.responses,
+            responses=self.responses,
             reads_text=self.loss.reads_text,
             may_be_empty=self.adjacency is Adjacency.ADD_REMOVE if may_be_empty is None else may_be_empty,
             dither_key=dither_key,
@@ -229,6 +230,10 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
     def keeps_weights(self) -> bool:
         """Whether what is drawn from has weights besides records: engines must know of them, or refuse."""
         return self.bounds.weight is not None and not (self.loss.is_homogeneous or self.loss.is_quadratic)
+
+    def responses(self, column: Any) -> Float[np.ndarray, " records"]:
+        """What is modelled, of each cell of the response by itself; NaN where a cell has no meaning."""
+        return self.loss.responses(column)
 
     def rows_of_zeros(self, number: int, dimension: int) -> Records | WeightedRecords:
         """Records that add a constant to every loss of x'θ, as `records` would make them."""
@@ -260,6 +265,13 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         limit = getattr(self, "max_records", None)
         if limit is not None and count > float(limit):
             raise ValueError(TOO_MANY_RECORDS)
+
+
+def values_alone(X: Any, y: Any) -> tuple[None, Any]:
+    """(None, y) of values, shape (n,), given as `X` or as `y`; raises UnfitShape for both."""
+    if X is not None and y is not None:
+        raise UnfitShape("this mechanism is of one column: pass the values alone, as X or as y")
+    return None, X if y is None else y
 
 
 def require_own_responses(X: Any, y: Any) -> None:

@@ -12,7 +12,6 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.exact import exactly, inward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, cumulative_sums, float64, is_traced, parameter
-from kngjax.core.errors import UnfitShape
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records, SortedValues
 from kngjax.geometry.domains import Box
@@ -21,6 +20,7 @@ from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.parameters import check_epsilon, require_part
+from kngjax.mechanisms.preparation import values_alone
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -164,9 +164,7 @@ class PrivateQuantile(AbstractDirectMechanism):
 
     def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
         """The values, shape (n,), given as `X` or as `y`: each is a response."""
-        if X is not None and y is not None:
-            raise UnfitShape("a quantile is of one column of numbers: pass the values alone")
-        return None, X if y is None else y
+        return values_alone(X, y)
 
     @property
     def _dimension_of_records(self) -> int:

@@ -18,6 +18,7 @@ from kngjax.core.representation import is_distribution
 from kngjax.data.admission import Facts
 from kngjax.data.missing import policy_of_each_column
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.releases.division import Membership
 from kngjax.releases.rounding import KEPT_DIGITS, Rounding
 from kngjax.samplers.promises import EXACT, Promise
 from kngjax.sensitivity.gradients import Sensitivity
@@ -105,6 +106,7 @@ class Certificate:
     - `rounding`: of the output; None with "exact_with_rounding".
     - `assumptions`, `unproved`: what the guarantee rests on, and what nobody has proved of this release.
     - `versions`: of the packages that computed it.
+    - `membership`: of a release of one group of the records, what all groups cost together; else None.
     """
 
     mechanism: dict[str, Any]
@@ -118,6 +120,7 @@ class Certificate:
     assumptions: tuple[str, ...]
     unproved: tuple[str, ...]
     versions: dict[str, str]
+    membership: Membership | None = None
 
     @classmethod
     def of(
@@ -248,6 +251,7 @@ class Certificate:
         lines = [
             f"Mechanism: {self._parts()}." + ("" if names is None else f" Coefficients: {', '.join(names)}."),
             proved,
+            *self._group(),
             f"Assurance: {self.assurance}, {self._assured()}.",
             f"Sensitivity: {self.sensitivity.value:.6g}, since {self.sensitivity.derivation}",
             f"Settings: {_shortened(_as_call(self.mechanism))}.",
@@ -264,6 +268,7 @@ class Certificate:
             ("mechanism", self._parts()),
             ("settings", _shortened(_as_call(self.mechanism))),
             ("of the draw", self.summary()),
+            *(("of the groups", words) for words in self._group()),
             ("assurance", f"{self.assurance}, {self._assured()}"),
             ("sensitivity", f"{self.sensitivity.value:.6g}"),
             ("sampler", f"{self.sampler['type']}. {self.reason}"),
@@ -272,6 +277,9 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         return html_table("Certificate", self.rows())
+
+    def _group(self) -> list[str]:
+        return [] if self.membership is None else [f"Of one group: {self.membership.explain()}."]
 
     def _assured(self) -> str:
         if self.assurance == WITH_ROUNDING:
@@ -316,6 +324,9 @@ class Certificate:
             proved = {"epsilon": None, "delta": None, "rho": self.guarantee.rho}
             if self.rounding is not None:
                 proved["distance"] = outward(self.rounding.distance)
+        del fields["membership"]
+        if self.membership is not None:
+            fields["membership"] = self.membership.to_dict()
         return {**fields, "guarantee": self.guarantee.to_dict(), "proved_of_this_release": proved}
 
     @classmethod
@@ -331,6 +342,7 @@ class Certificate:
                 "rounding": _rounding(fields["rounding"]),
                 "assumptions": tuple(fields["assumptions"]),
                 "unproved": tuple(fields["unproved"]),
+                "membership": Membership.from_dict(fields["membership"]) if "membership" in fields else None,
             }
         )
 

@@ -142,7 +142,7 @@ def release(
     if unknown:
         raise TypeError(
             f"release has no argument {', '.join(unknown)}; it takes mechanism, X, y, weights, sampler, ledger "
-            "and progress"
+            "and progress. For a regression by a formula over a data frame take kngjax.quantile_regression and its like"
         )
     if refused:
         raise TypeError(

@@ -1,6 +1,6 @@
 """What releases of the same records cost together, as their certificates say."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.data.admission import Facts
@@ -22,18 +22,18 @@ def certify(mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | N
 
 
 def total_cost(certificates: Iterable[Certificate]) -> Guarantee | None:
-    """What is proved of these releases together; None if nothing is of one of them.
-
-    Where the parts state no finite ε, it is stated at the sum of what each states of δ.
-    """
+    """What is proved of these releases together; None if nothing is of one of them."""
     costs = [certificate.cost for certificate in certificates]
     known = [cost for cost in costs if cost is not None]
-    if not known or len(known) < len(costs):
-        return None
-    if len(known) == 1:
+    return composed(known) if known and len(known) == len(costs) else None
+
+
+def composed(costs: Sequence[Guarantee]) -> Guarantee:
+    """Of releases of the same records, stated at the sum of what each states of δ where no sum of ε is finite."""
+    if len(costs) == 1:
         # A composition states its own (ε, δ), which a composition of it would forget.
-        return known[0]
-    total, delta = Guarantee.composed(known), sum(cost.exact_delta for cost in known)
+        return costs[0]
+    total, delta = Guarantee.composed(costs), sum(cost.exact_delta for cost in costs)
     return total.stated(delta) if total.exact_epsilon is None and delta < 1 else total
 
 

@@ -300,15 +300,6 @@ def explain_hessian_sensitivity(loss: AbstractPredictorLoss, bounds: Bounds, dom
     )
 
 
-def explain_mean_sensitivity(norm: norms.AbstractNorm, changes: np.ndarray, value: float) -> str:
-    """The derivation of the sensitivity of Σx in words."""
-    widths = ", ".join(f"{change:.6g}" for change in changes)
-    return (
-        "exchanging one record moves coordinate j of the sum of the records by at most u_j - l_j, the width of the "
-        f"bounds: w = ({widths}). In the {type(norm).__name__} norm no such change is longer than {value:.6g}."
-    )
-
-
 def explain_quantile_changes(tau: np.ndarray, adjacency: Adjacency, changes: np.ndarray) -> str:
     """The derivation of the sensitivity of #{y ≤ θ} - nτ in words."""
     exchange = adjacency is Adjacency.REPLACE

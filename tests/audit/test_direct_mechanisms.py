@@ -42,6 +42,31 @@ def test_the_k_norm_mechanism_with_half_the_noise_is_found_out(dimension):
     np.testing.assert_allclose(shifted.worst_log_ratio, found.worst_log_ratio, rtol=1e-12)
 
 
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("counted", [None, [1]])
+def test_counts_spend_their_epsilon_and_half_of_their_noise_twice_as_much(adjacency, counted):
+    mechanism, twice = (
+        kng.GeometricMechanism(kng.Bounds(y=(0.0, 1.0)), epsilon, adjacency, counted) for epsilon in (1.0, 2.0)
+    )
+    settings = {"num_records": (3,), "num_steps": 10, "resolution": 15}
+    found = density_ratio(mechanism, **settings)
+    assert found.passed, found.explain()
+    assert found.ratio > 1.0 - 1e-9
+    bold = density_ratio(mechanism, log_density=twice.log_density, **settings)
+    assert not bold.passed
+    assert bold.ratio == pytest.approx(2.0)
+
+
+@pytest.mark.default_cases(1)
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_sums_spend_their_epsilon_and_no_more(adjacency):
+    bounds = kng.Bounds(x=(-1.0, 2.0), columns=2, intercept=False)
+    mechanism = kng.KNormMechanism(bounds, 1.0, adjacency, statistic="sum")
+    found = density_ratio(mechanism, num_records=(3,), num_steps=20, resolution=15)
+    assert found.passed, found.explain()
+    assert found.ratio > 0.9
+
+
 def test_a_normaliser_that_the_data_move_is_found_out():
     """On a grid it would cancel: the log-density of a direct mechanism is taken at its word."""
     mechanism = kng.KNormMechanism(BOUNDS, 1.0, "replace")

@@ -8,7 +8,7 @@ import kngjax as kng
 from kngjax import audit
 from kngjax.audit import files as pairs_of_files
 from kngjax.command import config as configuration
-from kngjax.command import job
+from kngjax.command import job, planning
 from kngjax.data import cells, files
 from kngjax.data.terms import Categorical
 from tests.command.small_jobs import write_job
@@ -117,7 +117,7 @@ def test_a_job_lets_no_cell_reach_another_record(tmp_path, monkeypatch, library)
     rows = []
     for odd in ("1", "unknown", "True", '"', "1e999"):
         (tmp_path / "workers.csv").write_text("\n".join([*lines, f"300,7,{odd}"]))
-        x, y = job.records(config, job.load(config))
+        x, y = planning.records(config, job.load(config))
         rows.append(np.column_stack([x, y])[:-1])
     assert rows[0][:, 0].sum() == 100
     assert len({found.tobytes() for found in rows}) == 1

@@ -11,8 +11,9 @@ import pytest
 
 import kngjax as kng
 from kngjax.command import config as configuration
-from kngjax.command import job, registry
+from kngjax.command import job, planning, registry
 from kngjax.core.errors import FAILED, UnfitShape
+from kngjax.estimators.analyses import Analysis
 from kngjax.releases.release import Release
 from tests.command.small_jobs import SECRET_WAGE, workers, write_job
 
@@ -98,7 +99,7 @@ def test_settings_that_make_no_mechanism_are_refused_before_data_are_read(tmp_pa
     change, message = BUILT[wrong]
     config = make(tmp_path, change)
     with pytest.raises(ValueError, match=message):
-        job.regressions(config), job.sampler(config)
+        planning.regressions(config), planning.sampler(config)
 
 
 def test_epsilon_is_split_exactly(tmp_path):
@@ -107,11 +108,11 @@ def test_epsilon_is_split_exactly(tmp_path):
     uneven = make(tmp_path, ("epsilon = 0.3", "epsilon = 0.3\nshares = [0.1, 0.2]"))
     assert uneven.parts == (Fraction(1, 10), Fraction(1, 5))
     # Rounded down: neither of .1 and .2 is a binary number, and the nearest ones are larger.
-    spent = [float(regression.mechanism.epsilon) for regression in job.regressions(uneven)]
+    spent = [float(regression.mechanism.epsilon) for regression in planning.regressions(uneven)]
     np.testing.assert_allclose(spent, [0.1, 0.2], rtol=1e-15)
     assert all(Fraction(part) <= whole for part, whole in zip(spent, uneven.parts, strict=True))
-    assert "pure epsilon = 0.3, the exact sum of 1/10 + 1/5; and 0.00625-zCDP" in job.composition(
-        job.regressions(uneven)
+    assert "pure epsilon = 0.3, the exact sum of 1/10 + 1/5; and 0.00625-zCDP" in planning.composition(
+        planning.regressions(uneven)
     )
 
 
@@ -121,11 +122,11 @@ def test_terms_and_bounds_become_the_public_parts(tmp_path):
         ("[loss]", '[[terms]]\ncolumn = "region"\nlevels = ["north", "south"]\n\n[loss]'),
         ("education = 12", 'education = 12, region = "south"'),
     )
-    assert job.design(config).names == ("intercept", "education", "experience", "experience^2", "region[south]")
-    mechanism = job.regressions(config)[0].mechanism
+    assert planning.design(config).names == ("intercept", "education", "experience", "experience^2", "region[south]")
+    mechanism = planning.regressions(config)[0].mechanism
     assert mechanism.dimension == 5
     np.testing.assert_allclose(mechanism.bounds.y_upper, np.log(20000.0))
-    x, y = job.records(config, workers())
+    x, y = planning.records(config, workers())
     assert x.shape == (300, 4)
     # The wage beyond its bounds counts as the bound, and the log is taken after that.
     assert y[-1] == np.log(20000.0)
@@ -149,7 +150,7 @@ KINDS = {
 def test_every_loss_mechanism_and_domain_can_be_asked_for(tmp_path, kind):
     words = KINDS[kind]
     config = make(tmp_path, *zip(words[::2], words[1::2], strict=True))
-    regressions = job.regressions(config)
+    regressions = planning.regressions(config)
     assert [regression.label for regression in regressions] == list(config.loss.labels)
     assert sum(regression.epsilon for regression in regressions) == Fraction(3, 10)
     assert isinstance(regressions[0].mechanism, registry.public(registry.MECHANISMS[config.mechanism.type]))
@@ -162,10 +163,10 @@ def test_every_loss_mechanism_and_domain_can_be_asked_for(tmp_path, kind):
 def test_classes_and_counts_need_no_log(tmp_path):
     response = 'column = "wage"\nunits = "dollars a week"\ntransform = "log"\nbounds = [20, 20000]'
     logistic = make(tmp_path, (response, 'column = "member"'), (LOSS, 'type = "logistic"'))
-    assert isinstance(job.regressions(logistic)[0].mechanism.loss, kng.LogisticLoss)
-    assert set(job.records(logistic, workers())[1]) == {0.0, 1.0}
+    assert isinstance(planning.regressions(logistic)[0].mechanism.loss, kng.LogisticLoss)
+    assert set(planning.records(logistic, workers())[1]) == {0.0, 1.0}
     poisson = make(tmp_path, (response, 'column = "visits"\nbounds = [0, 20]'), (LOSS, 'type = "poisson"'))
-    assert job.regressions(poisson)[0].mechanism.bounds.y_upper == 20.0
+    assert planning.regressions(poisson)[0].mechanism.bounds.y_upper == 20.0
 
 
 @pytest.mark.slow
@@ -173,7 +174,7 @@ def test_a_release_of_every_regression_and_its_json(tmp_path):
     config = make(tmp_path)
     results = job.run(config, job.load(config), progress=False)
     assert [result.regression.label for result in results] == ["tau = 0.25", "tau = 0.5"]
-    path = job.write(config, results, tmp_path)
+    path = job.write(config, job.planned(config), results, tmp_path)
     text = path.read_text(encoding="utf-8")
     written = json.loads(text)
     assert written["privacy"]["epsilon_exactly"] == "3/10"
@@ -182,7 +183,7 @@ def test_a_release_of_every_regression_and_its_json(tmp_path):
         assert Release.from_json(json.dumps(entry["release"])) == result.release
         assert entry["loss"]["type"] == "QuantileLoss"
         assert entry["release"]["certificate"]["sampler"]["num_sweeps"] == 2
-        np.testing.assert_array_equal(entry["coefficients"], job.design(config).in_own_units(result.release.value))
+        np.testing.assert_array_equal(entry["coefficients"], planning.design(config).in_own_units(result.release.value))
     assert str(SECRET_WAGE) not in text
     # A second run draws anew: its randomness is the operating system's.
     again = job.run(config, job.load(config), progress=False)
@@ -206,11 +207,11 @@ def test_every_reader_reads_the_same_records(tmp_path, monkeypatch, absent):
         data=frame,
     )
     frame.write_parquet(tmp_path / "workers.parquet")
-    expected = job.records(config, frame)
+    expected = planning.records(config, frame)
     for package in absent:
         monkeypatch.setitem(sys.modules, package, None)
     for file in (None, tmp_path / "workers.parquet"):
-        for part, known in zip(job.records(config, job.load(config, file)), expected, strict=True):
+        for part, known in zip(planning.records(config, job.load(config, file)), expected, strict=True):
             np.testing.assert_allclose(part, known, rtol=1e-14)
 
 
@@ -296,7 +297,7 @@ def test_data_that_do_not_fit_are_refused_and_no_value_is_told(tmp_path, unfit):
     typed = kind is TypeError  # a CSV file has no types: there it is text that is no number
     for data in (frame,) if typed else (frame, job.load(config)):
         with pytest.raises(kind, match=message) as error:
-            job.records(config, data)
+            planning.records(config, data)
         assert str(SECRET_WAGE) not in str(error.value)
         # What depends on values is the owner's alone.
         told = "missing" not in message
@@ -324,7 +325,7 @@ def test_nothing_is_told_in_words_once_a_regression_was_debited(tmp_path, monkey
     def looks_at_values(*_):
         raise UnfitShape(f"a record of {SECRET_WAGE}")
 
-    monkeypatch.setattr(job, "records", looks_at_values)
+    monkeypatch.setattr(Analysis, "records", looks_at_values)
     with pytest.raises(kng.ReleaseFailed) as error:
         job.run(make(tmp_path), workers(), progress=False)
     assert str(error.value) == FAILED
@@ -340,11 +341,11 @@ def test_missing_cells_are_replaced_as_declared(tmp_path):
     wage = pl.when(FEW).then(None).otherwise(WAGE).alias("wage")
     chosen = [pl.exclude("education", "wage"), pl.when(FEW).then(3).otherwise(EDUCATION).alias("education"),
               pl.when(FEW).then(500.0).otherwise(WAGE).alias("wage")]  # fmt: skip
-    expected = job.records(config, workers().select(chosen))
+    expected = planning.records(config, workers().select(chosen))
     data = workers().select([pl.exclude("education", "wage"), text, wage])
     data.write_csv(tmp_path / "workers.csv")
     for frame in (data, job.load(config)):
-        for found, right in zip(job.records(config, frame), expected, strict=True):
+        for found, right in zip(planning.records(config, frame), expected, strict=True):
             np.testing.assert_array_equal(found, right)
 
 
@@ -359,7 +360,7 @@ def test_the_certificate_says_what_the_file_says_of_missing_cells(tmp_path):
         ("education = 12", 'education = 12, region = "south"'),
     )
     frame = workers().with_columns(education=None, wage=None, region=None)
-    certificate = job.certificates(config, frame)[0]
+    certificate = job.planned_for(config, frame).steps[0].certificates(len(frame))[0]
     assert (
         "in education P1 they count as 1.0, in experience P1 they make a release fail, in experience P2 they make a "
         "release fail, in region[south] they count as 0.0, in region[east] they count as 1.0, in the response they "
@@ -368,10 +369,10 @@ def test_the_certificate_says_what_the_file_says_of_missing_cells(tmp_path):
     assert "missing values in X without a policy" in certificate.explain()
     assert "responses that are missing" not in certificate.explain()
     # The same numbers as the records have.
-    x, y = job.records(config, frame)
+    x, y = planning.records(config, frame)
     assert (x[0, [0, 3, 4]].tolist(), y[0]) == ([1.0, 0.0, 1.0], np.log(20.0))
     every = ('column = "education"', 'column = "education"\nmissing = 18'), ("degree = 2", "degree = 2\nmissing = 0")
-    told = job.certificates(make(tmp_path, *every), workers())[0].explain()
+    told = job.planned(make(tmp_path, *every)).steps[0].certificates(300)[0].explain()
     assert "missing values in X without a policy" not in told
     assert "in the response they make a release fail" in told
 
@@ -381,7 +382,7 @@ def test_a_substitute_that_the_loss_has_no_meaning_for_is_refused_before_data_ar
                 'column = "member"\nmissing = 5')  # fmt: skip
     config = make(tmp_path, response, (LOSS, 'type = "logistic"'))
     with pytest.raises(ValueError, match=r"small\.toml: \[response\] missing = 5\.0 is no response of"):
-        job.regressions(config)
+        planning.regressions(config)
 
 
 def test_labels_tell_regressions_apart(tmp_path):
@@ -395,14 +396,14 @@ def test_records_are_dropped_under_add_remove_alone(tmp_path):
         make(tmp_path, drop)
     config = make(tmp_path, drop, ('"replace"', '"add_remove"'))
     frame = workers().select([pl.exclude("wage"), pl.when(FEW).then(None).otherwise(WAGE).alias("wage")])
-    made = job.records(config, frame)
+    made = planning.records(config, frame)
     np.testing.assert_array_equal(np.isnan(made[1]), frame["wage"].is_null().to_numpy())
-    for regression in job.regressions(config):
+    for regression in planning.regressions(config):
         assert regression.mechanism.prepare(*made).num_records == frame["wage"].count() < len(frame)
     drop = ('column = "education"', 'column = "education"\nmissing = "drop"')
     term = make(tmp_path, drop, ('"replace"', '"add_remove"'))
     gaps = workers().with_columns(pl.when(FEW).then(None).otherwise(EDUCATION).alias("education"))
-    kept = job.regressions(term)[0].mechanism.prepare(*job.records(term, gaps))
+    kept = planning.regressions(term)[0].mechanism.prepare(*planning.records(term, gaps))
     assert kept.num_records == gaps["education"].count() < len(gaps)
     for wrong in ('"mean"', "true"):
         with pytest.raises(ValueError, match=r'\[response\] missing: must be a number or "drop"'):

@@ -59,9 +59,17 @@ def test_files_name_what_a_job_can_have():
     assert set(registry.LOSSES.values()) == {one.__name__ for one in classes("losses").values() if one.has_response}
     assert set(registry.DOMAINS) == set(names("domains")) - {"base_measure"}
     without_loss = {kind for kind in registry.MECHANISMS if not registry.takes(kind, "loss")}
-    assert without_loss == {"posterior_sample", "ada_ops", "ada_ssp", "private_irls", "private_quantile", "k_norm"}
+    assert without_loss == {
+        "posterior_sample",
+        "ada_ops",
+        "ada_ssp",
+        "private_irls",
+        "private_quantile",
+        "k_norm",
+        "geometric",
+    }
     without_terms = {kind for kind in registry.MECHANISMS if not registry.takes_terms(kind)}
-    assert without_terms == {"private_quantile", "k_norm"}
+    assert without_terms == {"private_quantile", "k_norm", "geometric"}
     assert {kind for kind in registry.MECHANISMS if registry.needs_domain(kind)} == {"kng", "exponential"}
     assert {kind for kind in registry.MECHANISMS if not registry.takes(kind, "epsilon")} == {"posterior_sample"}
     assert {"quantile", "smoothed_quantile", "squared", "huber", "pseudo_huber", "logistic", "poisson"} <= set(
@@ -132,7 +140,19 @@ NAMED = {
         ((LOSS, ""), (TERMS, "")),
         kng.PrivateQuantile,
     ),
-    "k_norm": ('type = "k_norm"', ((LOSS, ""), (TERMS, "")), kng.KNormMechanism),
+    "k_norm": ('type = "k_norm"\nstatistic = "sum"', ((LOSS, ""), (TERMS, "")), kng.KNormMechanism),
+    "geometric": (
+        'type = "geometric"\ncounted = [1, 2]',
+        (
+            (LOSS, ""),
+            (TERMS, ""),
+            (
+                'column = "wage"\nunits = "dollars a week"\ntransform = "log"\nbounds = [20, 20000]',
+                'column = "visits"\nbounds = [0, 3]',
+            ),
+        ),
+        kng.GeometricMechanism,
+    ),
 }
 
 
@@ -148,9 +168,9 @@ def jobs(tmp_path_factory):
 @pytest.mark.parametrize("name", NAMED)
 def test_every_mechanism_is_made_with_its_own_settings(jobs, name):
     config = jobs(name)
-    planned = job.regressions(config)
+    planned = planning.regressions(config)
     assert all(type(one.mechanism) is NAMED[name][2] for one in planned)
-    total = job.together(planned)
+    total = planning.together(planned)
     if config.privacy.epsilon is not None:
         assert total.epsilon <= 0.3 * (1 + 1e-12)
         assert total.delta <= 2e-6
@@ -160,24 +180,25 @@ def test_every_mechanism_is_made_with_its_own_settings(jobs, name):
 
 
 def test_levels_of_a_mechanism_and_their_types(jobs):
-    assert repr(job.regressions(jobs("objective_perturbation"))[1].mechanism).endswith(
+    assert repr(planning.regressions(jobs("objective_perturbation"))[1].mechanism).endswith(
         'epsilon=0.15, adjacency="replace", norm=L2(), noise_share=0.4, output_share=0.01)'
     )
-    assert job.regressions(jobs("private_irls"))[0].mechanism.iterations == 2
+    assert planning.regressions(jobs("private_irls"))[0].mechanism.iterations == 2
 
 
 @pytest.mark.default_cases(1)
-@pytest.mark.parametrize("name", ["private_quantile", "k_norm", "ada_ssp"])
+@pytest.mark.parametrize("name", ["private_quantile", "k_norm", "ada_ssp", "geometric"])
 def test_a_job_of_another_mechanism_is_released_and_written(jobs, tmp_path, name):
     from kngjax.command import report
 
     config = jobs(name)
     results = job.run(config, workers(), progress=False)
     table = report.table(config, results)
-    for own in job.names(config, results[0].regression.mechanism)[1]:
+    for own in planning.names(config, results[0].regression.mechanism)[1]:
         assert own in table
-    written = job.to_dict(config, results)
-    assert written["releases"][0]["names"][0] in ("intercept", "0.25-quantile of log wage", "mean of log wage")
+    written = job.planned(config).to_dict(results)
+    first = ("intercept", "0.25-quantile of log wage", "sum of log wage", "count of visits = 1")
+    assert written["releases"][0]["names"][0] in first
     assert written["privacy"]["guarantee_of_the_laws"]["delta"] == (2e-6 if name == "ada_ssp" else 0.0)
     # The rounding of these outputs is part of what they cost, or of their proof.
     costs = [result.release.certificate.cost for result in results]
@@ -193,9 +214,9 @@ def test_a_response_of_text_counts_by_its_declared_levels(tmp_path):
     words = 'column = "wage"\nunits = "dollars a week"\ntransform = "log"\nbounds = [20, 20000]'
     change = (words, 'column = "region"\nlevels = ["south", "north"]'), (LOSS, '[loss]\ntype = "logistic"\n')
     config = make(tmp_path, *change)
-    _, y = job.records(config, workers())
+    _, y = planning.records(config, workers())
     assert y.tolist() == [float(region == "north") for region in workers()["region"]]
-    assert job.regressions(config)[0].mechanism.bounds.y_lower is None
+    assert planning.regressions(config)[0].mechanism.bounds.y_lower is None
 
 
 WRONG = {
@@ -212,7 +233,7 @@ WRONG = {
 def test_settings_that_a_mechanism_has_not_are_refused(tmp_path, wrong):
     more, message = WRONG[wrong]
     with pytest.raises(ValueError, match=message):
-        job.regressions(make(tmp_path, (MECHANISM, MECHANISM + more)))
+        planning.regressions(make(tmp_path, (MECHANISM, MECHANISM + more)))
 
 
 TABLES = {
@@ -241,12 +262,12 @@ def test_tables_that_do_not_fit_one_another_are_refused(tmp_path, wrong):
 def test_a_delta_that_is_missing_is_asked_of_its_table(tmp_path):
     changes = (MECHANISM, 'type = "ada_ssp"'), (LOSS, ""), (SAMPLER, ""), (FIGURE, "")
     with pytest.raises(ValueError, match=r"small\.toml: \[privacy\] delta is missing"):
-        job.regressions(make(tmp_path, *changes))
+        planning.regressions(make(tmp_path, *changes))
 
 
 def test_a_delta_of_a_pure_mechanism_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"\[privacy\] delta: the guarantee of KNG has none"):
-        job.regressions(make(tmp_path, WITH_DELTA))
+        planning.regressions(make(tmp_path, WITH_DELTA))
 
 
 def test_refusals_speak_toml_and_cost_nothing(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.command import config as configuration
-from kngjax.command import job, report
+from kngjax.command import job, planning, report
 from kngjax.releases import totals
 from kngjax.samplers.promises import EXACT
 from tests.command.small_jobs import workers, write_job
@@ -27,7 +27,7 @@ def test_the_table_holds_the_coefficients_in_own_units(released):
     table = report.table(config, results)
     assert "wage in dollars a week, education in years, experience in years" in table
     rows = {line.split()[0]: line.split()[1:] for line in table.splitlines() if line}
-    for place, name in enumerate(job.design(config).names):
+    for place, name in enumerate(planning.design(config).names):
         assert rows[name] == [f"{result.coefficients[place]:.4g}" for result in results]
 
 

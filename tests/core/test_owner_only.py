@@ -17,7 +17,7 @@ import kngjax as kng
 from kngjax.audit.lattices import LatticeLaw
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.exact_sums import ExactSums
-from kngjax.data.records import QuadraticSummary, Records, SortedValues
+from kngjax.data.records import Counts, QuadraticSummary, Records, SortedValues
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.smooth_scores import SmoothPseudoHuber
 from kngjax.losses.verified_scores import HuberScore
@@ -62,11 +62,12 @@ OBJECTS = {
     "envelope": Envelope(CERTIFICATE, VALUES, VALUES, VALUES, VALUES, SECRET, SECRET),
     "law on a lattice": LatticeLaw(np.full((2, 3), SECRET), np.full(2, 1234567), Fraction(1, 2)),
     "sorted values": SortedValues(VALUES),
+    "counts": Counts(VALUES, np.asarray(SECRET)),
     "stream": kng.stream([(np.full((3, 1), SECRET), VALUES)]),
     "shards": kng.shard(np.full((3, 1), SECRET), VALUES),
 }
 # JAX and streams need their dictionaries.
-WITH_DICTIONARY = ("pair", "records", "sums", "sorted values", "stream", "shards")
+WITH_DICTIONARY = ("pair", "records", "sums", "sorted values", "counts", "stream", "shards")
 
 every_object = pytest.mark.parametrize("name", OBJECTS)
 

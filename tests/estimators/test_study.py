@@ -14,6 +14,7 @@ import pytest
 import kngjax as kng
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.regression_results import RegressionResults
+from kngjax.estimators.study import PublicFacts
 
 BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "experience": (0, 60), "sick": (0, 30)}
 LEVELS = {"region": ("north", "south", "west"), "parttime": ("no", "yes")}
@@ -120,6 +121,14 @@ def test_which_mechanism_serves_follows_from_public_facts():
     assert "all together: pure 55-differential privacy" in repr(plan)
 
 
+def test_smoothing_and_shrinkage_are_balanced_where_objective_perturbation_serves():
+    fit = study().quantile_regression(FORMULA + " + region", tau=0.5, epsilon=2)
+    assert fit.certificate.mechanism["type"] == "ObjectivePerturbation"
+    # With the narrow bandwidth of KNG shrinkage alone would be .16.
+    np.testing.assert_allclose(fit.params[["region[south]", "region[west]"]], [0.1, 0.0], atol=0.08)
+    np.testing.assert_allclose(fit.params["education"], 0.09, atol=0.02)
+
+
 def test_logistic_and_poisson_regression_predict_means():
     fit = study().logistic_regression("parttime ~ education", epsilon=20)
     np.testing.assert_allclose(fit.params, [-2.0, 0.1], atol=0.5)
@@ -186,6 +195,12 @@ def test_a_plan_spends_nothing_and_runs_whole_or_not_at_all(ledger):
     assert len(ledger.releases()) == 2
     assert isinstance(mean, EstimateResults)
     assert isinstance(regression, RegressionResults)
+    with pytest.raises(kng.BudgetExceeded):
+        plan.run()
+    # Neither the part that there would be room for.
+    plan = study(ledger=ledger).plan()
+    plan.mean("wage", epsilon=0.05)
+    plan.mean("education", epsilon=0.2)
     with pytest.raises(kng.BudgetExceeded):
         plan.run()
     assert len(ledger.releases()) == 2
@@ -265,6 +280,9 @@ def test_public_facts_are_checked_and_plain(ledger):
         ({"missing": 3.0}, "missing must be"),
         ({"levels": {"region": "north"}}, "must be several"),
         ({"bounds": {"wage": (0, 1, 2)}}, "pair of numbers"),
+        ({"frame": PEOPLE["wage"]}, r"frame, not Series: give one with its column, series\.to_frame\(\)"),
+        ({"frame": PEOPLE.to_numpy()}, r"not ndarray: name its columns, pandas\.DataFrame\(array, columns="),
+        ({"frame": pl.LazyFrame(PEOPLE)}, r"not LazyFrame: collect it first, frame\.collect\(\)"),
         ({"bounds": {"wage": ("0", "1")}}, "must be finite numbers"),
         ({"bounds": {"wage": (1, 0)}}, "must be finite numbers"),
         ({"bounds": {"region": (0, 1)}}, "bounds and levels"),
@@ -272,6 +290,11 @@ def test_public_facts_are_checked_and_plain(ledger):
     ):
         with pytest.raises((ValueError, TypeError), match=match):
             study(**changed)
+    # Who checks no types.
+    with pytest.raises(TypeError, match=r"bounds must be by column, bounds=\{'age': \(0, 99\)\}, not a list"):
+        PublicFacts.of([("wage", 0, 1)], {}, kng.Adjacency.REPLACE, None, 3)
+    with pytest.raises(TypeError, match="levels must be by column"):
+        PublicFacts.of({}, ["north"], kng.Adjacency.REPLACE, None, 3)
     twins = pd.DataFrame([[1.0, 2.0]], columns=["Smith 123", "Smith 123"])
     with pytest.raises(TypeError) as error:
         study(twins)
@@ -346,16 +369,6 @@ def test_a_study_shows_no_data_and_is_not_pickled():
     assert "wage in [20, 20000]" in repr(one)
     with pytest.raises(TypeError, match="private data"):
         pickle.dumps(one)
-
-
-def test_functions_are_studies():
-    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"}
-    assert isinstance(
-        kng.quantile_regression("wage ~ education", PEOPLE, tau=0.5, epsilon=1, **facts), RegressionResults
-    )
-    assert kng.linear_regression("wage ~ education", PEOPLE, epsilon=1, **facts).labels == ("robust",)
-    assert kng.logistic_regression("parttime ~ education", PEOPLE, epsilon=1, **facts).labels == ("log odds",)
-    assert kng.poisson_regression("sick ~ education", PEOPLE, epsilon=1, **facts).labels == ("log rate",)
 
 
 def test_curves_are_drawn():

@@ -26,6 +26,7 @@ PURE = {
         kng.SquaredLoss(), LINE, DOMAIN, epsilon, adjacency
     ),
     "k_norm": lambda epsilon, _: kng.KNormMechanism(kng.Bounds(x=([-1.0], [1.0]), intercept=False), epsilon, "replace"),
+    "geometric": lambda epsilon, adjacency: kng.GeometricMechanism(kng.Bounds(y=(0.0, 1.0)), epsilon, adjacency),
     "quantile": lambda epsilon, adjacency: kng.PrivateQuantile(0.5, NUMBERS, epsilon, adjacency),
     "objective": lambda epsilon, adjacency: kng.ObjectivePerturbation(
         kng.SquaredLoss(), LINE, kng.L2Ball(2.0), epsilon, adjacency

@@ -25,6 +25,8 @@ CASES = MadeOnce(
         "quantile": lambda: (kng.PrivateQuantile(0.5, NUMBERS, 1.0, NEIGHBOURS), None),
         "quantiles": lambda: (kng.PrivateQuantile([0.25, 0.5], NUMBERS, 1.0, NEIGHBOURS), None),
         "quantiles, split": lambda: (kng.PrivateQuantile([0.25, 0.5], NUMBERS, 1.0, NEIGHBOURS, budget="split"), None),
+        "counts": lambda: (kng.GeometricMechanism(NUMBERS, 1.0, NEIGHBOURS), None),
+        "sums": lambda: (kng.KNormMechanism(COLUMNS, 1.0, NEIGHBOURS, statistic="sum"), None),
         "AdaSSP": lambda: (kng.AdaSSP(BOUNDS, 1.0, 1e-6, NEIGHBOURS), None),
         "posterior": lambda: (
             kng.PosteriorSample.calibrated(BOUNDS, 1000.0, 1.0, 1e-6, NEIGHBOURS, max_records=99),
@@ -64,7 +66,9 @@ COMPILED_LONG = MadeOnce(
 )
 
 
-@pytest.mark.default_cases("squared", "median", "quantiles, split", "AdaSSP", "median in one dimension")
+@pytest.mark.default_cases(
+    "squared", "median", "counts", "sums", "quantiles, split", "AdaSSP", "median in one dimension"
+)
 @pytest.mark.parametrize("name", [*CASES, *(pytest.param(name, marks=pytest.mark.slow) for name in COMPILED_LONG)])
 def test_no_record_is_released_as_one_is(name):
     mechanism, sampler = (CASES if name in CASES else COMPILED_LONG)[name]

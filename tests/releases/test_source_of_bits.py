@@ -15,6 +15,7 @@ import kngjax as kng
 from kngjax.releases import rounding
 
 VALUES = np.linspace(-1.0, 1.0, 9)
+CELLS = kng.Bounds(y=(-1.0, 98.0), missing_y=0)
 NUMBERS = kng.Bounds(y=(-1.0, 1.0))
 MEDIAN = kng.KNG(kng.QuantileLoss(0.5), NUMBERS, kng.Box(-1.0, 1.0), 1.0, "replace")
 WAYS = {
@@ -23,6 +24,7 @@ WAYS = {
     "sampled": (MEDIAN, kng.Exact()),
     "chain": (MEDIAN, kng.EnsembleWalk(num_sweeps=3)),
     "exact noise": (kng.KNormMechanism(kng.Bounds(x=([-1.0], [1.0]), intercept=False), 1.0, "replace"), None),
+    "whole noise": (kng.GeometricMechanism(CELLS, 1.0, "replace"), None),
     "lattice": (MEDIAN, kng.Lattice()),
     "lattice, by default": (MEDIAN, None),
 }

@@ -62,16 +62,24 @@ class Categorical(AbstractColumnTerm):
         """0 and the unit vectors: at most one of the columns is 1."""
         return [self.own_units]
 
-    def columns_of(self, values: Any) -> np.ndarray:
-        """The 0/1 columns, shape (m, number of levels - 1), of a column's cells, private or public, shape (m,)."""
+    def places_of(self, values: Any) -> np.ndarray:
+        """The index of each cell's level, shape (m,), by the policy for cells that have none; -1 for what is dropped.
+
+        **Arguments:** `values`, a column's cells, private or public, shape (m,). Raises ValueError for cells that have
+        no declared level where there is no policy; the message tells no value.
+        """
         places = cells.levels(values, self.levels)
         absent = places < 0
         refuse_missing(self.column, self.missing, absent)
         if self.missing not in (None, "drop"):
             places[absent] = cells.levels([self.missing], self.levels)[0]
+        return places
+
+    def columns_of(self, values: Any) -> np.ndarray:
+        """The 0/1 columns, shape (m, number of levels - 1), of a column's cells, private or public, shape (m,)."""
+        places = self.places_of(values)
         columns = (places[:, None] == np.arange(1, len(self.levels))).astype(np.float64)
-        if self.missing == "drop":
-            columns[absent] = np.nan
+        columns[places < 0] = np.nan
         return columns
 
     def outside(self, values: Any) -> np.ndarray:

@@ -3,8 +3,10 @@
 from tests.audit.slips import (
     boxes,
     costs,
+    counts,
     draws,
     gaussians,
+    groups,
     lattices,
     mechanisms,
     moments,
@@ -27,5 +29,6 @@ _ON_GRIDS = (
     + boxes.SLIPS
     + processors.SLIPS
     + weights.SLIPS
+    + counts.SLIPS
 )
-SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS
+SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS + groups.SLIPS

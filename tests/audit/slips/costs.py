@@ -135,4 +135,42 @@ LEDGER = (
     ),
 )
 
-SLIPS = ACCOUNTING + LEDGER
+CARRYING_OUT = (
+    slip(
+        "analyses without a debit",
+        "estimators/carrying_out",
+        "debit = None if ledger is None else ledger.reserve(cost, words, proved=proved)",
+        "debit = None",
+        "estimators/test_study.py::test_each_analysis_is_debited_and_an_empty_ledger_refuses_before_a_value_is_seen",
+    ),
+    slip(
+        "analyses begun without a budget for all",
+        "estimators/carrying_out",
+        "keeping.require(ledger, [cost for cost, _ in costs]",
+        "keeping.require(ledger, [cost for cost, _ in costs[:1]]",
+        "estimators/test_study.py::test_a_plan_spends_nothing_and_runs_whole_or_not_at_all",
+    ),
+    slip(
+        "records before their debit",
+        "estimators/carrying_out",
+        "            debit = None if",
+        "            records.of(step.analysis)\n            debit = None if",
+        "ledger/test_command.py::test_a_job_is_debited_before_its_records_are_read_and_no_more_than_is_drawn",
+    ),
+    slip(
+        "records shared between analyses",
+        "estimators/carrying_out",
+        "if self._of is not analysis:",
+        "if self._of is None:",
+        "estimators/test_study.py::test_a_plan_spends_nothing_and_runs_whole_or_not_at_all",
+    ),
+    slip(
+        "errors of records in words",
+        "estimators/carrying_out",
+        "self._made, refusal = run_hiding_errors(functools.partial(analysis.records, self.frame))",
+        "self._made, refusal = analysis.records(self.frame), None",
+        "estimators/test_study.py::test_errors_hold_no_records_and_an_unfit_process_spends_nothing",
+    ),
+)
+
+SLIPS = ACCOUNTING + LEDGER + CARRYING_OUT

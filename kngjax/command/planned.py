@@ -1,0 +1,101 @@
+"""What a job would release: its steps, and of the releases that were made the results, as text and as JSON."""
+
+import abc
+import dataclasses
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import kngjax as kng
+from kngjax.command import planning, report
+from kngjax.command.config import Config
+from kngjax.command.planning import Result
+from kngjax.estimators.analyses import Step
+from kngjax.estimators.carrying_out import Made
+from kngjax.estimators.grouping import GroupedStep
+from kngjax.releases import totals
+
+
+class AbstractPlanned(abc.ABC):
+    """A job made of its public parts. Nothing in it is private.
+
+    `steps`: its releases, in order. `columns`: of the data, with their public bounds or levels, for the owner's check.
+    """
+
+    steps: Sequence[Step | GroupedStep]
+    columns: Sequence[tuple[str, Any, Any]]
+
+    @abc.abstractmethod
+    def results(self, made: Made) -> list[Any]:
+        """Those of the releases that were made. **Arguments:** `made`: by the labels of `steps`."""
+
+    @abc.abstractmethod
+    def text(self, results: Sequence[Any]) -> str:
+        """The results as the command prints them."""
+
+    @abc.abstractmethod
+    def to_dict(self, results: Sequence[Any]) -> dict[str, Any]:
+        """The results, JSON-ready: all that may be published and what is needed to predict with it."""
+
+    def missing(self, labels: Sequence[str]) -> list[str]:
+        """The labels of the steps that are not among these."""
+        return sorted({step.label for step in self.steps} - set(labels))
+
+
+class PlannedRegressions(AbstractPlanned):
+    """Of a file with [response] and [[terms]]: releases of one response by one mechanism."""
+
+    def __init__(self, config: Config):
+        self.config = config
+        self.steps = self._steps = planning.analysis(config).steps()
+        columns = (*config.terms, config.response)
+        self.columns = [(one.column, one.bounds, one.levels) for one in columns]
+
+    def results(self, made: Made) -> list[Result]:
+        basis = planning.design(self.config)
+
+        def in_own_units(release: kng.Release) -> Any:
+            return release.value if basis is None else basis.in_own_units(release.value)
+
+        done = [(step.part, *made[step.label]) for step in self._steps if step.label in made]
+        return [Result(part, release, in_own_units(release)) for part, release in done]
+
+    def text(self, results: Sequence[Result]) -> str:
+        return f"{report.table(self.config, results)}\n\n{report.certificates(results)}"
+
+    def to_dict(self, results: Sequence[Result]) -> dict[str, Any]:
+        config, regressions = self.config, [result.regression for result in results]
+        basis_names, own_names = planning.names(config, regressions[0].mechanism)
+        law, cost = planning.together(regressions), totals.total_cost(one.release.certificate for one in results)
+        return {
+            "missing": self.missing([one.label for one in regressions]),
+            "note": planning.NOTE,
+            "privacy": {
+                "epsilon": None if cost is None or cost.exact_epsilon is None else cost.epsilon,
+                "delta": None if cost is None else cost.delta,
+                "epsilon_exactly": _exactly(law.exact_epsilon),
+                "adjacency": config.privacy.adjacency,
+                "composition": planning.statement(results),
+                "guarantee": None if cost is None else cost.to_dict(),
+                "guarantee_of_the_laws": law.to_dict(),
+            },
+            "response": dataclasses.asdict(config.response),
+            "terms": [dataclasses.asdict(term) for term in config.terms],
+            "releases": [
+                {
+                    "label": result.regression.label,
+                    "loss": result.release.certificate.mechanism.get("loss"),
+                    "epsilon_exactly": _exactly(result.regression.epsilon),
+                    "basis_names": list(basis_names),
+                    "names": list(own_names),
+                    "coefficients": result.coefficients.tolist(),
+                    "release": json.loads(result.release.to_json()),
+                }
+                for result in results
+            ],
+        }
+
+
+def _exactly(number: Fraction | None) -> str | None:
+    return None if number is None else str(number)

@@ -1,0 +1,97 @@
+"""A job written as a study: [study] with public facts of the table, [[analyses]] with a method of `Study` each.
+
+Keys are the arguments of `kngjax.Study` and of its methods, read off their signatures.
+"""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from kngjax.command import registry
+from kngjax.command.declared import Declared, Source
+from kngjax.command.toml import read_table, refuse_unknown, shown
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One of [[analyses]]. **Arguments:** `method`: of `Study`. `arguments`: as the file has them."""
+
+    method: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyConfig(Declared):
+    """All that a study in a file declares in public. **Arguments:** `study`: of [study], without the ledger."""
+
+    study: dict[str, Any]
+    analyses: tuple[Asked, ...]
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """All that decides what is released, whatever the file is called; JSON-ready."""
+        asked = [{"method": one.method, **plain(one.arguments)} for one in self.analyses]
+        return {"study": plain(self.study), "analyses": asked}
+
+    @property
+    def adjacency(self) -> str:
+        return self.study["adjacency"]
+
+
+def read_study(path: Any, tables: dict[str, Any]) -> StudyConfig:
+    """Of the tables of a file; raises ValueError that names the table and the key of what is unknown or absent."""
+    refuse_unknown(tables, ["data", "study", "analyses"], str(path), "table")
+    if absent := [name for name in ("study", "analyses") if name not in tables]:
+        raise ValueError(f"{path}: the table [{absent[0]}] is missing")
+    data = read_table(Source, tables["data"], f"{path}: [data]") if "data" in tables else None
+    study, analyses = tables["study"], tables["analyses"]
+    if not isinstance(study, dict):
+        raise ValueError(f"{path}: [study] must be a table")
+    # The frame is what the data are.
+    known = [name for name in inspect.signature(registry.public("Study")).parameters if name != "frame"]
+    refuse_unknown(study, known, f"{path}: [study]", "key")
+    if study.get("adjacency") not in ("replace", "add_remove"):
+        raise ValueError(
+            f"{path}: [study] needs the key 'adjacency': 'replace' (one record exchanged, their number public) or "
+            "'add_remove' (one more or less)"
+        )
+    if not isinstance(study.get("ledger"), str | None):
+        raise ValueError(f"{path}: [study] ledger: must be the path of a ledger, not {shown(study['ledger'])}")
+    if not isinstance(analyses, list) or not all(isinstance(one, dict) for one in analyses):
+        raise ValueError(f"{path}: write each analysis as a table [[analyses]] of its own")
+    asked = [_asked(one, f"{path}: [[analyses]] number {number}") for number, one in enumerate(analyses, start=1)]
+    others = {name: value for name, value in study.items() if name != "ledger"}
+    return StudyConfig(path=path, data=data, ledger=study.get("ledger"), study=others, analyses=tuple(asked))
+
+
+def methods() -> dict[str, inspect.Signature]:
+    """What can be asked of a study, each with its arguments: every method that spends an epsilon."""
+    members = inspect.getmembers(registry.public("Study"), inspect.isfunction)
+    signatures = {name: inspect.signature(member) for name, member in members if not name.startswith("_")}
+    return {name: one for name, one in signatures.items() if "epsilon" in one.parameters}
+
+
+def _asked(table: dict[str, Any], where: str) -> Asked:
+    known = methods()
+    method = table.get("method")
+    if not isinstance(method, str) or method not in known:
+        given = "" if method is None else f"; not {shown(method)}"
+        raise ValueError(f"{where} needs the key 'method', one of {', '.join(known)}{given}")
+    parameters = [one for name, one in known[method].parameters.items() if name != "self"]
+    arguments = {name: value for name, value in table.items() if name != "method"}
+    refuse_unknown(arguments, [one.name for one in parameters], f"{where}, {method},", "key")
+    for one in parameters:
+        if one.default is inspect.Parameter.empty and one.name not in arguments:
+            raise ValueError(f"{where}, {method}, needs the key {one.name!r}")
+    return Asked(method, arguments)
+
+
+def plain(value: Any) -> Any:
+    """A value of the file with floats for decimal numbers, as Python would write it."""
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [plain(part) for part in value]
+    return float(value) if isinstance(value, Decimal) else value

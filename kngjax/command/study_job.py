@@ -1,0 +1,92 @@
+"""A study in a file, as the plan of a `kngjax.Study`: every method that it has can be asked for."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import kngjax as kng
+from kngjax.command import registry
+from kngjax.command.planned import AbstractPlanned
+from kngjax.command.study_config import Asked, StudyConfig, plain
+from kngjax.estimators.carrying_out import Made, in_words
+from kngjax.estimators.results import AbstractResults
+from kngjax.releases import totals
+
+
+class PlannedStudy(AbstractPlanned):
+    """Of a file with [study] and [[analyses]].
+
+    **Arguments:** `num_records`: n, which under replace is public and decides which mechanisms serve.
+    """
+
+    def __init__(self, config: StudyConfig, num_records: int | None):
+        self.config = config
+        if config.adjacency == "replace" and num_records is None:
+            raise ValueError(
+                f"{config.path}: under replace what is released may depend on the number of records, which is public: "
+                "give it, --records N, or a file of data"
+            )
+        try:
+            study = kng.Study(_rows_alone(num_records or 1), **plain(config.study))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{config.path}: [study] {registry.in_toml(str(error))}") from None
+        self.plan = study.plan()
+        for number, asked in enumerate(config.analyses, start=1):
+            self._ask(asked, f"{config.path}: [[analyses]] number {number}, {asked.method}: ")
+        self.steps = self.plan.steps()
+        facts = study.facts
+        self.columns = [(name, ends, None) for name, ends in facts.bounds.items()]
+        self.columns += [(name, None, levels) for name, levels in facts.levels.items()]
+
+    def _ask(self, asked: Asked, where: str) -> None:
+        given = plain(asked.arguments)
+        try:
+            if "domain" in given:
+                given["domain"] = registry.part(given["domain"], registry.DOMAINS)
+            getattr(self.plan, asked.method)(**given)
+        except (TypeError, ValueError) as error:
+            raise type(error)(where + registry.in_toml(str(error))) from None
+
+    def results(self, made: Made) -> list[AbstractResults | None]:
+        return self.plan.results(made)
+
+    def text(self, results: Sequence[AbstractResults | None]) -> str:
+        made = [one for one in results if one is not None]
+        return "\n\n".join([*(str(one.summary()) for one in made), f"All together: {in_words(_together(made))}"])
+
+    def to_dict(self, results: Sequence[AbstractResults | None]) -> dict[str, Any]:
+        released = [one for one in results if one is not None]
+        cost = _together(released)
+        steps, written = {}, []
+        for step in self.steps:
+            steps.setdefault(id(step.analysis), []).append(step)
+        for asked, own, result in zip(self.config.analyses, steps.values(), results, strict=True):
+            if result is not None:
+                labels = [step.label for step in own if step.is_in(result)]
+                about = {"asked": {"method": asked.method, **plain(asked.arguments)}, "labels": labels}
+                written.append(about | {"result": json.loads(result.to_json())})
+        return {
+            "missing": self.missing([label for one in written for label in one["labels"]]),
+            "privacy": {
+                "epsilon": None if cost is None or cost.exact_epsilon is None else cost.epsilon,
+                "delta": None if cost is None else cost.delta,
+                "adjacency": self.config.adjacency,
+                "guarantee": None if cost is None else cost.to_dict(),
+            },
+            "study": plain(self.config.study),
+            "analyses": written,
+        }
+
+
+def _together(results: Sequence[AbstractResults]) -> kng.Guarantee | None:
+    """What is proved of all releases; None where of one nothing is."""
+    costs = [one.guarantee for one in results]
+    known = [cost for cost in costs if cost is not None]
+    return totals.composed(known) if known and len(known) == len(costs) else None
+
+
+def _rows_alone(count: int) -> Any:
+    """A table of so many records and no column: a plan looks at their number alone."""
+    import pandas as pd
+
+    return pd.DataFrame(index=pd.RangeIndex(count))

@@ -1,0 +1,142 @@
+"""Conditions on records, as "wage > 500 and region == 'north'": their grammar is Python's, their meaning is here.
+
+    x > 5, x >= 5, x < 5, x <= 5, x == 5     a number against a public one
+    c == 'north', c != 'north'               whether a category has one of its public levels
+    ... and ...                              all of several
+
+Each is a map of one record by itself. Nothing else is read, so that no condition can see two records.
+"""
+
+import abc
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.data import cells
+from kngjax.data.terms import Categorical, Indicator
+
+_COMPARISONS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
+_ALLOWED = "like \"wage > 500\", \"region == 'north'\", or several with 'and' between them"
+
+
+class AbstractCondition(abc.ABC):
+    """A condition on one column, `column`, with its policy for missing cells, `missing`. Public."""
+
+    @property
+    @abc.abstractmethod
+    def column(self) -> str:
+        """The name of the column."""
+
+    @property
+    @abc.abstractmethod
+    def missing(self) -> Any:
+        """What a cell counts as that is missing, or "drop", or None to refuse it."""
+
+    @abc.abstractmethod
+    def of(self, values: Any) -> Float[np.ndarray, " records"]:
+        """1 where it holds, 0 where not, NaN where records are to be dropped, of private cells, shape (n,).
+
+        Raises ValueError for missing cells without a policy; the message tells no value.
+        """
+
+
+@dataclass(frozen=True)
+class Compares(AbstractCondition):
+    """A number against a public threshold. **Arguments:** `indicator`: the term that says it."""
+
+    indicator: Indicator
+
+    @property
+    def column(self):
+        return self.indicator.column
+
+    @property
+    def missing(self):
+        return self.indicator.missing
+
+    def of(self, values):
+        return self.indicator.columns_of(values)[:, 0]
+
+
+@dataclass(frozen=True)
+class HasLevel(AbstractCondition):
+    """Whether a category has a public level. **Arguments:** `category`: all levels, of which the first one is meant.
+
+    `is_negated`: whether it has any other.
+    """
+
+    category: Categorical
+    is_negated: bool
+
+    @property
+    def column(self):
+        return self.category.column
+
+    @property
+    def missing(self):
+        return self.category.missing
+
+    def of(self, values):
+        # Columns are those of all levels but the first.
+        others = self.category.columns_of(values).sum(axis=1)
+        return others if self.is_negated else 1.0 - others
+
+
+def read(
+    text: Any, levels: Mapping[str, Sequence[Any]], missing: Mapping[str, Any] | str | None
+) -> tuple[AbstractCondition, ...]:
+    """The conditions that are all to hold. No data are looked at.
+
+    **Arguments:** all public. `levels`: those of each category. `missing`: by column what a missing cell counts as, or
+    "drop"; "drop" alone is for all columns. Raises ValueError for whatever is not in the list of this module, and for
+    levels that are not declared; TypeError for what is no text.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a condition is text, {_ALLOWED}")
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        raise _refusal(text) from None
+    nodes = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else [node]
+    return tuple(_condition(text, one, levels, missing) for one in nodes)
+
+
+def _condition(
+    text: str, node: ast.expr, levels: Mapping[str, Sequence[Any]], missing: Mapping[str, Any] | str | None
+) -> AbstractCondition:
+    if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.left, ast.Name)):
+        raise _refusal(text)
+    column, comparison = node.left.id, _COMPARISONS.get(type(node.ops[0]))
+    try:
+        value = ast.literal_eval(node.comparators[0])
+    except ValueError:
+        raise _refusal(text) from None
+    policy = missing if isinstance(missing, str) else (missing or {}).get(column)
+    if column in levels:
+        return _of_level(text, column, comparison, value, tuple(levels[column]), policy)
+    if isinstance(value, str):
+        raise ValueError(
+            f"in {text!r}: {column!r} is compared with text and has no public levels: levels={{{column!r}: (...)}}"
+        )
+    if comparison is None or comparison == "!=":
+        raise _refusal(text)
+    return Compares(Indicator(column, comparison, value, missing=policy))
+
+
+def _of_level(
+    text: str, column: str, comparison: str | None, value: Any, levels: tuple[Any, ...], policy: Any
+) -> HasLevel:
+    meant = [level for level in levels if cells.same_level(level, value)]
+    if comparison not in ("==", "!=") or not meant:
+        shown = ", ".join(map(repr, levels))
+        raise ValueError(f"in {text!r}: {column!r} is a category, compared by == or != with one of its levels {shown}")
+    others = tuple(level for level in levels if level is not meant[0])
+    return HasLevel(Categorical(column, (meant[0], *others), missing=policy), comparison == "!=")
+
+
+def _refusal(text: str) -> ValueError:
+    return ValueError(f"{text!r} is no condition of one record at a time that is read here: write one {_ALLOWED}")

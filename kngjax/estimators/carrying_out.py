@@ -1,0 +1,119 @@
+"""Releases of analyses, step by step: the path that a study, a plan and a job in a file share.
+
+    columns and types -> what each step costs -> all that is missing allowed by the ledger
+        -> of each: debited -> the records made once an analysis -> drawn -> kept
+
+Whatever ends this path early costs one debit at most beside the releases that were made, which the ledger holds.
+"""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tqdm import tqdm
+
+import kngjax as kng
+from kngjax.core import arithmetic, side_doors
+from kngjax.core.errors import run_hiding_errors, run_telling_refusals
+from kngjax.releases import totals
+
+# What was released, by the labels of the steps: each may make several releases by one debit.
+Made = Mapping[str, list[kng.Release]]
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What a job in a file adds. All of it is public.
+
+    **Arguments:** `earlier`: what is there already, and not made again. `about`: what a ledger is told of each debit
+    besides. `require`: refuses what the ledger does not allow, as `Ledger.require`. `keep`: called with all that is
+    there after each step. `progress`: whether bars are shown; None on a terminal.
+    """
+
+    earlier: Made = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    require: Callable[..., None] = kng.Ledger.require
+    keep: Callable[[Made], None] = lambda _: None
+    progress: bool | None = None
+
+
+class Records:
+    """The records of the analysis that was asked for last, which its steps share. Private, and gone with its steps."""
+
+    def __init__(self, frame: Any):
+        self.frame = frame
+        self._of, self._made = None, None
+
+    def of(self, analysis: Any) -> Any:
+        """As its `records`; raises `ReleaseFailed` for whatever fails."""
+        if self._of is not analysis:
+            self._made, refusal = run_hiding_errors(functools.partial(analysis.records, self.frame))
+            if refusal is not None:
+                raise refusal
+            self._of = analysis
+        return self._made
+
+
+def in_short(certificate: kng.Certificate) -> str:
+    """Which mechanism makes a release, how it is drawn, and what it costs."""
+    cost = "not proved" if certificate.cost is None else certificate.cost.explain()
+    return f"{certificate.mechanism['type']}, {certificate.assurance}: {cost}"
+
+
+def together(steps: Sequence[Any], num_records: int) -> kng.Guarantee | None:
+    """What is proved of all steps together; None of no step, and where of one nothing is proved."""
+    costs = [step.owed(num_records) for step in steps]
+    return totals.composed([cost for cost, _ in costs]) if costs and all(proved for _, proved in costs) else None
+
+
+def in_words(total: kng.Guarantee | None) -> str:
+    """What is proved of releases together."""
+    return "nothing is proved" if total is None else total.explain()
+
+
+def carry_out(steps: Sequence[Any], frame: Any, ledger: kng.Ledger | None, keeping: Keeping | None = None) -> Made:
+    """All releases, if the ledger allows all; each is debited right before it is drawn, and kept right after.
+
+    **Arguments:** `steps`: as `kngjax.estimators.analyses.Step`, no two of one label. `frame`: private. The others are
+    public. Raises as the `check` of their analyses, `kngjax.certify`, `kngjax.Ledger.reserve` and `kngjax.release` do;
+    what depends on values is `kngjax.ReleaseFailed`.
+    """
+    side_doors.refuse()
+    arithmetic.require_right()
+    asked, refusal = Keeping() if keeping is None else keeping, None
+    made = dict(asked.earlier)
+    try:
+        _release_missing(steps, frame, ledger, asked, made)
+    except Exception as error:
+        refusal = error.with_traceback(None)
+    # Frames of a traceback hold their local variables.
+    del frame
+    if refusal is not None:
+        raise refusal
+    return {step.label: made[step.label] for step in steps}
+
+
+def _release_missing(
+    steps: Sequence[Any], frame: Any, ledger: kng.Ledger | None, keeping: Keeping, made: dict[str, list[kng.Release]]
+) -> None:
+    num_records = 0
+    for analysis in {id(step.analysis): step.analysis for step in steps}.values():
+        table, refusal = run_telling_refusals(functools.partial(analysis.check, frame))
+        if refusal is not None:
+            raise refusal
+        num_records = len(table)
+    missing = [step for step in steps if step.label not in made]
+    costs = [step.owed(num_records) for step in missing]
+    if ledger is not None:
+        keeping.require(ledger, [cost for cost, _ in costs], proved=all(proved for _, proved in costs))
+    records = Records(frame)
+    # One bar at a time: over the steps, or of the draw where there is only one.
+    over_steps, of_a_draw = (False, keeping.progress) if len(missing) < 2 else (keeping.progress, False)
+    with tqdm(missing, unit="release", disable=None if over_steps is None else not over_steps) as bar:
+        for step, (cost, proved) in zip(bar, costs, strict=True):
+            bar.set_description(step.label)
+            words = step.words | {**keeping.about, "label": step.label}
+            debit = None if ledger is None else ledger.reserve(cost, words, proved=proved)
+            made[step.label] = step.release(records, debit, of_a_draw)
+            keeping.keep(made)

@@ -1,0 +1,116 @@
+"""Written by `python -m tests.estimators.function_stubs`, of the signatures of `Study` and its methods."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kngjax.estimators.estimate_results import EstimateResults
+from kngjax.estimators.regression_results import RegressionResults
+
+def quantile_regression(
+    formula: str,
+    frame: Any,
+    *,
+    tau: float | Sequence[float],
+    epsilon: Any,
+    domain: Any = None,
+    scale: Any = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+) -> RegressionResults:
+    """Quantiles of the response at the levels τ, which share ε equally."""
+
+def linear_regression(
+    formula: str,
+    frame: Any,
+    *,
+    epsilon: Any,
+    method: str = "robust",
+    delta: Any = None,
+    domain: Any = None,
+    scale: Any = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+) -> RegressionResults:
+    """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ."""
+
+def logistic_regression(
+    formula: str,
+    frame: Any,
+    *,
+    epsilon: Any,
+    domain: Any = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+) -> RegressionResults:
+    """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
+
+def poisson_regression(
+    formula: str,
+    frame: Any,
+    *,
+    epsilon: Any,
+    domain: Any = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+) -> RegressionResults:
+    """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
+
+def mean(
+    column: str,
+    frame: Any,
+    *,
+    epsilon: Any,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+) -> EstimateResults:
+    """The mean of a column of numbers, or the share of the second of its two levels."""
+
+def quantile(
+    column: str,
+    frame: Any,
+    *,
+    tau: float | Sequence[float],
+    epsilon: Any,
+    budget: str = "split",
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+) -> EstimateResults:
+    """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
+
+def median(
+    column: str,
+    frame: Any,
+    *,
+    epsilon: Any,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+) -> EstimateResults:
+    """The median of a column of numbers."""

@@ -1,0 +1,229 @@
+"""Released results of every group of a table, by the levels of its groups."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+import kngjax as kng
+from kngjax.data.terms import Categorical, Design
+from kngjax.estimators.analyses import table_of
+from kngjax.estimators.grouping import GroupedAnalysis, Grouping
+from kngjax.estimators.public_json import design_from_json, design_in_json
+from kngjax.estimators.responses import Response
+from kngjax.estimators.results import AbstractResults
+from kngjax.releases.divided import owed_together
+from kngjax.releases.division import how_priced
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class GroupedResults(AbstractResults):
+    """What was released of each group: `results["north"]` is that of one, and of several columns `results["north", 1]`.
+
+    **Arguments:** `grouping`: the columns and their public levels. `adjacency`: of the whole table. `each`: the results
+    of each group, in order.
+    """
+
+    grouping: Grouping
+    adjacency: kng.Adjacency
+    each: tuple[AbstractResults, ...]
+
+    @classmethod
+    def of(
+        cls, results: Callable[..., AbstractResults], analysis: GroupedAnalysis, releases: list[kng.Release]
+    ) -> "GroupedResults":
+        """Those of an analysis that was carried out. **Arguments:** `results`: what to make of one group's releases."""
+        waiting = iter(releases)
+        each = [results(one, [next(waiting) for _ in one.parts]) for one in analysis.analyses]
+        return cls(analysis.grouping, analysis.adjacency, tuple(each))
+
+    @property
+    def title(self) -> str:
+        return f"{self.each[0].title} by {' and '.join(self.grouping.division.by)}"
+
+    @property
+    def formula(self) -> str:
+        """As it was written; empty of what is no regression."""
+        return getattr(self.each[0], "formula", "")
+
+    @property
+    def response(self) -> Response:
+        return self.each[0].response
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(", ".join((name, label)) for name, one in self._named() for label in one.labels)
+
+    @property
+    def releases(self) -> tuple[kng.Release, ...]:
+        return tuple(release for one in self.each for release in one.releases)
+
+    @property
+    def guarantee(self) -> kng.Guarantee | None:
+        """What is proved of the releases of all groups together, for the adjacency of the whole table."""
+        certificates = [[release.certificate for release in one.releases] for one in self.each]
+        together, proved = owed_together(certificates, self.adjacency)
+        return together if proved else None
+
+    @property
+    def groups_in_words(self) -> str:
+        return f"{self.grouping.division.explain()}; {how_priced(self.adjacency)}"
+
+    @property
+    def clipped(self) -> dict[str, tuple[float, float]]:
+        return self.each[0].clipped
+
+    def keys(self) -> list[Any]:
+        """The level of each group, or of several columns a tuple of levels."""
+        return [group[0] if len(group) == 1 else group for group in self.grouping.division.groups()]
+
+    def values(self) -> list[AbstractResults]:
+        """The results of each group."""
+        return list(self.each)
+
+    def items(self) -> list[tuple[Any, AbstractResults]]:
+        """Levels and results."""
+        return list(zip(self.keys(), self.each, strict=True))
+
+    def __getitem__(self, level: Any) -> AbstractResults:
+        for key, one in self.items():
+            if key == level:
+                return one
+        raise KeyError(f"there is no group {level!r}; there are {', '.join(map(repr, self.keys()))}")
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    @property
+    def params(self) -> "pd.Series | pd.DataFrame":
+        """One row a group, as of `groupby`: one column a number, or of a single number a series.
+
+        Where one group has a table of several releases, it is below the level of the group: `params.loc["north"]` is
+        what `results["north"].params` is.
+        """
+        import pandas as pd
+
+        index, found = self._index(), [one.params for one in self.each]
+        if all(isinstance(one, pd.Series) for one in found):
+            table = pd.DataFrame([one.to_numpy() for one in found], index, found[0].index)
+            return table.iloc[:, 0].rename(str(table.columns[0])) if table.shape[1] == 1 else table
+        names = [*self.grouping.division.by, *found[0].index.names]
+        return pd.concat(dict(zip(index, found, strict=True)), names=names)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row a number: the level of the group, the release, the name, the value in own units."""
+        import pandas as pd
+
+        frames = []
+        for group, one in zip(self.grouping.division.groups(), self.each, strict=True):
+            levels = dict(zip(self.grouping.division.by, group, strict=True))
+            table = one.to_frame()
+            frames.append(pd.concat([pd.DataFrame(levels, table.index), table], axis=1))
+        return pd.concat(frames, ignore_index=True)
+
+    def predict(self, new: Any, **settings: Any) -> "pd.Series | pd.DataFrame":
+        """What each row's own group says of it, NaN for rows that belong to no group.
+
+        **Arguments:** `new`: as of `RegressionResults.predict`, with the columns of the groups. `settings`: of it too.
+        Raises ValueError for what is no regression, and for levels that are not declared, as the analysis would.
+        """
+        import pandas as pd
+
+        self._require_regressions("predictions")
+        columns = _broadcast(new) if isinstance(new, Mapping) else table_of(new)
+        present = columns.columns if isinstance(columns, nw.DataFrame) else columns
+        if absent := [name for name in self.grouping.division.by if name not in present]:
+            raise ValueError(f"predictions need the columns of the groups, and {absent} are not there")
+        places = self.grouping.places(columns)
+        labels = self.each[0].labels
+        values = np.full((len(places), len(labels)), np.nan)
+        for place in np.unique(places[places >= 0]):
+            own = np.flatnonzero(places == place)
+            if isinstance(columns, nw.DataFrame):
+                rows: Any = columns[own.tolist()].to_native()
+            else:
+                rows = {name: column[own] for name, column in columns.items()}
+            fit: Any = self.each[place]
+            predicted = fit.predict(rows, **settings)
+            values[own] = np.asarray(predicted).reshape(len(own), len(labels))
+        index = new.index if isinstance(new, pd.DataFrame) else None
+        table = pd.DataFrame(values, index, list(labels))
+        return table[labels[0]] if len(labels) == 1 else table
+
+    def plot(self, x: str, at: Mapping[str, Any] | None = None, *, ax: Any = None, **settings: Any) -> Any:
+        """The curves of every group over the public range of one column; returns the axes of Matplotlib.
+
+        **Arguments:** as of `RegressionResults.plot`.
+        """
+        import matplotlib.pyplot as plt
+
+        self._require_regressions("curves")
+        axes = plt.subplots()[1] if ax is None else ax
+        for name, one in self._named():
+            known = len(axes.get_lines())
+            one.plot(x, at, ax=axes, **settings)
+            for label, line in zip(one.labels, axes.get_lines()[known:], strict=True):
+                line.set_label(name if len(one.labels) == 1 else f"{name}, {label}")
+        axes.legend()
+        return axes
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "groups": design_in_json(Design(self.grouping.terms)),
+            "adjacency": str(self.adjacency),
+            "in_words": self.groups_in_words,
+            "together": None if (guarantee := self.guarantee) is None else guarantee.to_dict(),
+            "type": type(self.each[0]).__name__,
+            "each": [one.to_dict() for one in self.each],
+        }
+
+    @classmethod
+    def from_json(cls, text: str) -> "GroupedResults":
+        """The inverse of `to_json`. Raises ValueError for an unknown type of results and for another number."""
+        fields = json.loads(text)
+        kind: Any = getattr(kng, fields["type"], None)
+        if not (isinstance(kind, type) and issubclass(kind, AbstractResults)):
+            raise ValueError(f"there are no results of the type {fields['type']!r}")
+        grouping = Grouping(tuple(t for t in design_from_json(fields["groups"]).terms if isinstance(t, Categorical)))
+        if len(fields["each"]) != len(grouping.division):
+            raise ValueError(f"there are {len(grouping.division)} groups, and results of {len(fields['each'])}")
+        read: Any = kind
+        each = tuple(read.from_json(json.dumps(one)) for one in fields["each"])
+        return cls(grouping, kng.Adjacency.parse(fields["adjacency"]), each)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GroupedResults.from_json, (self.to_json(),)
+
+    def _named(self) -> list[tuple[str, Any]]:
+        return list(zip(map(self.grouping.division.name, self.grouping.division.groups()), self.each, strict=True))
+
+    def _index(self) -> "pd.Index":
+        import pandas as pd
+
+        by, groups = self.grouping.division.by, list(self.grouping.division.groups())
+        if len(by) == 1:
+            return pd.Index([level for (level,) in groups], name=by[0])
+        return pd.MultiIndex.from_tuples(groups, names=by)
+
+    def _require_regressions(self, what: str) -> None:
+        if not hasattr(type(self.each[0]), "predict"):
+            raise ValueError(f"{what} are of regressions, and this is the {self.title}")
+
+
+def _broadcast(new: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Columns of one length, cell by cell, of arrays and single values."""
+    arrays = {
+        name: np.asarray(column) if hasattr(column, "dtype") else np.asarray(column, dtype=object)
+        for name, column in new.items()
+    }
+    shape = np.broadcast_shapes((1,), *(array.shape for array in arrays.values()))
+    return {name: np.broadcast_to(array, shape) for name, array in arrays.items()}

@@ -1,0 +1,190 @@
+"""Groups of a table by the public levels of its columns, and an analysis of each group that one debit pays for."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+import kngjax as kng
+from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.data import cells
+from kngjax.data.terms import Categorical
+from kngjax.estimators.analyses import Analysis, Columns, arguments
+from kngjax.estimators.carrying_out import Records, carry_out
+from kngjax.releases import divided
+from kngjax.releases.debits import settings
+from kngjax.releases.division import Division
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The columns that a table is divided by. Public. **Arguments:** `terms`: each with its levels and its policy for
+    cells that have none of them: a level, "drop", which puts the record into no group, or None, which fails.
+    """
+
+    terms: tuple[Categorical, ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[Any], levels: Mapping[str, tuple[Any, ...]], missing: Any) -> "Grouping":
+        """**Arguments:** as of `Study`. Raises TypeError or ValueError for no column, one twice, one without levels."""
+        if len(columns) == 1 and isinstance(columns[0], list | tuple):
+            columns = columns[0]
+        if not columns or len(set(columns)) < len(columns):
+            raise ValueError(f"name one or several different columns, like by('region'), not {columns!r}")
+        for column in columns:
+            if column not in levels:
+                raise ValueError(
+                    f"groups are by public levels, also those that no record has: levels={{{column!r}: (...)}}, given "
+                    "to the study"
+                )
+        policies = missing if isinstance(missing, Mapping) else dict.fromkeys(columns, missing)
+        return cls(tuple(Categorical(column, levels[column], policies.get(column)) for column in columns))
+
+    @property
+    def division(self) -> Division:
+        """The groups: all combinations of levels."""
+        return Division(tuple(term.column for term in self.terms), tuple(term.levels for term in self.terms))
+
+    def check(self, table: nw.DataFrame) -> None:
+        """Raises `UnfitShape` or `UnfitType` for absent columns and for types that have no levels; sees no value."""
+        for column in self.division.by:
+            if column not in table.columns:
+                raise UnfitShape(f"groups are by the column {column!r}, which the data do not have")
+            if not cells.is_readable(table[column]):
+                raise UnfitType(f"the type of column {column!r} has no levels: convert it by a public rule")
+
+    def places(self, columns: Mapping[str, Any] | nw.DataFrame) -> np.ndarray:
+        """The place of each record's group in `division.groups()`, by its own cells alone; -1 for those in none.
+
+        **Arguments:** `columns`: private, of a released regression's `predict` public; each of shape (n,). Raises
+        ValueError for cells that have no declared level, where there is no policy; the message tells no value.
+        """
+        each = [term.places_of(columns[term.column]) for term in self.terms]
+        places = np.zeros(len(each[0]), np.int64)
+        for term, own in zip(self.terms, each, strict=True):
+            places = places * len(term.levels) + own
+        return np.where(np.min(each, axis=0) < 0, -1, places)
+
+
+@dataclass(frozen=True)
+class GroupedAnalysis:
+    """The same analysis of every group of a table. Public.
+
+    **Arguments:** `grouping`: by which columns. `adjacency`: of the whole table. `analyses`: one a group, in order,
+    with mechanisms for 'add_remove'; they may differ in what follows from a guess of the number of records.
+    """
+
+    grouping: Grouping
+    adjacency: kng.Adjacency
+    analyses: tuple[Analysis, ...]
+
+    def __post_init__(self) -> None:
+        first = self.analyses[0]
+        named = (getattr(first.response, "column", None), *(() if first.design is None else first.design.columns))
+        for column in self.grouping.division.by:
+            if column in named:
+                raise ValueError(f"groups are by {column!r}, of which all records of one have the same: leave it out")
+
+    @property
+    def title(self) -> str:
+        """What it is, in words."""
+        return f"{self.analyses[0].title} by {' and '.join(self.grouping.division.by)}"
+
+    @property
+    def mechanisms(self) -> list[list[Any]]:
+        """Those of each group."""
+        return [[part.mechanism for part in analysis.parts] for analysis in self.analyses]
+
+    @property
+    def what(self) -> str:
+        """Its title with the formula, if there is one."""
+        formula = self.analyses[0].formula
+        return self.title if formula is None else f"{self.title} {formula}"
+
+    def check(self, frame: Any) -> nw.DataFrame:
+        """As `Analysis.check`, of the columns of the groups too."""
+        table = self.analyses[0].check(frame)
+        self.grouping.check(table)
+        return table
+
+    def records(self, frame: Any) -> tuple[Columns, np.ndarray]:
+        """The columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
+        return self.analyses[0].records(frame), self.grouping.places(self.check(frame))
+
+    def steps(self, number: int | None = None) -> "list[GroupedStep]":
+        """Its only one: one debit pays for all groups. **Arguments:** `number`: as of `Analysis.steps`."""
+        start = "" if number is None else f"{number}. "
+        return [GroupedStep(f"{start}{self.what}", self)]
+
+    def made_by(self, steps: Sequence[Any]) -> "GroupedAnalysis":
+        """Itself: its groups are released together or not at all."""
+        return self
+
+    def release(self, frame: Any, ledger: kng.Ledger | None) -> list[kng.Release]:
+        """The releases of all groups, those of the first group first, by one debit; all of them or none."""
+        try:
+            made = carry_out(self.steps(), frame, ledger)
+        finally:
+            # Frames of a traceback hold their local variables.
+            del frame
+        return [one for releases in made.values() for one in releases]
+
+
+@dataclass(frozen=True)
+class GroupedStep:
+    """The releases of all groups of a table: what one debit pays for. Public. **Arguments:** as of `Step`."""
+
+    label: str
+    analysis: GroupedAnalysis
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What a ledger is told of its debit."""
+        first = self.analysis.analyses[0]
+        parts = [{"label": part.label, "mechanism": settings(part.mechanism)} for part in first.parts]
+        about = {"analysis": self.analysis.title, "formula": first.formula, "response": first.response.name}
+        return about | {"groups": self.analysis.grouping.division.to_dict(), "parts_of_the_first": parts}
+
+    def certificates(self, num_records: int) -> list[kng.Certificate]:
+        """Of the releases of the first group; those of the others say the same of theirs."""
+        [certificates] = divided.certify_groups(self.analysis.mechanisms[:1])
+        return certificates
+
+    def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
+        """What a ledger debits for all groups together, and whether it is proved that they cost no more."""
+        return divided.owed_together(divided.certify_groups(self.analysis.mechanisms), self.analysis.adjacency)
+
+    def row(self, num_records: int) -> tuple[str, str]:
+        """What a plan shows of it: the mechanisms of one group, and what all groups cost together."""
+        cost, proved = self.owed(num_records)
+        kinds = dict.fromkeys(f"{one.mechanism['type']}, {one.assurance}" for one in self.certificates(num_records))
+        what = ", ".join([self.analysis.what, *(part.label for part in self.analysis.analyses[0].parts)])
+        groups = f"{len(self.analysis.analyses)} groups together: {cost.explain() if proved else 'not proved'}"
+        return what, f"{'; '.join(kinds)}, {groups}"
+
+    def is_in(self, results: Any) -> bool:
+        """True: results of groups are of all of them."""
+        return True
+
+    def prepare(self, records: tuple[Columns, np.ndarray]) -> None:
+        """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""
+        for part in self.analysis.analyses[0].parts:
+            part.mechanism.prepare(**arguments(part.mechanism, *records[0]))
+
+    def release(
+        self, records: Records, debit: kng.Reservation | None, progress: bool | None = None
+    ) -> list[kng.Release]:
+        """Those of all groups, after their debit. Raises as `kngjax.releases.divided.release_groups`."""
+        analysis = self.analysis
+        made = divided.release_groups(
+            analysis.mechanisms,
+            analysis.grouping.division,
+            analysis.adjacency,
+            functools.partial(records.of, analysis),
+            arguments,
+            debit,
+        )
+        return [one for group in made for one in group]

@@ -1,0 +1,100 @@
+"""The analyses of a study for every group of its table: `study.by("region").mean("wage", epsilon=1)`."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, Generic, TypeVar
+
+import kngjax as kng
+from kngjax.accounting.exact import exactly, inward, with_both_orders
+from kngjax.estimators.grouped_results import GroupedResults
+from kngjax.estimators.grouping import GroupedAnalysis, Grouping
+
+Outcome = TypeVar("Outcome")
+
+
+class Groups(Generic[Outcome]):
+    """A table divided by public levels: each analysis is made of every group, and paid for once.
+
+    A record is in one group at most. Under add_remove ε is spent once for all groups: each has a mechanism of its own
+    at ε. Under replace an exchanged record may leave one group and enter another, so that each group has a mechanism
+    for add_remove at ε/2, and sizes of groups are private. See `kngjax.Guarantee.parallel`.
+
+    Its analyses are those of a study, all of them, with the same arguments; ε and δ are for all groups together.
+
+    **Arguments:** `owner`: a study or a plan. `grouping`: by which columns. `num_records`: a public guess of the number
+    of records of each group, or of each by its level. `asked`: makes of the public facts of one group what can be asked
+    of it and answers with an analysis and what to make of its releases.
+    """
+
+    def __init__(
+        self, owner: Any, grouping: Grouping, num_records: int | Mapping[Any, int] | None, asked: Callable[[Any], Any]
+    ):
+        self._owner, self._grouping = owner, grouping
+        self._counts = _counts(grouping, owner.facts.count, num_records)
+        # Sizes of groups are private whatever the adjacency of the table.
+        private = kng.Adjacency.ADD_REMOVE
+        self._asked = {
+            count: asked(dataclasses.replace(owner.facts, adjacency=private, count=count)) for count in self._counts
+        }
+
+    def __repr__(self) -> str:
+        division = self._grouping.division
+        return f"<{len(division)} groups by {' and '.join(division.by)} of {self._owner!r}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("groups hold private data and are not pickled: make them anew where the data are")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name for name in dir(self._kind) if not name.startswith("_"))})
+
+    def __getattr__(self, name: str) -> Callable[..., Outcome]:
+        method = None if name.startswith("_") else getattr(self._kind, name, None)
+        if not callable(method):
+            raise AttributeError(f"groups have no {name}: they have the analyses of a study, like mean")
+
+        @functools.wraps(method)
+        def ask(*positional: Any, **named: Any) -> Outcome:
+            return self._ask(method, positional, named)
+
+        return ask
+
+    @property
+    def _kind(self) -> type:
+        return type(next(iter(self._asked.values())))
+
+    def _ask(self, method: Callable[..., Any], positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        adjacency = self._owner.facts.adjacency
+        named = named | _shares(named, adjacency)
+        # Groups of which the same is known have the same mechanisms.
+        made = {count: method(one, *positional, **named) for count, one in self._asked.items()}
+        analysis = GroupedAnalysis(self._grouping, adjacency, tuple(made[count][0] for count in self._counts))
+        return self._owner._carry_out(analysis, functools.partial(GroupedResults.of, made[self._counts[0]][1]))
+
+
+def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any]:
+    """ε and δ of each group such that those of all together are what was asked for.
+
+    Under replace (ε/2, δ/(1 + e^{ε/2})), of which (ε, δ) follows for an exchanged record, rounded so that no more does.
+    """
+    if adjacency is kng.Adjacency.ADD_REMOVE or "epsilon" not in named:
+        return {}
+    half = inward(exactly(named["epsilon"], "epsilon") / 2)
+    if named.get("delta") is None:
+        return {"epsilon": half}
+    delta = exactly(named["delta"], "delta") / with_both_orders(exactly(half), Fraction(1))
+    return {"epsilon": half, "delta": inward(delta)}
+
+
+def _counts(grouping: Grouping, whole: int | None, given: int | Mapping[Any, int] | None) -> list[int | None]:
+    """A public guess of the number of records of each group; None where nobody made one."""
+    groups = list(grouping.division.groups())
+    keys = [group[0] if len(group) == 1 else group for group in groups]
+    if isinstance(given, Mapping):
+        if set(given) != set(keys):
+            raise ValueError(f"num_records must have a number for each group, {keys}, and no other")
+        return [given[key] for key in keys]
+    if given is None and whole is not None:
+        given = max(whole // len(groups), 1)
+    return [given] * len(groups)

@@ -1,0 +1,110 @@
+"""A released sum or variance of a column, with names."""
+
+import dataclasses
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.moments import CentredSquares, variance_of
+from kngjax.estimators.responses import Response
+from kngjax.estimators.results import AbstractResults, releases_from, response_from
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class MomentResults(AbstractResults):
+    """A released sum or variance of one column.
+
+    **Arguments:** `names`: of the released numbers. `deviations`: of their noise. `ddof`: of a variance, what is taken
+    off n in its divisor; None of a sum. `count`: n where it is public, else None.
+    """
+
+    title: str
+    response: Response
+    names: tuple[str, ...]
+    labels: tuple[str, ...]
+    releases: tuple[kng.Release, ...]
+    deviations: tuple[float, ...] | None
+    ddof: float | None = None
+    count: int | None = None
+
+    @classmethod
+    def of(
+        cls, analysis: Analysis, releases: list[kng.Release], ddof: float | None = None, count: int | None = None
+    ) -> "MomentResults":
+        """Those of an analysis that was carried out. **Arguments:** `ddof`, `count`: of the class."""
+        columns, (part,) = analysis.response, analysis.parts
+        response = columns.response if isinstance(columns, CentredSquares) else columns
+        assert isinstance(response, Response)
+        found = part.mechanism.noise_deviations(len(analysis.names), count)
+        deviations = None if found is None else tuple(found.tolist())
+        public = analysis.title, response, analysis.names, (part.label,)
+        return cls(*public, tuple(releases), deviations, ddof, count)
+
+    @property
+    def value(self) -> float:
+        """The sum, or the variance."""
+        released = self.releases[0].value
+        if self.ddof is None:
+            return float(released[0])
+        return variance_of(released, self._columns.half_width, self.count, self.ddof)
+
+    @property
+    def std(self) -> float:
+        """The root of the variance; raises ValueError of a sum."""
+        if self.ddof is None:
+            raise ValueError("a sum has no std: release a variance")
+        return math.sqrt(self.value)
+
+    @property
+    def _columns(self) -> CentredSquares:
+        return CentredSquares(self.response, len(self.names) == 3)
+
+    @property
+    def params(self) -> "pd.Series":
+        """The sum or the variance, by name."""
+        return self._series([self.title], [self.value], "estimate")
+
+    @property
+    def sums(self) -> "pd.Series":
+        """The released numbers themselves, by name: what a variance is made of."""
+        return self._series(list(self.names), self.releases[0].value, "sum")
+
+    @property
+    def noise(self) -> "pd.Series | None":
+        """The standard deviation of the noise, public and exact; None of a variance, which is no linear function."""
+        if self.ddof is not None or self.deviations is None:
+            return None
+        return self._series([self.title], list(self.deviations), "estimate")
+
+    def _series(self, names: list[str], values: Any, what: str) -> "pd.Series":
+        import pandas as pd
+
+        return pd.Series(np.asarray(values, np.float64), pd.Index(names, name=what), name=self.labels[0])
+
+    @property
+    def clipped(self) -> dict[str, tuple[float, float]]:
+        return self.response.ranges
+
+    def to_dict(self) -> dict[str, Any]:
+        public = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        releases = [json.loads(one.to_json()) for one in self.releases]
+        return public | {"response": dataclasses.asdict(self.response), "releases": releases}
+
+    @classmethod
+    def from_json(cls, text: str) -> "MomentResults":
+        """The inverse of `to_json`."""
+        fields = json.loads(text)
+        for name in ("names", "labels", "deviations"):
+            fields[name] = None if fields[name] is None else tuple(fields[name])
+        releases, response = releases_from(fields.pop("releases")), response_from(fields.pop("response"))
+        return cls(**fields, releases=releases, response=response)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MomentResults.from_json, (self.to_json(),)

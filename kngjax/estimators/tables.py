@@ -1,0 +1,74 @@
+"""Which mechanism serves counts and tables: whole noise on each count, by public facts alone."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.data import conditions
+from kngjax.estimators.analyses import Analysis, Part
+from kngjax.estimators.classifications import Axis, Classification, Meets
+
+# Of numbers, where nobody says how many.
+_INTERVALS = 10
+
+
+def count(where: str | None, levels: Mapping[str, Any], missing: Any, epsilon: Any, adjacency: str) -> Analysis:
+    """How many records there are, or how many meet a condition. **Arguments:** `levels`, `missing`: of all columns."""
+    if where is None and adjacency == kng.Adjacency.REPLACE.value:
+        raise ValueError(
+            "under replace the number of records is public: it is len(frame). A count of some of them needs a "
+            "condition, like count(\"region == 'north'\", epsilon=1)"
+        )
+    response = Meets(where or "", () if where is None else conditions.read(where, levels, missing))
+    bounds = kng.Bounds(y=(0.0, 1.0), missing_y=response.substitute)
+    made = kng.GeometricMechanism(bounds, epsilon, adjacency, counted=[1])
+    title = "number of records" + (f" where {where}" if where else "")
+    return Analysis(title, response, None, (Part("count", made),), names_of_values=(response.name,))
+
+
+def table(axes: Sequence[Axis], epsilon: Any, adjacency: str, title: str) -> Analysis:
+    """How many records lie in each cell of a table: a record in one of them, and none in two."""
+    response = Classification(tuple(axes))
+    cells = math.prod(response.shape)
+    bounds = kng.Bounds(y=(0.0, cells - 1.0), missing_y=response.substitute)
+    made = kng.GeometricMechanism(bounds, epsilon, adjacency)
+    return Analysis(f"{title} of {response.name}", response, None, (Part("count", made),), names_of_values=())
+
+
+def axis(column: str, bounds: Mapping[str, Any], levels: Mapping[str, Any], missing: Any, edges: Any) -> Axis:
+    """The side of a table that a column makes.
+
+    **Arguments:** `bounds`, `levels`, `missing`: of all columns. `edges`: of a column of numbers, in how many equal
+    intervals its bounds are to be cut, ten if left out; or the ends of the intervals, from one bound to the other.
+    Raises ValueError for a column that has neither bounds nor levels, and for edges of levels or beside the bounds.
+    """
+    policy = missing if isinstance(missing, str) else (missing or {}).get(column)
+    if column in levels:
+        if edges is not None:
+            raise ValueError(f"{column!r} is a category, whose public levels make the table: leave its edges out")
+        return Axis(column, levels=tuple(levels[column]), missing=policy)
+    if column not in bounds:
+        raise ValueError(
+            f"column {column!r} needs public levels, levels={{{column!r}: (...)}}, or public bounds in own units, "
+            f"bounds={{{column!r}: (lower, upper)}}; none may be read off the data"
+        )
+    low, high = bounds[column]
+    number = _INTERVALS if edges is None else edges
+    if isinstance(number, int | np.integer) and not isinstance(number, bool):
+        if number < 2:
+            raise ValueError(f"edges must be at least two intervals, or their ends, not {number}")
+        ends = np.linspace(low, high, int(number) + 1).tolist()
+        return Axis(column, edges=(low, *ends[1:-1], high), missing=policy)
+    if isinstance(number, str) or not isinstance(number, Sequence | np.ndarray):
+        raise TypeError(f"edges of {column!r} must be a number of intervals, or their ends, not {edges!r}")
+    ends = tuple(edge.item() if isinstance(edge, np.generic) else edge for edge in number)
+    made = Axis(column, edges=ends, missing=policy)
+    if (ends[0], ends[-1]) != (low, high):
+        raise ValueError(
+            f"edges of {column!r} must go from one public bound to the other, {low:g} to {high:g}, as its numbers are "
+            "clipped to them"
+        )
+    return made

@@ -1,0 +1,82 @@
+"""Counts, tables, sums and variances, as they are asked of a study or of a plan."""
+
+import abc
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+import kngjax as kng
+from kngjax.data.terms.base import is_number
+from kngjax.estimators import moments, tables
+from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.moment_results import MomentResults
+from kngjax.estimators.table_results import TableResults
+
+Tabled = TypeVar("Tabled")
+Summed = TypeVar("Summed")
+
+
+class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
+    """What can be counted and added up. All arguments are public; each ε is that of all numbers of one call together.
+
+    `facts`: what is public of the table, as `kngjax.Study` takes it.
+    """
+
+    facts: Any
+
+    @abc.abstractmethod
+    def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
+        """What an analysis comes to. **Arguments:** `results`: what to make of its releases."""
+
+    def count(self, where: str | None = None, *, epsilon: Any) -> Tabled:
+        """How many records meet a condition, or under add_remove without one, how many there are: a whole number.
+
+        **Arguments:** `where`: like "wage > 500", "region == 'north'", or several with "and" between them; see
+        `kngjax.data.conditions`. Under replace the number of all records is public, and refused.
+        """
+        facts = self.facts
+        made = tables.count(where, facts.levels, facts.missing, epsilon, facts.adjacency.value)
+        return self._carry_out(made, TableResults.of)
+
+    def histogram(self, column: str, *, epsilon: Any, edges: Any = None) -> Tabled:
+        """How many records have each level of a category, or lie in each interval of a column of numbers.
+
+        **Arguments:** `edges`: of a column of numbers, how many equal intervals its bounds are cut into, ten if left
+        out, or the public ends of all intervals, from one bound to the other.
+        """
+        facts = self.facts
+        axis = tables.axis(column, facts.bounds, facts.levels, facts.missing, edges)
+        made = tables.table([axis], epsilon, facts.adjacency.value, "histogram")
+        return self._carry_out(made, TableResults.of)
+
+    def crosstab(self, *columns: str, epsilon: Any, edges: Mapping[str, Any] | None = None) -> Tabled:
+        """How many records have each combination of levels. **Arguments:** `edges`: by column, as of `histogram`."""
+        facts, given = self.facts, dict(edges or {})
+        if len(columns) < 2:
+            raise ValueError("a cross table needs two columns or more: of one take histogram(column, epsilon=...)")
+        if unknown := [name for name in given if name not in columns]:
+            raise ValueError(f"edges name {unknown}, which are no columns of the table")
+        axes = [tables.axis(name, facts.bounds, facts.levels, facts.missing, given.get(name)) for name in columns]
+        made = tables.table(axes, epsilon, facts.adjacency.value, "cross table")
+        return self._carry_out(made, TableResults.of)
+
+    def sum(self, column: str, *, epsilon: Any) -> Summed:
+        """The sum of a column of numbers, which are clipped to their bounds."""
+        made = moments.total(self.facts.response(column), epsilon, self.facts.adjacency.value)
+        return self._carry_out(made, MomentResults.of)
+
+    def variance(self, column: str, *, epsilon: Any, ddof: Any = 1) -> Summed:
+        """The variance of a column of numbers, which are clipped to their bounds; its root is `std` of the result.
+
+        **Arguments:** `ddof`: what is taken off n in the divisor: 1, as of pandas, or 0.
+        """
+        facts = self.facts
+        if not is_number(ddof) or not (math.isfinite(ddof) and ddof >= 0):
+            raise ValueError(f"ddof must be a number of 0 or more, like 1, not {ddof!r}")
+        is_public = facts.adjacency is kng.Adjacency.REPLACE
+        if is_public and facts.count <= ddof:
+            raise ValueError(f"a variance with the divisor n - {ddof:g} needs more records than {ddof:g}")
+        made = moments.variance(facts.response(column), epsilon, facts.adjacency.value)
+        count = facts.count if is_public else None
+        return self._carry_out(made, functools.partial(MomentResults.of, ddof=float(ddof), count=count))

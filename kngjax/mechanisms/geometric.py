@@ -1,0 +1,238 @@
+"""The geometric mechanism (Ghosh, Roughgarden and Sundararajan 2009): counts of public cells plus whole noise."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kngjax.accounting.exact import exactly
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.core.arrays import Scalar, Vector, float64, is_traced
+from kngjax.data import cells
+from kngjax.data.admission import Facts
+from kngjax.data.bounds import Bounds
+from kngjax.data.missing import DROP
+from kngjax.data.records import Counts, Data, Records
+from kngjax.losses.quantile import QuantileLoss
+from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
+from kngjax.mechanisms.parameters import check_epsilon, require_part
+from kngjax.mechanisms.preparation import values_alone
+from kngjax.samplers.grid.cells import Grid
+from kngjax.samplers.grid.geometric import draw_two_sided_geometric
+from kngjax.samplers.grid.uniforms import Bits
+from kngjax.sensitivity import sums
+from kngjax.sensitivity.gradients import Sensitivity
+
+# More numbers would fill the memory of a release with noise.
+MOST_CELLS = 1_000_000
+
+
+class GeometricMechanism(AbstractDirectMechanism):
+    """Draws whole numbers θ with P(θ) ∝ exp(-(ε/Δ)·Σ_k |θ_k - c_k|), c_k the number of records in cell k.
+
+    It is KNG of sums of indicators with the l1 norm, over whole numbers. Δ is the most that one record changes all
+    counts together: 1 under add_remove; 2 under replace, where a record moves from one cell to another, or 1 where one
+    cell alone is counted. Proof: for neighbours Σ_k |c_k - c'_k| ≤ Δ, so by the triangle inequality the exponents
+    differ by at most ε for every θ, and the normaliser (tanh(ε/(2Δ)))^K does not depend on the data: pure ε. Each
+    number has independent noise of the two-sided geometric law, standard deviation 1/(√2·sinh(ε/(2Δ))), which for one
+    count is optimal for every loss and prior of whoever uses it (Ghosh et al. 2009, theorem 1.2). Whole numbers need no
+    rounding (Canonne, Kamath and Steinke 2020, section 5): a release is drawn from bits with no other law than this.
+
+    **Arguments:**
+
+    - `bounds`: `Bounds(y=(lower, upper))` of whole numbers: the cells lower, lower + 1, ..., upper. Data are each
+      record's cell. A number beyond is clipped; what is no whole number is as `missing_y` says, or fails a release.
+    - `epsilon`: ε in nats, positive, at most 100 unless `allow_large_epsilon`; the decimal number that it prints as.
+    - `adjacency`: "replace" or "add_remove".
+    - `counted`: those of the cells that are counted, in this order; None: all of them.
+
+    Everything here is public. Raises ValueError for bounds of anything but y or of no whole numbers, for more than 10⁶
+    cells, and for `counted` that are no cells.
+    """
+
+    bounds: Bounds
+    epsilon: Scalar
+    adjacency: Adjacency = eqx.field(static=True)
+    counted: tuple[int, ...] | None = eqx.field(static=True)
+    # The first and the last cell: of compiled functions they are no arguments.
+    ends: tuple[int, int] = eqx.field(static=True, metadata={"derived": True})
+
+    has_regressors: ClassVar[bool] = False
+    is_whole: ClassVar[bool] = True
+    method: ClassVar[str] = "The counts plus exact two-sided geometric noise, independent for each."
+
+    def __init__(
+        self,
+        bounds: Bounds | None = None,
+        epsilon: Any = None,
+        adjacency: str | Adjacency | None = None,
+        counted: Any = None,
+        *,
+        allow_large_epsilon: bool = False,
+    ):
+        self.bounds = require_part("bounds", bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self.adjacency = Adjacency.parse(adjacency)
+        self.counted = None if counted is None else _whole_numbers(counted)
+        self.ends = _ends(self.bounds)
+
+    def __check_init__(self):
+        bounds = self.bounds
+        if bounds.dither is not None:
+            raise ValueError("counts are of whole numbers: leave Bounds(..., dither=...) out")
+        if self.cells > MOST_CELLS:
+            raise ValueError(f"the bounds of y have {self.cells:,} cells: count at most {MOST_CELLS:,}")
+        if bounds.missing_y not in (None, DROP) and np.isnan(self.responses([bounds.missing_y])).any():
+            raise ValueError(f"missing_y = {bounds.missing_y!r} is no cell: give a whole number within the bounds")
+        if self.counted is not None:
+            first, last = self.ends
+            unknown = [cell for cell in self.counted if not first <= cell <= last]
+            if unknown or not self.counted or len(set(self.counted)) < len(self.counted):
+                raise ValueError(
+                    f"counted must name cells from {first} to {last}, each once, and at least one: got {self.counted}"
+                )
+
+    @property
+    def loss(self) -> QuantileLoss:
+        """That of a median, for what it says of data: records are one response each, and need no bound for it."""
+        return QuantileLoss(0.5)
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are."""
+        return self.ends[1] - self.ends[0] + 1
+
+    @property
+    def dimension(self) -> int:
+        """K, how many cells are counted."""
+        return self.cells if self.counted is None else len(self.counted)
+
+    @property
+    def _change(self) -> int:
+        """Δ."""
+        return sums.count_sensitivity(self.dimension, self.adjacency)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
+        return Guarantee.pure(float(self.epsilon), self.adjacency)
+
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
+        """Δ with its derivation."""
+        if dimension != self.dimension:
+            raise ValueError(f"{self.dimension} cells are counted, not {dimension}")
+        change = self._change
+        return Sensitivity(float(change), sums.explain_count_sensitivity(dimension, change, self.adjacency))
+
+    def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
+        half = float(self.epsilon) / (2.0 * self._change)
+        # sinh overflows where the noise is 0 to all digits.
+        return np.full(dimension, math.sqrt(0.5) / math.sinh(half) if half < 700.0 else 0.0)
+
+    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """The cells, shape (n,), given as `X` or as `y`: each is a response."""
+        return values_alone(X, y)
+
+    def responses(self, column: Any) -> Float[np.ndarray, " records"]:
+        """The whole number of each cell by itself; NaN where it is none."""
+        numbers = cells.numbers(column)
+        return np.where(np.floor(numbers) == numbers, numbers, np.nan)
+
+    @property
+    def _dimension_of_records(self) -> int:
+        # However many are counted.
+        return 1
+
+    def summarise(self, records: Records) -> Counts:
+        """How many records lie in each counted cell. O(n + K)."""
+        y, (first, _) = records.y, self.ends
+        if is_traced(y):
+            totals = jnp.zeros(self.cells).at[jnp.round(jnp.asarray(y) - first).astype(int)].add(1.0)
+        else:
+            totals = np.bincount(np.asarray(y).astype(np.int64) - first, minlength=self.cells).astype(np.float64)
+        counts = totals if self.counted is None else totals[np.array(self.counted) - first]
+        return Counts(counts, np.asarray(float(y.shape[0])))
+
+    def on_grid(self, facts: Facts) -> "NoisyCounts":
+        return NoisyCounts(self, Grid((0,) * facts.dimension))
+
+    @property
+    def _rate(self) -> Any:
+        return jnp.asarray(self.epsilon) / self._change
+
+    def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """log P(θ), K·log tanh(ε/(2Δ)) - (ε/Δ)·Σ_k |θ_k - c_k|; -inf where θ is not whole. Private."""
+        theta, rate = jnp.asarray(theta), self._rate
+        log_masses = jnp.log(jnp.tanh(0.5 * rate)) - rate * jnp.abs(theta - jnp.asarray(_counts(data).counts))
+        return jnp.sum(jnp.where(jnp.floor(theta) == theta, log_masses, -jnp.inf))
+
+    def draws(
+        self, data: Data, key: PRNGKeyArray, num_draws: int
+    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        """The counts plus the difference of two geometric numbers ⌊E/rate⌋, E exponential."""
+        counts = jnp.asarray(_counts(data).counts)
+        sizes = jnp.floor(jax.random.exponential(key, (2, num_draws, self.dimension)) / self._rate)
+        return counts[None] + sizes[0] - sizes[1], jnp.asarray(True)
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisyCounts(AbstractGridDraw):
+    """Counts plus whole noise, of which nothing is rounded. **Arguments:** `grid`: of whole numbers."""
+
+    mechanism: GeometricMechanism
+    grid: Grid
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        # One grid for all numbers.
+        return {"type": "Direct", "grid_exponents": [0]}
+
+    @property
+    def method(self) -> str:
+        return f"{self.mechanism.method} Counts and noise are whole numbers, and no rounding enters their law."
+
+    def prepare(self, X: Any, y: Any) -> Counts:
+        with float64():
+            return _counts(self.mechanism.prepare(X, y))
+
+    def draw(self, data: Counts, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        return self.grid.values(self.wholes(data, bits))
+
+    def wholes(self, data: Counts, bits: Bits) -> list[int]:
+        """One draw, as whole numbers."""
+        rate = exactly(float(self.mechanism.epsilon)) / self.mechanism._change
+        return [int(count) + draw_two_sided_geometric(rate, bits) for count in np.asarray(data.counts).tolist()]
+
+
+def _ends(bounds: Bounds) -> tuple[int, int]:
+    """The first and the last cell. Raises ValueError for bounds of anything else."""
+    if bounds.x_lower is not None or bounds.y_lower is None:
+        raise ValueError("counts need the public range of the cells alone: give bounds=Bounds(y=(0, last cell))")
+    if is_traced(bounds.y_lower, bounds.y_upper):
+        raise TypeError("how many cells there are decides shapes: their range may not be traced by JAX")
+    first, last = (float(np.asarray(end)) for end in (bounds.y_lower, bounds.y_upper))
+    if not all(end.is_integer() and abs(end) < 2.0**53 for end in (first, last)):
+        raise ValueError(f"the bounds of y must be whole numbers, the first and the last cell, got {(first, last)}")
+    return int(first), int(last)
+
+
+def _whole_numbers(counted: Any) -> tuple[int, ...]:
+    if isinstance(counted, str) or not isinstance(counted, Sequence | np.ndarray):
+        raise TypeError(f"counted must be a list of cells, like [1], got {counted!r}")
+    numbers = [one.item() if isinstance(one, np.generic) else one for one in counted]
+    if not all(isinstance(one, int | float) and not isinstance(one, bool) and one == round(one) for one in numbers):
+        raise TypeError(f"counted must be whole numbers, got {counted!r}")
+    return tuple(map(int, numbers))
+
+
+def _counts(data: Data) -> Counts:
+    if not isinstance(data, Counts):
+        raise TypeError(f"the geometric mechanism needs data from its own prepare, not {type(data).__name__}")
+    return data

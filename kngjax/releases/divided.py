@@ -1,0 +1,125 @@
+"""Releases of all groups of a table by one debit: each record goes to one group at most, here and nowhere else."""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.exact import with_both_orders
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.accounting.kinds import Kind
+from kngjax.core import arithmetic, side_doors
+from kngjax.core.errors import run_hiding_errors
+from kngjax.ledger.book import LedgerError
+from kngjax.ledger.ledgers import Reservation
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.debits import owed
+from kngjax.releases.division import Division, Membership
+from kngjax.releases.release import Release, release
+from kngjax.releases.totals import certify, composed
+
+# Columns of a table, one row a record, and the group of each record; below 0 for those that are in none.
+Columns = tuple[np.ndarray | None, ...]
+Read = Callable[[], tuple[Columns, np.ndarray]]
+
+
+def owed_together(groups: Iterable[Sequence[Certificate]], adjacency: Adjacency) -> tuple[Guarantee, bool]:
+    """What a ledger debits for the releases of all groups, and whether it is proved that they cost no more.
+
+    Those of one group add up, and of the groups the worst counts; twice under 'replace' (`Guarantee.parallel`). What
+    is stated at (ε, δ) by a guarantee that can be stated anywhere is then stated at (1 + e^ε)δ, where 2ε holds.
+
+    **Arguments:** `groups`: the certificates of each, of mechanisms for 'add_remove'. `adjacency`: of the whole table.
+    """
+    debits = [[owed(certificate) for certificate in group] for group in groups]
+    proved = all(known for group in debits for _, known in group)
+    worst = Guarantee.parallel([composed([cost for cost, _ in group]) for group in debits])
+    if adjacency is Adjacency.ADD_REMOVE:
+        return worst, proved
+    twice = worst.to_replace()
+    if worst.kind in (Kind.GAUSSIAN, Kind.ZCDP) and worst.exact_epsilon is not None:
+        delta = with_both_orders(worst.exact_epsilon, worst.exact_delta)
+        twice = twice.stated(delta) if delta < 1 else twice
+    return twice, proved
+
+
+def certify_groups(mechanisms: Sequence[Sequence[AbstractMechanism]]) -> list[list[Certificate]]:
+    """The certificates of each group's releases, before anything is debited; how many records it has is private.
+
+    Raises ValueError for a mechanism that is not for 'add_remove'.
+    """
+    if any(one.adjacency is not Adjacency.ADD_REMOVE for group in mechanisms for one in group):
+        raise ValueError("groups need mechanisms for 'add_remove': the number of records of a group is private")
+    # Mechanisms are known by identity, and many groups may share one.
+    known = {mechanism: certify(mechanism, None, 0) for mechanism in {one for group in mechanisms for one in group}}
+    return [[known[mechanism] for mechanism in group] for group in mechanisms]
+
+
+def release_groups(
+    mechanisms: Sequence[Sequence[AbstractMechanism]],
+    division: Division,
+    adjacency: Adjacency,
+    read: Read,
+    arguments: Callable[..., dict[str, Any]],
+    debit: Reservation | None,
+) -> list[list[Release]]:
+    """A release by each mechanism of each group, paid for by one debit of what all of them cost together.
+
+    The debit was made before, and is drawn from once. Then the table is read, once, and every record goes to the one
+    group that its own levels say. The ledger keeps all releases at once, as one list, before anybody sees one. If anything fails after the debit, in
+    whichever group, nothing is released and the debit stays.
+
+    **Arguments:** `mechanisms`: those of each group, in the order of `division.groups()`, for 'add_remove'.
+    `adjacency`: of the whole table. `read`: gives its columns and the place of each record's group, private. A group of
+    no record is released like any other. `arguments`: what `kngjax.release` takes of a mechanism and of columns.
+    `debit`: of what `owed_together` says of their certificates; None without a ledger. Raises as `kngjax.release`, and
+    ValueError for a debit of another guarantee.
+    """
+    if len(mechanisms) != len(division):
+        raise ValueError(f"{len(mechanisms)} lists of mechanisms were given for {len(division)} groups")
+    side_doors.refuse()
+    arithmetic.require_right()
+    certificates = certify_groups(mechanisms)
+    together, proved = owed_together(certificates, adjacency)
+    if debit is not None:
+        if not debit.covers(together) or (debit.proved and not proved):
+            raise ValueError("this reservation was made for another guarantee than that of all groups together")
+        debit.take()
+    drawn, refusal = run_hiding_errors(functools.partial(_draw, mechanisms, read, arguments))
+    # Frames of a traceback hold their local variables.
+    del read
+    if refusal is not None:
+        raise refusal
+    released = []
+    for group, draws in zip(division.groups(), drawn, strict=True):
+        released.append([_with(one, Membership(division, group, together)) for one in draws])
+    kept = [[one.certificate for one in group] for group in released]
+    if owed_together(kept, adjacency) != (together, proved):
+        raise LedgerError("the releases cost another guarantee than was reserved: nothing is released")
+    if debit is not None:
+        every = [json.loads(one.to_json()) for group in released for one in group]
+        exact = all(certificate.exact for group in kept for certificate in group)
+        debit.commit(json.dumps(every, sort_keys=True, allow_nan=False), exact=exact)
+    return released
+
+
+def _draw(
+    mechanisms: Sequence[Sequence[AbstractMechanism]], read: Read, arguments: Callable[..., dict[str, Any]]
+) -> list[list[Release]]:
+    """Private until all of them are kept: whether a later one fails may depend on the data."""
+    columns, places = read()
+    drawn = []
+    for number, group in enumerate(mechanisms):
+        own = tuple(None if column is None else column[places == number] for column in columns)
+        drawn.append([release(mechanism, **arguments(mechanism, *own)) for mechanism in group])
+    return drawn
+
+
+def _with(released: Release, membership: Membership) -> Release:
+    certificate = dataclasses.replace(released.certificate, membership=membership)
+    return Release._of(released.value, certificate, released.names)

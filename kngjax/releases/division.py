@@ -1,0 +1,88 @@
+"""Which group of a table a release is of, where public levels divide the records, and what all groups cost together."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.guarantees import Guarantee
+
+Level = str | float | int | bool
+
+
+def how_priced(adjacency: Adjacency) -> str:
+    """Parallel composition in words: what all groups together cost, of what each costs for 'add_remove'."""
+    if adjacency is Adjacency.REPLACE:
+        return "parallel composition: twice the worst of the groups, as an exchanged record may change two of them"
+    return "parallel composition: the worst of the groups"
+
+
+@dataclasses.dataclass(frozen=True)
+class Division:
+    """The groups that records are divided into, by the public levels of some of their columns.
+
+    **Arguments:** `by`: the columns. `levels`: those that are declared of each column.
+    """
+
+    by: tuple[str, ...]
+    levels: tuple[tuple[Level, ...], ...]
+
+    def __len__(self) -> int:
+        return math.prod(map(len, self.levels))
+
+    def groups(self) -> Iterator[tuple[Level, ...]]:
+        """The level of each column, for every group, whether or not a record has these levels."""
+        return itertools.product(*self.levels)
+
+    def name(self, group: tuple[Level, ...]) -> str:
+        """A group in words, like "region = north, sex = female"."""
+        return ", ".join(f"{column} = {level}" for column, level in zip(self.by, group, strict=True))
+
+    def explain(self) -> str:
+        """How records are divided, in words."""
+        columns = "; ".join(
+            f"{column}, public levels {', '.join(map(str, levels))}"
+            for column, levels in zip(self.by, self.levels, strict=True)
+        )
+        return f"records are divided by {columns}; each is in one group at most, and every group has a release"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"by": list(self.by), "levels": [list(levels) for levels in self.levels]}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Division":
+        """The inverse of `to_dict`."""
+        return cls(tuple(fields["by"]), tuple(tuple(levels) for levels in fields["levels"]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Membership:
+    """What the certificate of a group's release says of the other groups.
+
+    **Arguments:** `division`: into which groups. `group`: the level of each column that its records have. `together`:
+    the guarantee of the releases of all groups.
+    """
+
+    division: Division
+    group: tuple[Level, ...]
+    together: Guarantee
+
+    def explain(self) -> str:
+        """In one sentence."""
+        division, together = self.division, self.together
+        return (
+            f"this value is of the records with {division.name(self.group)} alone: {division.explain()}. The releases "
+            f"of all {len(division)} groups together are {together.explain()} ({how_priced(together.adjacency)})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {**self.division.to_dict(), "group": list(self.group), "together": self.together.to_dict()}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> "Membership":
+        """The inverse of `to_dict`."""
+        return cls(Division.from_dict(fields), tuple(fields["group"]), Guarantee.from_dict(fields["together"]))

@@ -1,0 +1,262 @@
+"""Jobs written as studies: every method of a study by its own arguments, refusals, output, resuming, plans."""
+
+import inspect
+import json
+import pathlib
+import re
+
+import pytest
+
+import kngjax as kng
+from kngjax.command import cli, job, study_config
+from kngjax.command import config as configuration
+from kngjax.estimators.study import AbstractAnalyses
+from kngjax.releases import release
+from tests.command.small_jobs import PROVED, SECRET_WAGE, workers, write_job
+
+FORMULA = "log(wage) ~ education"
+TEXT = f"""
+[data]
+path = "workers.csv"
+
+[study]
+adjacency = "replace"
+
+[study.bounds]
+wage = [20, 20000]
+education = [0, 18]
+visits = [0, 20]
+
+[study.levels]
+region = ["north", "south"]
+
+[study.missing]
+wage = 20
+
+[[analyses]]
+method = "quantile_regression"
+formula = "{FORMULA}"
+tau = [0.25, 0.5]
+epsilon = 0.25
+
+[[analyses]]
+method = "median"
+column = "wage"
+epsilon = 0.5
+"""
+LABELS = [
+    f"1. quantile regression {FORMULA}, tau = 0.25",
+    f"1. quantile regression {FORMULA}, tau = 0.5",
+    "2. 0.5-quantile of wage, quantile",
+]
+
+
+def write_study(folder, *changes, records=40):
+    text = TEXT
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    workers(records).write_csv(folder / "workers.csv")
+    path = folder / "study.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(folder, *changes):
+    return configuration.read(write_study(folder, *changes))
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return kng.Ledger.create(tmp_path / "b.ledger", kng.Budget.pure(1), adjacency="replace", dataset="workers")
+
+
+def written(output):
+    return json.loads((output / "releases.json").read_text(encoding="utf-8"))
+
+
+WRONG = {
+    "unknown table": (('[data]\npath = "workers.csv"', "[sampler]"), "unknown table 'sampler'; known are data, study"),
+    "no analyses": ((TEXT[TEXT.index("[[analyses]]") :], ""), r"the table \[analyses\] is missing"),
+    "one table": (('[[analyses]]\nmethod = "median"\ncolumn = "wage"\nepsilon = 0.5', ""), None),
+    "unknown fact": (("[study.missing]", "[study.gaps]"), r"\[study\] has an unknown key 'gaps'; known are bounds"),
+    "no adjacency": (('adjacency = "replace"', ""), r"\[study\] needs the key 'adjacency': 'replace'"),
+    "no path": (('adjacency = "replace"', 'adjacency = "replace"\nledger = 3'), r"\[study\] ledger: must be the path"),
+    "unknown method": (
+        ('"median"', '"mode"'),
+        r"\[\[analyses\]\] number 2 needs the key 'method', one of .*median.*; not 'mode'",
+    ),
+    "another's key": (
+        ('column = "wage"', 'column = "wage"\ntau = 0.5'),
+        r"number 2, median, has an unknown key 'tau'; known are column, epsilon",
+    ),
+    "no epsilon": (("epsilon = 0.25", ""), r"number 1, quantile_regression, needs the key 'epsilon'"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_errors_of_the_file_name_the_table_and_the_key(tmp_path, wrong):
+    change, message = WRONG[wrong]
+    if message is None:
+        assert len(read(tmp_path, change).analyses) == 1
+        return
+    with pytest.raises(ValueError, match=message) as error:
+        read(tmp_path, change)
+    assert str(error.value).startswith(str(tmp_path / "study.toml"))
+
+
+BUILT = {
+    "a column without bounds": (
+        ('column = "wage"', 'column = "height"'),
+        r"number 2, median: column 'height' needs public bounds in own units, \[study.bounds\] height = \[lower, upper",
+    ),
+    "a pair": (("[0, 18]", "[18, 0]"), r"study.toml: \[study\] the bounds of 'education' must be finite numbers"),
+    "a formula": (("log(wage) ~ education", "log(wage) ~ scale(education)"), r"number 1, quantile_regression: .*scale"),
+    "a level": (("tau = [0.25, 0.5]", "tau = [0.5, 0.5]"), "number 1, quantile_regression: tau must be one level"),
+    "a domain": (
+        ("tau = [0.25, 0.5]", "tau = 0.5\ndomain = { cube = 3 }"),
+        "number 1, quantile_regression: must be one of .*{ box = ",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", BUILT)
+def test_what_a_study_refuses_is_refused_in_the_terms_of_the_file_and_costs_nothing(tmp_path, ledger, wrong):
+    change, message = BUILT[wrong]
+    with pytest.raises(ValueError, match=message):
+        job.run(read(tmp_path, change), workers(40), ledger=ledger)
+    assert ledger.read().num_rows == 1
+
+
+def test_the_example_of_the_page_is_a_study(tmp_path):
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    (tmp_path / "page.toml").write_text(example, encoding="utf-8")
+    steps = job.planned(configuration.read(tmp_path / "page.toml"), 28_155).steps
+    assert [step.part.label for step in steps] == ["tau = 0.1", "tau = 0.5", "tau = 0.9", "quantile"]
+
+
+def test_every_method_that_spends_can_be_asked_for():
+    own = {name for name, _ in inspect.getmembers(AbstractAnalyses, inspect.isfunction) if not name.startswith("_")}
+    known = study_config.methods()
+    assert set(known) <= own
+    assert {"quantile_regression", "linear_regression", "logistic_regression", "mean", "quantile"} <= set(known)
+
+
+def test_settings_reach_the_methods(tmp_path):
+    more = 'method = "linear_regression"\nformula = "visits ~ education"\ndomain = { l1_ball = 30.0 }'
+    config = read(tmp_path, ('method = "median"\ncolumn = "wage"', more))
+    steps = job.planned(config, 40).steps
+    mechanism = steps[2].part.mechanism
+    assert isinstance(mechanism, kng.KNG)
+    assert isinstance(mechanism.domain, kng.L1Ball)
+    assert float(mechanism.epsilon) == 0.5
+    assert [float(step.part.mechanism.epsilon) for step in steps[:2]] == [0.125, 0.125]
+    assert steps[0].analysis.response.missing == 20
+
+
+def test_a_study_is_released_written_resumed_and_read_back(tmp_path, ledger, capfd, monkeypatch):
+    config, output = write_study(tmp_path), tmp_path / "output"
+    words = ["release", str(config), "--output", str(output), "--ledger", str(ledger.path)]
+    drawn, count = release._draw_value, iter(range(9))
+
+    def fails_once(*arguments):
+        if next(count) == 1:
+            raise RuntimeError("the search was given up")
+        return drawn(*arguments)
+
+    monkeypatch.setattr(release, "_draw_value", fails_once)
+    assert cli.main(words) == 1
+    assert "--resume pays for the rest only" in capfd.readouterr().err
+    partial = written(output)
+    assert partial["missing"] == LABELS[1:]
+    assert [one["labels"] for one in partial["analyses"]] == [LABELS[:1]]
+    assert cli.main(words) == 2
+    assert cli.main([*words, "--resume"]) == 0
+    said = capfd.readouterr().out
+    for text in ("Private quantile regression", FORMULA, "All together: pure 0.75-differential privacy", "wage in [20"):
+        assert text in said
+    whole, book = written(output), ledger.verify()
+    assert whole["missing"] == []
+    assert [label for one in whole["analyses"] for label in one["labels"]] == LABELS
+    assert whole["analyses"][0]["result"]["releases"][0] == partial["analyses"][0]["result"]["releases"][0]
+    # The draw that failed stays paid for.
+    assert book.spent.epsilon == 0.875
+    assert [book.what[number]["what"]["label"] for number in book.reserved] == [LABELS[0], LABELS[1], *LABELS[1:]]
+    assert whole["privacy"]["epsilon"] == 0.75
+    first, second = (json.dumps(one["result"]) for one in whole["analyses"])
+    fit, median = kng.RegressionResults.from_json(first), kng.EstimateResults.from_json(second)
+    assert f"{fit.params['tau = 0.5']['education']:.5g}" in said
+    assert fit.predict({"education": 12}).shape == (1, 2)
+    assert 20 <= median.value <= 20000
+    assert str(SECRET_WAGE) not in said + (output / "releases.json").read_text()
+    # Without the ledger the output itself is resumed, and nothing is drawn.
+    assert cli.main([*words[:-2], "--resume"]) == 0
+    assert written(output) == whole
+    assert ledger.verify().num_rows == book.num_rows
+
+
+def test_another_study_is_another_job(tmp_path):
+    (tmp_path / "other").mkdir()
+    changes = ("[0, 18]", "[0, 19]"), ("epsilon = 0.5", "epsilon = 0.6"), ('"median"', '"mean"'), ("= 20\n", "= 30\n")
+    known = {job.identity(read(tmp_path / "other", change)) for change in changes}
+    assert len(known | {job.identity(read(tmp_path))}) == 5
+    assert job.identity(read(tmp_path / "other", ("workers.csv", "w.csv"))) == job.identity(read(tmp_path))
+
+
+def test_the_owner_is_told_whether_the_data_fit_a_study(tmp_path, capfd):
+    config = write_study(tmp_path, ("wage = 20\n", ""), ("visits", "member"))
+    workers(40).with_columns(wage=None).write_csv(tmp_path / "workers.csv")
+    assert cli.main(["check", str(config)]) == 2
+    lines = capfd.readouterr().out.splitlines()
+    assert "  wage: 1, missing 1" in lines
+    assert "  region: 0, missing 0" in lines
+    assert any(line.startswith(f"{LABELS[0]}: REFUSED: the response, column 'wage', has cells") for line in lines)
+    assert cli.main(["check", str(write_study(tmp_path))]) == 0
+    assert f"{LABELS[2]}: its records can be prepared" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["study", "regressions"])
+def test_a_plan_tells_costs_and_reads_no_value(tmp_path, ledger, capfd, form):
+    config = write_study(tmp_path) if form == "study" else write_job(tmp_path, *PROVED)
+    (tmp_path / "workers.csv").unlink()
+    words = ["plan", str(config), "--records", "40", "--ledger", str(ledger.path)]
+    assert cli.main(words) == 0
+    said = capfd.readouterr().out
+    if form == "study":
+        assert f"{LABELS[0]}: KNG with QuantileLoss by Lattice: proved pure 0.125-differential privacy" in said
+        assert f"{LABELS[2]}: PrivateQuantile by Lattice: proved pure 0.5-" in said
+        assert "All together: pure 0.75-differential privacy" in said
+    else:
+        assert "tau = 0.9: KNG with QuantileLoss by Lattice: proved pure 0.125-differential privacy" in said
+        assert "All together: pure 0.625-differential privacy" in said
+    assert "The ledger allows all: 1 of epsilon = 1 is left." in said
+    ledger.reserve(kng.Guarantee.pure("0.5", "replace"))
+    rows = ledger.read().num_rows
+    assert cli.main(words) == 2
+    assert "The ledger refuses: the budget does not allow this: 0.5 of epsilon = 1 is left" in capfd.readouterr().out
+    assert ledger.read().num_rows == rows
+    # Where n is public it is given, or that of the data.
+    assert cli.main(words[:2]) == 2
+    assert "there is no file of data" in capfd.readouterr().err
+    workers(40).with_columns(wage=None).write_csv(tmp_path / "workers.csv")
+    assert cli.main(words[:2]) == 0
+    assert "No ledger is named." in capfd.readouterr().out
+
+
+def test_a_plan_under_add_remove_needs_no_number_of_records(tmp_path, capfd):
+    config = write_study(tmp_path, ('"replace"', '"add_remove"'), ('[data]\npath = "workers.csv"\n', ""))
+    assert cli.main(["plan", str(config)]) == 0
+    assert "All together: pure 0.75-" in capfd.readouterr().out
+    assert cli.main(["plan", str(config), "--records", "40"]) == 2
+    assert "the number of records is not public: leave it out" in capfd.readouterr().err
+    replaced = write_study(tmp_path, ('[data]\npath = "workers.csv"\n', ""))
+    assert cli.main(["plan", str(replaced)]) == 2
+    assert "give it, --records N, or a file of data" in capfd.readouterr().err
+    with pytest.raises(ValueError, match="give it, --records N"):
+        job.planned(configuration.read(replaced))
+
+
+def test_an_owners_view_is_of_the_other_form(tmp_path, capfd):
+    assert cli.main(["release", str(write_study(tmp_path)), "--owner-view"]) == 2
+    assert "an owner's view is of regressions" in capfd.readouterr().err

@@ -1,0 +1,126 @@
+"""Sums and variances of a study: of which numbers they are made, their bounds, names and refusals."""
+
+import math
+import pickle
+import random
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kngjax as kng
+from kngjax.estimators.moment_results import MomentResults
+from kngjax.estimators.moments import CentredSquares, variance_of
+from kngjax.estimators.responses import Response
+
+ADJACENCIES = ("replace", "add_remove")
+WAGES = np.random.default_rng(0).uniform(-50.0, 1100.0, 2000)
+PEOPLE = pd.DataFrame({"wage": WAGES, "sex": ["f", "m"] * 1000})
+CLIPPED = np.clip(WAGES, 0.0, 1000.0)
+
+
+@pytest.fixture(autouse=True)
+def fixed_bits(monkeypatch):
+    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
+
+
+def study(frame=PEOPLE, **changed):
+    facts = {"bounds": {"wage": (0, 1000)}, "levels": {"sex": ("f", "m")}, "adjacency": "replace"} | changed
+    return kng.Study(frame, **facts)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_sums_and_variances_are_those_of_clipped_numbers(adjacency):
+    one = study(adjacency=adjacency)
+    found = one.sum("wage", epsilon=50)
+    assert found.value == pytest.approx(CLIPPED.sum(), abs=500)
+    assert found.params.index.tolist() == ["sum of wage"]
+    np.testing.assert_allclose(found.noise, math.sqrt(2) * 1000 / 50)
+    assert found.certificate.assurance == "exact_with_rounding"
+    assert found.clipped == {"wage": (0.0, 1000.0)}
+    spread = one.variance("wage", epsilon=50)
+    assert spread.value == pytest.approx(CLIPPED.var(ddof=1), rel=2e-3)
+    assert spread.std == math.sqrt(spread.value)
+    assert spread.certificate.epsilon == 50
+    assert spread.noise is None
+    assert "clipped to: wage in [0, 1000]" in str(spread)
+    assert one.variance("wage", epsilon=50, ddof=0).value == pytest.approx(CLIPPED.var(), rel=2e-3)
+    names = ["sum of v of wage", "sum of v^2 - h^2/2 of wage"]
+    assert spread.sums.index.tolist() == ["sum of ones"] * (adjacency == "add_remove") + names
+
+
+def test_no_change_of_a_record_moves_the_sums_beyond_their_box():
+    """Of corners and random records, in the columns that are added up; the box is reached within a percent."""
+    response = Response("wage", bounds=(-3, 7.5))
+    values = np.concatenate([[-3.0, 2.25, 7.5], np.random.default_rng(0).uniform(-3.0, 7.5, 300)])
+    for has_ones, adjacency in ((False, "replace"), (True, "add_remove")):
+        columns = CentredSquares(response, has_ones)
+        made = kng.KNormMechanism(columns.bounds, 1.0, adjacency, statistic="sum")
+        rows = columns._columns(values)
+        changes = (rows[:, None] - rows[None]).reshape(-1, rows.shape[1]) if adjacency == "replace" else rows
+        widths = [float(width) for width in made.noise_in_fractions(rows.shape[1], 1).weights]
+        assert np.all(np.max(np.abs(changes), axis=0) <= widths)
+        assert np.all(np.max(np.abs(changes), axis=0) >= 0.99 * np.array(widths))
+        # Half as much as of squares that are not centred, where a record comes or goes.
+        assert widths[-1] == pytest.approx(5.25**2 * (0.5 if has_ones else 1.0))
+        assert made.noise_in_fractions(rows.shape[1], 1).scale_squared == Fraction(1)
+
+
+@pytest.mark.parametrize("count", [5, None])
+@pytest.mark.parametrize("ddof", [0.0, 1.0])
+def test_the_formula_is_the_variance_whatever_the_centre(count, ddof):
+    x = np.array([0.0, 250.0, 900.0, 1000.0, 40.0])
+    rows = CentredSquares(Response("wage", bounds=(0, 1000)), count is None)._columns(x)
+    assert variance_of(rows.sum(axis=0), 500.0, count, ddof) == pytest.approx(x.var(ddof=ddof), rel=1e-12)
+
+
+def test_variances_stay_within_what_numbers_in_the_bounds_can_have():
+    half = 10.0
+    for sums in ([0.0, -1e9], [0.0, 1e9], [1e9, 0.0]):
+        assert 0.0 <= variance_of(np.array(sums), half, 4, 1.0) <= half**2 * 4 / 3
+        assert 0.0 <= variance_of(np.array([-50.0, *sums]), half, None, 1.0) <= half**2 * 2
+        assert 0.0 <= variance_of(np.array(sums), half, 4, 0.0) <= half**2
+    assert study(PEOPLE.iloc[:0], adjacency="add_remove").variance("wage", epsilon=1).value >= 0.0
+
+
+def test_missing_numbers_count_as_was_declared():
+    frame = PEOPLE.assign(wage=np.where(np.arange(2000) % 2 == 0, np.nan, 100.0))
+    found = study(frame, missing={"wage": 300.0})
+    assert found.sum("wage", epsilon=90).value == pytest.approx(400_000, abs=400)
+    assert found.variance("wage", epsilon=90, ddof=0).value == pytest.approx(10_000, abs=100)
+    dropped = study(frame, missing="drop", adjacency="add_remove")
+    assert dropped.sum("wage", epsilon=90).value == pytest.approx(100_000, abs=400)
+    spread = dropped.variance("wage", epsilon=90)
+    assert spread.value == pytest.approx(0.0, abs=100)
+    assert spread.sums["sum of ones"] == pytest.approx(1000, abs=1)
+    assert "left out" in spread.certificate.explain()
+
+
+def test_results_go_through_json_and_pickle():
+    for adjacency in ADJACENCIES:
+        one = study(adjacency=adjacency)
+        for found in (one.sum("wage", epsilon=1), one.variance("wage", epsilon=1)):
+            again = MomentResults.from_json(found.to_json())
+            assert again.value == found.value
+            assert pickle.loads(pickle.dumps(again)).to_json() == found.to_json()
+            pd.testing.assert_series_equal(again.params, found.params)
+            assert found.to_frame().columns.tolist() == ["release", "estimate", "value"]
+    with pytest.raises(ValueError, match="release a variance"):
+        _ = study().sum("wage", epsilon=1).std
+
+
+def test_what_public_facts_decide_is_refused_in_words():
+    for ask, message in (
+        (lambda: study().sum("age", epsilon=1), "needs public bounds"),
+        (lambda: study().sum("sex", epsilon=1), "count its levels"),
+        (lambda: study().variance("sex", epsilon=1), "count its levels"),
+        (lambda: study().variance("age", epsilon=1), "needs public bounds"),
+        (lambda: study().variance("wage", epsilon=1, ddof=-1), "ddof must be"),
+        (lambda: study().variance("wage", epsilon=1, ddof=True), "ddof must be"),
+        (lambda: study(PEOPLE.iloc[:1]).variance("wage", epsilon=1), "needs more records than 1"),
+        (lambda: study(PEOPLE[["sex"]]).sum("wage", epsilon=1), "the data do not have"),
+        (lambda: study(missing="drop").sum("wage", epsilon=1), "leaves records out"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            ask()
