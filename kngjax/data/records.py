@@ -293,7 +293,7 @@ def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
         outside = float(np.mean((response < float(bounds.y_lower)) | (response > float(bounds.y_upper))))
     beyond = {} if bounds.hull is None else {"hull": float(np.mean(bounds.hull.outside(columns)))}
     missing = {"missing_x": np.mean(absent[0], axis=0), "missing_y": float(np.mean(absent[1]))}
-    if weight is not None:
+    if weight is not None and bounds.weight is not None:
         beyond["weight"] = float(np.mean((weight < 0.0) | (weight > float(bounds.weight))))
     return {"x": x, "y": outside, **missing, **beyond}
 

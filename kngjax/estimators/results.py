@@ -147,8 +147,9 @@ class Summary:
 
 def _weights(releases: tuple[kng.Release, ...]) -> str:
     """What a table says of the records' weights: nothing where they have none."""
-    largest = {(one.certificate.mechanism.get("bounds") or {}).get("weight") for one in releases} - {None}
-    return f"each record counts times its own, which is at most {max(largest):g}" if largest else ""
+    given = [(one.certificate.mechanism.get("bounds") or {}).get("weight") for one in releases]
+    largest = max((float(one) for one in given if one is not None), default=None)
+    return "" if largest is None else f"each record counts times its own, which is at most {largest:g}"
 
 
 def _shortly(value: float) -> str:

@@ -10,7 +10,7 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.arrays import Vector, block_sums, is_traced, parameter
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums, gram, weighted_gram_of
-from kngjax.data.records import Data, QuadraticSummary
+from kngjax.data.records import Data, QuadraticSummary, WeightedRecords
 from kngjax.losses.base import AbstractResidualLoss, Ends, Interval, Number, Rows, WholeScore
 from kngjax.losses.verified_scores import SquaredScore
 
@@ -75,7 +75,8 @@ class SquaredLoss(AbstractResidualLoss):
         """(n, X'X, X'y, y'y), exactly; with weights of records each sum but n is of w times what it is of."""
         rows = records.rows
         columns = np.column_stack([np.asarray(rows.x), np.asarray(rows.y)])
-        table = gram(columns) if records is rows else weighted_gram_of(columns, np.asarray(records.weights))
+        has_weights = isinstance(records, WeightedRecords)
+        table = weighted_gram_of(columns, np.asarray(records.weights)) if has_weights else gram(columns)
         return ExactSums(len(columns), table[:-1, :-1], table[:-1, -1], table[-1, -1])
 
     def summarise(self, records: Rows) -> QuadraticSummary:

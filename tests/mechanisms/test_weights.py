@@ -315,6 +315,7 @@ def test_what_does_not_declare_weights_refuses_them():
     asked = {
         "AdaOPS": lambda: kng.AdaOPS(table, 1.0, 1e-6, "add_remove"),
         "AdaSSP": lambda: kng.AdaSSP(table, 1.0, 1e-6, "replace"),
+        "GeometricMechanism": lambda: kng.GeometricMechanism(line, 1.0, "replace"),
         "KNormMechanism": lambda: kng.KNormMechanism(columns, 1.0, "replace"),
         "OutputPerturbation": lambda: kng.OutputPerturbation(kng.LogisticLoss(), table, 10.0, 1.0, 1e-6, "replace"),
         "PosteriorSample": lambda: kng.PosteriorSample(table, 10.0, 0.001, "add_remove", 100),
