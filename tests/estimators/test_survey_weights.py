@@ -9,6 +9,7 @@ import pytest
 import kngjax as kng
 
 COUNT = 4000
+LEVELS = {"region": ("north", "south"), "parttime": ("no", "yes")}
 BOUNDS = {"wage": (0, 10), "age": (20, 60), "weight": (0, 4), "calls": (0, 6)}
 
 
@@ -37,7 +38,7 @@ TABLE = table()
 
 
 def study(frame=TABLE, **changed):
-    facts = {"bounds": BOUNDS, "levels": {"region": ("north", "south")}, "adjacency": "replace", "weights": "weight"}
+    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace", "weights": "weight"}
     return kng.Study(frame, **facts | changed)
 
 
@@ -82,7 +83,7 @@ def test_every_regression_takes_weights_or_says_that_it_does_not():
         lambda: plan.sum("wage", epsilon=1),
         lambda: plan.variance("wage", epsilon=1),
         lambda: plan.histogram("region", epsilon=1),
-        lambda: plan.crosstab("region", "region", epsilon=1),
+        lambda: plan.crosstab("region", "parttime", epsilon=1),
         lambda: plan.by("region").sum("wage", epsilon=1),
     ):
         with pytest.raises(ValueError, match=r"takes? no weights|levels"):
