@@ -19,6 +19,7 @@ from kngjax.data.weights import Weighted, with_weights
 from kngjax.mechanisms import objective_on_grid
 from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.mechanisms.quadratic_draws import QuadraticDraw
+from kngjax.releases.lattice.sums import whole_features
 from kngjax.samplers.grid import cells
 from kngjax.samplers.grid.quadratic import bodies
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
@@ -365,6 +366,16 @@ def test_streams_shards_simulations_and_other_samplers_refuse_weights():
     )
     with pytest.raises(ValueError, match="no exact sampler of LogisticLoss"):
         kng.certify(many, np.zeros((9000, 6)), np.zeros(9000), weights=np.ones(9000))
+
+
+def test_products_are_on_the_lattice_as_they_are():
+    """Within bounds of records without weights they would be clipped there, and weights would hardly count."""
+    mechanism = made("quantile")
+    data, plan = mechanism.records(with_weights(X, WEIGHTS), Y), kng.Lattice().plan(mechanism, 2, N)
+    np.testing.assert_array_equal(data.x, WEIGHTS[:, None] * np.column_stack([np.ones(N), X]))
+    found = whole_features(data, plan) * 2.0 ** np.array(plan.exponents)
+    np.testing.assert_allclose(found, data.x, atol=1e-4)
+    assert np.max(data.x) > 2.0
 
 
 def test_records_without_weights_are_not_taken_for_weights_of_1():
