@@ -29,11 +29,12 @@ ROOMS = (
     "ledger",
     "owner",
     "releases",
+    "inference",
     "estimators",
     "audit",
     "command",
 )
-MOST_ENTRIES = 18
+MOST_ENTRIES = 19
 
 
 def module_name(path):

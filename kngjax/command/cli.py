@@ -205,7 +205,7 @@ def _release(options: argparse.Namespace) -> int:
         steps = job.planned(config).steps
         if ledger is not None:
             # The laws cost no more than the releases, whose cost is known when the number of records is.
-            missing = [step.part.mechanism.guarantee for step in steps if step.label not in past.releases]
+            missing = [step.law for step in steps if step.label not in past.releases]
             resuming.require(ledger, missing, past)
     with_figure = getattr(config, "figure", None) is not None and not options.no_figure
     if with_figure:
@@ -271,8 +271,9 @@ def _audit(options: argparse.Namespace) -> int:
     audits = []
     config = configuration.read(options.config)
     count = job.public_count(config, None, options.records) if isinstance(config, StudyConfig) else None
-    for step in job.planned(config, count).steps:
-        mechanism, dimension = step.part.mechanism, step.part.mechanism.dimension
+    asked = [(step.label, mechanism) for step in job.planned(config, count).steps for mechanism in step.mechanisms]
+    for label, mechanism in asked:
+        dimension = mechanism.dimension
         assert dimension is not None
         about = f"{dimension} coefficients"
         if dimension > 2:
@@ -281,7 +282,7 @@ def _audit(options: argparse.Namespace) -> int:
         result = audit.density_ratio(mechanism, **settings)
         audits.append(result)
         print(
-            f"{step.label}, {about}: {'passed' if result.passed else 'FAILED'}, worst log ratio "
+            f"{label}, {about}: {'passed' if result.passed else 'FAILED'}, worst log ratio "
             f"{result.worst_log_ratio:.4g} of epsilon = {result.claimed_epsilon:.4g}",
             flush=True,
         )

@@ -39,8 +39,9 @@ def planned(config: Declared, num_records: int | None = None) -> AbstractPlanned
         assert isinstance(config, Config)
         made = PlannedRegressions(config)
     for step in made.steps:
-        facts = Facts(step.part.mechanism.dimension or 1, None)
-        _of_sampler(config, functools.partial(route_for, step.part.mechanism, step.analysis.sampler, facts))
+        for mechanism in step.mechanisms:
+            facts = Facts(mechanism.dimension or 1, None)
+            _of_sampler(config, functools.partial(route_for, mechanism, step.sampler, facts))
     return made
 
 

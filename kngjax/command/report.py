@@ -226,7 +226,9 @@ def owner_view(config: Config, frame: Any, results: Sequence[Result], progress: 
     return "\n".join([*lines, "", OWNER_BANNER])
 
 
-def owner_check(steps: Sequence[Step | GroupedStep], columns: Sequence[tuple[str, Any, Any]], frame: Any) -> tuple[str, bool]:
+def owner_check(
+    steps: Sequence[Step | GroupedStep], columns: Sequence[tuple[str, Any, Any]], frame: Any
+) -> tuple[str, bool]:
     """FOR THE DATA OWNER ONLY: whether each release of a job can prepare these records, and in words why not.
 
     **Arguments:** `steps` and `columns`: of `kngjax.command.planned`. `frame`, private, as for `job.run`. Nothing is

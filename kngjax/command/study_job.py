@@ -33,6 +33,10 @@ class PlannedStudy(AbstractPlanned):
         self.plan = study.plan()
         for number, asked in enumerate(config.analyses, start=1):
             self._ask(asked, f"{config.path}: [[analyses]] number {number}, {asked.method}: ")
+        try:
+            self.plan = self.plan.settled()
+        except ValueError as error:
+            raise ValueError(f"{config.path}: {registry.in_toml(str(error))}") from None
         self.steps = self.plan.steps()
         facts = study.facts
         self.columns = [(name, ends, None) for name, ends in facts.bounds.items()]

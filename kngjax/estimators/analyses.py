@@ -43,7 +43,9 @@ class Analysis:
     `names_of_values`: of what is released, where that is no regression. `link`: what a prediction is the mean by,
     "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is). `weights`: the column of the
     records' weights, a `SurveyWeights`; None where they have none: then no mechanism of the parts has bounds for it.
-    `sampler`: what is asked for of each release, or None.
+    `sampler`: what is asked for of each release, or None. `scale`: how far responses scatter, a public guess, or None.
+    `force`: whether it is released although public facts say that it is little but noise. `expected`: what they say,
+    once that was asked.
     """
 
     title: str
@@ -55,6 +57,9 @@ class Analysis:
     link: str = "identity"
     weights: Any = None
     sampler: Any = None
+    scale: float | None = None
+    force: bool = False
+    expected: Any = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,6 +67,10 @@ class Analysis:
         if self.names_of_values is not None:
             return self.names_of_values
         return (self.response.name,) if self.design is None else self.design.names
+
+    def forced(self, force: bool) -> "Analysis":
+        """The same with this `force`."""
+        return replace(self, force=bool(force))
 
     def steps(self, number: int | None = None) -> list["Step"]:
         """Its releases, each with its debit. **Arguments:** `number`: of the analysis, where there are several."""
@@ -131,6 +140,21 @@ class Step:
         """What a ledger is told of its debit."""
         about = {"analysis": self.analysis.title, "formula": self.analysis.formula}
         return about | {"response": self.analysis.response.name, "mechanism": settings(self.part.mechanism)}
+
+    @property
+    def mechanisms(self) -> tuple[Any, ...]:
+        """Its only one."""
+        return (self.part.mechanism,)
+
+    @property
+    def sampler(self) -> Any:
+        """What is asked for, or None."""
+        return self.analysis.sampler
+
+    @property
+    def law(self) -> kng.Guarantee:
+        """What a draw from exactly the mechanism's law would cost."""
+        return self.part.mechanism.guarantee
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Of its only release, before it is debited. **Arguments:** `num_records`: used where it is public."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import kngjax as kng
 from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.expectations import Expectations
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults, releases_from, response_from
 
@@ -22,13 +23,14 @@ class EstimateResults(AbstractResults):
     names: tuple[str, ...]
     labels: tuple[str, ...]
     releases: tuple[kng.Release, ...]
+    expected: Expectations | None = None
 
     @classmethod
     def of(cls, analysis: Analysis, releases: list[kng.Release]) -> "EstimateResults":
         """Those of an analysis that was carried out."""
         assert isinstance(analysis.response, Response)
         labels = tuple(part.label for part in analysis.parts)
-        return cls(analysis.title, analysis.response, analysis.names, labels, tuple(releases))
+        return cls(analysis.title, analysis.response, analysis.names, labels, tuple(releases), analysis.expected)
 
     @property
     def params(self) -> "pd.Series":
@@ -36,6 +38,14 @@ class EstimateResults(AbstractResults):
         import pandas as pd
 
         return pd.Series(self.releases[0].value, pd.Index(self.names, name="estimate"), name=self.labels[0])
+
+    @property
+    def noise(self) -> "pd.Series | None":
+        """The standard deviation of the noise for privacy of each number; None where it is not known."""
+        import pandas as pd
+
+        values = None if self.expected is None else self.expected.noise[0]
+        return None if values is None else pd.Series(values, pd.Index(self.names, name="estimate"), name="noise")
 
     @property
     def value(self) -> float:
@@ -55,6 +65,7 @@ class EstimateResults(AbstractResults):
             "names": list(self.names),
             "labels": list(self.labels),
             "releases": [json.loads(one.to_json()) for one in self.releases],
+            "expected": None if self.expected is None else dataclasses.asdict(self.expected),
         }
 
     @classmethod
@@ -67,6 +78,7 @@ class EstimateResults(AbstractResults):
             tuple(fields["names"]),
             tuple(fields["labels"]),
             releases_from(fields["releases"]),
+            Expectations.from_dict(fields.get("expected")),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -148,6 +148,21 @@ class GroupedStep:
         about = {"analysis": self.analysis.title, "formula": first.formula, "response": first.response.name}
         return about | {"groups": self.analysis.grouping.division.to_dict(), "parts_of_the_first": parts}
 
+    @property
+    def mechanisms(self) -> tuple[Any, ...]:
+        """Those of all groups, each once."""
+        return tuple(dict.fromkeys(one for group in self.analysis.mechanisms for one in group))
+
+    @property
+    def sampler(self) -> None:
+        """Releases of groups take the best sampler."""
+        return None
+
+    @property
+    def law(self) -> kng.Guarantee:
+        """What draws from exactly the mechanisms' laws would cost, all groups together."""
+        return self.owed(0)[0]
+
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Of the releases of the first group; those of the others say the same of theirs."""
         [certificates] = divided.certify_groups(self.analysis.mechanisms[:1])
@@ -186,5 +201,6 @@ class GroupedStep:
             functools.partial(records.of, analysis),
             arguments,
             debit,
+            self.words,
         )
         return [one for group in made for one in group]

@@ -2,14 +2,17 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
 import kngjax as kng
 from kngjax.accounting.exact import exactly, inward, with_both_orders
+from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.asked import AbstractAnalyses
 from kngjax.estimators.grouped_results import GroupedResults
 from kngjax.estimators.grouping import GroupedAnalysis, Grouping
+from kngjax.estimators.public_facts import PublicFacts
 
 Outcome = TypeVar("Outcome")
 
@@ -98,3 +101,18 @@ def _counts(grouping: Grouping, whole: int | None, given: int | Mapping[Any, int
     if given is None and whole is not None:
         given = max(whole // len(groups), 1)
     return [given] * len(groups)
+
+
+class _OfOneGroup(AbstractAnalyses[Any, Any, Any, Any]):
+    """Analyses with what to make of their releases, and nothing else."""
+
+    def __init__(self, facts: PublicFacts):
+        self.facts = facts
+
+    def _carry_out(self, analysis: Analysis, results: Callable[..., Any]) -> Any:
+        return self.facts.expecting(self.facts.weighted(analysis)), results
+
+
+def groups_of(owner: Any, columns: Sequence[Any], num_records: int | Mapping[Any, int] | None) -> Groups[Any]:
+    """The groups of a study or a plan, by columns with levels. **Arguments:** as of `Study.by`."""
+    return Groups(owner, Grouping.of(columns, owner.facts.levels, owner.facts.missing), num_records, _OfOneGroup)

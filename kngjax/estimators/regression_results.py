@@ -10,6 +10,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.data.terms import Design
 from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.expectations import Expectations
 from kngjax.estimators.public_json import design_from_json, design_in_json
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults, releases_from, response_from
@@ -37,6 +38,7 @@ class RegressionResults(AbstractResults):
     labels: tuple[str, ...]
     releases: tuple[kng.Release, ...]
     link: str = "identity"
+    expected: Expectations | None = None
 
     @classmethod
     def of(cls, analysis: Analysis, releases: list[kng.Release]) -> "RegressionResults":
@@ -45,7 +47,7 @@ class RegressionResults(AbstractResults):
         assert isinstance(analysis.response, Response)
         labels = tuple(part.label for part in analysis.parts)
         public = analysis.title, analysis.formula or "", analysis.response, analysis.design
-        return cls(*public, labels, tuple(releases), analysis.link)
+        return cls(*public, labels, tuple(releases), analysis.link, analysis.expected)
 
     @property
     def params(self) -> "pd.Series | pd.DataFrame":
@@ -56,6 +58,19 @@ class RegressionResults(AbstractResults):
         values = {label: self.design.in_own_units(one.value) for label, one in self._pairs()}
         if len(self.labels) == 1:
             return pd.Series(values[self.labels[0]], names, name=self.labels[0])
+        return pd.DataFrame(values, index=names)
+
+    @property
+    def noise(self) -> "pd.Series | pd.DataFrame | None":
+        """The standard deviation of the noise for privacy of each of `params`; None where it is not known."""
+        import pandas as pd
+
+        if self.expected is None or any(one is None for one in self.expected.noise):
+            return None
+        names = pd.Index(self.design.names, name="coefficient")
+        values = dict(zip(self.labels, self.expected.noise, strict=True))
+        if len(self.labels) == 1:
+            return pd.Series(values[self.labels[0]], names, name="noise")
         return pd.DataFrame(values, index=names)
 
     @property
@@ -121,6 +136,7 @@ class RegressionResults(AbstractResults):
             "labels": list(self.labels),
             "link": self.link,
             "releases": [json.loads(one.to_json()) for one in self.releases],
+            "expected": None if self.expected is None else dataclasses.asdict(self.expected),
         }
 
     @classmethod
@@ -135,6 +151,7 @@ class RegressionResults(AbstractResults):
             tuple(fields["labels"]),
             releases_from(fields["releases"]),
             fields["link"],
+            Expectations.from_dict(fields.get("expected")),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

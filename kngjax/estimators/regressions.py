@@ -13,6 +13,7 @@ from kngjax.data.formulas import Formula
 from kngjax.data.terms import Polynomial
 from kngjax.estimators.analyses import Analysis, Part, bounds_of
 from kngjax.estimators.responses import Response
+from kngjax.inference.score_laws import SCATTER
 from kngjax.samplers.advice import GRADIENTS_UNASKED, MOST_BOXED
 
 # Beyond these, coefficients of a basis within [-1, 1] would leave the response's bounds by far.
@@ -21,8 +22,6 @@ _WIDTHS = 1.5
 _LARGEST_LOGARITHM = 10.0
 # Measured on CPS1988, ten coefficients, ε of 1 and 3, levels .1, .5 and .9: the errors were least near h of this.
 _SHRINKAGE = 3.0
-# What responses are taken to scatter about a regression, in widths of their bounds, where nobody says.
-_SCATTER = 0.1
 
 
 def quantile_regression(
@@ -56,7 +55,7 @@ def quantile_regression(
                 width = max(width, spread * math.cbrt(_SHRINKAGE * dimension**2 / (known * share)))
             loss = kng.SmoothedQuantileLoss(level, width)
         parts.append(Part(f"tau = {level!r}", _made(kind, loss, formula, response, share, adjacency, domain)))
-    return Analysis("quantile regression", response, formula.design, tuple(parts), formula.text)
+    return Analysis("quantile regression", response, formula.design, tuple(parts), formula.text, scale=scale)
 
 
 def linear_regression(
@@ -92,7 +91,7 @@ def linear_regression(
         threshold = kng.PseudoHuberLoss.public_threshold(known, dimension, _scale(scale, response), float(epsilon))
         loss = kng.PseudoHuberLoss(threshold)
     made = _made(kind, loss, formula, response, epsilon, adjacency, domain)
-    return Analysis("linear regression", response, formula.design, (Part(method, made),), formula.text)
+    return Analysis("linear regression", response, formula.design, (Part(method, made),), formula.text, scale=scale)
 
 
 def logistic_regression(
@@ -191,7 +190,7 @@ def _scale(scale: float | None, response: Response) -> float:
         return float(scale)
     if response.ends is None:
         raise ValueError(_needs_bounds(response))
-    return _SCATTER * (response.ends[1] - response.ends[0])
+    return SCATTER * (response.ends[1] - response.ends[0])
 
 
 def _count(count: int | None) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import kngjax as kng
 from kngjax.core.html import html_table
+from kngjax.estimators.expectations import Expectations
 from kngjax.estimators.public_json import with_tuples
 from kngjax.estimators.responses import Response
 from kngjax.releases import totals
@@ -32,6 +33,7 @@ class AbstractResults(abc.ABC):
     title: str
     labels: tuple[str, ...]
     releases: tuple[kng.Release, ...]
+    expected: Expectations | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name in _NOT_RELEASED:
@@ -123,6 +125,8 @@ class Summary:
             ("clipped to", ", ".join(bounds)),
             ("weights", _weights(releases)),
             ("made consistent with", ", ".join(getattr(results, "adjustments", ()))),
+            ("noise", ("" if results.expected is None else results.expected.words) or ""),
+            ("warning", ("" if results.expected is None else results.expected.warning) or ""),
         ]
         return [row for row in rows if row[1]]
 
@@ -138,7 +142,13 @@ class Summary:
         import pandas as pd
 
         numbers, noise = pd.DataFrame(self.results.params), self.results.noise
-        return numbers if noise is None else numbers.assign(noise=noise)
+        if noise is None:
+            return numbers
+        several = len(numbers.columns) > 1
+        columns = {}
+        for label, of_noise in zip(numbers, pd.DataFrame(noise).items(), strict=True):
+            columns |= {label: numbers[label], f"noise of {label}" if several else "noise": of_noise[1]}
+        return pd.DataFrame(columns)
 
     def _repr_html_(self) -> str:
         numbers = self._numbers().to_html(float_format=_shortly)

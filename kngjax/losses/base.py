@@ -250,6 +250,10 @@ class AbstractPredictorLoss(AbstractLoss):
         """The same with what draws in the space of gradients need of ρ'' besides; None where that is not built."""
         return None
 
+    def usual_responses(self, bounds: Bounds, count: int) -> Float[np.ndarray, " responses"] | None:
+        """Made-up responses about a regression without slopes; None where they are it plus residuals. Public."""
+        return None
+
     @abc.abstractmethod
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         """ρ(η, y) of one record."""

@@ -30,6 +30,11 @@ class PoissonLoss(AbstractPredictorLoss):
     def smooth_score(self) -> SmoothPoisson:
         return SmoothPoisson()
 
+    def usual_responses(self, bounds: Bounds, count: int) -> Float[np.ndarray, " responses"]:
+        """Counts of mean a tenth of their bound."""
+        assert bounds.y_upper is not None
+        return np.random.default_rng(0).poisson(0.1 * float(bounds.y_upper), count).astype(np.float64)
+
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jnp.exp(predictor) - response * predictor
 

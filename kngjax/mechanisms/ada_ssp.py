@@ -21,6 +21,7 @@ from kngjax.data.public_units import PublicUnits
 from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.expected_noise import ExpectedNoise, eigenvalue_floor
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.noisy_moments import NoisyMoments
@@ -180,6 +181,26 @@ class AdaSSP(AbstractDirectMechanism):
         with float64():
             return jax.tree.map(np.asarray, _facts(self, dimension).units)
 
+    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
+        """(X'X + λI)^{-1}e in public units with the λ that the expected λ_min gives, in own units.
+
+        The noise on X'X, which grows with |θ|, is left out. λ pulls towards the middle of the bounds of y.
+        """
+        dimension = len(hessian)
+        units = self.public_units(dimension)
+        with float64():
+            on_least, on_moment, on_matrix = np.asarray(_facts(self, dimension).deviations).tolist()
+        # x̃ = Ax beside an intercept, which is the first column, and x'θ = x̃'θ̃·h_y.
+        to_public = np.diag(1.0 / units.half_widths)
+        to_public[1:, 0] = -units.middles[1:] / units.half_widths[1:]
+        gram = to_public @ hessian @ to_public.T
+        least = np.linalg.eigvalsh(gram)[0] - _QUANTILE * on_least
+        ridge = max(2.0 * eigenvalue_floor(on_matrix, dimension, _RISK) - max(least, 0.0), 0.0)
+        public = ExpectedNoise.of_gradient_noise(gram, on_moment**2 * np.eye(dimension), ridge)
+        to_own = float(units.y_half_width) * to_public.T
+        pull = to_own @ public.pull @ np.linalg.inv(to_own)
+        return ExpectedNoise(to_own @ public.covariance @ to_own.T, pull)
+
     def on_grid(self, facts: Facts) -> NoisyMoments | None:
         return NoisyMoments.of(self, facts.dimension)
 
@@ -202,7 +223,7 @@ class AdaSSP(AbstractDirectMechanism):
         """θ of λ_min, X'y and X'X in public units, each with its noise: post-processing. Runs under jit."""
         d = moment.shape[0]
         on_least, _, on_matrix = self.deviations(d)
-        floor = on_matrix * (math.sqrt(2.0 * d) + math.sqrt(-2.0 * math.log(_RISK)))
+        floor = eigenvalue_floor(on_matrix, d, _RISK)
         ridge = jnp.maximum(2.0 * floor - jnp.maximum(least - _QUANTILE * on_least, 0.0), 0.0)
         values, vectors = jnp.linalg.eigh(matrix)
         theta = vectors @ ((vectors.T @ moment) / jnp.maximum(values + ridge, floor))

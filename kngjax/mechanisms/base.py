@@ -11,6 +11,7 @@ from jaxtyping import Float
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, is_traced
 from kngjax.data.admission import Facts
+from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.mechanisms.preparation import AbstractPreparation
@@ -65,6 +66,14 @@ class AbstractMechanism(AbstractPreparation):
         """The standard deviation of the noise on each released number, where its law is known and public; else None.
 
         **Arguments:** `num_records`: n where it is public, else None.
+        """
+        return None
+
+    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
+        """How far θ̃ will lie from the estimate without privacy, to first order; None where that is not known.
+
+        **Arguments:** `hessian`: what ∇²ℓ_n at the estimate will be, shape (d, d), a public guess. `num_records`: n, or
+        a guess of it.
         """
         return None
 

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
@@ -11,6 +12,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -69,6 +71,14 @@ class ExponentialMechanism(AbstractDensityMechanism):
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         return gradients.value_sensitivity(self.loss, self.bounds, self.domain, self.adjacency, dimension)
+
+    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
+        """θ̃ ≈ N(θ̂, (2Δ/ε)·H^{-1}), on a Θ that does not bind."""
+        if not self.domain.is_uniform:
+            return None
+        with float64():
+            rate = float(self.epsilon) / (2.0 * float(self.sensitivity_value(len(hessian))))
+        return ExpectedNoise.of_gradient_noise(hessian, hessian / rate)
 
     def record_range(self, dimension: int) -> Float[Array, ""]:
         """The range of one record's loss."""

@@ -21,6 +21,7 @@ from kngjax.geometry.abstract_norms import AbstractNorm, Noise
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.samplers.grid.cells import Grid, draw_cell
@@ -135,6 +136,14 @@ class KNormMechanism(AbstractDirectMechanism):
             changes, value = np.asarray(self._changes(dimension)), float(self.sensitivity_value(dimension))
             norm = self.score_norm(dimension)
         return Sensitivity(value, sums.explain_sum_sensitivity(norm, changes, value, self.adjacency))
+
+    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
+        """Of Σx K-norm noise of rate ε/Δ, whatever the records are."""
+        dimension = len(hessian)
+        with float64():
+            rate = float(self.epsilon) / float(self.sensitivity_value(dimension))
+            noise = k_norm_covariance(self.score_norm(dimension), rate, dimension)
+        return ExpectedNoise.of_gradient_noise(num_records * np.eye(dimension), noise, is_exact=True)
 
     def noise_in_fractions(self, dimension: int, num_records: int) -> Noise | None:
         """Δ/(nε), of a sum Δ/ε, in the norm, with Δ in fractions; None for a hull and norms that turn axes.

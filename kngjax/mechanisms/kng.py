@@ -20,6 +20,7 @@ from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
 from kngjax.mechanisms.quadratic_draws import QuadraticDraw
@@ -130,6 +131,16 @@ class KNG(AbstractDensityMechanism):
         return gradients.gradient_sensitivity(
             self.loss, self.bounds, self._reach(dimension), self.adjacency, self.norm, dimension
         )
+
+    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
+        """Hθ̃ ≈ Hθ̂ + z with K-norm noise z of rate ε/(2Δ) (Theorem 3.2), on a Θ that does not bind."""
+        if self.pointwise_sensitivity or not self.domain.is_uniform:
+            return None
+        dimension = len(hessian)
+        with float64(), programs_run_once():
+            rate = float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
+            noise = k_norm_covariance(self.score_norm(dimension), rate, dimension)
+        return ExpectedNoise.of_gradient_noise(hessian, noise)
 
     def record_range(self, dimension: int) -> Float[Array, ""]:
         """sup ‖∇ℓ‖_K of one record, as gradients of all records may cancel; infinite where the norm varies with θ."""

@@ -22,6 +22,7 @@ from kngjax.geometry.reach import Everywhere, Reach
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimiser
 from kngjax.mechanisms.objective_on_grid import ObjectiveLaw, TiltedMinimum
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
@@ -274,6 +275,14 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         if self.output_share is None:
             return jnp.asarray(jnp.inf)
         return self.output_share * self.epsilon * self.ridge(dimension) / (2.0 * self.search_tolerance(dimension))
+
+    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
+        """(H + γI)(θ̃ - θ̂) ≈ -b - γθ̂: noise, and what the ridge takes."""
+        dimension = len(hessian)
+        with float64():
+            rate, ridge = float(self.noise_rate(dimension)), float(self.ridge(dimension))
+            noise = k_norm_covariance(self.score_norm(dimension), rate, dimension)
+        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)._replace(tilt=(noise, ridge))
 
     @property
     def sensitivity(self) -> Sensitivity:

@@ -19,6 +19,7 @@ from kngjax.data.records import Data, QuadraticSummary, Records
 from kngjax.geometry.norms import L2
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
+from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.minimisers import tilted_minimiser
@@ -249,6 +250,17 @@ class OutputPerturbation(AbstractGaussianMechanism):
         largest = float(self.regularization) + most * float(gradients.feature_radius(self.bounds, dimension)) ** 2
         _, gamma = _known_facts(self, dimension)
         return np.full(dimension, gamma**-0.5 * largest**-power)
+
+    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
+        """N(0, A^{-1}/γ) about the minimiser with the ridge λ."""
+        dimension = len(hessian)
+        _, gamma = _known_facts(self, dimension)
+        ridge = float(self.regularization)
+        with_ridge = hessian + ridge * np.eye(dimension)
+        # Of (H + λI)(θ̃ - θ̂).
+        power = {"identity": 2, "hessian": 1, "hessian_squared": 0}[self.metric]
+        noise = np.linalg.matrix_power(with_ridge, power) / gamma
+        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)
 
     def minimiser(self, data: Data) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
         """θ̂, NaN if it was not found, and whether it was. Private."""

@@ -18,6 +18,7 @@ from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
+from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.noise import gaussian_profiles
@@ -238,6 +239,12 @@ class PosteriorSample(AbstractGaussianMechanism):
         """(γ(λ + NX²))^{-1/2}, with N = `max_records` and X the largest |x|: no X'X has a larger eigenvalue."""
         most = float(self.max_records) * float(gradients.feature_radius(self.bounds, dimension)) ** 2
         return np.full(dimension, (float(self.gamma) * (float(self.regularization) + most)) ** -0.5)
+
+    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
+        """N(0, (γ(H + λI))^{-1}) about the ridge regression."""
+        ridge = float(self.regularization)
+        noise = (hessian + ridge * np.eye(len(hessian))) / float(self.gamma)
+        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -(γ/2)(θ-θ̂)'H(θ-θ̂) + ½log det(γH/2π), normalised. Private: a function of the data."""

@@ -17,6 +17,7 @@ from kngjax.data.records import Data, Records, SortedValues
 from kngjax.geometry.domains import Box
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.expected_noise import ExpectedNoise, laplace_bridge_variances
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.parameters import check_epsilon, require_part
@@ -162,6 +163,18 @@ class PrivateQuantile(AbstractDirectMechanism):
             changes = np.array(gradients.quantile_changes(tau, self.adjacency))
         return Sensitivity(float(changes.max()), gradients.explain_quantile_changes(tau, self.adjacency, changes))
 
+    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
+        """Of the ranks noise with density ∝ exp(-c|v|), or of several jointly that of differences of ranks.
+
+        **Arguments:** `hessian`: diagonal, n times the density of the values at each quantile.
+        """
+        with float64():
+            if self._is_joint:
+                ranks = laplace_bridge_variances(float(self._joint_rate()), self.dimension)
+            else:
+                ranks = 2.0 / np.square(np.asarray(self._rates()))
+        return ExpectedNoise.of_gradient_noise(hessian, np.diag(ranks))
+
     def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
         """The values, shape (n,), given as `X` or as `y`: each is a response."""
         return values_alone(X, y)
@@ -229,6 +242,13 @@ class PrivateQuantile(AbstractDirectMechanism):
     def _rates(self) -> Float[Array, " quantiles"]:
         """ε/(2Δ) of each quantile that is drawn by itself."""
         return self._part / (2.0 * gradients.quantile_changes(self.tau, self.adjacency))
+
+    def rank_rates(self) -> Float[np.ndarray, " quantiles"]:
+        """c of each quantile alone, where its density falls with its rank v as exp(-c|v|). Public."""
+        with float64():
+            # Jointly a rank is in two differences.
+            joint = 2.0 * float(self._joint_rate()) if self._is_joint else None
+            return np.full(self.dimension, joint) if joint is not None else np.asarray(self._rates())
 
     def _joint_rate(self) -> Float[Array, ""]:
         return self.epsilon / (2.0 * gradients.joint_quantile_sensitivity(self.tau, self.adjacency))

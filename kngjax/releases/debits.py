@@ -40,29 +40,29 @@ def reserve(
 
     Raises as `Ledger.reserve`; TypeError for what is no ledger, ValueError for a reservation of another guarantee.
     """
-
-    guarantee, proved = owed(certificate)
-
-    def reserve_here() -> Reservation | None:
-        if isinstance(ledger, Ledger):
-            return ledger.reserve(guarantee, in_json(certificate.mechanism), proved=proved)
-        if ledger is None:
-            return None
-        if not isinstance(ledger, Reservation):
-            raise TypeError(f"ledger must be a Ledger(path) or a Reservation of one, not a {type(ledger).__name__}")
-        if not _covers(ledger, certificate):
-            raise ValueError(
-                "this reservation was made for another guarantee: reserve what the release costs, "
-                "kngjax.certify(mechanism, X, y).cost, or its to_replace()"
-            )
-        ledger.take()
-        return ledger
-
-    return processes.on_first(reserve_here)
+    return processes.on_first(lambda: reserve_cost(ledger, *owed(certificate), in_json(certificate.mechanism)))
 
 
-def _covers(reservation: Reservation, certificate: Certificate) -> bool:
-    guarantee, proved = owed(certificate)
+def reserve_cost(
+    ledger: Ledger | Reservation | None, guarantee: Guarantee, proved: bool, what: Any
+) -> Reservation | None:
+    """As `reserve`, of what is owed. **Arguments:** `what`: a public description for the ledger."""
+    if isinstance(ledger, Ledger):
+        return ledger.reserve(guarantee, what, proved=proved)
+    if ledger is None:
+        return None
+    if not isinstance(ledger, Reservation):
+        raise TypeError(f"ledger must be a Ledger(path) or a Reservation of one, not a {type(ledger).__name__}")
+    if not _covers(ledger, guarantee, proved):
+        raise ValueError(
+            "this reservation was made for another guarantee: reserve what the release costs, "
+            "kngjax.certify(mechanism, X, y).cost, or its to_replace()"
+        )
+    ledger.take()
+    return ledger
+
+
+def _covers(reservation: Reservation, guarantee: Guarantee, proved: bool) -> bool:
     return reservation.covers(guarantee) and (proved or not reservation.proved)
 
 
@@ -79,7 +79,7 @@ def commit(
     def commit_here() -> None:
         if reservation is None:
             return
-        if not _covers(reservation, certificate):
+        if not _covers(reservation, *owed(certificate)):
             raise LedgerError("the release costs another guarantee than was reserved: nothing is released")
         reservation.commit(released, exact=certificate.exact)
 

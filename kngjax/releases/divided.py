@@ -15,10 +15,10 @@ from kngjax.accounting.kinds import Kind
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import run_hiding_errors
 from kngjax.ledger.book import LedgerError
-from kngjax.ledger.ledgers import Reservation
+from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.debits import owed
+from kngjax.releases.debits import owed, reserve_cost
 from kngjax.releases.division import Division, Membership
 from kngjax.releases.release import Release, release
 from kngjax.releases.totals import certify, composed
@@ -66,19 +66,20 @@ def release_groups(
     adjacency: Adjacency,
     read: Read,
     arguments: Callable[..., dict[str, Any]],
-    debit: Reservation | None,
+    ledger: Ledger | Reservation | None,
+    what: Any,
 ) -> list[list[Release]]:
     """A release by each mechanism of each group, paid for by one debit of what all of them cost together.
 
     The debit was made before, and is drawn from once. Then the table is read, once, and every record goes to the one
-    group that its own levels say. The ledger keeps all releases at once, as one list, before anybody sees one. If anything fails after the debit, in
-    whichever group, nothing is released and the debit stays.
+    group that its own levels say. The ledger keeps all releases at once, as one list, before anybody sees one. If
+    anything fails after the debit, in whichever group, nothing is released and the debit stays.
 
     **Arguments:** `mechanisms`: those of each group, in the order of `division.groups()`, for 'add_remove'.
     `adjacency`: of the whole table. `read`: gives its columns and the place of each record's group, private. A group of
-    no record is released like any other. `arguments`: what `kngjax.release` takes of a mechanism and of columns.
-    `debit`: of what `owed_together` says of their certificates; None without a ledger. Raises as `kngjax.release`, and
-    ValueError for a debit of another guarantee.
+    no record is released like any other. `arguments`: X and y by name as `kngjax.release` takes them, of a mechanism
+    and of columns. `ledger`: or a reservation of what all cost together (`owed_together`), made beforehand. `what`: a
+    public description for the ledger. Raises as `kngjax.release`.
     """
     if len(mechanisms) != len(division):
         raise ValueError(f"{len(mechanisms)} lists of mechanisms were given for {len(division)} groups")
@@ -86,10 +87,7 @@ def release_groups(
     arithmetic.require_right()
     certificates = certify_groups(mechanisms)
     together, proved = owed_together(certificates, adjacency)
-    if debit is not None:
-        if not debit.covers(together) or (debit.proved and not proved):
-            raise ValueError("this reservation was made for another guarantee than that of all groups together")
-        debit.take()
+    reservation = reserve_cost(ledger, together, proved, what)
     drawn, refusal = run_hiding_errors(functools.partial(_draw, mechanisms, read, arguments))
     # Frames of a traceback hold their local variables.
     del read
@@ -101,10 +99,10 @@ def release_groups(
     kept = [[one.certificate for one in group] for group in released]
     if owed_together(kept, adjacency) != (together, proved):
         raise LedgerError("the releases cost another guarantee than was reserved: nothing is released")
-    if debit is not None:
+    if reservation is not None:
         every = [json.loads(one.to_json()) for group in released for one in group]
         exact = all(certificate.exact for group in kept for certificate in group)
-        debit.commit(json.dumps(every, sort_keys=True, allow_nan=False), exact=exact)
+        reservation.commit(json.dumps(every, sort_keys=True, allow_nan=False), exact=exact)
     return released
 
 

@@ -310,9 +310,9 @@ def test_no_debit_of_groups_pays_for_another_release(tmp_path, monkeypatch):
     # Whoever takes the debit while the groups are drawn gets one release for it, and the groups none.
     stolen = []
 
-    def steal(*arguments):
+    def steal(*own, **arguments):
         stolen or stolen.append(kng.release(mechanism, wages, ledger=kng.Reservation(paid, number + 2)))
-        return kng.release(*arguments)
+        return kng.release(*own, **arguments)
 
     with monkeypatch.context() as patched:
         patched.setattr(divided, "release", steal)
@@ -323,6 +323,21 @@ def test_no_debit_of_groups_pays_for_another_release(tmp_path, monkeypatch):
     assert paid.releases()[number + 2] == stolen[0].to_json()
     with pytest.raises(kng.BudgetExceeded):
         own.by("region").mean("wage", epsilon=0.1)
+
+
+def test_a_reservation_pays_for_all_groups_once_and_only_at_their_price(tmp_path):
+    paid = ledger(tmp_path, kng.Budget.pure(3))
+    analysis = study().plan().by("region").mean("wage", epsilon=1)
+    price, proved = analysis.debit
+    assert (price.epsilon, proved) == (1.0, True)
+    reserved = paid.reserve(price)
+    assert len(analysis.release(PEOPLE, reserved)) == 3
+    assert len(json.loads(paid.releases()[reserved.number])) == 3
+    with pytest.raises(kng.LedgerError, match="drawn from already"):
+        analysis.release(PEOPLE, reserved)
+    for other in (kng.Guarantee.bounded_range("0.5", "replace"), kng.Guarantee.pure(1, "replace")):
+        with pytest.raises(ValueError, match="made for another guarantee"):
+            analysis.release(PEOPLE, paid.reserve(other))
 
 
 def test_releases_that_cost_more_than_was_reserved_are_not_kept(tmp_path, monkeypatch):

@@ -339,7 +339,7 @@ def test_what_was_released_before_a_failure_is_in_the_ledger(ledger, monkeypatch
     with monkeypatch.context() as patched:
         patched.setattr(kng, "release", failing, raising=False)
         with pytest.raises(KeyboardInterrupt):
-            study(ledger=ledger).quantile_regression("wage ~ education", tau=[0.1, 0.5, 0.9], epsilon=0.3)
+            study(ledger=ledger).quantile_regression("wage ~ education", tau=[0.1, 0.5, 0.9], epsilon=0.3, force=True)
     assert len(ledger.releases()) == 1
     # The third was not debited.
     study(ledger=ledger).mean("wage", epsilon=0.8)

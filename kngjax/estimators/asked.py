@@ -1,0 +1,100 @@
+"""The analyses that can be asked of a table, whatever is made of them: releases, plans, previews."""
+
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+from kngjax.estimators import estimates, regressions
+from kngjax.estimators.estimate_results import EstimateResults
+from kngjax.estimators.public_facts import PublicFacts
+from kngjax.estimators.regression_results import RegressionResults
+from kngjax.estimators.tabulations import AbstractTabulations, Summed, Tabled
+
+Regressed = TypeVar("Regressed")
+Estimated = TypeVar("Estimated")
+
+
+class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, Estimated, Tabled, Summed]):
+    """What can be asked of a table. All arguments are public; ε is that of all releases of one call together."""
+
+    facts: PublicFacts
+
+    def quantile_regression(
+        self,
+        formula: str,
+        *,
+        tau: float | Sequence[float],
+        epsilon: Any,
+        domain: Any = None,
+        scale: Any = None,
+        force: bool = False,
+    ) -> Regressed:
+        """Quantiles of the response at the levels τ, which share ε equally.
+
+        **Arguments:** `formula`: as in `kngjax.data.formulas`. `domain`: Θ of the coefficients of the basis; made of
+        the bounds of the response if it is left out. `scale`: for five and more coefficients, how far responses scatter
+        about the regression, a public guess. `force`: release also what public facts say is little but noise.
+        """
+        facts = self.facts
+        read, response = facts.read(formula)
+        made = regressions.quantile_regression(
+            read, response, tau, epsilon, facts.adjacency.value, facts.count, domain, scale
+        )
+        return self._carry_out(made.forced(force), RegressionResults.of)
+
+    def linear_regression(
+        self,
+        formula: str,
+        *,
+        epsilon: Any,
+        method: str = "robust",
+        delta: Any = None,
+        domain: Any = None,
+        scale: Any = None,
+        force: bool = False,
+    ) -> Regressed:
+        """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ.
+
+        **Arguments:** as `quantile_regression`; `scale` is for "robust" with any number of coefficients.
+        """
+        facts = self.facts
+        read, response = facts.read(formula)
+        made = regressions.linear_regression(
+            read, response, epsilon, facts.adjacency.value, facts.count, method, delta, domain, scale
+        )
+        return self._carry_out(made.forced(force), RegressionResults.of)
+
+    def logistic_regression(self, formula: str, *, epsilon: Any, domain: Any = None, force: bool = False) -> Regressed:
+        """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
+        facts = self.facts
+        made = regressions.logistic_regression(
+            *facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain
+        )
+        return self._carry_out(made.forced(force), RegressionResults.of)
+
+    def poisson_regression(self, formula: str, *, epsilon: Any, domain: Any = None, force: bool = False) -> Regressed:
+        """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
+        facts = self.facts
+        made = regressions.poisson_regression(*facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain)
+        return self._carry_out(made.forced(force), RegressionResults.of)
+
+    def mean(self, column: str, *, epsilon: Any, force: bool = False) -> Estimated:
+        """The mean of a column of numbers, or the share of the second of its two levels."""
+        made = estimates.mean(self.facts.response(column), epsilon, self.facts.adjacency.value)
+        return self._carry_out(made.forced(force), EstimateResults.of)
+
+    def quantile(
+        self,
+        column: str,
+        *,
+        tau: float | Sequence[float],
+        epsilon: Any,
+        budget: str = "split",
+        force: bool = False,
+    ) -> Estimated:
+        """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
+        made = estimates.quantile(self.facts.response(column), tau, epsilon, self.facts.adjacency.value, budget)
+        return self._carry_out(made.forced(force), EstimateResults.of)
+
+    def median(self, column: str, *, epsilon: Any, force: bool = False) -> Estimated:
+        """The median of a column of numbers."""
+        return self.quantile(column, tau=0.5, epsilon=epsilon, force=force)

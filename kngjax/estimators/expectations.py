@@ -1,0 +1,114 @@
+"""What public facts say of an analysis before it is paid for: its noise, and whether it would be little but noise."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.estimators.analyses import Analysis, Part
+from kngjax.estimators.responses import Response
+from kngjax.mechanisms.base import AbstractMechanism
+
+_UNKNOWN_COUNT = (
+    "not checked: under add_remove the number of records is private, and without a public guess, num_records=10_000, "
+    "nothing is known of the noise"
+)
+
+_WEIGHTED = "not checked: how much records count is private where they have weights, and so is how much noise matters"
+
+
+@dataclasses.dataclass(frozen=True)
+class Expectations:
+    """What was expected of the releases of one analysis, in words and numbers. Public.
+
+    **Arguments:** `noise`: of each release the standard deviation of the noise of each number in own units, None where
+    it is not known. `words`: how it is known. `warning`: why the releases are little but noise, or that nobody knows.
+    """
+
+    noise: tuple[tuple[float, ...] | None, ...]
+    words: str | None = None
+    warning: str | None = None
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any] | None) -> "Expectations | None":
+        """The inverse of `dataclasses.asdict`."""
+        if fields is None:
+            return None
+        noise = tuple(None if one is None else tuple(one) for one in fields["noise"])
+        return cls(noise, fields["words"], fields["warning"])
+
+
+def preview_of(
+    analysis: Analysis, part: Part, count: int | None, design: Any = None, residual: Any = None, simulate: Any = False
+) -> kng.Preview | None:
+    """The preview of one release in own units; None where n is not known, and for mechanisms of other kinds.
+
+    **Arguments:** all public. `count`: n, or a guess of it. `design`, `residual`, `simulate`: as of `kngjax.preview`,
+    or as `design` a frame or a mapping of public or made-up cells in own units.
+    """
+    if not count or not isinstance(part.mechanism, AbstractMechanism):
+        return None
+    terms = analysis.design
+    if isinstance(design, Mapping) or hasattr(design, "columns"):
+        # Made-up or public cells in own units; a mean or a quantile has none of its own.
+        read = None if terms is None else terms.matrix_of if isinstance(design, Mapping) else terms.matrix
+        design = None if read is None else read(design)
+    found = kng.preview(
+        part.mechanism,
+        num_records=count,
+        design=terms if design is None else design,
+        residual=analysis.scale if residual is None else residual,
+        simulate=simulate,
+    )
+    return found.shown_in(analysis.names, np.eye(len(analysis.names)) if terms is None else terms.own_units_matrix)
+
+
+def expect(analysis: Analysis, count: int | None) -> Expectations:
+    """What is expected of an analysis; raises ValueError for one that would be little but noise, unless it is forced.
+
+    **Arguments:** `count`: n, or a guess of it.
+    """
+    if not isinstance(analysis.response, Response):
+        # Of counts and sums the noise is known exactly, and stands beside each number.
+        return Expectations((None,) * len(analysis.parts))
+    if analysis.weights is not None:
+        return Expectations((None,) * len(analysis.parts), warning=_WEIGHTED)
+    if not count:
+        return Expectations((None,) * len(analysis.parts), warning=_UNKNOWN_COUNT)
+    previews = [preview_of(analysis, part, count) for part in analysis.parts]
+    warning = None
+    for part, preview in zip(analysis.parts, previews, strict=True):
+        if preview is None or warning is not None or (why := preview.hopeless) is None:
+            continue
+        of_part = f"{analysis.title}, {part.label}" if len(previews) > 1 else analysis.title
+        warning = f"{of_part} would be little but noise: of {count:,} records at epsilon = {preview.epsilon:g} {why}"
+        if not analysis.force:
+            raise ValueError(
+                f"{warning}. {preview.enough()[0].upper()}{preview.enough()[1:]}. Nothing was spent; force=True "
+                "releases it all the same"
+            )
+        warning = warning.replace(
+            "would be little but noise", "is little but noise, and was asked for by force=True", 1
+        )
+    known = [preview for preview in previews if preview is not None and preview.noise is not None]
+    noise = tuple(
+        None if preview is None or preview.noise is None else tuple(map(float, preview.noise)) for preview in previews
+    )
+    return Expectations(noise, _in_words(known), warning)
+
+
+def _in_words(previews: list[kng.Preview]) -> str | None:
+    """How the noise is known."""
+    if not previews:
+        return None
+    expected, setting = previews[0].expected, previews[0].setting
+    assert expected is not None
+    assert setting is not None
+    what = "the standard deviation of what is added for privacy"
+    if expected.noise.is_exact:
+        return f"{what}: exact, whatever the records are"
+    pulls = [float(np.max(np.diag(one.expected.noise.pull))) for one in previews if one.expected is not None]
+    bias = f"; beside it a ridge takes up to {max(pulls):.0%} of a coefficient" if max(pulls) > 0.01 else ""
+    return f"{what}, previewed from public facts: {'; '.join(setting.words)}{bias}"

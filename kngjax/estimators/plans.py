@@ -1,0 +1,102 @@
+"""Plans: analyses that are not carried out yet, with what each would cost and be worth."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import kngjax as kng
+from kngjax.core.html import html_table
+from kngjax.estimators.analyses import Analysis, Step
+from kngjax.estimators.analysis_previews import AnalysisPreview
+from kngjax.estimators.asked import AbstractAnalyses
+from kngjax.estimators.carrying_out import Made, carry_out, in_words, together
+from kngjax.estimators.grouping import GroupedAnalysis, GroupedStep
+from kngjax.estimators.groups import Groups, groups_of
+from kngjax.estimators.public_facts import PublicFacts
+from kngjax.estimators.results import AbstractResults
+
+
+class Previews(AbstractAnalyses[AnalysisPreview, AnalysisPreview, AnalysisPreview, AnalysisPreview]):
+    """What analyses would be worth, from public facts alone; it holds no data. `Study.preview` makes one."""
+
+    def __init__(self, facts: PublicFacts, design: Any = None, residual: Any = None):
+        self.facts = facts
+        self._assumed = design, residual
+
+    def _carry_out(self, analysis: Analysis, results: Any) -> AnalysisPreview:
+        return AnalysisPreview.of(self.facts.weighted(analysis), self.facts.count, *self._assumed)
+
+
+class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis]):
+    """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
+
+    Nothing is spent, drawn or seen of a value before `run`.
+    """
+
+    def __init__(self, study: Any):
+        self._study = study
+        self.facts = study.facts
+        self._planned: list[tuple[Analysis | GroupedAnalysis, Callable[[Any, list[kng.Release]], AbstractResults]]] = []
+
+    def by(self, *columns: Any, num_records: int | Mapping[Any, int] | None = None) -> Groups[GroupedAnalysis]:
+        """Analyses of every group, as of `Study.by`, to be planned."""
+        return groups_of(self, columns, num_records)
+
+    def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
+        weighted = self.facts.weighted(analysis)
+        self._planned.append((weighted, results))
+        return weighted
+
+    def settled(self) -> "Plan":
+        """The same with what public facts say of each analysis; raises ValueError for what would be little but noise.
+
+        But for analyses that are asked for with force=True.
+        """
+        plan = Plan(self._study)
+        plan._planned = [(self.facts.expecting(analysis), results) for analysis, results in self._planned]
+        return plan
+
+    def steps(self) -> list[Step | GroupedStep]:
+        """What `run` debits and releases, in order, each with a label of its own."""
+        return [step for number, (one, _) in enumerate(self._planned, start=1) for step in one.steps(number)]
+
+    def run(self) -> list[AbstractResults]:
+        """Carries out all of them, in their order.
+
+        Raises BudgetExceeded at first if the ledger does not allow all, and ValueError, as the study does, if one of
+        them would be little but noise: then nothing is spent.
+        """
+        settled = self.settled()
+        made = carry_out(settled.steps(), self._study._frame, self._study.ledger)
+        return [one for one in settled.results(made) if one is not None]
+
+    def results(self, made: Made) -> list[AbstractResults | None]:
+        """Of each analysis, or None of which nothing was released. **Arguments:** `made`: by the labels of `steps`."""
+        found = []
+        for number, (analysis, results) in enumerate(self._planned, start=1):
+            own = [step for step in analysis.steps(number) if step.label in made]
+            releases = [one for step in own for one in made[step.label]]
+            found.append(results(analysis.made_by(own), releases) if own else None)
+        return found
+
+    def preview(self, *, design: Any = None, residual: Any = None) -> list[AnalysisPreview]:
+        """What each of them would be worth; of groups, the first one. **Arguments:** as of `Study.preview`."""
+        planned = [one if isinstance(one, Analysis) else one.analyses[0] for one, _ in self._planned]
+        return [AnalysisPreview.of(analysis, self.facts.count, design, residual) for analysis in planned]
+
+    @property
+    def cost(self) -> kng.Guarantee | None:
+        """What is proved of all together; None of an empty plan, and where of one nothing is proved."""
+        return together(self.steps(), self.facts.count or 0)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Each release and what it costs, groups together, and the total."""
+        count, steps = self.facts.count or 0, self.steps()
+        return [*(step.row(count) for step in steps), ("all together", in_words(together(steps, count)))]
+
+    def __repr__(self) -> str:
+        if not self._planned:
+            return "<Plan: nothing is planned>"
+        return "\n".join(f"{name}: {cost}" for name, cost in self.rows())
+
+    def _repr_html_(self) -> str:
+        return html_table("Plan", self.rows())

@@ -1,0 +1,104 @@
+"""What is said of a table without looking at it: bounds, levels, policies for missing cells, weights, the adjacency."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.data import formulas
+from kngjax.data.terms.base import is_number
+from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.expectations import expect
+from kngjax.estimators.responses import Response
+from kngjax.estimators.survey_weights import SurveyWeights
+
+
+@dataclasses.dataclass(frozen=True)
+class PublicFacts:
+    """What is said of a table without looking at it, as `Study` takes it. `count`: n where it is public, or a guess."""
+
+    bounds: dict[str, tuple[float | int, float | int]]
+    levels: dict[str, tuple[Any, ...]]
+    adjacency: kng.Adjacency
+    missing: Mapping[str, Any] | str | None
+    count: int | None
+    weights: SurveyWeights | None = None
+
+    @classmethod
+    def of(
+        cls,
+        bounds: Any,
+        levels: Any,
+        adjacency: kng.Adjacency,
+        missing: Any,
+        count: int | None,
+        weights: Any = None,
+    ) -> "PublicFacts":
+        """As `Study` is given them; raises TypeError or ValueError for what are no bounds, levels or policies."""
+        for name, given, example in (("bounds", bounds, "(0, 99)"), ("levels", levels, "('no', 'yes')")):
+            if not isinstance(given, Mapping):
+                raise TypeError(f"{name} must be by column, {name}={{'age': {example}}}, not a {type(given).__name__}")
+        ends: dict[str, tuple[float | int, float | int]] = {}
+        for name, pair in bounds.items():
+            low, high = _plain(pair, f"the bounds of {name!r} must be a pair of numbers, like (0, 99)", 2)
+            if not (is_number(low) and is_number(high) and math.isfinite(low) and math.isfinite(high) and low < high):
+                raise ValueError(f"the bounds of {name!r} must be finite numbers, the lower one first, not {pair!r}")
+            ends[name] = low, high
+        choices = {
+            name: _plain(given, f"the levels of {name!r} must be several, like ('north', 'south')")
+            for name, given in levels.items()
+        }
+        if both := sorted(set(ends) & set(choices)):
+            raise ValueError(f"columns {both} have bounds and levels: numbers have bounds, categories have levels")
+        if isinstance(missing, Mapping):
+            if unknown := [name for name in missing if name not in ends and name not in choices]:
+                raise ValueError(f"missing names {unknown}, which have neither bounds nor levels")
+            missing = {name: _item(value) for name, value in missing.items()}
+        elif missing not in (None, "drop"):
+            raise TypeError("missing must be 'drop' or name columns, like missing={'age': 40}")
+        return cls(ends, choices, adjacency, missing, count, SurveyWeights.of(weights, ends, missing))
+
+    def response(self, column: str, transform: str | None = None) -> Response:
+        """A column as a response."""
+        missing = self.missing if isinstance(self.missing, str) else (self.missing or {}).get(column)
+        if column in self.levels:
+            return Response(column, transform, None, self.levels[column], missing)
+        return Response(column, transform, self.bounds.get(column), None, missing)
+
+    def weighted(self, analysis: Any) -> Any:
+        """The analysis with the weights of the records, if they have some; raises where it does not take them.
+
+        Those of groups were given theirs one by one.
+        """
+        is_single = isinstance(analysis, Analysis)
+        return self.weights.given_to(analysis) if self.weights is not None and is_single else analysis
+
+    def expecting(self, analysis: Any) -> Any:
+        """The analysis with what public facts say of it; raises ValueError for what would be little but noise.
+
+        Those of groups were asked one by one.
+        """
+        if not isinstance(analysis, Analysis):
+            return analysis
+        return dataclasses.replace(analysis, expected=expect(analysis, self.count))
+
+    def read(self, formula: str) -> tuple[formulas.Formula, Response]:
+        """The terms and the response of a formula."""
+        read = formulas.read(formula, self.bounds, self.levels, self.missing)
+        return read, self.response(read.response, read.transform)
+
+
+def _plain(given: Any, words: str, number: int | None = None) -> tuple[Any, ...]:
+    """Numbers of NumPy as Python's, which JSON has."""
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence | np.ndarray):
+        raise TypeError(f"{words}, not {given!r}")
+    if number is not None and len(given) != number:
+        raise ValueError(f"{words}, not {given!r}")
+    return tuple(_item(one) for one in given)
+
+
+def _item(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

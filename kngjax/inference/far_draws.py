@@ -1,0 +1,110 @@
+"""How likely a draw of KNG lies far from the estimate, where its density is low and there is very much of Θ.
+
+Near the estimate KNG has its limit law. Far off, scores have reached their ends and the gradient grows no more, so that
+the density falls no further: where n·ε is small next to the logarithm of how much larger Θ is than the limit law,
+draws come from there. A difference of features whose signs cancel does so first.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from kngjax.core.arrays import float64
+from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.geometry.domains import ExactShape
+from kngjax.inference.score_laws import ScoreLaw
+
+_POINTS, _ROWS = 4000, 400
+
+
+@dataclass(frozen=True)
+class FarDraws:
+    """What of KNG far from the estimate depends neither on n nor on ε, of 4,000 public points of Θ.
+
+    **Arguments:** `unit_rate`: 1/(2Δ). `log_near`: log d!·vol(K)/det H, with H of one record. `log_volume`: of Θ.
+    `linear`, `norms`: at each point the norms of Hδ and of the expected gradient of one record. `dimension`: d.
+    """
+
+    unit_rate: float
+    log_near: float
+    log_volume: float
+    linear: np.ndarray
+    norms: np.ndarray
+    dimension: int
+
+    @classmethod
+    def of(cls, mechanism: Any, rows: np.ndarray, law: ScoreLaw) -> "FarDraws | None":
+        """Those of a mechanism; None for what is not KNG, and where Θ has another form.
+
+        **Arguments:** all public. `rows`: features, shape (m, d). `law`: of scores.
+        """
+        dimension = rows.shape[1]
+        domain = getattr(mechanism, "domain", None)
+        shape = None if domain is None else domain.exact_shape(dimension)
+        if shape is None or getattr(mechanism, "scored_by", None) != "gradient" or mechanism.is_pointwise:
+            return None
+        with float64():
+            norm = mechanism.score_norm(dimension)
+            unit_rate = 0.5 / float(mechanism.sensitivity_value(dimension))
+            log_ball = float(norm.log_volume(dimension))
+        hessian = law.curvature * (rows.T @ rows) / len(rows)
+        log_near = math.lgamma(dimension + 1.0) + log_ball - np.linalg.slogdet(hessian)[1]
+        steps, log_volume = _points(shape, dimension)
+        few = rows[np.random.default_rng(1).permutation(len(rows))[:_ROWS]]
+        gradients = law.mean_score(steps @ few.T) @ few / len(few)
+        linear, norms = _norms(norm, steps @ hessian), _norms(norm, gradients)
+        return cls(unit_rate, float(log_near), log_volume, linear, norms, dimension)
+
+    def share(self, num_records: int, epsilon: float) -> float:
+        """The probability of a draw beyond the limit law's reach, to a factor of some two, on a table as is assumed.
+
+        It is that of exp(-c·n·‖E s(x'(θ - θ0))x‖_K) over Θ against the limit law's mass d!·vol(K)·c^-d/det H.
+        """
+        rate = epsilon * self.unit_rate * num_records
+        # The limit law has nothing beyond: c times the norm of Hδ is Gamma(d).
+        exponents = np.where(rate * self.linear > 3.0 * (self.dimension + 5.0), -rate * self.norms, -np.inf)
+        most = np.max(exponents)
+        if most == -np.inf:
+            return 0.0
+        log_far = self.log_volume + most + math.log(np.mean(np.exp(exponents - most)))
+        log_near = self.log_near - self.dimension * math.log(rate)
+        return float(1.0 / (1.0 + math.exp(min(log_near - log_far, 700.0))))
+
+
+def end_gap_share(rate: float, density: float, level: float, num_records: int, width: float) -> float:
+    """The probability that a private quantile comes from beyond all values, on a width of nothing.
+
+    There the density is that of rank 0 or n, e^{-cnτ} or e^{-cn(1-τ)} of the peak, and near the quantile the mass is
+    2/(cnf). **Arguments:** `rate`: c, of ranks. `density`: f, of the values at the quantile.
+    """
+    far = 0.5 * width * (math.exp(-rate * num_records * level) + math.exp(-rate * num_records * (1.0 - level)))
+    return far / (far + 2.0 / (rate * num_records * density))
+
+
+def _points(shape: ExactShape, dimension: int) -> tuple[np.ndarray, float]:
+    """Points of Θ about its middle, evenly, and the logarithm of its volume."""
+    random = np.random.default_rng(0)
+    if shape.radius is None:
+        half = 0.5 * (shape.upper - shape.lower)
+        return random.uniform(-1.0, 1.0, (_POINTS, dimension)) * half, float(np.sum(np.log(2.0 * half)))
+    radii = shape.radius * random.uniform(size=(_POINTS, 1)) ** (1.0 / dimension)
+    if shape.power == 1:
+        directions = random.laplace(size=(_POINTS, dimension))
+        log_unit = dimension * math.log(2.0) - math.lgamma(dimension + 1.0)
+    else:
+        directions = random.standard_normal((_POINTS, dimension))
+        log_unit = 0.5 * dimension * math.log(math.pi) - math.lgamma(0.5 * dimension + 1.0)
+    lengths = np.sum(np.abs(directions) ** shape.power, axis=1, keepdims=True) ** (1.0 / shape.power)
+    return directions / lengths * radii, log_unit + dimension * math.log(shape.radius)
+
+
+def _norms(norm: AbstractNorm, vectors: np.ndarray) -> np.ndarray:
+    with float64():
+        sides = norm.box_sides(vectors.shape[1])
+        if sides is not None:
+            return np.max(np.abs(vectors) / np.asarray(sides), axis=1)
+        return np.asarray(jax.vmap(norm)(jnp.asarray(vectors)))

@@ -1,0 +1,285 @@
+"""`preview`: what a release will be worth, before anything is spent, from public facts alone."""
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kngjax.inference.settings import Expected, Setting
+from kngjax.inference.simulated import simulated_noise
+from kngjax.mechanisms.base import AbstractMechanism
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Of n·ε/d: below it the limit law of KNG is not near (notes in docs/how-to-choose.md).
+LIMIT_LAW_FROM = 30.0
+# A probability of draws from far off that is too much, and one that may be neglected.
+MUCH, LITTLE = 0.05, 0.01
+# What a ridge may take of a coefficient before little else is left.
+MOST_PULLED = 0.5
+# How large noise may be in units of the deviation of a number of which nothing is known but its bounds.
+MOST_NOISE = 0.5
+_FARTHEST = 1e9
+
+
+def preview(
+    mechanism: AbstractMechanism,
+    *,
+    num_records: int,
+    design: Any = None,
+    residual: Any = None,
+    simulate: bool | None = None,
+) -> "Preview":
+    """What a release of n records would be worth, with no data and nothing spent.
+
+    At the released θ̃ the gradient is noise of a known law, ∇ℓ_n(θ̃) = z, so that θ̃ - θ0 ≈ H^{-1}(z - S) with
+    H = Σρ''xx' and S ≈ N(0, Σs²xx') at the θ0 that records are scattered about: H and the law of S come from the
+    assumptions below (Reimherr and Awan 2019, Theorem 3.2; of objective perturbation z = -(b + γθ̃), of output
+    perturbation and AdaSSP the noise is added in closed form).
+
+    **Arguments:** all public.
+
+    - `mechanism`: any but `AdaOPS` and `PrivateIRLS`, the noise of which is not known before: it is then None.
+    - `num_records`: n, or under add_remove a guess of it.
+    - `design`: what the features will be like. None takes them to be spread evenly over their bounds, which is the best
+        case: real ones fill less of their bounds. Else rows, (m, columns), public or made up; or a function of a key
+        and a number of rows to such; or `kngjax.terms.Design`, for an even spread in own units.
+    - `residual`: the law of responses about the regression (of logistic and Poisson regression: of the responses; of
+        a quantile of numbers: of the numbers), a NumPyro distribution, or a number for the deviation of a normal one.
+        None takes a tenth of the width of the bounds of y; half of the responses 1; a mean count of a tenth of its
+        bound.
+    - `simulate`: whether to draw from the mechanism itself on a hundred made-up tables; None does so for regressions
+        where n·ε < 30d, where the limit law says little. It takes seconds to minutes.
+
+    Raises ValueError where the number of columns or the scatter of responses is left open.
+    """
+    if not isinstance(num_records, int | np.integer) or num_records < 1:
+        raise ValueError(f"num_records must be a whole number of at least 1, not {num_records!r}")
+    setting = Setting.of(mechanism, design, residual)
+    expected = None if setting is None else setting.expected(int(num_records))
+    found = Preview(type(mechanism).__name__, int(num_records), setting, expected, _names(mechanism, setting))
+    if setting is None or expected is None or setting.rows is None:
+        return found
+    if simulate is False or (simulate is None and found.is_in_the_limit):
+        return found
+    return dataclasses.replace(found, simulated=simulated_noise(setting, int(num_records), expected))
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Preview:
+    """What `preview` found: of public facts, so nothing here is private. Print it for `explain()`.
+
+    **Arguments:** `mechanism`: its kind. `num_records`: n. `setting`: what was assumed. `expected`: what follows, in
+    units of the mechanism's coefficients; None where that is not known. `names`: of the coefficients. `own_units`: the
+    matrix from the mechanism's coefficients to those that are shown. `simulated`: the second moments of the noise on
+    made-up tables, None where none were made.
+    """
+
+    mechanism: str
+    num_records: int
+    setting: Setting | None
+    expected: Expected | None
+    names: tuple[str, ...]
+    own_units: np.ndarray | None = None
+    simulated: np.ndarray | None = None
+
+    def shown_in(self, names: tuple[str, ...], matrix: np.ndarray) -> "Preview":
+        """The same of the coefficients Mθ. **Arguments:** `matrix`: M."""
+        return dataclasses.replace(self, names=names, own_units=matrix)
+
+    @property
+    def noise(self) -> "pd.Series | None":
+        """The standard deviation of the noise for privacy of each coefficient, as expected; None where unknown."""
+        if self.expected is None:
+            return None
+        covariance = self.expected.noise.covariance if self.simulated is None else self.simulated
+        return self._named(self._deviations(covariance))
+
+    @property
+    def standard_error(self) -> "pd.Series | None":
+        """The standard error of the estimate without privacy, as expected."""
+        return None if self.expected is None else self._named(self._deviations(self.expected.sampling))
+
+    @property
+    def ratio(self) -> "pd.Series | None":
+        """Noise over standard error."""
+        return None if self.noise is None or self.standard_error is None else self.noise / self.standard_error
+
+    @property
+    def pull(self) -> "pd.Series | None":
+        """The share of each of the mechanism's coefficients that a ridge takes; of θ̃ itself it is known afterwards."""
+        return None if self.expected is None else self._named(np.diag(self.expected.noise.pull))
+
+    @property
+    def epsilon(self) -> float:
+        """ε of the mechanism."""
+        assert self.setting is not None
+        return float(self.setting.mechanism.epsilon)
+
+    @property
+    def is_in_the_limit(self) -> bool:
+        """Whether n·ε is at least 30d and hardly a draw is far off, or the noise is of one law whatever the records."""
+        if self.setting is None or self.expected is None:
+            return False
+        far = self.expected.far or 0.0
+        enough = self.num_records * self.epsilon >= LIMIT_LAW_FROM * self.setting.dimension
+        return self.expected.noise.is_exact or (enough and far <= LITTLE)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the noise is what the mechanism's law is in the limit, or was simulated by the mechanism itself."""
+        return self.expected is not None and (self.is_in_the_limit or self.simulated is not None)
+
+    def interval_factor(self, share: float = 0.0) -> "pd.Series | None":
+        """√(1 + (ratio/(1 - share))²): the width of an interval over that without privacy.
+
+        **Arguments:** `share`: of ε, that goes to the covariance.
+        """
+        if not 0.0 <= share < 1.0:
+            raise ValueError(f"share must be at least 0 and less than 1, not {share}")
+        ratio = self.ratio
+        return None if ratio is None else (1.0 + (ratio / (1.0 - share)) ** 2) ** 0.5
+
+    def epsilon_for(self, ratio: float = 0.5) -> float:
+        """The least ε with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
+        return self._least(lambda epsilon: self._ratio_at(self.num_records, epsilon) <= ratio, self.epsilon, 1e3)
+
+    def num_records_for(self, ratio: float = 0.5) -> float | int:
+        """The least n with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
+        least = self._least(lambda n: self._ratio_at(n, self.epsilon) <= ratio, self.num_records, 1e12)
+        return math.ceil(least) if math.isfinite(least) else least
+
+    @property
+    def hopeless(self) -> str | None:
+        """Why a release would be little but noise, in words; None where it would not, and where that is not known."""
+        if self.setting is None or self.expected is None:
+            return None
+        return _why_hopeless(self.setting, self.expected)
+
+    def enough(self) -> str:
+        """Which n, or which ε, would not be hopeless, in words."""
+        setting = self.setting
+        assert setting is not None
+
+        def serves(number: float | int, epsilon: float | int) -> bool:
+            expected = setting.at(epsilon).expected(round(number))
+            return expected is not None and _why_hopeless(setting, expected) is None
+
+        count = self._least(lambda number: serves(number, self.epsilon), self.num_records, 1e12, 1.05)
+        epsilon = self._least(lambda one: serves(self.num_records, one), self.epsilon, 100.0, 1.05)
+        ways = [f"{_rounded_up(count)} records"] if math.isfinite(count) else []
+        ways += [f"epsilon = {_rounded_up(epsilon)}"] if math.isfinite(epsilon) else []
+        return " or ".join(ways) + " would do" if ways else "no n or epsilon alone would do"
+
+    def explain(self) -> str:
+        """What is expected, in words, and by what."""
+        if self.setting is None or self.expected is None or self.ratio is None:
+            return f"{self.mechanism}: how large its noise will be is not known beforehand."
+        ratio, far = self.ratio, self.expected.far
+        lines = [f"{self.mechanism} of {self.num_records:,} records at epsilon = {self.epsilon:g}, previewed:"]
+        lines.append(self.to_frame().to_string(float_format=lambda number: f"{number:.3g}"))
+        if len(pull := [one for one in np.diag(self.expected.noise.pull) if one > 0.01]):
+            lines.append(f"A ridge takes up to {max(pull):.0%} of a coefficient, by which it is biased.")
+        if far is not None and far > LITTLE:
+            lines.append(f"With probability {far:.0%} a draw comes from anywhere in the domain.")
+        lines.append(f"Intervals would be up to {math.hypot(1.0, ratio.max()):.3g} times as wide as without privacy.")
+        lines.append("Assumed: " + "; ".join(self.setting.words) + ".")
+        if self.expected.noise.is_exact:
+            lines.append("The noise is exact, whatever the records are.")
+        elif self.simulated is not None:
+            lines.append("The noise was simulated by the mechanism itself on made-up tables.")
+        elif not self.trusted:
+            lines.append("Not to be trusted: so few records are far from the limit law that this rests on.")
+        if self.hopeless is not None:
+            lines.append(f"Little but noise: {self.hopeless}; {self.enough()}.")
+        elif ratio.max() > 1.0:
+            lines.append(f"Noise would be half of a standard error at epsilon = {self.epsilon_for():.3g}.")
+        return "\n".join(lines)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A row a coefficient: noise, standard error, their ratio."""
+        import pandas as pd
+
+        return pd.DataFrame({"noise": self.noise, "standard_error": self.standard_error, "ratio": self.ratio})
+
+    def plot(self, ax: Any = None) -> Any:
+        """Noise and standard error of each coefficient over ε, on logarithmic axes of Matplotlib, which it returns."""
+        import matplotlib.pyplot as plt
+
+        if self.setting is None or self.standard_error is None:
+            raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
+        axes = plt.subplots()[1] if ax is None else ax
+        epsilons = np.geomspace(self.epsilon / 30.0, min(30.0 * self.epsilon, 100.0), 25)
+        parts = [self.setting.at(one).expected(self.num_records, and_far=False) for one in epsilons]
+        noises = np.array([self._deviations(part.noise.covariance) for part in parts if part is not None])
+        for name, curve, error in zip(self.names, noises.T, self.standard_error, strict=True):
+            (line,) = axes.loglog(epsilons, curve, label=name)
+            axes.axhline(error, color=line.get_color(), linestyle=":")
+        axes.set_xlabel("epsilon")
+        axes.set_ylabel("noise (dotted: standard error)")
+        axes.legend()
+        return axes
+
+    def __repr__(self) -> str:
+        return self.explain()
+
+    def _ratio_at(self, num_records: float | int, epsilon: float) -> float:
+        assert self.setting is not None
+        expected = self.setting.at(epsilon).expected(round(num_records), and_far=False)
+        assert expected is not None
+        return float(np.max(self._deviations(expected.noise.covariance) / self._deviations(expected.sampling)))
+
+    def _least(self, serves: Any, start: float | int, most: float, precision: float = 1.01) -> float:
+        """The least number at which something serves that serves above it, to that factor; infinite where none does."""
+        if self.expected is None:
+            raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
+        low, high = start, start
+        while not serves(high):
+            low, high = high, 2.0 * high
+            if high > most:
+                return math.inf
+        while serves(low) and low > start / _FARTHEST:
+            low, high = low / 2.0, low
+        while high / low > precision:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if serves(middle) else (middle, high)
+        return high
+
+    def _deviations(self, covariance: np.ndarray) -> np.ndarray:
+        matrix = np.eye(len(covariance)) if self.own_units is None else self.own_units
+        return np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", matrix, covariance, matrix), 0.0))
+
+    def _named(self, values: np.ndarray) -> "pd.Series":
+        import pandas as pd
+
+        return pd.Series(values, pd.Index(self.names, name="coefficient"))
+
+
+def _why_hopeless(setting: Setting, expected: Expected) -> str | None:
+    noise = np.sqrt(np.diag(expected.noise.covariance))
+    if not np.all(noise < MOST_NOISE * setting.room):
+        worst = int(np.argmax(noise / setting.room))
+        return (
+            f"noise of standard deviation {noise[worst]:.2g} is expected in a coefficient that is known to "
+            f"{setting.room[worst]:.2g} by the public bounds alone"
+        )
+    if expected.far is not None and expected.far > MUCH:
+        return f"with probability {expected.far:.0%} or more a draw would come from anywhere in the domain"
+    if (most := float(np.max(np.diag(expected.noise.pull)))) > MOST_PULLED:
+        return f"a ridge would take {most:.0%} of a coefficient"
+    return None
+
+
+def _names(mechanism: AbstractMechanism, setting: Setting | None) -> tuple[str, ...]:
+    declared = mechanism.bounds.coefficients
+    if setting is None or (declared is not None and len(declared) == setting.dimension):
+        return declared or ()
+    return tuple(f"value[{index}]" for index in range(setting.dimension))
+
+
+def _rounded_up(number: float) -> str:
+    """To two digits, not less."""
+    step = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return f"{math.ceil(number / step) * step:,.6g}"

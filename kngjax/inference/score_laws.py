@@ -1,0 +1,149 @@
+"""What scores and curvatures one record has on average, of a loss and an assumed law of responses."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.core.arrays import float64
+from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.core.randomness import research_key
+from kngjax.data.bounds import Bounds
+from kngjax.losses.base import AbstractPredictorLoss
+
+# What responses are taken to scatter about a regression, in widths of their bounds, where nobody says.
+SCATTER = 0.1
+_NUMBER = 1000
+_HALF = 200
+# Of logarithms of odds and of rates, and at least of responses.
+_FARTHEST = 15.0
+
+
+@dataclass(frozen=True)
+class Responses:
+    """A law of responses about a regression without slopes. Public.
+
+    **Arguments:** `quantiles`: equally likely values. `density`: of the law, None where it has none. `words`: what was
+    assumed.
+    """
+
+    quantiles: Float[np.ndarray, " values"]
+    density: Callable[[float], float] | None
+    words: str
+
+    @classmethod
+    def of(cls, residual: Any, loss: Any, bounds: Bounds) -> "Responses":
+        """As the user says, a NumPyro distribution or the scale of a normal one; else what is usual for the loss.
+
+        Raises ValueError where nothing is said and the responses have no bounds to say it.
+        """
+        usual = loss.usual_responses(bounds, _NUMBER) if isinstance(loss, AbstractPredictorLoss) else None
+        if residual is None and usual is not None:
+            return cls(usual, None, f"a response with mean {np.mean(usual):.3g} wherever the features lie")
+        if residual is None:
+            if bounds.y_lower is None or bounds.y_upper is None:
+                raise ValueError(
+                    "how far responses scatter about the regression is not known: give residual=2.0, a standard "
+                    "deviation, or a NumPyro distribution"
+                )
+            residual = SCATTER * (float(bounds.y_upper) - float(bounds.y_lower))
+            return cls.normal(residual, f"residuals normal with deviation {residual:.3g}, a tenth of the bounds of y")
+        if isinstance(residual, int | float):
+            return cls.normal(float(residual), f"residuals normal with deviation {residual:.3g}")
+        return cls._given(residual)
+
+    @classmethod
+    def normal(cls, scale: float, words: str) -> "Responses":
+        """N(0, scale²)."""
+        if not 0.0 < scale < np.inf:
+            raise ValueError(f"residuals must scatter by a positive finite number, not {scale}")
+        law = NormalDist(0.0, scale)
+        return cls(np.array([law.inv_cdf(level) for level in _levels()]), law.pdf, words)
+
+    @classmethod
+    def _given(cls, law: Any) -> "Responses":
+        with float64():
+            try:
+                quantiles = np.asarray(law.icdf(jnp.asarray(_levels())), np.float64)
+            except NotImplementedError:
+                quantiles = np.sort(np.asarray(law.sample(research_key(0), (20 * _NUMBER,)), np.float64))
+
+        def density(value: float) -> float:
+            with float64():
+                return float(np.exp(np.asarray(law.log_prob(jnp.asarray(value)))))
+
+        return cls(quantiles, density, f"residuals by {type(law).__name__}")
+
+    def quantile(self, level: float) -> float:
+        """The value that a share of about `level` does not exceed."""
+        return float(np.quantile(self.quantiles, level))
+
+
+@dataclass(frozen=True)
+class ScoreLaw:
+    """Of one record at the best predictor c, E s(c) = 0: E ρ'', E s², and E s(c + t) at steps t.
+
+    **Arguments:** `best`: c. `curvature`: E ρ''. `score_square`: E s². `steps`: t, increasing. `scores`: E s(c + t).
+    """
+
+    best: float
+    curvature: float
+    score_square: float
+    steps: Float[np.ndarray, " steps"]
+    scores: Float[np.ndarray, " steps"]
+
+    @classmethod
+    def of(cls, loss: AbstractPredictorLoss, responses: Responses, farthest: float) -> "ScoreLaw":
+        """That of a loss. **Arguments:** `farthest`: the largest |t| that matters."""
+        values = (
+            responses.quantiles if len(responses.quantiles) <= _NUMBER else np.quantile(responses.quantiles, _levels())
+        )
+        best = _zero(loss, values)
+        spread = float(np.std(values)) or 1.0
+        # Dense about 0.
+        half = np.sinh(np.linspace(0.0, np.arcsinh(max(farthest, spread) / (0.05 * spread)), _HALF + 1)) * 0.05 * spread
+        steps = np.concatenate([-half[:0:-1], half])
+        with float64(), programs_run_once():
+            curvature, score_square = map(float, _curvature_and_square(loss, best, values))
+            if loss.score_is_piecewise_constant:
+                low, jump = map(float, loss.score_step())
+                assert responses.density is not None
+                curvature = jump * responses.density(responses.quantile(-low / jump))
+            scores = np.array(_mean_scores(loss, best + steps, values))
+        return cls(best, curvature, score_square, steps, scores)
+
+    def mean_score(self, steps: np.ndarray) -> np.ndarray:
+        """E s(c + t)."""
+        return np.interp(steps, self.steps, self.scores)
+
+
+@Compiled
+def _mean_scores(loss: AbstractPredictorLoss, predictors: Any, values: Any) -> Any:
+    return jax.vmap(lambda one: jnp.mean(jax.vmap(lambda value: loss.record_score(one, value))(values)))(predictors)
+
+
+@Compiled
+def _curvature_and_square(loss: AbstractPredictorLoss, predictor: Any, values: Any) -> Any:
+    curvatures = jax.vmap(lambda value: loss.record_curvature(predictor, value))(values)
+    return jnp.mean(curvatures), jnp.mean(jax.vmap(lambda value: loss.record_score(predictor, value))(values) ** 2)
+
+
+def _zero(loss: AbstractPredictorLoss, values: np.ndarray) -> float:
+    """c with E s(c) = 0, or the nearest; the score does not fall."""
+    low, high = min(-_FARTHEST, float(np.min(values))), max(_FARTHEST, float(np.max(values)))
+    for _ in range(4):
+        grid = np.linspace(low, high, 2 * _HALF + 1)
+        with float64(), programs_run_once():
+            scores = np.array(_mean_scores(loss, grid, values))
+        place = int(np.clip(np.searchsorted(scores >= 0.0, True), 1, len(grid) - 1))
+        low, high = grid[place - 1], grid[place]
+    return float(0.5 * (low + high))
+
+
+def _levels() -> np.ndarray:
+    return (np.arange(_NUMBER) + 0.5) / _NUMBER

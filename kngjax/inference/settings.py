@@ -1,0 +1,163 @@
+"""What a preview assumes, and what follows from it for any number of records and any ε."""
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.core.arrays import float64
+from kngjax.inference.designs import rows_of
+from kngjax.inference.far_draws import FarDraws, end_gap_share
+from kngjax.inference.perturbed_minima import noise_of_minima
+from kngjax.inference.score_laws import Responses, ScoreLaw
+from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.expected_noise import ExpectedNoise
+
+# Of a number of which nothing is known but that it lies in an interval of this width.
+_EVEN = 1.0 / np.sqrt(12.0)
+# Logarithms of odds and of rates are taken to lie within ±3: a factor of twenty.
+_LARGEST_LOGARITHM = 3.0
+# Of variances of 200 draws, in the worst of several coefficients.
+_ERROR = 1.3
+# Of n·ε/d: from there on gradients are straight as far as noise reaches.
+_STRAIGHT = 300.0
+
+
+class Expected(NamedTuple):
+    """What is expected of one release. **Arguments:** `noise`: of privacy. `sampling`: the covariance of the estimate
+    without privacy. `far`: the probability of a draw far off, None where that is not asked of the mechanism.
+    """
+
+    noise: ExpectedNoise
+    sampling: Float[np.ndarray, "dimension dimension"]
+    far: float | None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A mechanism with public assumptions about one record.
+
+    **Arguments:** `mechanism`. `hessian`, `score_covariance`: of one record on average, shape (d, d). `law`, `rows`: of
+    a regression, else None. `room`: for each coefficient the deviation of a number of which nothing is known but what
+    the bounds allow. `words`: what was assumed. `far_draws`: of KNG.
+    """
+
+    mechanism: Any
+    hessian: np.ndarray
+    score_covariance: np.ndarray
+    law: ScoreLaw | None
+    rows: np.ndarray | None
+    responses: Responses | None
+    room: np.ndarray
+    words: tuple[str, ...]
+    far_draws: FarDraws | None = None
+
+    @classmethod
+    def of(cls, mechanism: AbstractMechanism, design: Any, residual: Any) -> "Setting | None":
+        """Those of a mechanism, as `kngjax.preview` takes them; None for losses whose curvature is not served."""
+        loss = mechanism.loss
+        if not loss.has_response:
+            return None if loss.gradient_slope is None else cls._of_means(mechanism, design)
+        if not mechanism.has_regressors:
+            return cls._of_quantiles(mechanism, residual)
+        return cls._of_regression(mechanism, design, residual) if isinstance(loss, AbstractPredictorLoss) else None
+
+    @classmethod
+    def _of_regression(cls, mechanism: Any, design: Any, residual: Any) -> "Setting":
+        bounds, loss = mechanism.bounds, mechanism.loss
+        rows = rows_of(design, bounds, mechanism.dimension)
+        responses = Responses.of(residual, loss, bounds)
+        dimension, gram = rows.shape[1], rows.T @ rows / len(rows)
+        domain = getattr(mechanism, "domain", None)
+        with float64():
+            sides = np.asarray(bounds.features(dimension))
+            reach = None if domain is None else np.asarray(domain.widths(dimension)) / 2
+        largest = np.max(np.abs(sides), axis=0)
+        farthest = 0.0 if reach is None or not np.all(np.isfinite(reach)) else float(reach @ largest)
+        law = ScoreLaw.of(loss, responses, farthest)
+        if np.linalg.cond(gram) > 1e12:
+            raise ValueError("the rows of the design do not tell the coefficients apart: two columns say the same")
+        words = _features_in_words(design), responses.words
+        half = np.where(sides[0] == sides[1], largest, (sides[1] - sides[0]) / 2)
+        size = _size(loss, bounds, reach)
+        room = 2.0 * _EVEN * (size / half if size is not None else np.full(dimension, np.inf))
+        hessian, squares = law.curvature * gram, law.score_square * gram
+        far = FarDraws.of(mechanism, rows, law)
+        return cls(mechanism, hessian, squares, law, rows, responses, room, words, far)
+
+    @classmethod
+    def _of_means(cls, mechanism: Any, design: Any) -> "Setting":
+        bounds, slope = mechanism.bounds, mechanism.loss.gradient_slope
+        rows = rows_of(design, bounds, mechanism.dimension)
+        dimension = rows.shape[1]
+        with float64():
+            lower, upper = (np.asarray(side) for side in bounds.features(dimension))
+        covariance = np.cov(rows.T, bias=True).reshape(dimension, dimension)
+        words = (_features_in_words(design),)
+        room = _EVEN * (upper - lower)
+        return cls(mechanism, slope * np.eye(dimension), slope**2 * covariance, None, None, None, room, words)
+
+    @classmethod
+    def _of_quantiles(cls, mechanism: Any, residual: Any) -> "Setting":
+        responses = Responses.of(residual, mechanism.loss, mechanism.bounds)
+        assert responses.density is not None
+        levels = np.asarray(mechanism.tau, np.float64)
+        densities = np.array([responses.density(responses.quantile(level)) for level in levels])
+        covariance = np.minimum(levels[:, None], levels) - levels[:, None] * levels
+        width = float(mechanism.bounds.y_upper) - float(mechanism.bounds.y_lower)
+        room, words = np.full(len(levels), _EVEN * width), (responses.words.replace("residuals", "values"),)
+        return cls(mechanism, np.diag(densities), covariance, None, None, responses, room, words)
+
+    @property
+    def dimension(self) -> int:
+        return len(self.hessian)
+
+    def expected(self, num_records: int, and_far: bool = True) -> Expected | None:
+        """What follows for n records; None where the mechanism's noise is not known. `and_far`: with its `far`."""
+        hessian = num_records * self.hessian
+        noise = self.mechanism.expected_noise(hessian, num_records)
+        if noise is None:
+            return None
+        enough = num_records * float(self.mechanism.epsilon) >= _STRAIGHT * self.dimension
+        if noise.tilt is not None and self.law is not None and self.rows is not None and not enough:
+            solved = noise_of_minima(self.law, self.rows, num_records, *noise.tilt)
+            # Of many records the two are the same but for the error of few draws.
+            larger = max(1.0, float(np.max(np.diag(solved) / np.diag(noise.covariance))) / _ERROR)
+            noise = noise._replace(covariance=noise.covariance * larger)
+        inverse = np.linalg.inv(hessian)
+        sampling = inverse @ (num_records * self.score_covariance) @ inverse
+        return Expected(noise, sampling, self._far_share(num_records) if and_far else None)
+
+    def at(self, epsilon: float) -> "Setting":
+        """The same at another ε."""
+        moved = eqx.tree_at(lambda one: one.epsilon, self.mechanism, np.asarray(float(epsilon)))
+        return replace(self, mechanism=moved)
+
+    def _far_share(self, num_records: int) -> float | None:
+        if self.far_draws is not None:
+            return self.far_draws.share(num_records, float(self.mechanism.epsilon))
+        if self.responses is None or self.law is not None:
+            return None
+        bounds = self.mechanism.bounds
+        width = float(bounds.y_upper) - float(bounds.y_lower)
+        rates = self.mechanism.rank_rates()
+        shares = zip(rates, np.diag(self.hessian), np.asarray(self.mechanism.tau), strict=True)
+        return max(end_gap_share(*share, num_records, width) for share in shares)
+
+
+def _features_in_words(design: Any) -> str:
+    if design is None or not (callable(design) or hasattr(design, "shape") or isinstance(design, list)):
+        return "features spread evenly over their bounds, at best: real ones fill less of them"
+    return "features as in the public rows that were given"
+
+
+def _size(loss: Any, bounds: Any, reach: np.ndarray | None) -> Any:
+    """What moving a column by half of its bounds can change at most: half of what the response can."""
+    if loss.usual_responses(bounds, 2) is not None:
+        return _LARGEST_LOGARITHM if reach is None else np.minimum(reach, _LARGEST_LOGARITHM)
+    if bounds.y_lower is not None:
+        return 0.5 * (float(bounds.y_upper) - float(bounds.y_lower))
+    return None if reach is None or not np.all(np.isfinite(reach)) else reach

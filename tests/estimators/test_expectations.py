@@ -1,0 +1,151 @@
+"""What public facts say of an analysis: the column for noise, and refusals before anything is spent."""
+
+import math
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kngjax as kng
+
+BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "age": (0, 100)}
+LEVELS = {"region": ("north", "south"), "ill": ("no", "yes")}
+FORMULA = "log(wage) ~ education + region"
+
+
+@pytest.fixture(autouse=True)
+def fixed_bits(monkeypatch):
+    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return kng.Ledger.create(tmp_path / "people", kng.Budget.pure(9.0), adjacency="replace", dataset="people")
+
+
+def people(count):
+    generator = np.random.default_rng(0)
+    education, region = generator.uniform(0, 18, count), generator.choice(LEVELS["region"], count)
+    wage = np.exp(5.0 + 0.1 * education + 0.5 * generator.standard_normal(count))
+    frame = {"wage": wage, "education": education, "region": region, "age": generator.uniform(0, 99, count)}
+    return pd.DataFrame(frame | {"ill": generator.choice(LEVELS["ill"], count)})
+
+
+def study(count, **changed):
+    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"} | changed
+    return kng.Study(people(count), **facts)
+
+
+def test_what_is_little_but_noise_is_refused_before_the_debit(ledger):
+    rows, few = ledger.read().num_rows, study(60, ledger=ledger)
+    with pytest.raises(
+        ValueError, match=r"little but noise: of 60 records .* records or epsilon = .* would do"
+    ) as told:
+        few.quantile_regression(FORMULA, tau=0.5, epsilon=1)
+    assert ledger.read().num_rows == rows
+    # What it says would do does.
+    words = str(told.value).split(" records or epsilon = ")
+    count, epsilon = int(words[0].split()[-1].replace(",", "")), float(words[1].split()[0])
+    assert few.preview().quantile_regression(FORMULA, tau=0.5, epsilon=epsilon).hopeless is None
+    assert study(count).preview().quantile_regression(FORMULA, tau=0.5, epsilon=1).hopeless is None
+    assert few.preview().quantile_regression(FORMULA, tau=0.5, epsilon=0.8 * epsilon).hopeless is not None
+    with pytest.raises(ValueError, match="little but noise"):
+        few.mean("age", epsilon=0.05)
+    assert ledger.read().num_rows == rows
+    found = few.mean("age", epsilon=0.05, force=True)
+    assert len(ledger.releases()) == 1
+    assert "is little but noise, and was asked for by force=True" in str(found.summary())
+    again = kng.EstimateResults.from_json(found.to_json())
+    assert str(again.summary()) == str(found.summary())
+    np.testing.assert_allclose(found.noise, math.sqrt(2) * 100 / (60 * 0.05))
+
+
+def test_a_plan_with_one_hopeless_part_debits_nothing(ledger):
+    rows, plan = ledger.read().num_rows, study(60, ledger=ledger).plan()
+    plan.mean("age", epsilon=1)
+    plan.quantile_regression(FORMULA, tau=0.5, epsilon=1)
+    first, second = plan.preview()
+    assert first.hopeless is None
+    assert second.hopeless is not None
+    with pytest.raises(ValueError, match="little but noise"):
+        plan.run()
+    assert ledger.read().num_rows == rows
+
+
+def test_means_quantiles_and_ridges_are_checked_too():
+    few = study(30)
+    for ask in (
+        lambda one: one.mean("age", epsilon=0.05),
+        lambda one: one.median("age", epsilon=0.05),
+        lambda one: one.logistic_regression("ill ~ education", epsilon=1),
+    ):
+        with pytest.raises(ValueError, match="little but noise"):
+            ask(few)
+    with pytest.raises(ValueError, match="a ridge would take"):
+        study(300).linear_regression("log(wage) ~ education", epsilon=1, method="adassp", delta=1e-6)
+    with pytest.raises(ValueError, match="little but noise"):
+        kng.quantile_regression(
+            FORMULA, people(60), tau=0.5, epsilon=1, adjacency="replace", bounds=BOUNDS, levels=LEVELS
+        )
+
+
+def test_results_have_a_column_for_noise():
+    many = study(4000)
+    found = many.mean("age", epsilon=0.5)
+    np.testing.assert_allclose(found.noise["mean of age"], math.sqrt(2) * 100 / (4000 * 0.5), rtol=1e-12)
+    assert "exact, whatever the records are" in str(found.summary())
+    fit = many.quantile_regression(FORMULA, tau=[0.4, 0.5], epsilon=4)
+    assert list(fit.noise.columns) == list(fit.params.columns)
+    assert list(fit.noise.index) == list(fit.params.index)
+    previewed = many.preview().quantile_regression(FORMULA, tau=[0.4, 0.5], epsilon=4)
+    np.testing.assert_allclose(fit.noise, previewed.noise)
+    for words in ("noise of tau = 0.5", "at best: real ones fill less of them", "previewed from public facts"):
+        assert words in str(fit.summary())
+        assert words in fit._repr_html_()
+    for one in (found, fit):
+        again = type(one).from_json(one.to_json())
+        assert np.array_equal(again.noise, one.noise)
+        assert str(again.summary()) == str(one.summary())
+
+
+def test_coefficients_in_own_units_have_noise_in_own_units():
+    """Of x on [0, 18] the basis has x/9 - 1: its coefficient is a ninth in own units, and so is its noise."""
+    many = study(4000)
+    fit = many.preview().linear_regression("log(wage) ~ education", epsilon=1)
+    (preview,) = fit.previews
+    basis = np.sqrt(np.diag(preview.expected.noise.covariance))
+    np.testing.assert_allclose(fit.noise.loc["education"], basis[1] / 9, rtol=1e-12)
+    np.testing.assert_allclose(fit.noise.loc["intercept"], np.hypot(*basis), rtol=1e-2)
+    wide = many.preview(residual=3.0).linear_regression("log(wage) ~ education", epsilon=1)
+    assert np.all(wide.standard_error > fit.standard_error)
+    narrow = {"education": np.array([9.0, 11.0])}
+    for design in (narrow, pd.DataFrame(narrow)):
+        known = many.preview(design=design).linear_regression("log(wage) ~ education", epsilon=1)
+        assert np.all(known.noise.loc["education"] > 4 * fit.noise.loc["education"])
+        np.testing.assert_allclose(many.preview(design=design).mean("age", epsilon=1).noise, np.sqrt(2) * 100 / 4000)
+    assert fit.epsilon_for(0.5) > 0
+    assert fit.num_records_for(0.5) > 0
+    assert fit.trusted
+
+
+def test_without_a_number_of_records_nothing_is_said():
+    one = study(50, adjacency="add_remove")
+    found = one.mean("age", epsilon=0.001)
+    assert found.noise is None
+    assert "not checked" in str(found.summary())
+    assert "num_records=10_000" in repr(one.preview().mean("age", epsilon=1))
+    guessed = study(50, adjacency="add_remove", num_records=50)
+    with pytest.raises(ValueError, match="little but noise"):
+        guessed.mean("age", epsilon=0.001)
+    np.testing.assert_allclose(guessed.mean("age", epsilon=9).noise, math.sqrt(2) * 100 / (50 * 4.5))
+
+
+def test_previews_need_no_column():
+    """The frame of this study has a length, and nothing else."""
+    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"}
+    empty = kng.Study(pd.DataFrame(index=range(4000)), **facts)
+    asked = "wage ~ poly(education, 2)*region + I(age > 50) + bs(age, knots=[40])"
+    shown = empty.preview().linear_regression(asked, epsilon=20)
+    assert "poly(education, 2)*region" in repr(shown)
+    assert shown.noise.notna().all(axis=None)

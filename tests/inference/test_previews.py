@@ -1,0 +1,156 @@
+"""Previews: closed forms, simulation, what they invert, and that they need no data."""
+
+import math
+from statistics import NormalDist
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from numpyro import distributions
+
+import kngjax as kng
+
+ONES = kng.Bounds(y=(-1.0, 1.0))
+
+
+def median(num_records, dimension=3, epsilon=1.0, **settings):
+    """That of median regression on [0, 1] and Box(-20, 20), with residuals of deviation 1."""
+    bounds = kng.Bounds(x=(0.0, 1.0), columns=dimension - 1)
+    made = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-20.0, 20.0), epsilon, "replace")
+    return kng.preview(made, num_records=num_records, **{"residual": 1.0, "simulate": False} | settings)
+
+
+def test_of_a_mean_the_noise_is_exact():
+    bounds = kng.Bounds(x={"age": (0, 99)}, intercept=False)
+    found = kng.preview(kng.KNormMechanism(bounds, 0.5, "replace"), num_records=200)
+    np.testing.assert_allclose(found.noise["age"], math.sqrt(2.0) * 99.0 / (200 * 0.5), rtol=1e-12)
+    np.testing.assert_allclose(found.standard_error["age"], 99.0 / math.sqrt(12.0 * 200), rtol=1e-6)
+    assert found.trusted
+    assert "exact, whatever the records are" in found.explain()
+    # Under add_remove one record moves Σ(θ - x) by at most 99 at an end of Θ, and ε/2 of it is left.
+    added = kng.KNG(kng.SquaredDistanceLoss(), bounds, kng.Box(0.0, 99.0), 0.5, "add_remove")
+    found = kng.preview(added, num_records=200)
+    np.testing.assert_allclose(found.noise["age"], math.sqrt(2.0) * 99.0 / (200 * 0.25), rtol=1e-12)
+
+
+def test_one_coefficient_of_the_squared_loss():
+    made = kng.KNG(kng.SquaredLoss(), ONES, kng.Box(-1.0, 1.0), 1.0, "replace")
+    found = kng.preview(made, num_records=1000, residual=distributions.Normal(0.0, 0.3))
+    # Scores lie within [-2, 2]: Laplace noise of rate (1/2)/4.
+    np.testing.assert_allclose(found.noise, math.sqrt(2.0) / (0.125 * 1000), rtol=1e-9)
+    np.testing.assert_allclose(found.standard_error, 0.3 / math.sqrt(1000), rtol=1e-2)
+    np.testing.assert_allclose(found.interval_factor(), np.hypot(1.0, found.ratio), rtol=1e-12)
+    np.testing.assert_allclose(found.interval_factor(0.5), np.hypot(1.0, 2 * found.ratio), rtol=1e-12)
+
+
+def test_quantiles_have_noise_of_ranks_over_density():
+    made = kng.PrivateQuantile(0.9, kng.Bounds(y=(0.0, 10.0)), 1.0, "replace")
+    found = kng.preview(made, num_records=2000, residual=2.0)
+    density = NormalDist(0.0, 2.0).pdf(NormalDist(0.0, 2.0).inv_cdf(0.9))
+    np.testing.assert_allclose(found.noise, math.sqrt(2.0) / 0.5 / (2000 * density), rtol=1e-2)
+    np.testing.assert_allclose(found.standard_error, math.sqrt(0.09 / 2000) / density, rtol=1e-2)
+    assert kng.preview(made, num_records=20, residual=2.0).hopeless is not None
+
+
+def test_what_inverts_it():
+    found = median(2000)
+    epsilon, count = found.epsilon_for(0.5), found.num_records_for(0.5)
+    np.testing.assert_allclose(median(2000, epsilon=epsilon).ratio.max(), 0.5, rtol=0.01)
+    np.testing.assert_allclose(median(count).ratio.max(), 0.5, rtol=0.01)
+    # Noise falls with 1/n, and the standard error with 1/√n.
+    np.testing.assert_allclose(count, 2000 * (epsilon / 1.0) ** 2, rtol=0.03)
+
+
+def test_the_known_disaster_is_seen_and_what_would_do():
+    found = median(300)
+    assert 0.1 < found.expected.far < 0.5
+    assert "anywhere in the domain" in found.hopeless
+    assert not found.trusted
+    assert "would do" in found.explain()
+    assert median(3000).hopeless is None
+    assert median(3000).trusted
+    assert median(300, epsilon=10.0).hopeless is None
+
+
+def test_the_share_of_far_draws_is_that_of_quadrature():
+    made = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(y=(-50.0, 50.0)), kng.Box(-50.0, 50.0), 0.5, "replace")
+    law, count, rate = NormalDist(0.0, 0.3), 60, 0.25
+    found = kng.preview(made, num_records=count, residual=0.3, simulate=False)
+    theta = np.linspace(-50.0, 50.0, 200_001)
+    scores = np.array([law.cdf(one) - 0.5 for one in theta])
+    density = np.exp(-rate * count * np.abs(scores))
+    is_far = rate * count * law.pdf(0.0) * np.abs(theta) > 18.0
+    near = 2.0 / (rate * count * law.pdf(0.0))
+    expected = density[is_far].sum() * 0.0005
+    expected /= expected + near
+    assert 0.01 < expected < 0.5
+    np.testing.assert_allclose(found.expected.far, expected, rtol=0.1)
+
+
+@pytest.mark.default_cases(1)
+@pytest.mark.parametrize("domain", [kng.Box(-60.0, 60.0), kng.L1Ball(100.0), kng.L2Ball(60.0)], ids=str)
+def test_far_shares_of_other_domains_fall_with_epsilon(domain):
+    bounds = kng.Bounds(x=(-1.0, 1.0), columns=2)
+    made = kng.KNG(kng.LogisticLoss(), bounds, domain, 1.0, "replace", kng.L2())
+    far = kng.preview(made, num_records=100, simulate=False).setting.far_draws
+    shares = [far.share(100, epsilon) for epsilon in (1.0, 2.0, 8.0)]
+    assert shares[1] == far.share(200, 1.0)
+    assert 1.0 > shares[0] > shares[1] > shares[2] >= 0.0
+
+
+def test_simulation_says_the_same_where_the_limit_law_holds_and_more_where_it_does_not():
+    made = kng.ObjectivePerturbation(kng.SquaredLoss(), ONES, kng.Box(-1.0, 1.0), 1.0, "replace")
+    limit = kng.preview(made, num_records=400, simulate=False)
+    drawn = kng.preview(made, num_records=400, simulate=True)
+    # A hundred draws of noise with heavier tails than the normal one.
+    np.testing.assert_allclose(drawn.noise, limit.noise, rtol=0.4)
+    few = kng.preview(made, num_records=20)
+    assert few.simulated is not None
+    assert few.trusted
+    assert "simulated" in few.explain()
+    assert kng.preview(made, num_records=20, simulate=False).trusted is False
+
+
+def test_what_is_not_known_is_said():
+    bounds = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=2)
+    found = kng.preview(kng.AdaOPS(bounds, 1.0, 1e-6, "replace"), num_records=1000)
+    assert found.noise is None
+    assert found.hopeless is None
+    assert not found.trusted
+    assert "not known" in repr(found)
+    with pytest.raises(ValueError, match="not known"):
+        found.epsilon_for()
+    open_bounds = kng.KNG(kng.LogisticLoss(), kng.Bounds(x=(-1.0, 1.0)), kng.Box(-5.0, 5.0), 1.0, "replace")
+    with pytest.raises(ValueError, match="number of columns open"):
+        kng.preview(open_bounds, num_records=1000)
+    with pytest.raises(ValueError, match="scatter"):
+        median(1000, residual=None)
+    with pytest.raises(ValueError, match="num_records"):
+        kng.preview(open_bounds, num_records=0)
+
+
+def test_designs_are_rows_functions_or_even():
+    rows = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 2.0]])
+    given = median(1000, design=rows)
+    made = median(1000, design=lambda key, count: np.clip(rows, 0.0, 1.0))
+    np.testing.assert_allclose(given.noise, made.noise)
+    # Columns that fill less of their bounds say less.
+    narrow = median(1000, design=0.5 + 0.1 * (rows - 0.5))
+    assert np.all(narrow.noise > 5 * median(1000).noise)
+    with pytest.raises(ValueError, match="has 1 columns"):
+        median(1000, design=rows[:, :1])
+    with pytest.raises(ValueError, match="say the same"):
+        median(1000, design=np.ones((4, 2)))
+    even = np.diag([1.0, 1 / 12, 1 / 12])
+    even[0, 1:] = even[1:, 0] = 0.5
+    even[1:, 1:] += 0.25
+    density = NormalDist().pdf(0.0)
+    np.testing.assert_allclose(median(1000).setting.hessian, density * even, atol=0.005)
+
+
+def test_curves_are_drawn():
+    mpl.use("Agg")
+    axes = median(2000).plot()
+    assert len(axes.lines) == 6
+    epsilons, noise = axes.lines[0].get_data()
+    np.testing.assert_allclose(noise * epsilons, (noise * epsilons)[0])
