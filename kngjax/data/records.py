@@ -4,7 +4,6 @@ Every data path of the package goes through `prepare`: what the sensitivity proo
 file enforces, once.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from kngjax.data import admission, cells, weights
 from kngjax.data.admission import EMPTY
 from kngjax.data.bounds import Bounds
 from kngjax.data.dither import dithered
+from kngjax.data.lists import numbers_of_rows
 from kngjax.data.missing import DROP, fill_missing
 
 NOT_FINITE = (
@@ -293,8 +293,8 @@ def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
         outside = float(np.mean((response < float(bounds.y_lower)) | (response > float(bounds.y_upper))))
     beyond = {} if bounds.hull is None else {"hull": float(np.mean(bounds.hull.outside(columns)))}
     missing = {"missing_x": np.mean(absent[0], axis=0), "missing_y": float(np.mean(absent[1]))}
-    if weight is not None:
-        beyond["weight"] = float(np.mean((weight < 0.0) | (weight > np.asarray(bounds.weight))))
+    if weight is not None and bounds.weight is not None:
+        beyond["weight"] = float(np.mean((weight < 0.0) | (weight > float(bounds.weight))))
     return {"x": x, "y": outside, **missing, **beyond}
 
 
@@ -365,27 +365,13 @@ def _columns(bounds: Bounds, X: Any, dimension: int | None = None) -> np.ndarray
             columns[row] = _convert_hiding_errors("X", lambda name=name: cells.numbers(frame.get_column(name)))
         return columns.T
     if isinstance(X, Sequence):
-        return _convert_hiding_errors("X", lambda: _numbers_of_rows(X, _declared_columns(bounds, dimension)))
+        return _convert_hiding_errors("X", lambda: numbers_of_rows(X, _declared_columns(bounds, dimension)))
     return _convert_hiding_errors("X", lambda: cells.numbers(_cells(X)))
 
 
 def _declared_columns(bounds: Bounds, dimension: int | None) -> int:
     """The number of columns of X by public settings, for lists without a row to count them in."""
     return bounds.columns or (0 if dimension is None else dimension - bounds.intercept)
-
-
-def _numbers_of_rows(rows: Sequence[Any], expected: int) -> np.ndarray:
-    """The numbers of a list of rows, cell by cell: what NumPy makes of a list would depend on all of its rows.
-
-    A row with another number of cells is a record of missing cells, whatever the other rows are.
-    """
-    lengths = [admission.length_of(row) for row in rows]
-    shared = set(lengths)
-    columns = lengths[0] if len(shared) == 1 else expected
-    assert columns is not None, "admission refuses what has no row at all"
-    missing = [math.nan] * columns
-    table = [list(row) if length == columns else missing for row, length in zip(rows, lengths, strict=True)]
-    return cells.numbers([cell for row in table for cell in row]).reshape(len(rows), columns)
 
 
 def _cells(column: Any) -> Any:

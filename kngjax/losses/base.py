@@ -29,6 +29,7 @@ from kngjax.data.records import Data
 from kngjax.data.streams import RECORDS_NEEDED
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.estimates import trust_region
+from kngjax.losses.record_scores import RecordScores as RecordScores
 from kngjax.losses.rows import Rows as Rows
 from kngjax.losses.rows import of_each
 from kngjax.losses.rows import require_records as require_records

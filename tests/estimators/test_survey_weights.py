@@ -9,6 +9,7 @@ import pytest
 import kngjax as kng
 
 COUNT = 4000
+LEVELS = {"region": ("north", "south"), "parttime": ("no", "yes")}
 BOUNDS = {"wage": (0, 10), "age": (20, 60), "weight": (0, 4), "calls": (0, 6)}
 
 
@@ -37,7 +38,7 @@ TABLE = table()
 
 
 def study(frame=TABLE, **changed):
-    facts = {"bounds": BOUNDS, "levels": {"region": ("north", "south")}, "adjacency": "replace", "weights": "weight"}
+    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace", "weights": "weight"}
     return kng.Study(frame, **facts | changed)
 
 
@@ -63,19 +64,34 @@ def test_means_quantiles_and_regressions_are_those_of_the_weights(adjacency):
 
 def test_every_regression_takes_weights_or_says_that_it_does_not():
     plan = study().plan()
-    plan.quantile_regression("wage ~ age", tau=[0.25, 0.5], epsilon=1)
-    plan.linear_regression("wage ~ age + region", epsilon=1)
-    plan.linear_regression("wage ~ poly(age, 4) + region", epsilon=1)
-    plan.logistic_regression("region ~ age", epsilon=1)
-    plan.poisson_regression("calls ~ age", epsilon=1)
-    kinds = [certificate.mechanism["type"] for certificate in plan._certificates()]
-    assert kinds == ["KNG", "KNG", "KNG", "ObjectivePerturbation", "KNG", "KNG"]
-    assert all(certificate.mechanism["bounds"]["weight"] == 4.0 for certificate in plan._certificates())
+    planned = [
+        plan.quantile_regression("wage ~ age", tau=[0.25, 0.5], epsilon=1),
+        plan.linear_regression("wage ~ age + region", epsilon=1),
+        plan.linear_regression("wage ~ poly(age, 4) + region", epsilon=1),
+        plan.logistic_regression("region ~ age", epsilon=1),
+        plan.poisson_regression("calls ~ age", epsilon=1),
+    ]
+    mechanisms = [part.mechanism for analysis in planned for part in analysis.parts]
+    assert [type(one) for one in mechanisms] == [kng.KNG] * 3 + [kng.ObjectivePerturbation] + [kng.KNG] * 2
+    assert all(float(one.bounds.weight) == 4.0 for one in mechanisms)
     with pytest.raises(ValueError, match="AdaSSP takes no weights"):
         plan.linear_regression("wage ~ age", epsilon=1, method="adassp", delta=1e-6)
     with pytest.raises(ValueError, match="one by one"):
         plan.quantile("wage", tau=[0.1, 0.5], epsilon=1)
-    assert len(plan._certificates()) == 6
+    for ask in (
+        lambda: plan.count("region == 'north'", epsilon=1),
+        lambda: plan.sum("wage", epsilon=1),
+        lambda: plan.variance("wage", epsilon=1),
+        lambda: plan.histogram("region", epsilon=1),
+        lambda: plan.crosstab("region", "parttime", epsilon=1),
+        lambda: plan.by("region").sum("wage", epsilon=1),
+    ):
+        with pytest.raises(ValueError, match=r"takes? no weights|levels"):
+            ask()
+    grouped = plan.by("region").mean("wage", epsilon=1)
+    assert all(one.weights is not None for one in grouped.analyses)
+    mechanisms = [part.mechanism for one in grouped.analyses for part in one.parts]
+    assert all(float(one.bounds.weight) == 4.0 for one in mechanisms)
 
 
 def test_weights_are_clipped_to_their_bounds_and_missing_ones_count_as_the_policy_says():

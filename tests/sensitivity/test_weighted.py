@@ -75,6 +75,7 @@ def thetas(generator):
     return np.concatenate([corners, lower + (upper - lower) * generator.uniform(size=(12, 2))])
 
 
+@pytest.mark.default_cases(5)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", LOSSES)
 def test_changes_are_reached_and_never_exceeded(name, adjacency):

@@ -15,7 +15,7 @@ from flint import arb, fmpq, fmpq_mat
 from jaxtyping import Float
 
 from kngjax.core.verified import NEXT_TO_ZERO, sum_error
-from kngjax.losses.record_scores import RecordScores
+from kngjax.losses.base import RecordScores
 from kngjax.samplers.grid.boxes.crowd import spread_of
 from kngjax.samplers.grid.boxes.gauges import Gauge
 from kngjax.samplers.grid.boxes.inside import about_inside, sides_of

@@ -18,7 +18,7 @@ from flint import arb, arb_mat
 from jaxtyping import Float
 
 from kngjax.core.verified import NEXT_TO_ZERO, UNIT, sum_error
-from kngjax.losses.record_scores import RecordScores
+from kngjax.losses.base import RecordScores
 from kngjax.samplers.grid.boxes.coordinates import Coordinates
 
 _WIDER = 1.0 + 2.0**-20
