@@ -26,7 +26,7 @@ class AnalysisPreview:
     @classmethod
     def of(cls, analysis: Analysis, count: int | None, design: Any = None, residual: Any = None) -> "AnalysisPreview":
         """That of an analysis of n records, or of a guess of n. **Arguments:** as of `kngjax.preview`."""
-        parts, assumed = analysis.parts, (design, residual, None)
+        parts, assumed = analysis.parts, (design, residual, False)
         title = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
         previews = tuple(preview_of(analysis, part, count, *assumed) for part in parts)
         return cls(title, tuple(part.label for part in parts), previews)

@@ -13,7 +13,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 if TYPE_CHECKING:
     import pandas as pd
 
-# Of n·ε/d: below it the limit law of KNG is not near (notes in docs/how-to-choose.md).
+# Of n·ε/d: below it the limit law of KNG is not near.
 LIMIT_LAW_FROM = 30.0
 # A probability of draws from far off that is too much, and one that may be neglected.
 MUCH, LITTLE = 0.05, 0.01
@@ -51,7 +51,7 @@ def preview(
         None takes a tenth of the width of the bounds of y; half of the responses 1; a mean count of a tenth of its
         bound.
     - `simulate`: whether to draw from the mechanism itself on a hundred made-up tables; None does so for regressions
-        where n·ε < 30d, where the limit law says little. It takes seconds to minutes.
+        where n·ε < 30d, where the limit law says little, but for those that are hopeless. It takes seconds to minutes.
 
     Raises ValueError where the number of columns or the scatter of responses is left open.
     """
@@ -62,7 +62,7 @@ def preview(
     found = Preview(type(mechanism).__name__, int(num_records), setting, expected, _names(mechanism, setting))
     if setting is None or expected is None or setting.rows is None:
         return found
-    if simulate is False or (simulate is None and found.is_in_the_limit):
+    if simulate is False or (simulate is None and (found.has_enough or found.hopeless is not None)):
         return found
     return dataclasses.replace(found, simulated=simulated_noise(setting, int(num_records), expected))
 
@@ -123,9 +123,13 @@ class Preview:
         """Whether n·ε is at least 30d and hardly a draw is far off, or the noise is of one law whatever the records."""
         if self.setting is None or self.expected is None:
             return False
-        far = self.expected.far or 0.0
-        enough = self.num_records * self.epsilon >= LIMIT_LAW_FROM * self.setting.dimension
-        return self.expected.noise.is_exact or (enough and far <= LITTLE)
+        return self.expected.noise.is_exact or (self.has_enough and (self.expected.far or 0.0) <= LITTLE)
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether n·ε is at least 30d."""
+        assert self.setting is not None
+        return self.num_records * self.epsilon >= LIMIT_LAW_FROM * self.setting.dimension
 
     @property
     def trusted(self) -> bool:

@@ -98,17 +98,21 @@ def test_far_shares_of_other_domains_fall_with_epsilon(domain):
     assert 1.0 > shares[0] > shares[1] > shares[2] >= 0.0
 
 
-def test_simulation_says_the_same_where_the_limit_law_holds_and_more_where_it_does_not():
+def test_simulation_says_the_same_where_the_limit_law_holds_and_more_where_it_does_not(monkeypatch):
     made = kng.ObjectivePerturbation(kng.SquaredLoss(), ONES, kng.Box(-1.0, 1.0), 1.0, "replace")
     limit = kng.preview(made, num_records=400, simulate=False)
     drawn = kng.preview(made, num_records=400, simulate=True)
     # A hundred draws of noise with heavier tails than the normal one.
     np.testing.assert_allclose(drawn.noise, limit.noise, rtol=0.4)
+    assert drawn.trusted
+    assert "simulated" in drawn.explain()
+    assert kng.preview(made, num_records=400).simulated is None
     few = kng.preview(made, num_records=20)
-    assert few.simulated is not None
-    assert few.trusted
-    assert "simulated" in few.explain()
-    assert kng.preview(made, num_records=20, simulate=False).trusted is False
+    assert few.hopeless is not None
+    assert few.simulated is None
+    assert not few.trusted
+    monkeypatch.setattr("kngjax.inference.previews.LIMIT_LAW_FROM", 500.0)
+    assert kng.preview(made, num_records=400).simulated is not None
 
 
 def test_what_is_not_known_is_said():
