@@ -74,12 +74,14 @@ class GroupedAnalysis:
     """The same analysis of every group of a table. Public.
 
     **Arguments:** `grouping`: by which columns. `adjacency`: of the whole table. `analyses`: one a group, in order,
-    with mechanisms for 'add_remove'; they may differ in what follows from a guess of the number of records.
+    with mechanisms for 'add_remove'; they may differ in what follows from a guess of the number of records. `counts`:
+    these guesses, None where nobody made one.
     """
 
     grouping: Grouping
     adjacency: kng.Adjacency
     analyses: tuple[Analysis, ...]
+    counts: tuple[int | None, ...]
 
     def __post_init__(self) -> None:
         first = self.analyses[0]

@@ -72,7 +72,8 @@ class Groups(Generic[Outcome]):
         named = named | _shares(named, adjacency)
         # Groups of which the same is known have the same mechanisms.
         made = {count: method(one, *positional, **named) for count, one in self._asked.items()}
-        analysis = GroupedAnalysis(self._grouping, adjacency, tuple(made[count][0] for count in self._counts))
+        each = tuple(made[count][0] for count in self._counts)
+        analysis = GroupedAnalysis(self._grouping, adjacency, each, tuple(self._counts))
         return self._owner._carry_out(analysis, functools.partial(GroupedResults.of, made[self._counts[0]][1]))
 
 
@@ -110,7 +111,7 @@ class _OfOneGroup(AbstractAnalyses[Any, Any, Any, Any]):
         self.facts = facts
 
     def _carry_out(self, analysis: Analysis, results: Callable[..., Any]) -> Any:
-        return self.facts.expecting(self.facts.weighted(analysis)), results
+        return self.facts.weighted(analysis), results
 
 
 def groups_of(owner: Any, columns: Sequence[Any], num_records: int | Mapping[Any, int] | None) -> Groups[Any]:

@@ -12,6 +12,7 @@ from kngjax.data import formulas
 from kngjax.data.terms.base import is_number
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.expectations import expect
+from kngjax.estimators.grouping import GroupedAnalysis
 from kngjax.estimators.responses import Response
 from kngjax.estimators.survey_weights import SurveyWeights
 
@@ -77,13 +78,14 @@ class PublicFacts:
         return self.weights.given_to(analysis) if self.weights is not None and is_single else analysis
 
     def expecting(self, analysis: Any) -> Any:
-        """The analysis with what public facts say of it; raises ValueError for what would be little but noise.
-
-        Those of groups were asked one by one.
-        """
-        if not isinstance(analysis, Analysis):
-            return analysis
-        return dataclasses.replace(analysis, expected=expect(analysis, self.count))
+        """The analysis with what public facts say of it, of groups of each; raises ValueError for little but noise."""
+        if not isinstance(analysis, GroupedAnalysis):
+            return dataclasses.replace(analysis, expected=expect(analysis, self.count))
+        # Groups of which the same is known share an analysis.
+        known = {id(one): one for one in analysis.analyses}
+        counts = dict(zip(map(id, analysis.analyses), analysis.counts, strict=True))
+        made = {key: dataclasses.replace(one, expected=expect(one, counts[key])) for key, one in known.items()}
+        return dataclasses.replace(analysis, analyses=tuple(made[id(one)] for one in analysis.analyses))
 
     def read(self, formula: str) -> tuple[formulas.Formula, Response]:
         """The terms and the response of a formula."""
