@@ -7,8 +7,9 @@ import pathlib
 
 import hypothesis
 import jax
-import jaxtyping
 import pytest
+
+from tests import type_checks
 
 # Before any array is made: JAX refuses to mix the two precisions in one process.
 jax.config.update("jax_enable_x64", True)
@@ -35,7 +36,7 @@ if jax.__version_info__ < (0, 11):
 def pytest_configure(config):
     """Types are checked but in slow tests, which call what others call; what CI does not run compiles as for users."""
     if config.option.markexpr != "slow":
-        jaxtyping.install_import_hook("kngjax", "beartype.beartype")
+        type_checks.check_package("kngjax")
     if config.option.markexpr in ("slow", "not slow"):
         os.environ.setdefault("XLA_FLAGS", " ".join(QUICK_COMPILING))
         # Of processes that tests start, and of this one, which has read it.

@@ -3,6 +3,7 @@
 import itertools
 import math
 import random
+import secrets
 from fractions import Fraction
 
 import numpy as np
@@ -177,14 +178,17 @@ def test_releases_of_one_coefficient_have_the_probabilities_of_the_closed_form(c
     mechanism, shared, _, other = LINES[case]
     monkeypatch.setattr(bodies, "_DIGITS", 3)
     monkeypatch.setattr("secrets.randbits", random.Random(11).getrandbits)
-    released = [kng.release(mechanism, *columns(mechanism, [*shared, other])) for _ in range(400)]
-    certificate = released[0].certificate
+    way, (_, data) = neighbours(case)
+    released = kng.release(mechanism, *columns(mechanism, [*shared, other]))
+    certificate = released.certificate
     assert (certificate.assurance, certificate.rounding) == ("exact_with_rounding", None)
+    assert certificate.sampler == way.settings
+    drawn = [released.value, *(way.draw(data, secrets.randbits) for _ in range(399))]
     (exponent,) = certificate.sampler["grid_exponents"]
     unit = Fraction(2) ** exponent
     chances = [float(mass) for mass in laws_of_neighbours(case, unit)[1]]
-    ((low, high),) = neighbours(case)[0].body.range.sides
-    places = [Fraction(one.value[0]) / unit for one in released]
+    ((low, high),) = way.body.range.sides
+    places = [Fraction(value[0]) / unit for value in drawn]
     counts = [places.count(number) for number in range(math.ceil(low / unit), math.floor(high / unit) + 1)]
     assert sum(counts) == len(places)
     assert_cell_frequencies(counts, chances)
