@@ -1,7 +1,7 @@
 """What is to be released from a table, said in full before the table is looked at: terms, response, mechanisms."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import kngjax as kng
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, run_hiding_errors, run_telling_refusals
 from kngjax.data.admission import EMPTY
+from kngjax.data.columns import Columns
 from kngjax.data.terms import Design
 from kngjax.estimators.responses import Response
 from kngjax.releases import totals
@@ -55,7 +56,7 @@ class Analysis:
         """Of the releases, before any is debited. **Arguments:** `num_records`: used where it is public."""
         return [totals.certify(part.mechanism, None, num_records) for part in self.parts]
 
-    def check(self, frame: Any) -> nw.DataFrame:
+    def check(self, frame: Any) -> nw.DataFrame | Columns:
         """The table of a frame, if its columns and types serve; not a value is looked at.
 
         Raises `UnfitType` for what is no frame and for columns of dates or lists; `UnfitShape` for absent columns, and
@@ -75,12 +76,16 @@ class Analysis:
         What is dropped is NaN. Each record is mapped by itself. Raises as `check`, and ValueError for missing cells
         without a policy; no message tells a value.
         """
+        if isinstance(frame, Columns) and frame.after_debit is not None:
+            frame = frame.after_debit()
         table = self.check(frame)
-        x = None if self.design is None else self.design.matrix(frame)
+        x = None if self.design is None else self.design.matrix(table)
         return x, self.response.of(table[self.response.column])
 
-    def release(self, frame: Any, ledger: kng.Ledger | None) -> list[kng.Release]:
+    def release(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> list[kng.Release]:
         """All releases, if the ledger allows all; each is debited right before it is drawn, and kept right after.
+
+        **Arguments:** `frame`: private, or `Columns`. `ledger`: or one reservation for each part, made beforehand.
 
         So a failure costs one debit at most beside what was released, which is in `ledger.releases()`. Raises as
         `check`, `kngjax.Ledger.reserve` and `kngjax.release` do; what depends on values is `kngjax.ReleaseFailed`.
@@ -99,18 +104,23 @@ class Analysis:
             raise refusal
         return made
 
-    def _releases(self, frame: Any, ledger: kng.Ledger | None) -> Iterator[kng.Release]:
+    def _releases(
+        self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None
+    ) -> Iterator[kng.Release]:
         table, refusal = run_telling_refusals(functools.partial(self.check, frame))
         if refusal is not None:
             raise refusal
         costs = [owed(certificate) for certificate in self.certificates(len(table))]
-        if ledger is not None:
+        if isinstance(ledger, kng.Ledger):
             ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
         prepared = None
-        for part, (cost, proved) in zip(self.parts, costs, strict=True):
+        for number, (part, (cost, proved)) in enumerate(zip(self.parts, costs, strict=True)):
             words = {"analysis": self.title, "formula": self.formula, "response": self.response.name}
             words |= {"label": part.label, "mechanism": settings(part.mechanism)}
-            debit = None if ledger is None else ledger.reserve(cost, words, proved=proved)
+            if isinstance(ledger, kng.Ledger):
+                debit = ledger.reserve(cost, words, proved=proved)
+            else:
+                debit = None if ledger is None else ledger[number]
             if prepared is None:
                 prepared, refusal = run_hiding_errors(functools.partial(self.records, frame))
             if refusal is not None:
@@ -118,8 +128,10 @@ class Analysis:
             yield kng.release(part.mechanism, *arguments(part.mechanism, *prepared), ledger=debit)
 
 
-def table_of(frame: Any) -> nw.DataFrame:
+def table_of(frame: Any) -> nw.DataFrame | Columns:
     """A frame as a table; raises `UnfitType` for what is none, without a word of it."""
+    if isinstance(frame, Columns):
+        return frame
     try:
         table = nw.from_native(frame, eager_only=True, pass_through=True)
     except Exception:

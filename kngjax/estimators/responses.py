@@ -9,6 +9,7 @@ import numpy as np
 
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
+from kngjax.data.columns import Columns
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Response:
         number = float(self.missing)
         return math.log(number) if self.transform == "log" else number
 
-    def check(self, table: nw.DataFrame) -> None:
+    def check(self, table: nw.DataFrame | Columns) -> None:
         """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
         if self.column not in table.columns:
             # The data's own names are not listed: in a file without a header line they are somebody's record.

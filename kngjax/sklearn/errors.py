@@ -1,0 +1,16 @@
+"""What scikit-learn's machinery does with a private estimator that it may not do unpaid."""
+
+
+class UncountedFits(ValueError):
+    """A clone was asked to fit without a ledger: searches and cross-validations fit clones, and nobody would count."""
+
+    def __init__(
+        self,
+        text: str = (
+            "this is a clone, as cross-validations, searches and ensembles make them, and has no ledger: every fit is "
+            "one more release of the same records, and nobody would count them. Give the estimator "
+            "ledger=kngjax.Ledger(path), which all its clones share and each fit is debited from; or choose settings "
+            "by kngjax.sklearn.PrivateSearch, or on public or made-up data"
+        ),
+    ):
+        super().__init__(text)
