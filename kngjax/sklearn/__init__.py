@@ -6,3 +6,6 @@ from kngjax.sklearn.regressors import PrivateLinearRegressor as PrivateLinearReg
 from kngjax.sklearn.regressors import PrivatePoissonRegressor as PrivatePoissonRegressor
 from kngjax.sklearn.regressors import PrivateQuantileRegressor as PrivateQuantileRegressor
 from kngjax.sklearn.regressors import PrivateRobustRegressor as PrivateRobustRegressor
+from kngjax.sklearn.private_search import PrivateSearch as PrivateSearch
+from kngjax.sklearn.public_design import PublicDesign as PublicDesign
+from kngjax.sklearn.public_pipeline import PublicPipeline as PublicPipeline

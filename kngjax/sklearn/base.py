@@ -1,7 +1,8 @@
 """What private estimators share: public facts are checked, a ledger pays, one release is kept, and no record is."""
 
 import abc
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -19,7 +20,7 @@ from kngjax.sklearn.errors import UncountedFits
 from kngjax.sklearn.facts import design_of, pair_of, plain
 from kngjax.sklearn.tables import feature_names, refuse_text, table_of, with_response
 
-_NO_SCORE = (
+NO_SCORE = (
     "a private estimator has no score: it would be computed from the records once more, without a guarantee. "
     "owner_score(X, y) is for the data owner alone, or for public data; kngjax.sklearn.PrivateSearch compares settings "
     "privately"
@@ -91,7 +92,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         **Arguments:** `X`: a NumPy array or a data frame of pandas or polars. `y`: an array, a series or a list.
         Raises as the class says.
         """
-        _refuse(refused)
+        refuse_arguments(refused)
         refusal, table = None, None
         try:
             analysis, table = self._admit(X, y)
@@ -104,22 +105,44 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
             raise refusal
         return self
 
-    def _admit(self, X: Any, y: Any) -> tuple[Analysis, Columns]:
-        """What is to be released, and the table of what: refused here is what public facts refuse."""
-        self._refuse_unpaid()
+    def _admit(
+        self, X: Any, y: Any, is_paid: bool = False, through: tuple[Any, Callable[[Any], Any]] | None = None
+    ) -> tuple[Analysis, Columns]:
+        """What is to be released, and the table of what: refused here is what public facts refuse.
+
+        **Arguments:** `is_paid`: whether somebody else counts this fit. `through`: rows that nobody has, which show
+        the types of what is regressed on, and the function that makes it of X once the fit is paid.
+        """
+        self._refuse_unpaid(is_paid)
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
             )
-        table = table_of(X, len(self.bounds) if isinstance(self.bounds, list) else None)
-        validate_data(self, X, skip_check_array=True)
-        analysis = self._planned(table, feature_names(X) is not None)
-        table = with_response(table, X, y, analysis.response.column)
-        return analysis, self._admitted(analysis, table)
+        expected = len(self.bounds) if isinstance(self.bounds, list) else None
+        shown, make = (X, None) if through is None else through
+        table = table_of(shown, expected)
+        if make is not None:
+            table = dataclasses.replace(table, rows=table_of(X).rows)
+        validate_data(self, shown, skip_check_array=True)
+        analysis = self._planned(table, feature_names(shown) is not None)
+        response = analysis.response
+
+        def with_responses(columns: Columns) -> Columns:
+            return with_response(columns, X, y, response.column)
+
+        table = with_responses(table)
+        assert analysis.design is not None
+        reads_text = response.levels is not None or response.missing is not None
+        refuse_text(table, analysis.design, response.column, reads_text)
+        if make is not None:
+            table = dataclasses.replace(table, after_debit=lambda: with_responses(table_of(make(X), expected)))
+        return analysis, table
 
     def _planned(self, table: Columns, by_name: bool) -> Analysis:
         """What a fit releases of a table with these columns and as many rows."""
-        name = next(name for name in ("y", "response", "y_") if name not in table.columns)
+        name = "y"
+        while name in table.columns:
+            name += "_"
         design = design_of(table.columns, by_name, self.bounds, self.levels, self.missing)
         text = f"{name} ~ {' + '.join(design.columns)}"
         is_public = kng.Adjacency.parse(self.adjacency) is kng.Adjacency.REPLACE
@@ -128,18 +151,24 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         count = table.rows if is_public else self.num_records
         return self._analysis(Formula(text, name, None, design), self._response(name), count)
 
-    def _admitted(self, analysis: Analysis, table: Columns) -> Columns:
-        assert analysis.design is not None
-        response = analysis.response
-        reads_text = response.levels is not None or response.missing is not None
-        refuse_text(table, analysis.design, response.column, reads_text)
-        return table
-
-    def _refuse_unpaid(self) -> None:
+    def _refuse_unpaid(self, is_paid: bool) -> None:
         if not isinstance(self.ledger, kng.Ledger | None):
             raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(self.ledger).__name__}")
-        if self.ledger is None and getattr(self, "_is_clone", False):
+        if is_paid and self.ledger is not None:
+            raise ValueError("a PrivateSearch pays for all its fits: give the ledger to it, and none to its estimator")
+        if self.ledger is None and getattr(self, "_is_clone", False) and not is_paid:
             raise UncountedFits
+
+    def _require_comparable(self) -> None:
+        """Raises ValueError where public facts do not say what losses are between."""
+
+    def _table_with_response(self, made: Any, X: Any, y: Any) -> tuple[Columns, str]:
+        """Columns of other records for this fitted estimator, with their responses, and the name of those. Private.
+
+        **Arguments:** `made`: what is regressed on; `X`: what it was made of.
+        """
+        table, name = table_of(made, self.n_features_in_), self.results_.response.column
+        return with_response(table, X, y, name), name
 
     def _keep(self, analysis: Analysis, releases: list[kng.Release]) -> None:
         """Sets what a fitted estimator has: all of it is public."""
@@ -174,7 +203,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     @property
     def score(self) -> NoReturn:
         """There is none: raises AttributeError, so that scikit-learn finds none."""
-        raise AttributeError(_NO_SCORE)
+        raise AttributeError(NO_SCORE)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -186,7 +215,8 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         return tags
 
 
-def _refuse(arguments: dict[str, Any]) -> None:
+def refuse_arguments(arguments: dict[str, Any]) -> None:
+    """Raises TypeError for whatever else `fit` is given."""
     if "sample_weight" in arguments:
         raise TypeError(_NO_WEIGHTS)
     if arguments:

@@ -34,13 +34,16 @@ class AbstractPrivateRegressor(AbstractPrivateEstimator):
         return float(r2_score(y, self.predict(X)))
 
     def _losses(self, predicted: AbstractPrivateEstimator, table: Columns, y: np.ndarray) -> np.ndarray:
-        response = self._response("y")
-        if response.ends is None:
-            raise ValueError("bounds_y is needed to compare settings: predictions are compared within them")
-        low, high = response.ends
+        ends = self._response("y").ends
+        assert ends is not None
+        low, high = ends
         eta = predictors(predicted._design(), predicted.basis_coef_, table)
         errors = (np.clip(y, low, high) - np.clip(predicted._mean(eta), low, high)) / (high - low)
         return self._of_errors(errors)
+
+    def _require_comparable(self) -> None:
+        if self._response("y").ends is None:
+            raise ValueError("bounds_y is needed to compare settings: losses are in widths of it")
 
     def _mean(self, eta: np.ndarray) -> np.ndarray:
         return eta

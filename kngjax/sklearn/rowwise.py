@@ -11,6 +11,7 @@ import numpy as np
 
 from kngjax.data.columns import Columns
 from kngjax.data.terms import Design
+from kngjax.sklearn.public_design import letting_missing_through
 
 # Where the exponential is finite, and 1/(1 + exp) no longer moves.
 _LARGEST = 700.0
@@ -18,7 +19,7 @@ _LARGEST = 700.0
 
 def predictors(design: Design, coefficients: np.ndarray, table: Columns) -> np.ndarray:
     """θ_0 + Σ_j θ_j x_j for each record, shape (n,), NaN where a cell is missing that no policy fills. Private."""
-    columns = design.matrix(table)
+    columns = letting_missing_through(design).matrix(table)
     total = np.full(table.rows, float(coefficients[0]))
     for index, coefficient in enumerate(coefficients[1:]):
         total = total + float(coefficient) * np.ascontiguousarray(columns[:, index])

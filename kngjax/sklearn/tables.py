@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 import kngjax as kng
-from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType
 from kngjax.data import admission
 from kngjax.data.columns import Columns
 from kngjax.data.terms import Categorical, Design, Polynomial
@@ -110,8 +110,8 @@ def _native(X: Any) -> Any:
     try:
         return nw.from_native(X, allow_series=True, pass_through=True)
     except Exception:
-        # Admission says why.
-        return X
+        # The words of other packages may tell a frame's own names.
+        raise UnfitType(UNREADABLE) from None
 
 
 def _array(values: Any) -> Any:
@@ -119,7 +119,10 @@ def _array(values: Any) -> Any:
     known = isinstance(_native(values), nw.DataFrame | nw.Series | nw.LazyFrame)
     if known or hasattr(values, "dtype") or not hasattr(values, "__array__"):
         return values
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except Exception:
+        raise UnfitType(UNREADABLE) from None
 
 
 def _shape(X: Any) -> tuple[int, int]:
