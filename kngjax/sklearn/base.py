@@ -18,7 +18,7 @@ from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.sklearn.errors import UncountedFits
 from kngjax.sklearn.facts import design_of, pair_of, plain
-from kngjax.sklearn.tables import feature_names, refuse_text, table_of, with_response
+from kngjax.sklearn.tables import feature_names, refuse_text, renamed, seen_as, table_of, with_response
 
 NO_SCORE = (
     "a private estimator has no score: it would be computed from the records once more, without a guarantee. "
@@ -123,7 +123,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         table = table_of(shown, expected)
         if make is not None:
             table = dataclasses.replace(table, rows=table_of(X).rows)
-        validate_data(self, shown, skip_check_array=True)
+        validate_data(self, seen_as(shown, table), skip_check_array=True)
         analysis = self._planned(table, feature_names(shown) is not None)
         response = analysis.response
 
@@ -168,7 +168,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         **Arguments:** `made`: what is regressed on; `X`: what it was made of.
         """
         table, name = table_of(made, self.n_features_in_), self.results_.response.column
-        return with_response(table, X, y, name), name
+        return with_response(renamed(table, self._design().columns), X, y, name), name
 
     def _keep(self, analysis: Analysis, releases: list[kng.Release]) -> None:
         """Sets what a fitted estimator has: all of it is public."""
@@ -189,8 +189,8 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         """Intercept and basis columns times the coefficients, shape (m,)."""
         design = self._design()
         table = table_of(X, self.n_features_in_)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return self.basis_coef_[0] + design.matrix(table) @ self.basis_coef_[1:]
+        validate_data(self, seen_as(X, table), reset=False, skip_check_array=True)
+        return self.basis_coef_[0] + design.matrix(renamed(table, design.columns)) @ self.basis_coef_[1:]
 
     def __sklearn_clone__(self) -> Any:
         made = super().__sklearn_clone__()

@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from kngjax.data.terms import Design, Product
 from kngjax.data.terms.base import AbstractTerm
-from kngjax.sklearn.tables import table_of
+from kngjax.sklearn.tables import seen_as, table_of
 
 
 class PublicDesign(TransformerMixin, BaseEstimator):
@@ -31,14 +31,14 @@ class PublicDesign(TransformerMixin, BaseEstimator):
         """Learns nothing of X but the names and the number of its columns."""
         table = table_of(X)
         self._design().check(table)
-        validate_data(self, X, skip_check_array=True)
+        validate_data(self, seen_as(X, table), skip_check_array=True)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
         """The basis columns, shape (n, k), of X (n, columns), private or public; private if X is."""
         table = table_of(X)
         if hasattr(self, "n_features_in_"):
-            validate_data(self, X, reset=False, skip_check_array=True)
+            validate_data(self, seen_as(X, table), reset=False, skip_check_array=True)
         return letting_missing_through(self._design()).matrix(table)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

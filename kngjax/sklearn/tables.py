@@ -43,15 +43,33 @@ def table_of(X: Any, expected: int | None = None) -> Columns:
         rows, _ = _shape(X)
         return Columns(names, rows, lambda name: native.get_column(places[name]))
     cells = _array(X)
-    if np.ndim(cells) == 1 and hasattr(cells, "dtype"):
+    if hasattr(cells, "dtype") and np.ndim(cells) == 1:
         raise UnfitShape("X has one axis, and must have rows and columns. Reshape your data: numpy.reshape(X, (-1, 1))")
-    if isinstance(cells, Sequence):
+    # Of a list the type says nothing of its cells.
+    is_list = isinstance(cells, Sequence)
+    if is_list:
         cells = _of_rows(cells, expected)
     _refuse_complex(cells)
     rows, columns = _shape(cells)
     names = made_up_names(columns)
     places = {name: index for index, name in enumerate(names)}
-    return Columns(names, rows, lambda name: cells[:, places[name]])
+
+    def column_of(name: str) -> Any:
+        column = cells[:, places[name]]
+        return list(column) if is_list else column
+
+    return Columns(names, rows, column_of)
+
+
+def seen_as(X: Any, table: Columns) -> Any:
+    """What scikit-learn is shown of X: a frame, of which it takes the names, or else nothing but a shape."""
+    return X if isinstance(_native(X), nw.DataFrame) else np.zeros((1, len(table.columns)))
+
+
+def renamed(table: Columns, names: tuple[str, ...]) -> Columns:
+    """The same columns under these names, in their order."""
+    places = dict(zip(names, table.columns, strict=True))
+    return Columns(names, table.rows, lambda name: table.column_of(places[name]))
 
 
 def with_response(table: Columns, X: Any, y: Any, name: str) -> Columns:
@@ -86,9 +104,12 @@ def refuse_text(table: Columns, design: Design, response: str, response_reads_te
         for term in design.terms
         if isinstance(term, Categorical) or (isinstance(term, Polynomial) and term.missing is not None)
     }
+    has_categories = any(isinstance(term, Categorical) for term in design.terms)
     for name in table.columns:
         reads = response_reads_text if name == response else name in reading
-        if not reads and not _is_of_numbers(table[name]):
+        # An array of objects, of which some are categories, shows nothing of its other columns.
+        is_mixed = name != response and has_categories and isinstance(table[name], np.ndarray)
+        if not reads and not is_mixed and not _is_of_numbers(table[name]):
             argument = "missing_y" if name == response else "missing"
             what = "Unknown label type: y" if name == response else f"column {name!r} of X"
             raise UnfitType(
