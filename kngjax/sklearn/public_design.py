@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import validate_data
 
+from kngjax.core.errors import UnfitShape
 from kngjax.data.terms import Design, Product
 from kngjax.data.terms.base import AbstractTerm
 from kngjax.sklearn.tables import seen_as, table_of
@@ -31,6 +32,8 @@ class PublicDesign(TransformerMixin, BaseEstimator):
         """Learns nothing of X but the names and the number of its columns."""
         table = table_of(X)
         self._design().check(table)
+        if len(table) == 0:
+            raise UnfitShape("X has no rows")
         validate_data(self, seen_as(X, table), skip_check_array=True)
         return self
 
