@@ -1,5 +1,6 @@
 """X and y as scikit-learn's users pass them, as named columns of cells; not a value is looked at."""
 
+import functools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -83,11 +84,9 @@ def with_response(table: Columns, X: Any, y: Any, name: str) -> Columns:
         )
         given = nw.to_native(native.get_column(native.columns[0])) if is_column else given[:, 0]
     _refuse_complex(given)
-    # Text is taken where `refuse_text` does not refuse it.
-    bounds = kng.Bounds((0.0, 1.0), missing=0.5, missing_y=0.0)
     # One column of zeros stands for an array or a list of rows; a frame brings its index.
     beside = X if isinstance(_native(X), nw.DataFrame) else np.zeros((table.rows, 1))
-    admission.public_shapes(bounds, beside, given)
+    admission.public_shapes(_any_bounds(), beside, given)
     column = list(given) if isinstance(given, Sequence) else given
     return Columns(
         (*table.columns, name), table.rows, lambda asked: column if asked == name else table.column_of(asked)
@@ -146,12 +145,17 @@ def _array(values: Any) -> Any:
         raise UnfitType(UNREADABLE) from None
 
 
+@functools.cache
+def _any_bounds() -> kng.Bounds:
+    """Bounds for any number of columns, which refuse no type that cells are read of: `refuse_text` does."""
+    return kng.Bounds((0.0, 1.0), missing=0.5, missing_y=0.0)
+
+
 def _shape(X: Any) -> tuple[int, int]:
     if len(shape := getattr(X, "shape", ())) == 2 and shape[1] == 0:
         # As scikit-learn says it, but for the number of records, which is private under add_remove.
         raise UnfitShape("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
-    bounds = kng.Bounds((0.0, 1.0), missing=0.5, intercept=False)
-    shape, _ = admission.public_shapes(bounds, X, None, has_response=False)
+    shape, _ = admission.public_shapes(_any_bounds(), X, None, has_response=False)
     if shape.rows is None or shape.columns is None:
         raise UnfitType("X has no shape that can be read: pass a NumPy array with a row a record, or a data frame")
     return shape.rows, shape.columns
