@@ -104,9 +104,7 @@ class Analysis:
             raise refusal
         return made
 
-    def _releases(
-        self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None
-    ) -> Iterator[kng.Release]:
+    def _releases(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> Iterator[kng.Release]:
         table, refusal = run_telling_refusals(functools.partial(self.check, frame))
         if refusal is not None:
             raise refusal

@@ -62,6 +62,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     domain: Any
     ledger: Any
     num_records: Any
+    n_features_in_: int
 
     @abc.abstractmethod
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
@@ -80,7 +81,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         """How well predictions fit; FOR THE DATA OWNER ALONE, unless X and y are public: it has no guarantee."""
 
     @abc.abstractmethod
-    def _losses(self, predicted: "AbstractPrivateEstimator", table: Columns, y: np.ndarray) -> np.ndarray:
+    def _losses(self, predicted: Any, table: Columns, y: np.ndarray) -> np.ndarray:
         """Of each record how far a fitted estimator's prediction is off, in [0, 1]: shape (n,). Private.
 
         That of a record depends on it alone, bit for bit. **Arguments:** `y`: responses in the units of `_response`.
@@ -115,9 +116,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         """
         self._refuse_unpaid(is_paid)
         if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None."
-            )
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         expected = len(self.bounds) if isinstance(self.bounds, list) else None
         shown, make = (X, None) if through is None else through
         table = table_of(shown, expected)
@@ -193,7 +192,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         return self.basis_coef_[0] + design.matrix(renamed(table, design.columns)) @ self.basis_coef_[1:]
 
     def __sklearn_clone__(self) -> Any:
-        made = super().__sklearn_clone__()
+        made: Any = super().__sklearn_clone__()
         made._is_clone = True
         return made
 

@@ -76,7 +76,7 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
     def owner_score(self, X: Any, y: Any) -> float:
         return float(accuracy_score(y, self.predict(X)))
 
-    def _losses(self, predicted: AbstractPrivateEstimator, table: Columns, y: np.ndarray) -> np.ndarray:
+    def _losses(self, predicted: Any, table: Columns, y: np.ndarray) -> np.ndarray:
         # Brier's score, which is least for the true probability.
         return (y - probabilities(predictors(predicted._design(), predicted.basis_coef_, table))) ** 2
 

@@ -34,8 +34,8 @@ def design_of(names: Sequence[str], by_name: bool, bounds: Any, levels: Any, mis
         else:
             which = repr(name) if by_name else f"{key} (from 0)"
             raise ValueError(
-                f"column {which} of X has neither bounds nor levels: give public ones, like bounds={{{key!r}: (0, 99)}} "
-                f"or levels={{{key!r}: ('no', 'yes')}}; none may be read off the data"
+                f"column {which} of X has neither bounds nor levels: give public ones, like bounds={{{key!r}: (0, 99)}}"
+                f" or levels={{{key!r}: ('no', 'yes')}}; none may be read off the data"
             )
     return Design(tuple(terms))
 

@@ -84,7 +84,7 @@ class PrivateSearch(BaseEstimator):
     def _fit(self, X: Any, y: Any) -> None:
         self._check()
         params = list(ParameterGrid(self.param_grid))
-        candidates = [clone(self.estimator).set_params(**one) for one in params]
+        candidates: list[Any] = [_settled(self.estimator, one) for one in params]
         adjacency = _require_comparable(candidates)
         # Of all records, so that nothing that is refused depends on the parts.
         (analysis, table), *_ = [candidate._admit(X, y, is_paid=True) for candidate in candidates]
@@ -137,16 +137,14 @@ class PrivateSearch(BaseEstimator):
 
     def _choice(self, number: int, adjacency: kng.Adjacency) -> PrivateChoice:
         # A record of which a candidate says nothing, for missing cells, counts as the worst.
-        bounds = kng.Bounds(
-            {f"candidate {place}": (0.0, 1.0) for place in range(number)}, intercept=False, missing=1.0
-        )
+        bounds = kng.Bounds({f"candidate {place}": (0.0, 1.0) for place in range(number)}, intercept=False, missing=1.0)
         return PrivateChoice(bounds, self.epsilon, adjacency.value)
 
     def _check(self) -> None:
         if not isinstance(_last(self.estimator), AbstractPrivateEstimator):
             raise ValueError(
-                "estimator must be a private estimator of kngjax.sklearn, or a PublicPipeline that ends with one, not a "
-                f"{type(self.estimator).__name__}"
+                "estimator must be a private estimator of kngjax.sklearn, or a PublicPipeline that ends with one, not "
+                f"a {type(self.estimator).__name__}"
             )
         if not isinstance(self.ledger, kng.Ledger | None):
             raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(self.ledger).__name__}")
@@ -179,7 +177,7 @@ class PrivateSearch(BaseEstimator):
         raise AttributeError(NO_SCORE)
 
     def __sklearn_clone__(self) -> Any:
-        made = super().__sklearn_clone__()
+        made: Any = super().__sklearn_clone__()
         made._is_clone = True
         return made
 
@@ -218,6 +216,11 @@ class _Held:
         return np.column_stack(found)
 
 
+def _settled(estimator: Any, settings: dict[str, Any]) -> Any:
+    made: Any = clone(estimator)
+    return made.set_params(**settings)
+
+
 def _last(estimator: Any) -> Any:
     return estimator.steps[-1][1] if isinstance(estimator, PublicPipeline) else estimator
 
@@ -231,8 +234,8 @@ def _require_comparable(candidates: Sequence[Any]) -> kng.Adjacency:
     ]
     if any(one != what[0] for one in what):
         raise ValueError(
-            "the candidates must estimate the same, by losses that can be compared: leave adjacency, bounds_y, classes, "
-            "missing_y and quantile out of param_grid"
+            "the candidates must estimate the same, by losses that can be compared: leave adjacency, bounds_y, "
+            "classes, missing_y and quantile out of param_grid"
         )
     ends[0]._require_comparable()
     return what[0][1]

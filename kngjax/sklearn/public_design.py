@@ -51,7 +51,8 @@ class PublicDesign(TransformerMixin, BaseEstimator):
     def get_bounds_out(self) -> dict[str, tuple[float, float]]:
         """The public bounds of each basis column, by name."""
         design = self._design()
-        return dict(zip(design.basis_names[1:], zip(design.lower.tolist(), design.upper.tolist()), strict=True))
+        ends = zip(design.lower.tolist(), design.upper.tolist(), strict=True)
+        return dict(zip(design.basis_names[1:], ends, strict=True))
 
     def _design(self) -> Design:
         if isinstance(self.terms, str | bytes) or not isinstance(self.terms, Sequence) or not self.terms:

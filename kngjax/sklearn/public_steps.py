@@ -31,8 +31,8 @@ _LEARN = {
 }
 _ALLOWED = (
     "PublicDesign; OneHotEncoder and OrdinalEncoder with categories; PolynomialFeatures, Binarizer; "
-    "FunctionTransformer of one of NumPy's functions of single numbers; and ColumnTransformer, FeatureUnion and Pipeline "
-    "of such"
+    "FunctionTransformer of one of NumPy's functions of single numbers; and ColumnTransformer, FeatureUnion and "
+    "Pipeline of such"
 )
 
 
@@ -44,12 +44,13 @@ def require_public(step: Any, name: str) -> None:
     kind = type(step)
     if kind in (PublicDesign, PolynomialFeatures, Binarizer):
         return
-    if kind is Pipeline:
+    parts: list[tuple[str, Any]]
+    if isinstance(step, Pipeline) and kind is Pipeline:
         require_no_memory(step)
         parts = step.steps
-    elif kind is FeatureUnion:
+    elif isinstance(step, FeatureUnion) and kind is FeatureUnion:
         parts = step.transformer_list
-    elif kind is ColumnTransformer:
+    elif isinstance(step, ColumnTransformer) and kind is ColumnTransformer:
         parts = [*(part[:2] for part in step.transformers), ("remainder", step.remainder)]
     else:
         if (reason := _reason(step)) is not None:
@@ -85,7 +86,9 @@ def _reason(step: Any) -> str | None:
 
 def _reason_of_function(step: Any) -> str | None:
     function = step.func
-    is_of_numbers = isinstance(function, np.ufunc) and (function.nin, function.nout) == (1, 1) and not function.signature
+    is_of_numbers = (
+        isinstance(function, np.ufunc) and (function.nin, function.nout) == (1, 1) and not function.signature
+    )
     if (function is not None and not is_of_numbers) or step.kw_args:
         return (
             "is given all records at once, and only one of NumPy's functions of single numbers, like numpy.log1p, is "

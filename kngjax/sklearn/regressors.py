@@ -33,7 +33,7 @@ class AbstractPrivateRegressor(AbstractPrivateEstimator):
     def owner_score(self, X: Any, y: Any) -> float:
         return float(r2_score(y, self.predict(X)))
 
-    def _losses(self, predicted: AbstractPrivateEstimator, table: Columns, y: np.ndarray) -> np.ndarray:
+    def _losses(self, predicted: Any, table: Columns, y: np.ndarray) -> np.ndarray:
         ends = self._response("y").ends
         assert ends is not None
         low, high = ends
@@ -147,7 +147,9 @@ class PrivateLinearRegressor(AbstractPrivateRegressor):
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
         if self.delta is not None and self.domain is not None:
-            raise ValueError("domain is for pure epsilon: with a delta coefficients are not bound, leave one of both out")
+            raise ValueError(
+                "domain is for pure epsilon: with a delta coefficients are not bound, leave one of both out"
+            )
         method = "squared" if self.delta is None else "adassp"
         return regressions.linear_regression(
             read, response, self.epsilon, self.adjacency, count, method, self.delta, self.domain

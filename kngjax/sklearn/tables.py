@@ -79,9 +79,7 @@ def with_response(table: Columns, X: Any, y: Any, name: str) -> Columns:
     native = _native(given)
     is_column = isinstance(native, nw.DataFrame) and len(native.columns) == 1
     if is_column or (len(shape := getattr(given, "shape", ())) == 2 and shape[1] == 1):
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=5
-        )
+        warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=5)
         given = nw.to_native(native.get_column(native.columns[0])) if is_column else given[:, 0]
     _refuse_complex(given)
     # One column of zeros stands for an array or a list of rows; a frame brings its index.
@@ -112,8 +110,8 @@ def refuse_text(table: Columns, design: Design, response: str, response_reads_te
             argument = "missing_y" if name == response else "missing"
             what = "Unknown label type: y" if name == response else f"column {name!r} of X"
             raise UnfitType(
-                f"{what} is not of numbers by its type: categories need public levels; numbers in text are read cell by "
-                f"cell where {argument}=... says what a cell counts as that is none"
+                f"{what} is not of numbers by its type: categories need public levels; numbers in text are read cell "
+                f"by cell where {argument}=... says what a cell counts as that is none"
             )
 
 
@@ -181,5 +179,3 @@ def _of_rows(rows: Sequence[Any], expected: int | None) -> np.ndarray:
         if admission.length_of(row) == expected:
             cells[place] = list(row)
     return cells
-
-

@@ -1,6 +1,7 @@
 """Fixed bits, so that statistical tests are the same in every run, and a ledger."""
 
 import random
+import secrets
 
 import pytest
 
@@ -10,6 +11,9 @@ import kngjax as kng
 @pytest.fixture(autouse=True)
 def fixed_bits(monkeypatch):
     monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
+    draw = kng.Lattice.draw
+    # It took its source of bits when it was defined.
+    monkeypatch.setattr(kng.Lattice, "draw", lambda self, *records: draw(self, *records, secrets.randbits))
 
 
 @pytest.fixture

@@ -48,5 +48,5 @@ EVERY = {
 def response_for(name):
     """What the estimator of this name explains."""
     if name == "logistic":
-        return (Y > Y.median()).astype(int)
+        return Y.gt(Y.median()).astype(int)
     return Y if name != "poisson" else np.random.default_rng(1).poisson(np.exp(0.2 * X["skill"]))

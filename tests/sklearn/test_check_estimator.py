@@ -1,4 +1,4 @@
-"""scikit-learn's own checks: all of them where two fits of the same data agree and say why they fail; else all but these.
+"""scikit-learn's own checks: a twin without noise passes all, and the estimators all but those of a table.
 
 The table below says of each check that private estimators do not pass what they promise instead. That nothing else is
 the reason is shown by a twin: the same classes, whose bits are the same in every release, whose failures tell their

@@ -12,8 +12,13 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 import kngjax as kng
-from kngjax.sklearn import PrivateLinearRegressor, PrivatePoissonRegressor, PrivateQuantileRegressor
-from kngjax.sklearn import PrivateRobustRegressor, UncountedFits
+from kngjax.sklearn import (
+    PrivateLinearRegressor,
+    PrivatePoissonRegressor,
+    PrivateQuantileRegressor,
+    PrivateRobustRegressor,
+    UncountedFits,
+)
 from tests.sklearn.people import BOUNDS, COMMON, EVERY, SECRET, X, Y, linear, logistic, response_for
 
 
@@ -251,7 +256,7 @@ def test_what_public_facts_refuse_is_told_and_costs_nothing(case, ledger, spent)
 def test_other_settings_are_refused(ledger, spent):
     y = response_for("logistic")
     for classes in ((0, 1, 2), "01", (1,), (1, 1.0)):
-        with pytest.raises(ValueError, match="binary|different"):
+        with pytest.raises(ValueError, match=r"binary|different"):
             logistic(classes=classes, ledger=ledger).fit(X, y)
     for quantile in (0.0, 1, True, "half", (0.1, 0.9)):
         with pytest.raises(ValueError, match="quantile must be"):

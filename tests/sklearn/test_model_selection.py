@@ -31,7 +31,10 @@ def test_a_cross_validation_without_a_ledger_is_refused():
         warnings.simplefilter("ignore")
         with pytest.raises(ValueError, match="UncountedFits"):
             cross_val_score(linear(), X, Y, cv=2, scoring="r2")
-    for ensemble, y in ((BaggingRegressor(linear(), n_estimators=2), Y), (MultiOutputRegressor(linear()), Y.to_frame())):
+    for ensemble, y in (
+        (BaggingRegressor(linear(), n_estimators=2), Y),
+        (MultiOutputRegressor(linear()), Y.to_frame()),
+    ):
         with pytest.raises(UncountedFits):
             ensemble.fit(X.to_numpy(), y)
 

@@ -186,7 +186,7 @@ def test_parts_are_a_random_subset_or_coins_and_complete():
         held = np.zeros((2000, 20), bool)
         for row in held:
             row[parts(20, 0.25, adjacency)[1]] = True
-        assert stats.chisquare(held.sum(axis=0)).pvalue > 1e-4
+        assert stats.chisquare(held.sum(axis=0)).pvalue > 1e-6
         assert abs(held.sum(axis=1).var() - variance) <= 0.6 * (variance > 0)
     with pytest.raises(ValueError, match="leaves one of both parts empty"):
         parts(3, 0.1, Adjacency.REPLACE)

@@ -11,7 +11,9 @@ from kngjax.sklearn import PublicDesign
 TERMS = (
     kng.terms.Polynomial("age", 20, 70, degree=2),
     kng.terms.Categorical("region", ("north", "south", "west")),
-    kng.terms.Product((kng.terms.Polynomial("age", 20, 70), kng.terms.Categorical("region", ("north", "south", "west")))),
+    kng.terms.Product(
+        (kng.terms.Polynomial("age", 20, 70), kng.terms.Categorical("region", ("north", "south", "west")))
+    ),
 )
 NAMES = ["age P1", "age P2", "region[south]", "region[west]"]
 FRAME = pd.DataFrame(

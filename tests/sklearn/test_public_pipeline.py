@@ -92,9 +92,7 @@ def test_public_steps_make_what_is_regressed_on():
     assert found[-1].n_features_in_ == 5
     union = FeatureUnion([("log", FunctionTransformer(np.log1p)), ("old", Binarizer(threshold=45.0))])
     assert pipeline(union, bounds=(0, 5)).fit(X.to_numpy(), Y)[-1].n_features_in_ == 4
-    ordinal = OrdinalEncoder(
-        categories=[["north", "south"]], handle_unknown="use_encoded_value", unknown_value=np.nan
-    )
+    ordinal = OrdinalEncoder(categories=[["north", "south"]], handle_unknown="use_encoded_value", unknown_value=np.nan)
     assert pipeline("passthrough", ordinal, bounds=(0, 1)).fit(FRAME[["region"]], Y)[-1].n_features_in_ == 1
 
 
@@ -121,7 +119,7 @@ def test_no_step_is_fitted_to_a_record_and_none_passes_before_the_debit(ledger, 
     assert seen == [("fit", 2, 0), ("transform", 2, 0), ("transform", len(X), 1.0)]
     # This step refuses NaN, which is a fact about a value.
     with pytest.raises(kng.ReleaseFailed):
-        one.fit(np.where(X == X.iloc[3, 0], np.nan, X), Y)
+        one.fit(np.where(X.eq(X.iloc[3, 0]), np.nan, X), Y)
     assert spent() == 2.0
     with pytest.raises(ValueError, match="neither bounds nor levels"):
         pipeline(PolynomialFeatures(1), ledger=ledger, bounds=None).fit(X.to_numpy(), Y)
