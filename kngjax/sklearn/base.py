@@ -16,7 +16,7 @@ from kngjax.data.terms import Design
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
-from kngjax.sklearn.errors import UncountedFits
+from kngjax.sklearn.errors import UncountedFits, bare
 from kngjax.sklearn.facts import design_of, pair_of, plain
 from kngjax.sklearn.tables import feature_names, refuse_text, renamed, seen_as, table_of, with_response
 
@@ -99,7 +99,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
             analysis, table = self._admit(X, y)
             self._keep(analysis, analysis.release(table, self.ledger))
         except Exception as error:
-            refusal = error.with_traceback(None)
+            refusal = bare(error)
         # Frames of a traceback hold their local variables.
         del X, y, table
         if refusal is not None:

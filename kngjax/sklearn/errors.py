@@ -1,4 +1,10 @@
-"""What scikit-learn's machinery does with a private estimator that it may not do unpaid."""
+"""Errors of private estimators: a refusal of unpaid fits, and what is left of an error outside of a fit."""
+
+
+def bare(error: Exception) -> Exception:
+    """The error without its traceback and contexts, whose frames hold the records as local variables."""
+    error.__context__ = error.__cause__ = None
+    return error.with_traceback(None)
 
 
 class UncountedFits(ValueError):

@@ -54,15 +54,18 @@ def parts(count: int, share: float, adjacency: Adjacency) -> tuple[np.ndarray, n
 def is_covered(choice: Guarantee, fits: list[Guarantee]) -> bool:
     """Whether what one of the fits costs is no less than the choice, in every sum that a ledger makes of it.
 
-    The choice is of bounded range. A ledger adds up ε and δ as stated; ρ of the parts that have one, beside ε and δ of
-    those that have none; and for Gaussian parts alone μ², of which the choice has none: so none of them covers it.
+    The choice is of bounded range. A ledger adds up ε and δ as stated, and ρ of the parts that have one beside ε and δ
+    of those that have none: neither is less with the fit in the place of the choice if its ε is at least the choice's,
+    and its ρ, if it has one. Gaussian parts it adds up by their μ as well, and laws that are near others by their
+    distance, which the choice has not: none of them covers it.
     """
     assert choice.exact_epsilon is not None
     assert choice.exact_rho is not None
     return any(
-        fit.kind is not Kind.GAUSSIAN
-        and fit.exact_epsilon is not None
-        and fit.exact_epsilon >= choice.exact_epsilon
-        and (fit.exact_rho is None or fit.exact_rho >= choice.exact_rho)
+        part.kind in (Kind.PURE, Kind.BOUNDED_RANGE, Kind.APPROXIMATE)
+        and part.exact_epsilon is not None
+        and part.exact_epsilon >= choice.exact_epsilon
+        and (part.exact_rho is None or part.exact_rho >= choice.exact_rho)
         for fit in fits
+        for part, _ in fit.parts or ((fit, 1),)
     )

@@ -20,7 +20,7 @@ from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.debits import settings
 from kngjax.releases.totals import certify
 from kngjax.sklearn.base import NO_SCORE, AbstractPrivateEstimator, refuse_arguments
-from kngjax.sklearn.errors import UncountedFits
+from kngjax.sklearn.errors import UncountedFits, bare
 from kngjax.sklearn.holdouts import is_covered, parts
 from kngjax.sklearn.public_pipeline import PublicPipeline
 
@@ -74,7 +74,7 @@ class PrivateSearch(BaseEstimator):
         try:
             self._fit(X, y)
         except Exception as error:
-            refusal = error.with_traceback(None)
+            refusal = bare(error)
         # Frames of a traceback hold their local variables.
         del X, y
         if refusal is not None:

@@ -8,6 +8,7 @@ from sklearn.pipeline import Pipeline
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis
 from kngjax.sklearn.base import AbstractPrivateEstimator, refuse_arguments
+from kngjax.sklearn.errors import bare
 from kngjax.sklearn.made_up_rows import dense, made_up_rows
 from kngjax.sklearn.public_steps import require_no_memory, require_public
 
@@ -35,7 +36,7 @@ class PublicPipeline(Pipeline):
             analysis, table = self._admit(X, y)
             self._keep(analysis, analysis.release(table, self._last.ledger))
         except Exception as error:
-            refusal = error.with_traceback(None)
+            refusal = bare(error)
         # Frames of a traceback hold their local variables.
         del X, y, table
         if refusal is not None:

@@ -250,6 +250,7 @@ def test_what_public_facts_refuse_is_told_and_costs_nothing(case, ledger, spent)
     with pytest.raises((ValueError, TypeError), match=words) as error:
         linear(**{"ledger": ledger} | changed).fit(given, y)
     assert str(SECRET) not in str(error.value)
+    assert error.value.__context__ is None
     assert spent() == 0
 
 

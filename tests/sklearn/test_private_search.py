@@ -96,6 +96,7 @@ def test_what_cannot_be_compared_or_paid_is_refused(ledger, spent):
     assert spent() == 0
 
 
+@pytest.mark.default_cases("linear", "quantile", "logistic")
 @pytest.mark.parametrize("name", EVERY)
 def test_losses_are_between_0_and_1_and_those_of_one_record_its_own(name):
     fit = clone(EVERY[name])
@@ -198,12 +199,13 @@ def test_a_choice_is_covered_by_what_is_no_better_in_any_sum():
     choice = guarantee.bounded_range(1.0, to)
     for fit in (
         *(guarantee.bounded_range(1.0, to), guarantee.pure(1.0, to), guarantee.approximate(1.0, 1e-6, to)),
-        guarantee.pure(7.0, to),
+        *(guarantee.pure(7.0, to), guarantee.composed([guarantee.gaussian(9.0, to), guarantee.pure(1.0, to)])),
     ):
         assert is_covered(choice, [guarantee.pure(0.1, to), fit])
     for fit in (
         *(guarantee.bounded_range(0.99, to), guarantee.approximate(0.99, 1e-6, to), guarantee.gaussian(9.0, to)),
-        guarantee.zcdp(9.0, to),
+        *(guarantee.zcdp(9.0, to), guarantee.composed([guarantee.gaussian(9.0, to)] * 2)),
+        guarantee.pure(9.0, to).within(1e-9),
     ):
         assert not is_covered(choice, [fit])
     # Several cheap fits together do not count: a ledger may hold them by another sum than the choice.

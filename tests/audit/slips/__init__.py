@@ -11,6 +11,7 @@ from tests.audit.slips import (
     perturbations,
     processors,
     reweighted,
+    scikit_learn,
     sensitivities,
     shells,
 )
@@ -26,4 +27,4 @@ _ON_GRIDS = (
     + boxes.SLIPS
     + processors.SLIPS
 )
-SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS
+SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS + scikit_learn.SLIPS
