@@ -31,6 +31,7 @@ ROOMS = (
     "releases",
     "inference",
     "estimators",
+    "sklearn",
     "audit",
     "command",
 )
@@ -189,6 +190,16 @@ def test_using_every_public_name_makes_no_array_and_imports_neither_arviz_nor_pl
     made, wide, *modules = run_python(program)
     assert (made, wide) == ("0", "False")
     assert not {"arviz", "sklearn", "matplotlib"} & set(modules)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if room(name) != "sklearn"])
+def test_scikit_learn_is_loaded_by_its_own_room_alone(name):
+    assert "sklearn" not in {other.split(".")[0] for other in imports(syntax(MODULES[name]))}
+
+
+def test_the_room_of_scikit_learn_hides_no_other_package_of_its_name():
+    program = "import kngjax.sklearn, sklearn; print(kngjax.sklearn is not sklearn, hasattr(sklearn, 'clone'))"
+    assert run_python(program) == ["True", "True"]
 
 
 @pytest.mark.parametrize("before", ["import kngjax; kngjax.sample", "from kngjax.releases.release import Release"])

@@ -344,8 +344,11 @@ def length_of(row: Any) -> int | None:
 
 def _fits(column: nw.Series, reads_text: bool) -> bool:
     """Whether a column's type is one of numbers, or can be read cell by cell where that is asked for."""
-    if reads_text:
-        return cells.is_readable(column.to_native())
+    return cells.is_readable(column.to_native()) if reads_text else is_of_numbers(column)
+
+
+def is_of_numbers(column: nw.Series) -> bool:
+    """Whether a column's type is one of numbers."""
     # Narwhals would infer the type of a pandas column of objects from the values.
     if getattr(getattr(column.to_native(), "dtype", None), "kind", "") == "O":
         return False

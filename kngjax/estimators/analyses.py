@@ -11,6 +11,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType
 from kngjax.data.admission import EMPTY
+from kngjax.data.columns import Columns
 from kngjax.data.terms import Design
 from kngjax.estimators.carrying_out import Records, carry_out, in_short
 from kngjax.estimators.responses import AbstractResponse, Response
@@ -18,7 +19,7 @@ from kngjax.releases import totals
 from kngjax.releases.debits import owed, settings
 
 # Basis, response and weights, one row a record.
-Columns = tuple[np.ndarray | None, np.ndarray, np.ndarray | None]
+Prepared = tuple[np.ndarray | None, np.ndarray, np.ndarray | None]
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Analysis:
         """Its title with the formula, if there is one."""
         return self.title if self.formula is None else f"{self.title} {self.formula}"
 
-    def check(self, frame: Any) -> nw.DataFrame:
+    def check(self, frame: Any) -> nw.DataFrame | Columns:
         """The table of a frame, if its columns and types serve; not a value is looked at.
 
         Raises `UnfitType` for what is no frame and for columns of dates or lists; `UnfitShape` for absent columns, and
@@ -102,22 +103,24 @@ class Analysis:
             raise UnfitShape(EMPTY)
         return table
 
-    def records(self, frame: Any) -> Columns:
+    def records(self, frame: Any) -> Prepared:
         """The basis columns (n, k), None without terms; the response, (n,) or of several columns; the weights (n,),
         None where there are none. Private.
 
         What is dropped is NaN. Each record is mapped by itself. Raises as `check`, and ValueError for missing cells
         without a policy; no message tells a value.
         """
+        if isinstance(frame, Columns) and frame.after_debit is not None:
+            frame = frame.after_debit()
         table = self.check(frame)
-        x = None if self.design is None else self.design.matrix(frame)
+        x = None if self.design is None else self.design.matrix(table)
         return x, self.response.of_table(table), None if self.weights is None else self.weights.cells_of(table)
 
     def made_by(self, steps: Sequence[Any]) -> "Analysis":
         """What of it these steps make."""
         return replace(self, parts=tuple(step.part for step in steps))
 
-    def release(self, frame: Any, ledger: kng.Ledger | None) -> list[kng.Release]:
+    def release(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> list[kng.Release]:
         """All releases, in order, as `kngjax.estimators.carrying_out.carry_out`."""
         try:
             made = carry_out(self.steps(), frame, ledger)
@@ -172,7 +175,7 @@ class Step:
         """What a ledger debits, and whether it is proved to cost no more."""
         return owed(*self.certificates(num_records))
 
-    def prepare(self, columns: Columns) -> None:
+    def prepare(self, columns: Prepared) -> None:
         """Raises what its mechanism says of these records of its analysis. Private: for the owner alone."""
         self.part.mechanism.prepare(**arguments(self.part.mechanism, *columns))
 
@@ -193,8 +196,10 @@ _FRAMES = {
 }
 
 
-def table_of(frame: Any) -> nw.DataFrame:
+def table_of(frame: Any) -> nw.DataFrame | Columns:
     """A frame as a table; raises `UnfitType` for what is none, without a word of it."""
+    if isinstance(frame, Columns):
+        return frame
     try:
         table = nw.from_native(frame, eager_only=True, pass_through=True)
     except Exception:

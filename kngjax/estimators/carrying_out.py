@@ -72,10 +72,16 @@ def in_words(total: kng.Guarantee | None) -> str:
     return "nothing is proved" if total is None else total.explain()
 
 
-def carry_out(steps: Sequence[Any], frame: Any, ledger: kng.Ledger | None, keeping: Keeping | None = None) -> Made:
+def carry_out(
+    steps: Sequence[Any],
+    frame: Any,
+    ledger: kng.Ledger | Sequence[kng.Reservation] | None,
+    keeping: Keeping | None = None,
+) -> Made:
     """All releases, if the ledger allows all; each is debited right before it is drawn, and kept right after.
 
-    **Arguments:** `steps`: as `kngjax.estimators.analyses.Step`, no two of one label. `frame`: private. The others are
+    **Arguments:** `steps`: as `kngjax.estimators.analyses.Step`, no two of one label. `frame`: private, or
+    `kngjax.data.columns.Columns`. `ledger`: or a reservation for each step, made beforehand. All but the frame are
     public. Raises as the `check` of their analyses, `kngjax.certify`, `kngjax.Ledger.reserve` and `kngjax.release` do;
     what depends on values is `kngjax.ReleaseFailed`.
     """
@@ -95,7 +101,11 @@ def carry_out(steps: Sequence[Any], frame: Any, ledger: kng.Ledger | None, keepi
 
 
 def _release_missing(
-    steps: Sequence[Any], frame: Any, ledger: kng.Ledger | None, keeping: Keeping, made: dict[str, list[kng.Release]]
+    steps: Sequence[Any],
+    frame: Any,
+    ledger: kng.Ledger | Sequence[kng.Reservation] | None,
+    keeping: Keeping,
+    made: dict[str, list[kng.Release]],
 ) -> None:
     num_records = 0
     for analysis in {id(step.analysis): step.analysis for step in steps}.values():
@@ -105,15 +115,18 @@ def _release_missing(
         num_records = len(table)
     missing = [step for step in steps if step.label not in made]
     costs = [step.owed(num_records) for step in missing]
-    if ledger is not None:
+    if isinstance(ledger, kng.Ledger):
         keeping.require(ledger, [cost for cost, _ in costs], proved=all(proved for _, proved in costs))
     records = Records(frame)
     # One bar at a time: over the steps, or of the draw where there is only one.
     over_steps, of_a_draw = (False, keeping.progress) if len(missing) < 2 else (keeping.progress, False)
     with tqdm(missing, unit="release", disable=None if over_steps is None else not over_steps) as bar:
-        for step, (cost, proved) in zip(bar, costs, strict=True):
+        for number, (step, (cost, proved)) in enumerate(zip(bar, costs, strict=True)):
             bar.set_description(step.label)
             words = step.words | {**keeping.about, "label": step.label}
-            debit = None if ledger is None else ledger.reserve(cost, words, proved=proved)
+            if isinstance(ledger, kng.Ledger):
+                debit = ledger.reserve(cost, words, proved=proved)
+            else:
+                debit = None if ledger is None else ledger[number]
             made[step.label] = step.release(records, debit, of_a_draw)
             keeping.keep(made)

@@ -12,7 +12,7 @@ import kngjax as kng
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 from kngjax.data.terms import Categorical
-from kngjax.estimators.analyses import Analysis, Columns, arguments
+from kngjax.estimators.analyses import Analysis, Prepared, arguments
 from kngjax.estimators.carrying_out import Records, carry_out
 from kngjax.releases import divided
 from kngjax.releases.debits import settings
@@ -112,7 +112,7 @@ class GroupedAnalysis:
         self.grouping.check(table)
         return table
 
-    def records(self, frame: Any) -> tuple[Columns, np.ndarray]:
+    def records(self, frame: Any) -> tuple[Prepared, np.ndarray]:
         """The columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
         return self.analyses[0].records(frame), self.grouping.places(self.check(frame))
 
@@ -186,7 +186,7 @@ class GroupedStep:
         """True: results of groups are of all of them."""
         return True
 
-    def prepare(self, records: tuple[Columns, np.ndarray]) -> None:
+    def prepare(self, records: tuple[Prepared, np.ndarray]) -> None:
         """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""
         for part in self.analysis.analyses[0].parts:
             part.mechanism.prepare(**arguments(part.mechanism, *records[0]))

@@ -13,6 +13,7 @@ import numpy as np
 
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
+from kngjax.data.columns import Columns
 
 
 class AbstractResponse(abc.ABC):
@@ -40,7 +41,7 @@ class AbstractResponse(abc.ABC):
         """
 
 
-def check_column(table: nw.DataFrame, column: str, what: str) -> None:
+def check_column(table: nw.DataFrame | Columns, column: str, what: str) -> None:
     """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value.
 
     **Arguments:** `what`: the part of the analysis that names it, in words.
@@ -126,10 +127,10 @@ class Response(AbstractResponse):
         number = float(self.missing)
         return math.log(number) if self.transform == "log" else number
 
-    def check(self, table: nw.DataFrame) -> None:
+    def check(self, table: nw.DataFrame | Columns) -> None:
         check_column(table, self.column, "the response")
 
-    def of_table(self, table: nw.DataFrame) -> np.ndarray:
+    def of_table(self, table: nw.DataFrame | Columns) -> np.ndarray:
         return self.of(table[self.column])
 
     def of(self, cells_of_it: Any) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
+from kngjax.data.columns import Columns
 from kngjax.data.terms.base import AbstractColumnTerm, AbstractTerm
 from kngjax.data.terms.categorical import Categorical
 from kngjax.data.terms.indicator import Indicator
@@ -209,11 +210,11 @@ class Design:
         """Terms that serve for all of what a column says, of which there is one a column."""
         return [t for t in self.terms if isinstance(t, AbstractColumnTerm) and not isinstance(t, Indicator)]
 
-    def _table(self, frame: Any) -> nw.DataFrame:
+    def _table(self, frame: Any) -> nw.DataFrame | Columns:
         table = nw.from_native(frame, eager_only=True, pass_through=True)
-        if not isinstance(table, nw.DataFrame):
+        if not isinstance(table, nw.DataFrame | Columns):
             raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}.")
-        self._check_present(table.columns)
+        self._check_present([*table.columns])
         for column in self.columns:
             if not cells.is_readable(table[column]):
                 raise UnfitType(

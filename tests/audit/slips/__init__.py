@@ -13,6 +13,7 @@ from tests.audit.slips import (
     perturbations,
     processors,
     reweighted,
+    scikit_learn,
     sensitivities,
     shells,
     weights,
@@ -31,4 +32,6 @@ _ON_GRIDS = (
     + weights.SLIPS
     + counts.SLIPS
 )
-SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS + groups.SLIPS
+SLIPS = (
+    sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS + groups.SLIPS + scikit_learn.SLIPS
+)

@@ -1,0 +1,141 @@
+"""A private choice among candidates, by the losses that each record has with each of them."""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.accounting.exact import exactly
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.core.arrays import Scalar
+from kngjax.core.balls import ball_of
+from kngjax.data.admission import Facts
+from kngjax.data.bounds import Bounds
+from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
+from kngjax.mechanisms.parameters import check_epsilon, require_part
+from kngjax.samplers.grid.uniforms import Bits, Uniform, decided
+from kngjax.sensitivity import choices
+from kngjax.sensitivity.gradients import Sensitivity
+
+# Losses are whole multiples of 2^-20, each rounded by itself.
+_DIGITS = 20
+
+
+class PrivateChoice(AbstractMechanism):
+    """Chooses candidate k with P(k) ∝ exp(-c Σ_i l_ki), l_ki in [0, 1] the loss of record i with candidate k.
+
+    c is ε/2 under replace and ε under add_remove (`kngjax.sensitivity.choices`), for which that is of ε-bounded range:
+    the exponential mechanism (McSherry and Talwar 2007), whose factor 2 is not needed where one record more moves all
+    sums the same way. The value has a 1 for the chosen one and a 0 for every other. With K candidates the chosen sum
+    exceeds the least by more than (log K + t)/c with probability at most e^-t.
+
+    The candidates are fixed before the losses are looked at, or released at their own cost from other records.
+
+    **Arguments:**
+
+    - `bounds`: of the losses, (0, 1) for each candidate by name, `Bounds(x={"a": (0, 1), "b": (0, 1)},
+        intercept=False)`. Losses are clipped to them.
+    - `epsilon`: ε in nats, positive, at most 100 unless `allow_large_epsilon`.
+    - `adjacency`: "replace" or "add_remove".
+
+    Everything here is public. Raises ValueError for other bounds.
+    """
+
+    bounds: Bounds
+    epsilon: Scalar
+    adjacency: Adjacency = eqx.field(static=True)
+
+    def __init__(
+        self,
+        bounds: Bounds | None = None,
+        epsilon: Any = None,
+        adjacency: str | Adjacency | None = None,
+        *,
+        allow_large_epsilon: bool = False,
+    ):
+        self.bounds = require_part("bounds", bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self.adjacency = Adjacency.parse(adjacency)
+
+    def __check_init__(self):
+        self._check_parts()
+        lower, upper = self.bounds.x_lower, self.bounds.x_upper
+        if lower is None or np.any(np.asarray(lower) != 0.0) or np.any(np.asarray(upper) != 1.0):
+            raise ValueError("losses of candidates lie in [0, 1]: give Bounds(x={'a': (0, 1), ...}, intercept=False)")
+
+    @property
+    def loss(self) -> SquaredDistanceLoss:
+        """A stand-in that says that there is no response."""
+        return SquaredDistanceLoss()
+
+    @property
+    def dimension(self) -> int | None:
+        """The number of candidates."""
+        return self.bounds.dimension
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε-bounded-range."""
+        return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
+
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
+        return choices.explain_loss_changes(self.adjacency)
+
+    def densities(self) -> tuple[AbstractMechanism, ...]:
+        raise ValueError("a choice has no density: leave the sampler out")
+
+    def on_grid(self, facts: Facts) -> "ExactChoice":
+        return ExactChoice(self, None)
+
+
+@dataclasses.dataclass(frozen=True)
+class ExactChoice(AbstractGridDraw):
+    """A choice as real arithmetic makes it, of losses that are whole numbers."""
+
+    mechanism: PrivateChoice
+    grid: None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"type": "Direct", "digits_of_losses": _DIGITS}
+
+    @property
+    def method(self) -> str:
+        return (
+            f"Each loss is rounded by itself to a multiple of 2^-{_DIGITS}, and they are added up as whole numbers. A "
+            "uniform number is drawn to as many bits as tell which candidate it chooses, by balls that contain the "
+            "probabilities."
+        )
+
+    def prepare(self, X: Any, y: Any) -> list[int]:
+        """The sum of each candidate's losses, in units of 2^-20."""
+        losses = self.mechanism.records(X, y).x
+        return np.rint(np.asarray(losses) * 2.0**_DIGITS).astype(np.int64).sum(axis=0).tolist()
+
+    def draw(self, data: Sequence[int], bits: Bits) -> Float[np.ndarray, " dimension"]:
+        epsilon = exactly(float(self.mechanism.epsilon))
+        chosen = choose(data, choices.choice_rate(epsilon, self.mechanism.adjacency) / 2**_DIGITS, bits)
+        return np.eye(len(data))[chosen]
+
+
+def choose(sums: Sequence[int], rate: Fraction, bits: Bits) -> int:
+    """k with P(k) ∝ exp(-rate·sums_k), as real arithmetic chooses."""
+    share, least = Uniform(bits), min(sums)
+
+    def attempt(digits: int) -> int | None:
+        reached = list(itertools.accumulate(ball_of(-rate * (total - least)).exp() for total in sums))
+        point = share.ball(digits) * reached[-1]
+        for place, end in enumerate(reached):
+            # No share is above 1, which ends the last one.
+            if place == len(reached) - 1 or point < end:
+                return place if place == 0 or point > reached[place - 1] else None
+        return None
+
+    return decided(attempt)

@@ -1,0 +1,237 @@
+"""What private estimators share: public facts are checked, a ledger pays, one release is kept, and no record is."""
+
+import abc
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+import kngjax as kng
+from kngjax.data.columns import Columns
+from kngjax.data.formulas import Formula
+from kngjax.data.terms import Design
+from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.regression_results import RegressionResults
+from kngjax.estimators.responses import Response
+from kngjax.sklearn.errors import UncountedFits, bare
+from kngjax.sklearn.facts import design_of, pair_of, plain
+from kngjax.sklearn.tables import feature_names, refuse_text, renamed, seen_as, table_of, with_response
+
+NO_SCORE = (
+    "a private estimator has no score: it would be computed from the records once more, without a guarantee. "
+    "owner_score(X, y) is for the data owner alone, or for public data; kngjax.sklearn.PrivateSearch compares settings "
+    "privately"
+)
+_NO_WEIGHTS = (
+    "sample_weight is not taken: the noise is for records that count once each, and a larger weight would need more of "
+    "it. Leave it out"
+)
+
+
+class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
+    """A regression whose fit is one release: an estimator for scikit-learn that keeps what was released, and no record.
+
+    **Arguments:** all public, by keyword, stored as they are and checked in `fit`, before anything is spent.
+
+    - `epsilon`: ε of a fit. `adjacency`: "replace" or "add_remove"; there is no default.
+    - `bounds`: (lower, upper) for all columns of X, by name for a data frame, `{"age": (0, 99)}`, or for arrays a list
+        of one pair a column. Columns are mapped to [-1, 1] by them, so that units do not set the noise.
+    - `levels`: of columns that are categories, by name or position, the reference first.
+    - `missing`, `missing_y`: what a cell counts as that is missing or no number; by column, or one number for all, or
+        "drop", under add_remove. Without them such cells make the fit fail after it was paid.
+    - `domain`: Θ of the coefficients of the columns on [-1, 1]; made of the bounds of y if it is left out.
+    - `ledger`: a `kngjax.Ledger` that every fit is debited from. Clones share it, also in other processes; a clone
+        without one refuses to fit, with `UncountedFits`.
+    - `num_records`: a public guess of n under add_remove, for what depends on it.
+
+    A fitted estimator has `results_` (named results, `results_.summary()`), `release_`, `certificate_`, `coef_` and
+    `intercept_` in own units, `coef_names_`, `basis_coef_`, `n_features_in_` and, of a data frame, `feature_names_in_`.
+    All of them may be published. `fit` raises ValueError or TypeError, in words, for what public facts refuse, at no
+    cost; `kngjax.BudgetExceeded`; and `kngjax.ReleaseFailed`, a constant text, for what depends on values.
+    """
+
+    epsilon: Any
+    adjacency: Any
+    bounds: Any
+    levels: Any
+    missing: Any
+    missing_y: Any
+    domain: Any
+    ledger: Any
+    num_records: Any
+    n_features_in_: int
+
+    @abc.abstractmethod
+    def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
+        """The one release that a fit is. **Arguments:** `count`: n where it is public, or a guess."""
+
+    @abc.abstractmethod
+    def _response(self, name: str) -> Response:
+        """y, by its public facts."""
+
+    @abc.abstractmethod
+    def predict(self, X: Any) -> np.ndarray:
+        """What the regression says of the rows of X, shape (m,): post-processing, which costs nothing."""
+
+    @abc.abstractmethod
+    def owner_score(self, X: Any, y: Any) -> float:
+        """How well predictions fit; FOR THE DATA OWNER ALONE, unless X and y are public: it has no guarantee."""
+
+    @abc.abstractmethod
+    def _losses(self, predicted: Any, table: Columns, y: np.ndarray) -> np.ndarray:
+        """Of each record how far a fitted estimator's prediction is off, in [0, 1]: shape (n,). Private.
+
+        That of a record depends on it alone, bit for bit. **Arguments:** `y`: responses in the units of `_response`.
+        """
+
+    def fit(self, X: Any, y: Any, **refused: Any) -> Any:
+        """One release, of the records X (n, columns) and y (n,), both private; the estimator itself.
+
+        **Arguments:** `X`: a NumPy array or a data frame of pandas or polars. `y`: an array, a series or a list.
+        Raises as the class says.
+        """
+        refuse_arguments(refused)
+        refusal, table = None, None
+        try:
+            analysis, table = self._admit(X, y)
+            self._keep(analysis, analysis.release(table, self.ledger))
+        except Exception as error:
+            refusal = bare(error)
+        # Frames of a traceback hold their local variables.
+        del X, y, table
+        if refusal is not None:
+            raise refusal
+        return self
+
+    def _admit(
+        self, X: Any, y: Any, is_paid: bool = False, through: tuple[Any, Callable[[Any], Any]] | None = None
+    ) -> tuple[Analysis, Columns]:
+        """What is to be released, and the table of what: refused here is what public facts refuse.
+
+        **Arguments:** `is_paid`: whether somebody else counts this fit. `through`: rows that nobody has, which show
+        the types of what is regressed on, and the function that makes it of X once the fit is paid.
+        """
+        self._refuse_unpaid(is_paid)
+        if y is None:
+            raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
+        expected = len(self.bounds) if isinstance(self.bounds, list) else None
+        shown, make = (X, None) if through is None else through
+        table = table_of(shown, expected)
+        if make is not None:
+            table = dataclasses.replace(table, rows=table_of(X).rows)
+        validate_data(self, seen_as(shown, table), skip_check_array=True)
+        analysis = self._planned(table, feature_names(shown) is not None)
+        response = analysis.response
+
+        def with_responses(columns: Columns) -> Columns:
+            return with_response(columns, X, y, response.column)
+
+        table = with_responses(table)
+        assert analysis.design is not None
+        reads_text = response.levels is not None or response.missing is not None
+        refuse_text(table, analysis.design, response.column, reads_text)
+        if make is not None:
+            table = dataclasses.replace(table, after_debit=lambda: with_responses(table_of(make(X), expected)))
+        return analysis, table
+
+    def _planned(self, table: Columns, by_name: bool) -> Analysis:
+        """What a fit releases of a table with these columns and as many rows."""
+        name = "y"
+        while name in table.columns:
+            name += "_"
+        design = design_of(table.columns, by_name, self.bounds, self.levels, self.missing)
+        text = f"{name} ~ {' + '.join(design.columns)}"
+        is_public = kng.Adjacency.parse(self.adjacency) is kng.Adjacency.REPLACE
+        if is_public and self.num_records is not None:
+            raise ValueError("under replace the number of records is that of X: leave num_records out")
+        count = table.rows if is_public else self.num_records
+        return self._analysis(Formula(text, name, None, design), self._response(name), count)
+
+    def _refuse_unpaid(self, is_paid: bool) -> None:
+        if not isinstance(self.ledger, kng.Ledger | None):
+            raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(self.ledger).__name__}")
+        if is_paid and self.ledger is not None:
+            raise ValueError("a PrivateSearch pays for all its fits: give the ledger to it, and none to its estimator")
+        if self.ledger is None and getattr(self, "_is_clone", False) and not is_paid:
+            raise UncountedFits
+
+    def _require_comparable(self) -> None:
+        """Raises ValueError where public facts do not say what losses are between."""
+
+    def _table_with_response(self, made: Any, X: Any, y: Any) -> tuple[Columns, str]:
+        """Columns of other records for this fitted estimator, with their responses, and the name of those. Private.
+
+        **Arguments:** `made`: what is regressed on; `X`: what it was made of.
+        """
+        table, name = table_of(made, self.n_features_in_), self.results_.response.column
+        return with_response(renamed(table, self._design().columns), X, y, name), name
+
+    def _keep(self, analysis: Analysis, releases: list[kng.Release]) -> None:
+        """Sets what a fitted estimator has: all of it is public."""
+        assert analysis.design is not None
+        self.results_ = RegressionResults.of(analysis, releases)
+        self.release_ = releases[0]
+        self.certificate_ = self.release_.certificate
+        self.basis_coef_ = self.release_.value
+        own = analysis.design.in_own_units(self.basis_coef_)
+        self.intercept_, self.coef_ = float(own[0]), own[1:]
+        self.coef_names_ = np.array(analysis.design.names[1:], dtype=object)
+
+    def _design(self) -> Design:
+        check_is_fitted(self)
+        return self.results_.design
+
+    def _linear(self, X: Any) -> np.ndarray:
+        """Intercept and basis columns times the coefficients, shape (m,)."""
+        design = self._design()
+        table = table_of(X, self.n_features_in_)
+        validate_data(self, seen_as(X, table), reset=False, skip_check_array=True)
+        return self.basis_coef_[0] + design.matrix(renamed(table, design.columns)) @ self.basis_coef_[1:]
+
+    def __sklearn_clone__(self) -> Any:
+        made: Any = super().__sklearn_clone__()
+        made._is_clone = True
+        return made
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "results_")
+
+    @property
+    def score(self) -> NoReturn:
+        """There is none: raises AttributeError, so that scikit-learn finds none."""
+        raise AttributeError(NO_SCORE)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Every fit is a fresh draw; there is no random_state.
+        tags.non_deterministic = True
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = self.missing is not None
+        tags.input_tags.string = self.missing is not None or self.levels is not None
+        return tags
+
+
+def refuse_arguments(arguments: dict[str, Any]) -> None:
+    """Raises TypeError for whatever else `fit` is given."""
+    if "sample_weight" in arguments:
+        raise TypeError(_NO_WEIGHTS)
+    if arguments:
+        raise TypeError(f"fit has no argument {', '.join(sorted(arguments))}; it takes X and y")
+
+
+def ends_of(bounds_y: Any) -> tuple[float | int, float | int] | None:
+    """Public bounds of the response, if any are given."""
+    return None if bounds_y is None else pair_of("bounds_y", bounds_y)
+
+
+def levels_of(classes: Any) -> tuple[Any, ...]:
+    """Two public classes, as Python's values."""
+    if isinstance(classes, str | bytes) or not isinstance(classes, Sequence | np.ndarray) or len(classes) != 2:
+        raise ValueError(
+            "Only binary classification is supported. classes must be two public labels, the second one the event, "
+            f"like ('no', 'yes'), not {classes!r}"
+        )
+    return tuple(map(plain, classes))

@@ -1,0 +1,87 @@
+"""Private classification into two classes."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import accuracy_score
+from sklearn.utils import ClassifierTags
+
+from kngjax.data.columns import Columns
+from kngjax.data.formulas import Formula
+from kngjax.estimators import regressions
+from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.responses import Response
+from kngjax.sklearn.base import AbstractPrivateEstimator, levels_of
+from kngjax.sklearn.rowwise import predictors, probabilities
+
+
+class PrivateLogisticRegression(AbstractPrivateEstimator):
+    """Logistic regression: log odds of the second class are linear in X; ε-DP.
+
+    **Arguments:** `classes`: two public labels, of which the second one is the event; they are never read off y, and
+    responses that are neither count as missing. Others as of `AbstractPrivateEstimator`; log odds lie in [-10, 10] a
+    coefficient if `domain` is left out. `coef_` has shape (1, columns) and `intercept_` shape (1,), as scikit-learn's.
+    """
+
+    def __init__(
+        self,
+        *,
+        classes: Any = (0, 1),
+        epsilon: Any = None,
+        adjacency: Any = None,
+        bounds: Any = None,
+        levels: Any = None,
+        missing: Any = None,
+        missing_y: Any = None,
+        domain: Any = None,
+        ledger: Any = None,
+        num_records: Any = None,
+    ):
+        self.classes = classes
+        self.epsilon = epsilon
+        self.adjacency = adjacency
+        self.bounds = bounds
+        self.levels = levels
+        self.missing = missing
+        self.missing_y = missing_y
+        self.domain = domain
+        self.ledger = ledger
+        self.num_records = num_records
+
+    def _response(self, name: str) -> Response:
+        return Response(name, None, None, levels_of(self.classes), self.missing_y)
+
+    def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
+        return regressions.logistic_regression(read, response, self.epsilon, self.adjacency, count, self.domain)
+
+    def _keep(self, analysis: Analysis, releases: list[Any]) -> None:
+        super()._keep(analysis, releases)
+        assert analysis.response.levels is not None
+        self.classes_ = np.array(analysis.response.levels)
+        self.coef_, self.intercept_ = self.coef_[None, :], np.array([self.intercept_])
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The log odds of the second class, shape (m,)."""
+        return self._linear(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class, shape (m, 2)."""
+        event = 0.5 * (1.0 + np.tanh(0.5 * self._linear(X)))
+        return np.column_stack([1.0 - event, event])
+
+    def predict(self, X: Any) -> np.ndarray:
+        is_event = self._linear(X) > 0
+        return self.classes_[is_event.astype(int)]
+
+    def owner_score(self, X: Any, y: Any) -> float:
+        return float(accuracy_score(y, self.predict(X)))
+
+    def _losses(self, predicted: Any, table: Columns, y: np.ndarray) -> np.ndarray:
+        # Brier's score, which is least for the true probability.
+        return (y - probabilities(predictors(predicted._design(), predicted.basis_coef_, table))) ** 2
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.classifier_tags = ClassifierTags(poor_score=True, multi_class=False)
+        return tags

@@ -1,0 +1,241 @@
+"""Settings that are chosen privately: every candidate is paid for, and so is the choice among them."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+import kngjax as kng
+from kngjax.core.errors import run_hiding_errors
+from kngjax.data.columns import Columns
+from kngjax.estimators.analyses import Analysis
+from kngjax.mechanisms.private_choice import PrivateChoice
+from kngjax.releases.debits import settings
+from kngjax.releases.totals import certify
+from kngjax.sklearn.base import NO_SCORE, AbstractPrivateEstimator, refuse_arguments
+from kngjax.sklearn.errors import UncountedFits, bare
+from kngjax.sklearn.holdouts import is_covered, parts
+from kngjax.sklearn.public_pipeline import PublicPipeline
+
+
+def _has(method: str) -> Any:
+    return lambda search: hasattr(_last(search.estimator), method)
+
+
+class PrivateSearch(BaseEstimator):
+    """Fits each candidate to training records, and chooses one by a private score on records that were held out.
+
+    P(k) ∝ exp(-c Σ_i l_ki) over the held-out records i, by `kngjax.mechanisms.private_choice`, l_ki in [0, 1] the loss
+    of candidate k: the check loss of a quantile regressor, the absolute error of a robust one, the squared error of a
+    linear or Poisson one, each in widths of `bounds_y`, and Brier's score of a classifier.
+
+    The fits and the choice are reserved in the ledger together, before a value is looked at. No fit is repeated on all
+    records: the chosen one is published as it is. A record is either trained on or held out, so that the choice costs
+    nothing more where it is at most as dear as one of the fits (`kngjax.sklearn.holdouts` has the proof); else its ε is
+    debited as well. All candidates are paid for, and may all be published.
+
+    **Arguments:** all public.
+
+    - `estimator`: a private estimator, or a `PublicPipeline` that ends with one; without a ledger of its own.
+    - `param_grid`: settings to compare, as of `GridSearchCV`: {"epsilon": [0.5, 1.0], "domain": [...]}. What is
+        estimated may not differ: neither the adjacency, the bounds or classes of y, nor `quantile`.
+    - `epsilon`: ε of the choice.
+    - `holdout`: the share of records that are held out, in (0, 1).
+    - `ledger`: pays for all. A clone without one refuses to fit, with `UncountedFits`.
+
+    Fitted, it has `best_estimator_`, `best_params_`, `best_index_`, `candidates_` (all fitted estimators, in the order
+    of `params_`), `choice_` (the release of the choice) and `guarantee_` (of all together), and predicts as
+    `best_estimator_` does.
+    """
+
+    def __init__(
+        self, estimator: Any, param_grid: Any, *, epsilon: Any = None, holdout: Any = 0.25, ledger: Any = None
+    ):
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.epsilon = epsilon
+        self.holdout = holdout
+        self.ledger = ledger
+
+    def fit(self, X: Any, y: Any, **refused: Any) -> "PrivateSearch":
+        """Releases all candidates and the choice, of the records X (n, columns) and y (n,), private.
+
+        Raises as the estimator's `fit`, of public facts and budgets before anything is spent.
+        """
+        refuse_arguments(refused)
+        refusal = None
+        try:
+            self._fit(X, y)
+        except Exception as error:
+            refusal = bare(error)
+        # Frames of a traceback hold their local variables.
+        del X, y
+        if refusal is not None:
+            raise refusal
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
+        self._check()
+        params = list(ParameterGrid(self.param_grid))
+        candidates: list[Any] = [_settled(self.estimator, one) for one in params]
+        adjacency = _require_comparable(candidates)
+        # Of all records, so that nothing that is refused depends on the parts.
+        (analysis, table), *_ = [candidate._admit(X, y, is_paid=True) for candidate in candidates]
+        training, held_out = parts(len(table), float(self.holdout), adjacency)
+        own = [_safe_indexing(values, training) for values in (X, y)]
+        admitted = [candidate._admit(*own, is_paid=True) for candidate in candidates]
+        choice = self._choice(len(candidates), adjacency)
+        certificates = [one for plan, part in admitted for one in plan.certificates(len(part))]
+        costs = [certificate.cost for certificate in certificates]
+        fits = [cost for cost in costs if cost is not None]
+        if len(fits) < len(costs):
+            raise ValueError("nothing is proved of the release of a candidate: its settings take a Markov chain")
+        choosing = certify(choice, None, len(held_out)).cost
+        assert choosing is not None
+        owed = fits if is_covered(choosing, fits) else [*fits, choosing]
+        self._carry_out(candidates, admitted, choice, owed, _Held(X, y, held_out, analysis))
+        chosen = int(np.argmax(self.choice_.value))
+        self.params_, self.candidates_, self.best_index_ = params, candidates, chosen
+        self.best_params_, self.best_estimator_ = params[chosen], candidates[chosen]
+        self.guarantee_ = kng.Guarantee.composed(owed) if len(owed) > 1 else owed[0]
+        self.n_features_in_ = self.best_estimator_.n_features_in_
+        if hasattr(_last(self.best_estimator_), "classes_"):
+            self.classes_ = self.best_estimator_.classes_
+
+    def _carry_out(
+        self,
+        candidates: Sequence[Any],
+        admitted: Sequence[tuple[Analysis, Columns]],
+        choice: PrivateChoice,
+        owed: Sequence[kng.Guarantee],
+        held: "_Held",
+    ) -> None:
+        debits: list[kng.Reservation | None] = [None] * (len(candidates) + 1)
+        if self.ledger is not None:
+            words = [
+                {"analysis": plan.title, "formula": plan.formula, "mechanism": settings(plan.parts[0].mechanism)}
+                | {"candidate": place, "of": "PrivateSearch", "epsilon_of_the_choice": float(choice.epsilon)}
+                for place, (plan, _) in enumerate(admitted)
+            ]
+            words.append({"analysis": "choice of PrivateSearch", "mechanism": settings(choice)})
+            made = self.ledger.reserve_all(owed, words[: len(owed)])
+            debits = [*made, None][: len(debits)]
+        for candidate, (plan, table), debit in zip(candidates, admitted, debits[:-1], strict=True):
+            candidate._keep(plan, plan.release(table, None if debit is None else [debit]))
+        # Its own reading, after all is paid.
+        losses, refusal = run_hiding_errors(functools.partial(held.losses, candidates))
+        if refusal is not None:
+            raise refusal
+        self.choice_ = kng.release(choice, losses, ledger=debits[-1])
+
+    def _choice(self, number: int, adjacency: kng.Adjacency) -> PrivateChoice:
+        # A record of which a candidate says nothing, for missing cells, counts as the worst.
+        bounds = kng.Bounds({f"candidate {place}": (0.0, 1.0) for place in range(number)}, intercept=False, missing=1.0)
+        return PrivateChoice(bounds, self.epsilon, adjacency.value)
+
+    def _check(self) -> None:
+        if not isinstance(_last(self.estimator), AbstractPrivateEstimator):
+            raise ValueError(
+                "estimator must be a private estimator of kngjax.sklearn, or a PublicPipeline that ends with one, not "
+                f"a {type(self.estimator).__name__}"
+            )
+        if not isinstance(self.ledger, kng.Ledger | None):
+            raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(self.ledger).__name__}")
+        if self.ledger is None and getattr(self, "_is_clone", False):
+            raise UncountedFits
+        if not (isinstance(self.holdout, float) and 0.0 < self.holdout < 1.0):
+            raise ValueError(f"holdout must be a share in (0, 1), like 0.25, not {self.holdout!r}")
+
+    @available_if(_has("predict"))
+    def predict(self, X: Any) -> np.ndarray:
+        """As of the chosen estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict(X)
+
+    @available_if(_has("predict_proba"))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """As of the chosen estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.predict_proba(X)
+
+    @available_if(_has("decision_function"))
+    def decision_function(self, X: Any) -> np.ndarray:
+        """As of the chosen estimator."""
+        check_is_fitted(self)
+        return self.best_estimator_.decision_function(X)
+
+    @property
+    def score(self) -> NoReturn:
+        """There is none: raises AttributeError, so that scikit-learn finds none."""
+        raise AttributeError(NO_SCORE)
+
+    def __sklearn_clone__(self) -> Any:
+        made: Any = super().__sklearn_clone__()
+        made._is_clone = True
+        return made
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "best_estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags, own = super().__sklearn_tags__(), get_tags(_last(self.estimator))
+        tags.estimator_type, tags.target_tags = own.estimator_type, own.target_tags
+        tags.regressor_tags, tags.classifier_tags = own.regressor_tags, own.classifier_tags
+        tags.non_deterministic, tags.input_tags.allow_nan = True, own.input_tags.allow_nan
+        return tags
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class _Held:
+    """The records that are held out, and what they are compared by. Private. **Arguments:** `positions`: which."""
+
+    X: Any
+    y: Any
+    positions: np.ndarray
+    analysis: Analysis
+
+    def losses(self, candidates: Sequence[Any]) -> np.ndarray:
+        """Of each held-out record with each candidate, in [0, 1], NaN where a cell is missing; shape (n, K)."""
+        X, y = (_safe_indexing(values, self.positions) for values in (self.X, self.y))
+        # One that is missing without a policy is NaN here, and not a failure.
+        response = self.analysis.response
+        if response.missing is None:
+            response = dataclasses.replace(response, missing="drop")
+        base, found = _last(candidates[0]), []
+        for candidate in candidates:
+            made = candidate._transformed(X) if isinstance(candidate, PublicPipeline) else X
+            table, response_column = _last(candidate)._table_with_response(made, X, y)
+            found.append(base._losses(_last(candidate), table, response.of(table[response_column])))
+        return np.column_stack(found)
+
+
+def _settled(estimator: Any, settings: dict[str, Any]) -> Any:
+    made: Any = clone(estimator)
+    return made.set_params(**settings)
+
+
+def _last(estimator: Any) -> Any:
+    return estimator.steps[-1][1] if isinstance(estimator, PublicPipeline) else estimator
+
+
+def _require_comparable(candidates: Sequence[Any]) -> kng.Adjacency:
+    """The adjacency of all; raises ValueError for candidates that do not estimate the same."""
+    ends = [_last(candidate) for candidate in candidates]
+    what = [
+        (type(end), kng.Adjacency.parse(end.adjacency), end._response("y"), getattr(end, "quantile", None))
+        for end in ends
+    ]
+    if any(one != what[0] for one in what):
+        raise ValueError(
+            "the candidates must estimate the same, by losses that can be compared: leave adjacency, bounds_y, "
+            "classes, missing_y and quantile out of param_grid"
+        )
+    ends[0]._require_comparable()
+    return what[0][1]

@@ -1,0 +1,79 @@
+"""Public terms as a transformer: columns of a basis with public bounds, each record by itself."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import validate_data
+
+from kngjax.core.errors import UnfitShape
+from kngjax.data.terms import Design, Product
+from kngjax.data.terms.base import AbstractTerm
+from kngjax.sklearn.tables import seen_as, table_of
+
+
+class PublicDesign(TransformerMixin, BaseEstimator):
+    """Basis columns of `kngjax.terms`, which learn nothing: each row depends on its own record and on public terms.
+
+    **Arguments:** `terms`: public, like `(Polynomial("age", 0, 99, degree=2), Categorical("region", ("a", "b")))`.
+    Columns of arrays are called "x0", "x1", ...
+
+    `transform` needs no `fit`. Cells that are missing without a policy of their term become NaN, which an estimator's
+    own `missing` decides about. `set_output(transform="pandas")` gives the columns their names, and `get_bounds_out()`
+    the bounds by those names, for the estimator behind it.
+    """
+
+    def __init__(self, *, terms: Any = None):
+        self.terms = terms
+
+    def fit(self, X: Any, y: Any = None) -> "PublicDesign":
+        """Learns nothing of X but the names and the number of its columns."""
+        table = table_of(X)
+        self._design().check(table)
+        if len(table) == 0:
+            raise UnfitShape("X has no rows")
+        validate_data(self, seen_as(X, table), skip_check_array=True)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The basis columns, shape (n, k), of X (n, columns), private or public; private if X is."""
+        table = table_of(X)
+        if hasattr(self, "n_features_in_"):
+            validate_data(self, seen_as(X, table), reset=False, skip_check_array=True)
+        return letting_missing_through(self._design()).matrix(table)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the basis columns."""
+        return np.array(self._design().basis_names[1:], dtype=object)
+
+    def get_bounds_out(self) -> dict[str, tuple[float, float]]:
+        """The public bounds of each basis column, by name."""
+        design = self._design()
+        ends = zip(design.lower.tolist(), design.upper.tolist(), strict=True)
+        return dict(zip(design.basis_names[1:], ends, strict=True))
+
+    def _design(self) -> Design:
+        if isinstance(self.terms, str | bytes) or not isinstance(self.terms, Sequence) or not self.terms:
+            raise ValueError(
+                f"terms must be a tuple of kngjax.terms, like (Polynomial('age', 0, 99, degree=2),), not {self.terms!r}"
+            )
+        return Design(tuple(self.terms))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.allow_nan = tags.input_tags.string = True
+        return tags
+
+
+def letting_missing_through(design: Design) -> Design:
+    """The same terms, whose columns are NaN where a cell is missing without a policy."""
+    return Design(tuple(map(_letting_through, design.terms)))
+
+
+def _letting_through(term: AbstractTerm) -> AbstractTerm:
+    if isinstance(term, Product):
+        return Product(tuple(_letting_through(factor) for factor in term.factors))  # pyright: ignore[reportArgumentType]
+    return dataclasses.replace(term, missing="drop") if getattr(term, "missing", "drop") is None else term  # pyright: ignore[reportArgumentType]

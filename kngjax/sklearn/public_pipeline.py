@@ -1,0 +1,79 @@
+"""A pipeline whose steps before the last are public, so that what its last one releases is all that is released."""
+
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from kngjax.data.columns import Columns
+from kngjax.estimators.analyses import Analysis
+from kngjax.sklearn.base import AbstractPrivateEstimator, refuse_arguments
+from kngjax.sklearn.errors import bare
+from kngjax.sklearn.made_up_rows import dense, made_up_rows
+from kngjax.sklearn.public_steps import require_no_memory, require_public
+
+
+class PublicPipeline(Pipeline):
+    """A pipeline that refuses steps that learn from records, and ends with a private estimator.
+
+    A scaler, an imputer or an encoder that is fitted to private records is in every number that is released after it,
+    and no certificate counts it. Here each step must be on a list of those that map each record by itself
+    (`kngjax.sklearn.public_steps`), also within ColumnTransformer, FeatureUnion and Pipeline. None of them is fitted to
+    a record: they are fitted to two made-up rows of the same types, which shows their columns. Records pass through
+    them after the fit was paid, since whether they pass depends on their values.
+
+    **Arguments:** as of scikit-learn's `Pipeline`; `memory` is refused, as it would keep records in files.
+    """
+
+    def fit(self, X: Any, y: Any = None, **refused: Any) -> "PublicPipeline":
+        """One release by the last step, of what the others make of the records X (n, columns) and y (n,), private.
+
+        Raises ValueError for steps that are not public, and as the last step's `fit`.
+        """
+        refuse_arguments(refused)
+        refusal, table = None, None
+        try:
+            analysis, table = self._admit(X, y)
+            self._keep(analysis, analysis.release(table, self._last.ledger))
+        except Exception as error:
+            refusal = bare(error)
+        # Frames of a traceback hold their local variables.
+        del X, y, table
+        if refusal is not None:
+            raise refusal
+        return self
+
+    @property
+    def _last(self) -> AbstractPrivateEstimator:
+        last = self.steps[-1][1]
+        if not isinstance(last, AbstractPrivateEstimator):
+            raise ValueError(
+                f"the last step must be a private estimator of kngjax.sklearn, and {type(last).__name__} is none: what "
+                "it learns would be released without a guarantee"
+            )
+        return last
+
+    def _admit(self, X: Any, y: Any, is_paid: bool = False) -> tuple[Analysis, Columns]:
+        """As of a private estimator, of the columns that the steps make."""
+        last = self._last
+        require_no_memory(self)
+        for name, step in self.steps[:-1]:
+            require_public(step, name)
+        made, self.steps = made_up_rows(X), list(self.steps)
+        for place, (name, step) in enumerate(self.steps[:-1]):
+            if step is not None and step != "passthrough":
+                # One that was fitted to records elsewhere is forgotten.
+                fitted = clone(step)
+                self.steps[place] = name, fitted
+                made = dense(fitted.fit(made).transform(made))
+        return last._admit(X, y, is_paid, through=(made, self._transformed))
+
+    def _transformed(self, X: Any) -> Any:
+        """What the steps before the last make of X. Private if X is."""
+        for _, step in self.steps[:-1]:
+            if step is not None and step != "passthrough":
+                X = dense(step.transform(X))
+        return X
+
+    def _keep(self, analysis: Analysis, releases: list[Any]) -> None:
+        self._last._keep(analysis, releases)

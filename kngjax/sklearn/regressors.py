@@ -1,0 +1,259 @@
+"""Private regressions of numbers: quantiles, means, robust means, and counts."""
+
+import abc
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import d2_pinball_score, d2_tweedie_score, r2_score
+from sklearn.utils import RegressorTags
+
+from kngjax.data.columns import Columns
+from kngjax.data.formulas import Formula
+from kngjax.estimators import regressions
+from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.responses import Response
+from kngjax.sklearn.base import AbstractPrivateEstimator, ends_of
+from kngjax.sklearn.rowwise import exponentials, predictors
+
+
+class AbstractPrivateRegressor(AbstractPrivateEstimator):
+    """A private regression of numbers. **Arguments:** as of `AbstractPrivateEstimator`; `bounds_y`: the least and the
+    largest response, in own units, to which responses are clipped.
+    """
+
+    bounds_y: Any
+
+    def _response(self, name: str) -> Response:
+        return Response(name, None, ends_of(self.bounds_y), None, self.missing_y)
+
+    def predict(self, X: Any) -> np.ndarray:
+        return self._linear(X)
+
+    def owner_score(self, X: Any, y: Any) -> float:
+        return float(r2_score(y, self.predict(X)))
+
+    def _losses(self, predicted: Any, table: Columns, y: np.ndarray) -> np.ndarray:
+        ends = self._response("y").ends
+        assert ends is not None
+        low, high = ends
+        eta = predictors(predicted._design(), predicted.basis_coef_, table)
+        errors = (np.clip(y, low, high) - np.clip(predicted._mean(eta), low, high)) / (high - low)
+        return self._of_errors(errors)
+
+    def _require_comparable(self) -> None:
+        if self._response("y").ends is None:
+            raise ValueError("bounds_y is needed to compare settings: losses are in widths of it")
+
+    def _mean(self, eta: np.ndarray) -> np.ndarray:
+        return eta
+
+    @abc.abstractmethod
+    def _of_errors(self, errors: np.ndarray) -> np.ndarray:
+        """Losses in [0, 1] of errors in [-1, 1], in widths of the bounds of y."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # What can be learned of some hundred records is little.
+        tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags(poor_score=True)
+        return tags
+
+
+class PrivateQuantileRegressor(AbstractPrivateRegressor):
+    """Quantile regression under ε-differential privacy: the τ-quantile of y is linear in X.
+
+    KNG with the quantile loss up to four coefficients, then a smoothed quantile loss.
+
+    **Arguments:** `quantile`: τ in (0, 1). `scale`: of five and more coefficients, how far responses scatter about the
+    regression, a public guess. Others as of `AbstractPrivateRegressor`; `bounds_y` or `domain` is needed.
+    """
+
+    def __init__(
+        self,
+        *,
+        quantile: Any = 0.5,
+        epsilon: Any = None,
+        adjacency: Any = None,
+        bounds: Any = None,
+        levels: Any = None,
+        bounds_y: Any = None,
+        missing: Any = None,
+        missing_y: Any = None,
+        domain: Any = None,
+        scale: Any = None,
+        ledger: Any = None,
+        num_records: Any = None,
+    ):
+        self.quantile = quantile
+        self.epsilon = epsilon
+        self.adjacency = adjacency
+        self.bounds = bounds
+        self.levels = levels
+        self.bounds_y = bounds_y
+        self.missing = missing
+        self.missing_y = missing_y
+        self.domain = domain
+        self.scale = scale
+        self.ledger = ledger
+        self.num_records = num_records
+
+    def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
+        _check_quantile(self.quantile)
+        return regressions.quantile_regression(
+            read, response, self.quantile, self.epsilon, self.adjacency, count, self.domain, self.scale
+        )
+
+    def owner_score(self, X: Any, y: Any) -> float:
+        return float(d2_pinball_score(y, self.predict(X), alpha=self.quantile))
+
+    def _of_errors(self, errors: np.ndarray) -> np.ndarray:
+        _check_quantile(self.quantile)
+        return np.where(errors > 0, self.quantile * errors, (self.quantile - 1.0) * errors)
+
+
+class PrivateLinearRegressor(AbstractPrivateRegressor):
+    """Least squares: ε-DP by KNG with the squared loss; with a δ (ε, δ)-DP by `kngjax.AdaSSP`, from noisy sums.
+
+    **Arguments:** `delta`: δ, or None for pure ε. Others as of `AbstractPrivateRegressor`; `bounds_y` is needed;
+    `domain` is for pure ε alone.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        delta: Any = None,
+        adjacency: Any = None,
+        bounds: Any = None,
+        levels: Any = None,
+        bounds_y: Any = None,
+        missing: Any = None,
+        missing_y: Any = None,
+        domain: Any = None,
+        ledger: Any = None,
+        num_records: Any = None,
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.adjacency = adjacency
+        self.bounds = bounds
+        self.levels = levels
+        self.bounds_y = bounds_y
+        self.missing = missing
+        self.missing_y = missing_y
+        self.domain = domain
+        self.ledger = ledger
+        self.num_records = num_records
+
+    def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
+        if self.delta is not None and self.domain is not None:
+            raise ValueError(
+                "domain is for pure epsilon: with a delta coefficients are not bound, leave one of both out"
+            )
+        method = "squared" if self.delta is None else "adassp"
+        return regressions.linear_regression(
+            read, response, self.epsilon, self.adjacency, count, method, self.delta, self.domain
+        )
+
+    def _of_errors(self, errors: np.ndarray) -> np.ndarray:
+        return errors * errors
+
+
+class PrivateRobustRegressor(AbstractPrivateRegressor):
+    """Linear regression that outliers move little, by the pseudo-Huber loss: ε-DP.
+
+    **Arguments:** `scale`: how far responses scatter about the regression, a public guess, for the threshold; a tenth
+    of the width of `bounds_y` if it is left out. Others as of `AbstractPrivateRegressor`; `bounds_y` is needed.
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        adjacency: Any = None,
+        bounds: Any = None,
+        levels: Any = None,
+        bounds_y: Any = None,
+        missing: Any = None,
+        missing_y: Any = None,
+        domain: Any = None,
+        scale: Any = None,
+        ledger: Any = None,
+        num_records: Any = None,
+    ):
+        self.epsilon = epsilon
+        self.adjacency = adjacency
+        self.bounds = bounds
+        self.levels = levels
+        self.bounds_y = bounds_y
+        self.missing = missing
+        self.missing_y = missing_y
+        self.domain = domain
+        self.scale = scale
+        self.ledger = ledger
+        self.num_records = num_records
+
+    def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
+        return regressions.linear_regression(
+            read, response, self.epsilon, self.adjacency, count, domain=self.domain, scale=self.scale
+        )
+
+    def _of_errors(self, errors: np.ndarray) -> np.ndarray:
+        return np.abs(errors)
+
+
+class PrivatePoissonRegressor(AbstractPrivateRegressor):
+    """Poisson regression: log E y is linear in X; ε-DP.
+
+    **Arguments:** as of `AbstractPrivateRegressor`; `bounds_y` is needed, like (0, 30).
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        adjacency: Any = None,
+        bounds: Any = None,
+        levels: Any = None,
+        bounds_y: Any = None,
+        missing: Any = None,
+        missing_y: Any = None,
+        domain: Any = None,
+        ledger: Any = None,
+        num_records: Any = None,
+    ):
+        self.epsilon = epsilon
+        self.adjacency = adjacency
+        self.bounds = bounds
+        self.levels = levels
+        self.bounds_y = bounds_y
+        self.missing = missing
+        self.missing_y = missing_y
+        self.domain = domain
+        self.ledger = ledger
+        self.num_records = num_records
+
+    def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
+        return regressions.poisson_regression(read, response, self.epsilon, self.adjacency, count, self.domain)
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.exp(self._linear(X))
+
+    def owner_score(self, X: Any, y: Any) -> float:
+        return float(d2_tweedie_score(y, self.predict(X), power=1))
+
+    def _mean(self, eta: np.ndarray) -> np.ndarray:
+        return exponentials(eta)
+
+    def _of_errors(self, errors: np.ndarray) -> np.ndarray:
+        return errors * errors
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+
+def _check_quantile(quantile: Any) -> None:
+    if not (isinstance(quantile, numbers.Real) and not isinstance(quantile, bool) and 0.0 < float(quantile) < 1.0):
+        raise ValueError(f"quantile must be one level in (0, 1), like 0.5, not {quantile!r}")

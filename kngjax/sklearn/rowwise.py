@@ -1,0 +1,36 @@
+"""What a release says of each record, computed of that record alone, bit for bit.
+
+Where a sum over records is to move by at most what one record can, all other records' parts must stay what they are.
+A product of a matrix with a vector may add up a row in another order if there is one row more, and NumPy's exponential
+may be another program for the last rows of an array. Products and sums of whole columns, element by element, are not.
+"""
+
+import math
+
+import numpy as np
+
+from kngjax.data.columns import Columns
+from kngjax.data.terms import Design
+from kngjax.sklearn.public_design import letting_missing_through
+
+# Where the exponential is finite, and 1/(1 + exp) no longer moves.
+_LARGEST = 700.0
+
+
+def predictors(design: Design, coefficients: np.ndarray, table: Columns) -> np.ndarray:
+    """θ_0 + Σ_j θ_j x_j for each record, shape (n,), NaN where a cell is missing that no policy fills. Private."""
+    columns = letting_missing_through(design).matrix(table)
+    total = np.full(table.rows, float(coefficients[0]))
+    for index, coefficient in enumerate(coefficients[1:]):
+        total = total + float(coefficient) * np.ascontiguousarray(columns[:, index])
+    return total
+
+
+def exponentials(eta: np.ndarray) -> np.ndarray:
+    """exp(η) of each number, by the scalar function of the C library."""
+    return np.array([math.exp(min(one, _LARGEST)) for one in eta.tolist()], dtype=np.float64).reshape(eta.shape)
+
+
+def probabilities(eta: np.ndarray) -> np.ndarray:
+    """1/(1 + exp(-η)) of each number, by the scalar function of the C library."""
+    return np.array([0.5 * (1.0 + math.tanh(0.5 * one)) for one in eta.tolist()], dtype=np.float64).reshape(eta.shape)

@@ -1,0 +1,181 @@
+"""X and y as scikit-learn's users pass them, as named columns of cells; not a value is looked at."""
+
+import functools
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.exceptions import DataConversionWarning
+
+import kngjax as kng
+from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType
+from kngjax.data import admission
+from kngjax.data.columns import Columns
+from kngjax.data.terms import Categorical, Design, Polynomial
+
+_COMPLEX = "Complex data not supported: pass real numbers"
+
+
+def feature_names(X: Any) -> tuple[str, ...] | None:
+    """The names of the columns of a frame, if all are text; None for what has no such names."""
+    native = _native(X)
+    if isinstance(native, nw.DataFrame) and all(isinstance(name, str) for name in native.columns):
+        return tuple(native.columns)
+    return None
+
+
+def made_up_names(number: int) -> tuple[str, ...]:
+    """Names of columns that have none, as scikit-learn makes them up: "x0", "x1"."""
+    return tuple(f"x{index}" for index in range(number))
+
+
+def table_of(X: Any, expected: int | None = None) -> Columns:
+    """The columns of X. **Arguments:** `expected`: the number of columns that settings declare, for lists of rows.
+
+    Raises UnfitType and UnfitShape, in words, for what types, names and shapes show to be no table of cells.
+    """
+    native = _native(X)
+    if isinstance(native, nw.DataFrame):
+        # Each has a name of its own, or narwhals had refused.
+        names = feature_names(X) or made_up_names(len(native.columns))
+        places = dict(zip(names, native.columns, strict=True))
+        rows, _ = _shape(X)
+        return Columns(names, rows, lambda name: native.get_column(places[name]))
+    cells = _array(X)
+    if hasattr(cells, "dtype") and np.ndim(cells) == 1:
+        raise UnfitShape("X has one axis, and must have rows and columns. Reshape your data: numpy.reshape(X, (-1, 1))")
+    # Of a list the type says nothing of its cells.
+    is_list = isinstance(cells, Sequence)
+    if is_list:
+        cells = _of_rows(cells, expected)
+    _refuse_complex(cells)
+    rows, columns = _shape(cells)
+    names = made_up_names(columns)
+    places = {name: index for index, name in enumerate(names)}
+
+    def column_of(name: str) -> Any:
+        column = cells[:, places[name]]
+        return list(column) if is_list else column
+
+    return Columns(names, rows, column_of)
+
+
+def seen_as(X: Any, table: Columns) -> Any:
+    """What scikit-learn is shown of X: a frame, of which it takes the names, or else nothing but a shape."""
+    return X if isinstance(_native(X), nw.DataFrame) else np.zeros((1, len(table.columns)))
+
+
+def renamed(table: Columns, names: tuple[str, ...]) -> Columns:
+    """The same columns under these names, in their order."""
+    places = dict(zip(names, table.columns, strict=True))
+    return Columns(names, table.rows, lambda name: table.column_of(places[name]))
+
+
+def with_response(table: Columns, X: Any, y: Any, name: str) -> Columns:
+    """The same with the response as one more column. Raises as `table_of`."""
+    given = _array(y)
+    native = _native(given)
+    is_column = isinstance(native, nw.DataFrame) and len(native.columns) == 1
+    if is_column or (len(shape := getattr(given, "shape", ())) == 2 and shape[1] == 1):
+        warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=5)
+        given = nw.to_native(native.get_column(native.columns[0])) if is_column else given[:, 0]
+    _refuse_complex(given)
+    # One column of zeros stands for an array or a list of rows; a frame brings its index.
+    beside = X if isinstance(_native(X), nw.DataFrame) else np.zeros((table.rows, 1))
+    admission.public_shapes(_any_bounds(), beside, given)
+    column = list(given) if isinstance(given, Sequence) else given
+    return Columns(
+        (*table.columns, name), table.rows, lambda asked: column if asked == name else table.column_of(asked)
+    )
+
+
+def refuse_text(table: Columns, design: Design, response: str, response_reads_text: bool) -> None:
+    """Raises UnfitType for types that are no numbers where bounds ask for them and no policy says what else counts as.
+
+    So a column of text by mistake costs nothing.
+    """
+    reading = {
+        term.column
+        for term in design.terms
+        if isinstance(term, Categorical) or (isinstance(term, Polynomial) and term.missing is not None)
+    }
+    has_categories = any(isinstance(term, Categorical) for term in design.terms)
+    for name in table.columns:
+        reads = response_reads_text if name == response else name in reading
+        # An array of objects, of which some are categories, shows nothing of its other columns.
+        is_mixed = name != response and has_categories and isinstance(table[name], np.ndarray)
+        if not reads and not is_mixed and not _is_of_numbers(table[name]):
+            argument = "missing_y" if name == response else "missing"
+            what = "Unknown label type: y" if name == response else f"column {name!r} of X"
+            raise UnfitType(
+                f"{what} is not of numbers by its type: categories need public levels; numbers in text are read cell "
+                f"by cell where {argument}=... says what a cell counts as that is none"
+            )
+
+
+def _is_of_numbers(column: Any) -> bool:
+    native = nw.from_native(column, allow_series=True, pass_through=True)
+    if isinstance(native, nw.Series):
+        return admission.is_of_numbers(native)
+    dtype = getattr(column, "dtype", None)
+    # A list shows nothing of its cells by its type.
+    return dtype is None or np.dtype(dtype).kind in "biuf"
+
+
+def _native(X: Any) -> Any:
+    try:
+        return nw.from_native(X, allow_series=True, pass_through=True)
+    except Exception:
+        # The words of other packages may tell a frame's own names.
+        raise UnfitType(UNREADABLE) from None
+
+
+def _array(values: Any) -> Any:
+    """An array of another library as NumPy's; all else as it is."""
+    known = isinstance(_native(values), nw.DataFrame | nw.Series | nw.LazyFrame)
+    if known or hasattr(values, "dtype") or not hasattr(values, "__array__"):
+        return values
+    try:
+        return np.asarray(values)
+    except Exception:
+        raise UnfitType(UNREADABLE) from None
+
+
+@functools.cache
+def _any_bounds() -> kng.Bounds:
+    """Bounds for any number of columns, which refuse no type that cells are read of: `refuse_text` does."""
+    return kng.Bounds((0.0, 1.0), missing=0.5, missing_y=0.0)
+
+
+def _shape(X: Any) -> tuple[int, int]:
+    if len(shape := getattr(X, "shape", ())) == 2 and shape[1] == 0:
+        # As scikit-learn says it, but for the number of records, which is private under add_remove.
+        raise UnfitShape("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
+    shape, _ = admission.public_shapes(_any_bounds(), X, None, has_response=False)
+    if shape.rows is None or shape.columns is None:
+        raise UnfitType("X has no shape that can be read: pass a NumPy array with a row a record, or a data frame")
+    return shape.rows, shape.columns
+
+
+def _refuse_complex(values: Any) -> None:
+    if getattr(getattr(values, "dtype", None), "kind", "") == "c":
+        raise UnfitShape(_COMPLEX)
+
+
+def _of_rows(rows: Sequence[Any], expected: int | None) -> np.ndarray:
+    """The cells of a list of rows as objects, each by itself; a row of another length is a record of missing cells."""
+    lengths = {admission.length_of(row) for row in rows}
+    if expected is None:
+        if len(lengths) != 1 or None in lengths:
+            raise UnfitShape(
+                "X is a list, and its rows do not all have one number of cells: pass a NumPy array, or give bounds "
+                "by position, one pair a column"
+            )
+        expected = lengths.pop()
+    cells = np.full((len(rows), expected or 0), None, dtype=object)
+    for place, row in enumerate(rows):
+        if admission.length_of(row) == expected:
+            cells[place] = list(row)
+    return cells

@@ -1,0 +1,27 @@
+"""Fixed bits, so that statistical tests are the same in every run, and a ledger."""
+
+import random
+import secrets
+
+import pytest
+
+import kngjax as kng
+
+
+@pytest.fixture(autouse=True)
+def fixed_bits(monkeypatch):
+    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
+    draw = kng.Lattice.draw
+    # It took its source of bits when it was defined.
+    monkeypatch.setattr(kng.Lattice, "draw", lambda self, *records: draw(self, *records, secrets.randbits))
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return kng.Ledger.create(tmp_path / "people", kng.Budget.pure(10.0), adjacency="replace", dataset="people")
+
+
+@pytest.fixture
+def spent(ledger):
+    """What the ledger says was spent of ε, so far."""
+    return lambda: sum(kng.Guarantee.composed([part]).epsilon * count for part, count in ledger.read().parts)
