@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import scipy.special
 import scipy.stats
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 Floats = Float[np.ndarray, "..."]
 Score = Callable[[Floats], Floats]
@@ -55,7 +55,9 @@ def level_masses(
     masses = masses.reshape(-1, *[1] * len(scores))
     for axis, (g, cells) in enumerate(zip(scores, edges, strict=True)):
         upper, lower = (_inverse(g, sign * nodes, cells[0], cells[-1]) for sign in (1.0, -1.0))
-        lengths = np.diff(np.minimum(upper[:, None], cells), axis=1) - np.diff(np.minimum(lower[:, None], cells), axis=1)
+        lengths = np.diff(np.minimum(upper[:, None], cells), axis=1) - np.diff(
+            np.minimum(lower[:, None], cells), axis=1
+        )
         shape = [len(nodes), *[1] * len(scores)]
         shape[axis + 1] = len(cells) - 1
         masses = masses * lengths.reshape(shape)
@@ -79,14 +81,14 @@ def independent(*masses: Floats) -> Floats:
     return joint
 
 
-def frequencies(values: Float[np.ndarray, "draws dimension"], edges: Sequence[Floats]) -> Floats:
+def frequencies(values: Float[np.ndarray, "draws dimension"], edges: Sequence[Floats]) -> Int[np.ndarray, "..."]:
     """How many lie in each product of intervals; of the shape of the probabilities."""
     shape = tuple(len(ends) - 1 for ends in edges)
     places = [np.searchsorted(ends[1:-1], column, side="right") for column, ends in zip(values.T, edges, strict=True)]
     return np.bincount(np.ravel_multi_index(places, shape), minlength=int(np.prod(shape))).reshape(shape)
 
 
-def chi_square(counts: Floats, probabilities: Floats) -> float:
+def chi_square(counts: Int[np.ndarray, "..."], probabilities: Floats) -> float:
     """The p-value of counts in cells that cover everything. Cells are taken together until each is expected often."""
     order = np.argsort(probabilities, axis=None)
     observed, chances = np.ravel(counts)[order].astype(float), np.ravel(probabilities)[order]

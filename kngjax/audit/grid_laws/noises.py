@@ -227,7 +227,9 @@ def _reweighted(**kinds: str) -> Law:
         products = np.column_stack([x[:, 0] * y, x[:, 1] * y, x[:, 0] ** 2, x[:, 0] * x[:, 1], x[:, 1] ** 2])
         noise = found[:, :, :5] - weights @ products
         moment = _BELOW[mechanism.moment_noise](noise[:, :, :2] / on_moment)
-        of_matrix = _of_wishart if mechanism.matrix_noise == "wishart" else partial(_of_triangle, mechanism.matrix_noise)
+        of_matrix = (
+            _of_wishart if mechanism.matrix_noise == "wishart" else partial(_of_triangle, mechanism.matrix_noise)
+        )
         return np.concatenate([moment, of_matrix(noise[:, :, 2:] / on_matrix)], axis=2).reshape(number, 15)
 
     return StagedLaw(mechanism, x, y, IteratesOnGrid, uniforms)
