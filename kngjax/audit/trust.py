@@ -276,7 +276,7 @@ def _worst_of_noise() -> Finding:
     return Finding(
         "worst neighbours, over what noise on grids hides",
         f"{math.sqrt(largest):.9f} of {len(ratios)} mechanisms, in fractions",
-        0.98 <= min(ratios.values()) and largest <= 1,
+        min(ratios.values()) >= 0.98 and largest <= 1,
     )
 
 

@@ -1,8 +1,8 @@
 """Draws on grids, as many as one likes, against exact probabilities: one failure rate for all of them together.
 
-    python -m tests.audit.grid_laws [--draws 100000] [--seed 1] [words...]     those whose names contain one of the words
+    python -m tests.audit.grid_laws [--draws 100000] [--seed 1] [words...]
 
-A hundred thousand of each take more than an hour on one core. Exits with 1 if a law is not right.
+tries all cases, or those whose names contain one of the words. A hundred thousand of each take more than an hour on one core. Exits with 1 if a law is not right.
 """
 
 import argparse

@@ -1,6 +1,7 @@
 """Laws of draws on grids against exact probabilities: every kind of draw, and bugs that must be seen."""
 
 import inspect
+import itertools
 
 import equinox as eqx
 import numpy as np
@@ -15,7 +16,7 @@ from kngjax.mechanisms import grid_draws
 from tests.audit import grid_laws
 from tests.oracles.goodness_of_fit import FAILURE_RATE
 
-# A hundred thousand draws of each take less than a minute; of the others `python -m tests.audit.grid_laws` draws as many.
+# A hundred thousand draws take less than a minute; of the others `python -m tests.audit.grid_laws` draws as many.
 QUICK = (
     "means by K-norm noise",
     "posterior sample",
@@ -92,7 +93,7 @@ def integral(score, low, high):
 
     root = cells._inverse(lambda t: np.array([float(score(acb(x), False).real) for x in t]), np.zeros(1), low, high)[0]
     ends = [low, *([root] if low < root < high else []), high]
-    return sum((piece(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)), arb(0))
+    return sum((piece(a, b) for a, b in itertools.pairwise(ends)), arb(0))
 
 
 def test_probabilities_of_levels_are_those_of_integrals_in_balls():

@@ -8,6 +8,7 @@ and increases. Then ∫ exp(-max_j|g_j|) over a product of intervals C_j is, by 
 whose integrand is analytic but where t is some |g_j| at an end of an interval, or at a kink of g_j.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -37,7 +38,7 @@ def cell_edges(middle: float, reach: int, exponent: int, low: float, high: float
 def level_masses(
     scores: Sequence[Score], edges: Sequence[Floats], kinks: Sequence[Sequence[float]] | None = None
 ) -> Floats:
-    """Probabilities of the products of intervals for a density ∝ exp(-max_j|g_j(θ_j)|) on their union; of shape (m, ...).
+    """Probabilities of the products of intervals for a density ∝ exp(-max_j|g_j(θ_j)|) on their union.
 
     **Arguments:** `scores`: g, each increasing. `edges`: of the intervals of each coordinate, increasing and finite.
     `kinks`: where the g_j are not analytic.
@@ -47,7 +48,7 @@ def level_masses(
     start = max(_least(g, ends) for g, ends in zip(scores, edges, strict=True))
     ends = np.append(start, levels[(levels > start) & (levels < start + _FARTHEST)])
     ends = np.append(ends, start + _FARTHEST)
-    parts = [np.linspace(a, b, 2 + int((b - a) / _LONGEST)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    parts = [np.linspace(a, b, 2 + int((b - a) / _LONGEST)) for a, b in itertools.pairwise(ends)]
     places = np.unique(np.concatenate(parts))
     half = np.diff(places) / 2.0
     nodes = ((places[:-1] + half)[:, None] + half[:, None] * _NODES).ravel()

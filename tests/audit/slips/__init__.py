@@ -5,6 +5,7 @@ from tests.audit.slips import (
     costs,
     draws,
     gaussians,
+    last_places,
     lattices,
     mechanisms,
     moments,
@@ -24,6 +25,7 @@ _ON_GRIDS = (
     + perturbations.SLIPS
     + shells.SLIPS
     + boxes.SLIPS
+    + last_places.SLIPS
     + processors.SLIPS
 )
 SLIPS = sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS
