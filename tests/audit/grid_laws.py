@@ -2,7 +2,8 @@
 
     python -m tests.audit.grid_laws [--draws 100000] [--seed 1] [words...]
 
-tries all cases, or those whose names contain one of the words. A hundred thousand of each take more than an hour on one core. Exits with 1 if a law is not right.
+tries all cases, or those whose names contain one of the words. A hundred thousand of each take more than an hour on one
+core. Exits with 1 if a law is not right.
 """
 
 import argparse

@@ -6,7 +6,6 @@ Records have one column each that is not 0, so that X'X is diagonal, and normal 
 from collections.abc import Callable
 from functools import partial
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import scipy.optimize
@@ -14,7 +13,7 @@ import scipy.special
 import scipy.stats
 
 from kngjax.audit.grid_laws.cells import Floats, cell_edges, independent, level_masses, normal_masses
-from kngjax.audit.grid_laws.laws import CellLaw, Law, StagedLaw
+from kngjax.audit.grid_laws.laws import CellLaw, Law, StagedLaw, replaced
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import Box
@@ -182,7 +181,7 @@ def _adaptive() -> Law:
             tuned.append(tuning(*parts))
             return tuned[-1]
 
-        with mock.patch.object(NoisyAdaOPS, "tuning", seen):
+        with replaced(NoisyAdaOPS, "tuning", seen):
             theta = np.array([way.draw_alone(data, bits)[0] for _ in range(number)])
         ridge, curvature, bound, gamma = np.array([[float(part) for part in one] for one in tuned]).T
         tail, plan = float(way.plan.tail), way.plan
@@ -218,7 +217,7 @@ def _reweighted(**kinds: str) -> Law:
             steps.append([*moment, matrix[0, 0], matrix[0, 1], matrix[1, 1], *theta])
             return theta
 
-        with mock.patch.object(IteratesOnGrid, "iterate", seen):
+        with replaced(IteratesOnGrid, "iterate", seen):
             for _ in range(number):
                 way.draw_alone(data, bits)
         found = np.array(steps).reshape(number, 3, 7)
