@@ -61,7 +61,7 @@ class Jobs:
 def figures(jobs: Jobs, quick: bool = False) -> Iterator[Finding]:
     """All figures, each as soon as it is measured.
 
-    **Arguments:** `quick`: a few inputs, kills and mechanisms, in some five minutes instead of fifteen.
+    **Arguments:** `quick`: a few inputs, kills and mechanisms, in some six minutes instead of twenty.
     """
     yield from _worst_losses()
     yield _assured(quick)
