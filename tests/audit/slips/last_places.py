@@ -52,10 +52,10 @@ SLIPS = (
         _ENCLOSURES + "test_minimisers_are_within_their_boxes",
     ),
     slip(
-        "means by K-norm noise with three quarters of their noise",
+        "means by K-norm noise with half of their noise",
         "samplers/grid/noises",
         "return [radius * (2 * uniform.ball(digits) - 1) for uniform in self._point]",
-        "return [radius * (2 * uniform.ball(digits) - 1) * 3 / 4 for uniform in self._point]",
+        "return [radius * (uniform.ball(digits) - 0.5) for uniform in self._point]",
         _LAWS + "test_draws_have_the_probabilities_of_their_cells",
     ),
 )
