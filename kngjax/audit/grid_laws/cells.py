@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy.optimize
 import scipy.special
 import scipy.stats
 from jaxtyping import Float, Int
@@ -106,6 +107,11 @@ def chi_square(counts: Int[np.ndarray, "..."], probabilities: Floats) -> float:
         raise ValueError("too few draws for these cells")
     observed, expected = (np.add.reduceat(each, starts) for each in (observed, observed.sum() * chances))
     return float(scipy.stats.chi2.sf(np.sum((observed - expected) ** 2 / expected), len(starts) - 1))
+
+
+def root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Where an increasing function is 0, as nearly as float64 tells."""
+    return float(scipy.optimize.brentq(function, low, high, xtol=1e-15))  # pyright: ignore[reportArgumentType]
 
 
 def _least(score: Score, edges: Floats) -> float:

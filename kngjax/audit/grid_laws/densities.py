@@ -7,13 +7,12 @@ is ∝ exp(-(ε/2)·max_j|g_j|) with g_j that sum over that change.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
-import scipy.optimize
 import scipy.special
 
-from kngjax.audit.grid_laws.cells import Floats, Score, cell_edges, level_masses
+from kngjax.audit.grid_laws.cells import Floats, Score, cell_edges, level_masses, root
 from kngjax.audit.grid_laws.laws import CellLaw, Law
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import Box
@@ -47,7 +46,7 @@ def _pseudo_huber(k: float) -> Kind:
     return Kind(PseudoHuberLoss(k), lambda eta, y: (eta - y) / np.sqrt(1.0 + ((eta - y) / k) ** 2), lambda _: k)
 
 
-def _smoothed(tau: float, h: float, kernel: str = "logistic") -> Kind:
+def _smoothed(tau: float, h: float, kernel: Literal["logistic", "gaussian"] = "logistic") -> Kind:
     below = {"logistic": scipy.special.expit, "gaussian": scipy.special.ndtr}[kernel]
     loss = SmoothedQuantileLoss(tau, h, kernel)
     return Kind(loss, lambda eta, y: below((eta - y) / h) - tau, lambda _: max(tau, 1.0 - tau))
@@ -151,7 +150,7 @@ def _in_shells(name: str) -> Law:
     count = 1500 if name == "Poisson" else 900
     x, y = records(kind, count, dimension, 5)
     free = [_coordinate(kind, x, y, axis, 1.0) for axis in range(dimension)]
-    middles = [scipy.optimize.brentq(lambda t, g=g: float(g(np.array(t))), -2.0, 2.0) for g in free]
+    middles = [root(lambda t, g=g: float(g(np.array(t))), -2.0, 2.0) for g in free]
     sides = np.array([[m - 0.15, m + 0.15] for m in middles])
     sides[1, 1] = middles[1] + 0.005
     domain = Box(sides[:, 0], sides[:, 1])

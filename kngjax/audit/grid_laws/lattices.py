@@ -16,6 +16,7 @@ from kngjax.geometry.domains import Box
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.exponential import ExponentialMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.private_quantile import PrivateQuantile
@@ -48,6 +49,7 @@ class LatticeLaw:
         between = (_POINTS[1:] + _POINTS[:-1]) / 2.0
         edges = np.concatenate([[-1.1], between, [1.1]])
         for part, chances in zip(self.mechanism.densities(), self.probabilities, strict=True):
+            assert isinstance(part, AbstractDensityMechanism)
             problem = _COARSE.problem(part, records)
             envelope = _COARSE.envelope(problem)
             drawn = np.array([problem.domain.values(envelope.draw(bits)) for _ in range(number)])
@@ -92,9 +94,9 @@ def _losses(name: str) -> LatticeLaw:
 def _quantiles(*levels: float) -> LatticeLaw:
     """exp(-(ε/2)·|Σ(1{y ≤ θ} - τ)|) for each level with its part of ε: a record moves the sum by 1 at most."""
     y = _records(1)[1]
-    several = list(levels) if len(levels) > 1 else levels[0]
-    budget = {"budget": "split"} if len(levels) > 1 else {}
-    mechanism = PrivateQuantile(several, Bounds(y=(-1.0, 1.0)), _EPSILON, "replace", **budget)
+    several = list(levels) if len(levels) > 1 else float(*levels)
+    budget = "split" if len(levels) > 1 else "joint"
+    mechanism = PrivateQuantile(several, Bounds(y=(-1.0, 1.0)), _EPSILON, "replace", budget=budget)
     sums = [((y <= _POINTS[:, None]) - tau).sum(axis=1) for tau in levels]
     return LatticeLaw(mechanism, None, y, [_law(-_EPSILON / len(levels) / 2.0 * np.abs(one)) for one in sums])
 

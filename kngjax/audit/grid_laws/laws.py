@@ -88,7 +88,7 @@ def are_right(p_values: Sequence[float]) -> bool:
 def _way(law: Law) -> tuple[Any, Any]:
     """How a release of these records draws, and what it draws from."""
     way = law.mechanism.on_grid(law.mechanism.admit(law.X, law.y))
-    if not isinstance(way, law.route):
+    if way is None or not isinstance(way, law.route):
         raise TypeError(f"releases are drawn by {type(way).__name__}, and not by {law.route.__name__}")
     return way, way.prepare(law.X, law.y)
 

@@ -55,6 +55,11 @@ def _way(mechanism: Any, x: np.ndarray, y: np.ndarray | None) -> Any:
     return way
 
 
+def _hidden(mechanism: Any) -> Fraction:
+    """s² = 2ρ."""
+    return 2 * mechanism.guarantee.exact_rho
+
+
 def _longest(noise: Any, moves: list[Fraction]) -> Fraction:
     """The square of a length in the largest coordinate, in units of the noise."""
     return max((move / weight) ** 2 for move, weight in zip(moves, noise.weights, strict=True)) / noise.scale_squared
@@ -106,7 +111,7 @@ def _of_moments() -> Fraction:
     for table in more:
         parts = zip(way.locations(way.prepare(*table)), fewer, variances, strict=False)
         found = max(found, sum(((a[0] - b[0]) ** 2 / size for a, b, size in parts), Fraction(0)))
-    return found / (2 * mechanism.guarantee.exact_rho)
+    return found / _hidden(mechanism)
 
 
 def _of_minimisers() -> Fraction:
@@ -118,4 +123,4 @@ def _of_minimisers() -> Fraction:
         way = _way(mechanism, *less)
         (one,), (other,) = (way.location(way.prepare(*table)) for table in (more, less))
         found = max(found, (one - other) ** 2 / way.noise.scale_squared)
-    return found / (2 * mechanism.guarantee.exact_rho)
+    return found / _hidden(mechanism)

@@ -8,11 +8,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 import scipy.special
 import scipy.stats
 
-from kngjax.audit.grid_laws.cells import Floats, cell_edges, independent, level_masses, normal_masses
+from kngjax.audit.grid_laws.cells import Floats, cell_edges, independent, level_masses, normal_masses, root
 from kngjax.audit.grid_laws.laws import CellLaw, Law, StagedLaw, replaced
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
@@ -57,7 +56,7 @@ def _shift(epsilon: float, delta: float) -> float:
         near, far = scipy.special.ndtr([s / 2.0 - epsilon / s, -s / 2.0 - epsilon / s])
         return near - np.exp(epsilon) * far - delta
 
-    return scipy.optimize.brentq(excess, 1e-3, 10.0, xtol=1e-14)
+    return root(excess, 1e-3, 10.0)
 
 
 def _exponent(deviation: float) -> int:
@@ -94,7 +93,7 @@ def _perturbed(metric: str) -> Any:
 
 
 def _minimiser(slope: Callable[[Floats], Floats], ridge: float) -> float:
-    return scipy.optimize.brentq(lambda t: float(slope(np.array(t))) + ridge * t, -50.0, 50.0, xtol=1e-15)
+    return root(lambda t: float(slope(np.array(t))) + ridge * t, -50.0, 50.0)
 
 
 def _slopes(name: str, x: np.ndarray, y: np.ndarray) -> list[Callable[[Floats], Floats]]:
@@ -200,7 +199,7 @@ def _adaptive() -> Law:
     return StagedLaw(AdaOPS(bounds, 1.0, 1e-5, "add_remove"), x, y, NoisyAdaOPS, uniforms)
 
 
-def _reweighted(**kinds: str) -> Law:
+def _reweighted(**kinds: Any) -> Law:
     """The moments of three iterations, each given the iterate before, of weights min(5, 1/|residual|)."""
     generator = np.random.default_rng(6)
     x = generator.uniform(-1.0, 1.0, (6, 2))
