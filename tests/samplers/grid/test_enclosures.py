@@ -81,7 +81,7 @@ def check_minimisers(name, number):
 def test_solutions_are_within_their_balls(loss, number):
     found, shares = check_solutions(loss, number)
     assert found > number / 2
-    assert max(shares) < 1.5
+    assert max(shares) < 4.0
     assert 0.9 < np.median(shares) < 1.1
 
 
