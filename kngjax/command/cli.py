@@ -131,7 +131,7 @@ def _parser() -> argparse.ArgumentParser:
         help="measure the figures of docs/promises.md anew; reads no data",
         description="Audit, plant bugs, try hostile inputs, search dumps, race and kill: what the library withstands.",
     )
-    trust.add_argument("--quick", action="store_true", help="small numbers; the whole takes some fifteen minutes")
+    trust.add_argument("--quick", action="store_true", help="small numbers; the whole takes some twenty minutes")
     trust.set_defaults(run=_trust)
     return parser
 

@@ -87,7 +87,7 @@ class Analysis:
         """Its title with the formula, if there is one."""
         return self.title if self.formula is None else f"{self.title} {self.formula}"
 
-    def check(self, frame: Any) -> nw.DataFrame | Columns:
+    def check(self, frame: Any) -> Any:
         """The table of a frame, if its columns and types serve; not a value is looked at.
 
         Raises `UnfitType` for what is no frame and for columns of dates or lists; `UnfitShape` for absent columns, and
@@ -196,8 +196,8 @@ _FRAMES = {
 }
 
 
-def table_of(frame: Any) -> nw.DataFrame | Columns:
-    """A frame as a table; raises `UnfitType` for what is none, without a word of it."""
+def table_of(frame: Any) -> Any:
+    """A frame as a table of narwhals, or `Columns` as they are; raises `UnfitType` for what is none, without a word of it."""
     if isinstance(frame, Columns):
         return frame
     try:

@@ -30,11 +30,11 @@ class AbstractResponse(abc.ABC):
         """The public bounds, in own units and by name, that columns of numbers are clipped to."""
 
     @abc.abstractmethod
-    def check(self, table: nw.DataFrame) -> None:
+    def check(self, table: Any) -> None:
         """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
 
     @abc.abstractmethod
-    def of_table(self, table: nw.DataFrame) -> np.ndarray:
+    def of_table(self, table: Any) -> np.ndarray:
         """What it is of each record, shape (n,) or (n, k), NaN where records are to be dropped. Private.
 
         Raises ValueError for missing cells without a policy; the message tells no value.

@@ -33,9 +33,9 @@ class RecordScores(NamedTuple):
     def __repr__(self) -> str:
         return "<RecordScores; OWNER ONLY>"
 
-    def one_in(self, number: int) -> "RecordScores":
-        """Of every so-many-th record."""
-        return RecordScores(self.score, self.y[::number], None if self.weights is None else self.weights[::number])
+    def rows(self, chosen: slice) -> "RecordScores":
+        """Of these records."""
+        return RecordScores(self.score, self.y[chosen], None if self.weights is None else self.weights[chosen])
 
     def floats(self, predictor: Floats, error: Floats) -> tuple[Floats, Floats]:
         """As `AbstractVerifiedScore.floats`, times w. Records are the last axis."""

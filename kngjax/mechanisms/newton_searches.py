@@ -10,6 +10,7 @@ slowly, since it may have to grow on the way.
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TypeVar
@@ -19,12 +20,15 @@ from flint import arb, arb_mat, ctx
 from jaxtyping import Float
 
 from kngjax.core.balls import ball_of, power_of_two
+from kngjax.core.verified import UNIT
 from kngjax.losses.verified_scores import fraction_of
 from kngjax.mechanisms.smooth_objectives import Objective
 
 # In float64: most steps, and most places along one. After a step so short, relatively, the next one would be lost in
 # rounding.
 _MOST_STEPS, _MOST_PLACES, _LAST_STEP = 200, 64, 1e-9
+# Steps by one and the same Hessian go on while each is so many times the last.
+_SHORTER = 0.25
 # Relatively: where a Hessian is next to singular, its smallest eigenvalues are taken to be larger.
 _LEAST_PIVOT = 1e-14
 # A slope that is less than this part of the sum of sizes that it is a sum of may be nothing but rounding.
@@ -80,7 +84,9 @@ def float_search(objective: Objective, tilt: Float[np.ndarray, " dimension"]) ->
     ridge, theta = float(objective.ridge), np.zeros(objective.dimension)
     if len(x) >= _MANY:
         # Of one row in eight, at an eighth of the cost, it is nearly the same.
-        theta = float_search(objective.one_in(_EIGHTH), tilt / _EIGHTH)
+        theta, is_there = _settled(objective, tilt, float_search(objective.one_in(_EIGHTH), tilt / _EIGHTH))
+        if is_there:
+            return theta
 
     with np.errstate(invalid="ignore", over="ignore"):
         for _ in range(_MOST_STEPS):
@@ -112,6 +118,34 @@ def float_search(objective: Objective, tilt: Float[np.ndarray, " dimension"]) ->
                 break
             theta = theta + float(length) * step
     return theta if np.all(np.isfinite(theta)) else np.zeros(len(theta))
+
+
+def _settled(
+    objective: Objective, tilt: Float[np.ndarray, " dimension"], theta: Float[np.ndarray, " dimension"]
+) -> tuple[Float[np.ndarray, " dimension"], bool]:
+    """Steps by one Hessian, for as long as each is far shorter than the last, and whether rounding ended them.
+
+    From where it is nearly the same, Newton's method with a Hessian and a line search for each step takes far longer.
+    """
+    last, known = math.inf, None
+    with np.errstate(invalid="ignore", over="ignore"):
+        for _ in range(_MOST_STEPS):
+            gradient, hessian = objective.about(theta, with_hessian=known is None)
+            known = hessian if known is None else known
+            assert known is not None
+            try:
+                step = -np.linalg.solve(known, gradient + tilt)
+            except np.linalg.LinAlgError:
+                break
+            size, reach = float(np.linalg.norm(step)), float(np.linalg.norm(theta))
+            if not size <= _SHORTER * last:
+                return theta, last <= _LAST_STEP * reach
+            theta = theta + step
+            # The next one would be as much shorter again, and lost in rounding.
+            if math.isfinite(last) and size * (size / last) <= UNIT * reach:
+                return theta, True
+            last = size
+    return theta, False
 
 
 class RecordBalls:

@@ -9,6 +9,7 @@ there are weights, and s_i risen by at most as much as
 """
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
@@ -23,6 +24,8 @@ from kngjax.losses.verified_scores import AbstractVerifiedScore
 
 # Rows whose products are added up in float64.
 _ROWS = 32
+# Rows in a processor's cache: blocks of those.
+_AT_A_TIME = 256 * _ROWS
 # More than the roundings of a bound's sums over up to 2^30 records.
 _WIDER = 1.0 + 2.0**-20
 
@@ -43,50 +46,76 @@ class Objective(OwnerOnly):
 
     @classmethod
     def of(cls, records: Rows, scores: AbstractVerifiedScore, ridge: Fraction, largest: Fraction) -> "Objective":
-        # Rows of zeros add nothing.
-        x, y = np.asarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64)
-        more = -len(y) % _ROWS
-        x = np.ascontiguousarray(np.concatenate([x, np.zeros((more, x.shape[1]))]))
+        x, y = np.ascontiguousarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64)
         weights = np.asarray(records.weights, np.float64) if isinstance(records, WeightedRecords) else None
-        y, weights = (None if part is None else np.concatenate([part, np.zeros(more)]) for part in (y, weights))
-        assert y is not None
+        if more := -len(y) % _ROWS:
+            # Rows of zeros add nothing.
+            x = np.concatenate([x, np.zeros((more, x.shape[1]))])
+            y, weights = (None if part is None else np.concatenate([part, np.zeros(more)]) for part in (y, weights))
+            assert y is not None
         return cls(x, np.abs(x), RecordScores(scores, y, weights), ridge, largest)
 
     def one_in(self, number: int) -> "Objective":
         """About J over this number, of every so-many-th record."""
-        scores = self.scores.one_in(number)
+        scores = self.scores.rows(slice(None, None, number))
         return Objective(self.x[::number], self.sizes[::number], scores, self.ridge / number, self.largest)
 
     @property
     def dimension(self) -> int:
         return self.x.shape[1]
 
+    def parts(self) -> Iterator[tuple[np.ndarray, np.ndarray, RecordScores]]:
+        """x, |x| and scores of so many rows that they stay in a processor's cache with what is made of them."""
+        for start in range(0, len(self.x), _AT_A_TIME):
+            part = slice(start, start + _AT_A_TIME)
+            yield self.x[part], self.sizes[part], self.scores.rows(part)
+
     def gradient(self, theta: Float[np.ndarray, " dimension"]) -> tuple[np.ndarray, np.ndarray]:
         """Σs_i x_i and how far it may be off: NaN or infinite where float64 cannot tell."""
-        predictor, error = self._predictors(theta)
+        blocks, bound = [np.zeros((0, self.dimension))], np.full(self.dimension, NEXT_TO_ZERO)
         with np.errstate(invalid="ignore", over="ignore"):
-            score, off = self.scores.floats(predictor, error)
-            weight = (off + sum_error(_ROWS) * np.abs(score)) * _WIDER
-            bound = (weight @ self.sizes) * _WIDER + NEXT_TO_ZERO
-            blocks = np.matmul(score.reshape(-1, 1, _ROWS), self.x.reshape(-1, _ROWS, self.dimension))[:, 0, :]
-        if not (np.all(np.isfinite(blocks)) and np.all(np.isfinite(bound))):
+            for x, sizes, scores in self.parts():
+                score, off = scores.floats(*_predictors(x, sizes, theta))
+                weight = (off + sum_error(_ROWS) * np.abs(score)) * _WIDER
+                bound += (weight @ sizes) * _WIDER
+                blocks.append(np.matmul(score.reshape(-1, 1, _ROWS), x.reshape(-1, _ROWS, self.dimension))[:, 0, :])
+        together = np.concatenate(blocks)
+        if not (np.all(np.isfinite(together)) and np.all(np.isfinite(bound))):
             return np.full(self.dimension, np.nan), np.full(self.dimension, np.nan)
-        total = np.array([math.fsum(column) for column in blocks.T.tolist()])
+        total = np.array([math.fsum(column) for column in together.T.tolist()])
         return total, bound + 2.0 * UNIT * np.abs(total)
 
     def slopes(self, theta: np.ndarray, radius: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σq_i x_i x_i' for slopes over the box of this radius: its middle, and how far entries may be off."""
-        predictor, error = self._predictors(theta)
+        found, bound = np.zeros((2, self.dimension, self.dimension))
+        bound += NEXT_TO_ZERO
         with np.errstate(invalid="ignore", over="ignore"):
-            least, most = self.scores.slopes(predictor, (error + self.sizes @ radius) * _WIDER)
-            middle = 0.5 * (least + most)
-            # Of the 8 roundings one is of the middle, one of its product with x, and two are of products with weights.
-            off = (0.5 * (most - least) + sum_error(len(self.x) + 8) * middle) * _WIDER
-            return (self.x * middle[:, None]).T @ self.x, (
-                self.sizes * off[:, None]
-            ).T @ self.sizes * _WIDER + NEXT_TO_ZERO
+            for x, sizes, scores in self.parts():
+                predictor, error = _predictors(x, sizes, theta)
+                least, most = scores.slopes(predictor, (error + sizes @ radius) * _WIDER)
+                middle = 0.5 * (least + most)
+                # Of the 8 roundings one is of the middle, one of its product with x, and two are of products with weights.
+                off = (0.5 * (most - least) + sum_error(len(self.x) + 8) * middle) * _WIDER
+                found += (x * middle[:, None]).T @ x
+                bound += (sizes * off[:, None]).T @ sizes * _WIDER
+        return found, bound
 
-    def _predictors(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def about(
+        self, theta: np.ndarray, with_hessian: bool = False
+    ) -> tuple[Float[np.ndarray, " dimension"], np.ndarray | None]:
+        """Σs_i x_i + γθ, and the Hessian if asked for, of whose errors nothing is known."""
+        ridge = float(self.ridge)
+        gradient, hessian = ridge * theta, ridge * np.eye(self.dimension) if with_hessian else None
         with np.errstate(invalid="ignore", over="ignore"):
-            error = sum_error(self.dimension) * (self.sizes @ np.abs(theta)) * _WIDER + NEXT_TO_ZERO
-            return self.x @ theta, error
+            for x, _, scores in self.parts():
+                predictor, nothing = x @ theta, np.zeros(len(x))
+                gradient = gradient + scores.floats(predictor, nothing)[0] @ x
+                if hessian is not None:
+                    least, most = scores.slopes(predictor, nothing)
+                    hessian += (x * (0.5 * (least + most))[:, None]).T @ x
+        return gradient, hessian
+
+
+def _predictors(x: np.ndarray, sizes: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """x'θ of each record, and how far it may be off."""
+    return x @ theta, sum_error(x.shape[1]) * (sizes @ np.abs(theta)) * _WIDER + NEXT_TO_ZERO

@@ -83,9 +83,8 @@ class VerifiedSearch:
         if residual is None:
             return None
         dimension, ridge = self._objective.dimension, ball_of(self._objective.ridge)
-        hessian = self._objective.slopes(theta, np.zeros(dimension))[0] + float(self._objective.ridge) * np.eye(
-            dimension
-        )
+        _, hessian = self._objective.about(theta, with_hessian=True)
+        assert hessian is not None
         try:
             inverse = np.abs(np.linalg.inv(hessian))
         except np.linalg.LinAlgError:

@@ -48,8 +48,9 @@ def test_slopes_and_balls_are_those_of_one_record_times_its_weight(loss):
         for ball, weighted, w in zip(of(few), of(some), WEIGHTS[:9].tolist(), strict=True):
             assert weighted.overlaps(ball * arb(w))
             assert weighted.rel_accuracy_bits() > 40
-    every = given.one_in(8)
+    one_in_eight = slice(None, None, 8)
+    every = given.rows(one_in_eight)
     np.testing.assert_array_equal(every.weights, WEIGHTS[::8])
     np.testing.assert_array_equal(every.y, responses[::8])
-    assert plain.one_in(8).weights is None
+    assert plain.rows(one_in_eight).weights is None
     assert "OWNER ONLY" in repr(given)

@@ -7,6 +7,7 @@ from tests.audit.slips import (
     draws,
     gaussians,
     groups,
+    last_places,
     lattices,
     mechanisms,
     moments,
@@ -28,6 +29,7 @@ _ON_GRIDS = (
     + perturbations.SLIPS
     + shells.SLIPS
     + boxes.SLIPS
+    + last_places.SLIPS
     + processors.SLIPS
     + weights.SLIPS
     + counts.SLIPS

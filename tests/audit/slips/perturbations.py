@@ -55,8 +55,8 @@ SLIPS = (
     slip(
         "predictors without errors",
         "mechanisms/smooth_objectives",
-        "error = sum_error(self.dimension) * (self.sizes @ np.abs(theta)) * _WIDER + NEXT_TO_ZERO",
-        "error = 0.0 * (self.sizes @ np.abs(theta)) + NEXT_TO_ZERO",
+        "return x @ theta, sum_error(x.shape[1]) * (sizes @ np.abs(theta)) * _WIDER + NEXT_TO_ZERO",
+        "return x @ theta, 0.0 * (sizes @ np.abs(theta)) + NEXT_TO_ZERO",
         "mechanisms/test_smooth_objectives.py::test_predictors_that_cancel_are_within_their_errors",
     ),
     slip(

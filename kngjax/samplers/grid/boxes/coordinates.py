@@ -155,7 +155,7 @@ class _Search(NamedTuple):
     def minimiser(self, theta: np.ndarray) -> np.ndarray:
         """About where G is 0."""
         if self.x.size >= _MANY:
-            some = self.x[::_EIGHTH], self.scores.one_in(_EIGHTH)
+            some = self.x[::_EIGHTH], self.scores.rows(slice(None, None, _EIGHTH))
             theta = _Search(*some, self.scales / _EIGHTH, self.ridge / _EIGHTH).minimiser(theta)
         gradient, hessian = self.at(theta)
         for _ in range(_MOST_STEPS):

@@ -1,0 +1,9 @@
+"""Every way in which mechanisms draw with all roundings in their proof, by name."""
+
+from collections.abc import Callable
+
+from kngjax.audit.grid_laws import densities, lattices, noises
+from kngjax.audit.grid_laws.laws import Law
+
+# Made when called.
+CASES: dict[str, Callable[[], Law | lattices.LatticeLaw]] = {**noises.CASES, **densities.CASES, **lattices.CASES}
