@@ -197,7 +197,10 @@ _FRAMES = {
 
 
 def table_of(frame: Any) -> Any:
-    """A frame as a table of narwhals, or `Columns` as they are; raises `UnfitType` for what is none, without a word of it."""
+    """A frame as a table of narwhals, `Columns` as they are.
+
+    Raises `UnfitType` for what is neither, without a word of it.
+    """
     if isinstance(frame, Columns):
         return frame
     try:

@@ -99,6 +99,11 @@ def expect(analysis: Analysis, count: int | None) -> Expectations:
     return Expectations(noise, _in_words(known), warning)
 
 
+def expecting(analysis: Analysis, count: int | None) -> Analysis:
+    """The analysis with what is expected of it; raises as `expect`."""
+    return dataclasses.replace(analysis, expected=expect(analysis, count))
+
+
 def _in_words(previews: list[kng.Preview]) -> str | None:
     """How the noise is known."""
     if not previews:

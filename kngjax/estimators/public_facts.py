@@ -11,7 +11,7 @@ import kngjax as kng
 from kngjax.data import formulas
 from kngjax.data.terms.base import is_number
 from kngjax.estimators.analyses import Analysis
-from kngjax.estimators.expectations import expect
+from kngjax.estimators.expectations import expecting
 from kngjax.estimators.grouping import GroupedAnalysis
 from kngjax.estimators.responses import Response
 from kngjax.estimators.survey_weights import SurveyWeights
@@ -80,11 +80,11 @@ class PublicFacts:
     def expecting(self, analysis: Any) -> Any:
         """The analysis with what public facts say of it, of groups of each; raises ValueError for little but noise."""
         if not isinstance(analysis, GroupedAnalysis):
-            return dataclasses.replace(analysis, expected=expect(analysis, self.count))
+            return expecting(analysis, self.count)
         # Groups of which the same is known share an analysis.
         known = {id(one): one for one in analysis.analyses}
         counts = dict(zip(map(id, analysis.analyses), analysis.counts, strict=True))
-        made = {key: dataclasses.replace(one, expected=expect(one, counts[key])) for key, one in known.items()}
+        made = {key: expecting(one, counts[key]) for key, one in known.items()}
         return dataclasses.replace(analysis, analyses=tuple(made[id(one)] for one in analysis.analyses))
 
     def read(self, formula: str) -> tuple[formulas.Formula, Response]:

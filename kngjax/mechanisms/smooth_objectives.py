@@ -94,7 +94,8 @@ class Objective(OwnerOnly):
                 predictor, error = _predictors(x, sizes, theta)
                 least, most = scores.slopes(predictor, (error + sizes @ radius) * _WIDER)
                 middle = 0.5 * (least + most)
-                # Of the 8 roundings one is of the middle, one of its product with x, and two are of products with weights.
+                # Of the 8 roundings one is of the middle, one of its product with x, and two are of products with
+                # weights.
                 off = (0.5 * (most - least) + sum_error(len(self.x) + 8) * middle) * _WIDER
                 found += (x * middle[:, None]).T @ x
                 bound += (sizes * off[:, None]).T @ sizes * _WIDER

@@ -14,6 +14,7 @@ from kngjax.data.columns import Columns
 from kngjax.data.formulas import Formula
 from kngjax.data.terms import Design
 from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.expectations import expecting
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.sklearn.errors import UncountedFits, bare
@@ -46,6 +47,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     - `ledger`: a `kngjax.Ledger` that every fit is debited from. Clones share it, also in other processes; a clone
         without one refuses to fit, with `UncountedFits`.
     - `num_records`: a public guess of n under add_remove, for what depends on it.
+    - `force`: whether to fit although public facts say that little but noise will come: without it that is refused.
 
     A fitted estimator has `results_` (named results, `results_.summary()`), `release_`, `certificate_`, `coef_` and
     `intercept_` in own units, `coef_names_`, `basis_coef_`, `n_features_in_` and, of a data frame, `feature_names_in_`.
@@ -62,6 +64,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     domain: Any
     ledger: Any
     num_records: Any
+    force: bool
     n_features_in_: int
 
     @abc.abstractmethod
@@ -125,6 +128,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         validate_data(self, seen_as(shown, table), skip_check_array=True)
         analysis = self._planned(table, feature_names(shown) is not None)
         response = analysis.response
+        assert isinstance(response, Response)
 
         def with_responses(columns: Columns) -> Columns:
             return with_response(columns, X, y, response.column)
@@ -148,7 +152,8 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         if is_public and self.num_records is not None:
             raise ValueError("under replace the number of records is that of X: leave num_records out")
         count = table.rows if is_public else self.num_records
-        return self._analysis(Formula(text, name, None, design), self._response(name), count)
+        planned = self._analysis(Formula(text, name, None, design), self._response(name), count)
+        return expecting(planned.forced(self.force), count)
 
     def _refuse_unpaid(self, is_paid: bool) -> None:
         if not isinstance(self.ledger, kng.Ledger | None):

@@ -36,6 +36,7 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
         domain: Any = None,
         ledger: Any = None,
         num_records: Any = None,
+        force: bool = False,
     ):
         self.classes = classes
         self.epsilon = epsilon
@@ -47,6 +48,7 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
         self.domain = domain
         self.ledger = ledger
         self.num_records = num_records
+        self.force = force
 
     def _response(self, name: str) -> Response:
         return Response(name, None, None, levels_of(self.classes), self.missing_y)
@@ -56,8 +58,10 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
 
     def _keep(self, analysis: Analysis, releases: list[Any]) -> None:
         super()._keep(analysis, releases)
-        assert analysis.response.levels is not None
-        self.classes_ = np.array(analysis.response.levels)
+        response = analysis.response
+        assert isinstance(response, Response)
+        assert response.levels is not None
+        self.classes_ = np.array(response.levels)
         self.coef_, self.intercept_ = self.coef_[None, :], np.array([self.intercept_])
 
     def decision_function(self, X: Any) -> np.ndarray:

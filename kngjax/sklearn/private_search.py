@@ -16,6 +16,7 @@ import kngjax as kng
 from kngjax.core.errors import run_hiding_errors
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.responses import Response
 from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.debits import settings
 from kngjax.releases.totals import certify
@@ -206,6 +207,7 @@ class _Held:
         X, y = (_safe_indexing(values, self.positions) for values in (self.X, self.y))
         # One that is missing without a policy is NaN here, and not a failure.
         response = self.analysis.response
+        assert isinstance(response, Response)
         if response.missing is None:
             response = dataclasses.replace(response, missing="drop")
         base, found = _last(candidates[0]), []

@@ -83,6 +83,7 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
         scale: Any = None,
         ledger: Any = None,
         num_records: Any = None,
+        force: bool = False,
     ):
         self.quantile = quantile
         self.epsilon = epsilon
@@ -96,6 +97,7 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
         self.scale = scale
         self.ledger = ledger
         self.num_records = num_records
+        self.force = force
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
         _check_quantile(self.quantile)
@@ -132,6 +134,7 @@ class PrivateLinearRegressor(AbstractPrivateRegressor):
         domain: Any = None,
         ledger: Any = None,
         num_records: Any = None,
+        force: bool = False,
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -144,6 +147,7 @@ class PrivateLinearRegressor(AbstractPrivateRegressor):
         self.domain = domain
         self.ledger = ledger
         self.num_records = num_records
+        self.force = force
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
         if self.delta is not None and self.domain is not None:
@@ -180,6 +184,7 @@ class PrivateRobustRegressor(AbstractPrivateRegressor):
         scale: Any = None,
         ledger: Any = None,
         num_records: Any = None,
+        force: bool = False,
     ):
         self.epsilon = epsilon
         self.adjacency = adjacency
@@ -192,6 +197,7 @@ class PrivateRobustRegressor(AbstractPrivateRegressor):
         self.scale = scale
         self.ledger = ledger
         self.num_records = num_records
+        self.force = force
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
         return regressions.linear_regression(
@@ -221,6 +227,7 @@ class PrivatePoissonRegressor(AbstractPrivateRegressor):
         domain: Any = None,
         ledger: Any = None,
         num_records: Any = None,
+        force: bool = False,
     ):
         self.epsilon = epsilon
         self.adjacency = adjacency
@@ -232,6 +239,7 @@ class PrivatePoissonRegressor(AbstractPrivateRegressor):
         self.domain = domain
         self.ledger = ledger
         self.num_records = num_records
+        self.force = force
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
         return regressions.poisson_regression(read, response, self.epsilon, self.adjacency, count, self.domain)
