@@ -150,7 +150,9 @@ def _releases(fields: dict[str, Any]) -> list[tuple[str, Any]]:
         return [(entry["label"], entry["release"]) for entry in fields["releases"]]
     found = []
     for one in fields["analyses"]:
-        labels, releases = one["labels"], one["result"]["releases"]
+        labels, result = one["labels"], one["result"]
+        # Of groups each has its own.
+        releases = [release for part in result.get("each", [result]) for release in part["releases"]]
         # One debit may have made several.
         found += [(labels[0], releases)] if len(labels) == 1 else zip(labels, releases, strict=True)
     return found

@@ -16,10 +16,19 @@ from kngjax.command.toml import read_table, refuse_unknown, shown
 
 @dataclass(frozen=True)
 class Asked:
-    """One of [[analyses]]. **Arguments:** `method`: of `Study`. `arguments`: as the file has them."""
+    """One of [[analyses]].
+
+    **Arguments:** `method`: of `Study`. `arguments`: as the file has them. `by`: the columns of groups; none without.
+    """
 
     method: str
     arguments: dict[str, Any]
+    by: tuple[str, ...] = ()
+
+    @property
+    def public(self) -> dict[str, Any]:
+        """All of it, JSON-ready."""
+        return {"method": self.method, **plain(self.arguments)} | ({"by": list(self.by)} if self.by else {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +41,7 @@ class StudyConfig(Declared):
     @property
     def public(self) -> dict[str, Any]:
         """All that decides what is released, whatever the file is called; JSON-ready."""
-        asked = [{"method": one.method, **plain(one.arguments)} for one in self.analyses]
+        asked = [one.public for one in self.analyses]
         return {"study": plain(self.study), "analyses": asked}
 
     @property
@@ -80,12 +89,15 @@ def _asked(table: dict[str, Any], where: str) -> Asked:
         given = "" if method is None else f"; not {shown(method)}"
         raise ValueError(f"{where} needs the key 'method', one of {', '.join(known)}{given}")
     parameters = [one for name, one in known[method].parameters.items() if name != "self"]
-    arguments = {name: value for name, value in table.items() if name != "method"}
-    refuse_unknown(arguments, [one.name for one in parameters], f"{where}, {method},", "key")
+    by = table.get("by", [])
+    if not isinstance(by, list) or not all(isinstance(one, str) for one in by):
+        raise ValueError(f"{where}, {method}: 'by' must name one or several columns, like by = ['region']")
+    arguments = {name: value for name, value in table.items() if name not in ("method", "by")}
+    refuse_unknown(arguments, [*(one.name for one in parameters), "by"], f"{where}, {method},", "key")
     for one in parameters:
         if one.default is inspect.Parameter.empty and one.name not in arguments:
             raise ValueError(f"{where}, {method}, needs the key {one.name!r}")
-    return Asked(method, arguments)
+    return Asked(method, arguments, tuple(by))
 
 
 def plain(value: Any) -> Any:

@@ -47,7 +47,8 @@ class PlannedStudy(AbstractPlanned):
         try:
             if "domain" in given:
                 given["domain"] = registry.part(given["domain"], registry.DOMAINS)
-            getattr(self.plan, asked.method)(**given)
+            owner = self.plan.by(*asked.by) if asked.by else self.plan
+            getattr(owner, asked.method)(**given)
         except (TypeError, ValueError) as error:
             raise type(error)(where + registry.in_toml(str(error))) from None
 
@@ -67,7 +68,7 @@ class PlannedStudy(AbstractPlanned):
         for asked, own, result in zip(self.config.analyses, steps.values(), results, strict=True):
             if result is not None:
                 labels = [step.label for step in own if step.is_in(result)]
-                about = {"asked": {"method": asked.method, **plain(asked.arguments)}, "labels": labels}
+                about = {"asked": asked.public, "labels": labels}
                 written.append(about | {"result": json.loads(result.to_json())})
         return {
             "missing": self.missing([label for one in written for label in one["labels"]]),

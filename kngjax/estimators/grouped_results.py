@@ -11,6 +11,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.data.terms import Categorical, Design
 from kngjax.estimators.analyses import table_of
+from kngjax.estimators.expectations import Expectations
 from kngjax.estimators.grouping import GroupedAnalysis, Grouping
 from kngjax.estimators.public_json import design_from_json, design_in_json
 from kngjax.estimators.responses import Response
@@ -110,9 +111,24 @@ class GroupedResults(AbstractResults):
         Where one group has a table of several releases, it is below the level of the group: `params.loc["north"]` is
         what `results["north"].params` is.
         """
+        return self._by_group([one.params for one in self.each])
+
+    @property
+    def noise(self) -> "pd.Series | pd.DataFrame | None":
+        """As `params`, of the standard deviations of the noise; None where that of one group is not known."""
+        found = [one.noise for one in self.each]
+        return None if any(one is None for one in found) else self._by_group(found)
+
+    @property
+    def expected(self) -> Expectations | None:
+        """What public facts said of the first group, or of one that they warned of."""
+        warned = [one for one in self.each if one.expected is not None and one.expected.warning]
+        return (warned or self.each)[0].expected
+
+    def _by_group(self, found: list[Any]) -> "pd.Series | pd.DataFrame":
         import pandas as pd
 
-        index, found = self._index(), [one.params for one in self.each]
+        index = self._index()
         if all(isinstance(one, pd.Series) for one in found):
             table = pd.DataFrame([one.to_numpy() for one in found], index, found[0].index)
             return table.iloc[:, 0].rename(str(table.columns[0])) if table.shape[1] == 1 else table

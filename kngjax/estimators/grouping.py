@@ -125,7 +125,7 @@ class GroupedAnalysis:
         """Itself: its groups are released together or not at all."""
         return self
 
-    def release(self, frame: Any, ledger: kng.Ledger | None) -> list[kng.Release]:
+    def release(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> list[kng.Release]:
         """The releases of all groups, those of the first group first, by one debit; all of them or none."""
         try:
             made = carry_out(self.steps(), frame, ledger)

@@ -38,11 +38,13 @@ method = "quantile_regression"
 formula = "{FORMULA}"
 tau = [0.25, 0.5]
 epsilon = 0.25
+force = true
 
 [[analyses]]
 method = "median"
 column = "wage"
 epsilon = 0.5
+force = true
 """
 LABELS = [
     f"1. quantile regression {FORMULA}, tau = 0.25",
@@ -78,7 +80,7 @@ def written(output):
 WRONG = {
     "unknown table": (('[data]\npath = "workers.csv"', "[sampler]"), "unknown table 'sampler'; known are data, study"),
     "no analyses": ((TEXT[TEXT.index("[[analyses]]") :], ""), r"the table \[analyses\] is missing"),
-    "one table": (('[[analyses]]\nmethod = "median"\ncolumn = "wage"\nepsilon = 0.5', ""), None),
+    "one table": (('[[analyses]]\nmethod = "median"\ncolumn = "wage"\nepsilon = 0.5\nforce = true', ""), None),
     "unknown fact": (("[study.missing]", "[study.gaps]"), r"\[study\] has an unknown key 'gaps'; known are bounds"),
     "no adjacency": (('adjacency = "replace"', ""), r"\[study\] needs the key 'adjacency': 'replace'"),
     "no path": (('adjacency = "replace"', 'adjacency = "replace"\nledger = 3'), r"\[study\] ledger: must be the path"),
@@ -153,6 +155,33 @@ def test_settings_reach_the_methods(tmp_path):
     assert float(mechanism.epsilon) == 0.5
     assert [float(step.part.mechanism.epsilon) for step in steps[:2]] == [0.125, 0.125]
     assert steps[0].analysis.response.missing == 20
+
+
+def test_an_analysis_may_be_of_every_group_for_one_debit(tmp_path, capfd):
+    paid = kng.Ledger.create(tmp_path / "b.ledger", kng.Budget.pure(2), adjacency="replace", dataset="workers")
+    by = (
+        'method = "median"\ncolumn = "wage"\nepsilon = 0.5',
+        'method = "median"\nby = ["region"]\ncolumn = "wage"\nepsilon = 1',
+    )
+    config, output = write_study(tmp_path, by), tmp_path / "output"
+    words = ["release", str(config), "--output", str(output), "--ledger", str(paid.path)]
+    assert cli.main(["plan", str(config), "--records", "40", "--ledger", str(paid.path)]) == 0
+    assert "pure 1.25-differential privacy" in capfd.readouterr().out
+    assert cli.main(words) == 0
+    assert "region" in capfd.readouterr().out
+    kept = written(output)
+    assert (kept["missing"], kept["privacy"]["epsilon"]) == ([], 1.25)
+    grouped = kept["analyses"][1]
+    assert grouped["labels"] == ["2. 0.5-quantile of wage by region"]
+    found = kng.GroupedResults.from_json(json.dumps(grouped["result"]))
+    assert (found.keys(), found.guarantee.epsilon) == (["north", "south"], 1.0)
+    # Everything is there: nothing is drawn or paid again.
+    assert cli.main([*words, "--resume"]) == 0
+    assert written(output) == kept
+    assert paid.verify().spent.epsilon == 1.25
+    assert cli.main(["check", str(config)]) == 0
+    with pytest.raises(ValueError, match="'by' must name one or several columns"):
+        job.planned(read(tmp_path, (by[0], by[1].replace('["region"]', "3"))), 40)
 
 
 def test_a_study_is_released_written_resumed_and_read_back(tmp_path, ledger, capfd, monkeypatch):

@@ -144,14 +144,14 @@ def test_each_record_is_in_the_group_of_its_own_levels_and_in_no_other(monkeypat
 def test_epsilon_and_delta_are_of_all_groups_together(tmp_path, adjacency):
     paid = ledger(tmp_path, kng.Budget.approximate("1.6", "1e-6"), adjacency)
     by = study(FEW, adjacency=adjacency, ledger=paid).by("region", num_records=30)
-    mean = by.mean("wage", epsilon=0.1)
+    mean = by.mean("wage", epsilon=0.1, force=True)
     assert (mean.guarantee.epsilon, mean.guarantee.delta, mean.guarantee.adjacency) == (0.1, 0.0, adjacency)
     # Half of it for one group where an exchanged record may change two.
     own = 0.05 if adjacency == "replace" else 0.1
     assert {one.certificate.guarantee for one in mean.releases} == {kng.Guarantee.bounded_range(own, "add_remove")}
-    lines = by.quantile_regression("wage ~ education", tau=[0.25, 0.75], epsilon=0.5)
+    lines = by.quantile_regression("wage ~ education", tau=[0.25, 0.75], epsilon=0.5, force=True)
     assert lines.guarantee.epsilon == 0.5
-    sums = by.linear_regression("wage ~ education", method="adassp", epsilon=1, delta=1e-6)
+    sums = by.linear_regression("wage ~ education", method="adassp", epsilon=1, delta=1e-6, force=True)
     assert 0.99 < sums.guarantee.epsilon <= 1
     assert 0.999e-6 < sums.guarantee.delta <= 1e-6
     book = paid.verify()
@@ -163,7 +163,7 @@ def test_epsilon_and_delta_are_of_all_groups_together(tmp_path, adjacency):
         ]
         assert {one.certificate.membership.together for one in results.releases} == {results.guarantee}
     with pytest.raises(kng.BudgetExceeded):
-        by.mean("wage", epsilon=0.1)
+        by.mean("wage", epsilon=0.1, force=True)
     assert paid.verify().head == book.head
 
 
@@ -283,10 +283,10 @@ def test_what_fails_in_one_group_releases_nothing_and_stays_spent(tmp_path, monk
     own = study(ledger=paid)
     count = iter(range(9))
 
-    def second_fails(mechanism, X, y):
+    def second_fails(mechanism, **given):
         if next(count) == 1:
             raise ValueError(f"{SECRET}")
-        return kng.release(mechanism, X, y)
+        return kng.release(mechanism, **given)
 
     with monkeypatch.context() as patched:
         patched.setattr(divided, "release", second_fails)

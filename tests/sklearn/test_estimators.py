@@ -61,7 +61,7 @@ def test_a_fit_is_what_the_mechanism_alone_releases(monkeypatch):
     monkeypatch.setattr(
         kng,
         "release",
-        lambda mechanism, x, y, **rest: given.append((mechanism, x, y)) or release(mechanism, x, y, **rest),
+        lambda mechanism, X, y, **rest: given.append((mechanism, X, y)) or release(mechanism, X, y, **rest),
         raising=False,
     )
     linear().fit(X, Y)
@@ -76,7 +76,7 @@ def test_a_fit_is_what_the_mechanism_alone_releases(monkeypatch):
 def test_frames_arrays_and_lists_agree(monkeypatch):
     found = []
     monkeypatch.setattr(
-        kng, "release", lambda mechanism, x, y, **rest: found.append((x, y)) or _released(), raising=False
+        kng, "release", lambda mechanism, X, y, **rest: found.append((X, y)) or _released(), raising=False
     )
     by_position = {"bounds": [(0, 10), (20, 70)]}
     small, y = X.iloc[:40], Y.iloc[:40]

@@ -157,9 +157,9 @@ def test_each_record_meets_one_part_alone(monkeypatch):
     monkeypatch.setattr("kngjax.sklearn.private_search.parts", lambda *_: fixed)
     release, given = kng.release, []
 
-    def watched(mechanism, x, y=None, **rest):
-        given.append((x, y))
-        return release(mechanism, x, y, **rest)
+    def watched(mechanism, X, y=None, **rest):
+        given.append((X, y))
+        return release(mechanism, X, y, **rest)
 
     monkeypatch.setattr(kng, "release", watched, raising=False)
     for place in (None, 1700, 200):
