@@ -13,5 +13,8 @@ NAMES = {
     "logistic_regression": "logistic regression of part-time work with nine coefficients",
     "column_estimates": "mean, median and two quantiles of wages",
     "ledger": "three analyses on one budget, and a fourth that it refuses",
+    "group_medians": "median of wages in each of four regions",
+    "counts": "workers in each of four regions",
+    "cross_validation": "five-fold cross-validation of a linear regression, every fit paid for",
     "few_records": "median regression of 397 salaries with three coefficients",
 }

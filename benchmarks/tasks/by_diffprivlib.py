@@ -59,3 +59,36 @@ def ledger(people):
     except BudgetError:
         values.append(0.0)
     return dict(zip(["first", "second", "third", "refused"], values, strict=True))
+
+
+def group_medians(people):
+    """What groups cost together is for the user to know: a record that changes its group is in two of them."""
+    from diffprivlib import tools
+
+    found = {}
+    for region in ("northeast", "midwest", "south", "west"):
+        wage = people.loc[people["region"] == region, "wage"].to_numpy()
+        found[region] = tools.median(wage, epsilon=0.5, bounds=(20, 20_000))
+    return found
+
+
+def counts(people):
+    from diffprivlib import tools
+
+    regions = ("northeast", "midwest", "south", "west")
+    places = people["region"].map(dict(zip(regions, range(4), strict=True))).to_numpy(float)
+    found, _ = tools.histogram(places, epsilon=1, bins=4, range=(-0.5, 3.5))
+    return dict(zip(regions, found, strict=True))
+
+
+def cross_validation(people):
+    """A clone has no budget of its own: the accountant is in the model."""
+    from diffprivlib import BudgetAccountant
+    from diffprivlib.models import LinearRegression
+    from sklearn.model_selection import cross_val_score
+
+    x = people[["education", "experience"]].to_numpy(float) / [18, 60]
+    accountant = BudgetAccountant(epsilon=5)
+    model = LinearRegression(epsilon=1, bounds_X=(0, 1), bounds_y=(20, 2000), accountant=accountant)
+    scores = cross_val_score(model, x, people["wage"].clip(20, 2000), cv=5, scoring="r2")
+    return {"score": scores.mean(), "spent": accountant.total()[0]}

@@ -102,5 +102,28 @@ def few_records(salaries):
     return fit.params
 
 
+def group_medians(people):
+    return study(people).by("region").median("wage", epsilon=1).params
+
+
+def counts(people):
+    return study(people).histogram("region", epsilon=1).params
+
+
+def cross_validation(people):
+    """Scores by scikit-learn itself are for the owner's eyes."""
+    from sklearn.model_selection import cross_val_score
+
+    import kngjax as kng
+    from kngjax.sklearn import PrivateRobustRegressor
+
+    path = pathlib.Path(tempfile.mkdtemp()) / "people.ledger"
+    book = kng.Ledger.create(path, kng.Budget.pure(5), adjacency="replace", dataset="people")
+    bounds = {"education": (0, 18), "experience": (0, 60)}
+    model = PrivateRobustRegressor(epsilon=1, adjacency="replace", bounds=bounds, bounds_y=(20, 2000), ledger=book)
+    scores = cross_val_score(model, people[["education", "experience"]], people["wage"], cv=5, scoring="r2")
+    return {"score": scores.mean(), "spent": book.read().spent.epsilon}
+
+
 # Whose lines are those of a file, and of one command.
 COUNTED = {"job_in_a_file": ["JOB"]}

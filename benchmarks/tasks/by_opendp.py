@@ -39,3 +39,19 @@ def ledger(people):
     except (ValueError, dp.OpenDPException):
         values.append(0.0)
     return dict(zip(["first", "second", "third", "refused"], values, strict=True))
+
+
+def counts(people):
+    import opendp.prelude as dp
+    import polars as pl
+
+    dp.enable_features("contrib")
+    context = dp.Context.compositor(
+        data=pl.from_pandas(people[["region"]].astype(str)).lazy(),
+        privacy_unit=dp.unit_of(contributions=1),
+        privacy_loss=dp.loss_of(epsilon=1.0),
+        split_evenly_over=1,
+        margins=[dp.polars.Margin(by=["region"], invariant="keys", max_groups=4, max_length=100_000)],
+    )
+    found = context.query().group_by("region").agg(dp.len()).release().collect()
+    return dict(zip(found["region"], found["len"], strict=True))

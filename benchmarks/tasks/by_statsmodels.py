@@ -33,6 +33,16 @@ def column_estimates(people):
     return dict(zip(["mean", "0.1", "0.5", "0.9"], [mean, *quantiles], strict=True)), _errors(wage)
 
 
+def group_medians(people):
+    groups = people.groupby("region", observed=True)["wage"]
+    return groups.median(), {region: _errors(wage)["0.5"] for region, wage in groups}
+
+
+def counts(people):
+    found = people["region"].value_counts()
+    return found, found**0.5
+
+
 def few_records(salaries):
     import statsmodels.formula.api as smf
 

@@ -17,7 +17,8 @@ import kngjax as kng
 from kngjax.audit.lattices import LatticeLaw
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.exact_sums import ExactSums
-from kngjax.data.records import Counts, QuadraticSummary, Records, SortedValues
+from kngjax.data.records import Counts, QuadraticSummary, Records, SortedValues, WeightedRecords
+from kngjax.data.weights import Weighted
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.smooth_scores import SmoothPseudoHuber
 from kngjax.losses.verified_scores import HuberScore
@@ -46,6 +47,8 @@ OBJECTS = {
     "pair": PAIR,
     "fit": kng.nonprivate.NonprivateFit(VALUES, VALUES),
     "records": Records(np.full((3, 2), SECRET), VALUES),
+    "weighted records": WeightedRecords(Records(np.full((3, 2), SECRET), VALUES), VALUES),
+    "weighted table": Weighted(TABLE, VALUES),
     "sums": QuadraticSummary(np.asarray(SECRET), np.full((3, 3), SECRET), VALUES, np.asarray(SECRET)),
     "objective": Objective.of(
         Records(np.full((3, 2), SECRET), VALUES), HuberScore(1.0), Fraction(1234567), Fraction(1234567)
@@ -67,7 +70,17 @@ OBJECTS = {
     "shards": kng.shard(np.full((3, 1), SECRET), VALUES),
 }
 # JAX and streams need their dictionaries.
-WITH_DICTIONARY = ("pair", "records", "sums", "sorted values", "counts", "stream", "shards")
+WITH_DICTIONARY = (
+    "pair",
+    "records",
+    "weighted records",
+    "weighted table",
+    "sums",
+    "sorted values",
+    "counts",
+    "stream",
+    "shards",
+)
 
 every_object = pytest.mark.parametrize("name", OBJECTS)
 

@@ -126,11 +126,11 @@ def test_releases_have_the_probabilities_of_quadrature(number, monkeypatch):
     found = []
 
     # A function of the records, which are the same in every release: alone it would take most of the time.
-    def coordinates_of(x, y, *public):
+    def coordinates_of(x, scores, *public):
         if not found:
-            found.append((x, y, coordinates_for(x, y, *public)))
+            found.append((x, scores.y, coordinates_for(x, scores, *public)))
         np.testing.assert_array_equal(x, found[0][0])
-        np.testing.assert_array_equal(y, found[0][1])
+        np.testing.assert_array_equal(scores.y, found[0][1])
         return found[0][2]
 
     monkeypatch.setattr(box_draws, "coordinates_for", coordinates_of)

@@ -292,14 +292,14 @@ KEYS = {
 }
 
 
-ARGUMENTS = {"mechanism": LOGISTIC, "X": X, "y": Y, "sampler": None, "ledger": None, "progress": None}
+ARGUMENTS = {"mechanism": LOGISTIC, "X": X, "y": Y, "weights": None, "sampler": None, "ledger": None, "progress": None}
 
 
 @pytest.mark.parametrize("name", KEYS)
 @pytest.mark.parametrize("place", ARGUMENTS)
 def test_a_key_is_refused_wherever_it_is(name, place):
     # Of these tests beartype refuses keys in other places first, in words of its own.
-    use = kng.release if place in "Xy" else release._check_arguments
+    use = kng.release if place in ("X", "y") else release._check_arguments
     with pytest.raises(TypeError, match="randomness comes from the operating system"):
         use(**(ARGUMENTS | {place: KEYS[name]}))
 

@@ -139,7 +139,7 @@ CARRYING_OUT = (
     slip(
         "analyses without a debit",
         "estimators/carrying_out",
-        "debit = None if ledger is None else ledger.reserve(cost, words, proved=proved)",
+        "debit = ledger.reserve(cost, words, proved=proved)",
         "debit = None",
         "estimators/test_study.py::test_each_analysis_is_debited_and_an_empty_ledger_refuses_before_a_value_is_seen",
     ),
