@@ -26,6 +26,12 @@ class Asked:
     by: tuple[str, ...] = ()
 
     @property
+    def several(self) -> tuple[str, ...]:
+        """Of the method's arguments those that any number may be given of: lists in the file."""
+        known = methods()[self.method].parameters.values()
+        return tuple(one.name for one in known if one.kind is inspect.Parameter.VAR_POSITIONAL)
+
+    @property
     def public(self) -> dict[str, Any]:
         """All of it, JSON-ready."""
         return {"method": self.method, **plain(self.arguments)} | ({"by": list(self.by)} if self.by else {})
@@ -97,7 +103,11 @@ def _asked(table: dict[str, Any], where: str) -> Asked:
     for one in parameters:
         if one.default is inspect.Parameter.empty and one.name not in arguments:
             raise ValueError(f"{where}, {method}, needs the key {one.name!r}")
-    return Asked(method, arguments, tuple(by))
+    made = Asked(method, arguments, tuple(by))
+    for name in made.several:
+        if not isinstance(arguments[name], list) or not all(isinstance(one, str) for one in arguments[name]):
+            raise ValueError(f"{where}, {method}: {name!r} must name several columns, like {name} = ['age', 'region']")
+    return made
 
 
 def plain(value: Any) -> Any:

@@ -48,7 +48,9 @@ class PlannedStudy(AbstractPlanned):
             if "domain" in given:
                 given["domain"] = registry.part(given["domain"], registry.DOMAINS)
             owner = self.plan.by(*asked.by) if asked.by else self.plan
-            getattr(owner, asked.method)(**given)
+            # Of a cross table they are any number of columns.
+            several = given.pop("columns", []) if "columns" in asked.several else []
+            getattr(owner, asked.method)(*several, **given)
         except (TypeError, ValueError) as error:
             raise type(error)(where + registry.in_toml(str(error))) from None
 

@@ -113,8 +113,8 @@ def explain(largest: Any, missing: float | None) -> str:
     """What weights do, in one sentence for a certificate."""
     policy = "make a release fail" if missing is None else f"count as {missing!r}"
     return (
-        f"each record counts times its own weight, which is private, was clipped to [0, {float(largest):g}] and "
-        f"rounded to a multiple of {unit(largest):g}; weights that are missing or no number {policy}"
+        f"each record counts times its own weight, which is private, at least 0, clipped to at most {float(largest):g} "
+        f"and rounded to a multiple of {unit(largest):g}; weights that are missing or no number {policy}"
     )
 
 

@@ -44,6 +44,7 @@ class Analysis:
     `names_of_values`: of what is released, where that is no regression. `link`: what a prediction is the mean by,
     "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is). `weights`: the column of the
     records' weights, a `SurveyWeights`; None where they have none: then no mechanism of the parts has bounds for it.
+    `unweighted`: the same without them, whose law is that of weights which are all the largest.
     `sampler`: what is asked for of each release, or None. `scale`: how far responses scatter, a public guess, or None.
     `force`: whether it is released although public facts say that it is little but noise. `expected`: what they say,
     once that was asked.
@@ -57,6 +58,7 @@ class Analysis:
     names_of_values: tuple[str, ...] | None = None
     link: str = "identity"
     weights: Any = None
+    unweighted: "Analysis | None" = None
     sampler: Any = None
     scale: float | None = None
     force: bool = False
@@ -184,7 +186,7 @@ class Step:
     ) -> list[kng.Release]:
         """The release, after its debit. Raises as `kngjax.release`."""
         mechanism = self.part.mechanism
-        given = arguments(mechanism, *records.of(self.analysis))
+        given = arguments(mechanism, *records.of(self.analysis, debit))
         return [kng.release(mechanism, **given, sampler=self.analysis.sampler, ledger=debit, progress=progress)]
 
 

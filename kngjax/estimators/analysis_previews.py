@@ -66,7 +66,10 @@ class AnalysisPreview:
 
     def explain(self) -> str:
         """What is expected of each release, in words."""
-        unknown = "not known: that needs a number of records, under add_remove num_records=10_000, a public guess."
+        unknown = (
+            "not previewed. Regressions, means and quantiles are, of a number of records, which under add_remove is a "
+            "public guess, num_records=10_000; of counts and sums the noise is exact, and stands beside each number."
+        )
         lines = [
             f"{label}: {unknown if one is None else one.explain()}"
             for label, one in zip(self.labels, self.previews, strict=True)

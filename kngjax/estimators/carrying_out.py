@@ -17,6 +17,7 @@ import kngjax as kng
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import run_hiding_errors, run_telling_refusals
 from kngjax.releases import totals
+from kngjax.releases.debits import require_cover
 
 # What was released, by the labels of the steps: each may make several releases by one debit.
 Made = Mapping[str, list[kng.Release]]
@@ -45,11 +46,16 @@ class Records:
         self.frame = frame
         self._of, self._made = None, None
 
-    def of(self, analysis: Any) -> Any:
-        """As its `records`; raises `ReleaseFailed` for whatever fails."""
+    def of(self, analysis: Any, debit: kng.Reservation | None = None) -> Any:
+        """As its `records`; raises `ReleaseFailed` for whatever fails.
+
+        **Arguments:** `debit`: drawn from if they fail, which tells something of the data, so that nothing else can be.
+        """
         if self._of is not analysis:
             self._made, refusal = run_hiding_errors(functools.partial(analysis.records, self.frame))
             if refusal is not None:
+                if debit is not None:
+                    debit.take()
                 raise refusal
             self._of = analysis
         return self._made
@@ -117,6 +123,11 @@ def _release_missing(
     costs = [step.owed(num_records) for step in missing]
     if isinstance(ledger, kng.Ledger):
         keeping.require(ledger, [cost for cost, _ in costs], proved=all(proved for _, proved in costs))
+    if ledger is not None and not isinstance(ledger, kng.Ledger):
+        if len(ledger) != len(steps):
+            raise ValueError(f"{len(ledger)} reservations were given for {len(steps)} releases")
+        for reservation, (cost, proved) in zip(ledger, costs, strict=True):
+            require_cover(reservation, cost, proved)
     records = Records(frame)
     # One bar at a time: over the steps, or of the draw where there is only one.
     over_steps, of_a_draw = (False, keeping.progress) if len(missing) < 2 else (keeping.progress, False)

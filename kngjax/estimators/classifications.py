@@ -91,6 +91,10 @@ class Classification(AbstractResponse):
 
     axes: tuple[Axis, ...]
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(axis.column for axis in self.axes)
+
     def __post_init__(self) -> None:
         names = [axis.column for axis in self.axes]
         if not names or len(set(names)) < len(names):
@@ -136,6 +140,10 @@ class Meets(AbstractResponse):
 
     text: str
     conditions: tuple[AbstractCondition, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(condition.column for condition in self.conditions)
 
     @property
     def name(self) -> str:

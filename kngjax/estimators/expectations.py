@@ -16,7 +16,7 @@ _UNKNOWN_COUNT = (
     "nothing is known of the noise"
 )
 
-_WEIGHTED = "not checked: how much records count is private where they have weights, and so is how much noise matters"
+_WEIGHTED = "checked as if every record had the largest weight: with smaller ones noise is larger, and they are private"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +48,8 @@ def preview_of(
     **Arguments:** all public. `count`: n, or a guess of it. `design`, `residual`, `simulate`: as of `kngjax.preview`,
     or as `design` a frame or a mapping of public or made-up cells in own units.
     """
-    if not count or not isinstance(part.mechanism, AbstractMechanism):
+    is_served = isinstance(analysis.response, Response) and isinstance(part.mechanism, AbstractMechanism)
+    if not count or not is_served:
         return None
     terms = analysis.design
     if isinstance(design, Mapping) or hasattr(design, "columns"):
@@ -73,8 +74,10 @@ def expect(analysis: Analysis, count: int | None) -> Expectations:
     if not isinstance(analysis.response, Response):
         # Of counts and sums the noise is known exactly, and stands beside each number.
         return Expectations((None,) * len(analysis.parts))
-    if analysis.weights is not None:
-        return Expectations((None,) * len(analysis.parts), warning=_WEIGHTED)
+    if analysis.unweighted is not None:
+        # What is little but noise if every record has the largest weight is so with smaller ones.
+        at_best = expect(analysis.unweighted, count)
+        return Expectations((None,) * len(analysis.parts), warning=at_best.warning or _WEIGHTED)
     if not count:
         return Expectations((None,) * len(analysis.parts), warning=_UNKNOWN_COUNT)
     previews = [preview_of(analysis, part, count) for part in analysis.parts]

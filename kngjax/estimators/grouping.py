@@ -85,7 +85,9 @@ class GroupedAnalysis:
 
     def __post_init__(self) -> None:
         first = self.analyses[0]
-        named = (getattr(first.response, "column", None), *(() if first.design is None else first.design.columns))
+        if first.sampler is not None:
+            raise ValueError("groups take no sampler: each release takes the best one")
+        named = (*first.response.columns, *(() if first.design is None else first.design.columns))
         for column in self.grouping.division.by:
             if column in named:
                 raise ValueError(f"groups are by {column!r}, of which all records of one have the same: leave it out")
@@ -166,7 +168,7 @@ class GroupedStep:
         return self.owed(0)[0]
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
-        """Of the releases of the first group; those of the others say the same of theirs."""
+        """Of the releases of the first group; others may differ in what follows from a guess of their size."""
         [certificates] = divided.certify_groups(self.analysis.mechanisms[:1])
         return certificates
 

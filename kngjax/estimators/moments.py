@@ -27,6 +27,10 @@ class CentredSquares(AbstractResponse):
     has_ones: bool
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        return self.response.columns
+
+    @property
     def name(self) -> str:
         return self.response.name
 

@@ -66,6 +66,7 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis]):
         them would be little but noise: then nothing is spent.
         """
         settled = self.settled()
+        self._study.require_all_records()
         made = carry_out(settled.steps(), self._study._frame, self._study.ledger)
         return [one for one in settled.results(made) if one is not None]
 

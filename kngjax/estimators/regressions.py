@@ -89,6 +89,8 @@ def linear_regression(
         known = _count(count)
         kind = _kind(dimension, known, epsilon, adjacency)
         threshold = kng.PseudoHuberLoss.public_threshold(known, dimension, _scale(scale, response), float(epsilon))
+        # Beyond the width of the bounds of y the loss is least squares, and noise alone grows with it.
+        threshold = min(threshold, response.ends[1] - response.ends[0])
         loss = kng.PseudoHuberLoss(threshold)
     made = _made(kind, loss, formula, response, epsilon, adjacency, domain)
     return Analysis("linear regression", response, formula.design, (Part(method, made),), formula.text, scale=scale)

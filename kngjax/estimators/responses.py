@@ -26,6 +26,11 @@ class AbstractResponse(abc.ABC):
 
     @property
     @abc.abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+
+    @property
+    @abc.abstractmethod
     def ranges(self) -> dict[str, tuple[float, float]]:
         """The public bounds, in own units and by name, that columns of numbers are clipped to."""
 
@@ -96,6 +101,10 @@ class Response(AbstractResponse):
         is_level = any(cells.same_level(self.missing, level) for level in levels)
         if self.missing not in (None, "drop") and not is_level:
             raise ValueError(f'missing: must be one of the levels or "drop", not {self.missing!r}')
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
 
     @property
     def name(self) -> str:

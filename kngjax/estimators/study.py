@@ -91,11 +91,17 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
         """
         return Previews(self.facts, design, residual)
 
+    def require_all_records(self) -> None:
+        """Raises ValueError where the frame has another number of records than when it was given, under replace."""
+        if self.facts.adjacency is kng.Adjacency.REPLACE and len(table_of(self._frame)) != self.facts.count:
+            raise ValueError("the frame has another number of records than the study was made with: make it anew")
+
     def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
         weighted = self.facts.weighted(analysis)
         # Columns and types first: what is not there is said before what it would be worth.
         _, refusal = run_telling_refusals(functools.partial(weighted.check, self._frame))
         if refusal is not None:
             raise refusal
+        self.require_all_records()
         settled = self.facts.expecting(weighted)
         return results(settled, settled.release(self._frame, self.ledger))

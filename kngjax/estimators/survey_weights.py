@@ -66,7 +66,7 @@ class SurveyWeights:
         is not named here.
         """
         parts = tuple(Part(part.label, self._weighted(analysis, part.mechanism)) for part in analysis.parts)
-        return dataclasses.replace(analysis, parts=parts, weights=self)
+        return dataclasses.replace(analysis, parts=parts, weights=self, unweighted=analysis)
 
     def _weighted(self, analysis: Analysis, mechanism: Any) -> Any:
         make = _WITH_WEIGHTS.get(type(mechanism))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +120,8 @@ class TableResults(AbstractResults):
         """
         if not self.axes:
             raise ValueError("a single count has no others that it adds up with")
+        if not math.isfinite(float(total)):
+            raise ValueError(f"the total must be a finite number, not {total!r}")
         return self._adjusted(total=float(total))
 
     def with_margin(self, column: str, counts: "Mapping[Any, Any] | TableResults") -> "TableResults":

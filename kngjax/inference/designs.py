@@ -12,14 +12,16 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.terms import Design, Indicator
 
 NUM_ROWS = 4096
+# The share of the records that a level has.
+_RARE = 0.1
 
 
 def rows_of(design: Any, bounds: Bounds, dimension: int | None) -> Float[np.ndarray, "rows dimension"]:
     """Rows of d features, the intercept's 1 first, clipped to the bounds.
 
     **Arguments:** all public. `design`: None for rows spread evenly over the bounds of each column, independently;
-    terms, for the same in their own units; an array of rows, (m, k); or a function of a key and a number of rows to
-    one. `dimension`: d, if it is known.
+    terms, for what is usual of columns in their own units (`usual_columns`); an array of rows, (m, k); or a function of
+    a key and a number of rows to one. `dimension`: d, if it is known.
 
     Raises ValueError where the number of columns is open, for another number of columns, and for a hull without rows.
     """
@@ -28,7 +30,7 @@ def rows_of(design: Any, bounds: Bounds, dimension: int | None) -> Float[np.ndar
     elif design is None:
         given = _in_box(bounds, dimension)
     elif isinstance(design, Design):
-        given = design.matrix_of(even_columns(design))
+        given = design.matrix_of(usual_columns(design))
     else:
         made = design(research_key(0), NUM_ROWS) if callable(design) else design
         given = np.asarray(made, np.float64)
@@ -43,8 +45,11 @@ def rows_of(design: Any, bounds: Bounds, dimension: int | None) -> Float[np.ndar
     return np.clip(rows, lower, upper)
 
 
-def even_columns(design: Design, ranges: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Cells of each column of a design, in own units: numbers spread over its bounds, levels equally often.
+def usual_columns(design: Design, ranges: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Cells of each column of a design, in own units, as tables have them rather than as they serve best.
+
+    Numbers are spread evenly over the middle half of their bounds, and each level but the first has a tenth of the
+    records, or an equal share of fewer: bounds are public, and so wider than what is found within them.
 
     **Arguments:** `ranges`: bounds of columns that terms name thresholds of and nothing else. Without them such a
     column lies on either side of a threshold equally often.
@@ -54,14 +59,18 @@ def even_columns(design: Design, ranges: Mapping[str, Any] | None = None) -> dic
         random = np.random.default_rng(place)
         if name in design.ranges or name in (ranges or {}):
             low, high = design.ranges[name] if name in design.ranges else (ranges or {})[name]
-            columns[name] = low + (high - low) * _even(random)
+            columns[name] = low + (high - low) * (0.25 + 0.5 * _even(random))
             continue
         thresholds = [term.threshold for term in design.terms if isinstance(term, Indicator) and term.column == name]
         if thresholds:
             sides = np.array([end for threshold in thresholds for end in (threshold - 1, threshold, threshold + 1)])
-        else:
-            sides = np.array(design.range_of(name), dtype=object)
-        columns[name] = random.permutation(np.resize(sides, NUM_ROWS))
+            columns[name] = random.permutation(np.resize(sides, NUM_ROWS))
+            continue
+        first, *others = design.range_of(name).tolist()
+        rows = int(min(_RARE, 1.0 / (1 + len(others))) * NUM_ROWS)
+        cells = np.full(NUM_ROWS, first, dtype=object)
+        cells[: rows * len(others)] = np.repeat(np.array(others, dtype=object), rows)
+        columns[name] = random.permutation(cells)
     return columns
 
 

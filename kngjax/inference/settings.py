@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
+from kngjax.data.terms import Design
 from kngjax.inference.designs import rows_of
 from kngjax.inference.far_draws import FarDraws, end_gap_share
 from kngjax.inference.perturbed_minima import noise_of_minima
@@ -62,7 +63,7 @@ class Setting:
         if not loss.has_response:
             return None if loss.gradient_slope is None else cls._of_means(mechanism, design)
         if not mechanism.has_regressors:
-            return cls._of_quantiles(mechanism, residual)
+            return cls._of_quantiles(mechanism, residual) if hasattr(mechanism, "tau") else None
         return cls._of_regression(mechanism, design, residual) if isinstance(loss, AbstractPredictorLoss) else None
 
     @classmethod
@@ -149,6 +150,11 @@ class Setting:
 
 
 def _features_in_words(design: Any) -> str:
+    if isinstance(design, Design):
+        return (
+            "numbers spread over the middle half of their bounds, and each level but the first with a tenth of the "
+            "records: noise is larger of columns that vary less"
+        )
     if design is None or not (callable(design) or hasattr(design, "shape") or isinstance(design, list)):
         return "features spread evenly over their bounds, at best: real ones fill less of them"
     return "features as in the public rows that were given"

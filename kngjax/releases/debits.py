@@ -1,5 +1,6 @@
 """Where a release meets a ledger: its cost is reserved before the data are touched, and committed at the end."""
 
+import contextlib
 import json
 from typing import Any
 
@@ -53,17 +54,36 @@ def reserve_cost(
         return None
     if not isinstance(ledger, Reservation):
         raise TypeError(f"ledger must be a Ledger(path) or a Reservation of one, not a {type(ledger).__name__}")
-    if not _covers(ledger, guarantee, proved):
-        raise ValueError(
-            "this reservation was made for another guarantee: reserve what the release costs, "
-            "kngjax.certify(mechanism, X, y).cost, or its to_replace()"
-        )
+    require_cover(ledger, guarantee, proved)
     ledger.take()
     return ledger
 
 
+def require_cover(reservation: Reservation, guarantee: Guarantee, proved: bool) -> None:
+    """Raises ValueError for a reservation of another guarantee, of public facts alone."""
+    if not _covers(reservation, guarantee, proved):
+        raise ValueError(
+            "this reservation was made for another guarantee: reserve what the release costs, "
+            "kngjax.certify(mechanism, X, y).cost, or its to_replace()"
+        )
+
+
 def _covers(reservation: Reservation, guarantee: Guarantee, proved: bool) -> bool:
     return reservation.covers(guarantee) and (proved or not reservation.proved)
+
+
+def spoil(reservation: Reservation | None, processes: Processes = ALONE) -> None:
+    """Say that a reservation was drawn from and led to nothing, so that nothing else is drawn from it.
+
+    That a release failed tells something of the data. Where it cannot be said any more, nobody can draw from it either.
+    """
+
+    def spoil_here() -> None:
+        if reservation is not None:
+            with contextlib.suppress(LedgerError):
+                reservation.take()
+
+    processes.on_first(spoil_here)
 
 
 def commit(

@@ -57,6 +57,8 @@ def certify_groups(mechanisms: Sequence[Sequence[AbstractMechanism]]) -> list[li
         raise ValueError("groups need mechanisms for 'add_remove': the number of records of a group is private")
     # Mechanisms are known by identity, and many groups may share one.
     known = {mechanism: certify(mechanism, None, 0) for mechanism in {one for group in mechanisms for one in group}}
+    if any(certificate.cost is None for certificate in known.values()):
+        raise ValueError("groups need mechanisms that are drawn with a proof, and one of these takes a Markov chain")
     return [[known[mechanism] for mechanism in group] for group in mechanisms]
 
 

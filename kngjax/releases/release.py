@@ -158,6 +158,7 @@ def release(
     processes = X.processes if isinstance(X, Shards) else ALONE
     # What types, shapes and settings refuse is refused before anything is spent.
     facts, refusal = run_telling_refusals(functools.partial(mechanism.admit, X, y))
+    reservation = None
     if refusal is None:
         try:
             with programs_run_once():
@@ -173,6 +174,8 @@ def release(
     # Frames of a traceback hold their local variables.
     del X, y
     if refusal is not None:
+        # A reservation that was given is drawn from already.
+        debits.spoil(reservation if isinstance(ledger, Ledger) else None, processes)
         raise refusal
     if certificate.rounding is not None:
         # Every process draws its own offsets; the first one's count.

@@ -1,15 +1,18 @@
 """A pipeline whose steps before the last are public, so that what its last one releases is all that is released."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
 
+from kngjax.core.errors import UnfitShape
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis
 from kngjax.sklearn.base import AbstractPrivateEstimator, refuse_arguments
 from kngjax.sklearn.errors import bare
-from kngjax.sklearn.made_up_rows import dense, made_up_rows
+from kngjax.sklearn.made_up_rows import dense, made_up_rows, with_public_types
 from kngjax.sklearn.public_steps import require_no_memory, require_public
 
 
@@ -56,6 +59,8 @@ class PublicPipeline(Pipeline):
     def _admit(self, X: Any, y: Any, is_paid: bool = False) -> tuple[Analysis, Columns]:
         """As of a private estimator, of the columns that the steps make."""
         last = self._last
+        if isinstance(X, Sequence):
+            raise UnfitShape("X is a list, which shows the types of none of its columns: pass a NumPy array or a frame")
         require_no_memory(self)
         for name, step in self.steps[:-1]:
             require_public(step, name)
@@ -70,10 +75,25 @@ class PublicPipeline(Pipeline):
 
     def _transformed(self, X: Any) -> Any:
         """What the steps before the last make of X. Private if X is."""
+        X = with_public_types(X)
         for _, step in self.steps[:-1]:
             if step is not None and step != "passthrough":
                 X = dense(step.transform(X))
         return X
+
+    def predict(self, X: Any, **settings: Any) -> Any:
+        """What the last step predicts of the rows of X: post-processing, which costs nothing."""
+        return super().predict(with_public_types(X), **settings)
+
+    @available_if(lambda self: hasattr(self._last, "predict_proba"))
+    def predict_proba(self, X: Any, **settings: Any) -> Any:
+        """The probabilities of the classes, shape (m, 2)."""
+        return super().predict_proba(with_public_types(X), **settings)
+
+    @available_if(lambda self: hasattr(self._last, "decision_function"))
+    def decision_function(self, X: Any, **settings: Any) -> Any:
+        """The log odds of the second class, shape (m,)."""
+        return super().decision_function(with_public_types(X), **settings)
 
     def _keep(self, analysis: Analysis, releases: list[Any]) -> None:
         self._last._keep(analysis, releases)

@@ -87,7 +87,11 @@ def _reason(step: Any) -> str | None:
 def _reason_of_function(step: Any) -> str | None:
     function = step.func
     is_of_numbers = (
-        isinstance(function, np.ufunc) and (function.nin, function.nout) == (1, 1) and not function.signature
+        isinstance(function, np.ufunc)
+        and (function.nin, function.nout) == (1, 1)
+        and not function.signature
+        # Others may be made of any function, which may remember the records that it saw.
+        and getattr(np, function.__name__, None) is function
     )
     if (function is not None and not is_of_numbers) or step.kw_args:
         return (

@@ -184,6 +184,16 @@ def test_an_analysis_may_be_of_every_group_for_one_debit(tmp_path, capfd):
         job.planned(read(tmp_path, (by[0], by[1].replace('["region"]', "3"))), 40)
 
 
+def test_a_cross_table_names_its_columns(tmp_path):
+    table = 'method = "crosstab"\ncolumns = ["region", "visits"]\nedges = { visits = [0, 10, 20] }\nepsilon = 1'
+    old = 'method = "median"\ncolumn = "wage"\nepsilon = 0.5\nforce = true'
+    step = job.planned(read(tmp_path, (old, table)), 40).steps[-1]
+    assert step.label == "2. cross table, region × visits" or "region" in step.label
+    assert step.part.mechanism.dimension == 4
+    with pytest.raises(ValueError, match="'columns' must name several columns"):
+        job.planned(read(tmp_path, (old, table.replace('["region", "visits"]', '"region"'))), 40)
+
+
 def test_a_study_is_released_written_resumed_and_read_back(tmp_path, ledger, capfd, monkeypatch):
     config, output = write_study(tmp_path), tmp_path / "output"
     words = ["release", str(config), "--output", str(output), "--ledger", str(ledger.path)]

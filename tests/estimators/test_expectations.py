@@ -61,6 +61,34 @@ def test_what_is_little_but_noise_is_refused_before_the_debit(ledger):
     np.testing.assert_allclose(found.noise, math.sqrt(2) * 100 / (60 * 0.05))
 
 
+def test_previews_of_counts_say_that_their_noise_is_exact():
+    plan = study(400).plan()
+    plan.histogram("region", epsilon=1)
+    plan.mean("age", epsilon=1)
+    counts, mean = plan.preview()
+    assert "is exact" in counts.explain()
+    assert mean.hopeless is None
+
+
+def test_thresholds_stop_where_the_loss_is_least_squares():
+    """So that noise falls with ε, however large ε is."""
+    plan = study(4000).plan()
+    few, many = (plan.linear_regression("age ~ education", epsilon=epsilon) for epsilon in (50.0, 100.0))
+    assert [float(one.parts[0].mechanism.loss.k) for one in (few, many)] == [100.0, 100.0]
+
+
+def test_a_frame_that_lost_records_is_refused():
+    frame = people(400)
+    one = kng.Study(frame, bounds=BOUNDS, levels=LEVELS, adjacency="replace")
+    one._frame = frame[:100]
+    with pytest.raises(ValueError, match="another number of records"):
+        one.mean("age", epsilon=1)
+    plan = one.plan()
+    plan.mean("age", epsilon=1)
+    with pytest.raises(ValueError, match="another number of records"):
+        plan.run()
+
+
 def test_a_plan_with_one_hopeless_part_debits_nothing(ledger):
     rows, plan = ledger.read().num_rows, study(60, ledger=ledger).plan()
     plan.mean("age", epsilon=1)
@@ -100,7 +128,7 @@ def test_results_have_a_column_for_noise():
     assert list(fit.noise.index) == list(fit.params.index)
     previewed = many.preview().quantile_regression(FORMULA, tau=[0.4, 0.5], epsilon=4)
     np.testing.assert_allclose(fit.noise, previewed.noise)
-    for words in ("noise of tau = 0.5", "at best: real ones fill less of them", "previewed from public facts"):
+    for words in ("noise of tau = 0.5", "each level but the first with a tenth", "previewed from public facts"):
         assert words in str(fit.summary())
         assert words in fit._repr_html_()
     for one in (found, fit):

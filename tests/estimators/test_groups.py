@@ -378,6 +378,8 @@ def test_what_public_facts_refuse_costs_nothing(tmp_path):
     refused("one or several different columns", lambda own: own.by("region", "region"))
     refused("leave it out", lambda own: own.by("region").linear_regression("wage ~ C(region)", epsilon=1))
     refused("leave it out", lambda own: own.by("parttime").mean("parttime", epsilon=1))
+    refused("leave it out", lambda own: own.by("region").histogram("region", epsilon=1))
+    refused("leave it out", lambda own: own.by("region").count("region == 'north'", epsilon=1))
     refused("'drop' or None", lambda own: own.by("region"), missing={"region": "east"})
     refused("a number for each group", lambda own: own.by("region", num_records={"north": 5}))
     refused("groups have no", lambda own: own.by("region").resid, AttributeError)

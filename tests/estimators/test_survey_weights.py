@@ -108,6 +108,14 @@ def test_weights_are_clipped_to_their_bounds_and_missing_ones_count_as_the_polic
     assert left_out.value == pytest.approx(np.average(TABLE.wage, weights=weights), abs=0.02)
 
 
+def test_little_but_noise_with_the_largest_weights_is_refused(tmp_path):
+    weighted = study(TABLE[:40])
+    with pytest.raises(ValueError, match="little but noise"):
+        weighted.mean("wage", epsilon=0.1)
+    forced = weighted.mean("wage", epsilon=0.1, force=True)
+    assert "asked for by force=True" in str(forced.summary())
+
+
 def test_columns_that_are_no_weights_are_refused_before_the_debit(tmp_path):
     ledger = kng.Ledger.create(tmp_path / "l", kng.Budget.pure(5.0), adjacency="replace", dataset="d")
     with pytest.raises(ValueError, match="public bounds"):

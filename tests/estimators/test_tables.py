@@ -158,7 +158,8 @@ def test_missing_cells_are_dropped_or_count_as_was_declared(tmp_path):
     with pytest.raises(kng.ReleaseFailed) as error:
         study(frame, ledger=ledger).histogram("region", epsilon=1)
     assert "elsewhere" not in str(error.value)
-    assert ledger.read().num_rows == 2
+    # The debit, and that it was drawn from.
+    assert ledger.read().num_rows == 3
 
 
 def test_counts_made_consistent_say_so_and_cost_nothing(tmp_path):

@@ -111,7 +111,8 @@ def test_a_job_is_debited_before_its_records_are_read_and_no_more_than_is_drawn(
     assert book.what[2]["what"]["label"] == "tau = 0.1"
     with pytest.raises(ValueError, match=r"0\.575 of epsilon = 0\.7 is left, and epsilon = 0\.625 was asked"):
         job.run(config, private, ledger=ledger)
-    assert ledger.verify().num_rows == 2
+    # The debit, and that it was drawn from.
+    assert ledger.verify().num_rows == 3
 
 
 @pytest.mark.slow

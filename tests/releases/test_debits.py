@@ -233,7 +233,7 @@ def test_what_fails_after_the_data_were_touched_stays_spent(tmp_path, monkeypatc
     monkeypatch.undo()
     with pytest.raises(kng.BudgetExceeded):
         kng.release(HALF, values(), ledger=own)
-    assert own.verify().unfinished == [2, 3]
+    assert own.verify().unfinished == [2, 4]
 
 
 def test_what_is_refused_for_its_settings_spends_nothing(tmp_path):

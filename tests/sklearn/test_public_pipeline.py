@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -22,7 +23,7 @@ from sklearn.preprocessing import (
 
 import kngjax as kng
 from kngjax.sklearn import PublicDesign, PublicPipeline, UncountedFits
-from kngjax.sklearn.made_up_rows import made_up_rows
+from kngjax.sklearn.made_up_rows import made_up_rows, with_public_types
 from tests.sklearn.people import SECRET, X, Y, linear
 
 FRAME = X.assign(region=np.where(np.arange(len(X)) % 3 == 0, "south", "north"))
@@ -51,6 +52,7 @@ LEARN = {
     ),
     "FunctionTransformer": FunctionTransformer(lambda table: table - table.mean(axis=0)),
     "FunctionTransformer of two": FunctionTransformer(np.add),
+    "FunctionTransformer of any function": FunctionTransformer(np.frompyfunc(lambda value: value, 1, 1)),
     "FunctionTransformer with settings": FunctionTransformer(np.log1p, kw_args={"where": [True]}),
 }
 
@@ -143,3 +145,30 @@ def test_made_up_rows_have_the_types_of_the_table_and_none_of_its_values():
         assert str(SECRET) not in str(made)
     assert made_up_rows(np.full((9, 2), SECRET, dtype=np.float32)).tolist() == [[0.0, 0.0]] * 2
     assert made_up_rows([[SECRET, 1.0]] * 3).tolist() == [[0.0, 0.0]] * 2
+
+
+WHOLE = [2, 4] * 20
+PAIRS = {
+    "polars, a null": [pl.DataFrame({"a": pl.Series(part, dtype=pl.Int64)}) for part in (WHOLE, [2, None, *WHOLE[2:]])],
+    "pandas, a null": [pd.DataFrame({"a": part}, dtype="Int64") for part in (WHOLE, [2, None, *WHOLE[2:]])],
+    "pyarrow, a null": [pa.table({"a": pa.array(part, pa.int64())}) for part in (WHOLE, [2, None, *WHOLE[2:]])],
+    "floats": [pd.DataFrame({"a": part}, dtype=float) for part in (WHOLE, [2, 1e300, *WHOLE[2:]])],
+    "an array": [np.array(part)[:, None] for part in (WHOLE, [2, 2**62, *WHOLE[2:]])],
+}
+
+
+@pytest.mark.parametrize("function", [np.reciprocal, np.square, np.log1p], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("name", PAIRS)
+def test_one_cell_changes_what_steps_make_of_no_other_record(name, function):
+    """NumPy makes floats of integers where one cell is missing, of which functions are others: 1/2 is 0 or .5."""
+    step, kept = FunctionTransformer(function), np.arange(len(WHOLE)) != 1
+    with np.errstate(over="ignore"):
+        made = [np.asarray(step.transform(with_public_types(one))).ravel() for one in PAIRS[name]]
+    assert made[0].dtype == made[1].dtype == np.float64
+    np.testing.assert_array_equal(made[0][kept], made[1][kept])
+    np.testing.assert_array_equal(made[0], function(np.array(WHOLE, float)))
+
+
+def test_lists_show_no_types_and_are_refused():
+    with pytest.raises(ValueError, match="X is a list"):
+        PublicPipeline([("log", FunctionTransformer(np.log1p)), ("last", linear())]).fit([[1.0, 30.0]] * 9, [1.0] * 9)
