@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kngjax.core.arrays import float64
 from kngjax.inference.settings import Expected, Setting
 from kngjax.inference.simulated import simulated_noise
 from kngjax.mechanisms.base import AbstractMechanism
@@ -273,6 +274,17 @@ def _why_hopeless(setting: Setting, expected: Expected) -> str | None:
         return f"with probability {expected.far:.0%} or more a draw would come from anywhere in the domain"
     if (most := float(np.max(np.diag(expected.noise.pull)))) > MOST_PULLED:
         return f"a ridge would take {most:.0%} of a coefficient"
+    if (domain := getattr(setting.mechanism, "domain", None)) is not None:
+        # What a ridge takes of an intercept that lies far from 0 is shared out among all coefficients.
+        with float64():
+            centre = np.asarray(domain.interior_point(setting.dimension), np.float64)
+        taken = np.abs(expected.noise.pull @ centre)
+        if not np.all(taken < MOST_NOISE * setting.room):
+            worst = int(np.argmax(taken / setting.room))
+            return (
+                f"a ridge would move a coefficient by {taken[worst]:.2g} that is known to {setting.room[worst]:.2g} by "
+                "the public bounds alone, most of it for an intercept far from 0"
+            )
     return None
 
 
