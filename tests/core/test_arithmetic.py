@@ -159,4 +159,5 @@ def test_nothing_is_released_where_arithmetic_changes_during_the_draw(tmp_path, 
     assert len(drawn) == 1
     assert str(failed.value) == str(kng.ReleaseFailed())
     assert failed.value.__cause__ is failed.value.__context__ is None
-    assert ledger.verify().num_rows == 2
+    # The debit, and that it was drawn from.
+    assert ledger.verify().num_rows == 3

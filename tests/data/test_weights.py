@@ -178,7 +178,7 @@ def test_facts_of_weights_are_checked_and_shown():
     assert "weight=3.0" in repr(made)
     assert (made.for_dimension(3).weight, made.for_dimension(3).missing_weight) == (3.0, 1.0)
     (words,) = made.explain_weights()
-    assert "clipped to [0, 3]" in words
+    assert "clipped to at most 3" in words
     assert "count as 1.0" in words
     assert kng.Bounds(x=(0.0, 1.0)).explain_weights() == ()
 

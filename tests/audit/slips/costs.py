@@ -66,7 +66,7 @@ LEDGER = (
     slip(
         "a reservation of whatever guarantee",
         "releases/debits",
-        "if not _covers(ledger, guarantee, proved):",
+        "if not _covers(reservation, guarantee, proved):",
         "if False:",
         "releases/test_debits.py::test_other_adjacencies_need_a_reservation_of_their_reduction",
     ),
