@@ -172,3 +172,8 @@ def test_one_cell_changes_what_steps_make_of_no_other_record(name, function):
 def test_lists_show_no_types_and_are_refused():
     with pytest.raises(ValueError, match="X is a list"):
         PublicPipeline([("log", FunctionTransformer(np.log1p)), ("last", linear())]).fit([[1.0, 30.0]] * 9, [1.0] * 9)
+
+
+def test_steps_of_a_pipeline_are_given_floats():
+    made = pipeline(FunctionTransformer(np.reciprocal))._transformed(PAIRS["polars, a null"][0])
+    np.testing.assert_array_equal(np.asarray(made).ravel(), 1.0 / np.array(WHOLE))

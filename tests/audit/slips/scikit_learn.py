@@ -85,6 +85,20 @@ SLIPS = (
         f"{_PIPELINE}::test_steps_that_learn_are_refused_wherever_they_are",
     ),
     slip(
+        "steps that see types which follow from all cells",
+        "sklearn/public_pipeline",
+        "        X = with_public_types(X)\n        for _, step",
+        "        for _, step",
+        f"{_PIPELINE}::test_steps_of_a_pipeline_are_given_floats",
+    ),
+    slip(
+        "functions of any kind in a pipeline",
+        "sklearn/public_steps",
+        "and getattr(np, function.__name__, None) is function",
+        "",
+        f"{_PIPELINE}::test_steps_that_learn_are_refused_wherever_they_are",
+    ),
+    slip(
         "records that pass through steps before the debit",
         "sklearn/base",
         "after_debit=lambda: with_responses(table_of(make(X), expected)))",
