@@ -103,11 +103,13 @@ def few_records(salaries):
 
 
 def group_medians(people):
-    return study(people).by("region").median("wage", epsilon=1).params
+    found = study(people).by("region").median("wage", epsilon=1)
+    return found.params
 
 
 def counts(people):
-    return study(people).histogram("region", epsilon=1).params
+    found = study(people).histogram("region", epsilon=1)
+    return found.params
 
 
 def cross_validation(people):
