@@ -240,21 +240,27 @@ def test_predictions_and_curves_are_those_of_each_rows_own_group():
 
 
 ANALYSES = {
-    "mean": lambda by: by.mean("wage", epsilon=1),
-    "quantile": lambda by: by.quantile("wage", tau=[0.1, 0.5], epsilon=1),
-    "median regression": lambda by: by.quantile_regression("wage ~ education", tau=0.5, epsilon=1),
-    "joint quantiles": lambda by: by.quantile("wage", tau=[0.1, 0.5], epsilon=1, budget="joint"),
-    "share": lambda by: by.mean("parttime", epsilon=1),
-    "robust": lambda by: by.linear_regression("wage ~ education", epsilon=1),
-    "squared": lambda by: by.linear_regression("wage ~ education", epsilon=1, method="squared"),
-    "AdaSSP": lambda by: by.linear_regression("wage ~ education", epsilon=1, method="adassp", delta=1e-6),
-    "logistic": lambda by: by.logistic_regression("parttime ~ education", epsilon=1),
-    "Poisson": lambda by: by.poisson_regression("sick ~ education", epsilon=1),
-    "robust with five": lambda by: by.linear_regression("wage ~ education + poly(experience, 3)", epsilon=1),
-    "logistic with five": lambda by: by.logistic_regression("parttime ~ education + poly(experience, 3)", epsilon=1),
-    "Poisson with five": lambda by: by.poisson_regression("sick ~ education + poly(experience, 3)", epsilon=1),
+    "mean": lambda by: by.mean("wage", epsilon=1, force=True),
+    "quantile": lambda by: by.quantile("wage", tau=[0.1, 0.5], epsilon=1, force=True),
+    "median regression": lambda by: by.quantile_regression("wage ~ education", tau=0.5, epsilon=1, force=True),
+    "joint quantiles": lambda by: by.quantile("wage", tau=[0.1, 0.5], epsilon=1, force=True, budget="joint"),
+    "share": lambda by: by.mean("parttime", epsilon=1, force=True),
+    "robust": lambda by: by.linear_regression("wage ~ education", epsilon=1, force=True),
+    "squared": lambda by: by.linear_regression("wage ~ education", epsilon=1, force=True, method="squared"),
+    "AdaSSP": lambda by: by.linear_regression("wage ~ education", epsilon=1, force=True, method="adassp", delta=1e-6),
+    "logistic": lambda by: by.logistic_regression("parttime ~ education", epsilon=1, force=True),
+    "Poisson": lambda by: by.poisson_regression("sick ~ education", epsilon=1, force=True),
+    "robust with five": lambda by: by.linear_regression(
+        "wage ~ education + poly(experience, 3)", epsilon=1, force=True
+    ),
+    "logistic with five": lambda by: by.logistic_regression(
+        "parttime ~ education + poly(experience, 3)", epsilon=1, force=True
+    ),
+    "Poisson with five": lambda by: by.poisson_regression(
+        "sick ~ education + poly(experience, 3)", epsilon=1, force=True
+    ),
     "quantiles with five": lambda by: by.quantile_regression(
-        "wage ~ education + poly(experience, 3)", tau=0.5, epsilon=1
+        "wage ~ education + poly(experience, 3)", tau=0.5, epsilon=1, force=True
     ),
 }
 
