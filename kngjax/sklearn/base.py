@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import kngjax as kng
-from kngjax.core.errors import UnfitShape
 from kngjax.data.columns import Columns
 from kngjax.data.formulas import Formula
 from kngjax.data.terms import Design
@@ -122,12 +121,6 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         expected = len(self.bounds) if isinstance(self.bounds, list) else None
-        if expected is None and isinstance(X, Sequence):
-            # Any row may be the one that is longer than the others.
-            raise UnfitShape(
-                "X is a list, and how many columns it has is to be public: pass a NumPy array, or give bounds by "
-                "position, one pair a column"
-            )
         shown, make = (X, None) if through is None else through
         table = table_of(shown, expected)
         if make is not None:

@@ -46,6 +46,8 @@ IGNORED = pytest.mark.filterwarnings("ignore:invalid value encountered in cast:R
 
 def estimator(name, ledger):
     common = {"epsilon": 4.0, "adjacency": "replace", "bounds": (-10, 10), "missing": 0.0, "ledger": ledger}
+    # The checks have few records.
+    common["force"] = True
     ends = {"bounds_y": (-300, 300)}
     return {
         "adassp": lambda: PrivateLinearRegressor(delta=1e-6, **ends, **common),
@@ -78,7 +80,7 @@ def twin(monkeypatch):
             monkeypatch.setattr(os, "urandom", urandom)
 
     monkeypatch.setattr(kng, "release", pinned, raising=False)
-    monkeypatch.setattr("kngjax.estimators.analyses.run_hiding_errors", lambda work: (work(), None))
+    monkeypatch.setattr("kngjax.estimators.carrying_out.run_hiding_errors", lambda work: (work(), None))
     tags, admit = AbstractPrivateEstimator.__sklearn_tags__, AbstractPrivateEstimator._admit
 
     def deterministic(self):

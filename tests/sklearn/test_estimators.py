@@ -238,7 +238,7 @@ REFUSED = {
     "text of y": ({}, X, Y.astype(str), "Unknown label type"),
     "other lengths": ({}, X, Y.iloc[1:].to_numpy(), "different numbers of rows"),
     "another index": ({}, X, Y.iloc[::-1], "different pandas indices"),
-    "ragged": ({"bounds": (0, 100)}, [[1.0, 2.0], [1.0]], [1.0, 2.0], "how many columns it has is to be public"),
+    "ragged": ({"bounds": (0, 100)}, [[1.0, 2.0], [1.0]], [1.0, 2.0], "do not all have one number"),
     "two responses": ({}, X, np.ones((len(X), 2)), "1-d array"),
     "two names": ({}, pd.DataFrame(ARRAY, columns=[f"{SECRET}"] * 2), Y, "cannot be read"),
 }
