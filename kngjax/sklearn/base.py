@@ -64,7 +64,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     domain: Any
     ledger: Any
     num_records: Any
-    force: bool
+    force: Any
     n_features_in_: int
 
     @abc.abstractmethod

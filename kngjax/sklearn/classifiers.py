@@ -36,7 +36,7 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
         domain: Any = None,
         ledger: Any = None,
         num_records: Any = None,
-        force: bool = False,
+        force: Any = False,
     ):
         self.classes = classes
         self.epsilon = epsilon

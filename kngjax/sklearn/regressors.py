@@ -83,7 +83,7 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
         scale: Any = None,
         ledger: Any = None,
         num_records: Any = None,
-        force: bool = False,
+        force: Any = False,
     ):
         self.quantile = quantile
         self.epsilon = epsilon
@@ -134,7 +134,7 @@ class PrivateLinearRegressor(AbstractPrivateRegressor):
         domain: Any = None,
         ledger: Any = None,
         num_records: Any = None,
-        force: bool = False,
+        force: Any = False,
     ):
         self.epsilon = epsilon
         self.delta = delta
@@ -184,7 +184,7 @@ class PrivateRobustRegressor(AbstractPrivateRegressor):
         scale: Any = None,
         ledger: Any = None,
         num_records: Any = None,
-        force: bool = False,
+        force: Any = False,
     ):
         self.epsilon = epsilon
         self.adjacency = adjacency
@@ -227,7 +227,7 @@ class PrivatePoissonRegressor(AbstractPrivateRegressor):
         domain: Any = None,
         ledger: Any = None,
         num_records: Any = None,
-        force: bool = False,
+        force: Any = False,
     ):
         self.epsilon = epsilon
         self.adjacency = adjacency
