@@ -104,10 +104,10 @@ class SquaredDistanceLoss(AbstractLoss):
 
         def add(x, w):
             products = w[:, None] * x
-            return jnp.sum(w), jnp.sum(products, axis=0), jnp.sum(products * x)
+            return jnp.sum(w), jnp.sum(products, axis=0), jnp.sum(products * x, axis=0)
 
         total, moment, squares = block_sums(add, (x, weights))
-        return QuadraticSummary(parameter(float(count)), total * jnp.eye(dimension), moment, squares)
+        return QuadraticSummary(parameter(float(count)), total * jnp.eye(dimension), moment, jnp.sum(squares))
 
     def _summary(self, data: Data) -> QuadraticSummary:
         return data if isinstance(data, QuadraticSummary) else self.summarise(require_rows(data))
