@@ -30,6 +30,10 @@ QUICK = (
     "exponential, quantile, lattice",
     "exponential, squared, lattice",
     "one quantile",
+    "counts, add_remove",
+    "counts, replace",
+    "choice, add_remove",
+    "choice, replace",
 )
 
 
@@ -38,7 +42,7 @@ def assert_right(name, number):
     assert min(values) * len(values) >= FAILURE_RATE
 
 
-@pytest.mark.default_cases("means by K-norm noise", "KNG, Huber, boxes, 1")
+@pytest.mark.default_cases("means by K-norm noise", "KNG, Huber, boxes, 1", "counts, replace", "choice, add_remove")
 @pytest.mark.parametrize("name", CASES)
 def test_draws_have_the_probabilities_of_their_cells(name):
     assert_right(name, 300)
@@ -69,7 +73,17 @@ def test_no_way_of_drawing_on_a_grid_is_left_out():
 
 
 @pytest.mark.default_cases(1)
-@pytest.mark.parametrize("name", ["means by K-norm noise", "KNG, Huber, boxes, 1", "AdaSSP", "objective, squared"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "means by K-norm noise",
+        "KNG, Huber, boxes, 1",
+        "AdaSSP",
+        "objective, squared",
+        "counts, replace",
+        "choice, replace",
+    ],
+)
 def test_another_epsilon_than_that_of_the_certificate_is_seen(name):
     """Three quarters of the noise, from a thousand draws."""
     law = CASES[name]()

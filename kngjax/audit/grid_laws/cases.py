@@ -2,8 +2,13 @@
 
 from collections.abc import Callable
 
-from kngjax.audit.grid_laws import densities, lattices, noises
+from kngjax.audit.grid_laws import densities, lattices, noises, wholes
 from kngjax.audit.grid_laws.laws import Law
 
 # Made when called.
-CASES: dict[str, Callable[[], Law | lattices.LatticeLaw]] = {**noises.CASES, **densities.CASES, **lattices.CASES}
+CASES: dict[str, Callable[[], Law | lattices.LatticeLaw]] = {
+    **noises.CASES,
+    **densities.CASES,
+    **lattices.CASES,
+    **wholes.CASES,
+}

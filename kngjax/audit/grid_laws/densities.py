@@ -150,7 +150,7 @@ def _in_shells(name: str) -> Law:
     count = 1500 if name == "Poisson" else 900
     x, y = records(kind, count, dimension, 5)
     free = [_coordinate(kind, x, y, axis, 1.0) for axis in range(dimension)]
-    middles = [root(lambda t, g=g: float(g(np.array(t))), -2.0, 2.0) for g in free]
+    middles = [root(lambda t, g=g: float(g(np.array([t]))[0]), -2.0, 2.0) for g in free]
     sides = np.array([[m - 0.15, m + 0.15] for m in middles])
     sides[1, 1] = middles[1] + 0.005
     domain = Box(sides[:, 0], sides[:, 1])

@@ -1,0 +1,48 @@
+"""Mechanisms that release whole numbers, or one of some candidates: cases with laws by hand."""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from kngjax.audit.grid_laws.cells import Floats, independent
+from kngjax.audit.grid_laws.laws import CellLaw
+from kngjax.data.bounds import Bounds
+from kngjax.mechanisms.geometric import GeometricMechanism, NoisyCounts
+from kngjax.mechanisms.private_choice import ExactChoice, PrivateChoice
+
+_EPSILON = 1.5
+
+
+def _counts(adjacency: str, rate: float) -> CellLaw:
+    """P(z) ∝ exp(-rate·|z|) about each count: one record changes two counts under replace, and else one."""
+    counts, reach, ratio = [4, 0, 9], 5, np.exp(-rate)
+    numbers = np.arange(-reach, reach + 1)
+    masses = (1.0 - ratio) / (1.0 + ratio) * ratio ** np.abs(numbers)
+    # All numbers beyond a side: Σ_{z > r} of a geometric series.
+    masses[[0, -1]] /= 1.0 - ratio
+    inner = np.arange(-reach, reach) + 0.5
+    edges = [np.concatenate([[-np.inf], count + inner, [np.inf]]) for count in counts]
+    mechanism = GeometricMechanism(Bounds(y=(0, 2)), _EPSILON, adjacency)
+    cells = np.repeat([0.0, 1.0, 2.0], counts)
+    return CellLaw(mechanism, cells, None, NoisyCounts, edges, independent(masses, masses, masses))
+
+
+def _choice(adjacency: str, rate: float) -> CellLaw:
+    """P(k) ∝ exp(-rate·Σ_i l_ki), of losses that are eighths."""
+    losses = np.random.default_rng(5).integers(0, 9, (12, 3)) / 8.0
+    weights = np.exp(-rate * losses.sum(axis=0))
+    probabilities: Floats = np.zeros((2, 2, 2))
+    for place, weight in zip(np.eye(3, dtype=int).tolist(), weights / weights.sum(), strict=True):
+        probabilities[tuple(place)] = weight
+    bounds = Bounds({f"candidate {k}": (0.0, 1.0) for k in range(3)}, intercept=False)
+    edges = [np.array([-0.5, 0.5, 1.5])] * 3
+    return CellLaw(PrivateChoice(bounds, _EPSILON, adjacency), losses, None, ExactChoice, edges, probabilities)
+
+
+CASES: dict[str, Callable[[], CellLaw]] = {
+    "counts, add_remove": partial(_counts, "add_remove", _EPSILON),
+    "counts, replace": partial(_counts, "replace", _EPSILON / 2.0),
+    "choice, add_remove": partial(_choice, "add_remove", _EPSILON),
+    "choice, replace": partial(_choice, "replace", _EPSILON / 2.0),
+}
