@@ -102,6 +102,12 @@ def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
     return kind(loss, bounds, mechanism.domain, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)
 
 
+def _least_squares(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """The same, of Σ w xx' and Σ w xy."""
+    parts = mechanism.epsilon, mechanism.delta, mechanism.adjacency, mechanism.shares
+    return kng.AdaSSP(bounds, *parts, allow_large_epsilon=True)
+
+
 def _mean(mechanism: Any, bounds: kng.Bounds) -> Any:
     """Σw_i x_i/Σw_i: what minimises the weighted squared distance, within the bounds of x."""
     if getattr(mechanism, "statistic", "mean") != "mean":
@@ -125,6 +131,7 @@ _WITH_WEIGHTS: dict[type, Callable[[Any, kng.Bounds], Any]] = {
         _mean(mechanism, bounds) if not mechanism.loss.has_response else _regression(mechanism, bounds)
     ),
     kng.ObjectivePerturbation: _regression,
+    kng.AdaSSP: _least_squares,
     kng.KNormMechanism: _mean,
     kng.PrivateQuantile: _quantile,
 }

@@ -24,7 +24,7 @@ from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_bu
 from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi
 from kngjax.mechanisms.noisy_ada_ops import NoisyAdaOPS
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
-from kngjax.sensitivity import gradients, moments
+from kngjax.sensitivity import moments
 from kngjax.sensitivity.gradients import Sensitivity
 
 # The ridge is such that the bound on residuals exceeds what it bounds by e^½ at most, noise apart, and that a
@@ -91,7 +91,7 @@ class AdaOPS(AbstractDirectMechanism):
       grows, when smaller ones are better.
     - `failure_share`: δ₁/δ for each of the two events, between 0 and ½.
 
-    θ is in all of R^d, and no domain is needed.
+    θ is in all of R^d, and no domain is needed. With weights of records X'X is Σ w xx', and a record is √w·(x, y).
     """
 
     bounds: Bounds
@@ -101,6 +101,7 @@ class AdaOPS(AbstractDirectMechanism):
     shares: Float[Array, "2"] | Float[np.ndarray, "2"]
     failure_share: Scalar
 
+    takes_weights: ClassVar[bool] = True
     method: ClassVar[str] = "One draw from a Gaussian posterior, with a ridge and a scale from private bounds."
 
     def __init__(
@@ -173,15 +174,15 @@ class AdaOPS(AbstractDirectMechanism):
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The sensitivity of λ_min; the derivation says what the other stages rest on."""
         with float64():
-            x, y = gradients.radii(self.bounds, dimension)
+            x, y = moments.radii(self.bounds, dimension)
             change = float(moments.eigenvalue_change(self.bounds, dimension))
             plan = jax.tree.map(float, self.plan(dimension))
         halves = ", at half of epsilon, since an exchange is a removal and an addition"
         return Sensitivity(
             change,
-            f"|x| <= {x:.6g} and |y| <= {y:.6g}, so one record more or less moves the smallest eigenvalue of X'X by at "
-            f"most {change:.6g} (noise of deviation {plan.eigenvalue_deviation:.6g}). With h the private lower bound "
-            f"of the smallest eigenvalue of X'X + lambda*I, at least {plan.least_curvature:.6g}, it moves "
+            f"{moments.explain_radii(self.bounds, x, y)}, so one record more or less moves the smallest eigenvalue of "
+            f"X'X by at most {change:.6g} (noise of deviation {plan.eigenvalue_deviation:.6g}). With h the private "
+            f"lower bound of the smallest eigenvalue of X'X + lambda*I, at least {plan.least_curvature:.6g}, it moves "
             f"log(Y + X|theta|) by at most log(1 + X^2/h) (noise of 1/{plan.bound_shift:.6g} times that), and has a "
             f"leverage of at most X^2/h and a residual of at most the private upper bound of Y + X|theta|; for these "
             f"the Renyi divergence of order {plan.order:.6g} between the posteriors is at most {plan.budget:.6g}"
@@ -196,7 +197,7 @@ class AdaOPS(AbstractDirectMechanism):
         """
         values, moment, dimension = jnp.asarray(values), jnp.asarray(moment), values.shape[0]
         plan = self.plan(dimension)
-        x, y = gradients.feature_radius(self.bounds, dimension), gradients.response_radius(self.bounds)
+        x, y = moments.feature_radius(self.bounds, dimension), moments.response_radius(self.bounds)
         deviation = plan.eigenvalue_deviation
         lower = values[0] - moments.eigenvalue_change(self.bounds, dimension) + deviation * (normals[0] - plan.tail)
         lower = jnp.maximum(lower, 0.0)

@@ -18,7 +18,7 @@ from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.public_units import PublicUnits
-from kngjax.data.records import Data, QuadraticSummary, Records
+from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, eigenvalue_floor
@@ -26,7 +26,7 @@ from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shif
 from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.noisy_moments import NoisyMoments
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
-from kngjax.sensitivity import gradients, moments
+from kngjax.sensitivity import moments
 from kngjax.sensitivity.gradients import Sensitivity
 
 # The ridge's bounds on the noise hold but for this probability; utility hangs on it, privacy does not.
@@ -72,7 +72,7 @@ class AdaSSP(AbstractDirectMechanism):
     - `shares`: of the budget s², for λ_min, X'y and X'X: three positive numbers that add up to 1. They are equal in
       the paper; where the design is well conditioned, (0.05, 0.475, 0.475) is better.
 
-    θ is in all of R^d, and no domain is needed.
+    θ is in all of R^d, and no domain is needed. With weights of records X'X is Σ w xx', and so on.
     """
 
     bounds: Bounds
@@ -81,6 +81,7 @@ class AdaSSP(AbstractDirectMechanism):
     adjacency: Adjacency = eqx.field(static=True)
     shares: Float[Array, "3"] | Float[np.ndarray, "3"]
 
+    takes_weights: ClassVar[bool] = True
     method: ClassVar[str] = (
         "Gaussian noise on the moments of the records, in units made of the public bounds, and the ridge regression "
         "that they give, in own units."
@@ -154,8 +155,8 @@ class AdaSSP(AbstractDirectMechanism):
         )
         return Sensitivity(
             float(changes[2]),
-            f"|x| <= {x:.6g} and |y| <= {y:.6g} in units made of the public bounds, so {event} moves "
-            f"{'; '.join(parts)}.",
+            f"{moments.explain_radii(self.bounds, float(x), float(y))} in units made of the public bounds, so {event} "
+            f"moves {'; '.join(parts)}.",
         )
 
     def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -163,9 +164,10 @@ class AdaSSP(AbstractDirectMechanism):
         facts = _facts(self, dimension)
         return np.asarray(facts.centre), np.asarray(facts.sizes)
 
-    def summarise(self, records: Records) -> Data:
+    def summarise(self, records: Records | WeightedRecords) -> Data:
         """(n, X'X, X'y, y'y) in public units. Private."""
-        if is_traced(records.x, records.y):
+        self.require_declared_weights(records)
+        if isinstance(records, Records) and is_traced(records.x, records.y):
             found = super().summarise(PublicUnits.of(self.bounds, records.dimension).records(records))
             assert isinstance(found, QuadraticSummary)
             return QuadraticSummary(found.count, found.gram, found.moment, found.sum_of_squares, in_public_units=True)
@@ -251,6 +253,6 @@ def _is_far(bounds: Bounds, dimension: int) -> Array:
 def _facts(mechanism: AdaSSP, dimension: int) -> _Facts:
     units = PublicUnits.of(mechanism.bounds, dimension)
     bounds = units.bounds(mechanism.bounds)
-    radii = gradients.feature_radius(bounds, dimension), gradients.response_radius(bounds)
+    radii = moments.feature_radius(bounds, dimension), moments.response_radius(bounds)
     centre = units.in_own_units(jnp.zeros(dimension))
     return _Facts(units, centre, units.sizes, radii, mechanism.changes(dimension), mechanism.deviations(dimension))

@@ -115,7 +115,7 @@ class AbstractMechanism(AbstractPreparation):
 
     def _check_weights(self) -> None:
         """Raises ValueError unless this mechanism and its loss are proved for records with weights."""
-        instead = "KNG, ExponentialMechanism and ObjectivePerturbation do; or leave Bounds(..., weight=...) out"
+        instead = "KNG and ObjectivePerturbation do, of least squares AdaSSP; or leave Bounds(..., weight=...) out"
         if not self.takes_weights:
             raise ValueError(f"{type(self).__name__} takes no weights of records: {instead}")
         if not self.loss.takes_weights:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -64,6 +64,7 @@ class NoisyAdaOPS(AbstractGridDraw):
     step: Fraction
     eigenvalue_grid: Grid
     grid: Grid
+    takes_weights: ClassVar[bool] = True
 
     @classmethod
     def of(cls, mechanism: Any, dimension: int, least_ridge: Fraction) -> "NoisyAdaOPS | None":

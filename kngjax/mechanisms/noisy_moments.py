@@ -2,7 +2,7 @@
 
 import dataclasses
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -48,6 +48,7 @@ class NoisyMoments(AbstractGridDraw):
     moment: NoisyNumbers
     diagonal: NoisyNumbers
     others: NoisyNumbers
+    takes_weights: ClassVar[bool] = True
 
     @classmethod
     def of(cls, mechanism: Any, dimension: int) -> "NoisyMoments | None":

@@ -2,7 +2,7 @@
 
 import dataclasses
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -27,6 +27,7 @@ class NoisyPosterior(AbstractGridDraw):
     mechanism: Any
     noise: RidgeNoise
     grid: Grid
+    takes_weights: ClassVar[bool] = True
 
     @classmethod
     def of(

@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from flint import fmpz_mat
@@ -33,6 +33,7 @@ class NoisyRidge(AbstractGridDraw):
     regularization: Fraction
     noise: Noise
     grid: Grid
+    takes_weights: ClassVar[bool] = True
 
     @classmethod
     def of(cls, mechanism: Any, dimension: int) -> "NoisyRidge | None":

@@ -8,7 +8,7 @@ more digits if need be, until balls tell that its gradient is at most that.
 
 import dataclasses
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -41,6 +41,7 @@ class NoisyMinimum(AbstractGridDraw):
     scores: AbstractVerifiedScore
     largest: Fraction
     grid: Grid
+    takes_weights: ClassVar[bool] = True
 
     @classmethod
     def of(cls, mechanism: Any, tolerance: float, dimension: int) -> "NoisyMinimum | None":

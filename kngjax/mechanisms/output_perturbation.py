@@ -15,7 +15,7 @@ from kngjax.core.arrays import Scalar, float64, is_traced
 from kngjax.core.compiling import Compiled, programs_run_once
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
-from kngjax.data.records import Data, QuadraticSummary, Records
+from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.geometry.norms import L2
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
@@ -82,6 +82,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
     metric: str = eqx.field(static=True)
     max_records: Scalar | None
 
+    takes_weights: ClassVar[bool] = True
     failures: ClassVar[tuple[str, ...]] = ("a minimiser that was not found",)
     advice: ClassVar[str] = (
         "no noise hides so many columns with this regularization, or the search for the minimiser did not reach its "
@@ -198,7 +199,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
             return largest_gamma(sample, epsilon, dimension)
         if self.adjacency is Adjacency.REPLACE:
             epsilon, delta = 0.5 * epsilon, delta / (1.0 + jnp.exp(0.5 * epsilon))
-        x = gradients.feature_radius(self.bounds, dimension)
+        x = moments.feature_radius(self.bounds, dimension)
         leverage = jnp.square(x) / self.regularization
         # The largest residual is that at half of the largest leverage.
         residual = moments.largest_ridge_residual(
@@ -217,8 +218,8 @@ class OutputPerturbation(AbstractGaussianMechanism):
         """Δ of θ̂ in the l2 norm, with its derivation and γ."""
         (value, gamma), ridge = _known_facts(self, dimension), float(self.regularization)
         if self.loss.is_half_square:
-            x, y = gradients.radii(self.bounds, dimension)
-            why = f"with |x| <= {x:.6g}, |y| <= {y:.6g} and at most {int(self._num_others) + 1} records it moves"
+            radii = moments.explain_radii(self.bounds, *moments.radii(self.bounds, dimension))
+            why = f"with {radii}, and at most {int(self._num_others) + 1} records, it moves"
         else:
             why = (
                 "the objective is lambda-strongly convex, so the minimiser, found to within the public tolerance, "
@@ -247,7 +248,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
         """(γA)^{-1/2}; where A depends on the data, at the largest eigenvalue that X'X of `max_records` can have."""
         power = {"identity": 0.0, "hessian": 0.5, "hessian_squared": 1.0}[self.metric]
         most = 0.0 if self.max_records is None else float(self.max_records)
-        largest = float(self.regularization) + most * float(gradients.feature_radius(self.bounds, dimension)) ** 2
+        largest = float(self.regularization) + most * float(moments.feature_radius(self.bounds, dimension)) ** 2
         _, gamma = _known_facts(self, dimension)
         return np.full(dimension, gamma**-0.5 * largest**-power)
 
@@ -279,14 +280,14 @@ class OutputPerturbation(AbstractGaussianMechanism):
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """θ̂ + (γA)^{-1/2}z with z standard normal."""
         dimension = data.dimension
-        if not isinstance(data, QuadraticSummary if self.loss.is_half_square else Records):
+        if not isinstance(data, QuadraticSummary if self.loss.is_half_square else Records | WeightedRecords):
             raise TypeError(f"output perturbation needs data from its own prepare, not {type(data).__name__}")
-        assert isinstance(data, QuadraticSummary | Records)
+        assert isinstance(data, QuadraticSummary | Records | WeightedRecords)
         theta, succeeded = self.minimiser(data)
         gamma = self.gamma_for(dimension)
         succeeded &= jnp.isfinite(gamma) & (gamma > 0.0)
         if self.max_records is not None:
-            count = data.count if isinstance(data, QuadraticSummary) else data.y.shape[0]
+            count = data.count if isinstance(data, QuadraticSummary) else data.rows.y.shape[0]
             succeeded &= jnp.asarray(count <= self.max_records)
         noise = jax.random.normal(key, (dimension, num_draws)) / jnp.sqrt(gamma)
         if self.metric != "identity":

@@ -33,7 +33,7 @@ from kngjax.mechanisms.parameters import (
     require_positive,
 )
 from kngjax.mechanisms.preparation import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS
-from kngjax.sensitivity import gradients, moments
+from kngjax.sensitivity import moments
 from kngjax.sensitivity.gradients import Sensitivity
 
 # The number of cells of leverages, over each of which the profile is bounded, and of rounds that refine the worst.
@@ -67,7 +67,8 @@ class PosteriorSample(AbstractGaussianMechanism):
     - `delta`: δ at which `guarantee` states ε, strictly between 0 and 1.
     - `allow_large_epsilon`: whether that ε may exceed 100, beyond which `guarantee`, and so `release`, refuse.
 
-    `PosteriorSample.calibrated` finds the largest γ for given (ε, δ).
+    `PosteriorSample.calibrated` finds the largest γ for given (ε, δ). With weights of records X'X is Σ w xx', and a
+    record is √w·(x, y), in all of the above.
     """
 
     bounds: Bounds
@@ -78,6 +79,7 @@ class PosteriorSample(AbstractGaussianMechanism):
     delta: Scalar
     allow_large_epsilon: bool = eqx.field(static=True)
 
+    takes_weights: ClassVar[bool] = True
     metric: ClassVar[str] = "hessian"
     assumptions: ClassVar[tuple[str, ...]] = (MAX_RECORDS_ASSUMPTION,)
     advice: ClassVar[str] = f"nothing is released: {TOO_MANY_RECORDS}, or X'X + regularization*I is singular"
@@ -222,9 +224,9 @@ class PosteriorSample(AbstractGaussianMechanism):
         n, most = int(self.max_records), x**2 / float(self.regularization)
         return Sensitivity(
             value,
-            f"one record has |x| <= {x:.6g} and |y| <= {y:.6g}, so its leverage is at most X^2/lambda = {most:.6g}, "
-            f"and with at most {n} records its residual at most {residual:.6g}; where it comes or goes the estimate "
-            f"moves by at most {value:.6g} in the norm of H. Epsilon takes in that H changes too.",
+            f"one record has {moments.explain_radii(self.bounds, x, y)}, so its leverage is at most X^2/lambda = "
+            f"{most:.6g}, and with at most {n} records its residual at most {residual:.6g}; where it comes or goes the "
+            f"estimate moves by at most {value:.6g} in the norm of H. Epsilon takes in that H changes too.",
         )
 
     def _posterior(self, data: Data) -> tuple[Float[Array, " dimension"], Float[Array, "dimension dimension"]]:
@@ -237,7 +239,7 @@ class PosteriorSample(AbstractGaussianMechanism):
 
     def least_noise(self, dimension: int, num_records: int | None) -> Any:
         """(γ(λ + NX²))^{-1/2}, with N = `max_records` and X the largest |x|: no X'X has a larger eigenvalue."""
-        most = float(self.max_records) * float(gradients.feature_radius(self.bounds, dimension)) ** 2
+        most = float(self.max_records) * float(moments.feature_radius(self.bounds, dimension)) ** 2
         return np.full(dimension, (float(self.gamma) * (float(self.regularization) + most)) ** -0.5)
 
     def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
@@ -300,14 +302,14 @@ class _Facts(NamedTuple):
 @functools.partial(Compiled, static_argnames="dimension")
 def _facts(mechanism: PosteriorSample, dimension: int) -> _Facts:
     bounds = mechanism.bounds
-    radii = gradients.feature_radius(bounds, dimension), gradients.response_radius(bounds)
+    radii = moments.feature_radius(bounds, dimension), moments.response_radius(bounds)
     residual = jnp.max(_residuals(mechanism, _leverages(mechanism, dimension), dimension))
     return _Facts(mechanism.sensitivity_value(dimension), *radii, residual)
 
 
 def _leverages(mechanism: PosteriorSample, dimension: int) -> Float[Array, " leverages"]:
     """Ends of cells up to X²/λ, from where leverage and residual are of little account."""
-    most = jnp.square(gradients.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
+    most = jnp.square(moments.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
     least = most / (1e3 * (1.0 + most) * mechanism.max_records)
     return jnp.exp(jnp.linspace(jnp.log(least), jnp.log(most), _CELLS)).at[-1].set(most * (1.0 + _ROUNDING))
 
@@ -332,7 +334,7 @@ def _worst_log_delta(mechanism: PosteriorSample, epsilon: Array, dimension: int)
     """
     replace = mechanism.adjacency is Adjacency.REPLACE
     step = 0.5 * epsilon if replace else epsilon
-    turn = 0.5 * jnp.square(gradients.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
+    turn = 0.5 * jnp.square(moments.feature_radius(mechanism.bounds, dimension)) / mechanism.regularization
 
     def refine(_, search):
         ends, attained, _ = search

@@ -246,11 +246,15 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
 
         Raises TypeError for records without weights where they must have some, and the other way round.
         """
+        self.require_declared_weights(records)
+        self.check_count(records.num_records)
+        return self.loss.summarise(records)
+
+    def require_declared_weights(self, records: Records | WeightedRecords) -> None:
+        """Raises TypeError for records without weights where they must have some, and the other way round."""
         keeps = self.bounds.weight is not None and not self.loss.is_homogeneous
         if keeps is not isinstance(records, WeightedRecords):
             raise TypeError("records have weights where the bounds declare them, and nowhere else: take prepare(X, y)")
-        self.check_count(records.num_records)
-        return self.loss.summarise(records)
 
     def summary_of(self, sums: ExactSums) -> Data:
         """What the mechanism needs of exact sums over all records. Private."""

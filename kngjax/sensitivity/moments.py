@@ -1,18 +1,47 @@
 """Sensitivities of the moments X'X and X'y of linear regression, of their smallest eigenvalue, and of ridge regression.
 
-They rest on X = sup ‖x‖_2 and Y = sup |y| of one record alone, whatever the shape of the bounds.
+They rest on X = sup ‖x‖_2 and Y = sup |y| of one record alone, whatever the shape of the bounds. A record of weight w
+counts as √w·(x, y) does without one: with weights up to W they are √W·sup ‖x‖_2 and √W·sup |y|
+(`kngjax.sensitivity.weighted`).
 """
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
 from kngjax.losses.base import Number
-from kngjax.sensitivity.gradients import feature_radius, response_radius
+from kngjax.sensitivity import gradients, weighted
 
 # The relative error of a few operations, by which bounds are rounded outward.
 _ROUNDING = 1e-14
+
+
+def feature_radius(bounds: Bounds, dimension: int) -> Float[Array, ""]:
+    """X = sup √w·‖x‖_2 of one record, the intercept included; w = 1 without weights."""
+    return weighted.root_times(bounds, gradients.feature_radius(bounds, dimension))
+
+
+def response_radius(bounds: Bounds) -> Float[Array, ""]:
+    """Y = sup √w·|y| of one record; the bounds must have a response."""
+    return weighted.root_times(bounds, gradients.response_radius(bounds))
+
+
+def radii(bounds: Bounds, dimension: int) -> tuple[float, float]:
+    """X and Y as numbers of 64 bits, outside of compiled code."""
+    with float64():
+        return float(feature_radius(bounds, dimension)), float(response_radius(bounds))
+
+
+def explain_radii(bounds: Bounds, x: float, y: float) -> str:
+    """What X and Y bound, in words. **Arguments:** `x`, `y`: X and Y."""
+    if bounds.weight is None:
+        return f"|x| <= {x:.6g} and |y| <= {y:.6g}"
+    return (
+        f"sqrt(w)*|x| <= {x:.6g} and sqrt(w)*|y| <= {y:.6g} with weights w of at most {float(bounds.weight):.6g}, and "
+        "a record counts as sqrt(w)*(x, y) does without a weight"
+    )
 
 
 def moment_changes(bounds: Bounds, adjacency: Adjacency, dimension: int) -> tuple[Array, Array]:
@@ -34,7 +63,7 @@ def absolute_moment_changes(bounds: Bounds, adjacency: Adjacency, dimension: int
     """
     x, y = feature_radius(bounds, dimension), response_radius(bounds)
     lower, upper = bounds.features(dimension)
-    total = jnp.sum(jnp.maximum(jnp.abs(lower), jnp.abs(upper)))
+    total = weighted.root_times(bounds, jnp.sum(jnp.maximum(jnp.abs(lower), jnp.abs(upper))))
     times = 2.0 if adjacency is Adjacency.REPLACE else 1.0
     return times * 0.5 * (jnp.square(total) + jnp.square(x)), times * y * total
 

@@ -16,6 +16,7 @@ from kngjax.core.balls import ball_of, power_of_two, precision, upper_end
 from kngjax.data.bounds import Bounds
 from kngjax.data.public_units import PublicUnits
 from kngjax.geometry.hulls_in_fractions import Corners, outer_corners
+from kngjax.sensitivity import weighted
 
 _DIGITS = 128
 # λ_min is rounded to multiples of about its sensitivity over 2 to this power. That much more noise it gets, and float64
@@ -24,7 +25,10 @@ _EIGENVALUE_DIGITS = 20
 
 
 class SquaredRadii(NamedTuple):
-    """X² = sup ‖x‖_2² and Y² = sup y² of one record. **Arguments:** `features`: X². `response`: Y²."""
+    """X² = sup w‖x‖_2² and Y² = sup wy² of one record, w = 1 without weights.
+
+    **Arguments:** `features`: X². `response`: Y².
+    """
 
     features: Fraction
     response: Fraction
@@ -56,7 +60,8 @@ class SquaredRadii(NamedTuple):
                 for corner in block
             )
             lengths.append(max(squares))
-        return cls(sum(lengths[:-1], Fraction(0)), lengths[-1])
+        largest = weighted.largest_in_fractions(bounds) or 1
+        return cls(largest * sum(lengths[:-1], Fraction(0)), largest * lengths[-1])
 
 
 def _blocks(bounds: Bounds, dimension: int) -> tuple[Corners, ...] | None:

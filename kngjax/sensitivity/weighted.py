@@ -15,6 +15,11 @@ does where one record comes or goes.
 
 *One record's Hessian* w·ρ''·xx' has the eigenvalue W·λ at most.
 
+*Moments* of least squares are those of other records without weights: w·xx' and w·xy are what √w·(x, y) adds to X'X and
+X'y. So all that is proved of them for |x| ≤ X and |y| ≤ Y, whatever else the records are, holds with √W·X and √W·Y in
+their places: of X'X, X'y, eigenvalues, ridge regressions and their posteriors (`kngjax.sensitivity.moments`). An
+exchange, too, is of two such records; that their weights may differ adds nothing, for both radii bound each of them.
+
 *One record's loss* w·ℓ(θ; z), as a function of θ for one record and its weight, varies by at most W times the range
 [a, b] of ℓ, and no more than that enters the proof of `kngjax.sensitivity.gradients.value_sensitivity`: the log-ratio
 of the exponential mechanism's densities is c·(w'ℓ(θ; z') - wℓ(θ; z)) up to constants, and each term varies over Θ by at
@@ -57,6 +62,11 @@ def largest_in_fractions(bounds: Bounds) -> Fraction | None:
 def times(bounds: Bounds, value: Any) -> Float[Array, "..."]:
     """W·value; the value where records have no weights."""
     return jnp.asarray(value) if bounds.weight is None else jnp.asarray(bounds.weight) * jnp.asarray(value)
+
+
+def root_times(bounds: Bounds, radius: Any) -> Float[Array, "..."]:
+    """√W·radius, a bound on √w·|x| for one on |x|; the radius where records have no weights."""
+    return jnp.asarray(radius) if bounds.weight is None else jnp.sqrt(jnp.asarray(bounds.weight)) * jnp.asarray(radius)
 
 
 def adjacency_of_ranges(bounds: Bounds, adjacency: Adjacency) -> Adjacency:

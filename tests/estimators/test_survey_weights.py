@@ -62,6 +62,21 @@ def test_means_quantiles_and_regressions_are_those_of_the_weights(adjacency):
     assert kng.RegressionResults.from_json(fit.to_json()).summary().rows() == fit.summary().rows()
 
 
+def test_least_squares_by_adassp_are_those_of_the_weights():
+    """Of all wages, whose regions differ by 3 and in how they grow with age."""
+    ages = TABLE.assign(wage=TABLE.wage + 0.05 * (TABLE.age - 40.0) * (TABLE.region == "south"))
+    x, w = np.column_stack([np.ones(COUNT), ages.age]), ages.weight.to_numpy()
+    expected = np.linalg.solve((x.T * w) @ x, x.T @ (w * ages.wage))
+    fit = study(ages).linear_regression("wage ~ age", epsilon=9, delta=1e-3, method="adassp")
+    at = np.array([25.0, 55.0])
+    found = np.asarray(fit.predict({"age": at})).ravel()
+    np.testing.assert_allclose(found, expected[0] + expected[1] * at, atol=0.15)
+    # Without weights, of which the south has three times as many, it would be .75 or so less.
+    assert abs(TABLE.wage.mean() - expected[0] - 40.0 * expected[1]) > 0.5
+    assert fit.certificate.assurance == "exact_with_rounding"
+    assert "at most 4" in str(fit.summary())
+
+
 def test_every_regression_takes_weights_or_says_that_it_does_not():
     plan = study().plan()
     planned = [
@@ -70,12 +85,13 @@ def test_every_regression_takes_weights_or_says_that_it_does_not():
         plan.linear_regression("wage ~ poly(age, 4) + region", epsilon=1),
         plan.logistic_regression("region ~ age", epsilon=1),
         plan.poisson_regression("calls ~ age", epsilon=1),
+        plan.linear_regression("wage ~ age", epsilon=1, method="adassp", delta=1e-6),
     ]
     mechanisms = [part.mechanism for analysis in planned for part in analysis.parts]
-    assert [type(one) for one in mechanisms] == [kng.KNG] * 3 + [kng.ObjectivePerturbation] + [kng.KNG] * 2
+    assert [type(one) for one in mechanisms] == [kng.KNG] * 3 + [kng.ObjectivePerturbation] + [kng.KNG] * 2 + [
+        kng.AdaSSP
+    ]
     assert all(float(one.bounds.weight) == 4.0 for one in mechanisms)
-    with pytest.raises(ValueError, match="AdaSSP takes no weights"):
-        plan.linear_regression("wage ~ age", epsilon=1, method="adassp", delta=1e-6)
     with pytest.raises(ValueError, match="one by one"):
         plan.quantile("wage", tau=[0.1, 0.5], epsilon=1)
     for ask in (

@@ -13,6 +13,7 @@ import numpy as np
 
 from kngjax.accounting.exact import exactly
 from kngjax.data.bounds import Bounds
+from kngjax.data.weights import with_weights
 from kngjax.geometry.domains import Box
 from kngjax.losses.huber import HuberLoss
 from kngjax.losses.squared import SquaredLoss
@@ -24,6 +25,7 @@ from kngjax.mechanisms.output_perturbation import OutputPerturbation
 _COLUMNS = np.array([-0.3, 0.1]), np.array([0.7, 0.9])
 _BOUNDS, _OPEN = Bounds(x=_COLUMNS, y=(-0.4, 1.3), intercept=False), Bounds(x=_COLUMNS, intercept=False)
 _LINE = Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0), intercept=False)
+_WEIGHTED = Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0), intercept=False, weight=3.0)
 _THETA = Box([-0.7, -0.2], [0.3, 0.9])
 
 
@@ -33,6 +35,7 @@ def worst_ratios() -> Iterator[tuple[str, Fraction]]:
     yield "KNG, squared", _of_scores()
     yield "KNG, Huber", _of_steps()
     yield "AdaSSP", _of_moments()
+    yield "AdaSSP with weights", _of_weighted_moments()
     yield "output, squared", _of_minimisers()
 
 
@@ -49,7 +52,7 @@ def _tables(shared: list[tuple[float, ...]], records: list[tuple[float, ...]]) -
     return [(table[:, :-1], table[:, -1]) for table in tables]
 
 
-def _way(mechanism: Any, x: np.ndarray, y: np.ndarray | None) -> Any:
+def _way(mechanism: Any, x: Any, y: np.ndarray | None) -> Any:
     way = mechanism.on_grid(mechanism.admit(x, y))
     assert way is not None
     return way
@@ -110,6 +113,20 @@ def _of_moments() -> Fraction:
     fewer = way.locations(way.prepare(*less))
     for table in more:
         parts = zip(way.locations(way.prepare(*table)), fewer, variances, strict=False)
+        found = max(found, sum(((a[0] - b[0]) ** 2 / size for a, b, size in parts), Fraction(0)))
+    return found / _hidden(mechanism)
+
+
+def _of_weighted_moments() -> Fraction:
+    """The same with weights up to 3: of one record more with one of a few weights, or with one that is too large."""
+    mechanism, found = AdaSSP(_WEIGHTED, 0.5, 1e-6, "add_remove"), Fraction(0)
+    one = with_weights(np.ones((1, 1)), [0.5]), np.ones(1)
+    way = _way(mechanism, *one)
+    variances = [part.noise.scale_squared for part in (way.least, way.moment, way.diagonal)]
+    fewer = way.locations(way.prepare(*one))
+    for (feature, response), weight in itertools.product(_records(1), (0.0, 1.7, 3.0, 50.0)):
+        more = with_weights(np.array([[1.0], [feature]]), [0.5, weight]), np.array([1.0, response])
+        parts = zip(way.locations(way.prepare(*more)), fewer, variances, strict=False)
         found = max(found, sum(((a[0] - b[0]) ** 2 / size for a, b, size in parts), Fraction(0)))
     return found / _hidden(mechanism)
 

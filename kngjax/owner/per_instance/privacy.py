@@ -7,6 +7,7 @@ import numpy as np
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
+from kngjax.data import weights
 from kngjax.data.records import QuadraticSummary, Records
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.base import AbstractMechanism
@@ -64,6 +65,7 @@ def per_instance_privacy(
         )
     if method not in leave_one_out.METHODS:
         raise ValueError(f"method must be one of {', '.join(leave_one_out.METHODS)}, got {method!r}")
+    weights.refuse(mechanism.bounds.weight, "per_instance_privacy")
     records = mechanism.records(X, y)
     people = records if targets is None else _targets(mechanism, targets, records.dimension, X)
     data = mechanism.summarise(records)

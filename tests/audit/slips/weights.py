@@ -2,6 +2,7 @@
 
 from tests.audit.slips.base import slip
 
+_MOMENTS = "sensitivity/test_weighted_moments.py::"
 _CHANGES = "sensitivity/test_weighted.py::test_changes_are_reached_and_never_exceeded"
 
 SLIPS = (
@@ -81,6 +82,43 @@ SLIPS = (
         "weighted.times(bounds, largest - smallest) *",
         "jnp.asarray(largest - smallest) *",
         "sensitivity/test_weighted.py::test_the_loss_of_worst_neighbours_spends_all_of_epsilon",
+    ),
+    slip(
+        "W is left out of the moments of one record",
+        "sensitivity/weighted",
+        "else jnp.sqrt(jnp.asarray(bounds.weight)) * jnp.asarray(radius)",
+        "else jnp.asarray(radius)",
+        _MOMENTS + "test_moments_change_by_no_more_and_that_much",
+    ),
+    slip(
+        "W is left out of the moments of one record in fractions",
+        "sensitivity/moments_in_fractions",
+        "largest = weighted.largest_in_fractions(bounds) or 1\n",
+        "largest = 1\n",
+        _MOMENTS + "test_moments_change_by_no_more_and_that_much",
+        "mechanisms/test_weighted_least_squares.py::"
+        "test_no_neighbours_of_adassp_are_farther_apart_than_the_noise_hides",
+    ),
+    slip(
+        "the root of W in the moments of one record in fractions, as if w were in x alone and not in y",
+        "sensitivity/moments_in_fractions",
+        "Fraction(0)), largest * lengths[-1])",
+        "Fraction(0)), lengths[-1])",
+        _MOMENTS + "test_moments_change_by_no_more_and_that_much",
+    ),
+    slip(
+        "W is left out of the sum of sizes of one record",
+        "sensitivity/moments",
+        "total = weighted.root_times(bounds, jnp.sum(",
+        "total = jnp.asarray(jnp.sum(",
+        _MOMENTS + "test_radii_are_of_records_times_the_roots_of_their_weights",
+    ),
+    slip(
+        "AdaSSP takes records without weights for weights of 1",
+        "mechanisms/ada_ssp",
+        "        self.require_declared_weights(records)\n",
+        "",
+        "mechanisms/test_weighted_least_squares.py::test_records_without_weights_are_not_taken_for_weights_of_1",
     ),
     slip(
         "losses ignore weights",
