@@ -156,7 +156,7 @@ class SortedValues(OwnerOnly, eqx.Module):
 class Counts(OwnerOnly, eqx.Module):
     """How many records lie in each cell: all that counts need of them. Private.
 
-    **Arguments:** `counts`: whole numbers, shape (cells,). `count`: n.
+    **Arguments:** `counts`: whole numbers, or sums of weights, shape (cells,). `count`: n.
     """
 
     counts: Float[Array, " cells"] | Float[np.ndarray, " cells"]

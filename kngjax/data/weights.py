@@ -99,14 +99,18 @@ def policy_of_weights(value: Any, largest: Any) -> float | None:
 def clipped(weights: Float[np.ndarray, " records"], largest: Any) -> Float[np.ndarray, " records"]:
     """Each weight within [0, W], rounded to a multiple of `unit(W)` that is at most W. Private."""
     step = unit(largest)
-    most = math.floor(float(largest) / step)
     # Divided by a power of two, and rounded once.
-    return np.minimum(np.rint(np.clip(weights, 0.0, float(largest)) / step), most) * step
+    return np.minimum(np.rint(np.clip(weights, 0.0, float(largest)) / step), most_units(largest)) * step
 
 
 def unit(largest: Any) -> float:
     """The power of two that all weights are multiples of: W is at least 2^19 of them, and less than 2^20."""
     return math.ldexp(1.0, math.frexp(float(largest))[1] - _DIGITS)
+
+
+def most_units(largest: Any) -> int:
+    """How many units a weight may have: ⌊W/u⌋."""
+    return math.floor(float(largest) / unit(largest))
 
 
 def explain(largest: Any, missing: float | None) -> str:

@@ -63,7 +63,12 @@ def preview_of(
         residual=analysis.scale if residual is None else residual,
         simulate=simulate,
     )
-    return found.shown_in(analysis.names, np.eye(len(analysis.names)) if terms is None else terms.own_units_matrix)
+    if terms is not None:
+        return found.shown_in(analysis.names, terms.own_units_matrix)
+    # A sum is n times a mean, and where all weights are the largest it is that many times more.
+    is_sum, largest = getattr(part.mechanism, "statistic", None) == "sum", part.mechanism.bounds.weight
+    times = count * float(1.0 if largest is None else largest) if is_sum else 1.0
+    return found.shown_in(analysis.names, times * np.eye(len(analysis.names)))
 
 
 def expect(analysis: Analysis, count: int | None) -> Expectations:

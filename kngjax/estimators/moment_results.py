@@ -22,7 +22,7 @@ class MomentResults(AbstractResults):
     """A released sum or variance of one column.
 
     **Arguments:** `names`: of the released numbers. `deviations`: of their noise. `ddof`: of a variance, what is taken
-    off n in its divisor; None of a sum. `count`: n where it is public, else None.
+    off n in its divisor; None of a sum. `count`: n where it is public and the divisor, else None.
     """
 
     title: str
@@ -42,6 +42,9 @@ class MomentResults(AbstractResults):
         columns, (part,) = analysis.response, analysis.parts
         response = columns.response if isinstance(columns, CentredSquares) else columns
         assert isinstance(response, Response)
+        if isinstance(columns, CentredSquares) and columns.has_ones:
+            # The divisor is among the sums.
+            count = None
         found = part.mechanism.noise_deviations(len(analysis.names), count)
         deviations = None if found is None else tuple(found.tolist())
         public = analysis.title, response, analysis.names, (part.label,)
@@ -53,7 +56,8 @@ class MomentResults(AbstractResults):
         released = self.releases[0].value
         if self.ddof is None:
             return float(released[0])
-        return variance_of(released, self._columns.half_width, self.count, self.ddof)
+        weight = self.certificate.mechanism["bounds"].get("weight")
+        return variance_of(released, self._columns.half_width, self.count, self.ddof, 1.0 if weight is None else weight)
 
     @property
     def std(self) -> float:

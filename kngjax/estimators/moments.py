@@ -18,7 +18,7 @@ class CentredSquares(AbstractResponse):
 
     v lies in [-h, h], and v² - ½h² in [-½h², ½h²]: about the middle of what it can be, so that one record more changes
     its sum by half as much as that of v². Under add_remove there is a column of ones besides, first, whose sum is the
-    number of records.
+    number of records; and so there is where records have weights, whose sum is private under either adjacency.
 
     **Arguments:** `response`: the column, with its bounds. `has_ones`: whether there is a column of ones.
     """
@@ -96,18 +96,24 @@ def variance(response: Response, epsilon: Any, adjacency: str) -> Analysis:
     has_ones = adjacency == kng.Adjacency.ADD_REMOVE.value
     columns = CentredSquares(response, has_ones)
     made = kng.KNormMechanism(columns.bounds, epsilon, adjacency, statistic="sum")
-    names = ("sum of ones",) * has_ones + (f"sum of v of {response.name}", f"sum of v^2 - h^2/2 of {response.name}")
+    names = names_of_sums(columns, "ones")
     return Analysis(f"variance of {response.name}", columns, None, (Part("variance", made),), names_of_values=names)
 
 
-def variance_of(sums: np.ndarray, half_width: float, count: int | None, ddof: float) -> float:
+def names_of_sums(columns: CentredSquares, ones: str) -> tuple[str, ...]:
+    """Of the sums that a variance is made of. **Arguments:** `ones`: what a column of ones counts, in words."""
+    name = columns.name
+    return (f"sum of {ones}",) * columns.has_ones + (f"sum of v of {name}", f"sum of v^2 - h^2/2 of {name}")
+
+
+def variance_of(sums: np.ndarray, half_width: float, count: int | None, ddof: float, weight: float = 1.0) -> float:
     """½h² + S/n - (T/n)², within [0, h²], times n/(n - ddof), of sums T of v and S of v² - ½h².
 
     **Arguments:** all public or released. `sums`: (T, S), or where n is private, count None, (n, T, S); a noisy n
-    counts as at least 1 + ddof.
+    counts as at least 1 + ddof. `weight`: the largest of a record: then n is the sum of the weights, at least that.
     """
     if count is None:
-        number = max(float(sums[0]), 1.0 + ddof)
+        number = max(float(sums[0]), weight * (1.0 + ddof))
         first, second = sums[1:]
     else:
         number, (first, second) = float(count), sums

@@ -11,6 +11,7 @@ import kngjax as kng
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 from kngjax.estimators.analyses import Analysis, Part
+from kngjax.estimators.moments import CentredSquares, names_of_sums
 from kngjax.samplers.advice import MOST_BOXED
 
 
@@ -65,17 +66,23 @@ class SurveyWeights:
         Raises ValueError, of public facts alone, for what is not proved with weights: the default for a mechanism that
         is not named here.
         """
-        parts = tuple(Part(part.label, self._weighted(analysis, part.mechanism)) for part in analysis.parts)
-        return dataclasses.replace(analysis, parts=parts, weights=self, unweighted=analysis)
+        made = analysis
+        if isinstance(columns := analysis.response, CentredSquares):
+            # The sum of the weights is private, whatever n is.
+            columns = CentredSquares(columns.response, has_ones=True)
+            made = dataclasses.replace(made, response=columns, names_of_values=names_of_sums(columns, "weights"))
+        parts = tuple(Part(part.label, self._weighted(made, part.mechanism)) for part in analysis.parts)
+        return dataclasses.replace(made, parts=parts, weights=self, unweighted=analysis)
 
     def _weighted(self, analysis: Analysis, mechanism: Any) -> Any:
         make = _WITH_WEIGHTS.get(type(mechanism))
         if make is None:
             raise ValueError(
-                f"{analysis.title} by {type(mechanism).__name__} takes no weights: regressions by KNG and "
-                "ObjectivePerturbation, means and single quantiles do. Make a Study without weights for it"
+                f"{analysis.title} by {type(mechanism).__name__} takes no weights: make a Study without weights for it"
             )
-        return make(mechanism, self._bounds(mechanism.bounds))
+        columns = analysis.response
+        bounds = columns.bounds if isinstance(columns, CentredSquares) else mechanism.bounds
+        return make(mechanism, self._bounds(bounds))
 
     def _bounds(self, bounds: kng.Bounds) -> kng.Bounds:
         x = None if bounds.x_lower is None else (bounds.x_lower, bounds.x_upper)
@@ -108,10 +115,22 @@ def _least_squares(mechanism: Any, bounds: kng.Bounds) -> Any:
     return kng.AdaSSP(bounds, *parts, allow_large_epsilon=True)
 
 
+def _counts(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """The sums of the weights in the same cells."""
+    parts = mechanism.epsilon, mechanism.adjacency, mechanism.counted
+    return kng.GeometricMechanism(bounds, *parts, allow_large_epsilon=True)
+
+
+def _mean_or_sum(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """Σw_i x_i where it is asked for, else the mean."""
+    if mechanism.statistic != "sum":
+        return _mean(mechanism, bounds)
+    parts = mechanism.epsilon, mechanism.adjacency, mechanism.norm, mechanism.statistic
+    return kng.KNormMechanism(bounds, *parts, allow_large_epsilon=True)
+
+
 def _mean(mechanism: Any, bounds: kng.Bounds) -> Any:
     """Σw_i x_i/Σw_i: what minimises the weighted squared distance, within the bounds of x."""
-    if getattr(mechanism, "statistic", "mean") != "mean":
-        raise ValueError("sums and variances take no weights: means and single quantiles do")
     theta = kng.Box(np.asarray(bounds.x_lower), np.asarray(bounds.x_upper))
     loss = kng.SquaredDistanceLoss()
     return kng.KNG(loss, bounds, theta, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)
@@ -132,6 +151,7 @@ _WITH_WEIGHTS: dict[type, Callable[[Any, kng.Bounds], Any]] = {
     ),
     kng.ObjectivePerturbation: _regression,
     kng.AdaSSP: _least_squares,
-    kng.KNormMechanism: _mean,
+    kng.GeometricMechanism: _counts,
+    kng.KNormMechanism: _mean_or_sum,
     kng.PrivateQuantile: _quantile,
 }

@@ -15,9 +15,15 @@ from kngjax.estimators.classifications import Axis, Classification, Meets
 _INTERVALS = 10
 
 
-def count(where: str | None, levels: Mapping[str, Any], missing: Any, epsilon: Any, adjacency: str) -> Analysis:
-    """How many records there are, or how many meet a condition. **Arguments:** `levels`, `missing`: of all columns."""
-    if where is None and adjacency == kng.Adjacency.REPLACE.value:
+def count(
+    where: str | None, levels: Mapping[str, Any], missing: Any, epsilon: Any, adjacency: str, has_weights: bool = False
+) -> Analysis:
+    """How many records there are, or how many meet a condition.
+
+    **Arguments:** `levels`, `missing`: of all columns. `has_weights`: whether records count as their weights, so that
+    under replace the sum of all is not public as their number is.
+    """
+    if where is None and adjacency == kng.Adjacency.REPLACE.value and not has_weights:
         raise ValueError(
             "under replace the number of records is public: it is len(frame). A count of some of them needs a "
             "condition, like count(\"region == 'north'\", epsilon=1)"

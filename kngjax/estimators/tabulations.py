@@ -32,15 +32,21 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
     def count(self, where: str | None = None, *, epsilon: Any) -> Tabled:
         """How many records meet a condition, or under add_remove without one, how many there are: a whole number.
 
+        With weights it is the sum of theirs.
+
         **Arguments:** `where`: like "wage > 500", "region == 'north'", or several with "and" between them; see
-        `kngjax.data.conditions`. Under replace the number of all records is public, and refused.
+        `kngjax.data.conditions`. Under replace the number of all records is public, and refused
+        but for weights, whose sum is not.
         """
         facts = self.facts
-        made = tables.count(where, facts.levels, facts.missing, epsilon, facts.adjacency.value)
+        has_weights = facts.weights is not None
+        made = tables.count(where, facts.levels, facts.missing, epsilon, facts.adjacency.value, has_weights)
         return self._carry_out(made, TableResults.of)
 
     def histogram(self, column: str, *, epsilon: Any, edges: Any = None) -> Tabled:
         """How many records have each level of a category, or lie in each interval of a column of numbers.
+
+        With weights these are sums of theirs.
 
         **Arguments:** `edges`: of a column of numbers, how many equal intervals its bounds are cut into, ten if left
         out, or the public ends of all intervals, from one bound to the other.
@@ -66,12 +72,19 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         made = moments.total(self.facts.response(column), epsilon, self.facts.adjacency.value)
         return self._carry_out(made, MomentResults.of)
 
-    def variance(self, column: str, *, epsilon: Any, ddof: Any = 1) -> Summed:
+    def variance(self, column: str, *, epsilon: Any, ddof: Any = None) -> Summed:
         """The variance of a column of numbers, which are clipped to their bounds; its root is `std` of the result.
 
-        **Arguments:** `ddof`: what is taken off n in the divisor: 1, as of pandas, or 0.
+        **Arguments:** `ddof`: what is taken off n in the divisor: 1 if left out, as of pandas, or 0. With weights the
+        divisor is their sum, and nothing is taken off.
         """
         facts = self.facts
+        if facts.weights is not None and ddof not in (None, 0):
+            raise ValueError(
+                f"with weights the divisor is their sum, of which no ddof = {ddof!r} is taken: leave it out"
+            )
+        if ddof is None:
+            ddof = 1 if facts.weights is None else 0
         if not is_number(ddof) or not (math.isfinite(ddof) and ddof >= 0):
             raise ValueError(f"ddof must be a number of 0 or more, like 1, not {ddof!r}")
         is_public = facts.adjacency is kng.Adjacency.REPLACE

@@ -42,7 +42,8 @@ def preview(
 
     **Arguments:** all public.
 
-    - `mechanism`: any but `AdaOPS` and `PrivateIRLS`, the noise of which is not known before: it is then None.
+    - `mechanism`: any but `AdaOPS` and `PrivateIRLS`, the noise of which is not known before: it is then None. Weights
+        of records are taken to be all the largest.
     - `num_records`: n, or under add_remove a guess of it.
     - `design`: what the features will be like. None takes them to be spread evenly over their bounds, which is the best
         case: real ones fill less of their bounds. Else rows, (m, columns), public or made up; or a function of a key

@@ -23,6 +23,7 @@ _EVEN = 1.0 / np.sqrt(12.0)
 _LARGEST_LOGARITHM = 3.0
 # Of variances of 200 draws, in the worst of several coefficients.
 _ERROR = 1.3
+_WEIGHTED = "every record has the largest weight: with smaller ones noise is larger"
 # Of n·ε/d: from there on gradients are straight as far as noise reaches.
 _STRAIGHT = 300.0
 
@@ -58,7 +59,13 @@ class Setting:
 
     @classmethod
     def of(cls, mechanism: AbstractMechanism, design: Any, residual: Any) -> "Setting | None":
-        """Those of a mechanism, as `kngjax.preview` takes them; None for losses whose curvature is not served."""
+        """Those of a mechanism, as `kngjax.preview` takes them; None for losses whose curvature is not served.
+
+        With weights of records those of the same mechanism without them, as if all weights were the largest.
+        """
+        if mechanism.bounds.weight is not None:
+            found = cls.of(_of_the_largest_weights(mechanism), design, residual)
+            return None if found is None else replace(found, words=(*found.words, _WEIGHTED))
         loss = mechanism.loss
         if not loss.has_response:
             return None if loss.gradient_slope is None else cls._of_means(mechanism, design)
@@ -147,6 +154,19 @@ class Setting:
         rates = self.mechanism.rank_rates()
         shares = zip(rates, np.diag(self.hessian), np.asarray(self.mechanism.tau), strict=True)
         return max(end_gap_share(*share, num_records, width) for share in shares)
+
+
+def _of_the_largest_weights(mechanism: Any) -> Any:
+    """The mechanism without weights whose law is that of records which all have the weight W.
+
+    Losses and noise are W times as large, so that W cancels, but from fixed numbers: λ counts as λ/W, and γ, of the
+    noise (γH)^{-1} with H in proportion to W, as Wγ.
+    """
+    largest = np.asarray(mechanism.bounds.weight)
+    for name, factor in (("regularization", 1.0 / largest), ("gamma", largest)):
+        if (number := getattr(mechanism, name, None)) is not None:
+            mechanism = eqx.tree_at(lambda one, name=name: getattr(one, name), mechanism, number * factor)
+    return eqx.tree_at(lambda one: one.bounds.weight, mechanism, None)
 
 
 def _features_in_words(design: Any) -> str:

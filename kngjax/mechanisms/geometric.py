@@ -14,11 +14,11 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
-from kngjax.data import cells
+from kngjax.data import cells, weights
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.missing import DROP
-from kngjax.data.records import Counts, Data, Records
+from kngjax.data.records import Counts, Data, Records, WeightedRecords
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
@@ -46,6 +46,10 @@ class GeometricMechanism(AbstractDirectMechanism):
     Whole numbers need no rounding, as Canonne, Kamath and Steinke (2020) draw theirs: a release is drawn from bits with
     no other law than this, here by inversion, ⌊-log U·Δ/ε⌋ with as many digits of U as decide it.
 
+    With weights of records c_k is the sum of the weights in cell k. All weights are multiples of a public unit u, at
+    most m of them (`kngjax.data.weights`): everything above is of whole numbers of u, with m times Δ, and θ is given
+    back in units of the weights, in which it is a multiple of u.
+
     **Arguments:**
 
     - `bounds`: `Bounds(y=(lower, upper))` of whole numbers: the cells lower, lower + 1, ..., upper. Data are each
@@ -64,8 +68,13 @@ class GeometricMechanism(AbstractDirectMechanism):
     counted: tuple[int, ...] | None = eqx.field(static=True)
     # The first and the last cell: of compiled functions they are no arguments.
     ends: tuple[int, int] = eqx.field(static=True, metadata={"derived": True})
+    # u and m: 1 and 1 without weights.
+    unit: float = eqx.field(static=True, metadata={"derived": True})
+    most_units: int = eqx.field(static=True, metadata={"derived": True})
 
     has_regressors: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = True
+    makes_products: ClassVar[bool] = False
     is_whole: ClassVar[bool] = True
     method: ClassVar[str] = "The counts plus exact two-sided geometric noise, independent for each."
 
@@ -83,6 +92,9 @@ class GeometricMechanism(AbstractDirectMechanism):
         self.adjacency = Adjacency.parse(adjacency)
         self.counted = None if counted is None else _whole_numbers(counted)
         self.ends = _ends(self.bounds)
+        largest = self.bounds.weight
+        self.unit = 1.0 if largest is None else weights.unit(largest)
+        self.most_units = 1 if largest is None else weights.most_units(largest)
 
     def __check_init__(self):
         bounds = self.bounds
@@ -117,8 +129,8 @@ class GeometricMechanism(AbstractDirectMechanism):
 
     @property
     def _change(self) -> int:
-        """Δ."""
-        return sums.count_sensitivity(self.dimension, self.adjacency)
+        """Δ, in units u."""
+        return sums.count_sensitivity(self.dimension, self.adjacency, self.most_units)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -129,13 +141,13 @@ class GeometricMechanism(AbstractDirectMechanism):
         """Δ with its derivation."""
         if dimension != self.dimension:
             raise ValueError(f"{self.dimension} cells are counted, not {dimension}")
-        change = self._change
-        return Sensitivity(float(change), sums.explain_count_sensitivity(dimension, change, self.adjacency))
+        why = sums.explain_count_sensitivity(dimension, self.adjacency, self.bounds)
+        return Sensitivity(self._change * self.unit, why)
 
     def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
         half = float(self.epsilon) / (2.0 * self._change)
         # sinh overflows where the noise is 0 to all digits.
-        return np.full(dimension, math.sqrt(0.5) / math.sinh(half) if half < 700.0 else 0.0)
+        return np.full(dimension, self.unit * math.sqrt(0.5) / math.sinh(half) if half < 700.0 else 0.0)
 
     def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
         """The cells, shape (n,), given as `X` or as `y`: each is a response."""
@@ -151,27 +163,32 @@ class GeometricMechanism(AbstractDirectMechanism):
         # However many are counted.
         return 1
 
-    def summarise(self, records: Records) -> Counts:
-        """How many records lie in each counted cell. O(n + K)."""
-        y, (first, _) = records.y, self.ends
+    def summarise(self, records: Records | WeightedRecords) -> Counts:
+        """How many records lie in each counted cell, or the sum of their weights, exactly. O(n + K)."""
+        self.require_declared_weights(records)
+        y, (first, _) = records.rows.y, self.ends
         if is_traced(y):
-            totals = jnp.zeros(self.cells).at[jnp.round(jnp.asarray(y) - first).astype(int)].add(1.0)
+            each = records.times_weights(jnp.ones(y.shape))
+            totals = jnp.zeros(self.cells).at[jnp.round(jnp.asarray(y) - first).astype(int)].add(each)
         else:
-            totals = np.bincount(np.asarray(y).astype(np.int64) - first, minlength=self.cells).astype(np.float64)
+            # Whole numbers of less than 2^20 units: nothing is rounded for 2^33 records.
+            each = np.asarray(records.weights) / self.unit if isinstance(records, WeightedRecords) else None
+            totals = np.bincount(np.asarray(y).astype(np.int64) - first, each, self.cells) * self.unit
         counts = totals if self.counted is None else totals[np.array(self.counted) - first]
         return Counts(counts, np.asarray(float(y.shape[0])))
 
     def on_grid(self, facts: Facts) -> "NoisyCounts":
-        return NoisyCounts(self, Grid((0,) * facts.dimension))
+        return NoisyCounts(self, Grid((round(math.log2(self.unit)),) * facts.dimension))
 
     @property
     def _rate(self) -> Any:
         return jnp.asarray(self.epsilon) / self._change
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
-        """log P(θ), K·log tanh(ε/(2Δ)) - (ε/Δ)·Σ_k |θ_k - c_k|; -inf where θ is not whole. Private."""
-        theta, rate = jnp.asarray(theta), self._rate
-        log_masses = jnp.log(jnp.tanh(0.5 * rate)) - rate * jnp.abs(theta - jnp.asarray(_counts(data).counts))
+        """log P(θ), K·log tanh(ε/(2Δ)) - (ε/Δ)·Σ_k |θ_k - c_k|, in units u; -inf where θ is not whole. Private."""
+        theta, rate = jnp.asarray(theta) / self.unit, self._rate
+        counts = jnp.asarray(_counts(data).counts) / self.unit
+        log_masses = jnp.log(jnp.tanh(0.5 * rate)) - rate * jnp.abs(theta - counts)
         return jnp.sum(jnp.where(jnp.floor(theta) == theta, log_masses, -jnp.inf))
 
     def draws(
@@ -180,24 +197,26 @@ class GeometricMechanism(AbstractDirectMechanism):
         """The counts plus the difference of two geometric numbers ⌊E/rate⌋, E exponential."""
         counts = jnp.asarray(_counts(data).counts)
         sizes = jnp.floor(jax.random.exponential(key, (2, num_draws, self.dimension)) / self._rate)
-        return counts[None] + sizes[0] - sizes[1], jnp.asarray(True)
+        return counts[None] + self.unit * (sizes[0] - sizes[1]), jnp.asarray(True)
 
 
 @dataclasses.dataclass(frozen=True)
 class NoisyCounts(AbstractGridDraw):
-    """Counts plus whole noise, of which nothing is rounded. **Arguments:** `grid`: of whole numbers."""
+    """Counts plus whole noise, of which nothing is rounded. **Arguments:** `grid`: of whole numbers of u."""
 
     mechanism: GeometricMechanism
     grid: Grid
+    takes_weights: ClassVar[bool] = True
 
     @property
     def settings(self) -> dict[str, Any]:
         # One grid for all numbers.
-        return {"type": "Direct", "grid_exponents": [0]}
+        return {"type": "Direct", "grid_exponents": [self.grid.exponents[0]]}
 
     @property
     def method(self) -> str:
-        return f"{self.mechanism.method} Counts and noise are whole numbers, and no rounding enters their law."
+        what = "" if self.mechanism.bounds.weight is None else f" of units of {self.mechanism.unit:g}"
+        return f"{self.mechanism.method} Counts and noise are whole numbers{what}, and no rounding enters their law."
 
     def prepare(self, X: Any, y: Any) -> Counts:
         with float64():
@@ -207,9 +226,10 @@ class NoisyCounts(AbstractGridDraw):
         return self.grid.values(self.wholes(data, bits))
 
     def wholes(self, data: Counts, bits: Bits) -> list[int]:
-        """One draw, as whole numbers."""
+        """One draw, as whole numbers of u."""
         rate = exactly(float(self.mechanism.epsilon)) / self.mechanism._change
-        return [int(count) + draw_two_sided_geometric(rate, bits) for count in np.asarray(data.counts).tolist()]
+        counts = (np.asarray(data.counts) / self.mechanism.unit).tolist()
+        return [int(count) + draw_two_sided_geometric(rate, bits) for count in counts]
 
 
 def _ends(bounds: Bounds) -> tuple[int, int]:

@@ -53,7 +53,8 @@ class KNormMechanism(AbstractDirectMechanism):
     - `adjacency`: "replace", or of a sum "add_remove". For a mean n is private there, and no noise scaled by 1/n may be
       used: refused.
     - `norm`: ‖·‖_K; None means the weighted l_inf norm whose ball is the box of possible changes, for which Δ = 1.
-    - `statistic`: "mean" or "sum".
+    - `statistic`: "mean" or "sum"; of records with weights a sum, Σw·x, of which a column of ones gives Σw. A mean is
+      its quotient by a total that is private under either adjacency, and is refused.
     """
 
     bounds: Bounds
@@ -63,6 +64,7 @@ class KNormMechanism(AbstractDirectMechanism):
     statistic: str = eqx.field(static=True)
 
     has_regressors: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -87,6 +89,11 @@ class KNormMechanism(AbstractDirectMechanism):
             raise ValueError(
                 "the K-norm mechanism adds noise of scale 1/n to the mean, and with add_remove n is private: use "
                 "adjacency='replace', or KNG(SquaredDistanceLoss(), ...) on a bounded domain, or statistic='sum'"
+            )
+        if self.bounds.weight is not None and not self._is_sum:
+            raise ValueError(
+                "the sum of the weights is private, and no noise scaled by 1/n may be used on a weighted mean: use "
+                "KNG(SquaredDistanceLoss(), ...) on a bounded domain, or statistic='sum'"
             )
         if is_traced(*jax.tree.leaves(self)):
             return
@@ -135,7 +142,7 @@ class KNormMechanism(AbstractDirectMechanism):
         with float64():
             changes, value = np.asarray(self._changes(dimension)), float(self.sensitivity_value(dimension))
             norm = self.score_norm(dimension)
-        return Sensitivity(value, sums.explain_sum_sensitivity(norm, changes, value, self.adjacency))
+        return Sensitivity(value, sums.explain_sum_sensitivity(norm, changes, value, self.adjacency, self.bounds))
 
     def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
         """Of Σx K-norm noise of rate ε/Δ, whatever the records are."""
@@ -223,6 +230,7 @@ class NoisyMean(AbstractGridDraw):
 
     mechanism: KNormMechanism
     grid: Grid
+    takes_weights: ClassVar[bool] = True
 
     @property
     def method(self) -> str:

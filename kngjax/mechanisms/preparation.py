@@ -219,17 +219,21 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             may_be_empty=self.adjacency is Adjacency.ADD_REMOVE if may_be_empty is None else may_be_empty,
             dither_key=dither_key,
         )
-        return made.products() if isinstance(made, WeightedRecords) and self.loss.is_homogeneous else made
+        return made.products() if isinstance(made, WeightedRecords) and self.makes_products else made
 
     def bounds_of_rows(self, dimension: int) -> Bounds:
         """Bounds of what `records` makes of d features and a response: those of products where it makes products."""
-        makes_products = self.bounds.weight is not None and self.loss.is_homogeneous
-        return self.bounds.of_products(dimension) if makes_products else self.bounds
+        return self.bounds.of_products(dimension) if self.makes_products else self.bounds
+
+    @property
+    def makes_products(self) -> bool:
+        """Whether records are multiplied by their weights, which then stand for both: where ρ(wη, wy) = wρ(η, y)."""
+        return self.bounds.weight is not None and self.loss.is_homogeneous
 
     @property
     def keeps_weights(self) -> bool:
         """Whether what is drawn from has weights besides records: engines must know of them, or refuse."""
-        return self.bounds.weight is not None and not (self.loss.is_homogeneous or self.loss.is_quadratic)
+        return self.bounds.weight is not None and not (self.makes_products or self.loss.is_quadratic)
 
     def responses(self, column: Any) -> Float[np.ndarray, " records"]:
         """What is modelled, of each cell of the response by itself; NaN where a cell has no meaning."""
@@ -239,7 +243,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         """Records that add a constant to every loss of x'θ, as `records` would make them."""
         rows = Records(np.zeros((number, dimension)), np.zeros(number))
         made = WeightedRecords(rows, np.zeros(number))
-        return rows if self.bounds.weight is None or self.loss.is_homogeneous else made
+        return rows if self.bounds.weight is None or self.makes_products else made
 
     def summarise(self, records: Records | WeightedRecords) -> Data:
         """The least that the mechanism needs of validated records. Private.
@@ -252,7 +256,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
 
     def require_declared_weights(self, records: Records | WeightedRecords) -> None:
         """Raises TypeError for records without weights where they must have some, and the other way round."""
-        keeps = self.bounds.weight is not None and not self.loss.is_homogeneous
+        keeps = self.bounds.weight is not None and not self.makes_products
         if keeps is not isinstance(records, WeightedRecords):
             raise TypeError("records have weights where the bounds declare them, and nowhere else: take prepare(X, y)")
 
@@ -271,8 +275,14 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             raise ValueError(TOO_MANY_RECORDS)
 
 
-def values_alone(X: Any, y: Any) -> tuple[None, Any]:
-    """(None, y) of values, shape (n,), given as `X` or as `y`; raises UnfitShape for both."""
+def values_alone(X: Any, y: Any) -> tuple[Any, Any]:
+    """(None, y) of values, shape (n,), given as `X` or as `y`; with weights these in the place of None.
+
+    Raises UnfitShape for both.
+    """
+    if isinstance(X, Weighted):
+        nothing, values = values_alone(X.table, y)
+        return Weighted(nothing, X.weights), values
     if X is not None and y is not None:
         raise UnfitShape("this mechanism is of one column: pass the values alone, as X or as y")
     return None, X if y is None else y

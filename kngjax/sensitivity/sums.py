@@ -5,7 +5,8 @@ A record x adds x to Σx, so that coordinate j of it changes between neighbourin
     replace:     u_j - l_j              (x is exchanged for x', both within the bounds)
     add_remove:  max(|l_j|, |u_j|)      (x comes or goes)
 
-and a record in cell k adds 1 to the count of cell k, and to no other.
+and a record in cell k adds 1 to the count of cell k, and to no other. A record with a weight w in [0, W] adds w·x, and
+w·x_j lies between the ends min(0, W·l_j) and max(0, W·u_j): these stand in the places of l_j and u_j.
 """
 
 import functools
@@ -18,8 +19,10 @@ from jaxtyping import Array, Float
 
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.compiling import Compiled
+from kngjax.data import weights
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.sensitivity import weighted
 from kngjax.sensitivity.change_sets import LARGEST_NUMBER, change_points, number_of_points
 from kngjax.sensitivity.gradients import changes_within
 
@@ -29,7 +32,7 @@ _compiled = functools.partial(Compiled, static_argnames=("adjacency", "dimension
 @_compiled
 def sum_changes(bounds: Bounds, adjacency: Adjacency, dimension: int) -> Float[Array, " dimension"]:
     """By how much each coordinate of Σx can change between neighbouring data sets, shape (d,)."""
-    return changes_within(bounds.features(dimension), adjacency)
+    return changes_within(weighted.of_weighted(bounds.features(dimension), bounds), adjacency)
 
 
 @_compiled
@@ -48,7 +51,7 @@ def sum_sensitivity(
     over_box, blocks = norm.largest_over_box(changes), bounds.feature_blocks(dimension)
     if number_of_points(blocks, adjacency) > LARGEST_NUMBER:
         return over_box
-    points = change_points(blocks, (1.0, 1.0), adjacency)
+    points = change_points(blocks, weighted.of_weighted((1.0, 1.0), bounds), adjacency)
     return jnp.minimum(over_box, jnp.max(jax.vmap(norm)(points)))
 
 
@@ -56,43 +59,63 @@ def sum_changes_in_fractions(bounds: Bounds, adjacency: Adjacency, dimension: in
     """`sum_changes` of bounds without a hull, of which float64's numbers are taken as they are."""
     # Not by JAX, which may have float32 alone.
     sides = (np.asarray(side, np.float64) for side in (bounds.x_lower, bounds.x_upper))
-    ends = (list(map(Fraction, np.broadcast_to(side, (dimension,)).tolist())) for side in sides)
+    each = (list(map(Fraction, np.broadcast_to(side, (dimension,)).tolist())) for side in sides)
+    largest = weighted.largest_in_fractions(bounds)
+    ends = [weighted.of_weighted_in_fractions(pair, largest) for pair in zip(*each, strict=True)]
     if adjacency is Adjacency.REPLACE:
-        return [upper - lower for lower, upper in zip(*ends, strict=True)]
-    return [max(abs(lower), abs(upper)) for lower, upper in zip(*ends, strict=True)]
+        return [upper - lower for lower, upper in ends]
+    return [max(abs(lower), abs(upper)) for lower, upper in ends]
 
 
-def explain_sum_sensitivity(norm: AbstractNorm, changes: np.ndarray, value: float, adjacency: Adjacency) -> str:
+def explain_sum_sensitivity(
+    norm: AbstractNorm, changes: np.ndarray, value: float, adjacency: Adjacency, bounds: Bounds
+) -> str:
     """The derivation of the sensitivity of Σx in words."""
     widths = ", ".join(f"{change:.6g}" for change in changes)
     exchange = adjacency is Adjacency.REPLACE
     event = "exchanging one record moves" if exchange else "one record more or less moves"
     most = "u_j - l_j, the width of the bounds" if exchange else "max(|l_j|, |u_j|), the largest size within the bounds"
+    what = "the sum of the records"
+    if bounds.weight is not None:
+        what = f"the sum of the records times their weights, each from 0 to {float(bounds.weight):.6g},"
+        most = "M_j - m_j" if exchange else "max(|m_j|, |M_j|)"
+        most = f"{most}, where a record times its weight lies in [m_j, M_j]"
     return (
-        f"{event} coordinate j of the sum of the records by at most {most}: w = ({widths}). In the "
+        f"{event} coordinate j of {what} by at most {most}: w = ({widths}). In the "
         f"{type(norm).__name__} norm no such change is longer than {value:.6g}."
     )
 
 
-def count_sensitivity(counted: int, adjacency: Adjacency) -> int:
+def count_sensitivity(counted: int, adjacency: Adjacency, units: int = 1) -> int:
     """Δ_1: the largest sum of the sizes of the changes of all counts, of records that each lie in one cell.
 
     One record more adds 1 to one count: Δ_1 = 1. An exchanged one leaves its cell for another one: two counts change
     by 1 each, Δ_1 = 2, or where one cell alone is counted, that count does: Δ_1 = 1.
 
-    **Arguments:** `counted`: how many cells are counted, at least 1.
+    With weights, whole numbers from 0 to m of some unit, a record adds its own to one count: all of this times m, in
+    that unit. For an exchanged record that stays in its cell with another weight changes one count by m at most.
+
+    **Arguments:** `counted`: how many cells are counted, at least 1. `units`: m, 1 without weights.
     """
-    if adjacency is Adjacency.ADD_REMOVE:
-        return 1
-    return 1 if counted == 1 else 2
+    if adjacency is Adjacency.ADD_REMOVE or counted == 1:
+        return units
+    return 2 * units
 
 
-def explain_count_sensitivity(counted: int, value: int, adjacency: Adjacency) -> str:
+def explain_count_sensitivity(counted: int, adjacency: Adjacency, bounds: Bounds) -> str:
     """The derivation of the sensitivity of counts in words."""
+    value = count_sensitivity(counted, adjacency)
     if adjacency is Adjacency.ADD_REMOVE:
         why = "each record lies in one cell, so one record more or less changes one count by 1"
     elif counted == 1:
         why = "an exchanged record comes to the only cell that is counted, or leaves it, which changes its count by 1"
     else:
         why = "each record lies in one cell, so an exchanged one takes 1 from one count and adds 1 to another"
-    return f"{why}: the sizes of all changes add up to at most {value}."
+    without = f"{why}: the sizes of all changes add up to at most {value}."
+    if bounds.weight is None:
+        return without
+    step, most = weights.unit(bounds.weight), weights.most_units(bounds.weight)
+    return (
+        f"without weights {without} A record counts as its weight, a multiple of {step:g} of at most "
+        f"{most * step:.6g}, and not as 1: with weights they add up to at most {value * most * step:.6g}."
+    )

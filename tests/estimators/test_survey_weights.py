@@ -62,6 +62,68 @@ def test_means_quantiles_and_regressions_are_those_of_the_weights(adjacency):
     assert kng.RegressionResults.from_json(fit.to_json()).summary().rows() == fit.summary().rows()
 
 
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_sums_and_variances_are_those_of_the_weights(adjacency):
+    made, wages, weights = study(adjacency=adjacency), TABLE.wage, TABLE.weight
+    total = made.sum("wage", epsilon=5)
+    # From nothing to 4 times 10, whatever the adjacency.
+    assert total.noise["sum of wage"] == pytest.approx(2.0**0.5 * 40.0 / 5.0)
+    assert total.value == pytest.approx(weights @ wages, abs=80.0)
+    assert "at most 4" in str(total.summary())
+    spread = made.variance("wage", epsilon=5)
+    assert spread.sums.index.tolist()[0] == "sum of weights"
+    assert spread.sums.iloc[0] == pytest.approx(weights.sum(), abs=20.0)
+    expected = np.cov(wages, aweights=weights, ddof=0)
+    assert spread.value == pytest.approx(expected, rel=0.02)
+    assert abs(wages.var() - expected) > 0.3
+    assert kng.estimators.moment_results.MomentResults.from_json(spread.to_json()).value == spread.value
+    assert made.variance("wage", epsilon=5, ddof=0).ddof == 0.0
+    with pytest.raises(ValueError, match="divisor is their sum"):
+        made.variance("wage", epsilon=5, ddof=1)
+    # A noisy total counts as that of one record of the largest weight at least.
+    few = study(TABLE[:3], adjacency=adjacency).variance("wage", epsilon=0.01)
+    assert 0.0 <= few.value <= 25.0
+    by_region = made.by("region").variance("wage", epsilon=9)
+    np.testing.assert_allclose(by_region.params, 0.25, atol=0.1)
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_counts_and_tables_are_sums_of_weights(adjacency):
+    made, south = study(adjacency=adjacency), TABLE.weight[TABLE.region == "south"].sum()
+    times = 2.0 if adjacency == "replace" else 1.0
+    found = made.count("region == 'south'", epsilon=5)
+    # One record more or less, or one that becomes another, changes a single sum by 4 at most.
+    assert found.noise.iloc[0] == pytest.approx(2.0**0.5 * 4.0 / 5.0, rel=1e-5)
+    assert found.value == pytest.approx(south, abs=10.0)
+    assert found.certificate.assurance == "exact_with_rounding"
+    assert "at most 4" in str(found.summary())
+    # Under replace n is public, and the sum of the weights is not.
+    assert made.count(epsilon=5).value == pytest.approx(TABLE.weight.sum(), abs=10.0)
+    table = made.histogram("region", epsilon=5)
+    assert table.noise.iloc[0] == pytest.approx(times * 2.0**0.5 * 4.0 / 5.0, rel=1e-5)
+    np.testing.assert_allclose(table.params, [3000.0, south], atol=20.0)
+    # Sums of weights are not whole, and nothing makes them so.
+    assert table.params.dtype == float
+    assert not np.all(table.params == table.params.round())
+    assert kng.estimators.table_results.TableResults.from_json(table.to_json()).params.equals(table.params)
+    assert table.nonnegative().params.equals(table.params)
+    consistent = made.crosstab("region", "age", epsilon=5, edges={"age": 2}).with_total(6000)
+    assert consistent.params.sum() == pytest.approx(6000.0)
+    grouped = made.by("region").count("age > 40", epsilon=5)
+    older = TABLE[TABLE.age > 40].groupby("region").weight.sum()
+    np.testing.assert_allclose(grouped.params, older, atol=30.0)
+    with pytest.raises(ValueError, match="number of records is public"):
+        study(weights=None).count(epsilon=1)
+
+
+def test_previews_of_sums_are_of_sums():
+    """Of n records within bounds 10 apart, spread evenly over them; of weights that are all the largest, 4."""
+    for weights, times in ((None, 1.0), ("weight", 4.0)):
+        found = study(weights=weights).preview().sum("wage", epsilon=0.5)
+        np.testing.assert_allclose(found.noise.iloc[0, 0], times * 2.0**0.5 * 10.0 / 0.5)
+        np.testing.assert_allclose(found.standard_error.iloc[0, 0], times * 10.0 / 12.0**0.5 * COUNT**0.5, rtol=1e-6)
+
+
 def test_least_squares_by_adassp_are_those_of_the_weights():
     """Of all wages, whose regions differ by 3 and in how they grow with age."""
     ages = TABLE.assign(wage=TABLE.wage + 0.05 * (TABLE.age - 40.0) * (TABLE.region == "south"))
@@ -94,20 +156,11 @@ def test_every_regression_takes_weights_or_says_that_it_does_not():
     assert all(float(one.bounds.weight) == 4.0 for one in mechanisms)
     with pytest.raises(ValueError, match="one by one"):
         plan.quantile("wage", tau=[0.1, 0.5], epsilon=1)
-    for ask in (
-        lambda: plan.count("region == 'north'", epsilon=1),
-        lambda: plan.sum("wage", epsilon=1),
-        lambda: plan.variance("wage", epsilon=1),
-        lambda: plan.histogram("region", epsilon=1),
-        lambda: plan.crosstab("region", "parttime", epsilon=1),
-        lambda: plan.by("region").sum("wage", epsilon=1),
-    ):
-        with pytest.raises(ValueError, match=r"takes? no weights|levels"):
-            ask()
-    grouped = plan.by("region").mean("wage", epsilon=1)
-    assert all(one.weights is not None for one in grouped.analyses)
-    mechanisms = [part.mechanism for one in grouped.analyses for part in one.parts]
-    assert all(float(one.bounds.weight) == 4.0 for one in mechanisms)
+    for ask in (plan.by("region").mean, plan.by("region").sum, plan.by("region").variance):
+        grouped = ask("wage", epsilon=1)
+        assert all(one.weights is not None for one in grouped.analyses)
+        mechanisms = [part.mechanism for one in grouped.analyses for part in one.parts]
+        assert all(float(one.bounds.weight) == 4.0 for one in mechanisms)
 
 
 def test_weights_are_clipped_to_their_bounds_and_missing_ones_count_as_the_policy_says():

@@ -158,3 +158,29 @@ def test_curves_are_drawn():
     assert len(axes.lines) == 6
     epsilons, noise = axes.lines[0].get_data()
     np.testing.assert_allclose(noise * epsilons, (noise * epsilons)[0])
+
+
+def test_weights_of_records_are_taken_to_be_all_the_largest():
+    """Losses and noise are W times as large then, and W cancels; a fixed ridge is one of λ/W."""
+
+    def pair(make):
+        columns = {"x": (np.array([0.0]), np.array([1.0])), "y": (-1.0, 1.0)}
+        of_weights, plain = (make(kng.Bounds(**columns, weight=weight), weight or 1.0) for weight in (4.0, None))
+        return [kng.preview(one, num_records=2000, residual=0.3, simulate=False) for one in (of_weights, plain)]
+
+    theta = kng.Box(-1.0, 1.0)
+    for make in (
+        lambda bounds, _: kng.KNG(kng.SquaredLoss(), bounds, theta, 1.0, "replace"),
+        lambda bounds, _: kng.ObjectivePerturbation(kng.SquaredLoss(), bounds, theta, 1.0, "replace"),
+        lambda bounds, _: kng.AdaSSP(bounds, 1.0, 1e-6, "replace"),
+        lambda bounds, w: kng.PosteriorSample(bounds, 100.0 * w, 1.0 / w, "add_remove", 4000),
+        lambda bounds, w: kng.OutputPerturbation(
+            kng.SquaredLoss(), bounds, 100.0 * w, 1.0, 1e-6, "replace", max_records=4000
+        ),
+    ):
+        found, expected = pair(make)
+        np.testing.assert_allclose(found.noise, expected.noise, rtol=1e-9)
+        np.testing.assert_allclose(found.ratio, expected.ratio, rtol=1e-9)
+        np.testing.assert_allclose(found.pull, expected.pull, rtol=1e-9, atol=1e-15)
+        assert found.setting.words[:-1] == expected.setting.words
+        assert "every record has the largest weight" in found.setting.words[-1]
