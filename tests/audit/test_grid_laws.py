@@ -32,6 +32,8 @@ QUICK = (
     "one quantile",
     "counts, add_remove",
     "counts, replace",
+    "sums of weights, add_remove",
+    "sums of weights, replace",
     "choice, add_remove",
     "choice, replace",
 )
@@ -42,7 +44,9 @@ def assert_right(name, number):
     assert min(values) * len(values) >= FAILURE_RATE
 
 
-@pytest.mark.default_cases("means by K-norm noise", "KNG, Huber, boxes, 1", "counts, replace", "choice, add_remove")
+@pytest.mark.default_cases(
+    "means by K-norm noise", "KNG, Huber, boxes, 1", "counts, replace", "sums of weights, replace", "choice, add_remove"
+)
 @pytest.mark.parametrize("name", CASES)
 def test_draws_have_the_probabilities_of_their_cells(name):
     assert_right(name, 300)
@@ -79,8 +83,10 @@ def test_no_way_of_drawing_on_a_grid_is_left_out():
         "means by K-norm noise",
         "KNG, Huber, boxes, 1",
         "AdaSSP",
+        "AdaSSP with weights",
         "objective, squared",
         "counts, replace",
+        "sums of weights, replace",
         "choice, replace",
     ],
 )

@@ -30,12 +30,13 @@ _CELLS, _CELLS_OF_PAIRS = 20, 5
 class CellLaw:
     """Probabilities of cells of what is drawn.
 
-    **Arguments:** `mechanism`, `X`, `y`: what is released of what. `route`: the class that draws. `edges`: of the cells
-    in each coordinate. `probabilities`: of their products. `exponent`: of a coarser grid; None: the release's own.
+    **Arguments:** `mechanism`, `X`, `y`: what is released of what, X perhaps with weights. `route`: the class that
+    draws. `edges`: of the cells in each coordinate. `probabilities`: of their products. `exponent`: of a coarser grid;
+    None: the release's own.
     """
 
     mechanism: AbstractMechanism
-    X: np.ndarray
+    X: Any
     y: np.ndarray | None
     route: type
     edges: Sequence[Floats]
@@ -61,7 +62,7 @@ class StagedLaw:
     """
 
     mechanism: AbstractMechanism
-    X: np.ndarray
+    X: Any
     y: np.ndarray | None
     route: type
     uniforms: Callable[[Any, Any, int, Callable[[int], int]], Float[np.ndarray, "draws stages"]]

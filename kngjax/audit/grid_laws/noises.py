@@ -15,6 +15,7 @@ from kngjax.audit.grid_laws.cells import Floats, cell_edges, independent, level_
 from kngjax.audit.grid_laws.laws import CellLaw, Law, StagedLaw, replaced
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
+from kngjax.data.weights import with_weights
 from kngjax.geometry.domains import Box
 from kngjax.losses.huber import PseudoHuberLoss
 from kngjax.losses.logistic import LogisticLoss
@@ -150,20 +151,25 @@ def _objective(name: str, largest: float, curvature: float) -> Law:
 _SHARES = (0.2, 0.3, 0.5)
 
 
-def _moments() -> Law:
-    """λ_min, X'y and X'X with normal noise of deviations Δ/(s√w): |x|² ≤ 2 and |y| ≤ 1."""
-    x, y = _records()
+def _moments(largest: float | None = None) -> Law:
+    """λ_min, X'y and X'X with normal noise of deviations Δ/(s√w): |x|² ≤ 2 and |y| ≤ 1, and perhaps weights up to W."""
+    (x, y), bounds, given = _records(), _PLANE, None
+    times = np.ones(len(y))
+    if largest is not None:
+        bounds = Bounds(x=_COLUMNS, y=(-1.0, 1.0), intercept=False, weight=largest)
+        given = times = largest * (np.arange(len(y)) // 2 % 5) / 4.0
 
     def uniforms(way: NoisyMoments, data: Any, number: int, bits: Bits) -> np.ndarray:
         drawn = [way.noisy_moments(data, bits) for _ in range(number)]
         values = np.array([[least, *moment, gram[0, 0], gram[1, 1], gram[0, 1]] for least, moment, gram in drawn])
-        gram, moment = x.T @ x, x.T @ y
+        gram, moment = (x.T * times) @ x, x.T @ (times * y)
         means = [np.linalg.eigvalsh(gram)[0], *moment, gram[0, 0], gram[1, 1], gram[0, 1]]
-        sizes = np.array([2.0, 8.0**0.5, 8.0**0.5]) / (_shift(1.0, 1e-3) * np.sqrt(_SHARES))
+        sizes = (largest or 1.0) * np.array([2.0, 8.0**0.5, 8.0**0.5]) / (_shift(1.0, 1e-3) * np.sqrt(_SHARES))
         deviations = sizes[[0, 1, 1, 2, 2, 2]] * [1.0, 1.0, 1.0, 1.0, 1.0, 0.5**0.5]
         return scipy.special.ndtr((values - means) / deviations)
 
-    return StagedLaw(AdaSSP(_PLANE, 1.0, 1e-3, "replace", _SHARES), x, y, NoisyMoments, uniforms)
+    mechanism = AdaSSP(bounds, 1.0, 1e-3, "replace", _SHARES)
+    return StagedLaw(mechanism, with_weights(x, given), y, NoisyMoments, uniforms)
 
 
 def _adaptive() -> Law:
@@ -263,6 +269,7 @@ CASES: dict[str, Callable[[], Law]] = {
     "objective, logistic": partial(_objective, "logistic", 1.0, 0.25),
     "objective, pseudo-Huber": partial(_objective, "pseudo-Huber", 0.5, 1.0),
     "AdaSSP": _moments,
+    "AdaSSP with weights": partial(_moments, 3.0),
     "AdaOPS": _adaptive,
     "private IRLS, normal noise": _reweighted,
     "private IRLS, Laplace noise": partial(_reweighted, moment_noise="laplace", matrix_noise="laplace"),

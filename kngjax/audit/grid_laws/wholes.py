@@ -8,6 +8,7 @@ import numpy as np
 from kngjax.audit.grid_laws.cells import Floats, independent
 from kngjax.audit.grid_laws.laws import CellLaw
 from kngjax.data.bounds import Bounds
+from kngjax.data.weights import with_weights
 from kngjax.mechanisms.geometric import GeometricMechanism, NoisyCounts
 from kngjax.mechanisms.private_choice import ExactChoice, PrivateChoice
 
@@ -28,6 +29,19 @@ def _counts(adjacency: str, rate: float) -> CellLaw:
     return CellLaw(mechanism, cells, None, NoisyCounts, edges, independent(masses, masses, masses))
 
 
+def _sums_of_weights(adjacency: str, rate: float) -> CellLaw:
+    """P(z) ∝ exp(-rate·|z|/m) about the sums of weights up to 4, in units of 2^-17, of which 4 is m = 2^19."""
+    unit, most, totals = 2.0**-17, 2**19, [6.5, 0.0, 40.0]
+    # Ends of cells half a unit beyond multiples of m/3, where P(z ≤ k) is 1 - q^(k + 1)/(1 + q), or q^-k/(1 + q) below.
+    numbers = most // 3 * np.arange(-9, 10)
+    beyond = np.exp(-rate / most * np.where(numbers >= 0, numbers + 1, -numbers)) / (1.0 + np.exp(-rate / most))
+    below = np.concatenate([[0.0], np.where(numbers >= 0, 1.0 - beyond, beyond), [1.0]])
+    edges = [np.concatenate([[-np.inf], total + unit * (numbers + 0.5), [np.inf]]) for total in totals]
+    mechanism = GeometricMechanism(Bounds(y=(0, 2), weight=4.0), _EPSILON, adjacency)
+    records = with_weights(np.array([0.0, 0.0, *[2.0] * 10]), [2.5, 99.0, *[4.0] * 10])
+    return CellLaw(mechanism, records, None, NoisyCounts, edges, independent(*[np.diff(below)] * 3))
+
+
 def _choice(adjacency: str, rate: float) -> CellLaw:
     """P(k) ∝ exp(-rate·Σ_i l_ki), of losses that are eighths."""
     losses = np.random.default_rng(5).integers(0, 9, (12, 3)) / 8.0
@@ -43,6 +57,8 @@ def _choice(adjacency: str, rate: float) -> CellLaw:
 CASES: dict[str, Callable[[], CellLaw]] = {
     "counts, add_remove": partial(_counts, "add_remove", _EPSILON),
     "counts, replace": partial(_counts, "replace", _EPSILON / 2.0),
+    "sums of weights, add_remove": partial(_sums_of_weights, "add_remove", _EPSILON),
+    "sums of weights, replace": partial(_sums_of_weights, "replace", _EPSILON / 2.0),
     "choice, add_remove": partial(_choice, "add_remove", _EPSILON),
     "choice, replace": partial(_choice, "replace", _EPSILON / 2.0),
 }
