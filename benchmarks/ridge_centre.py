@@ -1,10 +1,10 @@
 """What the ridge of objective perturbation costs a study, by where it pulls to and by the bandwidth of its quantiles.
 
 `python -m benchmarks.ridge_centre` prints a row for each table, analysis, ε, centre and constant c of the bandwidth
-h = 2√(τ(1-τ))·scale·∛(c·d²/(n(e^{ε/2} - 1))) of `Study.quantile_regression`: draws from the mechanisms that a study makes, on the tables
-themselves, which are public. Errors are in standard errors of the estimate without privacy, the pseudo-Huber one of
-linear regressions: *error* is the root of their mean square over coefficients, its mean over draws; *largest* the median
-of the largest one; *bias* that of their mean over draws.
+h = 2√(τ(1-τ))·scale·∛(c·d²/(n(e^{ε/2} - 1))) of `Study.quantile_regression`: draws from the mechanisms that a study
+makes, on the tables themselves, which are public. Errors are in standard errors of the estimate without privacy, the
+pseudo-Huber one of linear regressions: *error* is the root of their mean square over coefficients, its mean over draws;
+*largest* the median of the largest one; *bias* that of their mean over draws.
 """
 
 import argparse
@@ -107,19 +107,19 @@ def rows(name: str, options: argparse.Namespace):
         linear = plan.linear_regression(formula, epsilon=epsilon, scale=guess)
         for is_centred in (False, True):
             if type(linear.parts[0].mechanism) is kng.ObjectivePerturbation:
-                yield name, "robust", epsilon, guess, is_centred, "", "", *measured(
-                    made, linear, is_centred, options.draws, fits
-                )
+                found = measured(made, linear, is_centred, options.draws, fits)
+                yield name, "robust", epsilon, guess, is_centred, "", "", *found
         for tau, constant in itertools.product(options.tau, options.constants or (rule,)):
             regressions._SHRINKAGE = constant
             analysis = plan.quantile_regression(formula, tau=tau, epsilon=epsilon, scale=guess)
             regressions._SHRINKAGE = rule
-            mechanism = analysis.parts[0].mechanism
+            mechanism, level = analysis.parts[0].mechanism, f"tau = {tau}"
             if type(mechanism) is not kng.ObjectivePerturbation:
                 continue
+            width = float(mechanism.loss.bandwidth)
             for is_centred in (False, True):
                 found = measured(made, analysis, is_centred, options.draws, fits)
-                yield name, f"tau = {tau}", epsilon, guess, is_centred, constant, float(mechanism.loss.bandwidth), *found
+                yield name, level, epsilon, guess, is_centred, constant, width, *found
 
 
 if __name__ == "__main__":

@@ -17,10 +17,11 @@ def public_centre(loss: Any, bounds: kng.Bounds, dimension: int) -> np.ndarray |
 
     **Arguments:** `bounds`: of a basis whose columns are 0 at the middle of their bounds.
     """
-    if not isinstance(loss, AbstractResidualLoss) or bounds.y_lower is None or not bounds.intercept:
+    low, high = bounds.y_lower, bounds.y_upper
+    if not isinstance(loss, AbstractResidualLoss) or low is None or high is None or not bounds.intercept:
         return None
     centre = np.zeros(dimension)
-    centre[0] = middle_of((float(bounds.y_lower), float(bounds.y_upper)))
+    centre[0] = middle_of((float(low), float(high)))
     return centre
 
 

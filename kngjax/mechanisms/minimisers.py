@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from kngjax.core.arrays import Matrix, Scalar, Vector
-from kngjax.data.records import Data
+from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
 
@@ -21,6 +21,8 @@ NUM_HALVINGS = 40
 # Residuals in units of the rounding error: at the first the search stops, beyond the second it has failed.
 WITHIN_ROUNDING = 32.0
 TOO_FAR = 4096.0
+# The largest number of records times searches in one batch, so that a batch fits into a processor's cache.
+LARGEST_BATCH = 2**14
 
 Minimiser = tuple[Float[Array, " dimension"], Bool[Array, ""]]
 
@@ -93,7 +95,7 @@ def quadratic_minimiser(domain: AbstractDomain, matrix: Matrix, vector: Vector) 
 def tilted_minimiser(
     loss: AbstractLoss, data: Data, ridge: Scalar, tilt: Vector, tolerance: Scalar, centre: Vector | None = None
 ) -> Minimiser:
-    """θ with ‖∇J(θ)‖_2 ≤ tolerance for J(θ) = ℓ_n(θ; D) + (γ/2)|θ - c|² + b'θ on R^d, NaN if there is none, and whether.
+    """θ with ‖∇J(θ)‖_2 ≤ tolerance, J(θ) = ℓ_n(θ; D) + (γ/2)|θ - c|² + b'θ on R^d, NaN if it was missed, and whether.
 
     J is γ-strongly convex, so θ is within tolerance/γ of its minimiser. Newton's method from c, halving the step until
     J still falls at its end (∇J'direction ≤ 0) or ‖∇J‖ is half of the least so far. It compares gradients and never
@@ -134,6 +136,23 @@ def tilted_minimiser(
         (start, gradient, jnp.linalg.norm(gradient), jnp.asarray(0)),
     )
     return _mask_failure(theta, jnp.linalg.norm(gradient) <= tolerance)
+
+
+def tilted_minimisers(
+    loss: AbstractLoss,
+    data: Records | WeightedRecords,
+    ridge: Scalar,
+    tilts: Float[Array, "searches dimension"],
+    tolerance: Scalar,
+    centre: Vector | None = None,
+) -> tuple[Float[Array, "searches dimension"], Bool[Array, " searches"]]:
+    """`tilted_minimiser` for each b, in batches."""
+    largest = max(1, min(len(tilts), LARGEST_BATCH // max(1, data.num_records)))
+    # The batch divides the number of searches: a remainder would be compiled as a second program.
+    batch = next(size for size in range(largest, 0, -1) if len(tilts) % size == 0)
+    return jax.lax.map(
+        lambda tilt: tilted_minimiser(loss, data, ridge, tilt, tolerance, centre), tilts, batch_size=batch
+    )
 
 
 def _mask_failure(theta: Array, succeeded: Array) -> Minimiser:

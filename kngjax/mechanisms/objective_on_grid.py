@@ -88,7 +88,7 @@ class ObjectiveLaw(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TiltedMinimum(AbstractGridDraw):
-    """argmin J for J(θ) = ℓ_n(θ; D) + (γ/2)|θ - c|² + b'θ, rounded once. **Arguments:** `law`: of b. `grid`: what to."""
+    """argmin J, J(θ) = ℓ_n(θ; D) + (γ/2)|θ - c|² + b'θ, rounded once. **Arguments:** `law`: of b. `grid`: what to."""
 
     mechanism: Any
     law: ObjectiveLaw

@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter, require_moderate
+from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records, WeightedRecords
@@ -23,17 +23,15 @@ from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
-from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimiser
+from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimisers
 from kngjax.mechanisms.objective_on_grid import ObjectiveLaw, TiltedMinimum
-from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
+from kngjax.mechanisms.parameters import as_centre, check_centre, check_epsilon, order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
 # ‖∇J‖ at which the search stops, in units of the largest change of the gradient, but at least of 1.
 DEFAULT_TOLERANCE = 1e-8
 DEFAULT_OUTPUT_SHARE = 0.01
-# The largest number of records times draws in one batch, so that a batch fits into a processor's cache.
-LARGEST_BATCH = 2**14
 
 
 class ObjectivePerturbation(AbstractDirectMechanism):
@@ -44,8 +42,9 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     2012). With q = ½ and many records its law is that of KNG (Reimherr and Awan 2019, Remark 3.3).
 
     Proof. b ↦ θ is a bijection, b = -(∇ℓ_n(θ; D) + γ(θ - c)), so θ has density
-    f_b(-∇ℓ_n(θ; D) - γ(θ - c))·det(∇²ℓ_n(θ; D) + γI), for any public c. Between neighbours b changes by at most Δ in the norm, and f_b by a factor e^{qε}. With H_0 the Hessian of the
-    common records plus γI, det(H_0 + cxx') = det H_0·(1 + c x'H_0^{-1}x) lies between 1 and 1 + λ/γ = e^{(1-q)ε} times
+    f_b(-∇ℓ_n(θ; D) - γ(θ - c))·det(∇²ℓ_n(θ; D) + γI), for any public c. Between neighbours b changes by at most Δ in
+    the norm, and f_b by a factor e^{qε}. With H_0 the Hessian of the common records plus γI and a second derivative
+    s ≥ 0, det(H_0 + sxx') = det H_0·(1 + s x'H_0^{-1}x) lies between 1 and 1 + λ/γ = e^{(1-q)ε} times
     det H_0: so one record more or less changes the determinant by at most that factor, and so does an exchange, since
     both determinants are in that interval. Together: e^ε. Minimising over a convex Θ is the limit of adding smooth
     barriers of Θ to J: each is part of H_0, with each θ is inside Θ, and ε-DP outlives limits of laws.
@@ -62,10 +61,9 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     not on the boundary of a Θ. With a `domain` the loss is continued by its tangents beyond the reach of x'θ over Θ
     (`TangentExtension`), so that Δ and λ over Θ serve for all of R^d, and θ is projected onto Θ last: post-processing.
 
-    *The centre* c is where the ridge pulls to: θ̃ is off by γH^{-1}(c - θ0) to first order, with H = ∇²ℓ_n + γI, so one
-    that is near θ0 costs little. J is that of c = 0 with b - γc for b, but for a constant. Where x_0 = 1 and the loss is
-    one of y - x'θ, adding a public number to y, to c_0 and to Θ's side of the intercept adds it to the minimiser, and so
-    c_0 spares one from subtracting a middle from the response.
+    *The centre* c is where the ridge pulls to: by γ(H + γI)^{-1}(c - θ0) to first order, H = ∇²ℓ_n, so one near θ0
+    costs little. But for a constant J is that of c = 0 with b - γc for b. Where x_0 = 1 and the loss is one of y - x'θ,
+    a public number that is added to y, c_0 and Θ is added to the minimiser.
 
     For the full square Σ(y - x'θ)² Δ, λ, γ and b double, and the minimiser is the same.
 
@@ -133,7 +131,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         output_share = DEFAULT_OUTPUT_SHARE if output_share is None and searched else output_share
         self.tolerance = None if tolerance is None else parameter(tolerance)
         self.output_share = None if output_share is None else parameter(output_share)
-        self.centre = None if centre is None else _centre(centre)
+        self.centre = as_centre(centre)
 
     def __check_init__(self):
         self._check_loss()
@@ -172,18 +170,13 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         if self._is_exact and (self.tolerance is not None or self.output_share is not None):
             raise ValueError(f"{type(self.loss).__name__} is minimised exactly: leave tolerance and output_share out")
 
-        if self.centre is not None:
-            _check_centre(self.centre, super().dimension)
+        check_centre(self.centre, super().dimension)
 
     @property
     def dimension(self) -> int | None:
         """d, which a centre tells too."""
         known = super().dimension
         return known if known is not None or self.centre is None else np.shape(self.centre)[-1]
-
-    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-        middle, size = super().typical_values(dimension)
-        return (middle if self.centre is None or self.domain is not None else np.asarray(self.centre)), size
 
     def centre_for(self, dimension: int) -> Float[Array, " dimension"]:
         """c for d coefficients; runs under jit."""
@@ -371,8 +364,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     def boundary_log_masses(self, data: Data) -> Float[Array, " atoms"]:
         """log P(θ = lower end of Θ) and log P(θ = upper end), for one coefficient: the tails of b, a Laplace law.
 
-        The minimiser is the lower end if and only if b ≥ -(∇ℓ_n + γ(θ - c)) there. Shape (2,), and (0,) where Θ is all of R;
-        before the output noise, as `log_density`. Private. Raises ValueError for more than one coefficient.
+        The minimiser is the lower end if and only if b ≥ -(∇ℓ_n + γ(θ - c)) there. Shape (2,), and (0,) where Θ is all
+        of R; before the output noise, as `log_density`. Private. Raises ValueError for more than one coefficient.
         """
         if data.dimension != 1:
             raise ValueError(f"the boundary of Θ has two points for one coefficient only, not for {data.dimension}")
@@ -383,7 +376,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             rate * self._slope(jnp.reshape(end, (1,)), data, 1)[0]
             for end in self.domain.linear_interval(jnp.ones(1), jnp.ones(1))
         )
-        return _laplace_log_cdf(jnp.stack([lower, -upper]))
+        return jax.scipy.stats.laplace.logcdf(jnp.stack([lower, -upper]))
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
@@ -403,43 +396,6 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         if not isinstance(data, Records | WeightedRecords):
             raise TypeError(f"objective perturbation needs data from its own prepare, not {type(data).__name__}")
         tolerance = self.search_tolerance(dimension)
-        largest = max(1, min(num_draws, LARGEST_BATCH // max(1, data.num_records)))
-        # The batch divides the number of draws: a remainder would be compiled as a second program.
-        batch = next(size for size in range(largest, 0, -1) if num_draws % size == 0)
-        thetas, succeeded = jax.lax.map(
-            lambda tilt: tilted_minimiser(loss, data, ridge, tilt, tolerance, centre), tilts, batch_size=batch
-        )
+        thetas, succeeded = tilted_minimisers(loss, data, ridge, tilts, tolerance, centre)
         thetas += k_norm_noise(L2(), output_key, self.output_rate(dimension), (num_draws,), dimension)
         return thetas if self.domain is None else jax.vmap(self.domain.project)(thetas), jnp.all(succeeded)
-
-
-def _centre(centre: Any) -> Any:
-    if is_traced(centre):
-        return centre
-    try:
-        numbers = parameter(centre)
-    except (TypeError, ValueError):
-        numbers = None
-    if numbers is None or np.ndim(numbers) != 1:
-        raise ValueError(
-            "centre must have one public number a coefficient, the intercept first, like [6.5, 0.0, 0.0]; got "
-            f"{centre!r}"
-        )
-    return numbers
-
-
-def _check_centre(centre: Any, dimension: int | None) -> None:
-    if dimension is not None and len(centre) != dimension:
-        raise ValueError(
-            f"centre has {len(centre)} numbers, and there are {dimension} coefficients, intercept included: give one "
-            "each"
-        )
-    if not np.all(np.isfinite(np.asarray(centre))):
-        raise ValueError(f"centre must be finite, got {np.asarray(centre)}")
-    require_moderate("the centre", centre)
-
-
-def _laplace_log_cdf(value: Array) -> Float[Array, " values"]:
-    """log P(L ≤ t) for L of density ½e^{-|t|}."""
-    tail = 0.5 * jnp.exp(-jnp.abs(value))
-    return jnp.where(value < 0, value - math.log(2.0), jnp.log1p(-tail))

@@ -161,7 +161,9 @@ def test_one_record_makes_a_loss_of_epsilon_and_of_no_more(share, centre):
 
 
 @pytest.mark.parametrize(
-    "loss", [kng.SquaredLoss(), kng.PseudoHuberLoss(0.5), kng.SmoothedQuantileLoss(0.3, 0.2)], ids=lambda one: type(one).__name__
+    "loss",
+    [kng.SquaredLoss(), kng.PseudoHuberLoss(0.5), kng.SmoothedQuantileLoss(0.3, 0.2)],
+    ids=lambda one: type(one).__name__,
 )
 def test_a_public_shift_of_responses_and_centre_shifts_what_is_released(loss):
     """By exactly as much, of the same random numbers: what does not vary of a response costs nothing."""

@@ -25,7 +25,10 @@ def constants(dimension, reach, adjacency, epsilon, noise_share=0.5):
 
 
 def squared_log_density(theta, x, y, rate, ridge, centre=0.0):
-    """log f_b(-∇J) + log det ∇²J in NumPy, with the ridge about a centre, for thetas of shape (m, d) and noise with density ∝ exp(-rate·max |b_j|)."""
+    """log f_b(-∇J) + log det ∇²J in NumPy, with the ridge about a centre.
+
+    For thetas of shape (m, d) and noise with density ∝ exp(-rate·max |b_j|).
+    """
     dimension = x.shape[1]
     slopes = theta @ (x.T @ x) - x.T @ y + ridge * (theta - centre)
     # ∫ exp(-r max |b_j|) db = d!·2^d/r^d.
