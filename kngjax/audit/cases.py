@@ -100,7 +100,9 @@ CASES: dict[str, Callable[[], Case]] = {
     ),
     "pseudo-Huber": lambda: Case(KNG(PseudoHuberLoss(0.5), *_PARTS), Exact()),
     "pseudo-Huber, gradients": lambda: Case(KNG(PseudoHuberLoss(0.5), *_PARTS), GradientSpace(num_sweeps=8)),
-    "objective": lambda: Case(ObjectivePerturbation(PseudoHuberLoss(0.5), BOUNDS, L2Ball(2.0), 1.0, "replace")),
+    "objective": lambda: Case(
+        ObjectivePerturbation(PseudoHuberLoss(0.5), BOUNDS, L2Ball(2.0), 1.0, "replace", centre=[0.5, 0, 0])
+    ),
     "output": lambda: Case(OutputPerturbation(SquaredLoss(), BOUNDS, 1000.0, 1.0, 1e-6, "replace", max_records=9999)),
     "posterior": lambda: Case(PosteriorSample.calibrated(BOUNDS, 1000.0, 1.0, 1e-6, "replace", max_records=9999)),
     "AdaOPS": lambda: Case(AdaOPS(BOUNDS, 1.0, 1e-6, "replace")),

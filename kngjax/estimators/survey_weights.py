@@ -11,6 +11,7 @@ import kngjax as kng
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 from kngjax.estimators.analyses import Analysis, Part
+from kngjax.estimators.centres import public_centre
 from kngjax.estimators.moments import CentredSquares, names_of_sums
 from kngjax.samplers.advice import MOST_BOXED
 
@@ -106,7 +107,12 @@ def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
     kind = type(mechanism)
     if kind is kng.KNG and is_many > MOST_BOXED and not (loss.is_quadratic or loss.is_homogeneous):
         kind = kng.ObjectivePerturbation
-    return kind(loss, bounds, mechanism.domain, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)
+    parts = (loss, bounds, mechanism.domain, mechanism.epsilon, mechanism.adjacency)
+    if kind is not kng.ObjectivePerturbation:
+        return kind(*parts, allow_large_epsilon=True)
+    # The centre of one that was no objective perturbation is what it would have been.
+    centre = mechanism.centre if type(mechanism) is kind else public_centre(loss, bounds, is_many)
+    return kind(*parts, centre=centre, allow_large_epsilon=True)
 
 
 def _least_squares(mechanism: Any, bounds: kng.Bounds) -> Any:

@@ -37,7 +37,7 @@ def preview(
 
     At the released θ̃ the gradient is noise of a known law, ∇ℓ_n(θ̃) = z, so that θ̃ - θ0 ≈ H^{-1}(z - S) with
     H = Σρ''xx' and S ≈ N(0, Σs²xx') at the θ0 that records are scattered about: H and the law of S come from the
-    assumptions below (Reimherr and Awan 2019, Theorem 3.2; of objective perturbation z = -(b + γθ̃), of output
+    assumptions below (Reimherr and Awan 2019, Theorem 3.2; of objective perturbation z = -(b + γ(θ̃ - c)), of output
     perturbation and AdaSSP the noise is added in closed form).
 
     **Arguments:** all public.
@@ -276,15 +276,16 @@ def _why_hopeless(setting: Setting, expected: Expected) -> str | None:
     if (most := float(np.max(np.diag(expected.noise.pull)))) > MOST_PULLED:
         return f"a ridge would take {most:.0%} of a coefficient"
     if (domain := getattr(setting.mechanism, "domain", None)) is not None:
-        # What a ridge takes of an intercept that lies far from 0 is shared out among all coefficients.
+        # What a ridge takes of an intercept that lies far from where it pulls to is shared out among all coefficients.
         with float64():
             centre = np.asarray(domain.interior_point(setting.dimension), np.float64)
-        taken = np.abs(expected.noise.pull @ centre)
+        towards = 0.0 if expected.noise.towards is None else expected.noise.towards
+        taken = np.abs(expected.noise.pull @ (centre - towards))
         if not np.all(taken < MOST_NOISE * setting.room):
             worst = int(np.argmax(taken / setting.room))
             return (
                 f"a ridge would move a coefficient by {taken[worst]:.2g} that is known to {setting.room[worst]:.2g} by "
-                "the public bounds alone, most of it for an intercept far from 0"
+                "the public bounds alone, most of it for an intercept far from where the ridge pulls to"
             )
     return None
 

@@ -80,10 +80,10 @@ class AbstractMechanism(AbstractPreparation):
     def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
         """A public centre of what is released and its public size about it, from which its rounding is made.
 
-        Of Θ, or of the bounds of a mean or a quantile, the middle and half of the width; else 0, and y's largest value
-        over each column's.
+        Of Θ, or of the bounds of a mean or a quantile, the middle and half of the width; else where a ridge pulls to,
+        and y's largest value over each column's.
         """
-        domain, bounds = getattr(self, "domain", None), self.bounds
+        domain, bounds, towards = getattr(self, "domain", None), self.bounds, getattr(self, "centre", None)
         if domain is not None:
             return np.asarray(domain.interior_point(dimension)), np.asarray(domain.widths(dimension)) / 2
         if not self.loss.has_response or bounds.x_lower is None:
@@ -92,7 +92,7 @@ class AbstractMechanism(AbstractPreparation):
             return lower + (upper - lower) / 2, (upper - lower) / 2
         largest = np.max(np.abs([np.asarray(side) for side in bounds.features(dimension)]), axis=0)
         reach = 1.0 if bounds.y_lower is None else float(gradients.response_radius(bounds))
-        return np.zeros(dimension), reach / largest
+        return np.zeros(dimension) if towards is None else np.asarray(towards), reach / largest
 
     def __hash__(self) -> int:
         # By identity, so that `jax.jit(mechanism.log_density)` works although the fields are arrays.

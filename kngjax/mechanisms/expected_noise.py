@@ -19,13 +19,14 @@ class ExpectedNoise(NamedTuple):
 
     **Arguments:** `covariance`: C, shape (d, d). `pull`: P, shape (d, d): what a ridge takes of each coefficient, 0
     without one; m is where it pulls to. `is_exact`: whether this is the law whatever the records are. `tilt`: where θ̃
-    solves ∇ℓ_n(θ) + γθ = z, the covariance of z and γ.
+    solves ∇ℓ_n(θ) + γ(θ - m) = z, the covariance of z and γ. `towards`: m, None for 0.
     """
 
     covariance: Float[np.ndarray, "dimension dimension"]
     pull: Float[np.ndarray, "dimension dimension"]
     is_exact: bool = False
     tilt: tuple[np.ndarray, float] | None = None
+    towards: Float[np.ndarray, " dimension"] | None = None
 
     @classmethod
     def of_gradient_noise(

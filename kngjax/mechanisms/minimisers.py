@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from kngjax.core.arrays import Matrix, Scalar, Vector
-from kngjax.data.records import Data
+from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
 
@@ -21,6 +21,8 @@ NUM_HALVINGS = 40
 # Residuals in units of the rounding error: at the first the search stops, beyond the second it has failed.
 WITHIN_ROUNDING = 32.0
 TOO_FAR = 4096.0
+# The largest number of records times searches in one batch, so that a batch fits into a processor's cache.
+LARGEST_BATCH = 2**14
 
 Minimiser = tuple[Float[Array, " dimension"], Bool[Array, ""]]
 
@@ -90,23 +92,26 @@ def quadratic_minimiser(domain: AbstractDomain, matrix: Matrix, vector: Vector) 
     return _mask_failure(image(search.theta), search.residual <= TOO_FAR * rounding)
 
 
-def tilted_minimiser(loss: AbstractLoss, data: Data, ridge: Scalar, tilt: Vector, tolerance: Scalar) -> Minimiser:
-    """θ with ‖∇J(θ)‖_2 ≤ tolerance for J(θ) = ℓ_n(θ; D) + (γ/2)θ'θ + b'θ on R^d, NaN if none was found, and whether.
+def tilted_minimiser(
+    loss: AbstractLoss, data: Data, ridge: Scalar, tilt: Vector, tolerance: Scalar, centre: Vector | None = None
+) -> Minimiser:
+    """θ with ‖∇J(θ)‖_2 ≤ tolerance, J(θ) = ℓ_n(θ; D) + (γ/2)|θ - c|² + b'θ on R^d, NaN if it was missed, and whether.
 
-    J is γ-strongly convex, so θ is within tolerance/γ of its minimiser. Newton's method from 0, halving the step until
+    J is γ-strongly convex, so θ is within tolerance/γ of its minimiser. Newton's method from c, halving the step until
     J still falls at its end (∇J'direction ≤ 0) or ‖∇J‖ is half of the least so far. It compares gradients and never
     values of J, whose differences are lost in rounding long before gradients of 1e-8 (at n = 1e6, or with one response
     of 1e300). About five steps of O(nd²); with quasi-Newton steps there are fewer operations in one and up to twenty
     times as many of them where features are correlated.
 
     **Arguments:** `loss`: convex, with a gradient and a Hessian almost everywhere. `ridge`: γ > 0. `tilt`: b of shape
-    (d,). `tolerance`: in the units of the gradient.
+    (d,). `tolerance`: in the units of the gradient. `centre`: c, None for 0.
     """
     tilt = jnp.asarray(tilt)
+    start = jnp.zeros_like(tilt) if centre is None else jnp.asarray(centre)
     identity = jnp.eye(tilt.shape[0])
 
     def slope(theta):
-        return loss.gradient(theta, data) + ridge * theta + tilt
+        return loss.gradient(theta, data) + ridge * (theta - start) + tilt
 
     def advance(state):
         theta, gradient, least, num_steps = state
@@ -124,7 +129,6 @@ def tilted_minimiser(loss: AbstractLoss, data: Data, ridge: Scalar, tilt: Vector
         scale, end, _ = jax.lax.while_loop(too_far, halve, whole)
         return theta + scale * direction, end, jnp.minimum(least, jnp.linalg.norm(end)), num_steps + 1
 
-    start = jnp.zeros_like(tilt)
     gradient = slope(start)
     theta, gradient, _, _ = jax.lax.while_loop(
         lambda state: (jnp.linalg.norm(state[1]) > tolerance) & (state[3] < MAX_NEWTON_STEPS),
@@ -132,6 +136,23 @@ def tilted_minimiser(loss: AbstractLoss, data: Data, ridge: Scalar, tilt: Vector
         (start, gradient, jnp.linalg.norm(gradient), jnp.asarray(0)),
     )
     return _mask_failure(theta, jnp.linalg.norm(gradient) <= tolerance)
+
+
+def tilted_minimisers(
+    loss: AbstractLoss,
+    data: Records | WeightedRecords,
+    ridge: Scalar,
+    tilts: Float[Array, "searches dimension"],
+    tolerance: Scalar,
+    centre: Vector | None = None,
+) -> tuple[Float[Array, "searches dimension"], Bool[Array, " searches"]]:
+    """`tilted_minimiser` for each b, in batches."""
+    largest = max(1, min(len(tilts), LARGEST_BATCH // max(1, data.num_records)))
+    # The batch divides the number of searches: a remainder would be compiled as a second program.
+    batch = next(size for size in range(largest, 0, -1) if len(tilts) % size == 0)
+    return jax.lax.map(
+        lambda tilt: tilted_minimiser(loss, data, ridge, tilt, tolerance, centre), tilts, batch_size=batch
+    )
 
 
 def _mask_failure(theta: Array, succeeded: Array) -> Minimiser:

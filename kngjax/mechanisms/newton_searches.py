@@ -78,13 +78,16 @@ def _between(lower: Fraction, upper: Fraction) -> Fraction:
     return power_of_two(sum(sizes) // 2)
 
 
-def float_search(objective: Objective, tilt: Float[np.ndarray, " dimension"]) -> Float[np.ndarray, " dimension"]:
-    """About where J is least, in float64."""
+def float_search(
+    objective: Objective, tilt: Float[np.ndarray, " dimension"], start: Float[np.ndarray, " dimension"] | None = None
+) -> Float[np.ndarray, " dimension"]:
+    """About where J is least, in float64. **Arguments:** `start`: where to begin, None for 0."""
     scores, x, nothing = objective.scores, objective.x, np.zeros(len(objective.x))
-    ridge, theta = float(objective.ridge), np.zeros(objective.dimension)
+    ridge, start = float(objective.ridge), np.zeros(objective.dimension) if start is None else start
+    theta = start
     if len(x) >= _MANY:
         # Of one row in eight, at an eighth of the cost, it is nearly the same.
-        theta, is_there = _settled(objective, tilt, float_search(objective.one_in(_EIGHTH), tilt / _EIGHTH))
+        theta, is_there = _settled(objective, tilt, float_search(objective.one_in(_EIGHTH), tilt / _EIGHTH, start))
         if is_there:
             return theta
 
@@ -117,7 +120,7 @@ def float_search(objective: Objective, tilt: Float[np.ndarray, " dimension"]) ->
             if length is None:
                 break
             theta = theta + float(length) * step
-    return theta if np.all(np.isfinite(theta)) else np.zeros(len(theta))
+    return theta if np.all(np.isfinite(theta)) else start
 
 
 def _settled(

@@ -1,7 +1,8 @@
 """Objective perturbation with every rounding in its proof: exact minimisers for exact noise, rounded once.
 
 The proof of `kngjax.mechanisms.objective_perturbation` is one of real arithmetic: b ↦ θ is a function, and what is
-released is the cell of a public grid that θ lies in. That cell is decided in balls: of b, as wide as the digits of it
+released is the cell of a public grid that θ lies in. A centre c of the ridge is a fraction, as every float64 is, and
+enters as b - γc in place of b. That cell is decided in balls: of b, as wide as the digits of it
 that are known; and of θ, for this b. So no search ever ends short of the minimiser, whatever the loss.
 """
 
@@ -87,7 +88,7 @@ class ObjectiveLaw(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TiltedMinimum(AbstractGridDraw):
-    """argmin J for J(θ) = ℓ_n(θ; D) + (γ/2)θ'θ + b'θ, rounded once. **Arguments:** `law`: of b. `grid`: what to."""
+    """argmin J, J(θ) = ℓ_n(θ; D) + (γ/2)|θ - c|² + b'θ, rounded once. **Arguments:** `law`: of b. `grid`: what to."""
 
     mechanism: Any
     law: ObjectiveLaw
@@ -108,12 +109,13 @@ class TiltedMinimum(AbstractGridDraw):
         return ()
 
     def draw(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
-        noise, search = self.law.noise, self.search(data)
+        noise, search, pulls = self.law.noise, self.search(data), [self.law.ridge * c for c in self.centre]
         standard = draw_noise(noise, bits)
 
         def attempt(digits: int) -> list[int] | None:
             length = ball_of(noise.scale_squared).sqrt()
-            tilt = [length * z * ball_of(w) for z, w in zip(standard.balls(digits), noise.weights, strict=True)]
+            parts = zip(standard.balls(digits), noise.weights, pulls, strict=True)
+            tilt = [length * z * ball_of(w) - ball_of(pull) for z, w, pull in parts]
             if not all(number.is_finite() for number in tilt):
                 return None
             places = search.places(tilt)
@@ -124,6 +126,14 @@ class TiltedMinimum(AbstractGridDraw):
             return value
         with float64():
             return np.array(_projected(domain, value))
+
+    @property
+    def centre(self) -> list[Fraction]:
+        """c, exactly."""
+        centre = self.mechanism.centre
+        if centre is None:
+            return [Fraction(0)] * len(self.law.noise.weights)
+        return [Fraction(one) for one in np.asarray(centre, np.float64).tolist()]
 
     @abc.abstractmethod
     def search(self, data: Any) -> "Search":
@@ -192,7 +202,7 @@ class SmoothMinimum(TiltedMinimum):
         return Objective.of(records, self.law.scores, self.law.ridge, self.law.curvature)
 
     def search(self, data: Objective) -> VerifiedSearch:
-        return VerifiedSearch(data)
+        return VerifiedSearch(data, np.array([float(one) for one in self.centre]))
 
 
 @Compiled

@@ -23,29 +23,28 @@ from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
-from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimiser
+from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimisers
 from kngjax.mechanisms.objective_on_grid import ObjectiveLaw, TiltedMinimum
-from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
+from kngjax.mechanisms.parameters import as_centre, check_centre, check_epsilon, order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
 # ‖∇J‖ at which the search stops, in units of the largest change of the gradient, but at least of 1.
 DEFAULT_TOLERANCE = 1e-8
 DEFAULT_OUTPUT_SHARE = 0.01
-# The largest number of records times draws in one batch, so that a batch fits into a processor's cache.
-LARGEST_BATCH = 2**14
 
 
 class ObjectivePerturbation(AbstractDirectMechanism):
-    """Draws θ = argmin J over Θ, J(θ) = ℓ_n(θ; D) + (γ/2)θ'θ + b'θ, with b from the density ∝ exp(-(qε/Δ)·‖b‖_K).
+    """Draws θ = argmin J over Θ, J(θ) = ℓ_n(θ; D) + (γ/2)|θ - c|² + b'θ, with b of density ∝ exp(-(qε/Δ)·‖b‖_K).
 
     Δ is the sensitivity of ∇ℓ_n in the norm, as for KNG; γ = λ/(e^{(1-q)ε} - 1), with λ the largest eigenvalue that
     one record's Hessian ρ''xx' can have. It is ε-DP (Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta
     2012). With q = ½ and many records its law is that of KNG (Reimherr and Awan 2019, Remark 3.3).
 
-    Proof. b ↦ θ is a bijection, b = -(∇ℓ_n(θ; D) + γθ), so θ has density f_b(-∇ℓ_n(θ; D) - γθ)·det(∇²ℓ_n(θ; D) + γI).
-    Between neighbours b changes by at most Δ in the norm, and f_b by a factor e^{qε}. With H_0 the Hessian of the
-    common records plus γI, det(H_0 + cxx') = det H_0·(1 + c x'H_0^{-1}x) lies between 1 and 1 + λ/γ = e^{(1-q)ε} times
+    Proof. b ↦ θ is a bijection, b = -(∇ℓ_n(θ; D) + γ(θ - c)), so θ has density
+    f_b(-∇ℓ_n(θ; D) - γ(θ - c))·det(∇²ℓ_n(θ; D) + γI), for any public c. Between neighbours b changes by at most Δ in
+    the norm, and f_b by a factor e^{qε}. With H_0 the Hessian of the common records plus γI and a second derivative
+    s ≥ 0, det(H_0 + sxx') = det H_0·(1 + s x'H_0^{-1}x) lies between 1 and 1 + λ/γ = e^{(1-q)ε} times
     det H_0: so one record more or less changes the determinant by at most that factor, and so does an exchange, since
     both determinants are in that interval. Together: e^ε. Minimising over a convex Θ is the limit of adding smooth
     barriers of Θ to J: each is part of H_0, with each θ is inside Θ, and ε-DP outlives limits of laws.
@@ -61,6 +60,10 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     bijection is as above (∇ℓ_n is Lipschitz: almost everywhere is enough) and where ‖∇J‖ says how far θ* is, as it does
     not on the boundary of a Θ. With a `domain` the loss is continued by its tangents beyond the reach of x'θ over Θ
     (`TangentExtension`), so that Δ and λ over Θ serve for all of R^d, and θ is projected onto Θ last: post-processing.
+
+    *The centre* c is where the ridge pulls to: by γ(H + γI)^{-1}(c - θ0) to first order, H = ∇²ℓ_n, so one near θ0
+    costs little. But for a constant J is that of c = 0 with b - γc for b. Where x_0 = 1 and the loss is one of y - x'θ,
+    a public number that is added to y, c_0 and Θ is added to the minimiser.
 
     For the full square Σ(y - x'θ)² Δ, λ, γ and b double, and the minimiser is the same.
 
@@ -82,6 +85,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     - `tolerance`: τ in the units of the gradient, None for 1e-8 times the largest change of a coordinate of ∇ℓ_n, or
         1e-8 if that is less than 1: within reach of float64 for n up to 1e7. It may not depend on the data.
     - `output_share`: f, None for .01. Both this and the tolerance are for the losses without a closed form only.
+    - `centre`: c, a public guess of θ, shape (d,), the intercept first; None is 0. It may lie outside of Θ, and may not
+        depend on the data.
 
     Raises ValueError where the proof would fail.
     """
@@ -95,6 +100,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     noise_share: Scalar
     tolerance: Scalar | None
     output_share: Scalar | None
+    centre: Vector | None
 
     failures: ClassVar[tuple[str, ...]] = ("a minimiser that was not found",)
     takes_weights: ClassVar[bool] = True
@@ -111,6 +117,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         noise_share: Any = 0.5,
         tolerance: Any = None,
         output_share: Any = None,
+        centre: Any = None,
         allow_large_epsilon: bool = False,
     ):
         self.loss = require_part("loss", loss)
@@ -124,6 +131,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         output_share = DEFAULT_OUTPUT_SHARE if output_share is None and searched else output_share
         self.tolerance = None if tolerance is None else parameter(tolerance)
         self.output_share = None if output_share is None else parameter(output_share)
+        self.centre = as_centre(centre)
 
     def __check_init__(self):
         self._check_loss()
@@ -161,6 +169,18 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             raise ValueError(f"tolerance must be one positive and finite number, got {self.tolerance}")
         if self._is_exact and (self.tolerance is not None or self.output_share is not None):
             raise ValueError(f"{type(self.loss).__name__} is minimised exactly: leave tolerance and output_share out")
+
+        check_centre(self.centre, super().dimension)
+
+    @property
+    def dimension(self) -> int | None:
+        """d, which a centre tells too."""
+        known = super().dimension
+        return known if known is not None or self.centre is None else np.shape(self.centre)[-1]
+
+    def centre_for(self, dimension: int) -> Float[Array, " dimension"]:
+        """c for d coefficients; runs under jit."""
+        return jnp.zeros(dimension) if self.centre is None else jnp.asarray(self.centre)
 
     @property
     def _is_exact(self) -> bool:
@@ -277,12 +297,13 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         return self.output_share * self.epsilon * self.ridge(dimension) / (2.0 * self.search_tolerance(dimension))
 
     def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
-        """(H + γI)(θ̃ - θ̂) ≈ -b - γθ̂: noise, and what the ridge takes."""
+        """(H + γI)(θ̃ - θ̂) ≈ -b - γ(θ̂ - c): noise, and what the ridge takes."""
         dimension = len(hessian)
         with float64():
             rate, ridge = float(self.noise_rate(dimension)), float(self.ridge(dimension))
             noise = k_norm_covariance(self.score_norm(dimension), rate, dimension)
-        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)._replace(tilt=(noise, ridge))
+            towards = np.asarray(self.centre_for(dimension))
+        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)._replace(tilt=(noise, ridge), towards=towards)
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -322,11 +343,12 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         return Sensitivity(value, " ".join(parts))
 
     def _slope(self, theta: Vector, data: Data, dimension: int) -> Float[Array, " dimension"]:
-        """∇ℓ_n(θ; D) + γθ, which is -b where θ is the minimiser on R^d."""
-        return self.objective_loss(dimension).gradient(theta, data) + self.ridge(dimension) * theta
+        """∇ℓ_n(θ; D) + γ(θ - c), which is -b where θ is the minimiser on R^d."""
+        pull = self.ridge(dimension) * (theta - self.centre_for(dimension))
+        return self.objective_loss(dimension).gradient(theta, data) + pull
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
-        """log f(θ) = log f_b(-∇ℓ_n - γθ) + log det(∇²ℓ_n + γI), normalised, inside Θ; -inf outside. Private.
+        """log f(θ) = log f_b(-∇ℓ_n - γ(θ - c)) + log det(∇²ℓ_n + γI), normalised, inside Θ; -inf outside. Private.
 
         It is the law of the exact minimiser, before the output noise where that is approximate. What it lacks of mass 1
         lies on the boundary of Θ: in one dimension it is `boundary_log_masses`.
@@ -342,8 +364,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     def boundary_log_masses(self, data: Data) -> Float[Array, " atoms"]:
         """log P(θ = lower end of Θ) and log P(θ = upper end), for one coefficient: the tails of b, a Laplace law.
 
-        The minimiser is the lower end if and only if b ≥ -(∇ℓ_n + γθ) there. Shape (2,), and (0,) where Θ is all of R;
-        before the output noise, as `log_density`. Private. Raises ValueError for more than one coefficient.
+        The minimiser is the lower end if and only if b ≥ -(∇ℓ_n + γ(θ - c)) there. Shape (2,), and (0,) where Θ is all
+        of R; before the output noise, as `log_density`. Private. Raises ValueError for more than one coefficient.
         """
         if data.dimension != 1:
             raise ValueError(f"the boundary of Θ has two points for one coefficient only, not for {data.dimension}")
@@ -354,7 +376,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             rate * self._slope(jnp.reshape(end, (1,)), data, 1)[0]
             for end in self.domain.linear_interval(jnp.ones(1), jnp.ones(1))
         )
-        return _laplace_log_cdf(jnp.stack([lower, -upper]))
+        return jax.scipy.stats.laplace.logcdf(jnp.stack([lower, -upper]))
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
@@ -362,28 +384,18 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         """Minimisers for independent b, plus independent output noise where they are approximate."""
         dimension = data.dimension
         tilt_key, output_key = jax.random.split(key)
-        ridge, loss = self.ridge(dimension), self.objective_loss(dimension)
+        ridge, loss, centre = self.ridge(dimension), self.objective_loss(dimension), self.centre_for(dimension)
         tilts = k_norm_noise(self.score_norm(dimension), tilt_key, self.noise_rate(dimension), (num_draws,), dimension)
         if self._is_exact:
             domain, origin = self.domain, jnp.zeros(dimension)
             assert domain is not None
-            matrix, slope = loss.hessian(origin, data) + ridge * jnp.eye(dimension), loss.gradient(origin, data)
+            matrix = loss.hessian(origin, data) + ridge * jnp.eye(dimension)
+            slope = loss.gradient(origin, data) - ridge * centre
             thetas, succeeded = jax.vmap(lambda tilt: quadratic_minimiser(domain, matrix, -slope - tilt))(tilts)
             return thetas, jnp.all(succeeded)
         if not isinstance(data, Records | WeightedRecords):
             raise TypeError(f"objective perturbation needs data from its own prepare, not {type(data).__name__}")
         tolerance = self.search_tolerance(dimension)
-        largest = max(1, min(num_draws, LARGEST_BATCH // max(1, data.num_records)))
-        # The batch divides the number of draws: a remainder would be compiled as a second program.
-        batch = next(size for size in range(largest, 0, -1) if num_draws % size == 0)
-        thetas, succeeded = jax.lax.map(
-            lambda tilt: tilted_minimiser(loss, data, ridge, tilt, tolerance), tilts, batch_size=batch
-        )
+        thetas, succeeded = tilted_minimisers(loss, data, ridge, tilts, tolerance, centre)
         thetas += k_norm_noise(L2(), output_key, self.output_rate(dimension), (num_draws,), dimension)
         return thetas if self.domain is None else jax.vmap(self.domain.project)(thetas), jnp.all(succeeded)
-
-
-def _laplace_log_cdf(value: Array) -> Float[Array, " values"]:
-    """log P(L ≤ t) for L of density ½e^{-|t|}."""
-    tail = 0.5 * jnp.exp(-jnp.abs(value))
-    return jnp.where(value < 0, value - math.log(2.0), jnp.log1p(-tail))

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from kngjax.core.arrays import is_traced
+from kngjax.core.arrays import is_traced, parameter, require_moderate
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
@@ -79,6 +79,36 @@ def check_count(name: str, value: Any, meaning: str) -> Any:
     if not is_traced(number) and (float(number) < 1.0 or float(number) != math.floor(float(number))):
         raise ValueError(f"{name} must be a whole number, at least 1, got {float(number)}: give {meaning}")
     return number
+
+
+def as_centre(centre: Any) -> Any:
+    """A public point of R^d as an array, None as it is; raises ValueError for what has not one number a coefficient."""
+    if centre is None or is_traced(centre):
+        return centre
+    try:
+        numbers = parameter(centre)
+    except (TypeError, ValueError):
+        numbers = None
+    if numbers is None or np.ndim(numbers) != 1:
+        raise ValueError(
+            "centre must have one public number a coefficient, the intercept first, like [6.5, 0.0, 0.0]; got "
+            f"{centre!r}"
+        )
+    return numbers
+
+
+def check_centre(centre: Any, dimension: int | None) -> None:
+    """Raises ValueError for a centre of another number of coefficients, or of numbers that float64 cannot square."""
+    if centre is None:
+        return
+    if dimension is not None and len(centre) != dimension:
+        raise ValueError(
+            f"centre has {len(centre)} numbers, and there are {dimension} coefficients, intercept included: give one "
+            "each"
+        )
+    if not np.all(np.isfinite(np.asarray(centre))):
+        raise ValueError(f"centre must be finite, got {np.asarray(centre)}")
+    require_moderate("the centre", centre)
 
 
 def require_part(name: str, value: Any) -> Any:

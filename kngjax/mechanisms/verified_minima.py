@@ -27,10 +27,14 @@ _MOST_STEPS = 10_000
 
 
 class VerifiedSearch:
-    """The minimiser of J with a linear term in balls, ever more exactly. Private."""
+    """The minimiser of J with a linear term in balls, ever more exactly. Private.
 
-    def __init__(self, objective: Objective):
+    **Arguments:** `start`: a public guess of it, None for 0.
+    """
+
+    def __init__(self, objective: Objective, start: np.ndarray | None = None):
         self._objective, self._balls = objective, RecordBalls(objective)
+        self._start = np.zeros(objective.dimension) if start is None else start
         self._theta: list[Fraction] | None = None
 
     def __repr__(self) -> str:
@@ -39,7 +43,7 @@ class VerifiedSearch:
     def places(self, tilt: Sequence[arb]) -> list[arb] | None:
         """Balls that contain the minimiser for every b in these balls; None where more digits are needed."""
         if self._theta is None:
-            theta = float_search(self._objective, np.array([float(b.mid()) for b in tilt]))
+            theta = float_search(self._objective, np.array([float(b.mid()) for b in tilt]), self._start)
             self._theta = [Fraction(one) for one in theta.tolist()]
             found = self._in_floats(theta, tilt)
         else:
@@ -52,7 +56,7 @@ class VerifiedSearch:
     def near(self, bound: Fraction) -> list[Fraction]:
         """θ with |∇J(θ)|² certainly at most the bound, for b = 0."""
         dimension = self._objective.dimension
-        theta = float_search(self._objective, np.zeros(dimension))
+        theta = float_search(self._objective, np.zeros(dimension), self._start)
         place, tilt, digits = [Fraction(one) for one in theta.tolist()], [arb(0)] * dimension, 64
         with precision(digits):
             residual = self._float_residual(theta, tilt)

@@ -57,11 +57,11 @@ def worst_log_ratios(mechanism):
 
 @pytest.mark.slow
 @both_adjacencies
-@pytest.mark.parametrize("noise_share", [0.1, 0.5, 0.9])
-def test_no_neighbour_betrays_itself(adjacency, noise_share):
-    inside, at_ends = worst_log_ratios(squared(kng.Box(-1.0, 1.0), adjacency, noise_share=noise_share))
+@pytest.mark.parametrize(("noise_share", "centre"), [(0.1, None), (0.5, None), (0.9, None), (0.5, [3.0])])
+def test_no_neighbour_betrays_itself(adjacency, noise_share, centre):
+    inside, at_ends = worst_log_ratios(squared(kng.Box(-1.0, 1.0), adjacency, noise_share=noise_share, centre=centre))
     assert max(inside, at_ends) <= 1.0
-    if (adjacency, noise_share) == ("replace", 0.5):
+    if (adjacency, noise_share, centre) == ("replace", 0.5, None):
         # What a search over data sets found for these constants.
         np.testing.assert_allclose(inside, 0.576, atol=2e-3)
     assert inside > 0.5

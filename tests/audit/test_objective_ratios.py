@@ -15,6 +15,8 @@ LOSSES = {
     "pseudo-huber": (kng.PseudoHuberLoss(k=0.5), None),
     "logistic": (kng.LogisticLoss(), None),
 }
+# Of the ridge, by the loss: inside of Θ, at its end and beyond it.
+CENTRES = {"squared": None, "pseudo-huber": [1.0], "logistic": [-4.0]}
 QUICK = [("squared", "replace"), ("pseudo-huber", "add_remove"), ("logistic", "replace")]
 every_case = pytest.mark.parametrize(
     ("name", "adjacency"),
@@ -28,7 +30,8 @@ every_case = pytest.mark.parametrize(
 def mechanism_of(name, adjacency, epsilon=1.0):
     loss, y = LOSSES[name]
     bounds = kng.Bounds(x=(-1.0, 1.0), y=y, intercept=False)
-    return kng.ObjectivePerturbation(loss, bounds, kng.Box(np.array([-1.0]), np.array([1.0])), epsilon, adjacency)
+    domain = kng.Box(np.array([-1.0]), np.array([1.0]))
+    return kng.ObjectivePerturbation(loss, bounds, domain, epsilon, adjacency, centre=CENTRES[name])
 
 
 def audited(mechanism):

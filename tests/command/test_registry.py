@@ -102,7 +102,7 @@ def test_what_names_no_norm_and_no_domain_is_refused(wrong):
 # What replaces [mechanism], with other changes; the class, its delta, its epsilon.
 NAMED = {
     "objective_perturbation": (
-        'type = "objective_perturbation"\nnorm = "l2"\nnoise_share = 0.4',
+        'type = "objective_perturbation"\nnorm = "l2"\nnoise_share = 0.4\ncentre = [6.5, 0, 0, 0]',
         (
             (
                 LOSS,
@@ -181,7 +181,7 @@ def test_every_mechanism_is_made_with_its_own_settings(jobs, name):
 
 def test_levels_of_a_mechanism_and_their_types(jobs):
     assert repr(planning.regressions(jobs("objective_perturbation"))[1].mechanism).endswith(
-        'epsilon=0.15, adjacency="replace", norm=L2(), noise_share=0.4, output_share=0.01)'
+        'epsilon=0.15, adjacency="replace", norm=L2(), noise_share=0.4, output_share=0.01, centre=[6.5, 0.0, 0.0, 0.0])'
     )
     assert planning.regressions(jobs("private_irls"))[0].mechanism.iterations == 2
 

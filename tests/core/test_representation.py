@@ -45,8 +45,8 @@ SHOWN = MadeOnce(
             BOTH, 1.0, 1e-6, "replace", iterations=3, cap=2.0
         ),
         'ObjectivePerturbation(LogisticLoss(), Bounds(x=(0.0, 1.0)), epsilon=1.0, adjacency="replace", '
-        "output_share=0.01)": lambda: kng.ObjectivePerturbation(
-            kng.LogisticLoss(), BOUNDS, None, 1.0, "replace", output_share=0.01
+        "output_share=0.01, centre=[0.5, 0.0])": lambda: kng.ObjectivePerturbation(
+            kng.LogisticLoss(), BOUNDS, None, 1.0, "replace", output_share=0.01, centre=[0.5, 0.0]
         ),
         "OutputPerturbation(LogisticLoss(), Bounds(x=(0.0, 1.0)), regularization=10.0, epsilon=1.0, delta=1e-06, "
         'adjacency="replace")': lambda: kng.OutputPerturbation(kng.LogisticLoss(), BOUNDS, 10.0, 1.0, 1e-6, "replace"),

@@ -118,6 +118,31 @@ def test_means_quantiles_and_ridges_are_checked_too():
         )
 
 
+def test_an_intercept_far_from_0_is_no_reason_to_refuse():
+    """Where the ridge pulls to the middle of the response's bounds, as that of a study does."""
+    count, generator = 400, np.random.default_rng(1)
+    region = generator.choice(["north", "south", "east", "west"], count)
+    pay = np.exp(11.3 + 0.4 * (region == "south") + 0.1 * generator.standard_normal(count))
+    education = generator.uniform(0, 18, count)
+    one = kng.Study(
+        pd.DataFrame({"pay": pay, "region": region, "education": education}),
+        bounds={"pay": (20_000, 500_000), "education": (0, 18)},
+        levels={"region": ("north", "south", "east", "west")},
+        adjacency="replace",
+    )
+    formula = "log(pay) ~ education + region"
+    (part,) = one.plan().linear_regression(formula, epsilon=1).parts
+    made, (low, high) = part.mechanism, np.log([20_000, 500_000])
+    np.testing.assert_array_equal(made.centre, [0.5 * (low + high), 0.0, 0.0, 0.0, 0.0])
+    design = one.plan().linear_regression(formula, epsilon=1).design
+    to_zero = kng.ObjectivePerturbation(made.loss, made.bounds, made.domain, made.epsilon, "replace")
+    refused = kng.preview(to_zero, num_records=count, design=design, simulate=False)
+    assert "a ridge would move a coefficient by" in refused.hopeless
+    assert "far from where the ridge pulls to" in refused.hopeless
+    fit = one.linear_regression(formula, epsilon=1)
+    assert fit.params["intercept"] + 9 * fit.params["education"] == pytest.approx(11.3, abs=0.4)
+
+
 def test_results_have_a_column_for_noise():
     many = study(4000)
     found = many.mean("age", epsilon=0.5)

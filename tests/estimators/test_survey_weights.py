@@ -154,6 +154,11 @@ def test_every_regression_takes_weights_or_says_that_it_does_not():
         kng.AdaSSP
     ]
     assert all(float(one.bounds.weight) == 4.0 for one in mechanisms)
+    # The middle of the wages' bounds, also where without weights KNG would serve.
+    many = plan.linear_regression("wage ~ poly(age, 4) + region", epsilon=20)
+    assert type(many.unweighted.parts[0].mechanism) is kng.KNG
+    for centred in (mechanisms[3], many.parts[0].mechanism):
+        np.testing.assert_array_equal(centred.centre, [5.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     with pytest.raises(ValueError, match="one by one"):
         plan.quantile("wage", tau=[0.1, 0.5], epsilon=1)
     for ask in (plan.by("region").mean, plan.by("region").sum, plan.by("region").variance):

@@ -43,6 +43,21 @@ def test_one_coefficient_of_the_squared_loss():
     np.testing.assert_allclose(found.interval_factor(0.5), np.hypot(1.0, 2 * found.ratio), rtol=1e-12)
 
 
+def test_a_ridge_pulls_towards_its_centre():
+    """(H + γ)(θ̃ - θ̂) ≈ -b - γ(θ̂ - c): of Θ's middle, 40, it moves 40 - c by its share."""
+    parts, ridge = (kng.SquaredLoss(), kng.Bounds(y=(39.0, 41.0)), kng.Box(38.5, 41.5), 1.0), 1.0 / math.expm1(0.5)
+    is_moved = []
+    for centre in (None, [10.0], [40.0], [45.0]):
+        made = kng.ObjectivePerturbation(*parts, "replace", centre=centre)
+        found = kng.preview(made, num_records=100, residual=0.1, simulate=False)
+        np.testing.assert_allclose(found.pull, ridge / (100 + ridge), rtol=1e-6)
+        is_moved.append("a ridge would move" in (found.hopeless or ""))
+        # By half of what is known of a number within the bounds, 2/√12.
+        away = abs(40.0 - (0.0 if centre is None else centre[0]))
+        assert is_moved[-1] == (away * ridge / (100 + ridge) > 0.5 * 2.0 / math.sqrt(12.0))
+    assert is_moved == [True, True, False, False]
+
+
 def test_quantiles_have_noise_of_ranks_over_density():
     made = kng.PrivateQuantile(0.9, kng.Bounds(y=(0.0, 10.0)), 1.0, "replace")
     found = kng.preview(made, num_records=2000, residual=2.0)

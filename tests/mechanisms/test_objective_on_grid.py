@@ -36,21 +36,23 @@ def pseudo_huber_slope(t):
     return -float(np.sum(X[:, 0] * residuals / np.sqrt(1.0 + (residuals / 0.4) ** 2)))
 
 
-# ∇ℓ_n by hand, with Δ and λ for |x| ≤ 1 under replace, and whether responses are counted as 0 and 1.
+# ∇ℓ_n by hand, with Δ and λ for |x| ≤ 1 under replace, and a centre, one of them outside of Θ.
 LINES = {
-    "squared": (lambda t: float(np.sum(X[:, 0] * (X[:, 0] * t - Y))), 3.4, 1.0),
-    "logistic on R": (logistic_slope, 2.0, 0.25),
-    "pseudo-Huber on R": (pseudo_huber_slope, 0.8, 1.0),
+    "squared": (lambda t: float(np.sum(X[:, 0] * (X[:, 0] * t - Y))), 3.4, 1.0, 0.9),
+    "logistic on R": (logistic_slope, 2.0, 0.25, None),
+    "pseudo-Huber on R": (pseudo_huber_slope, 0.8, 1.0, -1.7),
 }
 
 
 @pytest.mark.parametrize("name", LINES)
 @pytest.mark.parametrize("number", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_a_release_is_drawn_by_the_law_of_the_minimiser(name, number, monkeypatch):
-    """θ ≤ t if and only if b ≥ -(∇ℓ_n(t) + γt), with b a Laplace number; the ends of Θ have masses of their own."""
+    """θ ≤ t if and only if b ≥ -(∇ℓ_n(t) + γ(t - c)), b a Laplace number; the ends of Θ have masses of their own."""
     loss, bounds, domain = LAWS[name]
-    mechanism = kng.ObjectivePerturbation(loss, bounds.for_dimension(1), domain, 4.0, "replace")
-    slope, change, curvature = LINES[name]
+    slope, change, curvature, centre = LINES[name]
+    settings = {} if centre is None else {"centre": [centre]}
+    mechanism = kng.ObjectivePerturbation(loss, bounds.for_dimension(1), domain, 4.0, "replace", **settings)
+    centre = centre or 0.0
     spent = 4.0 if name == "squared" else 4.0 * 0.99
     rate, ridge = 0.5 * spent / change, curvature / math.expm1(0.5 * spent)
     monkeypatch.setattr(cells, "_DIGITS", 2)
@@ -70,7 +72,7 @@ def test_a_release_is_drawn_by_the_law_of_the_minimiser(name, number, monkeypatc
     def below(t):
         if domain is not None and abs(t) > 0.7:
             return float(t > 0)
-        place = rate * (slope(t) + ridge * t)
+        place = rate * (slope(t) + ridge * (t - centre))
         return 0.5 * math.exp(place) if place < 0 else 1.0 - 0.5 * math.exp(-place)
 
     if domain is None:
@@ -89,7 +91,10 @@ def test_a_release_is_drawn_by_the_law_of_the_minimiser(name, number, monkeypatc
 def test_in_the_plane_it_has_the_law_of_draws_in_float64(domain):
     """Inside and on faces."""
     mechanism, (x, y) = squared(domain, epsilon=20.0), table(2, 30)
-    mechanism = kng.ObjectivePerturbation(kng.SquaredLoss(), mechanism.bounds.for_dimension(2), domain, 20.0, "replace")
+    centre = [1e4, -2e4] if isinstance(domain, kng.L1Ball) else None
+    mechanism = kng.ObjectivePerturbation(
+        kng.SquaredLoss(), mechanism.bounds.for_dimension(2), domain, 20.0, "replace", centre=centre
+    )
     way, bits = mechanism.on_grid(Facts(2, 30)), random.Random(3).getrandbits
     data = way.prepare(x, y)
     drawn = np.array([way.draw(data, bits) for _ in range(1500)])
@@ -104,7 +109,9 @@ def test_in_the_plane_it_has_the_law_of_draws_in_float64(domain):
 @pytest.mark.parametrize("name", ["pseudo-Huber on R", "Huber", "smoothed", "Poisson", "expectile"])
 def test_in_the_plane_other_losses_have_the_law_of_draws_in_float64(name):
     loss, bounds, domain = LAWS[name]
-    mechanism = kng.ObjectivePerturbation(loss, bounds.for_dimension(2), domain, 8.0, "replace", kng.L2())
+    centre = [25.0, -10.0] if name in ("Huber", "pseudo-Huber on R") else None
+    parts = (loss, bounds.for_dimension(2), domain, 8.0, "replace", kng.L2())
+    mechanism = kng.ObjectivePerturbation(*parts, centre=centre)
     x, y = table(2, 40)
     y = np.floor(3.0 * np.abs(y)) if name == "Poisson" else y
     way, bits = mechanism.on_grid(Facts(2, 40)), random.Random(4).getrandbits
@@ -119,12 +126,13 @@ def test_in_the_plane_other_losses_have_the_law_of_draws_in_float64(name):
 
 def distribution(mechanism, records):
     """P(θ < t), in balls: b is a Laplace number, and each of some records (how many, x, y) has the slope x(xt - y)."""
-    law = mechanism.on_grid(Facts(1, None)).law
+    way = mechanism.on_grid(Facts(1, None))
+    law, (centre,) = way.law, way.centre
     assert law.noise.kind == "maximum"
     rate = 1 / (ball_of(law.noise.scale_squared).sqrt() * ball_of(law.noise.weights[0]))
 
     def below(t):
-        slope = ball_of(law.ridge) * t
+        slope = ball_of(law.ridge) * (t - ball_of(centre))
         for number, x, y in records:
             slope += number * ball_of(x) * (ball_of(x) * t - y)
         place = rate * slope
@@ -133,12 +141,12 @@ def distribution(mechanism, records):
     return below
 
 
-@pytest.mark.parametrize("share", [0.5, 0.2])
-def test_one_record_makes_a_loss_of_epsilon_and_of_no_more(share):
+@pytest.mark.parametrize(("share", "centre"), [(0.5, None), (0.2, [-1.5])])
+def test_one_record_makes_a_loss_of_epsilon_and_of_no_more(share, centre):
     """A record at x = 1, y = -1: at θ = B its score is largest, and others pull there, which have no Hessian."""
     mechanism = kng.ObjectivePerturbation(
         kng.SquaredLoss(), kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0), intercept=False), kng.Box(-2.0, 2.0), 0.7,
-        "add_remove", noise_share=share,
+        "add_remove", noise_share=share, centre=centre,
     )  # fmt: skip
     with ctx.workprec(400):
         others = (10**7, Fraction(1, 10**5), 1)
@@ -150,6 +158,28 @@ def test_one_record_makes_a_loss_of_epsilon_and_of_no_more(share):
         worst = max(float(abs(loss)) for loss in losses)
         assert all(abs(loss) <= ball_of(Fraction(7, 10)) for loss in losses)
     assert worst > 0.7 - 2e-3
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [kng.SquaredLoss(), kng.PseudoHuberLoss(0.5), kng.SmoothedQuantileLoss(0.3, 0.2)],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_public_shift_of_responses_and_centre_shifts_what_is_released(loss):
+    """By exactly as much, of the same random numbers: what does not vary of a response costs nothing."""
+    x, y = table(1, 50)
+    x, y = np.round(64.0 * x) / 64.0, np.round(64.0 * y) / 64.0
+    drawn = []
+    for shift in (0.0, 1024.0):
+        mechanism = kng.ObjectivePerturbation(
+            loss, kng.Bounds(x=([-1.0], [1.0]), y=(shift - 1.0, shift + 1.0)),
+            kng.Box([shift - 2.0, -2.0], [shift + 2.0, 2.0]), 3.0, "replace", centre=[shift + 0.5, 0.25],
+        )  # fmt: skip
+        way = mechanism.on_grid(Facts(2, 50))
+        data = way.prepare(x, y + shift)
+        drawn.append([way.draw(data, random.Random(seed).getrandbits) - [shift, 0.0] for seed in range(6)])
+    assert np.array_equal(*drawn)
+    assert len(np.unique(drawn[0])) > 6
 
 
 def test_the_constants_are_those_of_the_float64_law_and_on_the_safe_side():

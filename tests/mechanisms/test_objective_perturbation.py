@@ -45,6 +45,17 @@ def test_density_and_masses_are_the_closed_form(adjacency, noise_share):
     assert mechanism.log_density(np.array([0.81]), data) == -np.inf
 
 
+def test_the_density_with_a_centre_is_the_closed_form():
+    (x, y), theta, centre = table(1), np.array([[0.37]]), 1.9
+    mechanism = squared(kng.Box(-0.6, 0.8), centre=[centre])
+    data, (rate, ridge) = mechanism.prepare(x, y), constants(1, 0.8, "replace", 1.0)
+    found = mechanism.log_density(theta[0], data)
+    np.testing.assert_allclose(found, squared_log_density(theta, x, y, rate, ridge, centre)[0], rtol=1e-5)
+    ends = [float(x[:, 0] @ (x[:, 0] * end - y) + ridge * (end - centre)) for end in (-0.6, 0.8)]
+    expected = stats.laplace.logsf(-ends[0], scale=1 / rate), stats.laplace.logcdf(-ends[1], scale=1 / rate)
+    np.testing.assert_allclose(mechanism.boundary_log_masses(data), expected, rtol=1e-5)
+
+
 @pytest.mark.slow
 @both_adjacencies
 def test_it_is_the_law_of_the_full_square_with_its_constants(adjacency):
@@ -116,6 +127,12 @@ PARTS = {"bounds": UNBOUNDED, "domain": None, "epsilon": 1.0, "adjacency": "repl
         ({"noise_share": 1.0}, "noise_share must be one number"),
         ({"output_share": np.nan}, "output_share must be one number"),
         ({"output_share": [0.1, 0.2]}, "output_share must be one number"),
+        ({"centre": 6.5}, r"centre must have one public number a coefficient.*like \[6.5, 0.0, 0.0\]; got 6.5"),
+        ({"centre": ["a"]}, "centre must have one public number a coefficient"),
+        ({"centre": [[1.0]]}, "centre must have one public number a coefficient"),
+        ({"centre": [np.nan]}, "centre must be finite"),
+        ({"centre": [1e300]}, "the centre must be 0 or between"),
+        ({"centre": [1.0], "domain": kng.Box(np.zeros(3), 1.0)}, "centre has 1 numbers, and there are 3 coefficients"),
         ({"tolerance": 0.0}, "tolerance must be one positive and finite number"),
         ({"tolerance": np.inf}, "tolerance must be one positive"),
         ({"epsilon": 0.0}, "epsilon must be positive"),
@@ -129,6 +146,19 @@ PARTS = {"bounds": UNBOUNDED, "domain": None, "epsilon": 1.0, "adjacency": "repl
 def test_what_no_proof_would_hold_for_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         kng.ObjectivePerturbation(**{"loss": kng.LogisticLoss(), **PARTS, **change})
+
+
+def test_a_centre_tells_the_number_of_coefficients_and_where_values_lie():
+    made = kng.ObjectivePerturbation(kng.LogisticLoss(), UNBOUNDED, None, 1.0, "replace", centre=[40.0, 0.0])
+    assert made.dimension == 2
+    assert made.typical_values(2)[0].tolist() == [40.0, 0.0]
+    within = kng.ObjectivePerturbation(
+        kng.LogisticLoss(), UNBOUNDED, kng.Box(-1.0, 3.0), 1.0, "replace", centre=[40.0, 0.0]
+    )
+    assert within.typical_values(2)[0].tolist() == [1.0, 1.0]
+    assert made.sensitivity == kng.ObjectivePerturbation(
+        kng.LogisticLoss(), UNBOUNDED, None, 1.0, "replace"
+    ).sensitivity_for(2)
 
 
 @pytest.mark.parametrize("option", ["tolerance", "output_share"])

@@ -24,10 +24,13 @@ def constants(dimension, reach, adjacency, epsilon, noise_share=0.5):
     return noise_share * epsilon / change, dimension / np.expm1((1.0 - noise_share) * epsilon)
 
 
-def squared_log_density(theta, x, y, rate, ridge):
-    """log f_b(-∇J) + log det ∇²J in NumPy, for thetas of shape (m, d) and noise with density ∝ exp(-rate·max |b_j|)."""
+def squared_log_density(theta, x, y, rate, ridge, centre=0.0):
+    """log f_b(-∇J) + log det ∇²J in NumPy, with the ridge about a centre.
+
+    For thetas of shape (m, d) and noise with density ∝ exp(-rate·max |b_j|).
+    """
     dimension = x.shape[1]
-    slopes = theta @ (x.T @ x) - x.T @ y + ridge * theta
+    slopes = theta @ (x.T @ x) - x.T @ y + ridge * (theta - centre)
     # ∫ exp(-r max |b_j|) db = d!·2^d/r^d.
     log_mass = np.sum(np.log(np.arange(1, dimension + 1))) + dimension * np.log(2.0 / rate)
     determinant = np.linalg.slogdet(x.T @ x + ridge * np.eye(dimension))[1]

@@ -126,22 +126,23 @@ def _output(name: str, largest: float) -> Law:
     return _normal(mechanism, NoisyMinimum, y, means, np.full(2, deviation))
 
 
-def _objective(name: str, largest: float, curvature: float) -> Law:
-    """θ_j ≤ t if and only if -b_j ≤ ∂_jℓ(t) + γt; b has density ∝ exp(-(ε'/2)·max_j|b_j|/Δ) with Δ = 2·max|s|.
+def _objective(name: str, largest: float, curvature: float, centre: tuple[float, float] = (0.0, 0.0)) -> Law:
+    """θ_j ≤ t if and only if -b_j ≤ ∂_jℓ(t) + γ(t - c_j); b has density ∝ exp(-(ε'/2)·max_j|b_j|/Δ) with Δ = 2·max|s|.
 
     Where Θ is a box its ends have masses; the share for noise of an output is not spent.
     """
     x, y = _records()
     domain = Box([-0.7, -0.7], [0.7, 0.7]) if name == "squared" else None
     y = (y > 0.0) * 1.0 if name == "logistic" else y
-    mechanism = ObjectivePerturbation(_LOSSES[name], _PLANE if domain else _OPEN, domain, 6.0, "replace")
+    bounds = _PLANE if domain else _OPEN
+    mechanism = ObjectivePerturbation(_LOSSES[name], bounds, domain, 6.0, "replace", centre=centre)
     half = 3.0 if domain else 3.0 * 0.99
     rate, ridge = half / (2.0 * largest), 2.0 * curvature / np.expm1(half)
     slopes = _slopes(name, x, y)
     edges = [cell_edges(0.0, 40, -2 if domain is None else -4, *((-0.7, 0.7) if domain else (-np.inf, np.inf)))] * 2
     noise = [
-        np.concatenate([[-_FAR / rate], slope(ends[1:-1]) + ridge * ends[1:-1], [_FAR / rate]])
-        for slope, ends in zip(slopes, edges, strict=True)
+        np.concatenate([[-_FAR / rate], slope(ends[1:-1]) + ridge * (ends[1:-1] - c), [_FAR / rate]])
+        for slope, ends, c in zip(slopes, edges, centre, strict=True)
     ]
     chances = level_masses([lambda b: rate * b] * 2, noise)
     route = QuadraticMinimum if domain else SmoothMinimum
@@ -265,9 +266,9 @@ CASES: dict[str, Callable[[], Law]] = {
     "output, squared, hessian_squared": partial(_posterior, partial(_perturbed, "hessian_squared"), 2.0, 1000.0),
     "output, logistic": partial(_output, "logistic", 1.0),
     "output, pseudo-Huber": partial(_output, "pseudo-Huber", 0.5),
-    "objective, squared": partial(_objective, "squared", 1.0 + 1.4, 1.0),
+    "objective, squared": partial(_objective, "squared", 1.0 + 1.4, 1.0, (3.0, -0.2)),
     "objective, logistic": partial(_objective, "logistic", 1.0, 0.25),
-    "objective, pseudo-Huber": partial(_objective, "pseudo-Huber", 0.5, 1.0),
+    "objective, pseudo-Huber": partial(_objective, "pseudo-Huber", 0.5, 1.0, (-1.1, 0.4)),
     "AdaSSP": _moments,
     "AdaSSP with weights": partial(_moments, 3.0),
     "AdaOPS": _adaptive,
