@@ -19,7 +19,7 @@ DOMAINS = registry.names("domains", without="geometry.base_measures")
 NORMS = registry.names("norms")
 # Samplers are named as in Python.
 SAMPLERS = tuple(registry.names("samplers").values())
-# What the command says instead of `kngjax.core.errors.FAILED`, whatever happened.
+# What a job says instead of `kngjax.core.errors.FAILED`, whatever happened.
 FAILED = (
     "the release did not complete, and nothing of it is released; what it was debited from a ledger stays spent. Why "
     "is not told, since it may depend on the data: most often cells are missing or no number where [[terms]] or "

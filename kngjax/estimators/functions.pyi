@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kngjax.estimators.estimate_results import EstimateResults
+from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.regression_results import RegressionResults
+from kngjax.estimators.table_results import TableResults
 
 def quantile_regression(
     formula: str,
@@ -128,3 +130,81 @@ def median(
     weights: Any = None,
 ) -> EstimateResults:
     """The median of a column of numbers."""
+
+def count(
+    where: str | None,
+    frame: Any,
+    *,
+    epsilon: Any,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+    weights: Any = None,
+) -> TableResults:
+    """How many records meet a condition, or under add_remove without one, how many there are: a whole number."""
+
+def sum(
+    column: str,
+    frame: Any,
+    *,
+    epsilon: Any,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+    weights: Any = None,
+) -> MomentResults:
+    """The sum of a column of numbers, which are clipped to their bounds."""
+
+def variance(
+    column: str,
+    frame: Any,
+    *,
+    epsilon: Any,
+    ddof: Any = 1,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+    weights: Any = None,
+) -> MomentResults:
+    """The variance of a column of numbers, which are clipped to their bounds; its root is `std` of the result."""
+
+def histogram(
+    column: str,
+    frame: Any,
+    *,
+    epsilon: Any,
+    edges: Any = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+    weights: Any = None,
+) -> TableResults:
+    """How many records have each level of a category, or lie in each interval of a column of numbers."""
+
+def crosstab(
+    columns: Sequence[str],
+    frame: Any,
+    *,
+    epsilon: Any,
+    edges: Mapping[str, Any] | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+    weights: Any = None,
+) -> TableResults:
+    """How many records have each combination of levels."""

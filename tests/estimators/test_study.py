@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import kngjax as kng
+from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.study import PublicFacts
@@ -177,8 +178,9 @@ def test_each_analysis_is_debited_and_an_empty_ledger_refuses_before_a_value_is_
     broken = PEOPLE.assign(wage=np.nan)
     with pytest.raises(kng.BudgetExceeded):
         study(broken, ledger=ledger).mean("wage", epsilon=0.2)
-    with pytest.raises(kng.ReleaseFailed):
+    with pytest.raises(kng.ReleaseFailed) as failed:
         study(broken, ledger=ledger).mean("wage", epsilon=0.05)
+    assert str(failed.value) == FAILED_OF_FRAME
     # What failed stays spent.
     with pytest.raises(kng.BudgetExceeded):
         one.mean("wage", epsilon=0.1)
