@@ -1,6 +1,6 @@
 """What is to be released from a table, said in full before the table is looked at: terms, response, mechanisms."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -224,16 +224,18 @@ def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray | None, weight
     return {"X": y[:, None] if y.ndim == 1 else y, "weights": weights}
 
 
-def bounds_of(design: Design | None, response: Response, with_response: bool = True) -> kng.Bounds:
+def bounds_of(design: Design | None, response: Response, of_response: Mapping[str, Any] | None = None) -> kng.Bounds:
     """The public promises of the basis columns and of the transformed response.
+
+    **Arguments:** `of_response`: what the bounds say of y; its ends if left out.
 
     The policy of missing cells is applied where cells become columns; here the certificate is told of it, in units of
     the basis.
     """
-    ends = response.ends if with_response else None
+    given = {"y": response.ends} if of_response is None else of_response
     if design is None:
-        return kng.Bounds(y=ends, missing_y=response.substitute)
+        return kng.Bounds(missing_y=response.substitute, **given)
     columns, missing = design.basis_names[1:], [policy for term in design.terms for policy in term.substitutes]
     return kng.Bounds(
-        (design.lower, design.upper), ends, columns=columns, missing=missing, missing_y=response.substitute
+        (design.lower, design.upper), columns=columns, missing=missing, missing_y=response.substitute, **given
     )

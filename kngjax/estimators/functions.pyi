@@ -24,6 +24,7 @@ def quantile_regression(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Mapping[str, Any] | None = None,
 ) -> RegressionResults:
     """Quantiles of the response at the levels τ, which share ε equally."""
 
@@ -44,6 +45,7 @@ def linear_regression(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Mapping[str, Any] | None = None,
 ) -> RegressionResults:
     """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ."""
 
@@ -61,6 +63,7 @@ def logistic_regression(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Mapping[str, Any] | None = None,
 ) -> RegressionResults:
     """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
 
@@ -78,6 +81,7 @@ def poisson_regression(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Mapping[str, Any] | None = None,
 ) -> RegressionResults:
     """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
 
@@ -94,6 +98,7 @@ def mean(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Mapping[str, Any] | None = None,
 ) -> EstimateResults:
     """The mean of a column of numbers, or the share of the second of its two levels."""
 
@@ -112,6 +117,7 @@ def quantile(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Mapping[str, Any] | None = None,
 ) -> EstimateResults:
     """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
 
@@ -128,6 +134,7 @@ def median(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Mapping[str, Any] | None = None,
 ) -> EstimateResults:
     """The median of a column of numbers."""
 
@@ -143,6 +150,7 @@ def count(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Mapping[str, Any] | None = None,
 ) -> TableResults:
     """How many records meet a condition, or under add_remove without one, how many there are: a whole number."""
 
@@ -158,6 +166,7 @@ def sum(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Mapping[str, Any] | None = None,
 ) -> MomentResults:
     """The sum of a column of numbers, which are clipped to their bounds."""
 
@@ -174,6 +183,7 @@ def variance(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Mapping[str, Any] | None = None,
 ) -> MomentResults:
     """The variance of a column of numbers, which are clipped to their bounds; its root is `std` of the result."""
 
@@ -190,6 +200,7 @@ def histogram(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Mapping[str, Any] | None = None,
 ) -> TableResults:
     """How many records have each level of a category, or lie in each interval of a column of numbers."""
 
@@ -206,5 +217,6 @@ def crosstab(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Mapping[str, Any] | None = None,
 ) -> TableResults:
     """How many records have each combination of levels."""

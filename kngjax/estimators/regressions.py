@@ -14,6 +14,7 @@ from kngjax.data.terms import Polynomial
 from kngjax.estimators.analyses import Analysis, Part, bounds_of
 from kngjax.estimators.responses import Response
 from kngjax.inference.score_laws import SCATTER
+from kngjax.losses.smoothed_quantile import DRAWN_EXACTLY
 from kngjax.samplers.advice import GRADIENTS_UNASKED, MOST_BOXED
 
 # Beyond these, coefficients of a basis within [-1, 1] would leave the response's bounds by far.
@@ -22,6 +23,9 @@ _WIDTHS = 1.5
 _LARGEST_LOGARITHM = 10.0
 # Measured on CPS1988, ten coefficients, ε of 1 and 3, levels .1, .5 and .9: the errors were least near h of this.
 _SHRINKAGE = 3.0
+# n·ε·h·4τ(1-τ)/(d²·scale) from which on KNG draws a smoothed quantile loss exactly in some proposals although few records
+# have a level: measured on 53,940 diamonds by their cut, of which the reference has 3 in 100, it takes e^22 at a third.
+_DRAWN_WITH_RARE = 750.0
 
 
 def quantile_regression(
@@ -46,16 +50,25 @@ def quantile_regression(
         if dimension <= MOST_BOXED:
             kind, loss = kng.KNG, kng.QuantileLoss(level)
         else:
-            known, spread = _count(count), _scale(scale, response)
-            kind = _kind(dimension, known, share, adjacency)
-            drawn = share if kind is kng.KNG else None
-            width = kng.SmoothedQuantileLoss.public_bandwidth(level, known, dimension, spread, epsilon=drawn)
-            if kind is kng.ObjectivePerturbation:
-                # Its regularisation shrinks by some d²/(hnε), smoothing moves quantiles by some h²: they balance here.
-                width = max(width, spread * math.cbrt(_SHRINKAGE * dimension**2 / (known * share)))
-            loss = kng.SmoothedQuantileLoss(level, width)
+            kind, loss = _smoothed(level, formula, _count(count), share, adjacency, _scale(scale, response))
         parts.append(Part(f"tau = {level!r}", _made(kind, loss, formula, response, share, adjacency, domain)))
     return Analysis("quantile regression", response, formula.design, tuple(parts), formula.text, scale=scale)
+
+
+def _smoothed(
+    level: float, formula: Formula, count: int, epsilon: float, adjacency: str, scale: float
+) -> tuple[Callable[..., Any], kng.SmoothedQuantileLoss]:
+    """KNG where its exact draws need no wider bandwidth than objective perturbation does, which is as accurate there."""
+    dimension = len(formula.design.names)
+    narrow = kng.SmoothedQuantileLoss.public_bandwidth(level, count, dimension, scale)
+    # A ridge shrinks by some d²/(hnε), smoothing moves quantiles by some h²: they balance here.
+    balanced = max(narrow, scale * math.cbrt(_SHRINKAGE * dimension**2 / (count * epsilon)))
+    needed = DRAWN_EXACTLY if all(isinstance(term, Polynomial) for term in formula.design.terms) else _DRAWN_WITH_RARE
+    # Few records lie about a line of a high or a low level.
+    drawn = max(narrow, scale * needed * dimension**2 / (count * epsilon * 4.0 * level * (1.0 - level)))
+    if _kind(dimension, count, epsilon, adjacency) is kng.KNG and drawn <= balanced:
+        return kng.KNG, kng.SmoothedQuantileLoss(level, drawn)
+    return kng.ObjectivePerturbation, kng.SmoothedQuantileLoss(level, balanced)
 
 
 def linear_regression(
@@ -144,7 +157,10 @@ def _made(
     adjacency: str,
     domain: Any,
 ) -> Any:
-    bounds = bounds_of(formula.design, response, with_response=not isinstance(loss, kng.LogisticLoss))
+    of_response: dict[str, Any] | None = {} if isinstance(loss, kng.LogisticLoss) else None
+    if loss.score_is_piecewise_constant:
+        of_response = response.bounds_of_quantiles
+    bounds = bounds_of(formula.design, response, of_response)
     theta = _domain(response, len(formula.design.names)) if domain is None else domain
     return kind(loss, bounds, theta, epsilon, adjacency)
 
