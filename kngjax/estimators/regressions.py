@@ -1,5 +1,6 @@
 """Which mechanism serves a regression, by public facts alone: the number of coefficients, n where it is public, ε."""
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -52,7 +53,17 @@ def quantile_regression(
         else:
             kind, loss = _smoothed(level, formula, _count(count), share, adjacency, _scale(scale, response))
         parts.append(Part(f"tau = {level!r}", _made(kind, loss, formula, response, share, adjacency, domain)))
-    return Analysis("quantile regression", response, formula.design, tuple(parts), formula.text, scale=scale)
+    given = {"adjacency": adjacency, "domain": domain, "scale": scale}
+    remake = functools.partial(quantile_regression, formula, response, tau, **given)
+    return Analysis(
+        "quantile regression",
+        response,
+        formula.design,
+        tuple(parts),
+        formula.text,
+        scale=scale,
+        remake=None if dimension <= MOST_BOXED else remake,
+    )
 
 
 def _smoothed(
@@ -106,7 +117,16 @@ def linear_regression(
         threshold = min(threshold, response.ends[1] - response.ends[0])
         loss = kng.PseudoHuberLoss(threshold)
     made = _made(kind, loss, formula, response, epsilon, adjacency, domain)
-    return Analysis("linear regression", response, formula.design, (Part(method, made),), formula.text, scale=scale)
+    given = {"adjacency": adjacency, "domain": domain, "scale": scale}
+    return Analysis(
+        "linear regression",
+        response,
+        formula.design,
+        (Part(method, made),),
+        formula.text,
+        scale=scale,
+        remake=functools.partial(linear_regression, formula, response, **given) if method == "robust" else None,
+    )
 
 
 def logistic_regression(
@@ -123,7 +143,8 @@ def logistic_regression(
     theta = kng.Box(-size, size) if domain is None else domain
     made = _made(kind, kng.LogisticLoss(), formula, response, epsilon, adjacency, theta)
     parts = (Part("log odds", made),)
-    return Analysis("logistic regression", response, formula.design, parts, formula.text, link="odds")
+    remake = _remake(logistic_regression, formula, response, adjacency, domain)
+    return Analysis("logistic regression", response, formula.design, parts, formula.text, link="odds", remake=remake)
 
 
 def poisson_regression(
@@ -145,7 +166,16 @@ def poisson_regression(
     kind = _kind(len(formula.design.names), count, epsilon, adjacency)
     made = _made(kind, kng.PoissonLoss(), formula, response, epsilon, adjacency, domain)
     parts = (Part("log rate", made),)
-    return Analysis("Poisson regression", response, formula.design, parts, formula.text, link="rate")
+    remake = _remake(poisson_regression, formula, response, adjacency, domain)
+    return Analysis("Poisson regression", response, formula.design, parts, formula.text, link="rate", remake=remake)
+
+
+def _remake(kind: Callable[..., Analysis], *given: Any) -> Callable[..., Analysis] | None:
+    """What makes the same at another n and ε, on which the mechanism depends; None of few coefficients."""
+    formula, response, adjacency, domain = given
+    if len(formula.design.names) <= MOST_BOXED:
+        return None
+    return functools.partial(kind, formula, response, adjacency=adjacency, domain=domain)
 
 
 def _made(
