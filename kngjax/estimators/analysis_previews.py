@@ -57,7 +57,7 @@ class AnalysisPreview:
         return next((one.hopeless for one in self.previews if one is not None and one.hopeless), None)
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
-        """ε of all releases together, in equal parts, with noise of at most `ratio` standard errors in each coefficient."""
+        """ε of all releases together, in equal parts, with noise of at most `ratio` standard errors everywhere."""
         known = self._known()
         return len(known) * max(one.epsilon_for(ratio) for one in known)
 

@@ -24,7 +24,7 @@ def quantile_regression(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
-    dither: Mapping[str, Any] | None = None,
+    dither: Any = None,
 ) -> RegressionResults:
     """Quantiles of the response at the levels τ, which share ε equally."""
 
@@ -45,7 +45,7 @@ def linear_regression(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
-    dither: Mapping[str, Any] | None = None,
+    dither: Any = None,
 ) -> RegressionResults:
     """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ."""
 
@@ -63,7 +63,7 @@ def logistic_regression(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
-    dither: Mapping[str, Any] | None = None,
+    dither: Any = None,
 ) -> RegressionResults:
     """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
 
@@ -81,7 +81,7 @@ def poisson_regression(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
-    dither: Mapping[str, Any] | None = None,
+    dither: Any = None,
 ) -> RegressionResults:
     """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
 
@@ -98,7 +98,7 @@ def mean(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
-    dither: Mapping[str, Any] | None = None,
+    dither: Any = None,
 ) -> EstimateResults:
     """The mean of a column of numbers, or the share of the second of its two levels."""
 
@@ -117,7 +117,7 @@ def quantile(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
-    dither: Mapping[str, Any] | None = None,
+    dither: Any = None,
 ) -> EstimateResults:
     """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
 
@@ -134,7 +134,7 @@ def median(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
-    dither: Mapping[str, Any] | None = None,
+    dither: Any = None,
 ) -> EstimateResults:
     """The median of a column of numbers."""
 
@@ -150,7 +150,7 @@ def count(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
-    dither: Mapping[str, Any] | None = None,
+    dither: Any = None,
 ) -> TableResults:
     """How many records meet a condition, or under add_remove without one, how many there are: a whole number."""
 
@@ -166,7 +166,7 @@ def sum(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
-    dither: Mapping[str, Any] | None = None,
+    dither: Any = None,
 ) -> MomentResults:
     """The sum of a column of numbers, which are clipped to their bounds."""
 
@@ -183,7 +183,7 @@ def variance(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
-    dither: Mapping[str, Any] | None = None,
+    dither: Any = None,
 ) -> MomentResults:
     """The variance of a column of numbers, which are clipped to their bounds; its root is `std` of the result."""
 
@@ -200,7 +200,7 @@ def histogram(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
-    dither: Mapping[str, Any] | None = None,
+    dither: Any = None,
 ) -> TableResults:
     """How many records have each level of a category, or lie in each interval of a column of numbers."""
 
@@ -217,6 +217,6 @@ def crosstab(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
-    dither: Mapping[str, Any] | None = None,
+    dither: Any = None,
 ) -> TableResults:
     """How many records have each combination of levels."""

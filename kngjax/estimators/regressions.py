@@ -24,8 +24,8 @@ _WIDTHS = 1.5
 _LARGEST_LOGARITHM = 10.0
 # Measured on CPS1988, ten coefficients, ε of 1 and 3, levels .1, .5 and .9: the errors were least near h of this.
 _SHRINKAGE = 3.0
-# n·ε·h·4τ(1-τ)/(d²·scale) from which on KNG draws a smoothed quantile loss exactly in some proposals although few records
-# have a level: measured on 53,940 diamonds by their cut, of which the reference has 3 in 100, it takes e^22 at a third.
+# n·ε·h·4τ(1-τ)/(d²·scale) from which on KNG draws a smoothed quantile loss exactly in some proposals although few
+# records have a level: measured on diamonds by cut, of which the reference has 3 in 100, it takes e^22 at a third.
 _DRAWN_WITH_RARE = 750.0
 
 
@@ -69,7 +69,7 @@ def quantile_regression(
 def _smoothed(
     level: float, formula: Formula, count: int, epsilon: float, adjacency: str, scale: float
 ) -> tuple[Callable[..., Any], kng.SmoothedQuantileLoss]:
-    """KNG where its exact draws need no wider bandwidth than objective perturbation does, which is as accurate there."""
+    """KNG where its exact draws need no wider bandwidth than objective perturbation, which is as accurate there."""
     dimension = len(formula.design.names)
     narrow = kng.SmoothedQuantileLoss.public_bandwidth(level, count, dimension, scale)
     # A ridge shrinks by some d²/(hnε), smoothing moves quantiles by some h²: they balance here.

@@ -56,13 +56,12 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         **Arguments:** `columns`: two or more names, or a list of them. `edges`: by column, as of `histogram`.
         """
         facts, given = self.facts, dict(edges or {})
-        if len(columns) == 1 and not isinstance(columns[0], str):
-            columns = tuple(columns[0])
-        if len(columns) < 2:
+        names = [name for one in columns for name in ([one] if isinstance(one, str) else one)]
+        if len(names) < 2:
             raise ValueError("a cross table needs two columns or more: of one take histogram(column, epsilon=...)")
-        if unknown := [name for name in given if name not in columns]:
+        if unknown := [name for name in given if name not in names]:
             raise ValueError(f"edges name {unknown}, which are no columns of the table")
-        axes = [tables.axis(name, facts.bounds, facts.levels, facts.missing, given.get(name)) for name in columns]
+        axes = [tables.axis(name, facts.bounds, facts.levels, facts.missing, given.get(name)) for name in names]
         made = tables.table(axes, epsilon, facts.adjacency.value, "cross table")
         return self._carry_out(made, TableResults.of)
 

@@ -66,6 +66,7 @@ def test_quantile_regressions_get_noise_before_the_logarithm():
     assert study().preview().quantile_regression("log(wage) ~ education", tau=0.5, epsilon=4).trusted
 
 
+@pytest.mark.slow
 def test_heaps_hide_a_median_that_noise_on_them_shows():
     """Three in five have the same wage: without noise the gradient jumps past 0 there, and is small nowhere."""
     count = 400

@@ -71,6 +71,7 @@ def test_previews_of_counts_say_that_their_noise_is_exact():
     assert mean.hopeless is None
 
 
+@pytest.mark.default_cases("robust_large", "quantiles")
 @pytest.mark.parametrize(
     ("ask", "epsilon"),
     [
@@ -80,7 +81,7 @@ def test_previews_of_counts_say_that_their_noise_is_exact():
         (lambda one, epsilon: one.quantile_regression(FORMULA, tau=[0.1, 0.5], epsilon=epsilon), 1.0),
         (lambda one, epsilon: one.logistic_regression("ill ~ education", epsilon=epsilon), 1.0),
     ],
-    ids=["robust, small", "robust, large", "smoothed quantiles", "quantiles", "logistic"],
+    ids=["robust_small", "robust_large", "smoothed", "quantiles", "logistic"],
 )
 def test_what_noise_asks_for_is_what_a_preview_there_shows(ask, epsilon):
     """Thresholds, bandwidths and the mechanism are those of the ε, or the n, that is asked for."""

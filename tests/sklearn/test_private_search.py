@@ -8,8 +8,8 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.preprocessing import PolynomialFeatures
 
 import kngjax as kng
-from kngjax.core.errors import FAILED_OF_FIT
 from kngjax.accounting.adjacency import Adjacency
+from kngjax.core.errors import FAILED_OF_FIT
 from kngjax.sklearn import PrivateQuantileRegressor, PrivateSearch, PublicPipeline, UncountedFits
 from kngjax.sklearn.holdouts import is_covered, parts
 from kngjax.sklearn.rowwise import exponentials, predictors, probabilities
