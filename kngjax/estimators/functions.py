@@ -1,8 +1,8 @@
 """Analyses in one call: `quantile_regression(formula, frame, tau=0.5, epsilon=1, bounds=..., adjacency=...)`.
 
 What is estimated comes first, then the frame: `count(None, frame, ...)` is of all records under add_remove, and
-`crosstab(["region", "sex"], frame, ...)` has its columns in a list. Each is `Study(frame, ...)` and its method, and takes
-the arguments of both, which `help` shows. What type checkers read is `functions.pyi`, which
+`crosstab(["region", "sex"], frame, ...)` has its columns in a list. Each is `Study(frame, ...)` and its method, and
+takes the arguments of both, which `help` shows. What type checkers read is `functions.pyi`, which
 `python -m tests.estimators.function_stubs` writes.
 """
 
