@@ -70,8 +70,7 @@ def in_short(certificate: kng.Certificate) -> str:
 
 def together(steps: Sequence[Any], num_records: int) -> kng.Guarantee | None:
     """What is proved of all steps together; None of no step, and where of one nothing is proved."""
-    costs = [step.owed(num_records) for step in steps]
-    return totals.composed([cost for cost, _ in costs]) if costs and all(proved for _, proved in costs) else None
+    return totals.total(cost if proved else None for cost, proved in (step.owed(num_records) for step in steps))
 
 
 def in_words(total: kng.Guarantee | None) -> str:

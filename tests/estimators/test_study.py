@@ -235,6 +235,7 @@ def test_what_columns_and_settings_refuse_costs_nothing(ledger):
 
     refused("needs public bounds", lambda one: one.mean("height", epsilon=1))
     refused("needs public bounds", lambda one: one.quantile_regression("wage ~ height", tau=0.5, epsilon=1))
+    refused("'region' has 3 levels: .* histogram", lambda one: one.mean("region", epsilon=1))
     refused("needs the two levels", lambda one: one.logistic_regression("wage ~ education", epsilon=1))
     refused("method must be", lambda one: one.linear_regression("wage ~ education", epsilon=1, method="ols"))
     refused("needs a delta", lambda one: one.linear_regression("wage ~ education", epsilon=1, method="adassp"))
