@@ -76,9 +76,9 @@ class PublicFacts:
         if column in self.levels:
             if len(self.levels[column]) != 2:
                 raise ValueError(
-                    f"column {column!r} has {len(self.levels[column])} levels: responses, means and sums are of numbers, "
-                    "or of two levels, of which the second one counts as 1. histogram and crosstab count the records of "
-                    "each level"
+                    f"column {column!r} has {len(self.levels[column])} levels: responses, means and sums are of "
+                    "numbers, or of two levels, of which the second one counts as 1. histogram and crosstab count the "
+                    "records of each level"
                 )
             return Response(column, transform, None, self.levels[column], missing, self.dither.get(column))
         return Response(column, transform, self.bounds.get(column), None, missing, self.dither.get(column))
