@@ -18,6 +18,9 @@ from .data.bounds import Bounds as Bounds
 from .data.shards import shard as shard
 from .data.streams import stream as stream
 from .estimators.estimate_results import EstimateResults as EstimateResults
+from .estimators.functions import count as count
+from .estimators.functions import crosstab as crosstab
+from .estimators.functions import histogram as histogram
 from .estimators.functions import linear_regression as linear_regression
 from .estimators.functions import logistic_regression as logistic_regression
 from .estimators.functions import mean as mean
@@ -25,6 +28,8 @@ from .estimators.functions import median as median
 from .estimators.functions import poisson_regression as poisson_regression
 from .estimators.functions import quantile as quantile
 from .estimators.functions import quantile_regression as quantile_regression
+from .estimators.functions import sum as sum
+from .estimators.functions import variance as variance
 from .estimators.grouped_results import GroupedResults as GroupedResults
 from .estimators.moment_results import MomentResults as MomentResults
 from .estimators.regression_results import RegressionResults as RegressionResults

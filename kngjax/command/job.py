@@ -210,7 +210,8 @@ def run(
                 write(config, made, made.results(releases), directory, data)
 
         about = {"job": config.name, "identity": identity(config), "data": data, "run": past.run}
-        keeping = Keeping(old, about, functools.partial(resuming.require, past=past), keep, progress)
+        require = functools.partial(resuming.require, past=past)
+        keeping = Keeping(old, about, require, keep, progress, registry.FAILED)
         released = carry_out(made.steps, frame, ledger, keeping)
         if len(old) == len(labels):
             keep(released)

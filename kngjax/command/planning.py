@@ -131,7 +131,7 @@ def _bounds(config: Config) -> kng.Bounds:
     if basis is not None:
         # Of classes the logistic loss knows the bounds.
         are_classes = config.loss is not None and config.loss.type == "logistic" and response.levels is not None
-        return bounds_of(basis, response, with_response=not are_classes)
+        return bounds_of(basis, response, {} if are_classes else None)
     if response.ends is None:
         raise ValueError(f"{config.path}: [response] needs the key 'bounds': [lower, upper] of the column, public")
     if config.mechanism.type == "k_norm":

@@ -19,7 +19,7 @@ DOMAINS = registry.names("domains", without="geometry.base_measures")
 NORMS = registry.names("norms")
 # Samplers are named as in Python.
 SAMPLERS = tuple(registry.names("samplers").values())
-# What the command says instead of `kngjax.core.errors.FAILED`, whatever happened.
+# What a job says instead of `kngjax.core.errors.FAILED`, whatever happened.
 FAILED = (
     "the release did not complete, and nothing of it is released; what it was debited from a ledger stays spent. Why "
     "is not told, since it may depend on the data: most often cells are missing or no number where [[terms]] or "
@@ -46,7 +46,7 @@ WORDS = (
     (r"\bBudget\.converted\b", "kngjax ledger create --epsilon E --delta D --by-zcdp"),
     (r"\bBudget\.zcdp\(rho, distance=\.\.\.\)", "kngjax ledger create --rho R --distance H"),
     (r"\b(bounds|levels)=\{'([^']*)': \(([^()]*)\)\}", r"[study.\1] \2 = [\3]"),
-    (r"\bmissing=\{'([^']*)': ([^{}]*)\}", r"[study.missing] \1 = \2"),
+    (r"\b(missing|dither)=\{'([^']*)': ([^{}]*)\}", r"[study.\1] \2 = \3"),
     (r"\bnum_records=([\d_]+)", r"[study] num_records = \1"),
     (r"\bdomain=kngjax\.L1Ball\(([\d.]+)\)", r"domain = { l1_ball = \1 }"),
     (r"\b([a-z_]+)='([a-z_]+)'", r'\1 = "\2"'),

@@ -59,11 +59,16 @@ class PlannedStudy(AbstractPlanned):
 
     def text(self, results: Sequence[AbstractResults | None]) -> str:
         made = [one for one in results if one is not None]
-        return "\n\n".join([*(str(one.summary()) for one in made), f"All together: {in_words(_together(made))}"])
+        return "\n\n".join(
+            [
+                *(str(one.summary()) for one in made),
+                f"All together: {in_words(totals.total(one.guarantee for one in made))}",
+            ]
+        )
 
     def to_dict(self, results: Sequence[AbstractResults | None]) -> dict[str, Any]:
         released = [one for one in results if one is not None]
-        cost = _together(released)
+        cost = totals.total(one.guarantee for one in released)
         steps, written = {}, []
         for step in self.steps:
             steps.setdefault(id(step.analysis), []).append(step)
@@ -83,13 +88,6 @@ class PlannedStudy(AbstractPlanned):
             "study": plain(self.config.study),
             "analyses": written,
         }
-
-
-def _together(results: Sequence[AbstractResults]) -> kng.Guarantee | None:
-    """What is proved of all releases; None where of one nothing is."""
-    costs = [one.guarantee for one in results]
-    known = [cost for cost in costs if cost is not None]
-    return totals.composed(known) if known and len(known) == len(costs) else None
 
 
 def _rows_alone(count: int) -> Any:

@@ -2,7 +2,8 @@
 
     settings, before the data are read              refused in words, nothing is spent
     types and shapes of X and y                     refused in words: no value was looked at
-    everything else, after the data were read       `ReleaseFailed`, the same text whatever happened
+    everything else, after the data were read       `ReleaseFailed`, the same text whatever happened; which of its
+                                                    texts depends on what was called alone, never on the data
 
 An error that depends on values would answer a question about the data without a debit, and a traceback holds the
 records in its frames; so neither leaves a release. An error counts as one about values unless it is known to be about
@@ -15,11 +16,27 @@ from typing import Any
 
 import numpy as np
 
-FAILED = (
+_FAILED = (
     "the release did not complete, and nothing is released; what it was debited from a ledger stays spent. Why is not "
-    "told, since it may depend on the data: most often there are missing values and the bounds have no "
-    "missing=, or responses that are no declared level, like -1 where LogisticLoss() has 0. The documentation of "
-    "kngjax.ReleaseFailed lists what else it can be, and the data owner finds out by mechanism.prepare(X, y)"
+    "told, since it may depend on the data: most often "
+)
+_ELSE = "The documentation of kngjax.ReleaseFailed lists what else it can be"
+# Of `kngjax.release` of a mechanism.
+FAILED = (
+    f"{_FAILED}there are missing values and the bounds have no missing=, or responses that are no declared level, like "
+    f"-1 where LogisticLoss() has 0. {_ELSE}, and the data owner finds out by mechanism.prepare(X, y)"
+)
+# Of analyses of a data frame, whose users have no mechanism: as constant as the first.
+FAILED_OF_FRAME = (
+    f"{_FAILED}a column has cells that are missing, infinite, no number or none of its levels, and missing= does not "
+    "name it: missing={'wage': 20.0} says what such a cell counts as. The data owner finds such cells with the frame's "
+    f"own tools, frame['wage'].isna() or frame['region'].unique(), for the owner's eyes alone. {_ELSE}"
+)
+# Of estimators for scikit-learn.
+FAILED_OF_FIT = (
+    f"{_FAILED}X or y has cells that are missing, infinite, no number or none of the levels or classes, without "
+    "missing= and missing_y=, which say what such cells count as. The data owner finds them with the tools of the "
+    f"frame or of NumPy, for the owner's eyes alone. {_ELSE}"
 )
 
 UNREADABLE = (
@@ -34,16 +51,16 @@ INTERRUPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 class ReleaseFailed(RuntimeError):
-    """A release failed after the data were read: always this text, without a cause or a context.
+    """A release failed after the data were read: always one text, without a cause or a context.
 
     That it failed is one bit that nothing hides, and its budget is spent. Possible causes, which only the owner may
-    find out:
+    find out; `mechanism.prepare(X, y)` says the first three, and `kngjax check CONFIG` of a job in a file:
 
-    - missing, NaN or infinite values, or cells that are no number, without `Bounds(..., missing=, missing_y=)`:
-      `mechanism.prepare(X, y)` says so;
-    - responses that the loss has no meaning for, which count as missing: none of the `levels` of LogisticLoss, negative
-      ones of PoissonLoss; `prepare` says so;
-    - more records than the mechanism's public `max_records`; `prepare` says so;
+    - missing, NaN or infinite values, or cells that are no number, without a policy for them: `missing={...}` of a
+      Study, `missing` and `missing_y` of an estimator, `Bounds(..., missing=, missing_y=)` of a mechanism;
+    - values that are none of the declared levels, and responses that the loss has no meaning for, as negative counts:
+      they count as missing;
+    - more records than the mechanism's public `max_records`;
     - an exact search that reached its public limit of proposals, or an equation that float64 cannot solve: enlarge the
       domain, give `Exact(max_proposals=...)` a higher limit, or ask for a Markov chain by name;
     - a minimiser that was not found, or a draw that is not a number: give public bounds of y, `Bounds(..., y=...)`;

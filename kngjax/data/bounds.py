@@ -53,6 +53,8 @@ class Bounds(ShownAsTyped, eqx.Module):
         where responses are heaped: each response gets its own, drawn anew in each release, before it is clipped. Take
         the unit to which responses were rounded, and bounds of y that lie w/2 beyond them: what lies at a bound is
         heaped there. `kngjax.data.dither` has the proof that this costs no privacy. None: no noise.
+    - `dither_of_log`: whether y is the logarithm of what was rounded, so that e^y gets the noise, in its units; such
+        y need bounds.
     - `weight`: W, the largest weight of a record, for records that have weights; the weights themselves are private,
         `release(mechanism, X, y, weights=...)`. Noise grows with W, whatever the weights are. None: records have none.
     - `missing_weight`: what a weight counts as that is missing or no number, from 0 to W. None: such data fail.
@@ -74,6 +76,7 @@ class Bounds(ShownAsTyped, eqx.Module):
     missing: Policies = eqx.field(static=True)
     missing_y: Policy = eqx.field(static=True)
     dither: Scalar | None
+    dither_of_log: bool = eqx.field(static=True)
     weight: Scalar | None
     missing_weight: float | None = eqx.field(static=True)
 
@@ -88,6 +91,7 @@ class Bounds(ShownAsTyped, eqx.Module):
         missing: Any = None,
         missing_y: Any = None,
         dither: Any = None,
+        dither_of_log: bool = False,
         weight: Any = None,
         missing_weight: Any = None,
     ):
@@ -115,6 +119,7 @@ class Bounds(ShownAsTyped, eqx.Module):
         self.missing = policies(missing, self.names, self.columns)
         self.missing_y = policy_of_response(missing_y)
         self.dither = width(dither)
+        self.dither_of_log = bool(dither_of_log)
         self.weight = weights.largest_weight(weight)
         self.missing_weight = weights.policy_of_weights(missing_weight, self.weight)
 
@@ -132,6 +137,11 @@ class Bounds(ShownAsTyped, eqx.Module):
             )
         require_inside("missing", self.missing, self.x_lower, self.x_upper, self.names)
         require_inside("missing_y", self.missing_y, self.y_lower, self.y_upper)
+        if self.dither_of_log and (self.dither is None or self.y_lower is None):
+            raise ValueError(
+                "dither_of_log is for responses that are logarithms: give the width of the noise on e^y, dither=, and "
+                "bounds of y"
+            )
         if self.hull is None:
             return
         if (given := _columns(self.x_lower, self.x_upper)) not in (None, self.hull.columns):
@@ -175,7 +185,8 @@ class Bounds(ShownAsTyped, eqx.Module):
         columns = dimension - self.intercept
         x = tuple(np.broadcast_to(np.asarray(side), (columns,)).copy() for side in (self.x_lower, self.x_upper))
         y = None if self.y_lower is None else (self.y_lower, self.y_upper)
-        policy = {"missing": self.missing, "missing_y": self.missing_y, "dither": self.dither}
+        policy = {"missing": self.missing, "missing_y": self.missing_y}
+        policy |= {"dither": self.dither, "dither_of_log": self.dither_of_log}
         policy |= {"weight": self.weight, "missing_weight": self.missing_weight}
         return Bounds(x, y, self.intercept, self.hull, columns=columns or None, **policy)
 
@@ -244,9 +255,10 @@ class Bounds(ShownAsTyped, eqx.Module):
         """What noise responses got, in one sentence for a certificate; none where they got none."""
         if self.dither is None:
             return ()
+        what = "what each response is the logarithm of" if self.dither_of_log else "each response"
         return (
-            f"each response got its own uniform noise of width {float(self.dither):g} before it was clipped, drawn "
-            "anew for this release and whatever the data are: a map of each record by itself",
+            f"{what} got its own uniform noise of width {float(self.dither):g} before it was clipped, drawn anew for "
+            "this release and whatever the data are: a map of each record by itself",
         )
 
 

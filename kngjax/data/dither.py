@@ -3,7 +3,7 @@
 The gradient of the quantile loss counts responses below a line. Where many responses are equal, as incomes rounded to
 hundreds are, it jumps past 0 and is small nowhere, so KNG is nearly blind. A response that was rounded to a multiple of
 w, plus noise that is uniform on [-w/2, w/2], has no heaps; what is estimated then is the quantile of that sum, at most
-w/2 away.
+w/2 away. Where a model is of the logarithm y of what was rounded, e^y gets the noise, and its logarithm is taken anew.
 
 **Privacy is what it was.** Let M be private for neighbours D, D' at (ε, δ) or at ρ of zCDP, and let every record r_i
 become g(r_i, u_i) before M sees it, with independent u_i that depend on no data.
@@ -46,10 +46,13 @@ def width(value: Any) -> Any:
     return made
 
 
-def dithered(response: Float[np.ndarray, " records"], width: Any, key: Any = None) -> Float[np.ndarray, " records"]:
-    """Each response plus its own uniform noise on (-w/2, w/2). Private.
+def dithered(
+    response: Float[np.ndarray, " records"], width: Any, key: Any = None, of_log: bool = False
+) -> Float[np.ndarray, " records"]:
+    """Each response y plus its own uniform noise u on (-w/2, w/2), or log(e^y + u), -∞ where that is none. Private.
 
     **Arguments:** `width`: w, public. `key`: of a research path; None takes the operating system's random bytes.
+    `of_log`: whether responses are logarithms, and e^y gets the noise.
     """
     if key is None:
         words = np.frombuffer(os.urandom(8 * response.size), "<u8")
@@ -57,4 +60,8 @@ def dithered(response: Float[np.ndarray, " records"], width: Any, key: Any = Non
     else:
         with float64():
             uniform = np.array(jax.random.uniform(key, response.shape))
-    return response + float(width) * (uniform - 0.5)
+    noise = float(width) * (uniform - 0.5)
+    if not of_log:
+        return response + noise
+    with np.errstate(all="ignore"):
+        return np.log(np.maximum(np.exp(response) + noise, 0.0))

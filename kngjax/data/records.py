@@ -228,7 +228,7 @@ def prepare_rows(
     if bounds.hull is not None:
         clipped[:] = bounds.hull.move_inside(clipped)
     if bounds.dither is not None and has_response:
-        response = dithered(response, bounds.dither, dither_key)
+        response = dithered(response, bounds.dither, dither_key, bounds.dither_of_log)
     if bounds.y_lower is not None and has_response:
         response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
     rows = Records(design, np.ascontiguousarray(response))

@@ -1,6 +1,6 @@
 """What is to be released from a table, said in full before the table is looked at: terms, response, mechanisms."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -47,7 +47,8 @@ class Analysis:
     `unweighted`: the same without them, whose law is that of weights which are all the largest.
     `sampler`: what is asked for of each release, or None. `scale`: how far responses scatter, a public guess, or None.
     `force`: whether it is released although public facts say that it is little but noise. `expected`: what they say,
-    once that was asked.
+    once that was asked. `remake`: makes the same of another `epsilon` of all parts and another `count` of records, on
+    which its settings depend; None where they do not.
     """
 
     title: str
@@ -63,6 +64,7 @@ class Analysis:
     scale: float | None = None
     force: bool = False
     expected: Any = None
+    remake: Callable[..., "Analysis"] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,6 +72,16 @@ class Analysis:
         if self.names_of_values is not None:
             return self.names_of_values
         return (self.response.name,) if self.design is None else self.design.names
+
+    def at(self, epsilon: float, count: int) -> "Analysis | None":
+        """The same at another ε of all parts and another n; None where nothing follows from them, or none is made."""
+        if self.remake is None:
+            return None
+        try:
+            made = self.remake(epsilon=epsilon, count=count)
+            return made if self.weights is None else self.weights.given_to(made)
+        except ValueError:
+            return None
 
     def forced(self, force: bool) -> "Analysis":
         """The same with this `force`."""
@@ -224,16 +236,18 @@ def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray | None, weight
     return {"X": y[:, None] if y.ndim == 1 else y, "weights": weights}
 
 
-def bounds_of(design: Design | None, response: Response, with_response: bool = True) -> kng.Bounds:
+def bounds_of(design: Design | None, response: Response, of_response: Mapping[str, Any] | None = None) -> kng.Bounds:
     """The public promises of the basis columns and of the transformed response.
+
+    **Arguments:** `of_response`: what the bounds say of y; its ends if left out.
 
     The policy of missing cells is applied where cells become columns; here the certificate is told of it, in units of
     the basis.
     """
-    ends = response.ends if with_response else None
+    given = {"y": response.ends} if of_response is None else of_response
     if design is None:
-        return kng.Bounds(y=ends, missing_y=response.substitute)
+        return kng.Bounds(missing_y=response.substitute, **given)
     columns, missing = design.basis_names[1:], [policy for term in design.terms for policy in term.substitutes]
     return kng.Bounds(
-        (design.lower, design.upper), ends, columns=columns, missing=missing, missing_y=response.substitute
+        (design.lower, design.upper), columns=columns, missing=missing, missing_y=response.substitute, **given
     )

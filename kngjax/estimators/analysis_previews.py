@@ -57,8 +57,9 @@ class AnalysisPreview:
         return next((one.hopeless for one in self.previews if one is not None and one.hopeless), None)
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
-        """ε of all releases together with noise of at most `ratio` standard errors in every coefficient."""
-        return sum(one.epsilon_for(ratio) for one in self._known())
+        """ε of all releases together, in equal parts, with noise of at most `ratio` standard errors everywhere."""
+        known = self._known()
+        return len(known) * max(one.epsilon_for(ratio) for one in known)
 
     def num_records_for(self, ratio: float = 0.5) -> float | int:
         """The least n with noise of at most `ratio` standard errors in every coefficient."""

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from kngjax.core import arithmetic, side_doors
-from kngjax.core.errors import run_hiding_errors, run_telling_refusals
+from kngjax.core.errors import FAILED_OF_FRAME, ReleaseFailed, run_hiding_errors, run_telling_refusals
 from kngjax.releases import totals
 from kngjax.releases.debits import require_cover
 
@@ -37,6 +37,7 @@ class Keeping:
     require: Callable[..., None] = kng.Ledger.require
     keep: Callable[[Made], None] = lambda _: None
     progress: bool | None = None
+    failed: str = FAILED_OF_FRAME
 
 
 class Records:
@@ -69,8 +70,7 @@ def in_short(certificate: kng.Certificate) -> str:
 
 def together(steps: Sequence[Any], num_records: int) -> kng.Guarantee | None:
     """What is proved of all steps together; None of no step, and where of one nothing is proved."""
-    costs = [step.owed(num_records) for step in steps]
-    return totals.composed([cost for cost, _ in costs]) if costs and all(proved for _, proved in costs) else None
+    return totals.total(cost if proved else None for cost, proved in (step.owed(num_records) for step in steps))
 
 
 def in_words(total: kng.Guarantee | None) -> str:
@@ -98,7 +98,7 @@ def carry_out(
     try:
         _release_missing(steps, frame, ledger, asked, made)
     except Exception as error:
-        refusal = error.with_traceback(None)
+        refusal = ReleaseFailed(asked.failed) if isinstance(error, ReleaseFailed) else error.with_traceback(None)
     # Frames of a traceback hold their local variables.
     del frame
     if refusal is not None:

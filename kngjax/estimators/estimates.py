@@ -25,7 +25,8 @@ def mean(response: Response, epsilon: Any, adjacency: str) -> Analysis:
 def quantile(response: Response, tau: Any, epsilon: Any, adjacency: str, budget: str = "split") -> Analysis:
     """Quantiles of a column at the levels τ. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
     levels = levels_of(tau)
-    bounds = kng.Bounds(y=_ends(response), missing_y=response.substitute)
+    _ends(response)
+    bounds = kng.Bounds(**response.bounds_of_quantiles, missing_y=response.substitute)
     several = len(levels) > 1
     made = kng.PrivateQuantile(
         levels if several else min(levels), bounds, epsilon, adjacency, budget if several else "joint"

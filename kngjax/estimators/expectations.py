@@ -9,6 +9,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.responses import Response
+from kngjax.inference.settings import Setting
 from kngjax.mechanisms.base import AbstractMechanism
 
 _UNKNOWN_COUNT = (
@@ -56,13 +57,20 @@ def preview_of(
         # Made-up or public cells in own units; a mean or a quantile has none of its own.
         read = None if terms is None else terms.matrix_of if isinstance(design, Mapping) else terms.matrix
         design = None if read is None else read(design)
-    found = kng.preview(
-        part.mechanism,
-        num_records=count,
-        design=terms if design is None else design,
-        residual=analysis.scale if residual is None else residual,
-        simulate=simulate,
-    )
+    assumed = {
+        "design": terms if design is None else design,
+        "residual": analysis.scale if residual is None else residual,
+    }
+    found = kng.preview(part.mechanism, num_records=count, simulate=simulate, **assumed)
+    if analysis.remake is not None:
+        labels = [one.label for one in analysis.parts]
+        place, number = labels.index(part.label), len(labels)
+
+        def again(count: int, epsilon: float) -> Setting | None:
+            made = analysis.at(number * epsilon, count)
+            return None if made is None else Setting.of(made.parts[place].mechanism, **assumed)
+
+        found = dataclasses.replace(found, again=again)
     if terms is not None:
         return found.shown_in(analysis.names, terms.own_units_matrix)
     # A sum is n times a mean, and where all weights are the largest it is that many times more.

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kngjax.estimators.estimate_results import EstimateResults
+from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.regression_results import RegressionResults
+from kngjax.estimators.table_results import TableResults
 
 def quantile_regression(
     formula: str,
@@ -22,6 +24,7 @@ def quantile_regression(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Any = None,
 ) -> RegressionResults:
     """Quantiles of the response at the levels τ, which share ε equally."""
 
@@ -42,6 +45,7 @@ def linear_regression(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Any = None,
 ) -> RegressionResults:
     """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ."""
 
@@ -59,6 +63,7 @@ def logistic_regression(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Any = None,
 ) -> RegressionResults:
     """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
 
@@ -76,6 +81,7 @@ def poisson_regression(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Any = None,
 ) -> RegressionResults:
     """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
 
@@ -92,6 +98,7 @@ def mean(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Any = None,
 ) -> EstimateResults:
     """The mean of a column of numbers, or the share of the second of its two levels."""
 
@@ -110,6 +117,7 @@ def quantile(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Any = None,
 ) -> EstimateResults:
     """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
 
@@ -126,5 +134,89 @@ def median(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Any = None,
 ) -> EstimateResults:
     """The median of a column of numbers."""
+
+def count(
+    where: str | None,
+    frame: Any,
+    *,
+    epsilon: Any,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+    weights: Any = None,
+    dither: Any = None,
+) -> TableResults:
+    """How many records meet a condition, or under add_remove without one, how many there are: a whole number."""
+
+def sum(
+    column: str,
+    frame: Any,
+    *,
+    epsilon: Any,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+    weights: Any = None,
+    dither: Any = None,
+) -> MomentResults:
+    """The sum of a column of numbers, which are clipped to their bounds."""
+
+def variance(
+    column: str,
+    frame: Any,
+    *,
+    epsilon: Any,
+    ddof: Any = 1,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+    weights: Any = None,
+    dither: Any = None,
+) -> MomentResults:
+    """The variance of a column of numbers, which are clipped to their bounds; its root is `std` of the result."""
+
+def histogram(
+    column: str,
+    frame: Any,
+    *,
+    epsilon: Any,
+    edges: Any = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+    weights: Any = None,
+    dither: Any = None,
+) -> TableResults:
+    """How many records have each level of a category, or lie in each interval of a column of numbers."""
+
+def crosstab(
+    columns: Sequence[str],
+    frame: Any,
+    *,
+    epsilon: Any,
+    edges: Mapping[str, Any] | None = None,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+    weights: Any = None,
+    dither: Any = None,
+) -> TableResults:
+    """How many records have each combination of levels."""

@@ -27,6 +27,7 @@ class PublicFacts:
     missing: Mapping[str, Any] | str | None
     count: int | None
     weights: SurveyWeights | None = None
+    dither: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -37,6 +38,7 @@ class PublicFacts:
         missing: Any,
         count: int | None,
         weights: Any = None,
+        dither: Any = None,
     ) -> "PublicFacts":
         """As `Study` is given them; raises TypeError or ValueError for what are no bounds, levels or policies."""
         for name, given, example in (("bounds", bounds, "(0, 99)"), ("levels", levels, "('no', 'yes')")):
@@ -60,14 +62,26 @@ class PublicFacts:
             missing = {name: _item(value) for name, value in missing.items()}
         elif missing not in (None, "drop"):
             raise TypeError("missing must be 'drop' or name columns, like missing={'age': 40}")
-        return cls(ends, choices, adjacency, missing, count, SurveyWeights.of(weights, ends, missing))
+        if not isinstance(dither, Mapping | None):
+            raise TypeError(f"dither must name columns, dither={{'carat': 0.01}}, not a {type(dither).__name__}")
+        units = {name: _item(unit) for name, unit in (dither or {}).items()}
+        made = cls(ends, choices, adjacency, missing, count, SurveyWeights.of(weights, ends, missing), units)
+        for name in units:
+            _ = made.response(name)
+        return made
 
     def response(self, column: str, transform: str | None = None) -> Response:
         """A column as a response."""
         missing = self.missing if isinstance(self.missing, str) else (self.missing or {}).get(column)
         if column in self.levels:
-            return Response(column, transform, None, self.levels[column], missing)
-        return Response(column, transform, self.bounds.get(column), None, missing)
+            if len(self.levels[column]) != 2:
+                raise ValueError(
+                    f"column {column!r} has {len(self.levels[column])} levels: responses, means and sums are of "
+                    "numbers, or of two levels, of which the second one counts as 1. histogram and crosstab count the "
+                    "records of each level"
+                )
+            return Response(column, transform, None, self.levels[column], missing, self.dither.get(column))
+        return Response(column, transform, self.bounds.get(column), None, missing, self.dither.get(column))
 
     def weighted(self, analysis: Any) -> Any:
         """The analysis with the weights of the records, if they have some; raises where it does not take them.

@@ -14,6 +14,7 @@ import numpy as np
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 from kngjax.data.columns import Columns
+from kngjax.data.terms.base import is_number
 
 
 class AbstractResponse(abc.ABC):
@@ -67,7 +68,8 @@ class Response(AbstractResponse):
     **Arguments:** `column`: its name. `transform`: "log", after clipping, or None. `bounds`: the least and the largest
     number, before any transformation. `levels`: two, in place of bounds, of which the second one counts as 1.
     `missing`: the number (or level) in place of a cell that is none, before any transformation; "drop", under
-    add_remove; or None to refuse such cells.
+    add_remove; or None to refuse such cells. `dither`: the unit that numbers were rounded to, before any
+    transformation, or None: quantiles get noise of this width on each, by `kngjax.data.dither`.
 
     **Raises:** ValueError for what of these does not fit together.
     """
@@ -77,8 +79,11 @@ class Response(AbstractResponse):
     bounds: tuple[float | int, float | int] | None = None
     levels: tuple[Any, ...] | None = None
     missing: str | float | int | bool | None = None
+    dither: float | int | None = None
 
     def __post_init__(self) -> None:
+        if self.dither is not None:
+            self._check_dither(self.dither)
         if self.levels is not None:
             self._check_levels(self.levels)
         elif isinstance(self.missing, str | bool) and self.missing != "drop":
@@ -89,6 +94,12 @@ class Response(AbstractResponse):
             lower, upper = self.bounds
             if not lower <= self.missing <= upper:
                 raise ValueError(f"missing: {self.missing!r} lies outside of the bounds [{lower!r}, {upper!r}]")
+
+    def _check_dither(self, dither: Any) -> None:
+        if not is_number(dither) or not 0.0 < dither < math.inf:
+            raise ValueError(f"dither must be the unit that {self.column!r} was rounded to, like 0.01, not {dither!r}")
+        if self.levels is not None or self.bounds is None:
+            raise ValueError(f"dither is for columns of numbers, and {self.column!r} has no bounds")
 
     def _check_levels(self, levels: tuple[Any, ...]) -> None:
         if len(levels) != 2 or cells.same_level(*levels):
@@ -120,6 +131,18 @@ class Response(AbstractResponse):
             return None
         lower, upper = (float(end) for end in self.bounds)
         return (math.log(lower), math.log(upper)) if self.transform == "log" else (lower, upper)
+
+    @property
+    def bounds_of_quantiles(self) -> dict[str, Any]:
+        """The response's part of the bounds of a mechanism of quantiles, which takes noise on heaped responses.
+
+        They reach half a unit beyond its own: what lies at a bound would be a heap again.
+        """
+        if self.dither is None or self.bounds is None:
+            return {"y": self.ends}
+        (lower, upper), half, is_log = self.bounds, self.dither / 2, self.transform == "log"
+        ends = float(max(lower - half, lower / 2) if is_log else lower - half), float(upper + half)
+        return {"y": tuple(map(math.log, ends)) if is_log else ends, "dither": self.dither, "dither_of_log": is_log}
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:

@@ -124,6 +124,7 @@ class Summary:
             ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
             ("clipped to", ", ".join(bounds)),
             ("weights", _weights(releases)),
+            ("dither", _dither(releases)),
             ("made consistent with", ", ".join(getattr(results, "adjustments", ()))),
             ("noise", ("" if results.expected is None else results.expected.words) or ""),
             ("warning", ("" if results.expected is None else results.expected.warning) or ""),
@@ -160,6 +161,13 @@ def _weights(releases: tuple[kng.Release, ...]) -> str:
     given = [(one.certificate.mechanism.get("bounds") or {}).get("weight") for one in releases]
     largest = max((float(one) for one in given if one is not None), default=None)
     return "" if largest is None else f"each record counts times its own, which is at most {largest:g}"
+
+
+def _dither(releases: tuple[kng.Release, ...]) -> str:
+    """What a table says of noise on the responses: nothing where they got none."""
+    given = [(one.certificate.mechanism.get("bounds") or {}).get("dither") for one in releases]
+    width = max((float(one) for one in given if one is not None), default=None)
+    return "" if width is None else f"quantiles are of responses with uniform noise of width {width:g} on each"
 
 
 def _shortly(value: float) -> str:

@@ -28,7 +28,9 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
     that all analyses are debited from. `missing`: by column what a missing cell counts as, or "drop", under add_remove;
     "drop" alone is for all columns. `num_records`: a public guess of n under add_remove, for what depends on it.
     `weights`: the column of the records' weights, as of a survey, whose largest is that of its bounds; noise grows with
-    it. Analyses that are not proved with weights are refused.
+    it. Analyses that are not proved with weights are refused. `dither`: by column the unit that its numbers were
+    rounded to, as dollars to hundreds: quantiles and quantile regressions with up to four coefficients, which are
+    nearly blind on heaps, add uniform noise of this width to each number; all else needs none, and takes none.
 
     Its analyses return results with names. What columns, types and settings refuse is refused before anything is spent,
     and so is what public facts say would be little but noise, unless an analysis is asked for with force=True.
@@ -45,6 +47,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
         missing: Any = None,
         num_records: int | None = None,
         weights: Any = None,
+        dither: Any = None,
     ):
         meant = kng.Adjacency.parse(adjacency)
         if meant is kng.Adjacency.REPLACE:
@@ -56,7 +59,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
             num_records = counted
         if not isinstance(ledger, kng.Ledger | None):
             raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(ledger).__name__}")
-        self.facts = PublicFacts.of(bounds or {}, levels or {}, meant, missing, num_records, weights)
+        self.facts = PublicFacts.of(bounds or {}, levels or {}, meant, missing, num_records, weights, dither)
         self.ledger = ledger
         self._frame = frame
 

@@ -96,6 +96,8 @@ class SurveyWeights:
             columns=columns,
             missing=bounds.missing,
             missing_y=bounds.missing_y,
+            dither=bounds.dither,
+            dither_of_log=bounds.dither_of_log,
             weight=self.bounds[1],
             missing_weight=self.missing,
         )

@@ -3,7 +3,7 @@
 import abc
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import kngjax as kng
@@ -56,14 +56,18 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         made = tables.table([axis], epsilon, facts.adjacency.value, "histogram")
         return self._carry_out(made, TableResults.of)
 
-    def crosstab(self, *columns: str, epsilon: Any, edges: Mapping[str, Any] | None = None) -> Tabled:
-        """How many records have each combination of levels. **Arguments:** `edges`: by column, as of `histogram`."""
+    def crosstab(self, *columns: str | Sequence[str], epsilon: Any, edges: Mapping[str, Any] | None = None) -> Tabled:
+        """How many records have each combination of levels.
+
+        **Arguments:** `columns`: two or more names, or a list of them. `edges`: by column, as of `histogram`.
+        """
         facts, given = self.facts, dict(edges or {})
-        if len(columns) < 2:
+        names = [name for one in columns for name in ([one] if isinstance(one, str) else one)]
+        if len(names) < 2:
             raise ValueError("a cross table needs two columns or more: of one take histogram(column, epsilon=...)")
-        if unknown := [name for name in given if name not in columns]:
+        if unknown := [name for name in given if name not in names]:
             raise ValueError(f"edges name {unknown}, which are no columns of the table")
-        axes = [tables.axis(name, facts.bounds, facts.levels, facts.missing, given.get(name)) for name in columns]
+        axes = [tables.axis(name, facts.bounds, facts.levels, facts.missing, given.get(name)) for name in names]
         made = tables.table(axes, epsilon, facts.adjacency.value, "cross table")
         return self._carry_out(made, TableResults.of)
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,7 +77,8 @@ class Preview:
     **Arguments:** `mechanism`: its kind. `num_records`: n. `setting`: what was assumed. `expected`: what follows, in
     units of the mechanism's coefficients; None where that is not known. `names`: of the coefficients. `own_units`: the
     matrix from the mechanism's coefficients to those that are shown. `simulated`: the second moments of the noise on
-    made-up tables, None where none were made.
+    made-up tables, None where none were made. `again`: what is assumed at another n and ε, None where there is no
+    mechanism, where its other settings follow from them; without it they stay as they are.
     """
 
     mechanism: str
@@ -86,6 +88,7 @@ class Preview:
     names: tuple[str, ...]
     own_units: np.ndarray | None = None
     simulated: np.ndarray | None = None
+    again: Callable[[int, float], Setting | None] | None = None
 
     def shown_in(self, names: tuple[str, ...], matrix: np.ndarray) -> "Preview":
         """The same of the coefficients Mθ. **Arguments:** `matrix`: M."""
@@ -150,7 +153,7 @@ class Preview:
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
         """The least ε with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
-        return self._least(lambda epsilon: self._ratio_at(self.num_records, epsilon) <= ratio, self.epsilon, 1e3)
+        return self._least(lambda one: self._ratio_at(self.num_records, one) <= ratio, self.epsilon, 1e3)
 
     def num_records_for(self, ratio: float = 0.5) -> float | int:
         """The least n with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
@@ -166,12 +169,10 @@ class Preview:
 
     def enough(self) -> str:
         """Which n, or which ε, would not be hopeless, in words."""
-        setting = self.setting
-        assert setting is not None
 
         def serves(number: float | int, epsilon: float | int) -> bool:
-            expected = setting.at(epsilon).expected(round(number))
-            return expected is not None and _why_hopeless(setting, expected) is None
+            setting, expected = self._at(number, epsilon)
+            return setting is not None and expected is not None and _why_hopeless(setting, expected) is None
 
         count = self._least(lambda number: serves(number, self.epsilon), self.num_records, 1e12, 1.05)
         epsilon = self._least(lambda one: serves(self.num_records, one), self.epsilon, 100.0, 1.05)
@@ -218,10 +219,11 @@ class Preview:
             raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
         axes = plt.subplots()[1] if ax is None else ax
         epsilons = np.geomspace(self.epsilon / 30.0, min(30.0 * self.epsilon, 100.0), 25)
-        parts = [self.setting.at(one).expected(self.num_records, and_far=False) for one in epsilons]
+        parts = [self._at(self.num_records, one, and_far=False)[1] for one in epsilons]
         noises = np.array([self._deviations(part.noise.covariance) for part in parts if part is not None])
+        drawn = epsilons[[part is not None for part in parts]]
         for name, curve, error in zip(self.names, noises.T, self.standard_error, strict=True):
-            (line,) = axes.loglog(epsilons, curve, label=name)
+            (line,) = axes.loglog(drawn, curve, label=name)
             axes.axhline(error, color=line.get_color(), linestyle=":")
         axes.set_xlabel("epsilon")
         axes.set_ylabel("noise (dotted: standard error)")
@@ -231,10 +233,17 @@ class Preview:
     def __repr__(self) -> str:
         return self.explain()
 
-    def _ratio_at(self, num_records: float | int, epsilon: float) -> float:
+    def _at(self, num_records: float | int, epsilon: float, and_far: bool = True) -> tuple[Setting | None, Any]:
+        """What is assumed and expected at another n and ε; None where no mechanism is made there."""
         assert self.setting is not None
-        expected = self.setting.at(epsilon).expected(round(num_records), and_far=False)
-        assert expected is not None
+        count = round(num_records)
+        setting = self.setting.at(epsilon) if self.again is None else self.again(count, epsilon)
+        return setting, None if setting is None else setting.expected(count, and_far=and_far)
+
+    def _ratio_at(self, num_records: float | int, epsilon: float) -> float:
+        _, expected = self._at(num_records, epsilon, and_far=False)
+        if expected is None:
+            return math.inf
         return float(np.max(self._deviations(expected.noise.covariance) / self._deviations(expected.sampling)))
 
     def _least(self, serves: Any, start: float | int, most: float, precision: float = 1.01) -> float:

@@ -1,5 +1,7 @@
 """What a preview assumes, and what follows from it for any number of records and any ε."""
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -44,7 +46,7 @@ class Setting:
 
     **Arguments:** `mechanism`. `hessian`, `score_covariance`: of one record on average, shape (d, d). `law`, `rows`: of
     a regression, else None. `room`: for each coefficient the deviation of a number of which nothing is known but what
-    the bounds allow. `words`: what was assumed. `far_draws`: of KNG.
+    the bounds allow. `words`: what was assumed. `far_draws`: makes those of KNG, once.
     """
 
     mechanism: Any
@@ -55,7 +57,7 @@ class Setting:
     responses: Responses | None
     room: np.ndarray
     words: tuple[str, ...]
-    far_draws: FarDraws | None = None
+    far_draws: Callable[[], FarDraws | None] = lambda: None
 
     @classmethod
     def of(cls, mechanism: AbstractMechanism, design: Any, residual: Any) -> "Setting | None":
@@ -93,7 +95,7 @@ class Setting:
         size = _size(loss, bounds, reach)
         room = 2.0 * _EVEN * (size / half if size is not None else np.full(dimension, np.inf))
         hessian, squares = law.curvature * gram, law.score_square * gram
-        far = FarDraws.of(mechanism, rows, law)
+        far = functools.cache(functools.partial(FarDraws.of, mechanism, rows, law))
         return cls(mechanism, hessian, squares, law, rows, responses, room, words, far)
 
     @classmethod
@@ -145,8 +147,8 @@ class Setting:
         return replace(self, mechanism=moved)
 
     def _far_share(self, num_records: int) -> float | None:
-        if self.far_draws is not None:
-            return self.far_draws.share(num_records, float(self.mechanism.epsilon))
+        if (far := self.far_draws()) is not None:
+            return far.share(num_records, float(self.mechanism.epsilon))
         if self.responses is None or self.law is not None:
             return None
         bounds = self.mechanism.bounds

@@ -69,7 +69,8 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
 
         Beside the noise of KNG the bias that this leaves is small: `experiments.bandwidth` measures it on three tables.
         Exact draws of KNG need more: with `epsilon`, h of the logistic kernel is at least scale·120d²/(nε). There a
-        proposal or two make a draw, unless columns are rare dummies or nearly collinear; at a third of it none does.
+        proposal or two make a draw, unless columns are rare dummies or nearly collinear, or τ is far from 1/2, which
+        asks for some 1/(4τ(1-τ)) times as much; at a third of it none does.
 
         **Arguments:** `tau`: the quantile level. `num_records`: n where it is public, under replace; under add_remove a
         public guess. `dimension`: d, with the intercept. `scale`: how far responses scatter about the regression, in

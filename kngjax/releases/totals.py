@@ -23,9 +23,14 @@ def certify(mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | N
 
 def total_cost(certificates: Iterable[Certificate]) -> Guarantee | None:
     """What is proved of these releases together; None if nothing is of one of them."""
-    costs = [certificate.cost for certificate in certificates]
-    known = [cost for cost in costs if cost is not None]
-    return composed(known) if known and len(known) == len(costs) else None
+    return total(certificate.cost for certificate in certificates)
+
+
+def total(costs: Iterable[Guarantee | None]) -> Guarantee | None:
+    """What is proved of releases of these costs together; None of no release, and where of one nothing is proved."""
+    given = list(costs)
+    proved = [cost for cost in given if cost is not None]
+    return composed(proved) if proved and len(proved) == len(given) else None
 
 
 def composed(costs: Sequence[Guarantee]) -> Guarantee:

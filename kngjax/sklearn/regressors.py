@@ -2,6 +2,7 @@
 
 import abc
 import numbers
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from kngjax.estimators import regressions
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.responses import Response
 from kngjax.sklearn.base import AbstractPrivateEstimator, ends_of
+from kngjax.sklearn.facts import plain
 from kngjax.sklearn.rowwise import exponentials, predictors
 
 
@@ -65,7 +67,9 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
     KNG with the quantile loss up to four coefficients, then a smoothed quantile loss.
 
     **Arguments:** `quantile`: τ in (0, 1). `scale`: of five and more coefficients, how far responses scatter about the
-    regression, a public guess. Others as of `AbstractPrivateRegressor`; `bounds_y` or `domain` is needed.
+    regression, a public guess. `dither`: of up to four, the unit that y was rounded to, for uniform noise of this width
+    on each response: on heaps KNG is nearly blind. Others as of `AbstractPrivateRegressor`; `bounds_y` or `domain` is
+    needed.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
         missing_y: Any = None,
         domain: Any = None,
         scale: Any = None,
+        dither: Any = None,
         ledger: Any = None,
         num_records: Any = None,
         force: Any = False,
@@ -95,9 +100,13 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
         self.missing_y = missing_y
         self.domain = domain
         self.scale = scale
+        self.dither = dither
         self.ledger = ledger
         self.num_records = num_records
         self.force = force
+
+    def _response(self, name: str) -> Response:
+        return replace(super()._response(name), dither=plain(self.dither))
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
         _check_quantile(self.quantile)

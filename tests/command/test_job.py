@@ -12,7 +12,7 @@ import pytest
 import kngjax as kng
 from kngjax.command import config as configuration
 from kngjax.command import job, planning, registry
-from kngjax.core.errors import FAILED, UnfitShape
+from kngjax.core.errors import UnfitShape
 from kngjax.estimators.analyses import Analysis
 from kngjax.releases.release import Release
 from tests.command.small_jobs import SECRET_WAGE, workers, write_job
@@ -328,7 +328,7 @@ def test_nothing_is_told_in_words_once_a_regression_was_debited(tmp_path, monkey
     monkeypatch.setattr(Analysis, "records", looks_at_values)
     with pytest.raises(kng.ReleaseFailed) as error:
         job.run(make(tmp_path), workers(), progress=False)
-    assert str(error.value) == FAILED
+    assert str(error.value) == registry.FAILED
 
 
 def test_missing_cells_are_replaced_as_declared(tmp_path):

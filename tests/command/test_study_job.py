@@ -64,6 +64,17 @@ def write_study(folder, *changes, records=40):
     return path
 
 
+def test_heaped_columns_are_said_in_the_file(tmp_path):
+    text = "[study.missing]\nwage = 20"
+    path = write_study(tmp_path, (text, f"{text}\n\n[study.dither]\nwage = 2.5"))
+    made = job.planned(configuration.read(path), 40)
+    assert [one.part.mechanism.bounds.dither for one in made.steps] == [2.5, 2.5, 2.5]
+    assert [one.part.mechanism.bounds.dither_of_log for one in made.steps] == [True, True, False]
+    path = write_study(tmp_path, (text, f"{text}\n\n[study.dither]\npay = 2.5"))
+    with pytest.raises(ValueError, match=r"\[study\] dither is for columns of numbers, and 'pay' has no bounds"):
+        job.planned(configuration.read(path), 40)
+
+
 def read(folder, *changes):
     return configuration.read(write_study(folder, *changes))
 

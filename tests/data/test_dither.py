@@ -42,6 +42,23 @@ def test_what_is_noisy_is_clipped_and_nothing_else_is_noisy():
     assert bounds.for_dimension(2).dither == 2.0
 
 
+def test_logarithms_get_the_noise_of_what_they_are_of():
+    """Of a heap at 500 and of one at 50,000 it is as wide, and nothing is below the bounds."""
+    bounds = kng.Bounds(y=(np.log(450.0), np.log(60_000.0)), dither=100.0, dither_of_log=True)
+    key = kng.research_key(0)
+    for value in (500.0, 50_000.0):
+        drawn = np.exp(np.asarray(prepare(bounds, None, np.full(20_000, np.log(value)), dither_key=key).y))
+        assert_same_law((drawn - value) / 100.0, lambda part: np.clip(part + 0.5, 0.0, 1.0))
+    low = np.asarray(prepare(bounds, None, np.full(2000, np.log(10.0))).y)
+    assert np.all(low == np.log(450.0))
+    made = bounds.for_dimension(1)
+    assert (float(made.dither), made.dither_of_log) == (100.0, True)
+    assert "what each response is the logarithm of got its own uniform noise of width 100" in made.explain_dither()[0]
+    for given in ({"dither_of_log": True, "y": (0.0, 1.0)}, {"dither_of_log": True, "dither": 1.0}):
+        with pytest.raises(ValueError, match="dither_of_log is for responses that are logarithms"):
+            kng.Bounds(**given)
+
+
 @pytest.mark.parametrize("wrong", [0.0, -1.0, np.inf, np.nan, [1.0, 2.0]])
 def test_widths_that_are_none(wrong):
     with pytest.raises(ValueError, match=r"dither (must be one positive and finite number|.*rescale)"):

@@ -1,9 +1,13 @@
 """The shared path of studies, plans and jobs: what a reservation that was made beforehand pays for."""
 
+import inspect
+
 import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.core.errors import FAILED_OF_FIT, FAILED_OF_FRAME
+from kngjax.sklearn.base import AbstractPrivateEstimator
 from tests.estimators.test_study import PEOPLE, study
 
 
@@ -31,6 +35,14 @@ def test_a_reservation_pays_for_one_failure_and_nothing_after_it(ledger, mean):
             analysis.release(frame, [reservation])
     with pytest.raises(kng.LedgerError, match="drawn from already"):
         kng.release(analysis.parts[0].mechanism, PEOPLE[["wage"]], ledger=reservation)
+
+
+def test_what_failures_say_names_what_their_users_have():
+    for text in (FAILED_OF_FRAME, FAILED_OF_FIT):
+        assert not any(word in text for word in ("prepare", "Loss", "Bounds", "mechanism"))
+        assert "missing=" in text
+    assert {"missing", "levels"} <= inspect.signature(kng.Study).parameters.keys()
+    assert {"missing", "missing_y", "levels"} <= AbstractPrivateEstimator.__annotations__.keys()
 
 
 def test_reservations_of_another_price_or_number_are_refused_before_records_are_read(ledger, mean):

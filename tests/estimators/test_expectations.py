@@ -12,6 +12,7 @@ import kngjax as kng
 BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "age": (0, 100)}
 LEVELS = {"region": ("north", "south"), "ill": ("no", "yes")}
 FORMULA = "log(wage) ~ education + region"
+FIVE = "log(wage) ~ education * region + age"
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +69,30 @@ def test_previews_of_counts_say_that_their_noise_is_exact():
     counts, mean = plan.preview()
     assert "is exact" in counts.explain()
     assert mean.hopeless is None
+
+
+@pytest.mark.default_cases("robust_large", "quantiles")
+@pytest.mark.parametrize(
+    ("ask", "epsilon"),
+    [
+        (lambda one, epsilon: one.linear_regression(FORMULA, epsilon=epsilon), 0.05),
+        (lambda one, epsilon: one.linear_regression(FORMULA, epsilon=epsilon), 4.0),
+        (lambda one, epsilon: one.quantile_regression(FIVE, tau=[0.25, 0.5], epsilon=epsilon), 1.0),
+        (lambda one, epsilon: one.quantile_regression(FORMULA, tau=[0.1, 0.5], epsilon=epsilon), 1.0),
+        (lambda one, epsilon: one.logistic_regression("ill ~ education", epsilon=epsilon), 1.0),
+    ],
+    ids=["robust_small", "robust_large", "smoothed", "quantiles", "logistic"],
+)
+def test_what_noise_asks_for_is_what_a_preview_there_shows(ask, epsilon):
+    """Thresholds, bandwidths and the mechanism are those of the ε, or the n, that is asked for."""
+    one = study(20_000)
+    found = ask(one.preview(), epsilon)
+    for ratio in (0.5, 2.0):
+        wanted = found.epsilon_for(ratio)
+        np.testing.assert_allclose(ask(one.preview(), wanted).ratio.max().max(), ratio, rtol=0.03)
+    count = found.num_records_for(0.5)
+    there = kng.Study(pd.DataFrame(index=range(count)), bounds=BOUNDS, levels=LEVELS, adjacency="replace")
+    np.testing.assert_allclose(ask(there.preview(), epsilon).ratio.max().max(), 0.5, rtol=0.03)
 
 
 def test_thresholds_stop_where_the_loss_is_least_squares():

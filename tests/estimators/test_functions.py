@@ -22,6 +22,16 @@ def test_functions_are_studies():
     assert abs(kng.mean("education", PEOPLE, epsilon=10, **facts).value - PEOPLE["education"].mean()) < 0.05
     assert kng.quantile("wage", PEOPLE, tau=[0.2, 0.5], epsilon=9, **facts).params.shape == (2,)
     assert abs(kng.median("education", PEOPLE, epsilon=10, **facts).value - 12) <= 1
+    north = kng.count("region == 'north'", PEOPLE, epsilon=50, **facts)
+    assert north.value == (PEOPLE["region"] == "north").sum()
+    everybody = kng.count(None, PEOPLE, epsilon=50, bounds=BOUNDS, adjacency="add_remove")
+    assert everybody.value == len(PEOPLE)
+    assert abs(kng.sum("education", PEOPLE, epsilon=10, **facts).value / PEOPLE["education"].sum() - 1) < 0.01
+    assert abs(kng.variance("education", PEOPLE, epsilon=10, **facts).value - PEOPLE["education"].var()) < 1
+    assert kng.histogram("region", frame=PEOPLE, epsilon=50, **facts).params["north"] == north.value
+    table = kng.crosstab(["region", "education"], PEOPLE, epsilon=50, edges={"education": 2}, **facts)
+    assert table.to_table().loc["north"].sum() == north.value
+    assert "sum" not in kng.__all__
 
 
 def test_functions_tell_their_arguments():

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import kngjax as kng
+from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.study import PublicFacts
@@ -121,6 +122,23 @@ def test_which_mechanism_serves_follows_from_public_facts():
     assert "all together: pure 55-differential privacy" in repr(plan)
 
 
+def test_smoothed_quantiles_are_drawn_by_kng_where_that_asks_for_no_wider_bandwidth():
+    """With zeros and ones, or at a high level, few records lie about the line: exact draws would not end."""
+    cuts = ("fair", "good", "very good", "premium", "ideal")
+    bounds = {"carat": (0.2, 5), **dict.fromkeys("abcd", (0, 1))}
+
+    def made(count, formula, tau):
+        one = kng.Study(pd.DataFrame(index=range(count)), bounds=bounds, levels={"cut": cuts}, adjacency="replace")
+        [part] = one.plan().quantile_regression(formula, tau=tau, epsilon=1).parts
+        return type(part.mechanism), float(part.mechanism.loss.bandwidth) / 0.48
+
+    balanced = (3 * 25 / 53_940) ** (1 / 3)
+    assert made(53_940, "carat ~ cut", 0.5) == (kng.ObjectivePerturbation, pytest.approx(balanced))
+    assert made(53_940, "carat ~ a + b + c + d", 0.5) == (kng.KNG, pytest.approx(120 * 25 / 53_940))
+    assert made(53_940, "carat ~ a + b + c + d", 0.9) == (kng.ObjectivePerturbation, pytest.approx(balanced))
+    assert made(10**6, "carat ~ cut", 0.5) == (kng.KNG, pytest.approx(0.05 / 1.8138, rel=1e-3))
+
+
 def test_smoothing_and_shrinkage_are_balanced_where_objective_perturbation_serves():
     fit = study().quantile_regression(FORMULA + " + region", tau=0.5, epsilon=2)
     assert fit.certificate.mechanism["type"] == "ObjectivePerturbation"
@@ -201,8 +219,9 @@ def test_each_analysis_is_debited_and_an_empty_ledger_refuses_before_a_value_is_
     broken = PEOPLE.assign(wage=np.nan)
     with pytest.raises(kng.BudgetExceeded):
         study(broken, ledger=ledger).mean("wage", epsilon=0.2)
-    with pytest.raises(kng.ReleaseFailed):
+    with pytest.raises(kng.ReleaseFailed) as failed:
         study(broken, ledger=ledger).mean("wage", epsilon=0.05)
+    assert str(failed.value) == FAILED_OF_FRAME
     # What failed stays spent.
     with pytest.raises(kng.BudgetExceeded):
         one.mean("wage", epsilon=0.1)
@@ -240,6 +259,7 @@ def test_what_columns_and_settings_refuse_costs_nothing(ledger):
 
     refused("needs public bounds", lambda one: one.mean("height", epsilon=1))
     refused("needs public bounds", lambda one: one.quantile_regression("wage ~ height", tau=0.5, epsilon=1))
+    refused("'region' has 3 levels: .* histogram", lambda one: one.mean("region", epsilon=1))
     refused("needs the two levels", lambda one: one.logistic_regression("wage ~ education", epsilon=1))
     refused("method must be", lambda one: one.linear_regression("wage ~ education", epsilon=1, method="ols"))
     refused("needs a delta", lambda one: one.linear_regression("wage ~ education", epsilon=1, method="adassp"))

@@ -12,6 +12,7 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 import kngjax as kng
+from kngjax.core.errors import FAILED_OF_FIT
 from kngjax.sklearn import (
     PrivateLinearRegressor,
     PrivatePoissonRegressor,
@@ -272,7 +273,7 @@ def test_what_depends_on_values_is_paid_and_one_text(place, ledger, spent):
     frame, y = (X.assign(age=np.nan), Y) if place == "X" else (X, Y.where(Y.index != 7, SECRET * np.inf))
     with pytest.raises(kng.ReleaseFailed) as error:
         linear(ledger=ledger).fit(frame, y)
-    assert str(error.value) == str(kng.ReleaseFailed())
+    assert str(error.value) == FAILED_OF_FIT
     assert error.value.__context__ is None
     traceback = error.value.__traceback__
     while traceback is not None:

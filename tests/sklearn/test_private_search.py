@@ -9,6 +9,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import kngjax as kng
 from kngjax.accounting.adjacency import Adjacency
+from kngjax.core.errors import FAILED_OF_FIT
 from kngjax.sklearn import PrivateQuantileRegressor, PrivateSearch, PublicPipeline, UncountedFits
 from kngjax.sklearn.holdouts import is_covered, parts
 from kngjax.sklearn.rowwise import exponentials, predictors, probabilities
@@ -46,8 +47,9 @@ def test_a_choice_that_is_dearer_than_every_fit_is_debited(ledger, spent):
 
 
 def test_what_fails_leaves_all_of_it_spent(ledger, spent):
-    with pytest.raises(kng.ReleaseFailed):
+    with pytest.raises(kng.ReleaseFailed) as failed:
         search(epsilon=1.5, ledger=ledger).fit(X.assign(age=np.nan), Y)
+    assert str(failed.value) == FAILED_OF_FIT
     assert spent() == 2.501
     assert len(ledger.releases()) == 0
 

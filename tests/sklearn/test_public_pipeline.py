@@ -22,6 +22,7 @@ from sklearn.preprocessing import (
 )
 
 import kngjax as kng
+from kngjax.core.errors import FAILED_OF_FIT
 from kngjax.sklearn import PublicDesign, PublicPipeline, UncountedFits
 from kngjax.sklearn.made_up_rows import made_up_rows, with_public_types
 from tests.sklearn.people import SECRET, X, Y, linear
@@ -120,8 +121,9 @@ def test_no_step_is_fitted_to_a_record_and_none_passes_before_the_debit(ledger, 
     one.fit(X.to_numpy(), Y)
     assert seen == [("fit", 2, 0), ("transform", 2, 0), ("transform", len(X), 1.0)]
     # This step refuses NaN, which is a fact about a value.
-    with pytest.raises(kng.ReleaseFailed):
+    with pytest.raises(kng.ReleaseFailed) as failed:
         one.fit(np.where(X.eq(X.iloc[3, 0]), np.nan, X), Y)
+    assert str(failed.value) == FAILED_OF_FIT
     assert spent() == 2.0
     with pytest.raises(ValueError, match="neither bounds nor levels"):
         pipeline(PolynomialFeatures(1), ledger=ledger, bounds=None).fit(X.to_numpy(), Y)

@@ -192,6 +192,13 @@ CARRYING_OUT = (
         "self._made, refusal = analysis.records(self.frame), None",
         "estimators/test_study.py::test_errors_hold_no_records_and_an_unfit_process_spends_nothing",
     ),
+    slip(
+        "a failure of a study in words about mechanisms",
+        "estimators/carrying_out",
+        "refusal = ReleaseFailed(asked.failed) if isinstance(error, ReleaseFailed)",
+        "refusal = error if isinstance(error, ReleaseFailed)",
+        "estimators/test_tables.py::test_missing_cells_are_dropped_or_count_as_was_declared",
+    ),
 )
 
 SLIPS = ACCOUNTING + LEDGER + CARRYING_OUT

@@ -112,8 +112,8 @@ LOSSES = (
     slip(
         "one noise for all responses",
         "data/dither",
-        "return response + float(width) * (uniform - 0.5)",
-        "return response + float(width) * (uniform[:1] - 0.5)",
+        "noise = float(width) * (uniform - 0.5)",
+        "noise = float(width) * (uniform[:1] - 0.5)",
         "data/test_dither.py::test_the_noise_is_uniform_new_and_each_records_own",
     ),
     slip(
