@@ -65,6 +65,8 @@ class OutputPerturbation(AbstractGaussianMechanism):
 
     An exchange is a removal and an addition: for `replace` these two are calibrated at ε/2 and δ/(1 + e^{ε/2}).
 
+    With weights of records up to W a bounded score is W times as large, and a ridge regression is that of √w·(x, y).
+
     **Arguments:** as for `KNG`, and
 
     - `regularization`: λ > 0. `delta`: δ, strictly between 0 and 1. `metric`: A.

@@ -87,6 +87,7 @@ def test_draws_with_weights_of_1_are_those_without_and_of_whole_ones_those_of_re
     np.testing.assert_array_equal(drawn(way, with_weights(X, WHOLE), y), expected)
 
 
+@pytest.mark.default_cases("identity-replace", "AdaOPS-add_remove")
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 @pytest.mark.parametrize("name", [name for name in MECHANISMS if name not in ("AdaSSP", "logistic")])
 def test_what_is_proved_is_that_of_records_times_the_root_of_the_largest_weight(name, adjacency):
@@ -134,6 +135,7 @@ def squared_shift(way, first, second):
 LINE = kng.Bounds(x=([-1.5], [1.0]), y=(-0.5, 2.0), intercept=False, weight=LARGEST)
 
 
+@pytest.mark.default_cases("line-add_remove", "plane-replace")
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 @pytest.mark.parametrize("bounds", [LINE, bounds_of()], ids=["line", "plane"])
 def test_no_neighbours_of_adassp_are_farther_apart_than_the_noise_hides(bounds, adjacency):

@@ -69,11 +69,11 @@ def test_the_worst_loss_over_neighbours_is_epsilon_and_no_more(adjacency, name):
     noise = mechanism.noise_in_fractions(3, 3)
     way, worst = NoisyMean(mechanism, Grid((0, 0, 0))), Fraction(0)
     corners = itertools.product(*zip(LOWER - [9, 9, 0], [9.5, 14.0, 1.0], strict=True), (-1.0, 1.0, 99.0))
-    for first, second in itertools.product(corners, repeat=2):
-        here = np.array([first, [0.1, 3.3, 1.0, 0.7], [0.2, 4.9, 1.0, 2.0]])
-        there = np.array([second, *here[1:]]) if adjacency == "replace" else here[1:]
-        both = (with_weights(rows[:, :3], rows[:, 3]) for rows in (here, there))
-        locations = [way.location(mechanism.exact_sums(records)) for records in both]
+    rest = np.array([[0.1, 3.3, 1.0, 0.7], [0.2, 4.9, 1.0, 2.0]])
+    tables = [np.vstack([first, rest]) for first in corners] + [rest]
+    places = [way.location(mechanism.exact_sums(with_weights(rows[:, :3], rows[:, 3]))) for rows in tables]
+    pairs = itertools.combinations(places[:-1], 2) if adjacency == "replace" else ((one, places[-1]) for one in places)
+    for locations in pairs:
         shares = [abs(one - two) / weight for one, two, weight in zip(*locations, noise.weights, strict=True)]
         distance = max(shares) if noise.kind == "maximum" else sum(shares)
         worst = max(worst, distance**2 / noise.scale_squared)
