@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Int
 
-from kngjax.releases.lattice.finite import below
+from kngjax.samplers.grid.finite import below
 from kngjax.releases.lattice.places import AbstractCoordinates, shares_of
 from kngjax.samplers.grid.uniforms import Bits
 

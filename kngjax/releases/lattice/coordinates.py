@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from kngjax.releases.lattice.finite import below
+from kngjax.samplers.grid.finite import below
 from kngjax.releases.lattice.places import AbstractCoordinates, somewhere
 from kngjax.releases.lattice.units import DomainLattice
 
