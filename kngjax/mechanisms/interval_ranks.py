@@ -94,7 +94,10 @@ def holds(num_records: int, tau: float, rate: float, level: float, width: float)
 
 
 def records_needed(num_records: int, tau: float, rate: float, level: float, width: float) -> int | None:
-    """The least n that is enough, rounded up to two digits; None beyond 10^12. **Arguments:** `num_records`: too few."""
+    """The least n that is enough, rounded up to two digits; None beyond 10^12.
+
+    **Arguments:** `num_records`: too few.
+    """
     low, high = num_records, num_records
     while not holds(high, tau, rate, level, width):
         low, high = high, 2 * high

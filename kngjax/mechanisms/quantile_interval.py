@@ -1,7 +1,6 @@
-"""A confidence interval of a quantile by two private order statistics, drawn jointly with every rounding in the proof."""
+"""A confidence interval of a quantile by two private order statistics that are drawn jointly."""
 
 import math
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -31,8 +30,8 @@ class QuantileInterval(AbstractDirectMechanism):
     Two order statistics by one release: the joint law of `PrivateQuantile` at levels τ_1 < τ < τ_2 that are chosen from
     n, τ, ε and `level` alone (`kngjax.mechanisms.interval_ranks`), so that [θ_1, θ_2] holds the τ-quantile of the
     population with probability `level` at least, sampling and noise for privacy together. Δ = 2 under replace, and
-    2(1 - min(τ_1, τ_2 - τ_1, 1 - τ_2)) under add_remove. Two draws at ε/2 each have noise of 1.5 times the deviation, and
-    need twice as many records.
+    2(1 - min(τ_1, τ_2 - τ_1, 1 - τ_2)) under add_remove. Two draws at ε/2 each would have noise of 1.5 times the
+    deviation, and need twice as many records.
 
     That needs values of which no two are alike: of heaped ones, as whole or rounded numbers are, give
     `Bounds(y=(lo, hi), dither=unit)`. Then the interval of `Release.intervals` is wider by half a unit on each side,

@@ -67,13 +67,16 @@ class RankPairs:
         self._first = np.concatenate([[low], values, [high + 1]]).astype(np.int64)
         ends = [unit * index - centre for centre in centres for index in (0, len(values))]
         most = 2 * max(map(abs, ends)) + 1
-        least = bisect.bisect_left(range(most + 1), True, key=lambda score: self._count(-1, score) > 0)
+        least = self._least()
         width = max(int(_WIDTH / float(rate)), 1)
         reach = math.ceil((2.0 * math.log(high - low + 1.0) + _SPARE) / float(rate))
         starts = range(least, min(least + reach, most + 1), width)
         blocks = [(start - 1, start - 1 + width) for start in starts]
+        counts = [self._count(*block) for block in blocks]
+        # All that is left is one block.
         blocks.append((blocks[-1][1], max(most, blocks[-1][1])))
-        counted = [(block, count) for block in blocks if (count := self._count(*block)) > 0]
+        counts.append((high - low + 1) ** 2 - sum(counts))
+        counted = [(block, count) for block, count in zip(blocks, counts, strict=True) if count > 0]
         self._blocks = [block for block, _ in counted]
         self._law = LevelLaw([block[0] + 1 for block in self._blocks], [count for _, count in counted], rate)
         self._of_block = functools.lru_cache(maxsize=64)(self._points)
@@ -99,6 +102,13 @@ class RankPairs:
         a, b = (self._unit * int(rank) - centre for rank, centre in zip(ranks, self._centres, strict=True))
         return max(0, a, b) - min(0, a, b)
 
+    def _least(self) -> int:
+        """The least s of all pairs."""
+        high = 1
+        while not self._count(-1, high):
+            high *= 2
+        return bisect.bisect_left(range(high), True, key=lambda score: self._count(-1, score) > 0)
+
     def _within(self, low: int, high: int, bits: Bits) -> int:
         """A uniform k with low ≤ i(k) ≤ high."""
         start, stop = int(self._first[low]), int(self._first[high + 1])
@@ -113,9 +123,8 @@ class RankPairs:
         rectangles = self._rectangles(*block)
         sizes = self._sizes(rectangles)
         kept = [place for place, size in enumerate(sizes) if size]
-        return Rectangles(*(part[kept] for part in rectangles)), list(
-            itertools.accumulate(sizes[place] for place in kept)
-        )
+        reached = list(itertools.accumulate(sizes[place] for place in kept))
+        return Rectangles(*(part[kept] for part in rectangles)), reached
 
     def _sizes(self, rectangles: Rectangles) -> list[int]:
         """How many pairs each holds, in Python's whole numbers."""
