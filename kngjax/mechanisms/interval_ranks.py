@@ -29,6 +29,8 @@ BEYOND = 0.2
 # Where nobody guesses the spread of the values, this share of the width of their bounds.
 SPREAD = 1e-3
 _MOST_RECORDS = 10**12
+# Of less, R would have more values than can be added up: no number of records has an interval.
+_LEAST_RATE = 1e-5
 
 
 class Ranks(NamedTuple):
@@ -46,7 +48,7 @@ def rank_noise(rate: float) -> tuple[Int[np.ndarray, " offsets"], Float[np.ndarr
     return offsets, weights / np.sum(weights)
 
 
-def miss_probability(num_records: int, tau: float, rank: float, rate: float) -> float:
+def miss_probability(num_records: int, tau: float, rank: float | int, rate: float) -> float:
     """P(Binomial(n, τ) ≤ r + R). Of the other end take 1 - τ and n - r. **Arguments:** `rank`: r. `rate`: c."""
     offsets, probabilities = rank_noise(rate)
     most = np.floor(rank + offsets)
@@ -65,6 +67,8 @@ def lower_rank(num_records: int, tau: float, rate: float, tail: float) -> int:
 
 def ranks_for(num_records: int, tau: float, rate: float, level: float) -> Ranks | None:
     """Those of n records; None where there are none. **Arguments:** `rate`: c."""
+    if rate < _LEAST_RATE:
+        return None
     tail = 0.5 * (1.0 - level)
     lower = lower_rank(num_records, tau, rate, tail)
     upper = num_records - lower_rank(num_records, 1.0 - tau, rate, tail)
@@ -72,19 +76,22 @@ def ranks_for(num_records: int, tau: float, rate: float, level: float) -> Ranks 
 
 
 def beyond_probability(num_records: int, ranks: Ranks, rate: float, width: float) -> float:
-    """About the probability that θ_1 lies below all values, or θ_2 above them.
+    """About the probability that θ_1 or θ_2 comes from a gap as wide as the bounds, below or above all values.
 
-    Each is n·width·P(R = r), with the least distance r of its rank from the ends: the gap there may be as wide as the
-    bounds, where others are about as wide as the spread of the values over n. **Arguments:** `width`: of the bounds, in
-    units of that spread.
+    Others are about as wide as the spread of the values over n. So with Z = Σ_{a, b} e^(-cs) and W = n·width: below,
+    θ_1 alone does with W·P(R = r_1), and both with W²·e^(-c·r_2)/(2Z); above likewise.
+
+    **Arguments:** `width`: of the bounds, in units of the spread.
     """
     offsets, probabilities = rank_noise(rate)
-    logs = math.log(probabilities[len(offsets) // 2] * math.tanh(0.5 * rate))
-    shares = [
-        num_records * width * math.exp(logs - rate * rank) * (rank + 1.0 / math.tanh(0.5 * rate))
-        for rank in (ranks.lower, num_records - ranks.upper)
-    ]
-    return sum(shares)
+    spare = 1.0 / math.tanh(0.5 * rate)
+    log_total = math.log(spare) - math.log(probabilities[len(offsets) // 2])
+    log_width, total = math.log(num_records * width), 0.0
+    for nearer, farther in (ranks, (num_records - ranks.upper, num_records - ranks.lower)):
+        alone = log_width - rate * nearer + math.log(nearer + spare)
+        both = 2.0 * log_width - rate * farther - math.log(2.0)
+        total += sum(math.exp(min(one - log_total, 100.0)) for one in (alone, both))
+    return total
 
 
 def holds(num_records: int, tau: float, rate: float, level: float, width: float) -> bool:

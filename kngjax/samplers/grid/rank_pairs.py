@@ -29,10 +29,10 @@ from jaxtyping import Int
 from kngjax.samplers.grid.finite import LevelLaw, below, happens
 from kngjax.samplers.grid.uniforms import Bits
 
-# Blocks are so wide that a point of one is kept with probability 3/4 or more.
-_WIDTH = 0.25
-# Beyond the first blocks all is one: it has no probability to speak of, and costs little.
-_SPARE = 16.0
+# Blocks are so wide that a point of one is kept with probability 1/2 or more.
+_WIDTH = 0.7
+# Beyond the first blocks all is one: it is proposed with probability e^-8 or less of what they have, and costs little.
+_SPARE = 8.0
 
 Whole = Int[np.ndarray, "..."]
 
@@ -66,16 +66,10 @@ class RankPairs:
         # The first k with at least i values up to it, i = 0, ..., n + 1.
         self._first = np.concatenate([[low], values, [high + 1]]).astype(np.int64)
         ends = [unit * index - centre for centre in centres for index in (0, len(values))]
-        most = 2 * max(map(abs, ends)) + 1
-        least = self._least()
-        width = max(int(_WIDTH / float(rate)), 1)
-        reach = math.ceil((2.0 * math.log(high - low + 1.0) + _SPARE) / float(rate))
-        starts = range(least, min(least + reach, most + 1), width)
-        blocks = [(start - 1, start - 1 + width) for start in starts]
-        counts = [self._count(*block) for block in blocks]
+        blocks, counts, left = self._first_blocks(max(int(_WIDTH / float(rate)), 1), (high - low + 1) ** 2)
         # All that is left is one block.
-        blocks.append((blocks[-1][1], max(most, blocks[-1][1])))
-        counts.append((high - low + 1) ** 2 - sum(counts))
+        blocks.append((blocks[-1][1], max(2 * max(map(abs, ends)), blocks[-1][1])))
+        counts.append(left)
         counted = [(block, count) for block, count in zip(blocks, counts, strict=True) if count > 0]
         self._blocks = [block for block, _ in counted]
         self._law = LevelLaw([block[0] + 1 for block in self._blocks], [count for _, count in counted], rate)
@@ -113,6 +107,23 @@ class RankPairs:
         """A uniform k with low ≤ i(k) ≤ high."""
         start, stop = int(self._first[low]), int(self._first[high + 1])
         return start + below(stop - start, bits)
+
+    def _first_blocks(self, width: int, left: int) -> tuple[list[tuple[int, int]], list[int], int]:
+        """Blocks until the others carry little, as far as floats tell; how many pairs each has, and how many are left.
+
+        **Arguments:** `left`: of how many pairs in all.
+        """
+        stop, rate = self._least(), float(self._rate)
+        blocks: list[tuple[int, int]] = []
+        counts: list[int] = []
+        held = -math.inf
+        while left and not (blocks and math.log(left) - rate * stop < held - _SPARE):
+            blocks.append((stop - 1, stop - 1 + width))
+            counts.append(self._count(*blocks[-1]))
+            if counts[-1]:
+                held = np.logaddexp(held, math.log(counts[-1]) - rate * stop)
+            left, stop = left - counts[-1], stop + width
+        return blocks, counts, left
 
     def _count(self, inner: int, outer: int) -> int:
         """How many pairs have inner < s ≤ outer."""
