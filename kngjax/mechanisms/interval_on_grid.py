@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency
@@ -78,20 +78,16 @@ class ExactInterval(AbstractGridDraw):
             return ()
         return ("there are fewer than 2^31 records: a release of more fails, and that it failed is not covered",)
 
-    def prepare(self, X: Any, y: Any) -> Int[np.ndarray, " records"]:
-        """The values in increasing order, in whole units of the grid."""
+    def prepare(self, X: Any, y: Any) -> RankPairs:
+        """From which an interval is drawn, of the values in increasing order, in whole units of the grid. Private."""
         values = np.asarray(self.mechanism.records(X, y).y, np.float64)
         if len(values) > MOST_RECORDS:
             raise ValueError(TOO_MANY_RECORDS)
         # Powers of two are exact, and the nearest whole number has no more than 53 digits.
-        whole = np.rint(np.ldexp(values, -self.exponent)).astype(np.int64)
-        return np.sort(np.clip(whole, *self.ends))
-
-    def pairs(self, data: Int[np.ndarray, " records"]) -> RankPairs:
-        """From which an interval is drawn. Private."""
-        unit, times = (1, 1) if self.mechanism.adjacency is Adjacency.REPLACE else (self.count, len(data))
+        whole = np.sort(np.clip(np.rint(np.ldexp(values, -self.exponent)).astype(np.int64), *self.ends))
+        unit, times = (1, 1) if self.mechanism.adjacency is Adjacency.REPLACE else (self.count, len(values))
         centres = self.ranks.lower * times, self.ranks.upper * times
-        return RankPairs(data, *self.ends, unit, centres, self.rate / unit)
+        return RankPairs(whole, *self.ends, unit, centres, self.rate / unit)
 
     @property
     def rate(self) -> Fraction:
@@ -100,5 +96,5 @@ class ExactInterval(AbstractGridDraw):
         sensitivity = in_fractions.joint_quantile_sensitivity(levels, self.mechanism.adjacency)
         return exactly(float(self.mechanism.epsilon)) / sensitivity
 
-    def draw(self, data: Int[np.ndarray, " records"], bits: Bits) -> Float[np.ndarray, " ends"]:
-        return np.ldexp(np.array(self.pairs(data).draw(bits), np.float64), self.exponent)
+    def draw(self, data: RankPairs, bits: Bits) -> Float[np.ndarray, " ends"]:
+        return np.ldexp(np.array(data.draw(bits), np.float64), self.exponent)

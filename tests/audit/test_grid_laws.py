@@ -34,6 +34,8 @@ QUICK = (
     "counts, replace",
     "choice, add_remove",
     "choice, replace",
+    "interval, add_remove",
+    "interval, replace",
 )
 
 
@@ -42,7 +44,7 @@ def assert_right(name, number):
     assert min(values) * len(values) >= FAILURE_RATE
 
 
-@pytest.mark.default_cases("means by K-norm noise", "KNG, Huber, boxes, 1", "counts, replace", "choice, add_remove")
+@pytest.mark.default_cases("means by K-norm noise", "KNG, Huber, boxes, 1", "counts, replace", "choice, add_remove", "interval, add_remove")
 @pytest.mark.parametrize("name", CASES)
 def test_draws_have_the_probabilities_of_their_cells(name):
     assert_right(name, 300)
@@ -82,6 +84,7 @@ def test_no_way_of_drawing_on_a_grid_is_left_out():
         "objective, squared",
         "counts, replace",
         "choice, replace",
+        "interval, replace",
     ],
 )
 def test_another_epsilon_than_that_of_the_certificate_is_seen(name):
