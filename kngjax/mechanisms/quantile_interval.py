@@ -136,8 +136,9 @@ class QuantileInterval(AbstractDirectMechanism):
             raise ValueError(f"an interval has two ends, not {dimension}")
         # Under replace it is the same for all levels, and they follow from n.
         levels = None if self.num_records is None else np.array(self.ranks()) / self.num_records
+        given = np.array([0.25, 0.75]) if levels is None else levels
         with float64():
-            value = float(gradients.joint_quantile_sensitivity([0.5] if levels is None else levels, self.adjacency))
+            value = float(gradients.joint_quantile_sensitivity(given, self.adjacency))
         return Sensitivity(value, gradients.explain_joint_quantile_sensitivity(levels, self.adjacency, value))
 
     def count(self, num_records: int | None) -> int:

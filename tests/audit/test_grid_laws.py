@@ -44,7 +44,9 @@ def assert_right(name, number):
     assert min(values) * len(values) >= FAILURE_RATE
 
 
-@pytest.mark.default_cases("means by K-norm noise", "KNG, Huber, boxes, 1", "counts, replace", "choice, add_remove", "interval, add_remove")
+@pytest.mark.default_cases(
+    "means by K-norm noise", "KNG, Huber, boxes, 1", "counts, replace", "choice, add_remove", "interval, add_remove"
+)
 @pytest.mark.parametrize("name", CASES)
 def test_draws_have_the_probabilities_of_their_cells(name):
     assert_right(name, 300)
