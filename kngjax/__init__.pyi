@@ -24,6 +24,7 @@ from .estimators.functions import mean as mean
 from .estimators.functions import median as median
 from .estimators.functions import poisson_regression as poisson_regression
 from .estimators.functions import quantile as quantile
+from .estimators.functions import quantile_interval as quantile_interval
 from .estimators.functions import quantile_regression as quantile_regression
 from .estimators.grouped_results import GroupedResults as GroupedResults
 from .estimators.moment_results import MomentResults as MomentResults

@@ -17,6 +17,7 @@ NAMES = (
     "poisson_regression",
     "mean",
     "quantile",
+    "quantile_interval",
     "median",
 )
 

@@ -125,6 +125,7 @@ class Summary:
             ("clipped to", ", ".join(bounds)),
             ("weights", _weights(releases)),
             ("made consistent with", ", ".join(getattr(results, "adjustments", ()))),
+            ("interval", getattr(results, "interval_in_words", "")),
             ("noise", ("" if results.expected is None else results.expected.words) or ""),
             ("warning", ("" if results.expected is None else results.expected.warning) or ""),
         ]
