@@ -44,7 +44,7 @@ def test_plans_previews_groups_and_functions_know_it():
 
 def test_it_is_refused_and_forced_as_the_mechanism_says():
     few = kng.Study(people(300), adjacency="replace", **FACTS)
-    with pytest.raises(ValueError, match="300 records are too few for a 95% interval of the 0.95-quantile"):
+    with pytest.raises(ValueError, match=r"300 records are too few for a 95% interval of the 0\.95-quantile"):
         few.quantile_interval("wage", tau=0.95, epsilon=0.5)
     fit = few.quantile_interval("wage", tau=0.95, epsilon=0.5, force=True)
     assert isinstance(fit.intervals(), kng.NoInterval)

@@ -20,14 +20,14 @@ def forced(epsilon=1.0, tau=0.5, adjacency=REPLACE):
     return kng.QuantileInterval(tau, LINE, epsilon, force=True, **adjacency)
 
 
-def log_law(mechanism, values):
-    """log P of each pair of places between sixteenths, as `on_grid` draws: by its own ranks, rate and score."""
+def log_law(mechanism, values, digits=4):
+    """log P of each pair of places between multiples of 2^-digits, as `on_grid` draws: by its own ranks, rate and score."""
     way = mechanism.on_grid(Facts(2, len(values) if mechanism.num_records is None else None))
     pairs = way.prepare(None, values)
-    step = 2 ** (-4 - way.exponent)
-    places = [place * step + step // 2 for place in range(16)]
-    found = np.full((16, 16), -np.inf)
-    for first, second in itertools.combinations_with_replacement(range(16), 2):
+    step, number = 2 ** (-digits - way.exponent), 2**digits
+    places = [place * step + step // 2 for place in range(number)]
+    found = np.full((number, number), -np.inf)
+    for first, second in itertools.combinations_with_replacement(range(number), 2):
         log_area = math.log(0.5 if first == second else 1.0)
         found[first, second] = log_area - float(pairs._rate) * pairs.score(places[first], places[second])
     return found - np.log(np.sum(np.exp(found)))
@@ -50,10 +50,9 @@ def worst_loss(epsilon, adjacency, known_epsilon=None):
         if low + high > 6:
             continue
         values = np.array([0.0] * low + [0.5] * (6 - low - high) + [1.0] * high)
-        own = log_law(mechanism, values)
+        own, kept = log_law(mechanism, values, 2), np.triu_indices(4)
         for other in neighbours(values, adjacency):
-            kept = np.triu_indices(16)
-            worst = max(worst, float(np.max(np.abs(own[kept] - log_law(mechanism, other)[kept]))))
+            worst = max(worst, float(np.max(np.abs(own[kept] - log_law(mechanism, other, 2)[kept]))))
     return worst
 
 
