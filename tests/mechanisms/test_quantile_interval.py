@@ -21,7 +21,7 @@ def forced(epsilon=1.0, tau=0.5, adjacency=REPLACE):
 
 
 def log_law(mechanism, values, digits=4):
-    """log P of each pair of places between multiples of 2^-digits, as `on_grid` draws: by its own ranks, rate and score."""
+    """log P of each pair of places between multiples of 2^-digits, by the ranks, rate and score of `on_grid`."""
     way = mechanism.on_grid(Facts(2, len(values) if mechanism.num_records is None else None))
     pairs = way.prepare(None, values)
     step, number = 2 ** (-digits - way.exponent), 2**digits
