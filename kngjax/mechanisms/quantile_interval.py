@@ -200,7 +200,7 @@ class QuantileInterval(AbstractDirectMechanism):
 
     @property
     def _ends(self) -> tuple[float, float]:
-        return float(self.bounds.y_lower), float(self.bounds.y_upper)
+        return float(np.asarray(self.bounds.y_lower)), float(np.asarray(self.bounds.y_upper))
 
     @property
     def _least_rate(self) -> float:

@@ -56,6 +56,7 @@ def test_pairs_are_drawn_with_their_probabilities(name):
     weights = np.array([math.exp(-float(rate) * score(unit, centres, values, pair)) for pair in ordered])
     bits = random.Random(3).getrandbits
     drawn = [pairs.draw(bits) for _ in range(number)]
+    assert set(drawn) <= set(ordered)
     fit.assert_cell_frequencies([drawn.count(pair) for pair in ordered], weights / weights.sum())
 
 
