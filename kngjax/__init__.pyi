@@ -27,6 +27,7 @@ from .estimators.functions import mean as mean
 from .estimators.functions import median as median
 from .estimators.functions import poisson_regression as poisson_regression
 from .estimators.functions import quantile as quantile
+from .estimators.functions import quantile_interval as quantile_interval
 from .estimators.functions import quantile_regression as quantile_regression
 from .estimators.functions import sum as sum
 from .estimators.functions import variance as variance
@@ -47,6 +48,8 @@ from .geometry.norms import LInf as LInf
 from .geometry.norms import WeightedLInf as WeightedLInf
 from .geometry.norms import k_norm_noise as k_norm_noise
 from .geometry.polytopes import Polytope as Polytope
+from .inference.intervals import Interval as Interval
+from .inference.intervals import NoInterval as NoInterval
 from .inference.previews import Preview as Preview
 from .inference.previews import preview as preview
 from .ledger.book import LedgerError as LedgerError
@@ -75,6 +78,7 @@ from .mechanisms.objective_perturbation import ObjectivePerturbation as Objectiv
 from .mechanisms.output_perturbation import OutputPerturbation as OutputPerturbation
 from .mechanisms.posterior_sample import PosteriorSample as PosteriorSample
 from .mechanisms.private_quantile import PrivateQuantile as PrivateQuantile
+from .mechanisms.quantile_interval import QuantileInterval as QuantileInterval
 from .owner import nonprivate as nonprivate
 from .owner import per_instance as per_instance
 from .owner.draws import CouplingBound as CouplingBound

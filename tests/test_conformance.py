@@ -60,6 +60,7 @@ ARGUMENTS = {
 OWN = {
     kng.KNormMechanism: {"bounds": lambda dimension: kng.Bounds(x=(np.zeros(dimension), 1.0), intercept=False)},
     kng.PrivateQuantile: {"bounds": lambda dimension: kng.Bounds(y=(0.0, 1.0))},
+    kng.QuantileInterval: {"bounds": lambda dimension: kng.Bounds(y=(0.0, 1.0))},
     kng.GeometricMechanism: {"bounds": lambda dimension: kng.Bounds(y=(0.0, dimension - 1.0))},
 }
 OPTIONAL = {"norm", "allow_large_epsilon", "levels", "facets"}

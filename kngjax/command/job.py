@@ -39,6 +39,9 @@ def planned(config: Declared, num_records: int | None = None) -> AbstractPlanned
     made = PlannedRegressions(config)
     for step in made.steps:
         for mechanism in step.mechanisms:
+            if isinstance(mechanism, kng.QuantileInterval):
+                # What it can refuse follows from n, and is refused when it is certified, before any debit.
+                continue
             facts = Facts(mechanism.dimension or 1, None)
             _of_sampler(config, functools.partial(route_for, mechanism, step.sampler, facts))
     return made

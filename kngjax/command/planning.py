@@ -163,6 +163,9 @@ def names(config: Config, mechanism: Any) -> tuple[tuple[str, ...], tuple[str, .
     if isinstance(mechanism, kng.PrivateQuantile):
         levels = tuple(f"{float(tau)!r}-quantile of {response}" for tau in np.ravel(mechanism.tau))
         return levels, levels
+    if isinstance(mechanism, kng.QuantileInterval):
+        ends = tuple(f"{float(mechanism.tau)!r}-quantile of {response}, {end} end" for end in ("lower", "upper"))
+        return ends, ends
     if isinstance(mechanism, kng.GeometricMechanism):
         cells = mechanism.counted or range(mechanism.ends[0], mechanism.ends[1] + 1)
         counts = tuple(f"count of {response} = {cell}" for cell in cells)

@@ -95,6 +95,20 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         made = estimates.quantile(self.facts.response(column), tau, epsilon, self.facts.adjacency.value, budget)
         return self._carry_out(made.forced(force), EstimateResults.of)
 
+    def quantile_interval(
+        self, column: str, *, tau: float, epsilon: Any, level: float = 0.95, spread: Any = None, force: bool = False
+    ) -> Estimated:
+        """An interval that holds a quantile of a column with probability `level`, sampling and privacy together.
+
+        Under add_remove the study's `num_records` must be a number that there are at least. **Arguments:** as of
+        `kngjax.QuantileInterval`.
+        """
+        facts = self.facts
+        made = estimates.quantile_interval(
+            facts.response(column), tau, epsilon, facts.adjacency.value, facts.count, level, spread, force
+        )
+        return self._carry_out(made.forced(force), EstimateResults.of)
+
     def median(self, column: str, *, epsilon: Any, force: bool = False) -> Estimated:
         """The median of a column of numbers."""
         return self.quantile(column, tau=0.5, epsilon=epsilon, force=force)

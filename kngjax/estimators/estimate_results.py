@@ -54,6 +54,20 @@ class EstimateResults(AbstractResults):
             raise ValueError(f"there are {len(self.names)} numbers: take params")
         return float(self.releases[0].value[0])
 
+    def intervals(self, level: float | None = None) -> "kng.Interval | kng.NoInterval":
+        """As `Release.intervals`, of the only release: of `quantile_interval` there is one."""
+        return self.releases[0].intervals(level)
+
+    @property
+    def interval_in_words(self) -> str:
+        """For the summary; empty where the release was not made for one."""
+        if self.certificate.mechanism["type"] != "QuantileInterval":
+            return ""
+        found = self.intervals()
+        if isinstance(found, kng.NoInterval):
+            return f"none: {found.reason}"
+        return f"{found.level:.12g}: [{found.lower[0]:.5g}, {found.upper[0]:.5g}], by {found.method}"
+
     @property
     def clipped(self) -> dict[str, tuple[float, float]]:
         return self.response.ranges

@@ -36,6 +36,20 @@ def quantile(response: Response, tau: Any, epsilon: Any, adjacency: str, budget:
     return Analysis(title, response, None, (Part("quantile", made),), names_of_values=names)
 
 
+def quantile_interval(
+    response: Response, tau: Any, epsilon: Any, adjacency: str, count: int | None, level: Any, spread: Any, force: bool
+) -> Analysis:
+    """An interval that holds a quantile. **Arguments:** as of `kngjax.QuantileInterval`. `count`: n, or n at least."""
+    bounds = kng.Bounds(y=_ends(response), missing_y=response.substitute)
+    known = None if adjacency == kng.Adjacency.REPLACE.value else count
+    made = kng.QuantileInterval(
+        tau, bounds, epsilon, adjacency, level, num_records=known, spread=spread, force=bool(force)
+    )
+    name = f"{tau!r}-quantile of {response.name}"
+    ends = (f"{name}, lower end", f"{name}, upper end")
+    return Analysis(f"{level:g} interval of the {name}", response, None, (Part("ends", made),), names_of_values=ends)
+
+
 def _ends(response: Response) -> tuple[float, float]:
     if response.levels is not None:
         return 0.0, 1.0

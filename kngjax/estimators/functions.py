@@ -20,6 +20,7 @@ NAMES = (
     "poisson_regression",
     "mean",
     "quantile",
+    "quantile_interval",
     "median",
     "count",
     "sum",

@@ -121,6 +121,25 @@ def quantile(
 ) -> EstimateResults:
     """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
 
+def quantile_interval(
+    column: str,
+    frame: Any,
+    *,
+    tau: float,
+    epsilon: Any,
+    level: float = 0.95,
+    spread: Any = None,
+    force: bool = False,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+    weights: Any = None,
+) -> EstimateResults:
+    """An interval that holds a quantile of a column with probability `level`, sampling and privacy together."""
+
 def median(
     column: str,
     frame: Any,

@@ -126,6 +126,7 @@ class Summary:
             ("weights", _weights(releases)),
             ("dither", _dither(releases)),
             ("made consistent with", ", ".join(getattr(results, "adjustments", ()))),
+            ("interval", getattr(results, "interval_in_words", "")),
             ("noise", ("" if results.expected is None else results.expected.words) or ""),
             ("warning", ("" if results.expected is None else results.expected.warning) or ""),
         ]

@@ -155,7 +155,7 @@ class Setting:
         width = float(bounds.y_upper) - float(bounds.y_lower)
         rates = self.mechanism.rank_rates()
         shares = zip(rates, np.diag(self.hessian), np.asarray(self.mechanism.tau), strict=True)
-        return max(end_gap_share(*share, num_records, width) for share in shares)
+        return float(max(end_gap_share(*share, num_records, width) for share in shares))
 
 
 def _of_the_largest_weights(mechanism: Any) -> Any:

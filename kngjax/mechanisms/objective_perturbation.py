@@ -376,7 +376,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             rate * self._slope(jnp.reshape(end, (1,)), data, 1)[0]
             for end in self.domain.linear_interval(jnp.ones(1), jnp.ones(1))
         )
-        return jax.scipy.stats.laplace.logcdf(jnp.stack([lower, -upper]))
+        return _laplace_log_cdf(jnp.stack([lower, -upper]))
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
@@ -399,3 +399,9 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         thetas, succeeded = tilted_minimisers(loss, data, ridge, tilts, tolerance, centre)
         thetas += k_norm_noise(L2(), output_key, self.output_rate(dimension), (num_draws,), dimension)
         return thetas if self.domain is None else jax.vmap(self.domain.project)(thetas), jnp.all(succeeded)
+
+
+def _laplace_log_cdf(value: Array) -> Float[Array, " values"]:
+    """log P(L ≤ t) for L of density ½e^{-|t|}."""
+    tail = 0.5 * jnp.exp(-jnp.abs(value))
+    return jnp.where(value < 0, value - math.log(2.0), jnp.log1p(-tail))

@@ -36,6 +36,8 @@ QUICK = (
     "sums of weights, replace",
     "choice, add_remove",
     "choice, replace",
+    "interval, add_remove",
+    "interval, replace",
 )
 
 
@@ -45,7 +47,12 @@ def assert_right(name, number):
 
 
 @pytest.mark.default_cases(
-    "means by K-norm noise", "KNG, Huber, boxes, 1", "counts, replace", "sums of weights, replace", "choice, add_remove"
+    "means by K-norm noise",
+    "KNG, Huber, boxes, 1",
+    "counts, replace",
+    "sums of weights, replace",
+    "choice, add_remove",
+    "interval, add_remove",
 )
 @pytest.mark.parametrize("name", CASES)
 def test_draws_have_the_probabilities_of_their_cells(name):
@@ -88,6 +95,7 @@ def test_no_way_of_drawing_on_a_grid_is_left_out():
         "counts, replace",
         "sums of weights, replace",
         "choice, replace",
+        "interval, replace",
     ],
 )
 def test_another_epsilon_than_that_of_the_certificate_is_seen(name):

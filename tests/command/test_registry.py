@@ -65,11 +65,12 @@ def test_files_name_what_a_job_can_have():
         "ada_ssp",
         "private_irls",
         "private_quantile",
+        "quantile_interval",
         "k_norm",
         "geometric",
     }
     without_terms = {kind for kind in registry.MECHANISMS if not registry.takes_terms(kind)}
-    assert without_terms == {"private_quantile", "k_norm", "geometric"}
+    assert without_terms == {"private_quantile", "quantile_interval", "k_norm", "geometric"}
     assert {kind for kind in registry.MECHANISMS if registry.needs_domain(kind)} == {"kng", "exponential"}
     assert {kind for kind in registry.MECHANISMS if not registry.takes(kind, "epsilon")} == {"posterior_sample"}
     assert {"quantile", "smoothed_quantile", "squared", "huber", "pseudo_huber", "logistic", "poisson"} <= set(
@@ -140,6 +141,11 @@ NAMED = {
         ((LOSS, ""), (TERMS, "")),
         kng.PrivateQuantile,
     ),
+    "quantile_interval": (
+        'type = "quantile_interval"\ntau = 0.5\nlevel = 0.9\nspread = 0.5',
+        ((LOSS, ""), (TERMS, "")),
+        kng.QuantileInterval,
+    ),
     "k_norm": ('type = "k_norm"\nstatistic = "sum"', ((LOSS, ""), (TERMS, "")), kng.KNormMechanism),
     "geometric": (
         'type = "geometric"\ncounted = [1, 2]',
@@ -187,7 +193,7 @@ def test_levels_of_a_mechanism_and_their_types(jobs):
 
 
 @pytest.mark.default_cases(1)
-@pytest.mark.parametrize("name", ["private_quantile", "k_norm", "ada_ssp", "geometric"])
+@pytest.mark.parametrize("name", ["private_quantile", "quantile_interval", "k_norm", "ada_ssp", "geometric"])
 def test_a_job_of_another_mechanism_is_released_and_written(jobs, tmp_path, name):
     from kngjax.command import report
 
@@ -197,7 +203,13 @@ def test_a_job_of_another_mechanism_is_released_and_written(jobs, tmp_path, name
     for own in planning.names(config, results[0].regression.mechanism)[1]:
         assert own in table
     written = job.planned(config).to_dict(results)
-    first = ("intercept", "0.25-quantile of log wage", "sum of log wage", "count of visits = 1")
+    first = (
+        "intercept",
+        "0.25-quantile of log wage",
+        "0.5-quantile of log wage, lower end",
+        "sum of log wage",
+        "count of visits = 1",
+    )
     assert written["releases"][0]["names"][0] in first
     assert written["privacy"]["guarantee_of_the_laws"]["delta"] == (2e-6 if name == "ada_ssp" else 0.0)
     # The rounding of these outputs is part of what they cost, or of their proof.

@@ -115,6 +115,13 @@ def test_linear_runs_and_ranks_the_mechanisms(tmp_path):
 
 
 @pytest.mark.slow
+def test_quantile_intervals_run(tmp_path):
+    rows = smoke(CONFIGS / "quantile_intervals.toml", tmp_path, "quantile_intervals.csv")
+    assert [row["coverage"] == "refused" for row in rows] == [False, True] * 3
+    assert all(float(row["width"]) > 0.0 for row in rows[::2])
+
+
+@pytest.mark.slow
 def test_heaps_runs(tmp_path):
     rows = smoke(CONFIGS / "heaps.toml", tmp_path, "heaps.csv")
     assert [(row["mechanism"], row["dither"]) for row in rows] == [

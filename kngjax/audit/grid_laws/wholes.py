@@ -1,4 +1,4 @@
-"""Mechanisms that release whole numbers, or one of some candidates: cases with laws by hand."""
+"""Mechanisms that release whole numbers, one of some candidates, or two ends: cases with laws by hand."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +10,9 @@ from kngjax.audit.grid_laws.laws import CellLaw
 from kngjax.data.bounds import Bounds
 from kngjax.data.weights import with_weights
 from kngjax.mechanisms.geometric import GeometricMechanism, NoisyCounts
+from kngjax.mechanisms.interval_on_grid import ExactInterval
 from kngjax.mechanisms.private_choice import ExactChoice, PrivateChoice
+from kngjax.mechanisms.quantile_interval import QuantileInterval
 
 _EPSILON = 1.5
 
@@ -54,6 +56,28 @@ def _choice(adjacency: str, rate: float) -> CellLaw:
     return CellLaw(PrivateChoice(bounds, _EPSILON, adjacency), losses, None, ExactChoice, edges, probabilities)
 
 
+def _interval(adjacency: str, change: float | None) -> CellLaw:
+    """exp(-(ε/2)·(|a| + |b - a| + |b|)/Δ) on the pairs of gaps, half of a square where both ends share one.
+
+    An exchanged record moves the sum by 2; one more by 2(1 - p), with the smallest share p between the levels.
+    """
+    values, stated = np.array([1, 2, 2, 3, 5, 9, 11, 12, 12, 15]) / 16.0, 8
+    known = None if adjacency == "replace" else stated
+    mechanism = QuantileInterval(0.5, Bounds(y=(0.0, 1.0)), _EPSILON, adjacency, num_records=known, force=True)
+    count = len(values) if known is None else stated
+    levels = np.array(mechanism.ranks(count)) / count
+    change = 2.0 * (1.0 - np.min(np.diff([0.0, *levels, 1.0]))) if change is None else change
+    # What is equal to a value lies above it.
+    edges = np.array([0.0, *(np.unique(values) - 2.0**-45), 1.0])
+    ranks = np.searchsorted(values, edges[:-1] + 2.0**-40, side="right")
+    a, b = (ranks - len(values) * level for level in levels)
+    scores = np.abs(a)[:, None] + np.abs(b[None, :] - a[:, None]) + np.abs(b)[None, :]
+    lengths = np.diff(edges)
+    masses = np.outer(lengths, lengths) * np.exp(-_EPSILON / 2.0 * scores / change)
+    masses = np.triu(masses) - np.diag(np.diag(masses)) / 2.0
+    return CellLaw(mechanism, values, None, ExactInterval, [edges, edges], masses / masses.sum())
+
+
 CASES: dict[str, Callable[[], CellLaw]] = {
     "counts, add_remove": partial(_counts, "add_remove", _EPSILON),
     "counts, replace": partial(_counts, "replace", _EPSILON / 2.0),
@@ -61,4 +85,6 @@ CASES: dict[str, Callable[[], CellLaw]] = {
     "sums of weights, replace": partial(_sums_of_weights, "replace", _EPSILON / 2.0),
     "choice, add_remove": partial(_choice, "add_remove", _EPSILON),
     "choice, replace": partial(_choice, "replace", _EPSILON / 2.0),
+    "interval, add_remove": partial(_interval, "add_remove", None),
+    "interval, replace": partial(_interval, "replace", 2.0),
 }

@@ -7,6 +7,7 @@ from tests.audit.slips import (
     draws,
     gaussians,
     groups,
+    intervals,
     last_places,
     lattices,
     mechanisms,
@@ -33,6 +34,7 @@ _ON_GRIDS = (
     + processors.SLIPS
     + weights.SLIPS
     + counts.SLIPS
+    + intervals.SLIPS
 )
 SLIPS = (
     sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS + groups.SLIPS + scikit_learn.SLIPS

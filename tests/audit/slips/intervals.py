@@ -1,0 +1,71 @@
+"""Small slips of intervals of quantiles."""
+
+from tests.audit.slips.base import slip
+
+_INTERVALS, _RANKS = "mechanisms/test_quantile_interval.py::", "mechanisms/test_interval_ranks.py::"
+
+SLIPS = (
+    slip(
+        "each end of an interval at the whole ε",
+        "mechanisms/interval_on_grid",
+        "return exactly(float(self.mechanism.epsilon)) / sensitivity",
+        "return 2 * exactly(float(self.mechanism.epsilon)) / sensitivity",
+        f"{_INTERVALS}test_neighbours_differ_by_epsilon_at_most_and_nearly",
+    ),
+    slip(
+        "half of the joint sensitivity in fractions",
+        "sensitivity/in_fractions",
+        "return 2 * (1 - min(high - low",
+        "return (1 - min(high - low",
+        f"{_INTERVALS}test_sensitivities_by_hand",
+    ),
+    slip(
+        "ranks that do not grow with a private number of records",
+        "mechanisms/interval_on_grid",
+        "else (self.count, len(values))",
+        "else (self.count, self.count)",
+        f"{_INTERVALS}test_neighbours_differ_by_epsilon_at_most_and_nearly",
+    ),
+    slip(
+        "intervals of too few records",
+        "mechanisms/quantile_interval",
+        "is not None and (not self.force or count < 3):",
+        "is not None and count < 3:",
+        f"{_INTERVALS}test_too_few_records_are_refused_before_anything_is_spent",
+    ),
+    slip(
+        "an interval of what was released by force",
+        "inference/intervals",
+        'if sampler.get("refusal"):',
+        'if sampler.get("refused"):',
+        f"{_INTERVALS}test_what_is_forced_has_numbers_and_no_interval",
+    ),
+    slip(
+        "the noise of a rank as if it were drawn alone",
+        "mechanisms/interval_ranks",
+        " * (np.abs(offsets) + 1.0 / math.tanh(0.5 * rate))",
+        "",
+        f"{_RANKS}test_the_noise_of_a_rank_is_that_of_pairs",
+    ),
+    slip(
+        "the whole of what may be missed on one side",
+        "mechanisms/interval_ranks",
+        "tail = 0.5 * (1.0 - level)\n    lower = lower_rank",
+        "tail = 1.0 - level\n    lower = lower_rank",
+        f"{_RANKS}test_ranks_are_the_narrowest_that_have_the_level",
+    ),
+    slip(
+        "pairs drawn out of order",
+        "samplers/grid/rank_pairs",
+        "if first <= second and happens(",
+        "if happens(",
+        "samplers/grid/test_rank_pairs.py::test_pairs_are_drawn_with_their_probabilities",
+    ),
+    slip(
+        "pairs of two equal ends counted twice",
+        "samplers/grid/rank_pairs",
+        "np.where(-values <= inner, inner + 1, place)",
+        "np.where(-values <= inner, inner + 1, 0)",
+        "samplers/grid/test_rank_pairs.py::test_blocks_hold_the_pairs_of_their_scores",
+    ),
+)
