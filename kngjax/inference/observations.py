@@ -23,7 +23,7 @@ LIKELIHOOD_FROM = 50.0
 
 
 def observe(
-    release: Release | Sequence[Release],
+    release: Any,
     *,
     record: Any,
     design: Any = None,
@@ -66,22 +66,36 @@ def observe(
     Source: the limit law is Theorem 3.2 of Reimherr and Awan (2019); a score's central limit theorem is used in place
     of latent records, as Ju et al. (2022) have them.
     """
+    parts = _parts(release)
+    count = _count(parts, num_records)
+    rows = None
+    if all(part.is_regression for part in parts):
+        rows = _rows(parts, design)
+    elif any(part.is_regression for part in parts):
+        raise ValueError("means and regressions are not stacked: their records are modelled differently. Observe one")
+    elif design is not None:
+        raise ValueError("a mean has no design: record is the law of the columns themselves, and design is left out")
+    add_likelihood(parts, record, rows, count, name)
+
+
+def add_likelihood(
+    parts: tuple[ReleasedGradient, ...], record: Any, rows: tuple[np.ndarray, ...] | None, num_records: Any, name: str
+) -> None:
+    """What `observe` does, of releases whose values may be traced: one program then serves all data sets.
+
+    **Arguments:** `parts`: releases from the same records. `rows`: of each the clipped features, None of means.
+    `record`, `num_records`, `name`: as there.
+    """
     import numpyro
     from numpyro import distributions
 
-    parts = _parts(release)
-    count = _count(parts, num_records)
-    if all(part.is_regression for part in parts):
-        moments = moments_of_regressions(parts, _rows(parts, design), _function(record), count)
-    elif any(part.is_regression for part in parts):
-        raise ValueError("means and regressions are not stacked: their records are modelled differently. Observe one")
-    else:
-        if design is not None:
-            raise ValueError("a mean has no design: record is the law of the columns themselves, and design is left out")
+    if rows is None:
         moments = moments_of_means(parts, _law_of_columns(record, parts[0].dimension))
+    else:
+        moments = moments_of_regressions(parts, rows, _function(record), num_records)
     base = distributions.Normal(jnp.zeros(moments.mean.shape), 1.0).to_event(1)
     score = numpyro.sample(f"{name}_score", base)
-    numpyro.factor(name, log_likelihood(parts, moments, count, score) - base.log_prob(score))
+    numpyro.factor(name, log_likelihood(parts, moments, num_records, score) - base.log_prob(score))
 
 
 def log_likelihood(
@@ -101,14 +115,12 @@ def log_likelihood(
     scale = jnp.asarray(_block_diagonal([part.scale for part in parts]))
     ridges = [part.noise.ridge * jnp.asarray(part.value) for part in parts]
     identity = jnp.eye(sum(sizes))
-    # What rounding may take from a variance that is all but 0.
-    jitter = 1e-6 * jnp.trace(moments.covariance) * identity * jnp.finfo(moments.mean.dtype).eps
+    # Scores of two releases may be the same, and rounding must not take more than all of a variance.
+    jitter = 20.0 * jnp.finfo(moments.mean.dtype).eps * jnp.trace(moments.covariance) * identity
     root = jnp.sqrt(num_records) * jax.scipy.linalg.solve_triangular(
         scale, jnp.linalg.cholesky(moments.covariance + jitter), lower=True
     )
-    centre = jax.scipy.linalg.solve_triangular(
-        scale, num_records * moments.mean + jnp.concatenate(ridges), lower=True
-    )
+    centre = jax.scipy.linalg.solve_triangular(scale, num_records * moments.mean + jnp.concatenate(ridges), lower=True)
     precision = jnp.linalg.cholesky(identity + root.T @ root)
     moved = jax.scipy.linalg.solve_triangular(precision, score, lower=True, trans=1)
     shrunk = jnp.linalg.solve(identity + root @ root.T, centre)
@@ -176,7 +188,8 @@ def _rows(parts: tuple[ReleasedGradient, ...], design: Any) -> tuple[np.ndarray,
 
 
 def _function(record: Any) -> Any:
-    if not callable(record):
+    # Distributions can be called, and would draw.
+    if not callable(record) or hasattr(record, "batch_shape"):
         raise TypeError(
             "record must be a function of rows of features to the law of the response, like "
             f"lambda x: dist.Normal(x @ beta, sigma), not a {type(record).__name__}"
@@ -186,7 +199,9 @@ def _function(record: Any) -> Any:
 
 def _law_of_columns(record: Any, dimension: int) -> Any:
     if getattr(record, "batch_shape", None) != (dimension,):
-        raise TypeError(f"record must be the law of the {dimension} columns, a distribution of batch shape ({dimension},)")
+        raise TypeError(
+            f"record must be the law of the {dimension} columns, a distribution of batch shape ({dimension},)"
+        )
     if record.is_discrete:
         raise ValueError("the law of the columns of a mean must have numbers as values, with icdf, and this one counts")
     return record

@@ -18,7 +18,6 @@ from kngjax.mechanisms.expected_noise import k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.releases.release import Release
 
-_NEWTON_STEPS = 2
 # How far a predictor may move in one step where residuals set no scale: in logarithms of odds and rates.
 _LONGEST = 3.0
 
@@ -33,7 +32,7 @@ class ScoreMoments(NamedTuple):
     log_determinants: Float[Array, ""]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ReleasedGradient:
     """What is public of one release: z = n·m(θ̃) + S + γθ̃ has the law `noise`.
 
@@ -106,8 +105,9 @@ def moments_of_regressions(
     law = record(jnp.asarray(rows[0]))
     scores, means, log_determinants, chances = [], [], jnp.zeros(()), None
     for part, features in zip(parts, rows, strict=True):
-        values, chances = nodes_and_weights(law, len(features), part.clip_interval())
-        loss, x = part.mechanism.loss, jnp.asarray(features)
+        loss = part.mechanism.loss
+        values, chances = nodes_and_weights(law, len(features), part.clip_interval(), loss.is_smooth)
+        x = jnp.asarray(features)
         assert isinstance(loss, AbstractPredictorLoss)
         at_value = _of_each(loss.record_score, x @ jnp.asarray(part.value), values)
         scores.append(at_value)
@@ -134,7 +134,7 @@ def moments_of_means(parts: tuple[ReleasedGradient, ...], law: Any) -> ScoreMome
     for part in parts:
         with jax.ensure_compile_time_eval(), float64():
             sides = np.asarray(part.mechanism.bounds.features(part.dimension))
-        values, chances = nodes_and_weights(law, part.dimension, None)
+        values, chances = nodes_and_weights(law, part.dimension, None, is_smooth=False)
         columns.append((jnp.clip(values, sides[0][:, None], sides[1][:, None]), chances))
     centres = [jnp.sum(chances * values, axis=1) for values, chances in columns]
     gaps = [values - centre[:, None] for (values, _), centre in zip(columns, centres, strict=True)]
@@ -151,7 +151,7 @@ def _of_each(function: Any, predictors: Array, values: Array) -> Array:
 
 
 def _log_determinant(part: ReleasedGradient, x: Array, values: Array, chances: Array, num_records: Any) -> Array:
-    """log det (nE ρ''xx' + γI), at θ̃ or at the minimiser of E ℓ, which Newton's method finds from θ̃."""
+    """log det (nE ρ''xx' + γI), at θ̃ or at the minimiser of E ℓ, near which one step of Newton's method from θ̃ leads."""
     loss, noise = part.mechanism.loss, part.noise
     assert isinstance(loss, AbstractPredictorLoss)
 
@@ -164,13 +164,12 @@ def _log_determinant(part: ReleasedGradient, x: Array, values: Array, chances: A
 
     theta = jnp.asarray(part.value)
     if noise.determinant == "minimum":
-        for _ in range(_NEWTON_STEPS):
-            step = jnp.linalg.solve(hessian(theta), gradient(theta))
-            # Far from the minimum ρ'' may be next to nothing, and a step of any length.
-            longest = _LONGEST
-            if isinstance(loss, AbstractResidualLoss):
-                longest = jnp.mean(jnp.sum(chances * jnp.abs(values - (x @ theta)[:, None]), axis=1))
-            theta = theta - step / jnp.sqrt(1.0 + jnp.mean((x @ step) ** 2) / longest**2)
+        step = jnp.linalg.solve(hessian(theta), gradient(theta))
+        # Far from the minimum ρ'' may be next to nothing, and a step of any length.
+        longest = _LONGEST
+        if isinstance(loss, AbstractResidualLoss):
+            longest = jnp.mean(jnp.sum(chances * jnp.abs(values - (x @ theta)[:, None]), axis=1))
+        theta = theta - step / jnp.sqrt(1.0 + jnp.mean((x @ step) ** 2) / longest**2)
     ridge = noise.ridge * jnp.eye(part.dimension)
     return jnp.linalg.slogdet(num_records * hessian(theta) + ridge)[1]
 
