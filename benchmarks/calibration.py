@@ -93,8 +93,7 @@ def by_nuts(name, part, values, keys):
     def chain(value, key):
         kernel = NUTS(functools.partial(model, name, part), max_tree_depth=7)
         state = kernel.init(key, WARMUP, None, model_args=(value,), model_kwargs={})
-        step = lambda state, _: (kernel.sample(state, (value,), {}), None)
-        state, _ = jax.lax.scan(step, state, None, length=WARMUP)
+        state = jax.lax.fori_loop(0, WARMUP, lambda _, state: kernel.sample(state, (value,), {}), state)
 
         def kept(state, _):
             state = kernel.sample(state, (value,), {})
@@ -103,41 +102,39 @@ def by_nuts(name, part, values, keys):
 
         return jax.lax.scan(kept, state, None, length=DRAWS)[1]
 
-    of_set = lambda value, key: jax.vmap(chain, (None, 0))(value, jax.random.split(key, CHAINS))
-    return jax.vmap(of_set)(values, keys)
+    return jax.vmap(lambda value, key: jax.vmap(chain, (None, 0))(value, jax.random.split(key, CHAINS)))(values, keys)
 
 
 @functools.partial(jax.jit, static_argnames=("name", "part", "number"))
 def by_importance(name, part, values, keys, number):
     """Weighted draws for each released value: parameters (data sets, draws, parameters), and their log-weights.
 
-    Proposals of β are of Student's t with four degrees about the value, with the covariance that `kngjax.preview` would
-    have; those of σ are its prior; those of the score are normal.
+    Proposals of β are from its prior, or of Student's t about the value with about the scale that a preview would have,
+    half of each; those of σ are from its prior, and those of the score normal.
     """
-    with jax.ensure_compile_time_eval():
-        slope = jnp.array([1.0, np.sqrt(3.0)])
-        curvature, square = (0.45, 0.1) if name == "robust" else (0.18, 0.18)
-        noise = jnp.diag(jnp.asarray(part.scale))
-        scale = slope * jnp.sqrt(
-            (slope * noise / curvature / part.num_records) ** 2 + square / curvature**2 / part.num_records
-        )
-    proposal = dist.StudentT(4.0, 0.0, 1.3 * scale).to_event(1)
+    slope = np.array([1.0, np.sqrt(3.0)])
+    curvature, square = (0.45, 0.1) if name == "robust" else (0.18, 0.18)
+    variance = (slope * np.diag(part.scale) / part.num_records) ** 2 + square / part.num_records
+    scale = 1.3 * slope * np.sqrt(variance) / curvature
+    prior, prior_of_scale = dist.Normal(np.zeros(2), 1.0).to_event(1), dist.LogNormal(np.log(0.5), 0.3)
 
     def of_draw(value, key):
-        first, second, third = jax.random.split(key, 3)
-        step, score = proposal.sample(first), jax.random.normal(second, (2,))
-        drawn = {"beta": value + step, "y_score": score}
+        keys = jax.random.split(key, 5)
+        near = dist.StudentT(4.0, value, scale).to_event(1)
+        beta = jnp.where(jax.random.bernoulli(keys[0]), near.sample(keys[1]), prior.sample(keys[2]))
+        drawn = {"beta": beta, "y_score": jax.random.normal(keys[3], (2,))}
+        log_proposal = jnp.logaddexp(near.log_prob(beta), prior.log_prob(beta))
+        log_proposal += jnp.sum(dist.Normal().log_prob(drawn["y_score"]))
         if name == "robust":
-            drawn["sigma"] = 0.5 * jnp.exp(0.3 * jax.random.normal(third))
-        log_weight = log_density(functools.partial(model, name, part), (value,), {}, drawn)[0]
-        log_weight -= proposal.log_prob(step) + jnp.sum(dist.Normal().log_prob(score))
-        if name == "robust":
-            log_weight -= dist.LogNormal(jnp.log(0.5), 0.3).log_prob(drawn["sigma"])
-        return jnp.append(drawn["beta"], drawn["sigma"]) if name == "robust" else drawn["beta"], log_weight
+            drawn["sigma"] = prior_of_scale.sample(keys[4])
+            log_proposal += prior_of_scale.log_prob(drawn["sigma"])
+        log_weight = log_density(functools.partial(model, name, part), (value,), {}, drawn)[0] - log_proposal
+        return jnp.append(beta, drawn["sigma"]) if name == "robust" else beta, log_weight
 
-    of_set = lambda arguments: jax.lax.map(
-        lambda key: of_draw(arguments[0], key), jax.random.split(arguments[1], number), batch_size=250
-    )
+    def of_set(arguments):
+        value, key = arguments
+        return jax.lax.map(lambda key: of_draw(value, key), jax.random.split(key, number), batch_size=250)
+
     return jax.lax.map(of_set, (values, keys))
 
 

@@ -1,5 +1,6 @@
 """`observe`: the likelihood of a release without its records, inside the analyst's own NumPyro model."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -103,8 +104,8 @@ def log_likelihood(
 ) -> Float[Array, ""]:
     """log p(θ̃, u | φ) + const for S in the coordinates u that `observe` describes.
 
-    With z = Lζ, LL' the known covariance of z, μ = L^{-1}(n·m + γθ̃) and RR' = L^{-1}nCL^{-T} the exponent of N(S; 0, nC)
-    is -½|R^{-1}(ζ - μ)|². Were z normal, ζ given φ would be N((I + RR')^{-1}μ, R(I + R'R)^{-1}R'). So ζ is put at
+    With z = Lζ, LL' the known covariance of z, μ = L^{-1}(n·m + γθ̃) and RR' = L^{-1}nCL^{-T} the exponent of
+    N(S; 0, nC) is -½|R^{-1}(ζ - μ)|². Were z normal, ζ given φ would be N((I + RR')^{-1}μ, R(I + R'R)^{-1}R'). So ζ is put at
     that mean plus R·T^{-T}u with TT' = I + R'R, whose Jacobian is det R/det T; det R cancels the density's. So u is
     nearly standard normal both where privacy's noise is large next to S and where it is small.
 
@@ -164,8 +165,9 @@ def _count(parts: tuple[ReleasedGradient, ...], given: Any) -> Any:
         least = LIKELIHOOD_FROM * part.dimension / float(part.mechanism.epsilon)
         if not float(count) >= least:
             raise ValueError(
-                f"{float(count):g} records are too few for a likelihood: at epsilon = {float(part.mechanism.epsilon):g} "
-                f"and {part.dimension} coefficients the law of what is released is near its limit from {least:.0f} on"
+                f"{float(count):g} records are too few for a likelihood: at epsilon = "
+                f"{float(part.mechanism.epsilon):g} and {part.dimension} coefficients the law of what is released is "
+                f"near its limit from {math.ceil(least)} on"
             )
     return count
 
@@ -203,7 +205,7 @@ def _law_of_columns(record: Any, dimension: int) -> Any:
             f"record must be the law of the {dimension} columns, a distribution of batch shape ({dimension},)"
         )
     if record.is_discrete:
-        raise ValueError("the law of the columns of a mean must have numbers as values, with icdf, and this one counts")
+        raise ValueError("the law of the columns of a mean must be one of numbers, with icdf, and this one counts")
     return record
 
 

@@ -66,8 +66,8 @@ class ReleasedGradient:
                 raise ValueError(f"no likelihood is served for {type(loss).__name__}: take a mean or a regression")
         elif mechanism.has_regressors and loss.score_is_piecewise_constant:
             raise ValueError(
-                f"the scores of {type(loss).__name__} are steps: given the data KNG is then far from its limit law, and "
-                "the likelihood that is built on it is not known to be calibrated. Release by "
+                f"the scores of {type(loss).__name__} are steps: given the data KNG is then far from its limit law, "
+                "and the likelihood that is built on it is not known to be calibrated. Release by "
                 "SmoothedQuantileLoss(tau, bandwidth)"
             )
         domain = getattr(mechanism, "domain", None)
@@ -151,7 +151,7 @@ def _of_each(function: Any, predictors: Array, values: Array) -> Array:
 
 
 def _log_determinant(part: ReleasedGradient, x: Array, values: Array, chances: Array, num_records: Any) -> Array:
-    """log det (nE ρ''xx' + γI), at θ̃ or at the minimiser of E ℓ, near which one step of Newton's method from θ̃ leads."""
+    """log det (nE ρ''xx' + γI), at θ̃ or at the minimiser of E ℓ by one step of Newton's method from θ̃."""
     loss, noise = part.mechanism.loss, part.noise
     assert isinstance(loss, AbstractPredictorLoss)
 

@@ -22,9 +22,9 @@ def nodes_and_weights(
 ) -> tuple[Float[Array, "rows nodes"], Float[Array, "rows nodes"]]:
     """Values y and weights w with E f(clip(y)) ≈ Σ_k w_k f(y_k) for each row, smooth in the law's parameters.
 
-    Continuous laws have nodes at their quantiles Q(Φ(t)), Student's t at sinh(t) with its density as weight; from row to
-    row the t are shifted, so that errors at kinks of f average out over rows. Counts are summed, with the mass beyond
-    the upper bound at it.
+    Continuous laws have nodes at their quantiles Q(Φ(t)), Student's t at sinh(t) with its density as weight; from row
+    to row the t are shifted, so that errors at kinks of f average out over rows. Counts are summed, with the mass
+    beyond the upper bound at it.
 
     **Arguments:** `law`: a NumPyro distribution of batch shape () or (rows,). `number`: of rows. `interval`: what
     responses are clipped to; None where they are not. `is_smooth`: whether f itself has no kinks.
@@ -42,11 +42,10 @@ def nodes_and_weights(
             f"record must give one law of a response for each of {number} rows, a distribution of batch shape "
             f"({number},), and this one has batch shape {law.batch_shape} and event shape {law.event_shape}"
         )
-    values, weights = (
-        _of_counts(law, interval, number)
-        if law.is_discrete
-        else _of_numbers(law, number, is_smooth and interval is None)
-    )
+    if law.is_discrete:
+        values, weights = _of_counts(law, interval, number)
+    else:
+        values, weights = _of_numbers(law, number, is_smooth and interval is None)
     if interval is not None:
         values = jnp.clip(values, *interval)
     return values, weights
@@ -87,7 +86,8 @@ def _normal_cdf(score: float) -> float:
 def _of_counts(law: Any, interval: tuple[float, float] | None, number: int) -> tuple[Array, Array]:
     if interval is None or not 0.0 <= interval[1] <= MOST_COUNTS:
         raise ValueError(
-            f"the law of a count is summed up to the bound of y, and Bounds(..., y=...) must end at {MOST_COUNTS} at most"
+            "the law of a count is summed up to the bound of y: Bounds(..., y=...) of the release must end at "
+            f"{MOST_COUNTS} at most"
         )
     last = math.floor(interval[1])
     counts = np.arange(last)

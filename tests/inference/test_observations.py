@@ -21,7 +21,7 @@ from kngjax.inference.released_gradients import ReleasedGradient
 from kngjax.inference.response_laws import nodes_and_weights
 from kngjax.releases.certificate import describe
 
-THRESHOLD, COUNT, BOX = 0.5, 100, kng.Box(-3.0, 3.0)
+THRESHOLD, COUNT, BOX, BALL = 0.5, 100, kng.Box(-3.0, 3.0), kng.L1Ball(3.0)
 ONES, PLAIN, COLUMN = kng.Bounds(y=(-1.0, 2.0)), kng.Bounds(), kng.Bounds(x={"age": (0.0, 1.0)}, intercept=False)
 LEVELS = np.linspace(-8.0, 8.0, 321)
 
@@ -59,8 +59,8 @@ def integrated(kind, releases, several):
     points = np.stack(np.meshgrid(*[grid] * dimension, indexing="ij"), -1).reshape(-1, dimension)
 
     def at(parameters, score):
-        model = lambda: kng.observe(releases, record=law_of_record(kind, parameters))
-        return log_density(model, (), {}, {"release_score": score})[0]
+        given = {"record": law_of_record(kind, parameters)}
+        return log_density(kng.observe, (releases,), given, {"release_score": score})[0]
 
     with jax.enable_x64(True):
         found = jax.jit(jax.vmap(jax.vmap(at, (None, 0)), (0, None)))(jnp.asarray(several), jnp.asarray(points))
@@ -77,6 +77,10 @@ def mean_over_data_sets(densities):
     return np.log(np.mean(densities, axis=1)), relative
 
 
+def robust_gradient(theta, y):
+    return np.sum((theta - y) / np.sqrt(1.0 + ((y - theta) / THRESHOLD) ** 2), axis=1)
+
+
 def oracle_of_robust(value, several, sets=400):
     """E exp(-c|g(θ̃)|)/∫exp(-c|g(θ)|)dθ with one record's gradient in [-k, k]: c = ε/(2·2k)."""
     noise = np.random.default_rng(1).standard_normal((sets, COUNT))
@@ -84,9 +88,8 @@ def oracle_of_robust(value, several, sets=400):
     rate, found = 1.0 / (4.0 * THRESHOLD), []
     for location, scale in several:
         y = np.clip(location + scale * noise, -1.0, 2.0)
-        score = lambda theta, y=y: np.sum((theta - y) / np.sqrt(1.0 + ((y - theta) / THRESHOLD) ** 2), axis=1)
-        mass = sum(np.exp(-rate * np.abs(score(theta))) for theta in grid)
-        found.append(np.exp(-rate * np.abs(score(value))) / mass)
+        mass = sum(np.exp(-rate * np.abs(robust_gradient(theta, y))) for theta in grid)
+        found.append(np.exp(-rate * np.abs(robust_gradient(value, y))) / mass)
     return mean_over_data_sets(np.array(found))
 
 
@@ -176,23 +179,27 @@ def test_old_certificates_need_the_number_of_records():
     assert likelihood(old, num_records=COUNT) == likelihood(released("mean"))
     with pytest.raises(ValueError, match="were 100 records: leave num_records out"):
         likelihood(released("mean"), num_records=90)
+
     # A latent number of records has a slope.
-    latent = lambda: kng.observe(old, record=law, num_records=numpyro.sample("count", dist.Uniform(50.0, 200.0)))
+    def latent():
+        kng.observe(old, record=law, num_records=numpyro.sample("count", dist.Uniform(50.0, 200.0)))
+
     drawn = {"count": 100.0, "release_score": jnp.zeros(1)}
     slope = jax.jit(jax.grad(lambda drawn: log_density(latent, (), {}, drawn)[0]))(drawn)["count"]
     assert np.isfinite(slope)
     assert slope != 0.0
 
 
+HULL = kng.Bounds(hull=kng.FeatureHull.powers(2, 0.0, 1.0))
 MANY = kng.Bounds(x={"a": (-1.0, 1.0), "b": (0.0, 2.0)}, y=(-3.0, 3.0), missing_y=0.5)
 
 
 @pytest.mark.parametrize(
     "mechanism",
     [
-        lambda: kng.KNG(kng.SmoothedQuantileLoss(0.3, 0.1, "gaussian"), MANY, kng.L1Ball(3.0), 1.0, "replace", kng.L2()),
+        lambda: kng.KNG(kng.SmoothedQuantileLoss(0.3, 0.1, "gaussian"), MANY, BALL, 1.0, "replace", kng.L2()),
         lambda: kng.KNG(kng.LogisticLoss(("no", "yes")), kng.Bounds(x=(0, 1), columns=["a"]), BOX, 1.0, "add_remove"),
-        lambda: kng.KNG(kng.PseudoHuberLoss(1.0), kng.Bounds(hull=kng.FeatureHull.powers(2, 0.0, 1.0)), BOX, 1.0, "replace"),
+        lambda: kng.KNG(kng.PseudoHuberLoss(1.0), HULL, BOX, 1.0, "replace"),
         lambda: kng.ObjectivePerturbation(kng.HuberLoss(0.4), MANY, None, 150.0, "replace", allow_large_epsilon=True),
     ],
 )  # fmt: skip
@@ -295,7 +302,7 @@ def test_what_is_asked_wrongly_is_refused():
     with pytest.raises(ValueError, match="on the boundary"):
         kng.observe(as_release(robust, [0.1, 3.0]), record=normal, design=[[0.5]])
     with pytest.raises(ValueError, match="means and regressions are not stacked"):
-        kng.observe([line, released("mean")], record=normal, design=[[0.5]])
+        kng.observe([as_release(robust, [0.1, 0.2], COUNT), released("mean")], record=normal, design=[[0.5]])
     with pytest.raises(ValueError, match="not from the same ones"):
         kng.observe([line, as_release(robust, [0.1, 0.2], 5000)], record=normal, design=[[0.5]])
     wider = kng.KNG(kng.PseudoHuberLoss(0.5), kng.Bounds(x=(0.0, 2.0), columns=1), BOX, 1.0, "replace")
@@ -320,7 +327,7 @@ def regression(part, rows, value):
 @pytest.mark.slow
 @pytest.mark.runs_long
 def test_posteriors_are_calibrated():
-    """Parameters from their prior, records, a release: the posterior's distribution function at the truth is uniform."""
+    """Parameters from a prior, records, a release: the posterior's distribution function at the truth is uniform."""
     number, sets, draws = 500, 200, 2000
     bounds = kng.Bounds(x=(-1.0, 1.0), columns=1)
     mechanism = kng.KNG(kng.PseudoHuberLoss(0.5), bounds, kng.Box(-10.0, 10.0), 1.0, "replace")
@@ -336,7 +343,7 @@ def test_posteriors_are_calibrated():
 
     made = kng.simulate(records, mechanism, sets, kng.research_key(0), num_records=number, sampler=kng.Exact())
     places = made.truth[0, :, 0].astype(int)
-    part = dataclasses.replace(ReleasedGradient.of(as_release(mechanism, [0.0, 0.0], number)))
+    part = ReleasedGradient.of(as_release(mechanism, [0.0, 0.0], number))
     rows = np.column_stack([np.ones(24), (np.arange(24) + 0.5) / 12.0 - 1.0])
     scale = np.array([1.0, np.sqrt(3.0)]) * (6.0 / (0.45 * number) + 0.6 / np.sqrt(number))
 
