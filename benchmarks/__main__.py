@@ -41,6 +41,7 @@ ROOMS = {
     "roundings": ("--records", "2000", "--dimensions", "3", "--repeats", "1"),
     "lattice": ("--sizes", "500", "--replicates", "3"),
     "hopeless": ("--draws", "2", "--only", "median"),
+    "calibration": ("--by", "importance", "--data-sets", "5"),
     "walk": ("--chains", "4", "--moves", "1200", "--records", "1000"),
     "streaming": ("--rows", "200000"),
     "per_instance": ("--people", "5000"),

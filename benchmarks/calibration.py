@@ -28,7 +28,7 @@ import kngjax as kng
 from kngjax.inference.observations import add_likelihood
 from kngjax.inference.released_gradients import ReleasedGradient
 
-CHAINS, WARMUP, DRAWS, THIN = 4, 300, 300, 6
+CHAINS, WARMUP, DRAWS, THIN = 4, 400, 600, 12
 # Chebyshev's equally weighted nodes: exact for polynomials up to the seventh degree.
 _HALF = np.array([0.323911810519908, 0.529656775285157, 0.883861700758049])
 ROWS = np.concatenate([-_HALF[::-1], [0.0], _HALF])[:, None]

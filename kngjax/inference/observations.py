@@ -105,9 +105,9 @@ def log_likelihood(
     """log p(θ̃, u | φ) + const for S in the coordinates u that `observe` describes.
 
     With z = Lζ, LL' the known covariance of z, μ = L^{-1}(n·m + γθ̃) and RR' = L^{-1}nCL^{-T} the exponent of
-    N(S; 0, nC) is -½|R^{-1}(ζ - μ)|². Were z normal, ζ given φ would be N((I + RR')^{-1}μ, R(I + R'R)^{-1}R'). So ζ is put at
-    that mean plus R·T^{-T}u with TT' = I + R'R, whose Jacobian is det R/det T; det R cancels the density's. So u is
-    nearly standard normal both where privacy's noise is large next to S and where it is small.
+    N(S; 0, nC) is -½|R^{-1}(ζ - μ)|². Were z normal, ζ given φ would be N((I + RR')^{-1}μ, R(I + R'R)^{-1}R'). So ζ is
+    put at that mean plus R·T^{-T}u with TT' = I + R'R, whose Jacobian is det R/det T; det R cancels the density's. So u
+    is nearly standard normal both where privacy's noise is large next to S and where it is small.
 
     **Arguments:** `parts`: releases of the same records. `moments`: m, C and the determinants at φ. `num_records`: n.
     `score`: u.
