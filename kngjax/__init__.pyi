@@ -50,6 +50,7 @@ from .geometry.norms import k_norm_noise as k_norm_noise
 from .geometry.polytopes import Polytope as Polytope
 from .inference.intervals import Interval as Interval
 from .inference.intervals import NoInterval as NoInterval
+from .inference.observations import observe as observe
 from .inference.previews import Preview as Preview
 from .inference.previews import preview as preview
 from .ledger.book import LedgerError as LedgerError

@@ -17,7 +17,7 @@ EXECUTED = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 PAGES = [*EXECUTED, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]
 MOST_LINES_OF_THE_README = 120
 # Their programs compile for long.
-SLOW = {"each-person.md", "how-to-choose.md"}
+SLOW = {"each-person.md", "how-to-choose.md", "posteriors.md"}
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:(?:(?!^```|^#).)*?^```text\n(.*?)^```$)?", flags=re.DOTALL | re.MULTILINE)
 

@@ -1,1 +1,1 @@
-"""What a release will be worth, from public facts alone: noise, standard errors, and what is little but noise."""
+"""What a release will be worth, from public facts alone; and its likelihood without the records, once published."""
