@@ -42,6 +42,7 @@ from .geometry.norms import LInf as LInf
 from .geometry.norms import WeightedLInf as WeightedLInf
 from .geometry.norms import k_norm_noise as k_norm_noise
 from .geometry.polytopes import Polytope as Polytope
+from .inference.observations import observe as observe
 from .inference.previews import Preview as Preview
 from .inference.previews import preview as preview
 from .ledger.book import LedgerError as LedgerError

@@ -12,6 +12,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, is_traced
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.expected_noise import ExpectedNoise
+from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.mechanisms.preparation import AbstractPreparation
@@ -76,6 +77,13 @@ class AbstractMechanism(AbstractPreparation):
         a guess of it.
         """
         return None
+
+    def gradient_noise(self, dimension: int) -> GradientNoise:
+        """The law of ∇ℓ_n at what is released, from public settings. Raises ValueError where it is not known."""
+        raise ValueError(
+            f"the law of the gradient at what {type(self).__name__} releases is not known here, and so no likelihood: "
+            "KNG, ObjectivePerturbation and means by KNormMechanism have one"
+        )
 
     def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
         """A public centre of what is released and its public size about it, from which its rounding is made.

@@ -22,6 +22,7 @@ from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
+from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.samplers.grid.cells import Grid, draw_cell
@@ -144,6 +145,14 @@ class KNormMechanism(AbstractDirectMechanism):
             rate = float(self.epsilon) / float(self.sensitivity_value(dimension))
             noise = k_norm_covariance(self.score_norm(dimension), rate, dimension)
         return ExpectedNoise.of_gradient_noise(num_records * np.eye(dimension), noise, is_exact=True)
+
+    def gradient_noise(self, dimension: int) -> GradientNoise:
+        """nθ̃ - Σx is the noise itself, of rate ε/Δ."""
+        if self._is_sum:
+            raise ValueError("the likelihood of a release is served for means, not for sums: statistic='mean'")
+        with float64():
+            rate = float(self.epsilon) / float(self.sensitivity_value(dimension))
+            return GradientNoise(self.score_norm(dimension), rate, 0.0, None)
 
     def noise_in_fractions(self, dimension: int, num_records: int) -> Noise | None:
         """Δ/(nε), of a sum Δ/ε, in the norm, with Δ in fractions; None for a hull and norms that turn axes.

@@ -21,6 +21,7 @@ from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
+from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
 from kngjax.mechanisms.quadratic_draws import QuadraticDraw
@@ -141,6 +142,17 @@ class KNG(AbstractDensityMechanism):
             rate = float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
             noise = k_norm_covariance(self.score_norm(dimension), rate, dimension)
         return ExpectedNoise.of_gradient_noise(hessian, noise)
+
+    def gradient_noise(self, dimension: int) -> GradientNoise:
+        """Rate ε/(2Δ), where one rate serves all of a Θ that has no other weight."""
+        if self.pointwise_sensitivity or not self.domain.is_uniform:
+            raise ValueError(
+                "the likelihood of a release of KNG needs a noise of one law over all of Θ: it is not served for "
+                "pointwise_sensitivity, nor for a base measure that is not uniform"
+            )
+        with float64(), programs_run_once():
+            rate = float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
+            return GradientNoise(self.score_norm(dimension), rate, 0.0, "minimum")
 
     def record_range(self, dimension: int) -> Float[Array, ""]:
         """sup ‖∇ℓ‖_K of one record, as gradients of all records may cancel; infinite where the norm varies with θ."""

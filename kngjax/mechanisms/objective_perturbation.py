@@ -23,6 +23,7 @@ from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
+from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimiser
 from kngjax.mechanisms.objective_on_grid import ObjectiveLaw, TiltedMinimum
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
@@ -283,6 +284,12 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             rate, ridge = float(self.noise_rate(dimension)), float(self.ridge(dimension))
             noise = k_norm_covariance(self.score_norm(dimension), rate, dimension)
         return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)._replace(tilt=(noise, ridge))
+
+    def gradient_noise(self, dimension: int) -> GradientNoise:
+        """∇ℓ_n(θ̃) + γθ̃ = -b, by the change of variables b ↦ θ̃ of the proof, inside Θ."""
+        with float64():
+            rate, ridge = float(self.noise_rate(dimension)), float(self.ridge(dimension))
+            return GradientNoise(self.score_norm(dimension), rate, ridge, "release")
 
     @property
     def sensitivity(self) -> Sensitivity:

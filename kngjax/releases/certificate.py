@@ -107,6 +107,7 @@ class Certificate:
     - `assumptions`, `unproved`: what the guarantee rests on, and what nobody has proved of this release.
     - `versions`: of the packages that computed it.
     - `membership`: of a release of one group of the records, what all groups cost together; else None.
+    - `num_records`: n, where it is public, under replace, and was known before the data were read; else None.
     """
 
     mechanism: dict[str, Any]
@@ -121,6 +122,7 @@ class Certificate:
     unproved: tuple[str, ...]
     versions: dict[str, str]
     membership: Membership | None = None
+    num_records: int | None = None
 
     @classmethod
     def of(
@@ -161,6 +163,7 @@ class Certificate:
             assumptions=(*every, *assumptions),
             unproved=unproved,
             versions=dict(_versions()),
+            num_records=None if facts.num_records is None else int(facts.num_records),
         )
 
     @property
@@ -325,6 +328,8 @@ class Certificate:
             if self.rounding is not None:
                 proved["distance"] = outward(self.rounding.distance)
         del fields["membership"]
+        if self.num_records is None:
+            del fields["num_records"]
         if self.membership is not None:
             fields["membership"] = self.membership.to_dict()
         return {**fields, "guarantee": self.guarantee.to_dict(), "proved_of_this_release": proved}
