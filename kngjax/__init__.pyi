@@ -42,6 +42,8 @@ from .geometry.norms import LInf as LInf
 from .geometry.norms import WeightedLInf as WeightedLInf
 from .geometry.norms import k_norm_noise as k_norm_noise
 from .geometry.polytopes import Polytope as Polytope
+from .inference.intervals import Interval as Interval
+from .inference.intervals import NoInterval as NoInterval
 from .inference.observations import observe as observe
 from .inference.previews import Preview as Preview
 from .inference.previews import preview as preview
@@ -71,6 +73,7 @@ from .mechanisms.objective_perturbation import ObjectivePerturbation as Objectiv
 from .mechanisms.output_perturbation import OutputPerturbation as OutputPerturbation
 from .mechanisms.posterior_sample import PosteriorSample as PosteriorSample
 from .mechanisms.private_quantile import PrivateQuantile as PrivateQuantile
+from .mechanisms.quantile_interval import QuantileInterval as QuantileInterval
 from .owner import nonprivate as nonprivate
 from .owner import per_instance as per_instance
 from .owner.draws import CouplingBound as CouplingBound

@@ -141,6 +141,12 @@ class SortedValues(OwnerOnly, eqx.Module):
 
     values: Float[Array, " records"] | Float[np.ndarray, " records"]
 
+    @classmethod
+    def of(cls, records: Records) -> "SortedValues":
+        """Those of records. O(n log n)."""
+        values = records.y
+        return cls(np.sort(values) if isinstance(values, np.ndarray) else jnp.sort(values))
+
     @property
     def dimension(self) -> int:
         """1: each record is one number, however many quantiles are asked for."""

@@ -58,6 +58,7 @@ def preview(
     """
     if not isinstance(num_records, int | np.integer) or num_records < 1:
         raise ValueError(f"num_records must be a whole number of at least 1, not {num_records!r}")
+    mechanism = mechanism.for_count(int(num_records))
     setting = Setting.of(mechanism, design, residual)
     expected = None if setting is None else setting.expected(int(num_records))
     found = Preview(type(mechanism).__name__, int(num_records), setting, expected, _names(mechanism, setting))

@@ -186,8 +186,7 @@ class PrivateQuantile(AbstractDirectMechanism):
 
     def summarise(self, records: Records) -> SortedValues:
         """The responses in increasing order. O(n log n)."""
-        values = records.y
-        return SortedValues(np.sort(values) if isinstance(values, np.ndarray) else jnp.sort(values))
+        return SortedValues.of(records)
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ), normalised; -inf outside [lo, hi] and where θ does not increase. Private: a function of the data.

@@ -76,6 +76,16 @@ class Release:
         value = [(label, f"{number:.6g}") for label, number in zip(labels, self.value, strict=True)]
         return html_table("Release", [*value, *self.certificate.rows()])
 
+    def intervals(self, level: float | None = None) -> Any:
+        """Confidence intervals of what was released, `kngjax.Interval`, or `kngjax.NoInterval` with the reason. Free.
+
+        **Arguments:** `level`: None for the one that the release was made for.
+        """
+        # By the public name: that room stands on this one.
+        import kngjax as kng
+
+        return kng.Interval.of(self, level)
+
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, shortest decimals that round-trip."""
         fields = {"value": self.value.tolist(), "certificate": self.certificate.to_dict()}

@@ -312,18 +312,18 @@ def explain_quantile_changes(tau: np.ndarray, adjacency: Adjacency, changes: np.
     )
 
 
-def explain_joint_quantile_sensitivity(tau: np.ndarray, adjacency: Adjacency, value: float) -> str:
-    """The derivation of the sensitivity of the joint score of several quantiles in words."""
+def explain_joint_quantile_sensitivity(tau: np.ndarray | None, adjacency: Adjacency, value: float) -> str:
+    """The derivation of the sensitivity of the joint score of several quantiles in words; of any levels by None."""
     why = {
         Adjacency.REPLACE: "exchanging one record takes 1 from one of these numbers and adds it to another, which "
         "changes the score by at most",
         Adjacency.ADD_REMOVE: "one record more or less in an interval changes its deviation by 1 - p and each other by "
         "that one's p, 2*(1 - p) in all, and with the smallest p that is",
     }[adjacency]
-    levels = ", ".join(f"{level:.6g}" for level in tau)
+    levels = "the levels" if tau is None else "tau = " + ", ".join(f"{level:.6g}" for level in tau)
     return (
         "the score adds up by how much the numbers of records between consecutive quantiles deviate from n*p, with p "
-        f"the differences of tau = {levels}, from 0 and to 1; {why} {value:.6g}."
+        f"the differences of {levels}, from 0 and to 1; {why} {value:.6g}."
     )
 
 

@@ -11,6 +11,8 @@ The loss ρ is convex in the residual r and least at r = 0, so on [r_l, r_u] it 
 number nearest to 0; the squared distance likewise, coordinate by coordinate.
 """
 
+import itertools
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -122,6 +124,14 @@ def value_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) 
         residuals = lower - last, upper - first
         most, least = max(_value(loss, end) for end in residuals), _value(loss, _nearest(residuals))
     return (ranges.weight or 1) * (most - least) / (1 if adjacency is Adjacency.REPLACE else 2)
+
+
+def joint_quantile_sensitivity(levels: Sequence[Fraction], adjacency: Adjacency) -> Fraction:
+    """Δ of the joint score of several quantiles, as `gradients.joint_quantile_sensitivity` proves it."""
+    if adjacency is Adjacency.REPLACE:
+        return Fraction(2)
+    ends = (Fraction(0), *levels, Fraction(1))
+    return 2 * (1 - min(high - low for low, high in itertools.pairwise(ends)))
 
 
 def change_vectors(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> list[list[Fraction]]:

@@ -3,8 +3,8 @@
 import numpy as np
 from jaxtyping import Int
 
-from kngjax.releases.lattice.finite import below
 from kngjax.releases.lattice.places import AbstractCoordinates, shares_of
+from kngjax.samplers.grid.finite import below
 from kngjax.samplers.grid.uniforms import Bits
 
 # Products of whole numbers of 64 bits stay below it.

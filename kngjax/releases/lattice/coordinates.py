@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from kngjax.releases.lattice.finite import below
 from kngjax.releases.lattice.places import AbstractCoordinates, somewhere
 from kngjax.releases.lattice.units import DomainLattice
+from kngjax.samplers.grid.finite import below
 
 # Bits to which a form is known before it is reduced, and what is added to its diagonal so that it stays positive.
 _FORM_BITS = 60

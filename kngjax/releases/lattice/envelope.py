@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from kngjax.releases.lattice.finite import LevelLaw, below, happens
 from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
 from kngjax.releases.lattice.surroundings import first_boxes
 from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.exact.refinement import refine
+from kngjax.samplers.grid.finite import LevelLaw, below, happens
 from kngjax.samplers.grid.uniforms import Bits
 
 _MOST_SPLIT = 4096

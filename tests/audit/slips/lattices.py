@@ -127,10 +127,10 @@ LATTICE = (
     ),
     slip(
         "a doubtful uniform number counts as below",
-        "releases/lattice/finite",
+        "samplers/grid/finite",
         "if arb(fmpz(uniform + 1)) <= probability:",
         "if not arb(fmpz(uniform)) >= probability:",
-        "releases/lattice/test_finite.py::test_a_number_next_to_the_probability_is_known_to_more_bits",
+        "samplers/grid/test_finite.py::test_a_number_next_to_the_probability_is_known_to_more_bits",
     ),
     slip(
         "rays shorter than they are",

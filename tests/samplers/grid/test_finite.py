@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from kngjax.releases.lattice.finite import LevelLaw, below, happens
+from kngjax.samplers.grid.finite import LevelLaw, below, happens
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 

@@ -1,0 +1,95 @@
+"""Confidence intervals of released values: what is read off a release and its certificate, which is free."""
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.release import Release
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_OF_QUANTILES = (
+    "the values are independent draws from one population, whose quantile it is, or from records that are",
+    "no value is shared by many of them: of rounded values give Bounds(y=(lower, upper), dither=unit)",
+    "the bounds hold the quantile: values beyond count as the bounds",
+    "near the quantile values lie about evenly as far as noise for privacy reaches",
+)
+_AT_LEAST = (
+    "there are at least num_records records: with half of them a 95% interval holds the quantile 83 times in 100"
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Interval:
+    """Intervals that hold what is estimated with probability `level`, sampling and noise for privacy together.
+
+    The privacy of a release is proved for all data; this level is a statement about a population, under `assumptions`.
+
+    **Arguments:** `lower`, `upper`: shape (d,). `level`: the probability. `method`: how they were made.
+    `assumptions`: what the level rests on. `names`: of what is estimated.
+    """
+
+    lower: Float[np.ndarray, " dimension"]
+    upper: Float[np.ndarray, " dimension"]
+    level: float
+    method: str
+    assumptions: tuple[str, ...]
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, release: Release, level: float | None = None) -> "Interval | NoInterval":
+        """Those of a release. **Arguments:** `level`: None for the one that it was made for."""
+        return _intervals_of(release.certificate, release.value, level)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """A row for each number, with columns lower and upper."""
+        import pandas as pd
+
+        index = None if self.names is None else pd.Index(self.names, name="estimate")
+        return pd.DataFrame({"lower": self.lower, "upper": self.upper}, index=index)
+
+    def __repr__(self) -> str:
+        head = f"{self.level:.12g} confidence intervals by {self.method}"
+        return "\n".join([head, self.to_frame().to_string(float_format="{:.6g}".format)])
+
+    def _repr_html_(self) -> str:
+        return self.to_frame().to_html(float_format="{:.6g}".format)
+
+
+@dataclasses.dataclass(frozen=True)
+class NoInterval:
+    """That a release has no interval. **Arguments:** `reason`: why."""
+
+    reason: str
+
+    def __repr__(self) -> str:
+        return f"<no interval: {self.reason}>"
+
+
+def _intervals_of(
+    certificate: Certificate, value: Float[np.ndarray, " numbers"], level: float | None
+) -> Interval | NoInterval:
+    mechanism = certificate.mechanism
+    if mechanism["type"] != "QuantileInterval":
+        return NoInterval(
+            f"a release of {mechanism['type']} has none: of a quantile release kngjax.QuantileInterval(tau, bounds, "
+            "epsilon, adjacency), and standard errors of the records would be a second release without a guarantee"
+        )
+    sampler, made_for = certificate.sampler, mechanism["level"]
+    if sampler.get("refusal"):
+        return NoInterval(f"it was released by force=True: {sampler['refusal'].split('. ')[0]}")
+    if level is not None and level != made_for:
+        return NoInterval(f"its ranks were chosen for the level {made_for:g} before it was released, not {level:g}")
+    # The quantile of values lies at most this far from that of values with noise.
+    half = 0.5 * (mechanism["bounds"].get("dither") or 0.0)
+    lower, upper = sampler["ranks"]
+    method = f"two private order statistics, of ranks {lower} and {upper} of {sampler['num_records']}"
+    if half:
+        method += f", {half:g} wider on each side for the dither"
+    known = () if mechanism.get("num_records") is None else (_AT_LEAST,)
+    names = (f"{mechanism['tau']!r}-quantile",)
+    return Interval(value[:1] - half, value[1:] + half, made_for, method, (*_OF_QUANTILES, *known), names)

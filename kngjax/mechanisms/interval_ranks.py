@@ -1,0 +1,123 @@
+"""Which two private order statistics hold a quantile: ranks from the number of records, ε and the level, all public.
+
+A pair θ_1 ≤ θ_2 is drawn with density ∝ exp(-c·s), s = max(0, a, b) - min(0, a, b), a = #{y ≤ θ_1} - r_1 and
+b = #{y ≤ θ_2} - r_2. Where the gaps between values are alike, a is R with
+
+    P(R = a) ∝ Σ_b exp(-c(max(0, a, b) - min(0, a, b))) = q^|a|·(|a| + (1 + q)/(1 - q)), q = e^-c,
+
+since |a| + 1 of the b have s = |a|, and two have each larger one; so is b. Let K = #{y ≤ q_τ} for the quantile q_τ of
+the population: Binomial(n, τ) where no value has a probability of its own, and independent of R. From θ_1 > q_τ follows
+K ≤ r_1 + R, and from θ_2 < q_τ that K ≥ r_2 + R: r_1 is the largest rank with
+
+    P(K ≤ r_1 + R) ≤ (1 - level)/2,
+
+and r_2 the least one for the other side. No density is needed. K = r_1 + R counts as a miss in full, though half of it
+is none, so that intervals are a little wider than they need to be.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import bdtr
+
+# What is left out of the law of R.
+_NEGLIGIBLE = 1e-13
+# Of 1 - level: with what probability an end may come from beyond all values, where it says nothing.
+BEYOND = 0.2
+# Where nobody guesses the spread of the values, this share of the width of their bounds.
+SPREAD = 1e-3
+_MOST_RECORDS = 10**12
+
+
+class Ranks(NamedTuple):
+    """r_1 < r_2, from 1 to n - 1."""
+
+    lower: int
+    upper: int
+
+
+def rank_noise(rate: float) -> tuple[Int[np.ndarray, " offsets"], Float[np.ndarray, " offsets"]]:
+    """The values of R and their probabilities. **Arguments:** `rate`: c."""
+    reach = math.ceil((-math.log(_NEGLIGIBLE) + 2.0 * math.log1p(1.0 / rate)) / rate) + 1
+    offsets = np.arange(-reach, reach + 1)
+    weights = np.exp(-rate * np.abs(offsets)) * (np.abs(offsets) + 1.0 / math.tanh(0.5 * rate))
+    return offsets, weights / np.sum(weights)
+
+
+def miss_probability(num_records: int, tau: float, rank: float, rate: float) -> float:
+    """P(Binomial(n, τ) ≤ r + R). Of the other end take 1 - τ and n - r. **Arguments:** `rank`: r. `rate`: c."""
+    offsets, probabilities = rank_noise(rate)
+    most = np.floor(rank + offsets)
+    known = bdtr(np.clip(most, 0.0, num_records - 1.0), num_records, tau)
+    return float(probabilities @ np.where(most < 0, 0.0, np.where(most >= num_records, 1.0, known)))
+
+
+def lower_rank(num_records: int, tau: float, rate: float, tail: float) -> int:
+    """The largest r with P(Binomial(n, τ) ≤ r + R) ≤ tail; below 1 where there is none."""
+    low, high = 0, math.floor(num_records * tau) + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if miss_probability(num_records, tau, middle, rate) <= tail else (low, middle)
+    return low
+
+
+def ranks_for(num_records: int, tau: float, rate: float, level: float) -> Ranks | None:
+    """Those of n records; None where there are none. **Arguments:** `rate`: c."""
+    tail = 0.5 * (1.0 - level)
+    lower = lower_rank(num_records, tau, rate, tail)
+    upper = num_records - lower_rank(num_records, 1.0 - tau, rate, tail)
+    return Ranks(lower, upper) if 1 <= lower < upper <= num_records - 1 else None
+
+
+def beyond_probability(num_records: int, ranks: Ranks, rate: float, width: float) -> float:
+    """About the probability that θ_1 lies below all values, or θ_2 above them.
+
+    Each is n·width·P(R = r), with the least distance r of its rank from the ends: the gap there may be as wide as the
+    bounds, where others are about as wide as the spread of the values over n. **Arguments:** `width`: of the bounds, in
+    units of that spread.
+    """
+    offsets, probabilities = rank_noise(rate)
+    logs = math.log(probabilities[len(offsets) // 2] * math.tanh(0.5 * rate))
+    shares = [
+        num_records * width * math.exp(logs - rate * rank) * (rank + 1.0 / math.tanh(0.5 * rate))
+        for rank in (ranks.lower, num_records - ranks.upper)
+    ]
+    return sum(shares)
+
+
+def holds(num_records: int, tau: float, rate: float, level: float, width: float) -> bool:
+    """Whether n records are enough, of public facts alone. **Arguments:** as above."""
+    ranks = ranks_for(num_records, tau, rate, level)
+    return ranks is not None and beyond_probability(num_records, ranks, rate, width) <= BEYOND * (1.0 - level)
+
+
+def records_needed(num_records: int, tau: float, rate: float, level: float, width: float) -> int | None:
+    """The least n that is enough, rounded up to two digits; None beyond 10^12.
+
+    **Arguments:** `num_records`: too few.
+    """
+    low, high = num_records, num_records
+    while not holds(high, tau, rate, level, width):
+        low, high = high, 2 * high
+        if high > _MOST_RECORDS:
+            return None
+    while high - low > max(low // 200, 1):
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle, tau, rate, level, width) else (middle, high)
+    step = 10 ** max(len(str(high)) - 2, 0)
+    return -(-high // step) * step
+
+
+def rate_needed(num_records: int, tau: float, rate: float, level: float, width: float) -> float | None:
+    """The least c that is enough, within a hundredth; None where more privacy loss is of no use."""
+    low, high = rate, rate
+    while not holds(num_records, tau, high, level, width):
+        low, high = high, 2.0 * high
+        if high > 64.0:
+            return None
+    while high > 1.01 * low:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(num_records, tau, middle, level, width) else (middle, high)
+    return high

@@ -1,0 +1,260 @@
+"""A confidence interval of a quantile by two private order statistics that are drawn jointly."""
+
+import math
+from typing import Any, ClassVar
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
+from kngjax.data.admission import Facts
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Data, Records, SortedValues
+from kngjax.losses.quantile import QuantileLoss
+from kngjax.mechanisms import interval_ranks
+from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.interval_on_grid import MOST_RECORDS, ExactInterval
+from kngjax.mechanisms.interval_ranks import Ranks
+from kngjax.mechanisms.parameters import check_epsilon, require_part
+from kngjax.mechanisms.preparation import values_alone
+from kngjax.mechanisms.private_quantile import PrivateQuantile
+from kngjax.sensitivity import gradients
+from kngjax.sensitivity.gradients import Sensitivity
+
+
+class QuantileInterval(AbstractDirectMechanism):
+    """Draws θ_1 ≤ θ_2 with f(θ) ∝ exp(-ε/(2Δ)·(|a| + |b - a| + |b|)), a = #{y ≤ θ_1} - nτ_1, b = #{y ≤ θ_2} - nτ_2.
+
+    Two order statistics by one release: the joint law of `PrivateQuantile` at levels τ_1 < τ < τ_2 that are chosen from
+    n, τ, ε and `level` alone (`kngjax.mechanisms.interval_ranks`), so that [θ_1, θ_2] holds the τ-quantile of the
+    population with probability `level` at least, sampling and noise for privacy together. Δ = 2 under replace, and
+    2(1 - min(τ_1, τ_2 - τ_1, 1 - τ_2)) under add_remove. Two draws at ε/2 each would have noise of 1.5 times the
+    deviation, and need twice as many records.
+
+    That needs values of which no two are alike: of heaped ones, as whole or rounded numbers are, give
+    `Bounds(y=(lo, hi), dither=unit)`. Then the interval of `Release.intervals` is wider by half a unit on each side,
+    and holds the quantile of the values without that noise. The bounds must hold the quantile.
+
+    n is public under replace. Under add_remove it is not, and `num_records` is said in public, a number that there are
+    at least: with more of them the level is exceeded, with half of them 95% are 83%.
+
+    **Arguments:** all public.
+
+    - `tau`: τ in (0, 1).
+    - `bounds`: of the values, `Bounds(y=(lo, hi))`.
+    - `epsilon`: ε in nats; positive, at most 100 unless `allow_large_epsilon`.
+    - `adjacency`: "replace" or "add_remove".
+    - `level`: the probability with which the interval holds the quantile, at least.
+    - `num_records`: under add_remove, n at least; under replace None.
+    - `spread`: about the width of the interval in which half of the values lie, a public guess; a thousandth of the
+        width of the bounds if it is left out. Only the refusal below depends on it, by its logarithm.
+    - `force`: release also what that refuses. It has no interval then, `NoInterval`: the two numbers are no more than
+        private order statistics.
+
+    Raises ValueError for numbers out of their ranges. A release raises ValueError, before anything is spent, where n
+    is too small: where no ranks have the level, or where an end would come from beyond all values with probability
+    (1 - level)/5 or more, n·(hi - lo)/spread·P(R = r) with the law of the noise R of a rank r away from the last value.
+    """
+
+    tau: Scalar
+    bounds: Bounds
+    epsilon: Scalar
+    adjacency: Adjacency = eqx.field(static=True)
+    level: float = eqx.field(static=True)
+    num_records: int | None = eqx.field(static=True)
+    spread: float | None = eqx.field(static=True)
+    force: bool = eqx.field(static=True)
+
+    has_regressors: ClassVar[bool] = False
+    runs_on_host: ClassVar[bool] = True
+    method: ClassVar[str] = "Two order statistics jointly, by exact forward sums and a backward draw in float64."
+
+    def __init__(
+        self,
+        tau: Any = None,
+        bounds: Bounds | None = None,
+        epsilon: Any = None,
+        adjacency: str | Adjacency | None = None,
+        level: float = 0.95,
+        *,
+        num_records: int | None = None,
+        spread: float | None = None,
+        force: bool = False,
+        allow_large_epsilon: bool = False,
+    ):
+        self.tau = _level("tau", require_part("tau", tau))
+        self.bounds = require_part("bounds", bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self.adjacency = Adjacency.parse(adjacency)
+        self.level = float(_level("level", level))
+        self.num_records = num_records
+        self.spread = spread
+        self.force = bool(force)
+
+    def __check_init__(self):
+        if self.bounds.x_lower is not None or self.bounds.y_lower is None:
+            raise ValueError("a quantile needs public bounds of the values alone: give bounds=Bounds(y=(lower, upper))")
+        count = self.num_records
+        if self.adjacency is Adjacency.REPLACE and count is not None:
+            raise ValueError("under replace the number of records is that of the data: leave num_records out")
+        if self.adjacency is not Adjacency.REPLACE and not (
+            isinstance(count, int | np.integer) and 1 <= count <= MOST_RECORDS
+        ):
+            raise ValueError(
+                "under add_remove the number of records is private: give one that there are at least, known in public, "
+                f"num_records=10_000, and not {count!r}"
+            )
+        if self.spread is not None and not 0.0 < self.spread < math.inf:
+            raise ValueError(
+                f"spread must be a positive number, about how far half of the values spread: {self.spread}"
+            )
+
+    @property
+    def loss(self) -> QuantileLoss:
+        """ρ_τ: it has a response, needs no bound on it and accepts every one."""
+        return QuantileLoss(self.tau)
+
+    @property
+    def dimension(self) -> int:
+        """The two ends."""
+        return 2
+
+    @property
+    def _dimension_of_records(self) -> int:
+        return 1
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure ε-DP and (ε²/8)-zCDP."""
+        return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
+
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
+        """Δ of |a| + |b - a| + |b|, with its derivation."""
+        if dimension != 2:
+            raise ValueError(f"an interval has two ends, not {dimension}")
+        # Under replace it is the same for all levels, and they follow from n.
+        levels = None if self.num_records is None else np.array(self.ranks()) / self.num_records
+        with float64():
+            value = float(gradients.joint_quantile_sensitivity([0.5] if levels is None else levels, self.adjacency))
+        return Sensitivity(value, gradients.explain_joint_quantile_sensitivity(levels, self.adjacency, value))
+
+    def count(self, num_records: int | None) -> int:
+        """The number of records that ranks are made for. **Arguments:** `num_records`: n, where it is public."""
+        known = self.num_records if self.adjacency is not Adjacency.REPLACE else num_records
+        if known is None:
+            raise ValueError(
+                "how many records there are is not known beforehand: give the values as an array or a frame"
+            )
+        return known
+
+    def ranks(self, num_records: int | None = None) -> Ranks:
+        """r_1 < r_2 among n values; nτ_1 and nτ_2. Of public facts alone.
+
+        **Arguments:** `num_records`: n under replace. Raises ValueError where that is too small, as a release does.
+        """
+        count = self.count(num_records)
+        if (refusal := self.refusal(count)) is not None and (not self.force or count < 3):
+            raise ValueError(refusal)
+        tau, rate = float(self.tau), self._least_rate
+        found = interval_ranks.ranks_for(count, tau, rate, self.level)
+        if found is not None:
+            return found
+        tail = 0.5 * (1.0 - self.level)
+        upper = min(count - interval_ranks.lower_rank(count, 1.0 - tau, rate, tail), count - 1)
+        return Ranks(min(max(interval_ranks.lower_rank(count, tau, rate, tail), 1), upper - 1), upper)
+
+    def refusal(self, num_records: int | None = None) -> str | None:
+        """Why so few records have no interval, and what would do; None where they have one. Of public facts alone."""
+        count, tau, epsilon = self.count(num_records), float(self.tau), float(self.epsilon)
+        width = self._width
+        settings = (tau, self._least_rate, self.level, width)
+        if interval_ranks.holds(count, *settings):
+            return None
+        ranks = interval_ranks.ranks_for(count, tau, self._least_rate, self.level)
+        why = f"no two ranks have that level with noise for privacy at epsilon = {epsilon:g}"
+        if ranks is not None:
+            nearest = min(ranks.lower, count - ranks.upper)
+            why = (
+                f"only {nearest} of them lie beyond one of its ends, and at epsilon = {epsilon:g} that end could come "
+                "from beyond all values, with public bounds so much wider than the values are spread"
+            )
+        records = interval_ranks.records_needed(count, *settings)
+        rate = interval_ranks.rate_needed(count, *settings)
+        would = [] if records is None else [f"{records:,} records"]
+        if rate is not None:
+            would.append(f"epsilon = {_rounded_up(epsilon * rate / self._least_rate):g}")
+        enough = f". {' or '.join(would)} would do" if would else ""
+        return (
+            f"{count:,} records are too few for a {self.level:.0%} interval of the {tau:g}-quantile: {why}{enough}; so "
+            "may narrower bounds. Nothing was spent; force=True releases the two numbers without a level"
+        )
+
+    @property
+    def _width(self) -> float:
+        """Of the bounds, in units of the spread."""
+        low, high = self._ends
+        return 1.0 / interval_ranks.SPREAD if self.spread is None else (high - low) / self.spread
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return float(self.bounds.y_lower), float(self.bounds.y_upper)
+
+    @property
+    def _least_rate(self) -> float:
+        """c of `kngjax.mechanisms.interval_ranks` at the Δ that no levels exceed: 2."""
+        return 0.5 * float(self.epsilon)
+
+    def law(self, num_records: int | None = None) -> PrivateQuantile:
+        """The two quantiles with the same law in real numbers. **Arguments:** as of `ranks`."""
+        count = self.count(num_records)
+        levels = np.array(self.ranks(count)) / count
+        return PrivateQuantile(levels, self.bounds, self.epsilon, self.adjacency, allow_large_epsilon=True)
+
+    def for_count(self, num_records: int) -> PrivateQuantile:
+        return self.law(num_records)
+
+    def on_grid(self, facts: Facts) -> ExactInterval:
+        """Raises ValueError, as `ranks`, where there are too few records."""
+        count = self.count(facts.num_records)
+        return ExactInterval.of(self, count, self.ranks(count), self.refusal(count))
+
+    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """The values, shape (n,), given as `X` or as `y`."""
+        return values_alone(X, y)
+
+    def summarise(self, records: Records) -> SortedValues:
+        """The values in increasing order."""
+        return SortedValues.of(records)
+
+    def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """log f(θ), normalised; -inf outside of the bounds and for θ_1 > θ_2. Private: a function of the data."""
+        return self.law(data.num_records).log_density(theta, data)
+
+    def jumps(self, data: Data) -> Float[Array, " jumps"]:
+        return self.law(data.num_records).jumps(data)
+
+    def draws(
+        self, data: Data, key: PRNGKeyArray, num_draws: int
+    ) -> tuple[Float[Array, "draws ends"], Bool[Array, ""]]:
+        """Independent draws in float64, for research; a release draws as `on_grid` says."""
+        return self.law(data.num_records).draws(data, key, num_draws)
+
+
+def _level(name: str, value: Any) -> Any:
+    """A number strictly between 0 and 1 as an array; raises TypeError or ValueError that names it."""
+    if is_traced(value):
+        return value
+    made = np.asarray(parameter(value))
+    if made.ndim or made.dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be one number strictly between 0 and 1, got {value!r}")
+    if not 0.0 < float(made) < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+    return made
+
+
+def _rounded_up(number: float) -> float:
+    """To two digits, not less."""
+    step = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return math.ceil(number / step) * step
