@@ -91,7 +91,7 @@ def _intervals(mechanism, made, records: int, replicates: int, random) -> np.nda
     found = np.empty((replicates, 2, 2))
     for row in found:
         values = made(records, random)
-        row[0] = way.draw_alone(way.prepare(None, values), secrets.randbits) + [-half, half]
+        row[0] = [*way.draw_alone(way.prepare(None, values), secrets.randbits), -half, half]
         row[1] = np.partition(values, [first - 1, last])[[first - 1, last]]
     return found
 

@@ -33,7 +33,6 @@ class _Block(NamedTuple):
     upper: Floats
 
 
-@dataclasses.dataclass(frozen=True)
 class AbstractSums(abc.ABC):
     """A covariance from released sums over the records, for a share of ε. All of it is public.
 
@@ -43,6 +42,7 @@ class AbstractSums(abc.ABC):
     """
 
     share: float
+    bandwidth: float | None
     assumptions: ClassVar[tuple[str, ...]] = (_NOTHING_ASSUMED,)
 
     def __post_init__(self):
@@ -68,7 +68,7 @@ class AbstractSums(abc.ABC):
 
     def settings(self) -> dict[str, Any]:
         """JSON-ready."""
-        return {"type": type(self).__name__, **dataclasses.asdict(self)}
+        return {"type": type(self).__name__, **vars(self)}
 
     def ranges(self, dimension: int, bounds: Bounds) -> list[_Block]:
         """The bounds of all columns, with those that are constant."""
@@ -151,6 +151,11 @@ class Sandwich(AbstractSums):
         pairs = products(x)
         return [curvature[:, None] * pairs, square[:, None] * pairs]
 
+    def expected_sums(self, hessian: Floats, score: Floats) -> Floats:
+        """What would be released without noise. **Arguments:** `hessian`, `score`: H and J in their units."""
+        above = np.triu_indices(len(hessian))
+        return np.concatenate([hessian[above], score[above]])
+
     def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
         return Matrices(symmetric(parts[0], dimension), symmetric(parts[1], dimension))
 
@@ -180,12 +185,12 @@ class IndependentErrors(AbstractSums):
         return [np.ones(len(x)), curvature, square, products(x)]
 
     def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
-        return _proportional(*(part[:, 0] for part in parts[:3]), symmetric(parts[3], dimension))
+        return _proportional(parts[0][:, 0], parts[1][:, 0], parts[2][:, 0], symmetric(parts[3], dimension))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, init=False, eq=False)
 class PublicDesign(AbstractSums):
-    """H = Σw·G and J = Σs²·G with G of public rows, which must be as the records' features are: or it covers too little.
+    """H = Σw·G and J = Σs²·G with G of public rows, which must be as the records' features are.
 
     **Arguments:** `rows`: public features in units of the mechanism, shape (m, columns), without the intercept, or with
     it where there is none. `share`: of ε. `bandwidth`: as of `Sandwich`.
@@ -226,8 +231,8 @@ class PublicDesign(AbstractSums):
         if rows.shape[1] not in (dimension, dimension - 1):
             raise ValueError(f"the public rows have {rows.shape[1]} columns, and there are {dimension} coefficients")
         rows = np.hstack([np.ones((len(rows), dimension - rows.shape[1])), rows])
-        count, *means = (part[:, 0] for part in parts)
-        return _proportional(count, *means, count[:, None, None] * (rows.T @ rows / len(rows)))
+        count, curvature, square = (part[:, 0] for part in parts)
+        return _proportional(count, curvature, square, count[:, None, None] * (rows.T @ rows / len(rows)))
 
 
 _ONE, _UNIT = _Block(np.ones(1), np.ones(1)), _Block(np.zeros(1), np.ones(1))
@@ -236,7 +241,10 @@ _ONE, _UNIT = _Block(np.ones(1), np.ones(1)), _Block(np.zeros(1), np.ones(1))
 def _proportional(count: Floats, curvature: Floats, square: Floats, gram: Floats) -> Matrices:
     """(Σw/n)·G and (Σs²/n)·G, with shares of at most 1; NaN where one is not positive."""
     with np.errstate(all="ignore"):
-        shares = [np.where((count > 0.0) & (part > 0.0), np.minimum(part / count, 1.0), np.nan) for part in (curvature, square)]
+        shares = [
+            np.where((count > 0.0) & (part > 0.0), np.minimum(part / count, 1.0), np.nan)
+            for part in (curvature, square)
+        ]
     return Matrices(*(share[:, None, None] * gram for share in shares))
 
 

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -44,7 +43,12 @@ def interval_of_sums(
     """
     dimension, random = len(theta), np.random.default_rng(_SEED)
     matrices = covariance.matrices(
-        sums - _box_noise(summing, len(sums), random), dimension, curvature, theta, mechanism.adjacency, num_records
+        sums - box_noise(summing, len(sums), random, DRAWS),
+        dimension,
+        curvature,
+        theta,
+        mechanism.adjacency,
+        num_records,
     )
     if len(matrices.hessian) < FEWEST * DRAWS:
         return NoInterval(
@@ -71,9 +75,9 @@ def errors_of(
     return np.linalg.solve(matrices.hessian, (z - pull - scores)[:, :, None])[:, :, 0]
 
 
-def _box_noise(summing: KNormMechanism, columns: int, random: Any) -> Float[np.ndarray, "draws columns"]:
+def box_noise(summing: KNormMechanism, columns: int, random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
     """Noise as that of the sums: a Gamma(D + 1) radius times a point of the box."""
-    noise = summing.noise_in_fractions(columns, None)
+    noise = summing.noise_in_fractions(columns, 1)
     assert noise is not None
     widths = np.array([float(weight) for weight in noise.weights]) * float(noise.scale_squared) ** 0.5
-    return random.gamma(columns + 1.0, size=(DRAWS, 1)) * random.uniform(-1.0, 1.0, (DRAWS, columns)) * widths
+    return random.gamma(columns + 1.0, size=(number, 1)) * random.uniform(-1.0, 1.0, (number, columns)) * widths

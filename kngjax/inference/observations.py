@@ -77,7 +77,9 @@ def observe(
         raise ValueError("means and regressions are not stacked: their records are modelled differently. Observe one")
     else:
         if design is not None:
-            raise ValueError("a mean has no design: record is the law of the columns themselves, and design is left out")
+            raise ValueError(
+                "a mean has no design: record is the law of the columns themselves, and design is left out"
+            )
         moments = moments_of_means(parts, _law_of_columns(record, parts[0].dimension))
     base = distributions.Normal(jnp.zeros(moments.mean.shape), 1.0).to_event(1)
     score = numpyro.sample(f"{name}_score", base)
@@ -106,9 +108,7 @@ def log_likelihood(
     root = jnp.sqrt(num_records) * jax.scipy.linalg.solve_triangular(
         scale, jnp.linalg.cholesky(moments.covariance + jitter), lower=True
     )
-    centre = jax.scipy.linalg.solve_triangular(
-        scale, num_records * moments.mean + jnp.concatenate(ridges), lower=True
-    )
+    centre = jax.scipy.linalg.solve_triangular(scale, num_records * moments.mean + jnp.concatenate(ridges), lower=True)
     precision = jnp.linalg.cholesky(identity + root.T @ root)
     moved = jax.scipy.linalg.solve_triangular(precision, score, lower=True, trans=1)
     shrunk = jnp.linalg.solve(identity + root @ root.T, centre)
@@ -186,7 +186,9 @@ def _function(record: Any) -> Any:
 
 def _law_of_columns(record: Any, dimension: int) -> Any:
     if getattr(record, "batch_shape", None) != (dimension,):
-        raise TypeError(f"record must be the law of the {dimension} columns, a distribution of batch shape ({dimension},)")
+        raise TypeError(
+            f"record must be the law of the {dimension} columns, a distribution of batch shape ({dimension},)"
+        )
     if record.is_discrete:
         raise ValueError("the law of the columns of a mean must have numbers as values, with icdf, and this one counts")
     return record

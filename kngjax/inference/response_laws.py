@@ -33,7 +33,9 @@ def nodes_and_weights(
     from numpyro import distributions
 
     if not isinstance(law, distributions.Distribution):
-        raise TypeError(f"record must give a NumPyro distribution, like Normal(x @ beta, sigma), not {type(law).__name__}")
+        raise TypeError(
+            f"record must give a NumPyro distribution, like Normal(x @ beta, sigma), not {type(law).__name__}"
+        )
     if law.event_shape or law.batch_shape not in ((), (1,), (number,)):
         raise ValueError(
             f"record must give one law of a response for each of {number} rows, a distribution of batch shape "

@@ -18,7 +18,8 @@ from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.debits import settings
-from kngjax.releases.plans import AbstractReleasePlan, release_by_one_debit
+from kngjax.releases.one_debit import release_by_one_debit
+from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.release import Release
 
 
@@ -92,7 +93,8 @@ class WithIntervals(AbstractReleasePlan):
         del X, y
         if refusal is not None:
             raise refusal
-        assert released is not None and making is not None
+        assert released is not None
+        assert making is not None
         return ReleaseWithIntervals(tuple(released), making.settings(), making.owed(_certificates(released, []))[0])
 
     def settings(self) -> dict[str, Any]:

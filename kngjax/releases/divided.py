@@ -15,7 +15,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.debits import owed
 from kngjax.releases.division import Division, Membership
-from kngjax.releases.plans import release_by_one_debit
+from kngjax.releases.one_debit import release_by_one_debit
 from kngjax.releases.release import Release, release
 from kngjax.releases.totals import certify, composed
 
