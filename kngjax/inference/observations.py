@@ -95,7 +95,7 @@ def add_likelihood(
     else:
         moments = moments_of_regressions(parts, rows, _function(record), num_records)
     base = distributions.Normal(jnp.zeros(moments.mean.shape), 1.0).to_event(1)
-    score = numpyro.sample(f"{name}_score", base)
+    score = jnp.asarray(numpyro.sample(f"{name}_score", base))
     numpyro.factor(name, log_likelihood(parts, moments, num_records, score) - base.log_prob(score))
 
 

@@ -1,8 +1,6 @@
 """Releases of all groups of a table by one debit: each record goes to one group at most, here and nowhere else."""
 
 import dataclasses
-import functools
-import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -12,14 +10,12 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact import with_both_orders
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.accounting.kinds import Kind
-from kngjax.core import arithmetic, side_doors
-from kngjax.core.errors import run_hiding_errors
-from kngjax.ledger.book import LedgerError
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.debits import owed, reserve_cost
+from kngjax.releases.debits import owed
 from kngjax.releases.division import Division, Membership
+from kngjax.releases.one_debit import release_by_one_debit
 from kngjax.releases.release import Release, release
 from kngjax.releases.totals import certify, composed
 
@@ -85,29 +81,34 @@ def release_groups(
     """
     if len(mechanisms) != len(division):
         raise ValueError(f"{len(mechanisms)} lists of mechanisms were given for {len(division)} groups")
-    side_doors.refuse()
-    arithmetic.require_right()
     certificates = certify_groups(mechanisms)
-    together, proved = owed_together(certificates, adjacency)
-    # Drawn from at once, so that no other release can be paid for by it while the groups are drawn.
-    debit = ledger.reserve(together, what, proved=proved) if isinstance(ledger, Ledger) else ledger
-    reservation = reserve_cost(debit, together, proved, what)
-    drawn, refusal = run_hiding_errors(functools.partial(_draw, mechanisms, read, arguments))
+    together, _ = owed_together(certificates, adjacency)
+    sizes = [len(group) for group in mechanisms]
+
+    def draw() -> list[Release]:
+        drawn = _draw(mechanisms, read, arguments)
+        members = [Membership(division, group, together) for group in division.groups()]
+        return [_with(one, member) for draws, member in zip(drawn, members, strict=True) for one in draws]
+
+    def owed_by(drawn: list[Release] | None) -> tuple[Guarantee, bool]:
+        groups = certificates if drawn is None else [[one.certificate for one in part] for part in _split(drawn, sizes)]
+        return owed_together(groups, adjacency)
+
+    refusal = None
+    try:
+        released = release_by_one_debit(draw, owed_by, ledger, what)
+    except Exception as error:
+        refusal = error.with_traceback(None)
     # Frames of a traceback hold their local variables.
-    del read
+    del read, draw
     if refusal is not None:
         raise refusal
-    released = []
-    for group, draws in zip(division.groups(), drawn, strict=True):
-        released.append([_with(one, Membership(division, group, together)) for one in draws])
-    kept = [[one.certificate for one in group] for group in released]
-    if owed_together(kept, adjacency) != (together, proved):
-        raise LedgerError("the releases cost another guarantee than was reserved: nothing is released")
-    if reservation is not None:
-        every = [json.loads(one.to_json()) for group in released for one in group]
-        exact = all(certificate.exact for group in kept for certificate in group)
-        reservation.commit(json.dumps(every, sort_keys=True, allow_nan=False), exact=exact)
-    return released
+    return _split(released, sizes)
+
+
+def _split(released: list[Release], sizes: list[int]) -> list[list[Release]]:
+    remaining = iter(released)
+    return [[next(remaining) for _ in range(size)] for size in sizes]
 
 
 def _draw(

@@ -25,6 +25,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.lattice.lattice import Lattice
+from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.routes.base import AbstractRoute
 from kngjax.releases.routes.choice import REQUESTS, route_for
 from kngjax.samplers.base import AbstractSampler
@@ -111,7 +112,7 @@ def _read_only(value: np.ndarray) -> np.ndarray:
 
 
 def release(
-    mechanism: AbstractMechanism,
+    mechanism: AbstractMechanism | AbstractReleasePlan,
     X: Any = None,
     y: Any = None,
     *,
@@ -120,7 +121,7 @@ def release(
     ledger: Ledger | Reservation | None = None,
     progress: bool | None = None,
     **refused: Any,
-) -> Release:
+) -> Any:
     """One draw from the mechanism's law, with its certificate: what may be published.
 
     Randomness comes from the operating system. A chain starts at a draw from an inflated limit law about the estimate
@@ -129,7 +130,8 @@ def release(
 
     **Arguments:**
 
-    - `mechanism`: everything public: loss, bounds, domain, ε, adjacency.
+    - `mechanism`: everything public: loss, bounds, domain, ε, adjacency. Or a plan of several releases that belong
+        together, as `kngjax.WithIntervals`, which returns what it makes of them.
     - `X`, `y`: the private records, as in `kngjax.data.prepare`; or X alone, a `kngjax.stream` or `kngjax.shard`.
     - `weights`: private, one a record, where the bounds declare their maximum, `Bounds(..., weight=...)`.
     - `sampler`: None takes the best for this mechanism; mechanisms that draw directly from their law take none.
@@ -160,6 +162,9 @@ def release(
             "whoever knows a seed can subtract the noise. For reproducible research draws use kngjax.sample(..., "
             "key=kngjax.research_key(seed))"
         )
+    if isinstance(mechanism, AbstractReleasePlan):
+        _check_nothing_else(weights, sampler)
+        return mechanism.release(X, y, ledger=ledger, progress=progress)
     _check_arguments(mechanism, X, y, weights, sampler, ledger, progress)
     X = with_weights(X, weights)
     del weights
@@ -219,6 +224,12 @@ def certify(
         raise refusal
     with programs_run_once():
         return route_for(mechanism, sampler, facts).certify()
+
+
+def _check_nothing_else(weights: Any, sampler: Any) -> None:
+    """Raises TypeError for what plans of several releases do not take."""
+    if weights is not None or sampler is not None:
+        raise TypeError("a plan of several releases takes neither weights nor a sampler: leave them out")
 
 
 def _check_arguments(mechanism: Any, X: Any, y: Any, weights: Any, sampler: Any, ledger: Any, progress: Any) -> None:

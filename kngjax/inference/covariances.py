@@ -1,0 +1,253 @@
+"""What of a covariance is released, and what is assumed of the rest: H and J at the released θ̃ from noisy sums."""
+
+import abc
+import dataclasses
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.core.arrays import float64
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Records
+from kngjax.inference.score_moments import Floats, RecordCurvature, product_ranges, products, symmetric
+from kngjax.mechanisms.k_norm import KNormMechanism
+
+# An eigenvalue of H below this share of their mean is more likely noise.
+_FLOOR = 1e-3
+_NOTHING_ASSUMED = "records are independent, and so many that sums of scores are normal and H is constant nearby"
+
+
+class Matrices(NamedTuple):
+    """What H and J may be, given the released sums. **Arguments:** `hessian`, `score`: shape (draws, d, d)."""
+
+    hessian: Float[np.ndarray, "draws dimension dimension"]
+    score: Float[np.ndarray, "draws dimension dimension"]
+
+
+class _Block(NamedTuple):
+    """Columns of which sums are released. **Arguments:** `lower`, `upper`: public bounds of each."""
+
+    lower: Floats
+    upper: Floats
+
+
+class AbstractSums(abc.ABC):
+    """A covariance from released sums over the records, for a share of ε. All of it is public.
+
+    A sum over records of bounded numbers has K-norm noise of its own box of changes (`kngjax.KNormMechanism`); columns
+    that no exchange of records changes have none. `share`: what of ε is for it, the rest is for the estimate. `bounds`
+    of features and `curvature` of scores come with the mechanism.
+    """
+
+    share: float
+    bandwidth: float | None
+    assumptions: ClassVar[tuple[str, ...]] = (_NOTHING_ASSUMED,)
+
+    def __post_init__(self):
+        if not (isinstance(self.share, int | float) and 0.0 < self.share < 1.0):
+            raise ValueError(f"share must lie strictly between 0 and 1: what of epsilon is for it; got {self.share!r}")
+
+    @property
+    @abc.abstractmethod
+    def method(self) -> str:
+        """How the covariance is known, in words."""
+
+    @abc.abstractmethod
+    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
+        """The bounds of what is summed. **Arguments:** `lower`, `upper`: of the features, shape (d,)."""
+
+    @abc.abstractmethod
+    def _columns(self, x: Floats, curvature: Floats, square: Floats) -> list[Floats]:
+        """What is summed, of each record by itself. Private. **Arguments:** of `RecordCurvature.of`."""
+
+    @abc.abstractmethod
+    def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
+        """H and J in units of the largest curvature and squared score; NaN where they are none."""
+
+    def settings(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"type": type(self).__name__, **vars(self)}
+
+    def ranges(self, dimension: int, bounds: Bounds) -> list[_Block]:
+        """The bounds of all columns, with those that are constant."""
+        with float64():
+            lower, upper = (np.asarray(side, np.float64) for side in bounds.features(dimension))
+        return self._blocks(dimension, lower, upper)
+
+    def mechanism(self, dimension: int, bounds: Bounds, epsilon: float, adjacency: Adjacency) -> KNormMechanism:
+        """What releases the sums."""
+        lower, upper = (np.concatenate(side) for side in zip(*self.ranges(dimension, bounds), strict=True))
+        kept = _kept(lower, upper, adjacency)
+        columns = Bounds((lower[kept], upper[kept]), intercept=False)
+        return KNormMechanism(columns, epsilon, adjacency, statistic="sum", allow_large_epsilon=True)
+
+    def columns(
+        self, records: Records, theta: Floats, curvature: RecordCurvature, adjacency: Adjacency
+    ) -> Float[np.ndarray, "records columns"]:
+        """A row a record, of which the mechanism releases the sum. Private."""
+        x = np.asarray(records.x, np.float64)
+        blocks = self._columns(x, *curvature.of(records, theta))
+        lower, upper = (np.concatenate(side) for side in zip(*self.ranges(x.shape[1], curvature.bounds), strict=True))
+        made = np.concatenate([block.reshape(len(x), -1) for block in blocks], axis=1)
+        return made[:, _kept(lower, upper, adjacency)]
+
+    def matrices(
+        self,
+        sums: Float[np.ndarray, "draws columns"],
+        dimension: int,
+        curvature: RecordCurvature,
+        theta: Floats,
+        adjacency: Adjacency,
+        num_records: int | None,
+    ) -> Matrices:
+        """H and J of sums as they may be without noise, of those that are plausible.
+
+        **Arguments:** all public. `num_records`: n, where it is public.
+        """
+        blocks = self.ranges(dimension, curvature.bounds)
+        lower, upper = (np.concatenate(side) for side in zip(*blocks, strict=True))
+        kept = _kept(lower, upper, adjacency)
+        # What all records share adds up to n times as much.
+        whole = np.tile(lower * float(num_records or 0), (len(sums), 1))
+        whole[:, kept] = sums
+        parts = np.split(whole, np.cumsum([len(block.lower) for block in blocks])[:-1], axis=1)
+        hessian, score = self._matrices(parts, dimension)
+        trace = np.trace(hessian, axis1=1, axis2=2)
+        known = np.isfinite(trace) & (trace > 0.0) & (np.trace(score, axis1=1, axis2=2) > 0.0)
+        hessian, score, trace = hessian[known], score[known], trace[known]
+        shifted = hessian - (_FLOOR * trace / dimension)[:, None, None] * np.eye(dimension)
+        plausible = np.all(np.linalg.eigvalsh(shifted) > 0.0, axis=1)
+        curvature_unit, square_unit = curvature.units(theta)
+        return Matrices(hessian[plausible] * curvature_unit, score[plausible] * square_unit)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sandwich(AbstractSums):
+    """H = Σwxx' and J = Σs²xx' at θ̃, both released: nothing is assumed of the errors.
+
+    **Arguments:** `share`: of ε. `bandwidth`: of the quantile loss, how near to the regression a response counts for
+    its density there; None takes 2.1·n^{-1/5} of a tenth of the width of the bounds of y.
+    """
+
+    share: float = 0.3
+    bandwidth: float | None = None
+
+    @property
+    def method(self) -> str:
+        return (
+            f"H and J at the released value, from sums with noise of their own for {self.share:g} of epsilon; the "
+            "quantiles are those of H^-1(z - S) over what the noise may have been"
+        )
+
+    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
+        # Times a number in [0, 1].
+        least, most = product_ranges(lower, upper)
+        block = _Block(np.minimum(least, 0.0), np.maximum(most, 0.0))
+        return [block, block]
+
+    def _columns(self, x: Floats, curvature: Floats, square: Floats) -> list[Floats]:
+        pairs = products(x)
+        return [curvature[:, None] * pairs, square[:, None] * pairs]
+
+    def expected_sums(self, hessian: Floats, score: Floats) -> Floats:
+        """What would be released without noise. **Arguments:** `hessian`, `score`: H and J in their units."""
+        above = np.triu_indices(len(hessian))
+        return np.concatenate([hessian[above], score[above]])
+
+    def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
+        return Matrices(symmetric(parts[0], dimension), symmetric(parts[1], dimension))
+
+
+@dataclasses.dataclass(frozen=True)
+class IndependentErrors(AbstractSums):
+    """H = (Σw/n)·X'X and J = (Σs²/n)·X'X, which holds where errors are independent of the features, and else not.
+
+    **Arguments:** as of `Sandwich`.
+    """
+
+    share: float = 0.3
+    bandwidth: float | None = None
+    assumptions: ClassVar[tuple[str, ...]] = (_NOTHING_ASSUMED, "errors are independent of the features")
+
+    @property
+    def method(self) -> str:
+        return (
+            f"X'X and the mean curvature and squared score, with noise of their own for {self.share:g} of epsilon; the "
+            "quantiles are those of H^-1(z - S) over what the noise may have been"
+        )
+
+    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
+        return [_ONE, _UNIT, _UNIT, _Block(*product_ranges(lower, upper))]
+
+    def _columns(self, x: Floats, curvature: Floats, square: Floats) -> list[Floats]:
+        return [np.ones(len(x)), curvature, square, products(x)]
+
+    def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
+        return _proportional(parts[0][:, 0], parts[1][:, 0], parts[2][:, 0], symmetric(parts[3], dimension))
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False)
+class PublicDesign(AbstractSums):
+    """H = Σw·G and J = Σs²·G with G of public rows, which must be as the records' features are.
+
+    **Arguments:** `rows`: public features in units of the mechanism, shape (m, columns), without the intercept, or with
+    it where there is none. `share`: of ε. `bandwidth`: as of `Sandwich`.
+    """
+
+    rows: Any
+    share: float = 0.05
+    bandwidth: float | None = None
+    assumptions: ClassVar[tuple[str, ...]] = (
+        _NOTHING_ASSUMED,
+        "errors are independent of the features",
+        "the features of the records are as those of the public rows that were given",
+    )
+
+    def __init__(self, rows: Any, share: float = 0.05, bandwidth: float | None = None):
+        made = np.asarray(rows, np.float64)
+        if made.ndim != 2 or not len(made) or not np.all(np.isfinite(made)):
+            raise ValueError(f"rows must be finite numbers of public records, shape (m, columns), not {made.shape}")
+        for name, value in {"rows": made.tolist(), "share": share, "bandwidth": bandwidth}.items():
+            object.__setattr__(self, name, value)
+        self.__post_init__()
+
+    @property
+    def method(self) -> str:
+        return (
+            f"the design of public rows, and the mean curvature and squared score with noise of their own for "
+            f"{self.share:g} of epsilon; the quantiles are those of H^-1(z - S) over what the noise may have been"
+        )
+
+    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
+        return [_ONE, _UNIT, _UNIT]
+
+    def _columns(self, x: Floats, curvature: Floats, square: Floats) -> list[Floats]:
+        return [np.ones(len(x)), curvature, square]
+
+    def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
+        rows = np.asarray(self.rows)
+        if rows.shape[1] not in (dimension, dimension - 1):
+            raise ValueError(f"the public rows have {rows.shape[1]} columns, and there are {dimension} coefficients")
+        rows = np.hstack([np.ones((len(rows), dimension - rows.shape[1])), rows])
+        count, curvature, square = (part[:, 0] for part in parts)
+        return _proportional(count, curvature, square, count[:, None, None] * (rows.T @ rows / len(rows)))
+
+
+_ONE, _UNIT = _Block(np.ones(1), np.ones(1)), _Block(np.zeros(1), np.ones(1))
+
+
+def _proportional(count: Floats, curvature: Floats, square: Floats, gram: Floats) -> Matrices:
+    """(Σw/n)·G and (Σs²/n)·G, with shares of at most 1; NaN where one is not positive."""
+    with np.errstate(all="ignore"):
+        shares = [
+            np.where((count > 0.0) & (part > 0.0), np.minimum(part / count, 1.0), np.nan)
+            for part in (curvature, square)
+        ]
+    return Matrices(*(share[:, None, None] * gram for share in shares))
+
+
+def _kept(lower: Floats, upper: Floats, adjacency: Adjacency) -> np.ndarray:
+    """Which columns one record changes: an exchange leaves those that all share."""
+    return lower < upper if adjacency is Adjacency.REPLACE else np.maximum(np.abs(lower), np.abs(upper)) > 0.0

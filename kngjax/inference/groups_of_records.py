@@ -1,0 +1,118 @@
+"""Intervals from the estimates of disjoint groups of the records, each released for the whole ε."""
+
+import dataclasses
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import scipy.stats
+from jaxtyping import Float
+
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.core.errors import UnfitType
+from kngjax.inference.intervals import Interval
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.debits import owed
+
+FEWEST, MOST = 3, 30
+# n·ε/d of a group, below which its estimate has not the law in the limit.
+ENOUGH = 50.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Groups:
+    """The spread of the estimates of disjoint groups of the records: nothing is assumed of the errors.
+
+    A record is in one group, so that all together are as private as one of them (parallel composition). Under replace
+    the groups' sizes are public, and a random order that the data do not know decides which record is in which: an
+    exchanged record stays where it is, and so changes one group alone, which costs ε and not 2ε. Under add_remove each
+    record draws its own group, independently of all others: then one record more or less changes one group alone, and
+    no other record's. Groups by position would not do: a record that is taken out would move all behind it.
+
+    **Arguments:** `number`: m, at least 3; None for the one whose previewed width is least.
+    """
+
+    number: int | None = None
+
+    def __post_init__(self):
+        if self.number is not None and not (isinstance(self.number, int) and self.number >= FEWEST):
+            raise ValueError(f"number must be a whole number of at least {FEWEST} groups, got {self.number!r}")
+
+    def settings(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"type": "Groups", "number": self.number}
+
+
+def require_enough(mechanism: Any, number: int, num_records: int | None) -> None:
+    """Raises ValueError where groups of n/m records are far from the limit law."""
+    if num_records is None:
+        return
+    need = int(np.ceil(ENOUGH * mechanism.dimension / float(mechanism.epsilon)))
+    if num_records < number * need:
+        raise ValueError(
+            f"{number} groups need {need} records each at this epsilon, {number * need} in all: fewer groups, a larger "
+            "epsilon, or kngjax.Sandwich"
+        )
+
+
+def sizes(num_records: int, number: int) -> list[int]:
+    """As equal as can be."""
+    return [len(part) for part in np.array_split(np.empty(num_records), number)]
+
+
+def owed_of_groups(certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
+    """What one of the groups costs: one record is in one of them under either adjacency.
+
+    Raises ValueError where they cost different things, or are within a distance of a better law, which two groups
+    would share.
+    """
+    costs = [owed(one) for one in certificates]
+    cost, _ = costs[0]
+    if any(other != cost for other, _ in costs) or cost.exact_distance:
+        raise ValueError("groups need a mechanism that is drawn with every rounding in its proof: kngjax.certify says")
+    return cost, all(proved for _, proved in costs)
+
+
+def divided(X: Any, y: Any, number: int, adjacency: Adjacency) -> list[tuple[Any, Any]]:
+    """The records of each group. Private.
+
+    **Arguments:** `X`, `y`: arrays or frames, one row a record.
+    """
+    count = len(y)
+    if adjacency is Adjacency.REPLACE:
+        order = list(range(count))
+        secrets.SystemRandom().shuffle(order)
+        places = np.array_split(np.array(order), number)
+    else:
+        coins = np.array([secrets.randbelow(number) for _ in range(count)])
+        places = [np.flatnonzero(coins == group) for group in range(number)]
+    return [(_taken(X, rows), _taken(y, rows)) for rows in places]
+
+
+def _taken(table: Any, rows: np.ndarray) -> Any:
+    if table is None:
+        return None
+    if isinstance(table, np.ndarray):
+        return table[rows]
+    native = nw.from_native(table, allow_series=True, pass_through=True)
+    if isinstance(native, nw.DataFrame | nw.Series):
+        return nw.to_native(native[rows.tolist()])
+    made = np.asarray(table)
+    if made.ndim == 0:
+        raise UnfitType("groups need tables of rows: arrays or data frames")
+    return made[rows]
+
+
+def interval_of_groups(values: Float[np.ndarray, "groups dimension"], level: float) -> Interval:
+    """Their mean and Student's quantile of m - 1 degrees times their deviation over √m."""
+    number = len(values)
+    half = scipy.stats.t.ppf(0.5 + level / 2.0, number - 1) * values.std(axis=0, ddof=1) / np.sqrt(number)
+    middle = values.mean(axis=0)
+    assumptions = (
+        "records are independent, and so many in each group that its estimate is normal about the same number",
+    )
+    method = f"the mean of {number} disjoint groups' estimates, and Student's quantile of their spread"
+    return Interval(middle - half, middle + half, level, method, assumptions)

@@ -1,0 +1,248 @@
+"""How an estimate and what its intervals rest on are released: with sums of its covariance, or from groups of records.
+
+WithIntervals(mechanism, covariance)  ->  a making: every setting  ->  releases  ->  intervals
+"""
+
+import abc
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.accounting.exact import exactly, inward
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.core.randomness import secure_key
+from kngjax.data.admission import Facts
+from kngjax.data.records import Records
+from kngjax.inference import groups_of_records as groups
+from kngjax.inference.covariances import AbstractSums, IndependentErrors, PublicDesign, Sandwich
+from kngjax.inference.errors_of_release import interval_of_sums
+from kngjax.inference.groups_of_records import Groups
+from kngjax.inference.intervals import Interval, NoInterval
+from kngjax.inference.published import mechanism_of
+from kngjax.inference.score_laws import SCATTER
+from kngjax.inference.score_moments import RecordCurvature, can_serve
+from kngjax.inference.widths import best_number_of_groups, narrowest
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.k_norm import KNormMechanism
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.debits import owed
+from kngjax.releases.release import Release, release
+from kngjax.releases.totals import certify, composed
+
+_SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDesign)}
+# Of n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
+_BANDWIDTH = 2.1
+
+
+class AbstractMaking(abc.ABC):
+    """Every public setting of releases that give an estimate with intervals."""
+
+    @abc.abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """JSON-ready."""
+
+    @abc.abstractmethod
+    def certify(self, facts: Facts) -> list[Certificate]:
+        """Of all releases, before a value is looked at."""
+
+    @abc.abstractmethod
+    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
+        """What a ledger debits for all of them together, and whether it is proved that they cost no more."""
+
+    @abc.abstractmethod
+    def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
+        """The releases. Private until all are kept: whether a later one fails may depend on the data."""
+
+    @abc.abstractmethod
+    def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
+        """θ̃."""
+
+    @abc.abstractmethod
+    def interval(self, parts: Sequence[Release], level: float) -> Interval | NoInterval:
+        """Of these releases and public facts alone."""
+
+    @staticmethod
+    def read(written: dict[str, Any], certificate: Certificate) -> "AbstractMaking":
+        """The inverse of `settings`. **Arguments:** `certificate`: of the first release."""
+        fields = dict(written)
+        kind = fields.pop("type")
+        if kind == "Groups":
+            return GroupsMaking(mechanism_of(certificate.mechanism), fields["number"])
+        covariance = _SUMS[kind](**fields["covariance"])
+        mechanism = mechanism_of(certificate.mechanism)
+        return SumsMaking(mechanism, covariance, fields["epsilon"], fields["bandwidth"])
+
+
+@dataclasses.dataclass(frozen=True)
+class SumsMaking(AbstractMaking):
+    """The estimate, and then sums over the records at it.
+
+    **Arguments:** `mechanism`: of the estimate, at its own ε. `covariance`: which sums. `epsilon`: of the sums.
+    `bandwidth`: as of `RecordCurvature`.
+    """
+
+    mechanism: Any
+    covariance: AbstractSums
+    epsilon: float
+    bandwidth: float | None
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return self.mechanism.dimension
+
+    @property
+    def curvature(self) -> RecordCurvature:
+        """Of one record."""
+        return RecordCurvature(self.mechanism.loss, self.mechanism.bounds, self.bandwidth)
+
+    @property
+    def summing(self) -> KNormMechanism:
+        """What releases the sums: whatever θ̃ is."""
+        mechanism = self.mechanism
+        return self.covariance.mechanism(self.dimension, mechanism.bounds, self.epsilon, mechanism.adjacency)
+
+    def settings(self) -> dict[str, Any]:
+        covariance = self.covariance.settings()
+        kind = covariance.pop("type")
+        return {"type": kind, "covariance": covariance, "epsilon": self.epsilon, "bandwidth": self.bandwidth}
+
+    def certify(self, facts: Facts) -> list[Certificate]:
+        count = facts.num_records or 0
+        return [certify(self.mechanism, None, count), certify(self.summing, None, count)]
+
+    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
+        costs = [owed(one) for one in certificates]
+        return composed([cost for cost, _ in costs]), all(proved for _, proved in costs)
+
+    def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
+        first = release(self.mechanism, X, y, progress=progress)
+        records = self.mechanism.rows(X, y, dither_key=secure_key())
+        assert isinstance(records, Records)
+        columns = self.covariance.columns(records, first.value, self.curvature, self.mechanism.adjacency)
+        return [first, release(self.summing, columns)]
+
+    def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
+        return parts[0].value
+
+    def interval(self, parts: Sequence[Release], level: float) -> Interval | NoInterval:
+        count = parts[0].certificate.num_records
+        theta, sums = parts[0].value, parts[1].value
+        given = self.mechanism, self.summing, self.covariance, self.curvature
+        return interval_of_sums(theta, sums, *given, count, level)
+
+
+@dataclasses.dataclass(frozen=True)
+class GroupsMaking(AbstractMaking):
+    """The estimate of each of some groups of the records, at the same ε. **Arguments:** `number`: of groups."""
+
+    mechanism: Any
+    number: int
+
+    def settings(self) -> dict[str, Any]:
+        return {"type": "Groups", "number": self.number}
+
+    def certify(self, facts: Facts) -> list[Certificate]:
+        sizes = groups.sizes(facts.num_records or 0, self.number)
+        return [certify(self.mechanism, None, size) for size in sizes]
+
+    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
+        return groups.owed_of_groups(certificates)
+
+    def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
+        parts = groups.divided(X, y, self.number, self.mechanism.adjacency)
+        return [release(self.mechanism, *part, progress=progress) for part in parts]
+
+    def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
+        return np.mean([part.value for part in parts], axis=0)
+
+    def interval(self, parts: Sequence[Release], level: float) -> Interval | NoInterval:
+        return groups.interval_of_groups(np.array([part.value for part in parts]), level)
+
+
+def making_of(
+    mechanism: AbstractMechanism, covariance: Any, guess: int | None, num_records: int | None
+) -> AbstractMaking:
+    """Every setting of a plan, by public facts alone.
+
+    **Arguments:** `covariance`: None for the one whose previewed width is least. `guess`: of n. `num_records`: n, where
+    it is public and known.
+
+    Raises ValueError or TypeError for what is not served.
+    """
+    _require_served(mechanism)
+    count = num_records if guess is None else guess
+    if covariance is None:
+        covariance = Sandwich()
+        if count is not None:
+            by_sums = _with_sums(mechanism, covariance, count)
+            covariance = narrowest(mechanism, by_sums, count, not _has_ridge(mechanism))
+    if isinstance(covariance, Groups):
+        return GroupsMaking(mechanism, _number_of_groups(mechanism, covariance, count))
+    if not isinstance(covariance, AbstractSums):
+        raise TypeError(
+            "covariance must be kngjax.Sandwich(...), Groups(...), IndependentErrors(...), PublicDesign(rows) or None, "
+            f"not {covariance!r}"
+        )
+    return _with_sums(mechanism, covariance, count)
+
+
+def _require_served(mechanism: Any) -> None:
+    name, loss, dimension = type(mechanism).__name__, mechanism.loss, mechanism.dimension
+    if dimension is None:
+        raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
+    if not mechanism.has_regressors or not can_serve(loss):
+        raise ValueError(
+            f"intervals are of regressions by KNG and ObjectivePerturbation: {name} with {type(loss).__name__} has "
+            "none here. Of a quantile take kngjax.QuantileInterval"
+        )
+    if mechanism.bounds.weight is not None:
+        raise ValueError("records with weights have no intervals here: leave Bounds(..., weight=...) out")
+    if getattr(mechanism, "is_pointwise", False):
+        raise ValueError("with pointwise_sensitivity the law of the gradient is not known: leave it out")
+    # Says so where the law is not known.
+    mechanism.gradient_noise(dimension)
+
+
+def _has_ridge(mechanism: Any) -> bool:
+    return float(mechanism.gradient_noise(mechanism.dimension).ridge) > 0.0
+
+
+def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
+    if _has_ridge(mechanism):
+        raise ValueError(
+            f"the ridge of {type(mechanism).__name__} moves every group's estimate the same way, which their spread "
+            "does not show: take KNG, or kngjax.Sandwich"
+        )
+    if chosen.number is not None:
+        groups.require_enough(mechanism, chosen.number, count)
+        return chosen.number
+    if count is None:
+        return groups.FEWEST
+    return best_number_of_groups(mechanism, count)
+
+
+def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> SumsMaking:
+    whole = exactly(float(mechanism.epsilon))
+    first = inward(whole * (1 - exactly(covariance.share)))
+    rest = inward(whole - exactly(first))
+    if first <= 0.0 or rest <= 0.0:
+        raise ValueError(f"share = {covariance.share} leaves nothing of epsilon for one of the two releases")
+    point = eqx.tree_at(lambda one: one.epsilon, mechanism, np.asarray(first))
+    bandwidth = covariance.bandwidth
+    if not mechanism.loss.score_is_piecewise_constant:
+        if bandwidth is not None:
+            raise ValueError(f"{type(mechanism.loss).__name__} has a curvature of its own: leave bandwidth out")
+        return SumsMaking(point, covariance, rest, None)
+    if bandwidth is None and count is not None:
+        bounds = mechanism.bounds
+        if bounds.y_lower is None:
+            raise ValueError("without bounds of y give a bandwidth, how near responses count: Sandwich(bandwidth=0.5)")
+        width = float(bounds.y_upper) - float(bounds.y_lower)
+        bandwidth = _BANDWIDTH * SCATTER * width * count**-0.2
+    # Before n is known any will do.
+    return SumsMaking(point, covariance, rest, 1.0 if bandwidth is None else float(bandwidth))

@@ -1,0 +1,98 @@
+"""Curvatures and squared scores of records at a public θ, as rows of bounded numbers whose sums are released.
+
+At the released θ̃ of an M-estimator the interval needs H = Σw_i x_i x_i' and J = Σs_i² x_i x_i', w = ρ''(x'θ̃, y) and
+s = ρ'(x'θ̃, y). θ̃ is public by then, so that (w xx', s² xx') is a function of one record by itself, computed element
+by element from +, -, *, / and square roots; it is clipped to public bounds where the sums are released
+(`kngjax.KNormMechanism`), whose proof needs no more than that.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.core.arrays import float64
+from kngjax.data.bounds import Bounds
+from kngjax.data.records import Records
+from kngjax.geometry.reach import SinglePoint
+from kngjax.losses.base import AbstractPredictorLoss
+
+Floats = Float[np.ndarray, "..."]
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordCurvature:
+    """w and s² of records at θ, each over a public number that it does not exceed. Public.
+
+    **Arguments:** `loss`: ρ. `bounds`: of records. `bandwidth`: h for a score that jumps, whose w is
+    1{|y - x'θ| ≤ h}·J/(2h), J the jump; None for others.
+    """
+
+    loss: AbstractPredictorLoss
+    bounds: Bounds
+    bandwidth: float | None = None
+
+    def units(self, theta: Float[np.ndarray, " dimension"]) -> tuple[float, float]:
+        """The largest w and s² that a record within the bounds has at θ; float64 may be off by its last digits."""
+        loss, bounds = self.loss, self.bounds
+        with float64():
+            predictor = SinglePoint(theta).linear_interval(*bounds.features(len(theta)))
+            ends = loss.score_interval(predictor, loss.response_interval(bounds))
+            score = max(abs(float(np.asarray(end))) for end in ends)
+            if self.bandwidth is not None:
+                return abs(float(np.asarray(loss.score_step()[1]))) / (2.0 * self.bandwidth), score**2
+            return float(np.asarray(loss.curvature_bound(predictor))), score**2
+
+    def of(self, records: Records, theta: Float[np.ndarray, " dimension"]) -> tuple[Floats, Floats]:
+        """w and s² of each record over `units`, within [0, 1]. Private."""
+        x, y = np.asarray(records.x, np.float64), np.asarray(records.y, np.float64)
+        predictor = np.zeros(len(x))
+        # Column by column, so that what is computed of a record does not depend on where it stands.
+        for column, coefficient in zip(x.T, theta.tolist(), strict=True):
+            predictor = predictor + column * coefficient
+        curvature_unit, square_unit = self.units(theta)
+        none = np.zeros_like(predictor)
+        if self.bandwidth is not None:
+            step = [float(np.asarray(number)) for number in self.loss.score_step()]
+            score = np.where(predictor >= y, step[0] + step[1], step[0])
+            curvature = np.where(np.abs(y - predictor) <= self.bandwidth, curvature_unit, 0.0)
+        else:
+            verified = self.loss.verified_score()
+            assert verified is not None
+            score, _ = verified.floats(predictor, none, y)
+            least, most = verified.slopes(predictor, none, y)
+            curvature = least + 0.5 * (most - least)
+        return np.clip(curvature / curvature_unit, 0.0, 1.0), np.clip(score * score / square_unit, 0.0, 1.0)
+
+
+def products(x: Float[np.ndarray, "records dimension"]) -> Float[np.ndarray, "records pairs"]:
+    """x_j x_k of each record for j ≤ k."""
+    above = np.triu_indices(x.shape[1])
+    return x[:, above[0]] * x[:, above[1]]
+
+
+def product_ranges(
+    lower: Float[np.ndarray, " dimension"], upper: Float[np.ndarray, " dimension"]
+) -> tuple[Float[np.ndarray, " pairs"], Float[np.ndarray, " pairs"]]:
+    """Between which numbers x_j x_k lies for j ≤ k; of squares at least 0."""
+    first, second = np.triu_indices(len(lower))
+    corners = np.array([one[first] * other[second] for one in (lower, upper) for other in (lower, upper)])
+    least, most = corners.min(axis=0), corners.max(axis=0)
+    return np.where((first == second) & (lower * upper < 0.0)[first], 0.0, least), most
+
+
+def symmetric(triangles: Float[np.ndarray, "*batch pairs"], dimension: int) -> Float[np.ndarray, "..."]:
+    """Symmetric matrices with these upper triangles."""
+    first, second = np.triu_indices(dimension)
+    made = np.zeros((*triangles.shape[:-1], dimension, dimension))
+    made[..., first, second] = triangles
+    made[..., second, first] = triangles
+    return made
+
+
+def can_serve(loss: Any) -> bool:
+    """Whether w and s² of the loss are known here."""
+    if not isinstance(loss, AbstractPredictorLoss):
+        return False
+    return loss.score_is_piecewise_constant or loss.verified_score() is not None

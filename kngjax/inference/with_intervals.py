@@ -1,0 +1,195 @@
+"""An estimate and what its intervals are made of, released together by one debit."""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.core.errors import run_telling_refusals
+from kngjax.core.html import html_table
+from kngjax.inference.intervals import Interval, NoInterval
+from kngjax.inference.makings import AbstractMaking, making_of
+from kngjax.ledger.ledgers import Ledger, Reservation
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.debits import settings
+from kngjax.releases.one_debit import release_by_one_debit
+from kngjax.releases.plans import AbstractReleasePlan
+from kngjax.releases.release import Release
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class WithIntervals(AbstractReleasePlan):
+    """A plan for `kngjax.release`: an M-estimate with confidence intervals, all for the ε of its mechanism.
+
+    θ̃ is released for a part of ε, or from groups of the records; its error H^{-1}(z - S) is then known but for H and J
+    of the records (`kngjax.inference.errors_of_release`), and how these are known is the choice of `covariance`:
+
+    - `kngjax.Sandwich(share)`: both are released at θ̃, for that share of ε. Nothing is assumed of the errors.
+    - `kngjax.Groups(number)`: the estimate is the mean of those of disjoint groups of records, each at the whole ε by
+      parallel composition, and its interval is that of Student. Nothing is assumed of the errors.
+    - `kngjax.IndependentErrors(share)`: X'X and two numbers are released; errors that depend on the features make the
+      intervals wrong.
+    - `kngjax.PublicDesign(rows)`: two numbers are released, and public rows stand for the records' features; rows that
+      are unlike them make the intervals wrong.
+
+    None takes the one of the first two whose previewed width is least (`kngjax.preview`).
+
+    **Arguments:** all public. `mechanism`: KNG of a regression with a loss of x'θ, or `ObjectivePerturbation`, without
+    weights of records; its ε is that of everything together. `covariance`: as above. `num_records`: a guess of n under
+    add_remove, for `Groups` and None; a wrong one costs accuracy and no privacy.
+
+    Raises ValueError for mechanisms and losses the error of which is not known here.
+    """
+
+    mechanism: AbstractMechanism
+    covariance: Any = None
+    num_records: int | None = None
+
+    def __post_init__(self):
+        if not isinstance(self.mechanism, AbstractMechanism):
+            raise TypeError(f"mechanism must be an object like kngjax.KNG(...), not {self.mechanism!r}")
+        making_of(self.mechanism, self.covariance, self.num_records, None)
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Of the mechanism."""
+        return self.mechanism.adjacency
+
+    def making(self, num_records: int | None = None) -> AbstractMaking:
+        """What is released of records, with every setting. **Arguments:** `num_records`: n, where it is public."""
+        return making_of(self.mechanism, self.covariance, self.num_records, num_records)
+
+    def certify(self, X: Any = None, y: Any = None) -> list[Certificate]:
+        """The certificates of what is released, before a value is looked at."""
+        facts, refusal = run_telling_refusals(functools.partial(self.mechanism.admit, X, y))
+        del X, y
+        if refusal is not None:
+            raise refusal
+        return self.making(facts.num_records).certify(facts)
+
+    def release(
+        self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = None
+    ) -> "ReleaseWithIntervals":
+        """As `kngjax.release` of this plan, which calls it."""
+        facts, refusal = run_telling_refusals(functools.partial(self.mechanism.admit, X, y))
+        released, making = None, None
+        if refusal is None:
+            try:
+                making = self.making(facts.num_records)
+                certificates = making.certify(facts)
+                draw = functools.partial(making.draw, X, y, progress)
+                released = release_by_one_debit(
+                    draw, lambda drawn: making.owed(_certificates(drawn, certificates)), ledger, self.settings()
+                )
+            except Exception as error:
+                refusal = error.with_traceback(None)
+        # Frames of a traceback hold their local variables.
+        del X, y
+        if refusal is not None:
+            raise refusal
+        assert released is not None
+        assert making is not None
+        return ReleaseWithIntervals(tuple(released), making.settings(), making.owed(_certificates(released, []))[0])
+
+    def settings(self) -> dict[str, Any]:
+        """JSON-ready."""
+        covariance = None if self.covariance is None else self.covariance.settings()
+        return {"type": "WithIntervals", "mechanism": settings(self.mechanism), "covariance": covariance}
+
+
+def _certificates(drawn: Sequence[Release] | None, beforehand: list[Certificate]) -> list[Certificate]:
+    return beforehand if drawn is None else [one.certificate for one in drawn]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ReleaseWithIntervals:
+    """An estimate, what its intervals are made of, and what is proved of both together. All of it may be published.
+
+    **Arguments:** `parts`: the releases: of the estimate and of the sums of its covariance, or of each group.
+    `making`: how intervals are made of them, JSON-ready. `guarantee`: of all parts together.
+    """
+
+    parts: tuple[Release, ...]
+    making: dict[str, Any]
+    guarantee: Guarantee
+
+    @property
+    def value(self) -> Float[np.ndarray, " dimension"]:
+        """θ̃, shape (d,), intercept first."""
+        return self._making.estimate(self.parts)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Of the coefficients, where they have some."""
+        return self.parts[0].names
+
+    @property
+    def certificate(self) -> Certificate:
+        """That of the estimate, or of that of the first group; `explain` says what all parts cost."""
+        return self.parts[0].certificate
+
+    @property
+    def _making(self) -> AbstractMaking:
+        return AbstractMaking.read(self.making, self.parts[0].certificate)
+
+    def intervals(self, level: float = 0.95) -> Interval | NoInterval:
+        """Confidence intervals of the coefficients, of what was released and public facts alone: they cost nothing.
+
+        **Arguments:** `level`: between 0 and 1. Its coverage is that in the limit of many records.
+        """
+        if not (isinstance(level, int | float) and 0.0 < level < 1.0):
+            raise ValueError(f"level must lie between 0 and 1, like 0.95, got {level!r}")
+        found = self._making.interval(self.parts, float(level))
+        return dataclasses.replace(found, names=self.names) if isinstance(found, Interval) else found
+
+    def explain(self) -> str:
+        """What all parts cost together, the intervals, and the certificate of the estimate."""
+        return "\n".join(
+            [
+                f"An estimate with what its intervals are made of, {len(self.parts)} releases; together they are "
+                f"{self.guarantee.explain()}.",
+                repr(self.intervals()),
+                self.certificate.explain(),
+            ]
+        )
+
+    def __repr__(self) -> str:
+        value = ", ".join(f"{number:.6g}" for number in self.value)
+        return f"<ReleaseWithIntervals {value}; {self.guarantee.explain()}; intervals() and explain() say more>"
+
+    def _repr_html_(self) -> str:
+        found, names = self.intervals(), self.names or [f"value[{k}]" for k in range(len(self.value))]
+        ends = [""] * len(names)
+        if isinstance(found, Interval):
+            ends = [f" ({low:.6g} to {high:.6g})" for low, high in zip(found.lower, found.upper, strict=True)]
+        rows = [(name, f"{number:.6g}{end}") for name, number, end in zip(names, self.value, ends, strict=True)]
+        why = [] if isinstance(found, Interval) else [("intervals", found.reason)]
+        return html_table("Release with intervals", [*rows, *why, ("all together", self.guarantee.explain())])
+
+    def to_json(self) -> str:
+        """Canonical JSON of all parts, from which `from_json` and the intervals follow."""
+        parts = [json.loads(part.to_json()) for part in self.parts]
+        fields = {"parts": parts, "making": self.making, "guarantee": self.guarantee.to_dict()}
+        return json.dumps(fields, sort_keys=True, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "ReleaseWithIntervals":
+        """The inverse of `to_json`."""
+        fields = json.loads(text)
+        parts = tuple(Release.from_json(json.dumps(part)) for part in fields["parts"])
+        return cls(parts, fields["making"], Guarantee.from_dict(fields["guarantee"]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ReleaseWithIntervals) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ReleaseWithIntervals.from_json, (self.to_json(),)

@@ -1,0 +1,49 @@
+"""Several releases that one debit pays for."""
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any
+
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.core import arithmetic, side_doors
+from kngjax.core.errors import run_hiding_errors
+from kngjax.ledger.book import LedgerError
+from kngjax.ledger.ledgers import Ledger, Reservation
+from kngjax.releases.debits import reserve_cost
+from kngjax.releases.release import Release
+
+
+def release_by_one_debit(
+    draw: Callable[[], list[Release]],
+    owed: Callable[[list[Release] | None], tuple[Guarantee, bool]],
+    ledger: Ledger | Reservation | None,
+    what: Any,
+) -> list[Release]:
+    """Releases that are drawn after one debit of what all of them cost together.
+
+    The debit is made before a value is looked at, and drawn from once. The ledger keeps all releases at once, as one
+    list, before anybody sees one. If one of them fails, nothing is released and the debit stays.
+
+    **Arguments:** `draw`: makes them; whatever it raises is `kngjax.ReleaseFailed`. `owed`: what a ledger debits for
+    them, and whether that is proved; of what was drawn, or beforehand, of None. `ledger`: or a reservation of that,
+    made beforehand. `what`: a public description for the ledger. Raises as `kngjax.release`.
+    """
+    side_doors.refuse()
+    arithmetic.require_right()
+    together, proved = owed(None)
+    # Drawn from at once, so that no other release can be paid for by it meanwhile.
+    debit = ledger.reserve(together, what, proved=proved) if isinstance(ledger, Ledger) else ledger
+    reservation = reserve_cost(debit, together, proved, what)
+    drawn, refusal = run_hiding_errors(functools.partial(draw))
+    # Frames of a traceback hold their local variables.
+    del draw
+    if refusal is not None:
+        raise refusal
+    if owed(drawn) != (together, proved):
+        raise LedgerError("the releases cost another guarantee than was reserved: nothing is released")
+    if reservation is not None:
+        every = [json.loads(one.to_json()) for one in drawn]
+        exact = all(one.certificate.exact for one in drawn)
+        reservation.commit(json.dumps(every, sort_keys=True, allow_nan=False), exact=exact)
+    return drawn
