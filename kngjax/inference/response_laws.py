@@ -58,8 +58,8 @@ def _of_numbers(law: Any, number: int, is_smooth: bool) -> tuple[Array, Array]:
     shifts = step * (np.arange(number) * _GOLDEN % 1.0)[:, None]
     if isinstance(law, distributions.StudentT):
         steps = shifts + np.arange(-_FARTHEST_OF_T, _FARTHEST_OF_T + 0.5 * step, step)
-        loc, scale = jnp.reshape(law.loc, (-1, 1)), jnp.reshape(law.scale, (-1, 1))
-        standard = distributions.StudentT(jnp.reshape(law.df, (-1, 1)))
+        loc, scale = (jnp.reshape(jnp.asarray(part), (-1, 1)) for part in (law.loc, law.scale))
+        standard = distributions.StudentT(jnp.reshape(jnp.asarray(law.df), (-1, 1)))
         ends = jnp.asarray(np.sinh(steps))
         weights = jnp.exp(standard.log_prob(ends)) * np.cosh(steps)
         return loc + scale * ends, weights / jnp.sum(weights, axis=1, keepdims=True)

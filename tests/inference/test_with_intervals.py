@@ -11,7 +11,10 @@ import kngjax as kng
 from kngjax.accounting.exact import exactly
 from kngjax.data.records import Records
 from kngjax.inference import groups_of_records as groups
+from kngjax.inference.covariances import Matrices
+from kngjax.inference.errors_of_release import errors_of
 from kngjax.inference.score_moments import RecordCurvature
+from kngjax.mechanisms.expected_noise import k_norm_covariance
 
 LOWER, UPPER, RESPONSES = np.array([-0.5, 0.0]), np.array([1.0, 2.0]), (-3.0, 4.0)
 BOUNDS = kng.Bounds(x=(LOWER, UPPER), y=RESPONSES)
@@ -130,6 +133,18 @@ def test_with_next_to_no_noise_intervals_are_those_without_privacy(name):
     np.testing.assert_allclose((found.upper + found.lower) / 2.0, theta, atol=0.2 * errors.max())
     # Of 4,000 draws quantiles are known to 2 %.
     np.testing.assert_allclose(found.upper - found.lower, 2.0 * 1.96 * errors, rtol=0.07)
+
+
+def test_the_noise_of_the_estimate_and_its_ridge_are_in_the_interval():
+    """With H = nI, J next to none and a known z: half widths are z's quantiles over n, about θ̃ + γ(θ̃ - c)/n."""
+    made = mechanism(centre=np.array([1.0, 0.0, 0.0]))
+    noise, number, theta = made.gradient_noise(3), 500.0, np.array([2.0, 1.0, -1.0])
+    matrices = Matrices(np.tile(number * np.eye(3), (4000, 1, 1)), np.tile(1e-9 * np.eye(3), (4000, 1, 1)))
+    errors = errors_of(matrices, noise, theta, np.random.default_rng(0))
+    pull = float(made.ridge(3)) * np.array([1.0, 1.0, -1.0]) / number
+    deviation = np.sqrt(np.diag(k_norm_covariance(noise.norm, noise.rate, 3))) / number
+    np.testing.assert_allclose(errors.mean(axis=0), -pull, atol=5.0 * deviation.max() / 63.0)
+    np.testing.assert_allclose(errors.std(axis=0), deviation, rtol=0.1)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 from tests.audit.slips.base import slip
 
 _INTERVALS, _RANKS = "mechanisms/test_quantile_interval.py::", "mechanisms/test_interval_ranks.py::"
+_WITH = "inference/test_with_intervals.py::"
 
 SLIPS = (
     slip(
@@ -67,5 +68,54 @@ SLIPS = (
         "np.where(-values <= inner, inner + 1, place)",
         "np.where(-values <= inner, inner + 1, 0)",
         "samplers/grid/test_rank_pairs.py::test_blocks_hold_the_pairs_of_their_scores",
+    ),
+    slip(
+        "an estimate with intervals at the whole ε",
+        "inference/makings",
+        "first = inward(whole * (1 - exactly(covariance.share)))",
+        "first = inward(whole)",
+        f"{_WITH}test_everything_together_costs_the_epsilon_of_the_mechanism",
+    ),
+    slip(
+        "sums of a covariance at the whole ε",
+        "inference/makings",
+        "rest = inward(whole - exactly(first))",
+        "rest = inward(whole)",
+        f"{_WITH}test_everything_together_costs_the_epsilon_of_the_mechanism",
+    ),
+    slip(
+        "bounds of products without those of their signs",
+        "inference/covariances",
+        "block = _Block(np.minimum(least, 0.0), np.maximum(most, 0.0))",
+        "block = _Block(np.minimum(least, 0.0), np.maximum(most, 0.0) / 2.0)",
+        f"{_WITH}test_no_record_moves_the_sums_by_more_than_the_noise_hides_and_one_by_as_much",
+    ),
+    slip(
+        "groups by position under add_remove",
+        "inference/groups_of_records",
+        "coins = np.array([secrets.randbelow(number) for _ in range(count)])",
+        "coins = np.arange(count) % number",
+        f"{_WITH}test_under_add_remove_a_record_draws_its_own_group_whatever_the_others_are",
+    ),
+    slip(
+        "a covariance as if its noise were none",
+        "inference/errors_of_release",
+        "sums - box_noise(summing, len(sums), random, DRAWS), dimension",
+        "sums - 0.0 * box_noise(summing, len(sums), random, DRAWS), dimension",
+        f"{_WITH}test_where_noise_drowns_the_covariance_there_is_no_interval",
+    ),
+    slip(
+        "an interval without the noise of the estimate",
+        "inference/errors_of_release",
+        "(z - noise.pull(theta) - scores)",
+        "(0.0 * z - noise.pull(theta) - scores)",
+        f"{_WITH}test_the_noise_of_the_estimate_and_its_ridge_are_in_the_interval",
+    ),
+    slip(
+        "an interval without the pull of the ridge",
+        "inference/errors_of_release",
+        "(z - noise.pull(theta) - scores)",
+        "(z - scores)",
+        f"{_WITH}test_the_noise_of_the_estimate_and_its_ridge_are_in_the_interval",
     ),
 )
