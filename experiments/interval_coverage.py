@@ -25,6 +25,7 @@ WAYS = {
 
 
 def features(generator, count, dimension):
+    """Columns that share a part, within [-1, 1]."""
     common = generator.uniform(-1.0, 1.0, (count, 1))
     return np.clip(0.5 * common + 0.7 * generator.uniform(-1.0, 1.0, (count, dimension - 1)), -1.0, 1.0)
 
@@ -41,6 +42,7 @@ def table(generator, count, dimension, kind):
 
 
 def mechanism(kind, family, dimension, adjacency="replace"):
+    """What is released: by a family's name, with the loss of that kind."""
     sides = [-1.0] * (dimension - 1), [1.0] * (dimension - 1)
     loss = kng.LogisticLoss() if kind == "logistic" else kng.PseudoHuberLoss(1.0)
     bounds = kng.Bounds(x=sides, y=None if kind == "logistic" else (-8.0, 8.0))
@@ -64,6 +66,7 @@ def without_privacy(loss, x, y):
 
 
 def scores(loss, predictor, y):
+    """The scores of all records and their slopes."""
     if loss == "logistic":
         probability = 1.0 / (1.0 + np.exp(-predictor))
         return probability - y, probability * (1.0 - probability)
@@ -72,6 +75,7 @@ def scores(loss, predictor, y):
 
 
 def main():
+    """Prints a line for each way."""
     parser = argparse.ArgumentParser(description="Coverage of intervals of released coefficients")
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--records", type=int, default=10_000)

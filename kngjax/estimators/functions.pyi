@@ -137,6 +137,7 @@ def quantile_interval(
     missing: Any = None,
     num_records: int | None = None,
     weights: Any = None,
+    dither: Any = None,
 ) -> EstimateResults:
     """An interval that holds a quantile of a column with probability `level`, sampling and privacy together."""
 
@@ -194,7 +195,7 @@ def variance(
     frame: Any,
     *,
     epsilon: Any,
-    ddof: Any = 1,
+    ddof: Any = None,
     bounds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
     adjacency: str | None = None,

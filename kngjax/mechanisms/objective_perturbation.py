@@ -51,7 +51,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     barriers of Θ to J: each is part of H_0, with each θ is inside Θ, and ε-DP outlives limits of laws.
 
     *The squared loss* is minimised over Θ exactly, to machine precision: its score is bounded over Θ alone, so Θ is
-    required and no step may leave it.
+    required and no step may leave it. For the full square Σ(y - x'θ)² Δ, λ, γ and b double, as J does.
 
     *Other losses* have no closed form, and the law of a search that stops at a tolerance is not ε-DP: its range has
     gaps that depend on the data. Approximate-minima perturbation (Iyengar et al. 2019) stops at ‖∇J‖_2 ≤ τ, within τ/γ
@@ -65,8 +65,6 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     *The centre* c is where the ridge pulls to: by γ(H + γI)^{-1}(c - θ0) to first order, H = ∇²ℓ_n, so one near θ0
     costs little. But for a constant J is that of c = 0 with b - γc for b. Where x_0 = 1 and the loss is one of y - x'θ,
     a public number that is added to y, c_0 and Θ is added to the minimiser.
-
-    For the full square Σ(y - x'θ)² Δ, λ, γ and b double, and the minimiser is the same.
 
     *Releases* compute θ* itself, rounded once, with every rounding in the proof (`objective_on_grid`): for the squared
     loss over Θ, for others over all of R^d and projected. They have no z: what f sets aside is then not spent, and may
@@ -128,8 +126,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         self.adjacency = Adjacency.parse(adjacency)
         self.norm = norm
         self.noise_share = parameter(noise_share)
-        searched = not self.loss.is_quadratic
-        output_share = DEFAULT_OUTPUT_SHARE if output_share is None and searched else output_share
+        output_share = DEFAULT_OUTPUT_SHARE if output_share is None and not self._is_exact else output_share
         self.tolerance = None if tolerance is None else parameter(tolerance)
         self.output_share = None if output_share is None else parameter(output_share)
         self.centre = as_centre(centre)
@@ -335,25 +332,16 @@ class ObjectivePerturbation(AbstractDirectMechanism):
                 gradients.explain_hessian_sensitivity(self._regression_loss, self.bounds, self._reach, dimension),
             ]
             objective, noise = float(self._objective_epsilon), float(self.noise_share * self._objective_epsilon)
-            parts.append(
-                f"With the ridge gamma = {ridge:.6g} one record changes the determinant of the Hessian by a factor of "
-                f"at most 1 + lambda/gamma = e^{objective - noise:.6g}, and the density of the noise in the objective "
-                f"by one of at most e^{noise:.6g}."
-            )
+            parts.append(gradients.explain_ridge(ridge, objective, noise))
             if self.output_share is not None:
-                error = 2.0 * float(self.search_tolerance(dimension)) / ridge
-                parts.append(
-                    "A search in float64 ends within tolerance/gamma of the minimiser, so two of its errors differ by "
-                    f"at most 2*tolerance/gamma = {error:.6g} in the l2 norm, and the noise that covers them spends "
-                    f"{float(self.output_share * self.epsilon):.6g} of epsilon; a minimiser that is computed without "
-                    "error needs none."
-                )
+                tolerance = float(self.search_tolerance(dimension))
+                parts.append(gradients.explain_search(tolerance, ridge, float(self.output_share * self.epsilon)))
         return Sensitivity(value, " ".join(parts))
 
     def _slope(self, theta: Vector, data: Data, dimension: int) -> Float[Array, " dimension"]:
         """∇ℓ_n(θ; D) + γ(θ - c), which is -b where θ is the minimiser on R^d."""
-        pull = self.ridge(dimension) * (theta - self.centre_for(dimension))
-        return self.objective_loss(dimension).gradient(theta, data) + pull
+        gradient = self.objective_loss(dimension).gradient(theta, data)
+        return gradient + self.ridge(dimension) * (theta - self.centre_for(dimension))
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = log f_b(-∇ℓ_n - γ(θ - c)) + log det(∇²ℓ_n + γI), normalised, inside Θ; -inf outside. Private.
@@ -384,7 +372,9 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             rate * self._slope(jnp.reshape(end, (1,)), data, 1)[0]
             for end in self.domain.linear_interval(jnp.ones(1), jnp.ones(1))
         )
-        return _laplace_log_cdf(jnp.stack([lower, -upper]))
+        places = jnp.stack([lower, -upper])
+        # log P(L ≤ t) for L of density ½e^{-|t|}.
+        return jnp.where(places < 0, places - math.log(2.0), jnp.log1p(-0.5 * jnp.exp(-jnp.abs(places))))
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
@@ -407,9 +397,3 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         thetas, succeeded = tilted_minimisers(loss, data, ridge, tilts, tolerance, centre)
         thetas += k_norm_noise(L2(), output_key, self.output_rate(dimension), (num_draws,), dimension)
         return thetas if self.domain is None else jax.vmap(self.domain.project)(thetas), jnp.all(succeeded)
-
-
-def _laplace_log_cdf(value: Array) -> Float[Array, " values"]:
-    """log P(L ≤ t) for L of density ½e^{-|t|}."""
-    tail = 0.5 * jnp.exp(-jnp.abs(value))
-    return jnp.where(value < 0, value - math.log(2.0), jnp.log1p(-tail))

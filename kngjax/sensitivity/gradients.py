@@ -336,3 +336,21 @@ def explain_value_sensitivity(bounds: Bounds, adjacency: Adjacency, value: float
         "by at most half the range of one record's loss over the domain and the bounds",
     }[adjacency]
     return f"{what}{_times_weight(bounds)}, which is {value:.6g}."
+
+
+def explain_ridge(ridge: float, objective: float, noise: float) -> str:
+    """What objective perturbation rests on besides, in words. **Arguments:** γ, (1-f)ε and q(1-f)ε."""
+    return (
+        f"With the ridge gamma = {ridge:.6g} one record changes the determinant of the Hessian by a factor of at most "
+        f"1 + lambda/gamma = e^{objective - noise:.6g}, and the density of the noise in the objective by one of at "
+        f"most e^{noise:.6g}."
+    )
+
+
+def explain_search(tolerance: float, ridge: float, spent: float) -> str:
+    """How far searches for a minimiser may be off, in words. **Arguments:** τ, γ, and what of ε covers it."""
+    return (
+        "A search in float64 ends within tolerance/gamma of the minimiser, so two of its errors differ by at most "
+        f"2*tolerance/gamma = {2.0 * tolerance / ridge:.6g} in the l2 norm, and the noise that covers them spends "
+        f"{spent:.6g} of epsilon; a minimiser that is computed without error needs none."
+    )

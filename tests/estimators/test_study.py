@@ -132,10 +132,10 @@ def test_smoothed_quantiles_are_drawn_by_kng_where_that_asks_for_no_wider_bandwi
         [part] = one.plan().quantile_regression(formula, tau=tau, epsilon=1).parts
         return type(part.mechanism), float(part.mechanism.loss.bandwidth) / 0.48
 
-    balanced = (3 * 25 / 53_940) ** (1 / 3)
+    balanced = (1.25 * 25 / (53_940 * (math.exp(0.5) - 1.0))) ** (1 / 3)
     assert made(53_940, "carat ~ cut", 0.5) == (kng.ObjectivePerturbation, pytest.approx(balanced))
     assert made(53_940, "carat ~ a + b + c + d", 0.5) == (kng.KNG, pytest.approx(120 * 25 / 53_940))
-    assert made(53_940, "carat ~ a + b + c + d", 0.9) == (kng.ObjectivePerturbation, pytest.approx(balanced))
+    assert made(53_940, "carat ~ a + b + c + d", 0.9) == (kng.ObjectivePerturbation, pytest.approx(0.6 * balanced))
     assert made(10**6, "carat ~ cut", 0.5) == (kng.KNG, pytest.approx(0.05 / 1.8138, rel=1e-3))
 
 

@@ -317,6 +317,7 @@ def test_what_does_not_declare_weights_refuses_them():
     asked = {
         "PrivateIRLS": lambda: kng.PrivateIRLS(table, 1.0, 1e-6, "replace"),
         "PrivateQuantile": lambda: kng.PrivateQuantile(0.5, line, 1.0, "replace"),
+        "QuantileInterval": lambda: kng.QuantileInterval(0.5, line, 1.0, "replace"),
     }
     assert takes | set(asked) == {one.__name__ for one in known}
     for name, make in asked.items():
