@@ -70,6 +70,11 @@ class AbstractSums(abc.ABC):
         """JSON-ready."""
         return {"type": type(self).__name__, **vars(self)}
 
+    def check(self, dimension: int) -> None:
+        """Raises ValueError for settings that do not suit d coefficients."""
+        if self.bandwidth is not None and not 0.0 < self.bandwidth < np.inf:
+            raise ValueError(f"bandwidth must be a positive number in units of y, got {self.bandwidth!r}")
+
     def ranges(self, dimension: int, bounds: Bounds) -> list[_Block]:
         """The bounds of all columns, with those that are constant."""
         with float64():
@@ -223,13 +228,17 @@ class PublicDesign(AbstractSums):
     def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
         return [_ONE, _UNIT, _UNIT]
 
+    def check(self, dimension: int) -> None:
+        super().check(dimension)
+        columns = np.shape(self.rows)[1]
+        if columns not in (dimension, dimension - 1):
+            raise ValueError(f"the public rows have {columns} columns, and there are {dimension} coefficients")
+
     def _columns(self, x: Floats, curvature: Floats, square: Floats) -> list[Floats]:
         return [np.ones(len(x)), curvature, square]
 
     def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
         rows = np.asarray(self.rows)
-        if rows.shape[1] not in (dimension, dimension - 1):
-            raise ValueError(f"the public rows have {rows.shape[1]} columns, and there are {dimension} coefficients")
         rows = np.hstack([np.ones((len(rows), dimension - rows.shape[1])), rows])
         count, curvature, square = (part[:, 0] for part in parts)
         return _proportional(count, curvature, square, count[:, None, None] * (rows.T @ rows / len(rows)))

@@ -97,13 +97,13 @@ def _taken(table: Any, rows: np.ndarray) -> Any:
         return None
     if isinstance(table, np.ndarray):
         return table[rows]
+    if isinstance(table, list | tuple):
+        # As it is: an array would give all cells the type that suits all of them.
+        return [table[row] for row in rows.tolist()]
     native = nw.from_native(table, allow_series=True, pass_through=True)
     if isinstance(native, nw.DataFrame | nw.Series):
         return nw.to_native(native[rows.tolist()])
-    made = np.asarray(table)
-    if made.ndim == 0:
-        raise UnfitType("groups need tables of rows: arrays or data frames")
-    return made[rows]
+    raise UnfitType("groups need tables of rows: arrays, lists or data frames")
 
 
 def interval_of_groups(values: Float[np.ndarray, "groups dimension"], level: float) -> Interval:

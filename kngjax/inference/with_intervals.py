@@ -12,6 +12,7 @@ from jaxtyping import Float
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.errors import run_telling_refusals
 from kngjax.core.html import html_table
+from kngjax.data.admission import Facts
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.makings import AbstractMaking, making_of
 from kngjax.ledger.ledgers import Ledger, Reservation
@@ -65,13 +66,19 @@ class WithIntervals(AbstractReleasePlan):
         """What is released of records, with every setting. **Arguments:** `num_records`: n, where it is public."""
         return making_of(self.mechanism, self.covariance, self.num_records, num_records)
 
+    def _making_for(self, facts: Facts) -> AbstractMaking:
+        """Raises ValueError for records that are not in memory, which are not read twice."""
+        if not facts.are_in_memory:
+            raise ValueError("intervals need all records in memory: give X and y as they are, not a stream or shards")
+        return self.making(facts.num_records)
+
     def certify(self, X: Any = None, y: Any = None) -> list[Certificate]:
         """The certificates of what is released, before a value is looked at."""
         facts, refusal = run_telling_refusals(functools.partial(self.mechanism.admit, X, y))
         del X, y
         if refusal is not None:
             raise refusal
-        return self.making(facts.num_records).certify(facts)
+        return self._making_for(facts).certify(facts)
 
     def release(
         self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = None
@@ -81,11 +88,13 @@ class WithIntervals(AbstractReleasePlan):
         released, making = None, None
         if refusal is None:
             try:
-                making = self.making(facts.num_records)
+                making = self._making_for(facts)
                 certificates = making.certify(facts)
-                draw = functools.partial(making.draw, X, y, progress)
                 released = release_by_one_debit(
-                    draw, lambda drawn: making.owed(_certificates(drawn, certificates)), ledger, self.settings()
+                    functools.partial(making.draw, X, y, progress),
+                    lambda drawn: making.owed(_certificates(drawn, certificates)),
+                    ledger,
+                    self.settings(),
                 )
             except Exception as error:
                 refusal = error.with_traceback(None)

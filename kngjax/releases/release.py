@@ -164,7 +164,13 @@ def release(
         )
     if isinstance(mechanism, AbstractReleasePlan):
         _check_nothing_else(weights, sampler)
-        return mechanism.release(X, y, ledger=ledger, progress=progress)
+        try:
+            return mechanism.release(X, y, ledger=ledger, progress=progress)
+        except Exception as error:
+            refusal = error.with_traceback(None)
+        # Frames of a traceback hold their local variables.
+        del X, y
+        raise refusal
     _check_arguments(mechanism, X, y, weights, sampler, ledger, progress)
     X = with_weights(X, weights)
     del weights

@@ -1,5 +1,6 @@
 """Estimates with intervals: what they cost, what is summed of each record, what the intervals are, who is refused."""
 
+import functools
 import itertools
 from fractions import Fraction
 
@@ -184,6 +185,8 @@ def test_groups_cost_what_one_of_them_costs_and_each_record_is_in_one():
     np.testing.assert_allclose(found.upper - found.lower, 2.0 * 2.35336 * spread / 2.0, rtol=1e-5)
     assert kng.ReleaseWithIntervals.from_json(released.to_json()).intervals(0.9).lower == pytest.approx(found.lower)
     marks = np.arange(100.0)
+    lists = groups.divided([[mark, "a"] for mark in marks], list(marks), 2, kng.Adjacency.REPLACE)
+    assert all(row == [mark, "a"] for part in lists for row, mark in zip(*part, strict=True))
     parts = groups.divided(marks[:, None], pd.Series(marks), 7, kng.Adjacency.REPLACE)
     assert sorted(np.concatenate([part[1] for part in parts])) == marks.tolist()
     assert [len(part[1]) for part in parts] == groups.sizes(100, 7)
@@ -222,6 +225,14 @@ def test_failures_leave_one_debit_and_no_release(tmp_path):
         kng.release(kng.WithIntervals(mechanism(), kng.Sandwich()), x, np.where(y > 0, np.nan, y), ledger=ledger)
     assert failure.value.__cause__ is None
     assert failure.value.__context__ is None
+    step = failure.value.__traceback__.tb_next
+    while step is not None:
+        held = [one for one in step.tb_frame.f_locals.values() if isinstance(one, np.ndarray | functools.partial)]
+        assert held == []
+        step = step.tb_next
+    quadratic = mechanism(kind=kng.KNG, loss=kng.SquaredLoss())
+    with pytest.raises(ValueError, match="in memory"):
+        kng.release(kng.WithIntervals(quadratic, kng.Sandwich()), kng.stream([(x, y)]), ledger=ledger)
     assert ledger.releases() == {}
     with pytest.raises(ValueError, match="columns"):
         kng.release(kng.WithIntervals(mechanism(), kng.Sandwich()), x[:, :1], y, ledger=ledger)
@@ -244,6 +255,10 @@ def test_what_has_no_intervals_is_refused_in_words():
         kng.WithIntervals(mechanism(), kng.Groups(5))
     with pytest.raises(ValueError, match="records each"):
         kng.WithIntervals(mechanism(kind=kng.KNG), kng.Groups(5)).making(200)
+    with pytest.raises(ValueError, match="public rows have 4 columns, and there are 3"):
+        kng.WithIntervals(mechanism(), kng.PublicDesign(np.ones((4, 4))))
+    with pytest.raises(ValueError, match="positive number"):
+        kng.WithIntervals(mechanism(kind=kng.KNG, loss=kng.QuantileLoss(0.5)), kng.Sandwich(bandwidth=0.0))
     with pytest.raises(ValueError, match="between 0 and 1"):
         kng.Sandwich(share=1.0)
     with pytest.raises(ValueError, match="leave bandwidth out"):
