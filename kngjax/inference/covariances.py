@@ -70,8 +70,8 @@ class AbstractSums(abc.ABC):
         """JSON-ready."""
         return {"type": type(self).__name__, **vars(self)}
 
-    def check(self, dimension: int) -> None:
-        """Raises ValueError for settings that do not suit d coefficients."""
+    def check(self, dimension: int, has_intercept: bool) -> None:
+        """Raises ValueError for settings that do not suit d coefficients, of which the first is an intercept or not."""
         if self.bandwidth is not None and not 0.0 < self.bandwidth < np.inf:
             raise ValueError(f"bandwidth must be a positive number in units of y, got {self.bandwidth!r}")
 
@@ -228,11 +228,11 @@ class PublicDesign(AbstractSums):
     def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
         return [_ONE, _UNIT, _UNIT]
 
-    def check(self, dimension: int) -> None:
-        super().check(dimension)
-        columns = np.shape(self.rows)[1]
-        if columns not in (dimension, dimension - 1):
-            raise ValueError(f"the public rows have {columns} columns, and there are {dimension} coefficients")
+    def check(self, dimension: int, has_intercept: bool) -> None:
+        super().check(dimension, has_intercept)
+        columns, need = np.shape(self.rows)[1], dimension - has_intercept
+        if columns != need:
+            raise ValueError(f"the public rows have {columns} columns, and {need} of the records' are bounded")
 
     def _columns(self, x: Floats, curvature: Floats, square: Floats) -> list[Floats]:
         return [np.ones(len(x)), curvature, square]

@@ -46,11 +46,16 @@ class Groups:
         return {"type": "Groups", "number": self.number}
 
 
+def records_needed(mechanism: Any) -> int:
+    """Of a group."""
+    return int(np.ceil(ENOUGH * mechanism.dimension / float(mechanism.epsilon)))
+
+
 def require_enough(mechanism: Any, number: int, num_records: int | None) -> None:
     """Raises ValueError where groups of n/m records are far from the limit law."""
     if num_records is None:
         return
-    need = int(np.ceil(ENOUGH * mechanism.dimension / float(mechanism.epsilon)))
+    need = records_needed(mechanism)
     if num_records < number * need:
         raise ValueError(
             f"{number} groups need {need} records each at this epsilon, {number * need} in all: fewer groups, a larger "
@@ -101,7 +106,10 @@ def _taken(table: Any, rows: np.ndarray) -> Any:
         # As it is: an array would give all cells the type that suits all of them.
         return [table[row] for row in rows.tolist()]
     native = nw.from_native(table, allow_series=True, pass_through=True)
-    if isinstance(native, nw.DataFrame | nw.Series):
+    if isinstance(native, nw.DataFrame):
+        # With a slice of columns, as no row at all would be taken for no column.
+        return nw.to_native(native[rows.tolist(), :])
+    if isinstance(native, nw.Series):
         return nw.to_native(native[rows.tolist()])
     raise UnfitType("groups need tables of rows: arrays, lists or data frames")
 

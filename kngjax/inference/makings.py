@@ -227,7 +227,7 @@ def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
 
 
 def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> SumsMaking:
-    covariance.check(mechanism.dimension)
+    covariance.check(mechanism.dimension, mechanism.bounds.intercept)
     whole = exactly(float(mechanism.epsilon))
     first = inward(whole * (1 - exactly(covariance.share)))
     rest = inward(whole - exactly(first))

@@ -51,7 +51,7 @@ class RecordCurvature:
         # Column by column, so that what is computed of a record does not depend on where it stands.
         for column, coefficient in zip(x.T, theta.tolist(), strict=True):
             predictor = predictor + column * coefficient
-        curvature_unit, square_unit = self.units(theta)
+        curvature_unit, square_unit = (max(unit, np.finfo(np.float64).tiny) for unit in self.units(theta))
         none = np.zeros_like(predictor)
         if self.bandwidth is not None:
             step = [float(np.asarray(number)) for number in self.loss.score_step()]

@@ -38,8 +38,8 @@ def width_of_sandwich(making: Any, setting: Setting, num_records: int) -> Float[
 def widths_by_groups(setting: Setting, num_records: int) -> dict[int, Float[np.ndarray, " dimension"]]:
     """2·t_{m-1}·SE·√(1 + m·ratio²) for each number m of groups that has enough records; ratio is noise over SE."""
     expected = setting.expected(num_records, and_far=False)
-    need = groups.ENOUGH * setting.dimension / float(setting.mechanism.epsilon)
-    numbers = range(groups.FEWEST, min(groups.MOST, int(num_records / need)) + 1)
+    need = groups.records_needed(setting.mechanism)
+    numbers = range(groups.FEWEST, min(groups.MOST, num_records // need) + 1)
     if expected is None:
         return {}
     noise, errors = np.diag(expected.noise.covariance), np.diag(expected.sampling)
@@ -66,6 +66,11 @@ def narrowest(mechanism: Any, by_sums: Any, num_records: int, allows_groups: boo
     of_sums = width_of_sandwich(by_sums, setting, num_records)
     of_groups = widths_by_groups(setting, num_records)
     best = min(of_groups, key=lambda number: float(np.max(of_groups[number])), default=None)
+    if best is None and not np.all(np.isfinite(of_sums)):
+        raise ValueError(
+            f"of {num_records} records no intervals are expected at this epsilon, by public facts: name a covariance, "
+            "like kngjax.Sandwich(), to release the estimate nevertheless"
+        )
     if best is None or np.max(of_sums / of_groups[best]) <= 1.0:
         return by_sums.covariance
     return Groups(best)

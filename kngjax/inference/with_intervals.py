@@ -135,8 +135,8 @@ class ReleaseWithIntervals:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Of the coefficients, where they have some."""
-        return self.parts[0].names
+        """Those that the bounds declare, where they do: a frame's own are not published."""
+        return self.parts[0].certificate.names
 
     @property
     def certificate(self) -> Certificate:

@@ -163,7 +163,7 @@ def release(
             "key=kngjax.research_key(seed))"
         )
     if isinstance(mechanism, AbstractReleasePlan):
-        _check_nothing_else(weights, sampler)
+        _check_nothing_else(weights, sampler, progress)
         try:
             return mechanism.release(X, y, ledger=ledger, progress=progress)
         except Exception as error:
@@ -232,8 +232,10 @@ def certify(
         return route_for(mechanism, sampler, facts).certify()
 
 
-def _check_nothing_else(weights: Any, sampler: Any) -> None:
+def _check_nothing_else(weights: Any, sampler: Any, progress: Any) -> None:
     """Raises TypeError for what plans of several releases do not take."""
+    if not isinstance(progress, bool | None):
+        raise TypeError(f"progress must be True, False or None, not a {type(progress).__name__}")
     if weights is not None or sampler is not None:
         raise TypeError("a plan of several releases takes neither weights nor a sampler: leave them out")
 

@@ -350,7 +350,10 @@ def test_posteriors_are_calibrated():
     def weighted(value, key):
         keys = jax.random.split(key, 3)
         proposal = dist.StudentT(4.0, value, scale).to_event(1)
-        beta, score = proposal.sample(keys[0], (draws,)), jax.random.normal(keys[1], (draws, 2))
+        beta, score = (
+            jax.vmap(proposal.sample)(jax.random.split(keys[0], draws)),
+            jax.random.normal(keys[1], (draws, 2)),
+        )
         sigma = 0.5 * jnp.exp(0.3 * jax.random.normal(keys[2], (draws,)))
 
         def log_weight(beta, sigma, score):
@@ -358,7 +361,7 @@ def test_posteriors_are_calibrated():
             return log_density(regression, (part, rows, value), {}, drawn)[0]
 
         logs = jax.lax.map(lambda one: log_weight(*one), (beta, sigma, score), batch_size=200)
-        logs -= proposal.log_prob(beta) + dist.LogNormal(np.log(0.5), 0.3).log_prob(sigma)
+        logs -= jax.vmap(proposal.log_prob)(beta) + dist.LogNormal(np.log(0.5), 0.3).log_prob(sigma)
         return jnp.column_stack([beta, sigma]), logs - dist.Normal().log_prob(score).sum(-1)
 
     with jax.enable_x64(True):

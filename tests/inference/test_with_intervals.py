@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import kngjax as kng
@@ -187,6 +188,9 @@ def test_groups_cost_what_one_of_them_costs_and_each_record_is_in_one():
     marks = np.arange(100.0)
     lists = groups.divided([[mark, "a"] for mark in marks], list(marks), 2, kng.Adjacency.REPLACE)
     assert all(row == [mark, "a"] for part in lists for row, mark in zip(*part, strict=True))
+    for frame in (pd.DataFrame({"a": marks}), pl.DataFrame({"a": marks})):
+        parts = groups.divided(frame, frame["a"], 101, kng.Adjacency.REPLACE)
+        assert [part[0].shape for part in parts] == [(1, 1)] * 100 + [(0, 1)]
     parts = groups.divided(marks[:, None], pd.Series(marks), 7, kng.Adjacency.REPLACE)
     assert sorted(np.concatenate([part[1] for part in parts])) == marks.tolist()
     assert [len(part[1]) for part in parts] == groups.sizes(100, 7)
@@ -214,8 +218,17 @@ def test_the_default_is_the_narrower_of_those_that_assume_nothing():
     made = kng.KNG(kng.PseudoHuberLoss(0.7), bounds, kng.Box(-6.0, 6.0), 1.0, "replace")
     assert kng.WithIntervals(made).making(10_000).settings()["type"] == "Groups"
     assert kng.WithIntervals(made).making(3_000_000).settings()["type"] == "Sandwich"
+    with pytest.raises(ValueError, match="no intervals are expected"):
+        kng.WithIntervals(made).making(300)
     # A ridge would move all groups alike.
     assert kng.WithIntervals(mechanism()).making(1500).settings()["type"] == "Sandwich"
+
+
+def test_names_of_a_frame_are_not_published():
+    x, y = table(300)
+    fit = kng.release(kng.WithIntervals(mechanism(), kng.Sandwich()), pd.DataFrame(x, columns=["Smith", "0.37"]), y)
+    assert fit.names is None
+    assert "Smith" not in fit._repr_html_() + fit.explain() + repr(fit.intervals())
 
 
 def test_failures_leave_one_debit_and_no_release(tmp_path):
@@ -255,7 +268,7 @@ def test_what_has_no_intervals_is_refused_in_words():
         kng.WithIntervals(mechanism(), kng.Groups(5))
     with pytest.raises(ValueError, match="records each"):
         kng.WithIntervals(mechanism(kind=kng.KNG), kng.Groups(5)).making(200)
-    with pytest.raises(ValueError, match="public rows have 4 columns, and there are 3"):
+    with pytest.raises(ValueError, match="public rows have 4 columns, and 2 of"):
         kng.WithIntervals(mechanism(), kng.PublicDesign(np.ones((4, 4))))
     with pytest.raises(ValueError, match="positive number"):
         kng.WithIntervals(mechanism(kind=kng.KNG, loss=kng.QuantileLoss(0.5)), kng.Sandwich(bandwidth=0.0))
@@ -265,5 +278,7 @@ def test_what_has_no_intervals_is_refused_in_words():
         kng.WithIntervals(mechanism(), kng.Sandwich(bandwidth=0.3))
     with pytest.raises(TypeError, match="covariance must be"):
         kng.WithIntervals(mechanism(), "sandwich")
+    with pytest.raises(TypeError, match="progress"):
+        kng.release(kng.WithIntervals(mechanism(), kng.Sandwich()), *table(50), progress="yes")
     with pytest.raises(TypeError, match="neither weights nor a sampler"):
         kng.release(kng.WithIntervals(mechanism(), kng.Sandwich()), *table(50), weights=np.ones(50))
