@@ -14,7 +14,7 @@ from kngjax.accounting.exact import exactly
 from kngjax.data.records import Records
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import Matrices
-from kngjax.inference.errors_of_release import errors_of
+from kngjax.inference.errors_of_release import errors_of, interval_of_sums
 from kngjax.inference.score_moments import RecordCurvature
 from kngjax.mechanisms.expected_noise import k_norm_covariance
 
@@ -163,6 +163,18 @@ def test_intervals_hold_the_truth_as_often_as_they_say_and_naive_ones_do_not():
     assert len(held) > 150
     assert np.mean(held) >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / len(held))
     assert np.mean(naive) < 0.85
+
+
+def test_noise_of_the_sums_widens_intervals():
+    made, theta = kng.WithIntervals(mechanism(), kng.Sandwich()).making(1500), np.array([0.5, 0.8, -0.4])
+    replace, widths = kng.Adjacency.REPLACE, []
+    sums = made.covariance.columns(records(1500), theta, made.curvature, replace).sum(axis=0)
+    for epsilon in (made.epsilon, 50.0):
+        summing = made.covariance.mechanism(3, BOUNDS, epsilon, replace)
+        given = made.mechanism, summing, made.covariance, made.curvature
+        widths.append(interval_of_sums(theta, sums, *given, 1500, 0.95))
+    wide, narrow = (found.upper - found.lower for found in widths)
+    assert np.all(wide > 1.1 * narrow)
 
 
 def test_where_noise_drowns_the_covariance_there_is_no_interval():

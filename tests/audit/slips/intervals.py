@@ -102,7 +102,7 @@ SLIPS = (
         "inference/errors_of_release",
         "sums - box_noise(summing, len(sums), random, DRAWS),",
         "sums - 0.0 * box_noise(summing, len(sums), random, DRAWS),",
-        f"{_WITH}test_where_noise_drowns_the_covariance_there_is_no_interval",
+        f"{_WITH}test_noise_of_the_sums_widens_intervals",
     ),
     slip(
         "an interval without the noise of the estimate",
