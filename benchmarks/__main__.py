@@ -42,6 +42,7 @@ ROOMS = {
     "lattice": ("--sizes", "500", "--replicates", "3"),
     "hopeless": ("--draws", "2", "--only", "median"),
     "ridge_centre": ("--draws", "2", "--tables", "atlantic", "--epsilon", "3", "--tau", "0.5"),
+    "interval_coverage": ("--replicates", "2", "--records", "600", "--columns", "2"),
     "calibration": ("--by", "importance", "--data-sets", "5"),
     "walk": ("--chains", "4", "--moves", "1200", "--records", "1000"),
     "streaming": ("--rows", "200000"),

@@ -25,7 +25,8 @@ _WIDTHS = 1.5
 _LARGEST_LOGARITHM = 10.0
 # Of the bandwidth, with a centre in the middle of the response's bounds. Measured by `benchmarks.ridge_centre` at ε of
 # 1, 3 and 10 and levels .1, .5 and .9, on two tables of wages and on t residuals whose spread varies, with good and
-# poor guesses of the scale: errors are 1.1 times those of the best bandwidth in the geometric mean, and twice at most.
+# poor guesses of the scale: errors are 1.1 times those of the best bandwidth in the geometric mean, and 2.1 times at
+# most.
 _SHRINKAGE = 1.25
 # Of the noise that a mechanism is asked for at most.
 _LARGEST_EPSILON = 100.0

@@ -77,7 +77,8 @@ def _intervals_of(
     if mechanism["type"] != "QuantileInterval":
         return NoInterval(
             f"a release of {mechanism['type']} has none: of a quantile release kngjax.QuantileInterval(tau, bounds, "
-            "epsilon, adjacency), and standard errors of the records would be a second release without a guarantee"
+            "epsilon, adjacency), of a regression kngjax.WithIntervals(mechanism); and standard errors of the records "
+            "would be a second release without a guarantee"
         )
     sampler, made_for = certificate.sampler, mechanism["level"]
     if sampler.get("refusal"):

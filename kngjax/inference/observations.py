@@ -94,7 +94,7 @@ def add_likelihood(
         moments = moments_of_means(parts, _law_of_columns(record, parts[0].dimension))
     else:
         moments = moments_of_regressions(parts, rows, _function(record), num_records)
-    base = distributions.Normal(jnp.zeros(moments.mean.shape), 1.0).to_event(1)
+    base = distributions.Normal(0.0, 1.0).expand(moments.mean.shape).to_event(1)
     score = jnp.asarray(numpyro.sample(f"{name}_score", base))
     numpyro.factor(name, log_likelihood(parts, moments, num_records, score) - base.log_prob(score))
 

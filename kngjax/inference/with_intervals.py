@@ -143,7 +143,7 @@ class ReleaseWithIntervals:
         """That of the estimate, or of that of the first group; `explain` says what all parts cost."""
         return self.parts[0].certificate
 
-    @property
+    @functools.cached_property
     def _making(self) -> AbstractMaking:
         return AbstractMaking.read(self.making, self.parts[0].certificate)
 

@@ -1,6 +1,5 @@
 """Several releases that one debit pays for."""
 
-import functools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +34,7 @@ def release_by_one_debit(
     # Drawn from at once, so that no other release can be paid for by it meanwhile.
     debit = ledger.reserve(together, what, proved=proved) if isinstance(ledger, Ledger) else ledger
     reservation = reserve_cost(debit, together, proved, what)
-    drawn, refusal = run_hiding_errors(functools.partial(draw))
+    drawn, refusal = run_hiding_errors(draw)
     # Frames of a traceback hold their local variables.
     del draw
     if refusal is not None:

@@ -6,7 +6,7 @@ It walks one of four routes (`kngjax.releases.routes`), which admits, certifies,
 import dataclasses
 import functools
 import json
-from typing import Any
+from typing import Any, overload
 
 import jax
 import jax.numpy as jnp
@@ -109,6 +109,24 @@ def _read_only(value: np.ndarray) -> np.ndarray:
     value = np.array(value, dtype=np.float64)
     value.setflags(write=False)
     return value
+
+
+@overload
+def release(
+    mechanism: AbstractMechanism,
+    X: Any = None,
+    y: Any = None,
+    *,
+    weights: Any = None,
+    sampler: AbstractSampler | Lattice | None = None,
+    ledger: Ledger | Reservation | None = None,
+    progress: bool | None = None,
+    **refused: Any,
+) -> Release: ...
+
+
+@overload
+def release(mechanism: AbstractReleasePlan, X: Any = None, y: Any = None, **settings: Any) -> Any: ...
 
 
 def release(

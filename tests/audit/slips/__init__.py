@@ -10,6 +10,7 @@ from tests.audit.slips import (
     intervals,
     last_places,
     lattices,
+    likelihoods,
     mechanisms,
     moments,
     perturbations,
@@ -34,6 +35,7 @@ _ON_GRIDS = (
     + processors.SLIPS
     + weights.SLIPS
     + counts.SLIPS
+    + likelihoods.SLIPS
     + intervals.SLIPS
 )
 SLIPS = (

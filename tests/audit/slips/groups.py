@@ -87,7 +87,7 @@ SLIPS = (
     slip(
         "why one group failed",
         "releases/one_debit",
-        "run_hiding_errors(functools.partial(draw))",
+        "run_hiding_errors(draw)",
         "(draw(), None)",
         "estimators/test_groups.py::test_what_fails_in_one_group_releases_nothing_and_stays_spent",
     ),

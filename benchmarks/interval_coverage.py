@@ -1,6 +1,6 @@
 """How often 95% intervals of released coefficients hold the truth, and how wide they are next to those without privacy.
 
-    python experiments/interval_coverage.py [--replicates 200] [--records 10000] [--columns 4] [--ways sandwich ...]
+    python -m benchmarks.interval_coverage [--replicates 200] [--records 10000] [--columns 4] [--ways sandwich ...]
 
 Correlated features in [-1, 1], errors of Student's t with 5 degrees whose scale grows with a feature, so that the
 covariance of scores is not proportional to that of the features. Every replicate is a table of its own, released by
