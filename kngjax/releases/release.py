@@ -122,11 +122,15 @@ def release(
     ledger: Ledger | Reservation | None = None,
     progress: bool | None = None,
     **refused: Any,
-) -> Release: ...
+) -> Release:
+    """Of a mechanism."""
+    ...
 
 
 @overload
-def release(mechanism: AbstractReleasePlan, X: Any = None, y: Any = None, **settings: Any) -> Any: ...
+def release(mechanism: AbstractReleasePlan, X: Any = None, y: Any = None, **settings: Any) -> Any:
+    """Of a plan."""
+    ...
 
 
 def release(
