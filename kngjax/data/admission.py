@@ -292,7 +292,9 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
     if isinstance(values, int | float | complex):
         return ()
     if not hasattr(values, "dtype") and isinstance(values, Sequence):
-        return _axes_of_list(name, values)
+        # Where a policy says what a cell counts as that is none, rows decide nothing, even if all of them are alike:
+        # that one record has another form would be told by a refusal.
+        return None if reads_text else _axes_of_list(name, values)
     array: Any = values
     try:
         dtype, axes = np.dtype(array.dtype), tuple(array.shape)

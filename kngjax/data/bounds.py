@@ -245,7 +245,10 @@ class Bounds(ShownAsTyped, eqx.Module):
 
     def without_dither(self) -> "Bounds":
         """The same without noise on responses: what audits take, since that noise costs no privacy and hides leaks."""
-        return eqx.tree_at(lambda bounds: bounds.dither, self, None, is_leaf=lambda part: part is None)
+        without = eqx.tree_at(lambda bounds: bounds.dither, self, None, is_leaf=lambda part: part is None)
+        # Static, so that no tree holds it.
+        object.__setattr__(without, "dither_of_log", False)
+        return without
 
     def explain_weights(self) -> tuple[str, ...]:
         """What weights of records do, in one sentence for a certificate; none where they have none."""

@@ -95,7 +95,8 @@ class AbstractSums(abc.ABC):
         x = np.asarray(records.x, np.float64)
         blocks = self._columns(x, *curvature.of(records, theta))
         lower, upper = (np.concatenate(side) for side in zip(*self.ranges(x.shape[1], curvature.bounds), strict=True))
-        made = np.concatenate([block.reshape(len(x), -1) for block in blocks], axis=1)
+        # Of no record as well.
+        made = np.column_stack(blocks)
         return made[:, _kept(lower, upper, adjacency)]
 
     def matrices(

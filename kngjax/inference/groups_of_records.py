@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
+import jax
 import narwhals as nw
 import numpy as np
 import scipy.stats
@@ -81,6 +82,15 @@ def owed_of_groups(certificates: Sequence[Certificate]) -> tuple[Guarantee, bool
     return cost, all(proved for _, proved in costs)
 
 
+def require_divisible(X: Any, y: Any) -> None:
+    """Raises UnfitType for what rows are not taken from, by its type alone."""
+    for table in (X, y):
+        if table is not None and not isinstance(table, np.ndarray | jax.Array | list | tuple):
+            native = nw.from_native(table, allow_series=True, pass_through=True)
+            if not isinstance(native, nw.DataFrame | nw.Series):
+                raise UnfitType("groups need tables of rows: arrays of NumPy, lists, data frames and their columns")
+
+
 def divided(X: Any, y: Any, number: int, adjacency: Adjacency) -> list[tuple[Any, Any]]:
     """The records of each group. Private.
 
@@ -100,8 +110,8 @@ def divided(X: Any, y: Any, number: int, adjacency: Adjacency) -> list[tuple[Any
 def _taken(table: Any, rows: np.ndarray) -> Any:
     if table is None:
         return None
-    if isinstance(table, np.ndarray):
-        return table[rows]
+    if isinstance(table, np.ndarray | jax.Array):
+        return np.asarray(table)[rows]
     if isinstance(table, list | tuple):
         # As it is: an array would give all cells the type that suits all of them.
         return [table[row] for row in rows.tolist()]
@@ -109,9 +119,7 @@ def _taken(table: Any, rows: np.ndarray) -> Any:
     if isinstance(native, nw.DataFrame):
         # With a slice of columns, as no row at all would be taken for no column.
         return nw.to_native(native[rows.tolist(), :])
-    if isinstance(native, nw.Series):
-        return nw.to_native(native[rows.tolist()])
-    raise UnfitType("groups need tables of rows: arrays, lists or data frames")
+    return nw.to_native(native[rows.tolist()])
 
 
 def interval_of_groups(values: Float[np.ndarray, "groups dimension"], level: float) -> Interval:

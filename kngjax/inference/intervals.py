@@ -86,11 +86,25 @@ def _intervals_of(
     if level is not None and level != made_for:
         return NoInterval(f"its ranks were chosen for the level {made_for:g} before it was released, not {level:g}")
     # The quantile of values lies at most this far from that of values with noise.
-    half = 0.5 * (mechanism["bounds"].get("dither") or 0.0)
+    bounds = mechanism["bounds"]
+    half, of_log = 0.5 * (bounds.get("dither") or 0.0), bool(bounds.get("dither_of_log"))
     lower, upper = sampler["ranks"]
     method = f"two private order statistics, of ranks {lower} and {upper} of {sampler['num_records']}"
     if half:
-        method += f", {half:g} wider on each side for the dither"
+        method += f", {half:g} wider on each side for the dither" + of_log * " of what the values are logarithms of"
     known = () if mechanism.get("num_records") is None else (_AT_LEAST,)
     names = (f"{mechanism['tau']!r}-quantile",)
-    return Interval(value[:1] - half, value[1:] + half, made_for, method, (*_OF_QUANTILES, *known), names)
+    lowest, highest = (
+        _wider_logarithms(value, half, bounds["y_lower"]) if of_log else (value[:1] - half, value[1:] + half)
+    )
+    return Interval(lowest, highest, made_for, method, (*_OF_QUANTILES, *known), names)
+
+
+def _wider_logarithms(
+    ends: Float[np.ndarray, " two"], half: float, least: float
+) -> tuple[Float[np.ndarray, " one"], Float[np.ndarray, " one"]]:
+    """log(e^a - w/2), of no number the lower bound of y, and log(e^b + w/2). **Arguments:** `half`: w/2."""
+    with np.errstate(divide="ignore", over="ignore"):
+        lowest = ends[:1] + np.log(np.maximum(1.0 - half * np.exp(-ends[:1]), 0.0))
+    lowest = np.maximum(lowest, least)
+    return lowest, np.logaddexp(ends[1:], np.log(half))

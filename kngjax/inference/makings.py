@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.exact import exactly, inward
-from kngjax.accounting.guarantees import Guarantee
+from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.randomness import secure_key
 from kngjax.data.admission import Facts
 from kngjax.data.records import Records
@@ -44,6 +44,10 @@ class AbstractMaking(abc.ABC):
     @abc.abstractmethod
     def settings(self) -> dict[str, Any]:
         """JSON-ready."""
+
+    @abc.abstractmethod
+    def check(self, X: Any, y: Any) -> None:
+        """Raises `UnfitType` for what records cannot be taken from as they are asked for; sees no value."""
 
     @abc.abstractmethod
     def certify(self, facts: Facts) -> list[Certificate]:
@@ -111,6 +115,10 @@ class SumsMaking(AbstractMaking):
         kind = covariance.pop("type")
         return {"type": kind, "covariance": covariance, "epsilon": self.epsilon, "bandwidth": self.bandwidth}
 
+    def check(self, X: Any, y: Any) -> None:
+        # They are taken as a release of the mechanism takes them.
+        pass
+
     def certify(self, facts: Facts) -> list[Certificate]:
         count = facts.num_records or 0
         return [certify(self.mechanism, None, count), certify(self.summing, None, count)]
@@ -145,6 +153,9 @@ class GroupsMaking(AbstractMaking):
 
     def settings(self) -> dict[str, Any]:
         return {"type": "Groups", "number": self.number}
+
+    def check(self, X: Any, y: Any) -> None:
+        groups.require_divisible(X, y)
 
     def certify(self, facts: Facts) -> list[Certificate]:
         sizes = groups.sizes(facts.num_records or 0, self.number)
@@ -245,5 +256,10 @@ def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> S
             raise ValueError("without bounds of y give a bandwidth, how near responses count: Sandwich(bandwidth=0.5)")
         width = float(bounds.y_upper) - float(bounds.y_lower)
         bandwidth = _BANDWIDTH * SCATTER * width * count**-0.2
-    # Before n is known any will do.
+    if bandwidth is None and mechanism.adjacency is Adjacency.ADD_REMOVE:
+        raise ValueError(
+            "the curvature of the quantile loss needs a bandwidth, in units of y, Sandwich(bandwidth=0.5), or a public "
+            "guess of n to make one of, WithIntervals(..., num_records=10_000)"
+        )
+    # Under replace n is known when records are, and before any will do.
     return SumsMaking(point, covariance, rest, 1.0 if bandwidth is None else float(bandwidth))

@@ -89,6 +89,7 @@ class WithIntervals(AbstractReleasePlan):
         if refusal is None:
             try:
                 making = self._making_for(facts)
+                making.check(X, y)
                 certificates = making.certify(facts)
                 released = release_by_one_debit(
                     functools.partial(making.draw, X, y, progress),

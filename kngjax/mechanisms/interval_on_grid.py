@@ -21,7 +21,7 @@ from kngjax.sensitivity import in_fractions
 # Binary digits of the grid, relative to the width of the bounds and to their largest number.
 _DIGITS, _MOST_DIGITS = 40, 50
 # Products of two such numbers are whole numbers of 62 bits.
-MOST_RECORDS = 2**31 - 1
+MOST_RECORDS = 2**30
 
 
 @dataclasses.dataclass(frozen=True)

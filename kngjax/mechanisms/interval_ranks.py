@@ -15,6 +15,7 @@ and r_2 the least one for the other side. No density is needed. K = r_1 + R coun
 is none, so that intervals are a little wider than they need to be.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ SPREAD = 1e-3
 _MOST_RECORDS = 10**12
 # Of less, R would have more values than can be added up: no number of records has an interval.
 _LEAST_RATE = 1e-5
+_MOST_BLOCKS = 2**14
 
 
 class Ranks(NamedTuple):
@@ -40,6 +42,7 @@ class Ranks(NamedTuple):
     upper: int
 
 
+@functools.lru_cache(maxsize=8)
 def rank_noise(rate: float) -> tuple[Int[np.ndarray, " offsets"], Float[np.ndarray, " offsets"]]:
     """The values of R and their probabilities. **Arguments:** `rate`: c."""
     reach = math.ceil((-math.log(_NEGLIGIBLE) + 2.0 * math.log1p(1.0 / rate)) / rate) + 1
@@ -48,9 +51,20 @@ def rank_noise(rate: float) -> tuple[Int[np.ndarray, " offsets"], Float[np.ndarr
     return offsets, weights / np.sum(weights)
 
 
+@functools.lru_cache(maxsize=64)
+def _in_blocks(rate: float) -> tuple[Int[np.ndarray, " blocks"], Float[np.ndarray, " blocks"]]:
+    """As `rank_noise`; where R has very many values, blocks of them count as their largest, which misses oftener."""
+    offsets, probabilities = rank_noise(rate)
+    size = -(-len(offsets) // _MOST_BLOCKS)
+    if size == 1:
+        return offsets, probabilities
+    starts = np.arange(0, len(offsets), size)
+    return offsets[np.minimum(starts + size, len(offsets)) - 1], np.add.reduceat(probabilities, starts)
+
+
 def miss_probability(num_records: int, tau: float, rank: float | int, rate: float) -> float:
     """P(Binomial(n, τ) ≤ r + R). Of the other end take 1 - τ and n - r. **Arguments:** `rank`: r. `rate`: c."""
-    offsets, probabilities = rank_noise(rate)
+    offsets, probabilities = _in_blocks(rate)
     most = np.floor(rank + offsets)
     known = bdtr(np.clip(most, 0.0, num_records - 1.0), num_records, tau)
     return float(probabilities @ np.where(most < 0, 0.0, np.where(most >= num_records, 1.0, known)))
@@ -58,6 +72,8 @@ def miss_probability(num_records: int, tau: float, rank: float | int, rate: floa
 
 def lower_rank(num_records: int, tau: float, rate: float, tail: float) -> int:
     """The largest r with P(Binomial(n, τ) ≤ r + R) ≤ tail; below 1 where there is none."""
+    if rate < _LEAST_RATE:
+        return 0
     low, high = 0, math.floor(num_records * tau) + 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -67,8 +83,6 @@ def lower_rank(num_records: int, tau: float, rate: float, tail: float) -> int:
 
 def ranks_for(num_records: int, tau: float, rate: float, level: float) -> Ranks | None:
     """Those of n records; None where there are none. **Arguments:** `rate`: c."""
-    if rate < _LEAST_RATE:
-        return None
     tail = 0.5 * (1.0 - level)
     lower = lower_rank(num_records, tau, rate, tail)
     upper = num_records - lower_rank(num_records, 1.0 - tau, rate, tail)

@@ -402,3 +402,16 @@ def test_no_record_in_lists_has_the_columns_that_the_mechanism_has():
         kng.QuantileLoss(0.5), kng.Bounds(x=(0, 1), y=(0, 1)), kng.Box([-2, -2], [2, 2]), 1.0, "add_remove"
     )
     assert mechanism.records([], []).x.shape == (0, 2)
+
+
+@pytest.mark.parametrize("row", [[1.0], [1.0, 2.0, 3.0], [], None, "text", {"a": 1.0}, 7.0])
+def test_where_a_policy_serves_the_form_of_rows_decides_nothing(row):
+    """Also where all rows have that form: a refusal would tell it from what an exchanged row makes a table."""
+    bounds = kng.Bounds(x=([-1.0, -1.0], [1.0, 1.0]), y=(-1.0, 1.0), missing=0.25, missing_y=0.5)
+    mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1.0, 1.0), 1.0, "add_remove")
+    for table in ([row], [row, row], [row, [0.5, 0.5]]):
+        assert mechanism.admit(table, [0.0] * len(table)).dimension == 3
+        made = mechanism.prepare(table, [[1.0]] * len(table))
+        expected = [[1.0, 0.25, 0.25] if one is row else [1.0, 0.5, 0.5] for one in table]
+        np.testing.assert_array_equal(made.x, expected)
+        np.testing.assert_array_equal(made.y, np.full(len(table), 0.5))

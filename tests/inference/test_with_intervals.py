@@ -4,6 +4,7 @@ import functools
 import itertools
 from fractions import Fraction
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -236,6 +237,30 @@ def test_the_default_is_the_narrower_of_those_that_assume_nothing():
     assert kng.WithIntervals(mechanism()).making(1500).settings()["type"] == "Sandwich"
 
 
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_no_record_and_only_dropped_ones_are_released_like_any(name):
+    """That a release failed would tell no record from one."""
+    bounds = kng.Bounds(x=(LOWER, UPPER), y=RESPONSES, missing="drop", missing_y="drop")
+    made = kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.7), bounds, kng.Box(-6.0, 6.0), 1.0, "add_remove")
+    plan, (x, y) = kng.WithIntervals(made, COVARIANCES[name]), table(3)
+    for features, responses in ((x[:0], y[:0]), (x * np.nan, y), (x[:1], y[:1])):
+        assert len(kng.release(plan, features, responses).parts) == 2
+
+
+def test_groups_take_rows_of_lists_by_themselves():
+    """A row of another form counts as missing wherever it is, so that no group fails for it."""
+    bounds = kng.Bounds(x=(LOWER, UPPER), y=RESPONSES, missing=0.0, missing_y=0.0)
+    plan = kng.WithIntervals(kng.KNG(kng.SquaredLoss(), bounds, kng.Box(-6.0, 6.0), 1.0, "add_remove"), kng.Groups(3))
+    for row in ([1.0], "ab", None, {"a": 1.0}, [], [1.0, 2.0, 3.0]):
+        for _ in range(6):
+            assert len(kng.release(plan, [[0.1, 0.2], row], [0.0, [1.0]]).parts) == 3
+    many = kng.WithIntervals(mechanism(kind=kng.KNG), kng.Groups(3))
+    x, y = table(2000)
+    assert len(kng.release(many, jnp.asarray(x), jnp.asarray(y)).parts) == 3
+    with pytest.raises(TypeError, match="groups need tables of rows"):
+        kng.release(many, x, pd.Index(y))
+
+
 def test_names_of_a_frame_are_not_published():
     x, y = table(300)
     fit = kng.release(kng.WithIntervals(mechanism(), kng.Sandwich()), pd.DataFrame(x, columns=["Smith", "0.37"]), y)
@@ -288,6 +313,8 @@ def test_what_has_no_intervals_is_refused_in_words():
         kng.Sandwich(share=1.0)
     with pytest.raises(ValueError, match="leave bandwidth out"):
         kng.WithIntervals(mechanism(), kng.Sandwich(bandwidth=0.3))
+    with pytest.raises(ValueError, match="needs a bandwidth"):
+        kng.WithIntervals(mechanism("add_remove", kind=kng.KNG, loss=kng.QuantileLoss(0.5)), kng.Sandwich())
     with pytest.raises(TypeError, match="covariance must be"):
         kng.WithIntervals(mechanism(), "sandwich")
     with pytest.raises(TypeError, match="progress"):

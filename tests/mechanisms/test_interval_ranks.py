@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import kngjax as kng
 from kngjax.mechanisms import interval_ranks
 from kngjax.mechanisms.interval_ranks import Ranks
 
@@ -112,3 +113,18 @@ def test_what_would_do_does_and_less_does_not():
     assert not interval_ranks.holds(200, 0.9, 0.97 * rate, *settings[2:])
     assert interval_ranks.rate_needed(3, *settings) is None
     assert interval_ranks.records_needed(10, 0.5, 1e-6, 0.95, 1000.0) is None
+
+
+def test_blocks_of_ranks_miss_no_less_often_and_hardly_oftener(monkeypatch):
+    exact = [interval_ranks.miss_probability(20_000, 0.5, rank, 0.01) for rank in (9_000, 9_500, 9_900)]
+    monkeypatch.setattr(interval_ranks, "_MOST_BLOCKS", 300)
+    interval_ranks._in_blocks.cache_clear()
+    blocks = [interval_ranks.miss_probability(20_000, 0.5, rank, 0.01) for rank in (9_000, 9_500, 9_900)]
+    interval_ranks._in_blocks.cache_clear()
+    assert all(one <= other <= 1.2 * one + 1e-6 for one, other in zip(exact, blocks, strict=True))
+
+
+def test_next_to_no_epsilon_is_told_in_time():
+    bounds = kng.Bounds(y=(0.0, 10.0))
+    assert "too few" in kng.QuantileInterval(0.5, bounds, 1e-3, "replace").refusal(1000)
+    assert kng.QuantileInterval(0.5, bounds, 1e-6, "replace", force=True).ranks(1000) == Ranks(1, 999)

@@ -128,6 +128,24 @@ def test_intervals_with_dither_are_wider_by_a_unit():
     assert any("at least num_records" in one for one in interval.assumptions)
 
 
+def test_intervals_of_logarithms_are_wider_in_the_units_of_what_was_rounded():
+    """Of numbers of which half are .05, a dither of .01 moves the logarithm of their median by log 1.1 and not .005."""
+    values = np.log(np.r_[np.full(6000, 0.05), np.full(4000, 0.2)])
+    bounds = kng.Bounds(y=(np.log(0.02), np.log(1.0)), dither=0.01, dither_of_log=True)
+    release = kng.release(kng.QuantileInterval(0.5, bounds, 2.0, "replace"), values)
+    interval = release.intervals()
+    assert interval.lower[0] <= np.log(0.05) <= interval.upper[0]
+    ends = np.exp(release.value) + np.array([-0.005, 0.005])
+    np.testing.assert_allclose([interval.lower[0], interval.upper[0]], np.log(ends), rtol=1e-9)
+    # A unit larger than the numbers: all that is known of the lower end is the bound.
+    wide = kng.Bounds(y=(0.0, np.log(1000.0)), dither=100.0, dither_of_log=True)
+    interval = kng.release(kng.QuantileInterval(0.5, wide, 2.0, "replace"), np.full(2000, np.log(40.0))).intervals()
+    assert 0.0 <= interval.lower[0] <= np.log(40.0) <= interval.upper[0] < np.log(200.0)
+    plain = bounds.without_dither()
+    assert (plain.dither, plain.dither_of_log) == (None, False)
+    assert bounds.dither_of_log
+
+
 def test_other_releases_have_no_interval_and_say_so():
     found = kng.release(kng.PrivateQuantile(0.5, LINE, 1.0, "replace"), np.full(9, 0.5)).intervals()
     assert isinstance(found, kng.NoInterval)
