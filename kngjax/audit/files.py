@@ -12,7 +12,7 @@ import numpy as np
 
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.audit.hostile import HostileInputs, trouble_with
-from kngjax.core.errors import ReleaseFailed
+from kngjax.core.errors import FAILED, ReleaseFailed
 from kngjax.data import cells, files
 from kngjax.data.streams import stream
 from kngjax.data.terms import Categorical, Design, Polynomial
@@ -157,11 +157,12 @@ def hostile_files(
     *,
     adjacency: Adjacency = Adjacency.REPLACE,
     seed: int = 0,
+    failed: str = FAILED,
 ) -> HostileInputs:
     """Releases files of which one cell is hostile, and counts how it ends, like `hostile_inputs`.
 
     **Arguments:** `number`: of files. `release`: from a file's path, debiting a ledger for this `adjacency`. `seed`: of
-    the files.
+    the files. `failed`: the one text with which this release fails.
     """
     counts: collections.Counter[str] = collections.Counter()
     broken: dict[str, None] = {}
@@ -175,7 +176,7 @@ def hostile_files(
             end = "released"
         except Exception as error:
             end = "failed" if isinstance(error, ReleaseFailed) else "told"
-            trouble = trouble_with(error)
+            trouble = trouble_with(error, failed)
         debits = book.read().num_rows - 1
         book.path.unlink()
         counts[end] += 1

@@ -114,9 +114,9 @@ def _try(case: Case, seed: tuple[int, int], ledger: Ledger | None = None) -> tup
     return "released", trouble or ("" if case.admits(released.value) else "a value out of range"), words
 
 
-def trouble_with(error: Exception) -> str:
-    """Why this is no clear error of our own; empty if it is one."""
-    if isinstance(error, ReleaseFailed) and str(error) != FAILED:
+def trouble_with(error: Exception, failed: str = FAILED) -> str:
+    """Why this is no clear error of our own; empty if it is one. `failed`: the one text of a release that fails."""
+    if isinstance(error, ReleaseFailed) and str(error) != failed:
         return "another text"
     if not isinstance(error, TypeError | ValueError | ReleaseFailed):
         return f"{type(error).__name__} is no class of a refusal: {error}"

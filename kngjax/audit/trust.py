@@ -50,11 +50,13 @@ class Jobs:
     """How the command runs a job; it hands this over, as audits import nothing of the command.
 
     **Arguments:** `records(job, data)`: X and y of two files. `release(job, data, ledger)`: releases the job's
-    regressions. `command`: the name of the module whose `main` is the command.
+    regressions. `failed`: the one text with which that fails. `command`: the name of the module whose `main` is the
+    command.
     """
 
     records: Callable[[pathlib.Path, pathlib.Path], tuple[np.ndarray | None, np.ndarray]]
     release: Callable[[pathlib.Path, pathlib.Path, Any], Any]
+    failed: str
     command: str
 
 
@@ -167,7 +169,7 @@ def _files(jobs: Jobs, quick: bool) -> Iterator[Finding]:
             found.passed,
         )
         for words, path in (("replaced by public values", with_policy), ("refused", without)):
-            ends = audit.hostile_files(number // 2, functools.partial(jobs.release, path))
+            ends = audit.hostile_files(number // 2, functools.partial(jobs.release, path), failed=jobs.failed)
             yield Finding(
                 f"files with a hostile cell, {words}",
                 f"{ends.tried} tried: {ends.released} released, {ends.told} refused in words, {ends.failed} failed "

@@ -304,7 +304,9 @@ def _trust(options: argparse.Namespace) -> int:
         return job.run(config, job.load(config, data), progress=False, ledger=ledger)
 
     passed = True
-    for figure in trust.figures(trust.Jobs(records, release, "kngjax.command.cli"), quick=options.quick):
+    for figure in trust.figures(
+        trust.Jobs(records, release, registry.FAILED, "kngjax.command.cli"), quick=options.quick
+    ):
         print(figure, flush=True)
         passed &= figure.passed
     return 0 if passed else FAILED

@@ -2,7 +2,9 @@
 
 import pytest
 
+from kngjax import audit
 from kngjax.audit import mutations, trust
+from kngjax.audit.files import FilePairs
 from kngjax.command import cli
 
 
@@ -28,3 +30,18 @@ def test_the_quick_table_passes(capsys):
     assert printed.count("ok  ") == 22
     assert "FAILED" not in printed
     assert f"{len(mutations.mutations())} of {len(mutations.mutations())}" in printed
+
+
+def test_a_job_that_fails_on_a_hostile_file_has_its_one_text(monkeypatch):
+    """The command's own text, which is not that of `kngjax.release`, whatever the cell was."""
+
+    def one_table(jobs, quick):
+        monkeypatch.setattr(trust.audit, "file_pairs", lambda number, readers: FilePairs({}, 1, ()))
+        hostile = audit.hostile_files
+        monkeypatch.setattr(trust.audit, "hostile_files", lambda number, *rest, **named: hostile(6, *rest, **named))
+        found = list(trust._files(jobs, quick))
+        assert "0 failed" not in found[-1].found
+        return found
+
+    monkeypatch.setattr(trust, "figures", one_table)
+    assert cli.main(["trust", "--quick"]) == 0
