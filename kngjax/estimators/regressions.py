@@ -31,7 +31,7 @@ _LARGEST_LOGARITHM = 10.0
 _SHRINKAGE = 1.25
 # Up to so many coefficients smooth losses are drawn by KNG at any n·ε. Four would take 40 to 140 s of a processor on
 # wages and salaries, where objective perturbation, which is previewed as accurate, takes one.
-_MOST_SMOOTH = 3
+MOST_SMOOTH = 3
 # Of the noise that a mechanism is asked for at most.
 _LARGEST_EPSILON = 100.0
 # n·ε·h·4τ(1-τ)/(d²·scale) from which on KNG draws a smoothed quantile loss exactly in some proposals although few
@@ -130,7 +130,7 @@ def linear_regression(
         kind = _kind(dimension, known, epsilon, adjacency)
         # Exact draws of losses that bend within little of the response's width need more records.
         widths = (response.ends[1] - response.ends[0]) * loss.smooth_score().steepness
-        if dimension > _MOST_SMOOTH and known * float(epsilon) < UNITS_A_WIDTH * dimension**2 * widths:
+        if dimension > MOST_SMOOTH and known * float(epsilon) < UNITS_A_WIDTH * dimension**2 * widths:
             kind = kng.ObjectivePerturbation
     made = _made(kind, loss, formula, response, epsilon, adjacency, domain)
     given = {"adjacency": adjacency, "domain": domain, "scale": scale}
@@ -189,7 +189,7 @@ def poisson_regression(
 def _remake(kind: Callable[..., Analysis], *given: Any) -> Callable[..., Analysis] | None:
     """What makes the same at another n and ε, on which the mechanism depends; None of few coefficients."""
     formula, response, adjacency, domain = given
-    if len(formula.design.names) <= _MOST_SMOOTH:
+    if len(formula.design.names) <= MOST_SMOOTH:
         return None
     return functools.partial(kind, formula, response, adjacency=adjacency, domain=domain)
 
@@ -215,7 +215,7 @@ def _made(
 
 def _kind(dimension: int, count: int | None, epsilon: Any, adjacency: str) -> Callable[..., Any]:
     """KNG where `release` draws it exactly in seconds, else objective perturbation. A guess of n serves no draw."""
-    if dimension <= _MOST_SMOOTH:
+    if dimension <= MOST_SMOOTH:
         return kng.KNG
     is_public = adjacency == kng.Adjacency.REPLACE.value
     is_enough = is_public and count is not None and count * float(epsilon) >= GRADIENTS_UNASKED * dimension**2
