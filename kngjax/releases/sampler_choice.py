@@ -106,10 +106,15 @@ def exact_sampler(
     density = density_of(mechanism, dimension)
     sampler, reason = _best(mechanism, density, num_records, are_on_one_host)
     if mechanism.keeps_weights:
+        instead = "ObjectivePerturbation on the same loss, or QuantileLoss or SquaredLoss"
+        if not mechanism.loss.has_response:
+            instead = (
+                "KNG(SquaredDistanceLoss(), ...) for means, or KNG(QuantileLoss(0.5), ...) of one column at a time"
+            )
         raise ValueError(
             f"no exact sampler of {type(mechanism.loss).__name__} with these settings takes weights of records, and "
-            "what a Markov chain releases is not proved to be private: take ObjectivePerturbation on the same loss, or "
-            "QuantileLoss or SquaredLoss; or ask for a chain by name, sampler=kngjax.EnsembleWalk()"
+            f"what a Markov chain releases is not proved to be private: take {instead}; or ask for a chain by name, "
+            "sampler=kngjax.EnsembleWalk()"
         )
     if not isinstance(sampler, AbstractIndependentSampler):
         instead = f"{_of_these_records(mechanism, density, num_records)}{advice(density)}"
