@@ -193,7 +193,7 @@ class GeometricMedianLoss(AbstractLoss):
         return block_sums(jnp.sum, (records.times_weights(_distances(theta, records)),))
 
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
-        """Σ_i w_i(I - u_i u_i')/‖θ - x_i‖ with u_i the direction; for d = 1, where that is 0, the check loss's estimate.
+        """Σ_i w_i(I - u_i u_i')/‖θ - x_i‖ with u_i the direction; that is 0 for d = 1: the check loss's estimate.
 
         Distances below a thousandth of their mean count as that: the sum has no finite variance in the plane.
         """
