@@ -76,7 +76,8 @@ def preview_of(
     # A sum is n times a mean, and where all weights are the largest it is that many times more.
     is_sum, largest = getattr(part.mechanism, "statistic", None) == "sum", part.mechanism.bounds.weight
     times = count * float(1.0 if largest is None else largest) if is_sum else 1.0
-    return found.shown_in(analysis.names, times * np.eye(len(analysis.names)))
+    names = analysis.names_of(part)
+    return found.shown_in(names, times * np.eye(len(names)))
 
 
 def expect(analysis: Analysis, count: int | None) -> Expectations:
