@@ -54,10 +54,9 @@ class EstimateResults(AbstractResults):
         """The standard deviation of the noise for privacy of each number; None where it is not known."""
         import pandas as pd
 
-        each = (None,) if self.expected is None else self.expected.noise
-        values = [number for one in each if one is not None for number in one]
-        if any(one is None for one in each):
+        if self.expected is None or any(one is None for one in self.expected.noise):
             return None
+        values = [number for one in self.expected.noise if one is not None for number in one]
         return pd.Series(values, pd.Index(self.names, name="estimate"), name="noise")
 
     @property
@@ -69,19 +68,18 @@ class EstimateResults(AbstractResults):
 
     def intervals(self, level: float | None = None) -> "kng.Interval | kng.NoInterval":
         """As `Release.intervals`, of the only release: of `quantile_interval` there is one."""
-        if len(self.releases) > 1:
+        only, *others = self.releases
+        if others:
             raise ValueError("there are several releases, and no interval of them together: ask for one level")
-        return self.releases[0].intervals(level)
+        return only.intervals(level)
 
     @property
     def budget_in_words(self) -> str:
         """For the summary; empty of one release."""
         number = len(self.releases)
-        return (
-            ""
-            if number == 1
-            else f"{number} releases, one a level, each of an equal part of epsilon; then put in order"
-        )
+        if number == 1:
+            return ""
+        return f"{number} releases, one a level, each of an equal part of epsilon; then put in order"
 
     @property
     def interval_in_words(self) -> str:

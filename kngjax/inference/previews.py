@@ -69,6 +69,10 @@ def preview(
     setting = Setting.of(mechanism, design, residual)
     expected = None if setting is None else setting.expected(int(num_records))
     found = Preview(type(mechanism).__name__, int(num_records), setting, expected, _names(mechanism, setting))
+    if getattr(mechanism, "statistic", None) == "sum":
+        # It is n times a mean, and W times that where every record has the largest weight.
+        times = int(num_records) * float(1.0 if mechanism.bounds.weight is None else mechanism.bounds.weight)
+        found = found.shown_in(found.names, times * np.eye(len(found.names)))
     if mechanism is not given:
         found = dataclasses.replace(found, again=functools.partial(_of_count, given, design, residual))
     if setting is None or expected is None or setting.rows is None:
@@ -175,7 +179,7 @@ class Preview:
         """Why a release would be little but noise, in words; None where it would not, and where that is not known."""
         if self.setting is None or self.expected is None:
             return None
-        return _why_hopeless(self.setting, self.expected)
+        return _why_hopeless(self.setting, self.expected, self.own_units)
 
     def enough(self) -> str:
         """Which n, or which ε, would not be hopeless, in words."""
@@ -296,13 +300,17 @@ def _of_count(mechanism: Any, design: Any, residual: Any, num_records: int, epsi
     return Setting.of(made, design, residual)
 
 
-def _why_hopeless(setting: Setting, expected: Expected) -> str | None:
+def _why_hopeless(setting: Setting, expected: Expected, own_units: np.ndarray | None = None) -> str | None:
+    """In units of the mechanism's coefficients, or of a sum. **Arguments:** `own_units`: as of `Preview`."""
     noise = np.sqrt(np.diag(expected.noise.covariance))
     if not np.all(noise < MOST_NOISE * setting.room):
         worst = int(np.argmax(noise / setting.room))
+        what, times = "a coefficient", 1.0
+        if own_units is not None and getattr(setting.mechanism, "statistic", None) == "sum":
+            what, times = "a sum", float(own_units[worst, worst])
         return (
-            f"noise of standard deviation {noise[worst]:.2g} is expected in a coefficient that is known to "
-            f"{setting.room[worst]:.2g} by the public bounds alone"
+            f"noise of standard deviation {times * noise[worst]:.2g} is expected in {what} that is known to "
+            f"{times * setting.room[worst]:.2g} by the public bounds alone"
         )
     if expected.far is not None and expected.far > MUCH:
         return f"with probability {expected.far:.0%} or more a draw would come from anywhere in the domain"

@@ -232,6 +232,20 @@ def test_little_but_noise_with_the_largest_weights_is_refused(tmp_path):
     assert "asked for by force=True" in str(forced.summary())
 
 
+def test_sums_that_are_little_but_noise_are_said_so_in_units_of_the_sum():
+    """Noise is √2·W·10/ε, and n values between 0 and 10 are known to nW·10/√12 (20 of them, W = 4, ε = .1)."""
+    plain = {"bounds": {"wage": (0, 10)}, "levels": {}, "weights": None}
+    for facts, noise, room in (({}, "5.7e+02", "2.3e+02"), (plain, "1.4e+02", "58")):
+        with pytest.raises(ValueError, match="little but noise") as found:
+            study(TABLE[:20], **facts).sum("wage", epsilon=0.1)
+        words = f"deviation {noise} is expected in a sum that is known to {room} by"
+        assert words in str(found.value)
+    bounds = kng.Bounds(x={"wage": (0.0, 10.0)}, intercept=False, weight=4.0)
+    preview = kng.preview(kng.KNormMechanism(bounds, 0.1, "replace", statistic="sum"), num_records=20)
+    assert preview.noise["wage"] == pytest.approx(2.0**0.5 * 40.0 / 0.1)
+    assert "in a sum that is known to 2.3e+02" in preview.explain()
+
+
 def test_columns_that_are_no_weights_are_refused_before_the_debit(tmp_path):
     ledger = kng.Ledger.create(tmp_path / "l", kng.Budget.pure(5.0), adjacency="replace", dataset="d")
     with pytest.raises(ValueError, match="public bounds"):
