@@ -110,9 +110,7 @@ def exact_sampler(
         proved = loss.proved_instead(dimension, density.is_uniform)
         instead = f"{proved}, with weights too"
         if not loss.has_response or proved is None:
-            instead = (
-                "KNG(SquaredDistanceLoss(), ...) of means and KNG(QuantileLoss(0.5), ...) of one column are proved"
-            )
+            instead = "KNG(SquaredDistanceLoss(), ...) of means, KNG(QuantileLoss(0.5), ...) of one column are proved"
         raise ValueError(
             f"no exact sampler of {type(mechanism).__name__} with {type(loss).__name__} and {several} here takes "
             f"weights of records, and what a Markov chain releases is not proved to be private: {instead}; or ask for "

@@ -352,7 +352,7 @@ def test_streams_shards_simulations_and_other_samplers_refuse_weights():
         kng.certify(made("quantile", kng.ExponentialMechanism), X, Y, weights=WEIGHTS, sampler=kng.Lattice())
     with pytest.raises(ValueError, match="Lattice serves norm=None"):
         kng.certify(made("quantile", norm=kng.L1()), X, Y, weights=WEIGHTS, sampler=kng.Lattice())
-    with pytest.raises(ValueError, match="no exact sampler of .* with PseudoHuberLoss"):
+    with pytest.raises(ValueError, match=r"no exact sampler of .* with PseudoHuberLoss"):
         kng.certify(made("pseudo-Huber", kng.ExponentialMechanism), X, Y, weights=WEIGHTS)
     many = kng.KNG(
         kng.LogisticLoss(),
@@ -401,7 +401,7 @@ def test_engines_that_do_not_declare_weights_are_passed_over(monkeypatch):
     given = with_weights(X, WEIGHTS)
     assert kng.certify(made("pseudo-Huber"), given, Y).sampler["type"] == "BoxDraw"
     monkeypatch.setattr(BoxDraw, "takes_weights", False)
-    with pytest.raises(ValueError, match="no exact sampler of .* with PseudoHuberLoss"):
+    with pytest.raises(ValueError, match=r"no exact sampler of .* with PseudoHuberLoss"):
         kng.certify(made("pseudo-Huber"), given, Y)
     # Without weights nothing changes.
     assert kng.certify(made("pseudo-Huber", weight=None), X, Y).sampler["type"] == "BoxDraw"
