@@ -108,7 +108,9 @@ def is_readable(column: Any) -> bool:
     """
     series = nw.from_native(as_chunked_array(column), series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
-        if getattr(getattr(series.to_native(), "dtype", None), "kind", "") == "c":
+        dtype = getattr(series.to_native(), "dtype", None)
+        # Of a category of pandas the type of its levels counts.
+        if getattr(getattr(getattr(dtype, "categories", None), "dtype", dtype), "kind", "") == "c":
             return False
         return isinstance(series.dtype, _READ_IN_PYTHON) or series.dtype.is_numeric() or series.dtype == nw.Boolean
     return not hasattr(column, "dtype") or np.dtype(column.dtype).kind in "biufOUST"

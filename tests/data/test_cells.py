@@ -142,6 +142,7 @@ def test_a_column_that_one_cell_made_complex_is_refused_by_its_type(dtype):
     # pandas' own inference: 20.0 would be no number for the sake of another record's cell.
     assert pd.Series([20.0, 30.0, 1 + 2j]).dtype == complex
     assert not cells.is_readable(pd.Series([20.0, 30.0, 1 + 2j], dtype=dtype))
+    assert not cells.is_readable(pd.Series([20.0, 30.0, 1 + 2j], dtype=dtype).astype("category"))
     assert cells.is_readable(pd.Series([20.0, 30.0, 1 + 2j], dtype=object))
 
 
