@@ -158,7 +158,8 @@ def names(config: Config, mechanism: Any) -> tuple[tuple[str, ...], tuple[str, .
     """What a released value consists of: names of the basis, and in the data's own units."""
     if (basis := design(config)) is not None:
         return tuple(basis.basis_names), tuple(basis.names)
-    return (names_of_values(mechanism, config.response.name),) * 2
+    of_values = names_of_values(mechanism, config.response.name)
+    return of_values, of_values
 
 
 def together(planned: Sequence[Part]) -> kng.Guarantee:
