@@ -157,11 +157,6 @@ class Sandwich(AbstractSums):
         pairs = products(x)
         return [curvature[:, None] * pairs, square[:, None] * pairs]
 
-    def expected_sums(self, hessian: Floats, score: Floats) -> Floats:
-        """What would be released without noise. **Arguments:** `hessian`, `score`: H and J in their units."""
-        above = np.triu_indices(len(hessian))
-        return np.concatenate([hessian[above], score[above]])
-
     def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
         return Matrices(symmetric(parts[0], dimension), symmetric(parts[1], dimension))
 

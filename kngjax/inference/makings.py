@@ -33,6 +33,7 @@ from kngjax.releases.debits import owed
 from kngjax.releases.release import Release, release
 from kngjax.releases.totals import certify, composed
 
+Combinations = Float[np.ndarray, "combinations dimension"] | None
 _SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDesign)}
 # Of n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
 _BANDWIDTH = 2.1
@@ -66,8 +67,10 @@ class AbstractMaking(abc.ABC):
         """θ̃."""
 
     @abc.abstractmethod
-    def interval(self, parts: Sequence[Release], level: float) -> Interval | NoInterval:
-        """Of these releases and public facts alone."""
+    def interval(
+        self, parts: Sequence[Release], level: float, combinations: Combinations = None
+    ) -> Interval | NoInterval:
+        """Of these releases and public facts alone. **Arguments:** `combinations`: A, for Aθ; None for θ."""
 
     @staticmethod
     def read(written: dict[str, Any], certificate: Certificate) -> "AbstractMaking":
@@ -137,11 +140,13 @@ class SumsMaking(AbstractMaking):
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
         return parts[0].value
 
-    def interval(self, parts: Sequence[Release], level: float) -> Interval | NoInterval:
+    def interval(
+        self, parts: Sequence[Release], level: float, combinations: Combinations = None
+    ) -> Interval | NoInterval:
         count = parts[0].certificate.num_records
         theta, sums = parts[0].value, parts[1].value
         given = self.mechanism, self.summing, self.covariance, self.curvature
-        return interval_of_sums(theta, sums, *given, count, level)
+        return interval_of_sums(theta, sums, *given, count, level, combinations)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,8 +176,11 @@ class GroupsMaking(AbstractMaking):
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
         return np.mean([part.value for part in parts], axis=0)
 
-    def interval(self, parts: Sequence[Release], level: float) -> Interval | NoInterval:
-        return groups.interval_of_groups(np.array([part.value for part in parts]), level)
+    def interval(
+        self, parts: Sequence[Release], level: float, combinations: Combinations = None
+    ) -> Interval | NoInterval:
+        values = np.array([part.value for part in parts])
+        return groups.interval_of_groups(values if combinations is None else values @ combinations.T, level)
 
 
 def making_of(

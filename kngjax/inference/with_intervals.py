@@ -43,7 +43,7 @@ class WithIntervals(AbstractReleasePlan):
 
     **Arguments:** all public. `mechanism`: KNG of a regression with a loss of x'θ, or `ObjectivePerturbation`, without
     weights of records; its ε is that of everything together. `covariance`: as above. `num_records`: a guess of n under
-    add_remove, for `Groups` and None; a wrong one costs accuracy and no privacy.
+    add_remove, for `Groups` and None; a wrong one costs accuracy and no privacy. Under replace n, or None.
 
     Raises ValueError for mechanisms and losses the error of which is not known here.
     """
@@ -105,12 +105,20 @@ class WithIntervals(AbstractReleasePlan):
             raise refusal
         assert released is not None
         assert making is not None
-        return ReleaseWithIntervals(tuple(released), making.settings(), making.owed(_certificates(released, []))[0])
+        return _of_parts(making, released)
+
+    def of_parts(self, parts: Sequence[Release]) -> "ReleaseWithIntervals":
+        """What this plan makes of its own releases, as a ledger keeps them; under replace it has `num_records`."""
+        return _of_parts(self.making(parts[0].certificate.num_records), parts)
 
     def settings(self) -> dict[str, Any]:
         """JSON-ready."""
         covariance = None if self.covariance is None else self.covariance.settings()
         return {"type": "WithIntervals", "mechanism": settings(self.mechanism), "covariance": covariance}
+
+
+def _of_parts(making: AbstractMaking, parts: Sequence[Release]) -> "ReleaseWithIntervals":
+    return ReleaseWithIntervals(tuple(parts), making.settings(), making.owed([one.certificate for one in parts])[0])
 
 
 def _certificates(drawn: Sequence[Release] | None, beforehand: list[Certificate]) -> list[Certificate]:
@@ -148,15 +156,24 @@ class ReleaseWithIntervals:
     def _making(self) -> AbstractMaking:
         return AbstractMaking.read(self.making, self.parts[0].certificate)
 
-    def intervals(self, level: float = 0.95) -> Interval | NoInterval:
+    def intervals(self, level: float = 0.95, combinations: Any = None) -> Interval | NoInterval:
         """Confidence intervals of the coefficients, of what was released and public facts alone: they cost nothing.
 
-        **Arguments:** `level`: between 0 and 1. Its coverage is that in the limit of many records.
+        Each is by itself: all of several hold at once less often.
+
+        **Arguments:** `level`: between 0 and 1. Its coverage is that in the limit of many records. `combinations`: for
+        intervals of Aθ in place of θ, the public matrix A, shape (k, d), as the rows (1, x) of predictions: errors of
+        coefficients depend on one another, so that these do not follow from the ends of theirs.
         """
         if not (isinstance(level, int | float) and 0.0 < level < 1.0):
             raise ValueError(f"level must lie between 0 and 1, like 0.95, got {level!r}")
-        found = self._making.interval(self.parts, float(level))
-        return dataclasses.replace(found, names=self.names) if isinstance(found, Interval) else found
+        if combinations is None:
+            found = self._making.interval(self.parts, float(level))
+            return dataclasses.replace(found, names=self.names) if isinstance(found, Interval) else found
+        matrix, dimension = np.asarray(combinations, np.float64), len(self.value)
+        if matrix.ndim != 2 or matrix.shape[1] != dimension or not np.all(np.isfinite(matrix)):
+            raise ValueError(f"combinations must be finite rows of {dimension} numbers each, not {matrix.shape}")
+        return self._making.interval(self.parts, float(level), matrix)
 
     def explain(self) -> str:
         """What all parts cost together, the intervals, and the certificate of the estimate."""
