@@ -1,6 +1,5 @@
 """How wide intervals will be, by each way to make them, from public facts alone."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,6 @@ import scipy.stats
 from jaxtyping import Float
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.data.records import Records
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import Sandwich
 from kngjax.inference.errors_of_release import box_noise, interval_of_sums
@@ -23,19 +21,6 @@ _TABLES = 5
 Combinations = Float[np.ndarray, "combinations dimension"] | None
 
 
-@dataclasses.dataclass(frozen=True)
-class _Average:
-    """What stands for the curvatures and squared scores of records: their means, of every record the same."""
-
-    bounds: Any
-    curvature: float
-    square: float
-
-    def of(self, records: Records, _: Any) -> tuple[np.ndarray, np.ndarray]:
-        count = len(records.y)
-        return np.full(count, self.curvature), np.full(count, self.square)
-
-
 def width_of_sums(
     making: Any, setting: Setting, num_records: int, combinations: Combinations = None
 ) -> Float[np.ndarray, " combinations"]:
@@ -48,9 +33,11 @@ def width_of_sums(
     curvature_unit, square_unit = making.curvature.units(theta)
     assert setting.rows is not None
     assert setting.law is not None
-    average = _Average(mechanism.bounds, setting.law.curvature / curvature_unit, setting.law.score_square / square_unit)
-    rows = Records(setting.rows, np.zeros(len(setting.rows)))
-    parts = num_records * covariance.columns(rows, theta, average, mechanism.adjacency).mean(axis=0)
+    # Every record with the mean curvature and squared score.
+    means = setting.law.curvature / curvature_unit, setting.law.score_square / square_unit
+    each = (np.full(len(setting.rows), one) for one in means)
+    columns = covariance.columns_of(setting.rows, *each, mechanism.bounds, mechanism.adjacency)
+    parts = num_records * columns.mean(axis=0)
     # Of no number that is public under add_remove the noise knows nothing.
     count = num_records if mechanism.adjacency is Adjacency.REPLACE else None
     given = mechanism, making.summing, covariance, making.curvature
