@@ -71,7 +71,9 @@ def errors_of(
     """Draws of H^{-1}(z - γ(θ̃ - c) - S), one for each H and J."""
     number, dimension = len(matrices.hessian), len(theta)
     with float64():
-        z = np.asarray(k_norm_noise(noise.norm, research_key(_SEED), noise.rate, (number,), dimension))
+        # Of one number whatever was plausible: each other shape would be compiled anew.
+        drawn = k_norm_noise(noise.norm, research_key(_SEED), noise.rate, (max(number, DRAWS),), dimension)
+        z = np.asarray(drawn)[:number]
     values, vectors = np.linalg.eigh(matrices.score)
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     scores = np.einsum("bij,bj->bi", roots, random.standard_normal((number, dimension)))

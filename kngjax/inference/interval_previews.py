@@ -21,19 +21,15 @@ Widths = Float[np.ndarray, " combinations"]
 class IntervalPreview:
     """Widths of 95% intervals over those without privacy, previewed. All of it is public.
 
-    **Arguments:** `plan`: with its covariance. `setting`: what is assumed, of the plan's own mechanism at the whole ε.
-    `num_records`: n. `combinations`: A, for intervals of Aθ; None for those of θ.
+    **Arguments:** `plan`: with its covariance. `making`: of the plan, at n. `setting`: what is assumed, of the plan's
+    own mechanism at the whole ε. `num_records`: n. `combinations`: A, for intervals of Aθ; None for those of θ.
     """
 
     plan: WithIntervals
+    making: Any
     setting: Setting
     num_records: int
     combinations: Any = None
-
-    @property
-    def making(self) -> Any:
-        """Of the plan, at n."""
-        return self.plan.making(self.num_records)
 
     @functools.cached_property
     def width(self) -> Widths | None:

@@ -92,7 +92,7 @@ def _of_plan(plan: WithIntervals, num_records: int, design: Any, residual: Any) 
     if found.setting is None or found.expected is None:
         return found
     of_plan = found.setting.of_mechanism(plan.mechanism)
-    return dataclasses.replace(found, intervals=IntervalPreview(plan, of_plan, num_records))
+    return dataclasses.replace(found, intervals=IntervalPreview(plan, making, of_plan, num_records))
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)

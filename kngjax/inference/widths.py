@@ -16,7 +16,7 @@ from kngjax.inference.settings import Setting
 
 LEVEL = 0.95
 # Released sums have noise, so that a width has some: the median of so many.
-_TABLES = 5
+_TABLES = 3
 
 Combinations = Float[np.ndarray, "combinations dimension"] | None
 
