@@ -58,9 +58,8 @@ class EstimateResults(AbstractResults):
         """As `Release.intervals`, of the only release: of `quantile_interval` there is one."""
         return self.releases[0].intervals(level)
 
-    @property
-    def interval_in_words(self) -> str:
-        """For the summary; empty where the release was not made for one."""
+    def interval_in_words(self, level: float) -> str:
+        """For the summary, at the level that the release was made for; empty where it was made for none."""
         if self.certificate.mechanism["type"] != "QuantileInterval":
             return ""
         found = self.intervals()

@@ -87,6 +87,8 @@ class GroupedAnalysis:
         first = self.analyses[0]
         if first.sampler is not None:
             raise ValueError("groups take no sampler: each release takes the best one")
+        if any(part.plan is not None for part in first.parts):
+            raise ValueError("groups of a table have no intervals here: leave intervals out")
         named = (*first.response.columns, *(() if first.design is None else first.design.columns))
         for column in self.grouping.division.by:
             if column in named:

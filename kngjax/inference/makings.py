@@ -40,7 +40,9 @@ _BANDWIDTH = 2.1
 
 
 class AbstractMaking(abc.ABC):
-    """Every public setting of releases that give an estimate with intervals."""
+    """Every public setting of releases that give an estimate with intervals. `mechanism`: of the estimate."""
+
+    mechanism: Any
 
     @abc.abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -183,6 +185,11 @@ class GroupsMaking(AbstractMaking):
         return groups.interval_of_groups(values if combinations is None else values @ combinations.T, level)
 
 
+def public_bandwidth(scale: float, num_records: int) -> float:
+    """h of the curvature of a quantile loss. **Arguments:** `scale`: how far responses scatter, a public guess."""
+    return _BANDWIDTH * scale * num_records**-0.2
+
+
 def making_of(
     mechanism: AbstractMechanism, covariance: Any, guess: int | None, num_records: int | None
 ) -> AbstractMaking:
@@ -263,7 +270,7 @@ def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> S
         if bounds.y_lower is None:
             raise ValueError("without bounds of y give a bandwidth, how near responses count: Sandwich(bandwidth=0.5)")
         width = float(bounds.y_upper) - float(bounds.y_lower)
-        bandwidth = _BANDWIDTH * SCATTER * width * count**-0.2
+        bandwidth = public_bandwidth(SCATTER * width, count)
     if bandwidth is None and mechanism.adjacency is Adjacency.ADD_REMOVE:
         raise ValueError(
             "the curvature of the quantile loss needs a bandwidth, in units of y, Sandwich(bandwidth=0.5), or a public "

@@ -152,6 +152,11 @@ class ReleaseWithIntervals:
         """That of the estimate, or of that of the first group; `explain` says what all parts cost."""
         return self.parts[0].certificate
 
+    @property
+    def cost(self) -> Guarantee | None:
+        """What is proved of all parts together: the guarantee, or None where of one of them nothing is."""
+        return None if any(part.certificate.cost is None for part in self.parts) else self.guarantee
+
     @functools.cached_property
     def _making(self) -> AbstractMaking:
         return AbstractMaking.read(self.making, self.parts[0].certificate)
@@ -180,7 +185,7 @@ class ReleaseWithIntervals:
         return "\n".join(
             [
                 f"An estimate with what its intervals are made of, {len(self.parts)} releases; together they are "
-                f"{self.guarantee.explain()}.",
+                f"{'NOT PROVED to be ' * (self.cost is None)}{self.guarantee.explain()}.",
                 repr(self.intervals()),
                 self.certificate.explain(),
             ]
