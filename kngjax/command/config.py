@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from kngjax.command import registry
 from kngjax.command.declared import Declared, Source
+from kngjax.command.intervals_config import Intervals, read_intervals
 from kngjax.command.study_config import read_study
 from kngjax.command.toml import Level, Pair, Text, convert, read_table, refuse_unknown, shown
 from kngjax.estimators import responses
@@ -160,6 +161,7 @@ class Config(Declared):
     privacy: Privacy
     sampler: Sampler | None
     figure: Figure | None
+    intervals: Intervals | None = None
 
     @property
     def adjacency(self) -> str:
@@ -190,7 +192,7 @@ def read(path: str | pathlib.Path) -> Any:
     """Read and check the TOML file of a job: a `Config`, or of a study a `kngjax.command.study_config.StudyConfig`.
 
     **Arguments:** `path`, of a public file with the tables [study] and [[analyses]], or [response], [[terms]], [loss],
-    [mechanism] and [privacy], and perhaps [data], [sampler] and [figure].
+    [mechanism] and [privacy], and perhaps [data], [sampler], [intervals] and [figure].
 
     **Raises:** `FileNotFoundError`; `ValueError` that names the file, the table and the key of whatever is absent,
     unknown or cannot be.
@@ -206,7 +208,7 @@ def read(path: str | pathlib.Path) -> Any:
         raise ValueError(f"{path} is not TOML: it is not text in UTF-8") from None
     if "study" in tables or "analyses" in tables:
         return read_study(path, tables)
-    refuse_unknown(tables, [*_TABLES, "terms", "loss", "mechanism", "sampler"], str(path), "table")
+    refuse_unknown(tables, [*_TABLES, "terms", "loss", "mechanism", "sampler", "intervals"], str(path), "table")
     if absent := [name for name in ("response", "mechanism", "privacy") if name not in tables]:
         raise ValueError(f"{path}: the table [{absent[0]}] is missing")
     parts: dict[str, Any] = {
@@ -217,6 +219,8 @@ def read(path: str | pathlib.Path) -> Any:
     parts["mechanism"] = _mechanism(tables["mechanism"], f"{path}: [mechanism]")
     parts["terms"] = _terms(tables.get("terms", []), str(path))
     parts["sampler"] = _sampler(tables["sampler"], f"{path}: [sampler]") if "sampler" in tables else None
+    if "intervals" in tables:
+        parts["intervals"] = read_intervals(tables["intervals"], f"{path}: [intervals]")
     config = Config(path=path, ledger=parts["privacy"].ledger, **parts)
     _check_together(config)
     return config
@@ -291,6 +295,8 @@ def _check_together(config: Config) -> None:
             raise ValueError(f"{path}: [mechanism] type = {kind!r} has no [{name}]: leave that table out")
         if takes and not given:
             raise ValueError(f"{path}: the table [{name}] is missing")
+    if config.intervals is not None and config.sampler is not None:
+        raise ValueError(f"{path}: [sampler] and [intervals] do not go together: leave [sampler] out")
     if (config.privacy.epsilon is None) == registry.takes(kind, "epsilon"):
         raise ValueError(
             f"{path}: [privacy] needs the key 'epsilon': the total, in nats, of all regressions together"

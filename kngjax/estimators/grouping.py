@@ -190,6 +190,10 @@ class GroupedStep:
         """True: results of groups are of all of them."""
         return True
 
+    def kept(self, releases: Sequence[kng.Release]) -> list[kng.Release]:
+        """Those that a ledger keeps, as they are."""
+        return list(releases)
+
     def prepare(self, records: tuple[Prepared, np.ndarray]) -> None:
         """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""
         for part in self.analysis.analyses[0].parts:

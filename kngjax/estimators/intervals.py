@@ -58,7 +58,7 @@ def _remade(analysis: Analysis, chosen: list[Any], epsilon: float, count: int) -
 def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None) -> Part:
     """One of the parts with a plan; raises ValueError where no mechanism serves its share of ε or of the records."""
     part, made = analysis.parts[place], analysis
-    plan = kng.WithIntervals(part.mechanism, _settled(analysis, part, covariance, count), num_records=count)
+    plan = kng.WithIntervals(part.mechanism, _with_bandwidth(analysis, part, covariance, count), count).settled()
     making = plan.making()
     number = making.number if isinstance(making, GroupsMaking) else 1
     if analysis.remake is not None and count is not None:
@@ -68,13 +68,11 @@ def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None)
             raise ValueError(f"{analysis.title} has no mechanism at epsilon = {whole:g} of {count // number} records")
     of_share = made.parts[place].mechanism
     mechanism = eqx.tree_at(lambda one: one.epsilon, of_share, np.asarray(float(part.mechanism.epsilon)))
-    # Settled, so that another bandwidth or threshold brings no other number of groups.
-    settled = kng.Groups(number) if isinstance(making, GroupsMaking) else plan.covariance
-    plan = kng.WithIntervals(mechanism, settled, num_records=count)
+    plan = dataclasses.replace(plan, mechanism=mechanism)
     return dataclasses.replace(part, mechanism=plan.making().mechanism, plan=plan)
 
 
-def _settled(analysis: Analysis, part: Part, covariance: Any, count: int | None) -> Any:
+def _with_bandwidth(analysis: Analysis, part: Part, covariance: Any, count: int | None) -> Any:
     """The covariance with a bandwidth for the scatter that was guessed, where it needs one and has none."""
     needs = part.mechanism.loss.score_is_piecewise_constant and getattr(covariance, "bandwidth", 0.0) is None
     if not needs or analysis.scale is None or count is None:

@@ -13,8 +13,10 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.errors import run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.data.admission import Facts
+from kngjax.inference.covariances import Sandwich
+from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval, NoInterval
-from kngjax.inference.makings import AbstractMaking, making_of
+from kngjax.inference.makings import AbstractMaking, GroupsMaking, making_of
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
@@ -65,6 +67,12 @@ class WithIntervals(AbstractReleasePlan):
     def making(self, num_records: int | None = None) -> AbstractMaking:
         """What is released of records, with every setting. **Arguments:** `num_records`: n, where it is public."""
         return making_of(self.mechanism, self.covariance, self.num_records, num_records)
+
+    def settled(self, num_records: int | None = None) -> "WithIntervals":
+        """The same with all that follows from n settled: the covariance that None stands for, a number of groups."""
+        making, count = self.making(num_records), self.num_records
+        covariance = Groups(making.number) if isinstance(making, GroupsMaking) else self.covariance or Sandwich()
+        return dataclasses.replace(self, covariance=covariance, num_records=num_records if count is None else count)
 
     def _making_for(self, facts: Facts) -> AbstractMaking:
         """Raises ValueError for records that are not in memory, which are not read twice."""
