@@ -265,20 +265,15 @@ def test_functions_and_other_regressions_take_them():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("covariance", [kng.Sandwich(), kng.Groups(5)], ids=["sandwich", "groups"])
-def test_intervals_of_a_study_hold_as_often_as_they_say(covariance):
-    """Of 150 tables of 3,000 records each, by the parts that a study is made of; 3 standard errors."""
-    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"}
-    first = kng.Study(people(3000), **facts)
-    asked = first.plan().linear_regression(FORMULA, epsilon=4, scale=0.4, intervals=covariance)
+@pytest.mark.parametrize(("covariance", "tables"), [(kng.Sandwich(), 120), (kng.Groups(5), 40)], ids=["sums", "groups"])
+def test_intervals_of_a_study_hold_as_often_as_they_say(covariance, tables):
+    """Of tables of 3,000 records each, by the parts that a study is made of: none of 4 coefficients below 3 errors."""
+    asked = study(people(3000)).plan().linear_regression(FORMULA, epsilon=4, scale=0.4, intervals=covariance)
     held = []
-    for seed in range(150):
+    for seed in range(tables):
         fit = RegressionResults.of(asked, asked.release(people(3000, seed), None))
         found = fit.conf_int()
         held.append((found["lower"] < TRUTH) & (found["upper"] > TRUTH))
-    share = np.mean(held, axis=0)
-    error = np.sqrt(0.95 * 0.05 / 150)
-    assert np.all(share >= 0.95 - 3.0 * error), share
-    # By groups Student's law is exact; sandwiches of noisy sums are wider than they must be at so few records.
-    assert np.all(share <= 1.0)
-    assert np.mean(share) >= 0.93
+    shares = np.mean(held, axis=0)
+    assert np.all(shares >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / tables)), shares
+    print(covariance, shares)
