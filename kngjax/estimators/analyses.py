@@ -67,7 +67,7 @@ class Part:
         return owed(*certificates) if self.plan is None else self.making.owed(certificates)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Analysis:
     """Releases from one table that belong together, as quantile regressions of several levels do. Public.
 
@@ -98,12 +98,22 @@ class Analysis:
     expected: Any = None
     remake: Callable[..., "Analysis"] | None = None
 
+    def __repr__(self) -> str:
+        kinds = sorted({type(part.mechanism).__name__ for part in self.parts})
+        return f"<Analysis: {self.what}, by {', '.join(kinds)}>"
+
     @property
     def names(self) -> tuple[str, ...]:
         """What a released value consists of, in own units."""
         if self.names_of_values is not None:
             return self.names_of_values
         return (self.response.name,) if self.design is None else self.design.names
+
+    def names_of(self, part: Part) -> tuple[str, ...]:
+        """What one release consists of: one of several numbers that are released one by one, else all `names`."""
+        if self.names_of_values is None or len(self.parts) == 1:
+            return self.names
+        return (self.names_of_values[[one.label for one in self.parts].index(part.label)],)
 
     def at(self, epsilon: float, count: int) -> "Analysis | None":
         """The same at another ε of all parts and another n; None where nothing follows from them, or none is made."""

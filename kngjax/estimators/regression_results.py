@@ -151,7 +151,7 @@ class RegressionResults(AbstractResults):
 
     def plot(
         self,
-        x: str,
+        x: str | None = None,
         at: Mapping[str, Any] | None = None,
         *,
         original: bool = False,
@@ -162,19 +162,23 @@ class RegressionResults(AbstractResults):
 
         With intervals each has a band, as of `predict_interval`.
 
-        **Arguments:** `x`: the column. `at`: values of the other columns; numbers are at the middle of their bounds and
-        categories at their reference if left out. `original`: as in `predict`. `ax`: axes to draw on.
-        `level`: of the bands.
+        **Arguments:** `x`: the column; the only one of numbers if it is left out. `at`: values of the other columns;
+        numbers are at the middle of their bounds and categories at their reference if left out. `original`: as in
+        `predict`. `ax`: axes to draw on. `level`: of the bands.
         """
         import matplotlib.pyplot as plt
         import pandas as pd
 
+        if x is None:
+            x, *others = self.design.ranges or [""]
+            if others or not x:
+                raise ValueError(f"name the column of the horizontal axis, plot(x={x or 'age'!r})")
         axes = plt.subplots()[1] if ax is None else ax
         given, grid = dict(at or {}), self.design.range_of(x)
         if unknown := [name for name in given if name not in self.design.columns]:
             raise ValueError(f"at names {unknown}, which are no columns of the formula")
-        others = {name: self.design.middle_of(name) for name in self.design.columns if name not in (x, *given)}
-        cells = others | given | {x: grid}
+        rest = {name: self.design.middle_of(name) for name in self.design.columns if name not in (x, *given)}
+        cells = rest | given | {x: grid}
         predicted = pd.DataFrame(self.predict(cells, original=original))
         bands = self._bands(cells, level, original) if self.has_intervals else {}
         for label in self.labels:

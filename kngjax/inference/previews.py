@@ -1,6 +1,7 @@
 """`preview`: what a release will be worth, before anything is spent, from public facts alone."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -46,9 +47,9 @@ def preview(
 
     **Arguments:** all public.
 
-    - `mechanism`: any but `AdaOPS` and `PrivateIRLS`, the noise of which is not known before: it is then None. Weights
-        of records are taken to be all the largest. Or a plan, `WithIntervals`: then `width` says how wide its intervals
-        will be, and `explain` how wide others.
+    - `mechanism`: any. Of `AdaOPS` and `PrivateIRLS` the noise is not known before, and counts have no standard error:
+        what is expected is then None. Weights of records are taken to be all the largest. Or a plan, `WithIntervals`:
+        then `width` says how wide its intervals will be, and `explain` how wide others.
     - `num_records`: n, or under add_remove a guess of it.
     - `design`: what the features will be like. None takes them to be spread evenly over their bounds, which is the best
         case: real ones fill less of their bounds. Else rows, (m, columns), public or made up; or a function of a key
@@ -60,14 +61,17 @@ def preview(
     - `simulate`: whether to draw from the mechanism itself on a hundred made-up tables; None does so for regressions
         where n·ε < 30d, where the limit law says little, but for those that are hopeless. It takes seconds to minutes.
 
-    Raises ValueError where the number of columns or the scatter of responses is left open.
+    Raises ValueError where the number of columns or the scatter of responses is left open, and for more records than
+    the mechanism's `max_records`.
     """
     if not isinstance(num_records, int | np.integer) or num_records < 1:
         raise ValueError(f"num_records must be a whole number of at least 1, not {num_records!r}")
     if isinstance(mechanism, WithIntervals):
         found = _of_plan(mechanism, int(num_records), design, residual)
+    elif isinstance(mechanism, AbstractMechanism):
+        found = _of(mechanism, int(num_records), design, residual)
     else:
-        found = _of(mechanism.for_count(int(num_records)), int(num_records), design, residual)
+        raise TypeError(f"a preview is of a mechanism, such as KNG(...), and not of {type(mechanism).__name__}")
     setting, expected = found.setting, found.expected
     if setting is None or expected is None or setting.rows is None:
         return found
@@ -76,10 +80,19 @@ def preview(
     return dataclasses.replace(found, simulated=simulated_noise(setting, found.records_of_one, expected))
 
 
-def _of(mechanism: AbstractMechanism, num_records: int, design: Any, residual: Any) -> "Preview":
+def _of(given: AbstractMechanism, num_records: int, design: Any, residual: Any) -> "Preview":
+    given.check_count(num_records)
+    mechanism = given.for_count(num_records)
     setting = Setting.of(mechanism, design, residual)
     expected = None if setting is None else setting.expected(num_records)
-    return Preview(type(mechanism).__name__, num_records, setting, expected, _names(mechanism, setting))
+    found = Preview(type(mechanism).__name__, num_records, setting, expected, _names(mechanism, setting))
+    if getattr(mechanism, "statistic", None) == "sum":
+        # It is n times a mean, and W times that where every record has the largest weight.
+        times = num_records * float(1.0 if mechanism.bounds.weight is None else mechanism.bounds.weight)
+        found = found.shown_in(found.names, times * np.eye(len(found.names)))
+    if mechanism is not given:
+        found = dataclasses.replace(found, again=functools.partial(_of_count, given, design, residual))
+    return found
 
 
 def _of_plan(plan: WithIntervals, num_records: int, design: Any, residual: Any) -> "Preview":
@@ -88,6 +101,8 @@ def _of_plan(plan: WithIntervals, num_records: int, design: Any, residual: Any) 
     groups = making.number if isinstance(making, GroupsMaking) else 1
     found = _of(making.mechanism, num_records // groups, design, residual)
     kept = float(making.mechanism.epsilon) / float(plan.mechanism.epsilon)
+    if (of_one := found.again) is not None:
+        found = dataclasses.replace(found, again=lambda count, epsilon: of_one(max(count // groups, 1), kept * epsilon))
     found = dataclasses.replace(found, num_records=num_records, kept=kept, groups=groups)
     if found.setting is None or found.expected is None:
         return found
@@ -166,7 +181,7 @@ class Preview:
     def epsilon(self) -> float:
         """ε of the mechanism, or of all of a plan."""
         assert self.setting is not None
-        return float(self.setting.mechanism.epsilon) / self.kept
+        return self.setting.epsilon / self.kept
 
     @property
     def is_in_the_limit(self) -> bool:
@@ -198,10 +213,12 @@ class Preview:
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
         """The least ε with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
+        self._require_known()
         return self._least(lambda one: self._ratio_at(self.num_records, one) <= ratio, self.epsilon, 1e3)
 
     def num_records_for(self, ratio: float = 0.5) -> float | int:
         """The least n with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
+        self._require_known()
         least = self._least(lambda n: self._ratio_at(n, self.epsilon) <= ratio, self.num_records, 1e12)
         return math.ceil(least) if math.isfinite(least) else least
 
@@ -210,10 +227,11 @@ class Preview:
         """Why a release would be little but noise, in words; None where it would not, and where that is not known."""
         if self.setting is None or self.expected is None:
             return None
-        return _why_hopeless(self.setting, self.expected)
+        return _why_hopeless(self.setting, self.expected, self.own_units)
 
     def enough(self) -> str:
         """Which n, or which ε, would not be hopeless, in words."""
+        self._require_known()
 
         def serves(number: float | int, epsilon: float | int) -> bool:
             setting, expected = self._at(number, epsilon)
@@ -289,7 +307,9 @@ class Preview:
         setting = self.setting.at(self.kept * epsilon) if self.again is None else self.again(count, epsilon)
         # Of groups each has a record at least.
         of_one = max(count // self.groups, 1)
-        return setting, None if setting is None else setting.expected(of_one, and_far=and_far)
+        if setting is None or not setting.mechanism.allows(of_one):
+            return None, None
+        return setting, setting.expected(of_one, and_far=and_far)
 
     def _ratio_at(self, num_records: float | int, epsilon: float) -> float:
         _, expected = self._at(num_records, epsilon, and_far=False)
@@ -297,10 +317,12 @@ class Preview:
             return math.inf
         return float(np.max(self._deviations(expected.noise.covariance) / self._deviations(expected.sampling)))
 
+    def _require_known(self) -> None:
+        if self.setting is None or self.expected is None:
+            raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
+
     def _least(self, serves: Any, start: float | int, most: float, precision: float = 1.01) -> float:
         """The least number at which something serves that serves above it, to that factor; infinite where none does."""
-        if self.expected is None:
-            raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
         low, high = start, start
         while not serves(high):
             low, high = high, 2.0 * high
@@ -323,13 +345,26 @@ class Preview:
         return pd.Series(values, pd.Index(self.names, name="coefficient"))
 
 
-def _why_hopeless(setting: Setting, expected: Expected) -> str | None:
+def _of_count(mechanism: Any, design: Any, residual: Any, num_records: int, epsilon: float) -> Setting | None:
+    """What is assumed of a mechanism whose settings follow from n; None where n is too small for it."""
+    try:
+        made = mechanism.at_epsilon(epsilon).for_count(num_records)
+    except ValueError:
+        return None
+    return Setting.of(made, design, residual)
+
+
+def _why_hopeless(setting: Setting, expected: Expected, own_units: np.ndarray | None = None) -> str | None:
+    """In units of the mechanism's coefficients, or of a sum. **Arguments:** `own_units`: as of `Preview`."""
     noise = np.sqrt(np.diag(expected.noise.covariance))
     if not np.all(noise < MOST_NOISE * setting.room):
         worst = int(np.argmax(noise / setting.room))
+        what, times = "a coefficient", 1.0
+        if own_units is not None and getattr(setting.mechanism, "statistic", None) == "sum":
+            what, times = "a sum", float(own_units[worst, worst])
         return (
-            f"noise of standard deviation {noise[worst]:.2g} is expected in a coefficient that is known to "
-            f"{setting.room[worst]:.2g} by the public bounds alone"
+            f"noise of standard deviation {times * noise[worst]:.2g} is expected in {what} that is known to "
+            f"{times * setting.room[worst]:.2g} by the public bounds alone"
         )
     if expected.far is not None and expected.far > MUCH:
         return f"with probability {expected.far:.0%} or more a draw would come from anywhere in the domain"
