@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from kngjax.command import registry
 from kngjax.command.declared import Declared, Source
+from kngjax.command.intervals_config import Intervals, read_intervals
 from kngjax.command.study_config import read_study
 from kngjax.command.toml import Level, Pair, Text, convert, read_table, refuse_unknown, shown
 from kngjax.estimators import responses
@@ -153,6 +154,7 @@ class Config(Declared):
     privacy: Privacy
     sampler: Named | None
     figure: Figure | None
+    intervals: Intervals | None = None
 
     @property
     def adjacency(self) -> str:
@@ -183,7 +185,7 @@ def read(path: str | pathlib.Path) -> Any:
     """Read and check the TOML file of a job: a `Config`, or of a study a `kngjax.command.study_config.StudyConfig`.
 
     **Arguments:** `path`, of a public file with the tables [study] and [[analyses]], or [response], [[terms]], [loss],
-    [mechanism] and [privacy], and perhaps [data], [sampler] and [figure].
+    [mechanism] and [privacy], and perhaps [data], [sampler], [intervals] and [figure].
 
     **Raises:** `FileNotFoundError`; `ValueError` that names the file, the table and the key of whatever is absent,
     unknown or cannot be.
@@ -277,6 +279,7 @@ _TABLES: dict[str, Callable[[Any, str], Any]] = {
     "loss": _loss,
     "mechanism": _mechanism,
     "sampler": _sampler,
+    "intervals": read_intervals,
 }
 
 
@@ -291,6 +294,8 @@ def _check_together(config: Config) -> None:
             raise ValueError(f"[mechanism] type = {kind!r} has no [{name}]: leave that table out")
         if takes and not given:
             raise ValueError(f"the table [{name}] is missing")
+    if config.intervals is not None and config.sampler is not None:
+        raise ValueError("[sampler] and [intervals] do not go together: leave [sampler] out")
     if (config.privacy.epsilon is None) == registry.takes(kind, "epsilon"):
         raise ValueError(
             "[privacy] needs the key 'epsilon': the total, in nats, of all regressions together"

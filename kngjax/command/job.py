@@ -37,7 +37,7 @@ def planned(config: Declared, num_records: int | None = None) -> AbstractPlanned
     if isinstance(config, StudyConfig):
         return PlannedStudy(config, num_records)
     assert isinstance(config, Config)
-    made = PlannedRegressions(config)
+    made = PlannedRegressions(config, num_records)
     for step in made.steps:
         for mechanism in step.mechanisms:
             if isinstance(mechanism, kng.QuantileInterval):
@@ -96,10 +96,14 @@ def foreseen(config: Declared, num_records: int | None, ledger: kng.Ledger | Non
     """
     count, lines, steps = num_records or 0, [], planned(config, num_records).steps
     for step in steps:
+        alike: dict[str, int] = {}
         for certificate in _of_sampler(config, functools.partial(step.certificates, count)):
             kind, loss = certificate.mechanism["type"], certificate.mechanism.get("loss")
             of_loss = "" if loss is None else f" with {loss['type']}"
-            lines.append(f"{step.label}: {kind}{of_loss} by {certificate.summary()}")
+            words = f"{kind}{of_loss} by {certificate.summary()}"
+            alike[words] = alike.get(words, 0) + 1
+        for words, number in alike.items():
+            lines.append(f"{step.label}: {words if number == 1 else f'{number} times {words}, of groups of records'}")
     lines += ["", f"All together: {in_words(together(steps, count))}"]
     if ledger is None:
         return "\n".join([*lines, "No ledger is named."]), True
@@ -202,7 +206,8 @@ def run(
         made = planned_for(config, frame)
         past = earlier_releases(config, ledger, directory, resume=resume, force=force, data=data)
         labels = [step.label for step in made.steps]
-        old = {label: _releases(past.releases[label]) for label in labels if label in past.releases}
+        kept = {step.label: step.kept for step in made.steps if step.label in past.releases}
+        old = {label: of_step(_releases(past.releases[label])) for label, of_step in kept.items()}
 
         def keep(releases: Made) -> None:
             if directory is not None:
@@ -224,7 +229,7 @@ def run(
     return results
 
 
-def _releases(kept: str) -> list[kng.Release]:
+def _releases(kept: str) -> list[Any]:
     """Of the JSON of one release, or of a list of them."""
     fields = json.loads(kept)
     return list(releases_from(fields if isinstance(fields, list) else [fields]))

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import kngjax as kng
 from kngjax.command import planning, report
 from kngjax.command.config import Config
 from kngjax.command.planning import Result
 from kngjax.estimators.analyses import Step
-from kngjax.estimators.carrying_out import Made
+from kngjax.estimators.carrying_out import Made, Released
 from kngjax.estimators.grouping import GroupedStep
+from kngjax.estimators.results import cost_of
 from kngjax.releases import totals
 
 
@@ -44,30 +44,34 @@ class AbstractPlanned(abc.ABC):
 
 
 class PlannedRegressions(AbstractPlanned):
-    """Of a file with [response] and [[terms]]: releases of one response by one mechanism."""
+    """Of a file with [response] and [[terms]]: releases of one response by one mechanism.
 
-    def __init__(self, config: Config):
+    **Arguments:** `num_records`: n, where it is public and known.
+    """
+
+    def __init__(self, config: Config, num_records: int | None = None):
         self.config = config
-        self.steps = self._steps = planning.analysis(config).steps()
+        self.steps = self._steps = planning.analysis(config, num_records).steps()
         columns = (*config.terms, config.response)
         self.columns = [(one.column, one.bounds, one.levels) for one in columns]
 
     def results(self, made: Made) -> list[Result]:
         basis = planning.design(self.config)
 
-        def in_own_units(release: kng.Release) -> Any:
+        def in_own_units(release: Released) -> Any:
             return release.value if basis is None else basis.in_own_units(release.value)
 
         done = [(step.part, *made[step.label]) for step in self._steps if step.label in made]
         return [Result(part, release, in_own_units(release)) for part, release in done]
 
     def text(self, results: Sequence[Result]) -> str:
-        return f"{report.table(self.config, results)}\n\n{report.certificates(results)}"
+        intervals = [] if self.config.intervals is None else [report.intervals(self.config, results)]
+        return "\n\n".join([report.table(self.config, results), *intervals, report.certificates(results)])
 
     def to_dict(self, results: Sequence[Result]) -> dict[str, Any]:
         config, regressions = self.config, [result.regression for result in results]
         basis_names, own_names = planning.names(config, regressions[0].mechanism)
-        law, cost = planning.together(regressions), totals.total_cost(one.release.certificate for one in results)
+        law, cost = planning.together(regressions), totals.total(cost_of(one.release) for one in results)
         return {
             "missing": self.missing([one.label for one in regressions]),
             "note": planning.NOTE,
@@ -91,6 +95,7 @@ class PlannedRegressions(AbstractPlanned):
                     "names": list(own_names),
                     "coefficients": result.coefficients.tolist(),
                     "release": json.loads(result.release.to_json()),
+                    **({} if config.intervals is None else {"intervals": planning.interval_in_json(config, result)}),
                 }
                 for result in results
             ],

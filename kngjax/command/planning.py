@@ -4,6 +4,7 @@ Whatever the library refuses of them is told in the terms of the job's file.
 """
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -18,6 +19,7 @@ from kngjax.command import registry
 from kngjax.command.config import Config, Term
 from kngjax.data import terms
 from kngjax.estimators.analyses import Analysis, Part, bounds_of, bounds_of_values, names_of_values
+from kngjax.estimators.carrying_out import Released
 from kngjax.releases import totals
 from kngjax.releases.certificate import describe
 from kngjax.releases.debits import in_json, settings
@@ -41,7 +43,7 @@ class Result:
     """
 
     regression: Part
-    release: kng.Release
+    release: Released
     coefficients: np.ndarray
 
 
@@ -93,10 +95,42 @@ def regressions(config: Config) -> list[Part]:
     return planned
 
 
-def analysis(config: Config) -> Analysis:
-    """All regressions of the job: they share their records. Raises as `regressions` and `sampler`."""
+def analysis(config: Config, num_records: int | None = None) -> Analysis:
+    """All regressions of the job: they share their records. Raises as `regressions` and `sampler`.
+
+    **Arguments:** `num_records`: n, where it is public and known, for the intervals.
+    """
     parts = tuple(regressions(config))
+    if config.intervals is not None:
+        asked = None if config.intervals.asked is True else config.intervals.asked
+        parts = tuple(
+            translate_errors(config, "intervals", functools.partial(_with_intervals, one, asked, num_records))
+            for one in parts
+        )
     return Analysis(config.name, config.response.public, design(config), parts, sampler=sampler(config))
+
+
+def _with_intervals(part: Part, covariance: Any, num_records: int | None) -> Part:
+    plan = kng.WithIntervals(part.mechanism, covariance).settled(num_records)
+    return dataclasses.replace(part, mechanism=plan.making().mechanism, plan=plan)
+
+
+def interval(config: Config, result: Result) -> kng.Interval | kng.NoInterval:
+    """Of the coefficients in own units, at the level of the job."""
+    basis = design(config)
+    assert basis is not None
+    assert config.intervals is not None
+    assert isinstance(result.release, kng.ReleaseWithIntervals)
+    return result.release.intervals(config.intervals.level, basis.own_units_matrix)
+
+
+def interval_in_json(config: Config, result: Result) -> dict[str, Any]:
+    """The same, JSON-ready."""
+    found = interval(config, result)
+    if isinstance(found, kng.NoInterval):
+        return {"none": found.reason}
+    ends = {"lower": found.lower.tolist(), "upper": found.upper.tolist()}
+    return ends | {"level": found.level, "method": found.method, "assumptions": list(found.assumptions)}
 
 
 def records(config: Config, frame: Any) -> tuple[np.ndarray | None, np.ndarray]:
@@ -113,6 +147,7 @@ def public_settings(config: Config) -> dict[str, Any]:
         "terms": [dataclasses.asdict(term) for term in config.terms],
         "sampler": None if asked is None else in_json(describe(asked)),
         "regressions": [[one.label, str(one.epsilon), settings(one.mechanism)] for one in regressions(config)],
+        **({} if config.intervals is None else {"intervals": config.intervals.written}),
     }
 
 
@@ -185,10 +220,18 @@ def composition(planned: Sequence[Part]) -> str:
 
 def statement(results: Sequence[Result]) -> str:
     """How these releases compose, and what is proved of them besides: not that of their laws, or more."""
-    certificates = [result.release.certificate for result in results]
+    certificates = [one for result in results for one in certificates_of(result.release)]
     return composition([result.regression for result in results]) + totals.explain_cost(certificates)
 
 
+def certificates_of(release: Released) -> list[kng.Certificate]:
+    """Of all that was released: with intervals, of each part."""
+    parts = release.parts if isinstance(release, kng.ReleaseWithIntervals) else (release,)
+    return [one.certificate for one in parts]
+
+
 def _rule(planned: Sequence[Part]) -> str:
+    if any(one.plan is not None and len(one.making.laws) > 1 for one in planned):
+        return "those of the estimates and of what their intervals are made of"
     ranges = all(one.law.kind is Kind.BOUNDED_RANGE for one in planned)
     return "epsilon^2/8" if ranges else "epsilon^2/2"

@@ -1,6 +1,7 @@
 """What a job shows: released coefficients, certificates in short, released curves, and a view for the owner alone."""
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from kngjax.data.records import prepare
 from kngjax.data.terms import Design
 from kngjax.estimators.analyses import Step
 from kngjax.estimators.grouping import GroupedStep
+from kngjax.estimators.results import cost_of
 from kngjax.owner import nonprivate
 from kngjax.releases import totals
 
@@ -71,16 +73,34 @@ def table(config: Config, results: Sequence[Result]) -> str:
     )
 
 
+def intervals(config: Config, results: Sequence[Result]) -> str:
+    """Those of the coefficients of each regression, how they were made, and what they rest on. Public."""
+    lines, names = [], planning.names(config, results[0].regression.mechanism)[1]
+    for result in results:
+        found, label = planning.interval(config, result), result.regression.label
+        if isinstance(found, kng.NoInterval):
+            lines.append(f"{label}: no intervals: {found.reason}")
+            continue
+        ends = zip(names, found.lower, found.upper, strict=True)
+        rows = [[name, f"{lower:.4g}", f"{upper:.4g}"] for name, lower, upper in ends]
+        assumed = "; ".join(found.assumptions)
+        lines.append(f"{label}: {found.level:.12g} intervals, each by itself, by {found.method}; assumed: {assumed}")
+        lines.append(align(["coefficient", "lower", "upper"], rows))
+    return "\n".join(lines)
+
+
 def certificates(results: Sequence[Result]) -> str:
     """Each release's certificate in one line, equal ones together, and how the releases compose. Public."""
     labels: dict[str, list[str]] = {}
     for result in results:
-        labels.setdefault(result.release.certificate.summary(), []).append(result.regression.label)
+        for words, number in Counter(one.summary() for one in planning.certificates_of(result.release)).items():
+            summary = words if number == 1 else f"{words}, {number} times, of groups of records"
+            labels.setdefault(summary, []).append(result.regression.label)
     lines = [
         f"{'Each release' if len(labels) == 1 and len(results) > 1 else ', '.join(names)}: {summary}."
         for summary, names in labels.items()
     ]
-    if len(results) > 1:
+    if len(results) > 1 or any(isinstance(one.release, kng.ReleaseWithIntervals) for one in results):
         together = planning.statement(results)
         lines.append(together[0].upper() + together[1:] + ".")
     return "\n".join(lines)
@@ -98,7 +118,23 @@ def curves(config: Config, results: Sequence[Result], points: np.ndarray) -> np.
         raise ValueError(f"{config.path}: the table [figure] is missing")
     columns = _design(config).matrix_of({config.figure.x: points, **(config.figure.at or {})})
     basis = np.hstack([np.ones((len(points), 1)), columns])
-    predictors = np.stack([basis @ result.release.value for result in results])
+    return _of_predictors(config, np.stack([basis @ result.release.value for result in results]))
+
+
+def band(config: Config, result: Result, points: np.ndarray) -> np.ndarray | None:
+    """The ends of the interval about a released curve at each point, shape (2, m); None where there is none."""
+    if config.intervals is None or config.figure is None:
+        return None
+    assert isinstance(result.release, kng.ReleaseWithIntervals)
+    columns = _design(config).matrix_of({config.figure.x: points, **(config.figure.at or {})})
+    basis = np.hstack([np.ones((len(points), 1)), columns])
+    found = result.release.intervals(config.intervals.level, basis)
+    if isinstance(found, kng.NoInterval):
+        return None
+    return _of_predictors(config, np.stack([found.lower, found.upper]))
+
+
+def _of_predictors(config: Config, predictors: np.ndarray) -> np.ndarray:
     if config.response.transform == "log" or _loss(config) == "poisson":
         return np.exp(predictors)
     return 1.0 / (1.0 + np.exp(-predictors)) if _loss(config) == "logistic" else predictors
@@ -146,6 +182,8 @@ def figure(config: Config, results: Sequence[Result]) -> "Figure":
         axes.plot(
             points, curve, color=shade, linestyle=LINE_STYLES[place % len(LINE_STYLES)], linewidth=1.8, label=label
         )
+        if (ends := band(config, result, points)) is not None:
+            axes.fill_between(points, *ends, color=shade, alpha=0.18, linewidth=0.0)
     axes.set_xlabel(_with_units(across.column, across.units))
     axes.set_ylabel(_vertical_label(config))
     axes.set_xlim(points[0], points[-1])
@@ -176,7 +214,7 @@ def _caption(config: Config, results: Sequence[Result]) -> str:
     units = {term.column: term.units for term in config.terms}
     at = config.figure.at if config.figure is not None and config.figure.at else {}
     held = "".join(f"; {column} = {value} {units[column] or ''}".rstrip() for column, value in at.items())
-    cost = totals.total_cost(result.release.certificate for result in results)
+    cost = totals.total(cost_of(result.release) for result in results)
     total = planning.together([result.regression for result in results]) if cost is None else cost
     delta = f", δ = {total.delta:.3g}" if total.delta > 0 else ""
     return (

@@ -11,6 +11,7 @@ from typing import Any
 
 from kngjax.command import registry
 from kngjax.command.declared import Declared, Source
+from kngjax.command.intervals_config import Intervals, read_intervals
 from kngjax.command.toml import read_table, refuse_unknown, shown
 
 
@@ -39,16 +40,22 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class StudyConfig(Declared):
-    """All that a study in a file declares in public. **Arguments:** `study`: of [study], without the ledger."""
+    """All that a study in a file declares in public.
+
+    **Arguments:** `study`: of [study], without the ledger. `intervals`: of all regressions of the whole table that say
+    nothing else, or None.
+    """
 
     study: dict[str, Any]
     analyses: tuple[Asked, ...]
+    intervals: Intervals | None = None
 
     @property
     def public(self) -> dict[str, Any]:
         """All that decides what is released, whatever the file is called; JSON-ready."""
         asked = [one.public for one in self.analyses]
-        return {"study": plain(self.study), "analyses": asked}
+        found = {"study": plain(self.study), "analyses": asked}
+        return found if self.intervals is None else found | {"intervals": self.intervals.written}
 
     @property
     def adjacency(self) -> str:
@@ -57,7 +64,7 @@ class StudyConfig(Declared):
 
 def read_study(path: Any, tables: dict[str, Any]) -> StudyConfig:
     """Of the tables of a file; raises ValueError that names the table and the key of what is unknown or absent."""
-    refuse_unknown(tables, ["data", "study", "analyses"], str(path), "table")
+    refuse_unknown(tables, ["data", "study", "analyses", "intervals"], str(path), "table")
     if absent := [name for name in ("study", "analyses") if name not in tables]:
         raise ValueError(f"{path}: the table [{absent[0]}] is missing")
     data = read_table(Source, tables["data"], f"{path}: [data]") if "data" in tables else None
@@ -78,7 +85,13 @@ def read_study(path: Any, tables: dict[str, Any]) -> StudyConfig:
         raise ValueError(f"{path}: write each analysis as a table [[analyses]] of its own")
     asked = [_asked(one, f"{path}: [[analyses]] number {number}") for number, one in enumerate(analyses, start=1)]
     others = {name: value for name, value in study.items() if name != "ledger"}
-    return StudyConfig(path=path, data=data, ledger=study.get("ledger"), study=others, analyses=tuple(asked))
+    intervals = None
+    if "intervals" in tables:
+        intervals = read_intervals(tables["intervals"], f"{path}: [intervals]")
+        if not any("intervals" in methods()[one.method].parameters for one in asked):
+            raise ValueError(f"{path}: [intervals] are of regressions, and none is asked for: leave that table out")
+    given = {"path": path, "data": data, "ledger": study.get("ledger"), "study": others}
+    return StudyConfig(**given, analyses=tuple(asked), intervals=intervals)
 
 
 def methods() -> dict[str, inspect.Signature]:

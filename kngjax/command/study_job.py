@@ -6,8 +6,9 @@ from typing import Any
 
 import kngjax as kng
 from kngjax.command import registry
+from kngjax.command.intervals_config import read_intervals
 from kngjax.command.planned import AbstractPlanned
-from kngjax.command.study_config import Asked, StudyConfig, plain
+from kngjax.command.study_config import Asked, StudyConfig, methods, plain
 from kngjax.estimators.carrying_out import Made, in_words
 from kngjax.estimators.results import AbstractResults
 from kngjax.releases import totals
@@ -47,6 +48,8 @@ class PlannedStudy(AbstractPlanned):
         try:
             if "domain" in given:
                 given["domain"] = registry.part(given["domain"], registry.DOMAINS)
+            if "intervals" in methods()[asked.method].parameters:
+                given["intervals"] = self._intervals(asked)
             owner = self.plan.by(*asked.by) if asked.by else self.plan
             # Of a cross table they are any number of columns.
             several = given.pop("columns", []) if "columns" in asked.several else []
@@ -54,14 +57,22 @@ class PlannedStudy(AbstractPlanned):
         except (TypeError, ValueError) as error:
             raise type(error)(where + registry.in_toml(str(error))) from None
 
+    def _intervals(self, asked: Asked) -> Any:
+        """Its own, or for the whole table those of [intervals]; False without any."""
+        own, of_all = asked.arguments.get("intervals"), self.config.intervals
+        if own is None:
+            return False if of_all is None or asked.by else of_all.asked
+        return own if own is False else read_intervals(own, "intervals:").asked
+
     def results(self, made: Made) -> list[AbstractResults | None]:
         return self.plan.results(made)
 
     def text(self, results: Sequence[AbstractResults | None]) -> str:
         made = [one for one in results if one is not None]
+        level = 0.95 if self.config.intervals is None else self.config.intervals.level
         return "\n\n".join(
             [
-                *(str(one.summary()) for one in made),
+                *(str(one.summary(level)) for one in made),
                 f"All together: {in_words(totals.total(one.guarantee for one in made))}",
             ]
         )

@@ -1,5 +1,6 @@
 """What is to be released from a table, said in full before the table is looked at: terms, response, mechanisms."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -11,10 +12,10 @@ import numpy as np
 import kngjax as kng
 from kngjax.accounting.kinds import Kind
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType
-from kngjax.data.admission import EMPTY
+from kngjax.data.admission import EMPTY, Facts
 from kngjax.data.columns import Columns
 from kngjax.data.terms import Design
-from kngjax.estimators.carrying_out import Records, carry_out, in_short
+from kngjax.estimators.carrying_out import Records, Released, carry_out, in_short
 from kngjax.estimators.responses import AbstractResponse, Response
 from kngjax.releases import totals
 from kngjax.releases.debits import owed, settings
@@ -28,16 +29,49 @@ class Part:
     """One release of an analysis. Public.
 
     **Arguments:** `label`: its name in tables. `mechanism`: its settings. `epsilon`: its exact part of a total, where
-    one was declared.
+    one was declared. `plan`: of the estimate with intervals, `mechanism` being that of the estimate alone, at what the
+    plan leaves it of ε; None without intervals.
     """
 
     label: str
     mechanism: Any
     epsilon: Fraction | None = None
+    plan: kng.WithIntervals | None = None
+
+    @functools.cached_property
+    def making(self) -> Any:
+        """Every setting of its plan."""
+        assert self.plan is not None
+        return self.plan.making()
+
+    @property
+    def whole(self) -> Any:
+        """The plan, or without one the mechanism: what `kngjax.release` is asked for."""
+        return self.mechanism if self.plan is None else self.plan
+
+    @property
+    def settings(self) -> Any:
+        """Of what is released, JSON-ready."""
+        return settings(self.mechanism) if self.plan is None else self.plan.settings()
+
+    def certificates(self, sampler: Any, num_records: int) -> list[kng.Certificate]:
+        """Of all that one debit pays for. **Arguments:** as of `kngjax.releases.totals.certify`."""
+        if self.plan is None:
+            return [totals.certify(self.mechanism, sampler, num_records)]
+        if sampler is not None:
+            raise ValueError("estimates with intervals take no sampler: leave it out")
+        is_public = self.mechanism.adjacency is kng.Adjacency.REPLACE
+        return self.making.certify(Facts(self.mechanism.dimension or 1, num_records if is_public else None))
+
+    def owed(self, certificates: Sequence[kng.Certificate]) -> tuple[kng.Guarantee, bool]:
+        """What a ledger debits for releases of these certificates, and whether it is proved to cost no more."""
+        return owed(*certificates) if self.plan is None else self.making.owed(certificates)
 
     @property
     def law(self) -> kng.Guarantee:
         """What a draw from exactly the mechanism's law costs, of the exact ε where one was declared and is all."""
+        if self.plan is not None:
+            return totals.composed(self.making.laws)
         stated = self.mechanism.guarantee_for(self.mechanism.dimension)
         exactly = {Kind.PURE: kng.Guarantee.pure, Kind.BOUNDED_RANGE: kng.Guarantee.bounded_range}.get(stated.kind)
         return stated if self.epsilon is None or exactly is None else exactly(self.epsilon, self.mechanism.adjacency)
@@ -152,7 +186,7 @@ class Analysis:
         """What of it these steps make."""
         return replace(self, parts=tuple(step.part for step in steps))
 
-    def release(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> list[kng.Release]:
+    def release(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> list[Any]:
         """All releases, in order, as `kngjax.estimators.carrying_out.carry_out`."""
         try:
             made = carry_out(self.steps(), frame, ledger)
@@ -174,7 +208,7 @@ class Step:
     def words(self) -> dict[str, Any]:
         """What a ledger is told of its debit."""
         about = {"analysis": self.analysis.title, "formula": self.analysis.formula}
-        return about | {"response": self.analysis.response.name, "mechanism": settings(self.part.mechanism)}
+        return about | {"response": self.analysis.response.name, "mechanism": self.part.settings}
 
     @property
     def mechanisms(self) -> tuple[Any, ...]:
@@ -188,16 +222,17 @@ class Step:
 
     @property
     def law(self) -> kng.Guarantee:
-        """What a draw from exactly the mechanism's law would cost."""
-        return self.part.mechanism.guarantee
+        """What a draw from exactly the mechanism's law would cost, and what its intervals are made of."""
+        return self.part.mechanism.guarantee if self.part.plan is None else self.owed(0)[0]
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
-        """Of its only release, before it is debited. **Arguments:** `num_records`: used where it is public."""
-        return [totals.certify(self.part.mechanism, self.analysis.sampler, num_records)]
+        """Of what its debit pays for, beforehand. **Arguments:** `num_records`: used where it is public."""
+        return self.part.certificates(self.analysis.sampler, num_records)
 
     def row(self, num_records: int) -> tuple[str, str]:
         """What a plan shows of it: what is released, and how and at which price."""
-        return f"{self.analysis.what}, {self.part.label}", in_short(*self.certificates(num_records))
+        certificates = self.certificates(num_records)
+        return f"{self.analysis.what}, {self.part.label}", in_short(certificates, *self.part.owed(certificates))
 
     def is_in(self, results: Any) -> bool:
         """Whether its release is among these results of its analysis."""
@@ -205,19 +240,23 @@ class Step:
 
     def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
         """What a ledger debits, and whether it is proved to cost no more."""
-        return owed(*self.certificates(num_records))
+        return self.part.owed(self.certificates(num_records))
 
     def prepare(self, columns: Prepared) -> None:
         """Raises what its mechanism says of these records of its analysis. Private: for the owner alone."""
         self.part.mechanism.prepare(**arguments(self.part.mechanism, *columns))
 
-    def release(
-        self, records: Records, debit: kng.Reservation | None, progress: bool | None = None
-    ) -> list[kng.Release]:
+    def release(self, records: Records, debit: kng.Reservation | None, progress: bool | None = None) -> list[Any]:
         """The release, after its debit. Raises as `kngjax.release`."""
-        mechanism = self.part.mechanism
-        given = arguments(mechanism, *records.of(self.analysis, debit))
-        return [kng.release(mechanism, **given, sampler=self.analysis.sampler, ledger=debit, progress=progress)]
+        given = arguments(self.part.mechanism, *records.of(self.analysis, debit))
+        return [kng.release(self.part.whole, **given, sampler=self.analysis.sampler, ledger=debit, progress=progress)]
+
+    def kept(self, releases: Sequence[Released]) -> list[Any]:
+        """What was released of what a ledger keeps: of an estimate with intervals it has the parts."""
+        parts = [one for one in releases if isinstance(one, kng.Release)]
+        if self.part.plan is None or len(parts) < len(releases):
+            return list(releases)
+        return [self.part.plan.of_parts(parts)]
 
 
 # How what is often given in place of a frame becomes one.

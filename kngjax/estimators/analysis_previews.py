@@ -47,6 +47,16 @@ class AnalysisPreview:
         return self._table("ratio")
 
     @property
+    def width(self) -> "pd.DataFrame":
+        """The width of each coefficient's 95% interval over that without privacy, a column a release.
+
+        Infinite where none is expected; raises ValueError where no intervals were asked for, or nobody knows.
+        """
+        if any(one.width is None for one in self._known()):
+            raise ValueError("no width is known of these intervals: ask with intervals=True, or a covariance")
+        return self._table("width")
+
+    @property
     def trusted(self) -> bool:
         """Whether each preview is."""
         return all(one is not None and one.trusted for one in self.previews)

@@ -5,6 +5,7 @@ from typing import Any, Generic, TypeVar
 
 from kngjax.estimators import estimates, regressions
 from kngjax.estimators.estimate_results import EstimateResults
+from kngjax.estimators.intervals import with_intervals
 from kngjax.estimators.public_facts import PublicFacts
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.tabulations import AbstractTabulations, Summed, Tabled
@@ -26,20 +27,24 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         epsilon: Any,
         domain: Any = None,
         scale: Any = None,
+        intervals: Any = False,
         force: bool = False,
     ) -> Regressed:
         """Quantiles of the response at the levels τ, which share ε equally.
 
         **Arguments:** `formula`: as in `kngjax.data.formulas`. `domain`: Θ of the coefficients of the basis; made of
         the bounds of the response if it is left out. `scale`: for five and more coefficients, how far responses scatter
-        about the regression, a public guess. `force`: release also what public facts say is little but noise.
+        about the regression, a public guess; and for the bandwidth of intervals. `intervals`: True, or a covariance
+        like `kngjax.Sandwich(share=0.3)`, for confidence intervals: what they are made of is released for a part of ε,
+        or the estimate from groups of the records (`kngjax.WithIntervals`). `force`: release also what public facts
+        say is little but noise.
         """
         facts = self.facts
         read, response = facts.read(formula)
         made = regressions.quantile_regression(
             read, response, tau, epsilon, facts.adjacency.value, facts.count, domain, scale
         )
-        return self._carry_out(made.forced(force), RegressionResults.of)
+        return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
 
     def linear_regression(
         self,
@@ -50,6 +55,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         delta: Any = None,
         domain: Any = None,
         scale: Any = None,
+        intervals: Any = False,
         force: bool = False,
     ) -> Regressed:
         """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ.
@@ -61,21 +67,25 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         made = regressions.linear_regression(
             read, response, epsilon, facts.adjacency.value, facts.count, method, delta, domain, scale
         )
-        return self._carry_out(made.forced(force), RegressionResults.of)
+        return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
 
-    def logistic_regression(self, formula: str, *, epsilon: Any, domain: Any = None, force: bool = False) -> Regressed:
+    def logistic_regression(
+        self, formula: str, *, epsilon: Any, domain: Any = None, intervals: Any = False, force: bool = False
+    ) -> Regressed:
         """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
         facts = self.facts
         made = regressions.logistic_regression(
             *facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain
         )
-        return self._carry_out(made.forced(force), RegressionResults.of)
+        return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
 
-    def poisson_regression(self, formula: str, *, epsilon: Any, domain: Any = None, force: bool = False) -> Regressed:
+    def poisson_regression(
+        self, formula: str, *, epsilon: Any, domain: Any = None, intervals: Any = False, force: bool = False
+    ) -> Regressed:
         """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
         facts = self.facts
         made = regressions.poisson_regression(*facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain)
-        return self._carry_out(made.forced(force), RegressionResults.of)
+        return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
 
     def mean(self, column: str, *, epsilon: Any, force: bool = False) -> Estimated:
         """The mean of a column of numbers, or the share of the second of its two levels."""

@@ -19,8 +19,9 @@ from kngjax.core.errors import FAILED_OF_FRAME, ReleaseFailed, run_hiding_errors
 from kngjax.releases import totals
 from kngjax.releases.debits import require_cover
 
+Released = kng.Release | kng.ReleaseWithIntervals
 # What was released, by the labels of the steps: each may make several releases by one debit.
-Made = Mapping[str, list[kng.Release]]
+Made = Mapping[str, list[Any]]
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,14 @@ class Records:
         return self._made
 
 
-def in_short(certificate: kng.Certificate) -> str:
-    """Which mechanism makes a release, how it is drawn, and what it costs."""
-    cost = "not proved" if certificate.cost is None else certificate.cost.explain()
-    return f"{certificate.mechanism['type']}, {certificate.assurance}: {cost}"
+def in_short(certificates: Sequence[kng.Certificate], cost: kng.Guarantee, proved: bool) -> str:
+    """Which mechanisms make releases, how they are drawn, and what they cost together."""
+    kinds: dict[str, int] = {}
+    for one in certificates:
+        kind = f"{one.mechanism['type']}, {one.assurance}"
+        kinds[kind] = kinds.get(kind, 0) + 1
+    made = "; ".join(kind if number == 1 else f"{number} times {kind}" for kind, number in kinds.items())
+    return f"{made}: {cost.explain() if proved else 'not proved'}"
 
 
 def together(steps: Sequence[Any], num_records: int) -> kng.Guarantee | None:
@@ -111,7 +116,7 @@ def _release_missing(
     frame: Any,
     ledger: kng.Ledger | Sequence[kng.Reservation] | None,
     keeping: Keeping,
-    made: dict[str, list[kng.Release]],
+    made: dict[str, list[Any]],
 ) -> None:
     num_records = 0
     for analysis in {id(step.analysis): step.analysis for step in steps}.values():

@@ -81,9 +81,8 @@ class EstimateResults(AbstractResults):
             return ""
         return f"{number} releases, one a level, each of an equal part of epsilon; then put in order"
 
-    @property
-    def interval_in_words(self) -> str:
-        """For the summary; empty where the release was not made for one."""
+    def interval_in_words(self, level: float) -> str:
+        """For the summary, at the level that the release was made for; empty where it was made for none."""
         if self.releases[0].certificate.mechanism["type"] != "QuantileInterval":
             return ""
         found = self.intervals()

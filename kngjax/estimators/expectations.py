@@ -68,7 +68,7 @@ def preview_of(
         "design": terms if design is None else design,
         "residual": analysis.scale if residual is None else residual,
     }
-    found = kng.preview(part.mechanism, num_records=count, simulate=simulate, **assumed)
+    found = kng.preview(part.whole, num_records=count, simulate=simulate, **assumed)
     if analysis.remake is not None:
         labels = [one.label for one in analysis.parts]
         place, number = labels.index(part.label), len(labels)
@@ -115,11 +115,27 @@ def expect(analysis: Analysis, count: int | None, largest: float = 1.0) -> Expec
         warning = warning.replace(
             "would be little but noise", "is little but noise, and was asked for by force=True", 1
         )
+    for part, preview in zip(analysis.parts, previews, strict=True):
+        if preview is None or warning is not None or _has_width(preview):
+            continue
+        warning = f"no intervals are expected of {part.label}: noise would drown what they are made of"
+        # Of features that are spread evenly over their bounds, at best.
+        if not analysis.force and not _has_width(kng.preview(part.whole, num_records=count, simulate=False)):
+            raise ValueError(
+                f"{warning}, of {count:,} records at epsilon = {preview.epsilon:g}. Fewer terms, a larger epsilon or "
+                "share, or another covariance would do, as preview() says; intervals=False releases the estimate "
+                "alone. Nothing was spent; force=True releases it all the same"
+            )
     known = [preview for preview in previews if preview is not None and preview.noise is not None]
     noise = tuple(
         None if preview is None or preview.noise is None else tuple(map(float, preview.noise)) for preview in previews
     )
     return Expectations(noise, _in_words(known), warning)
+
+
+def _has_width(preview: kng.Preview) -> bool:
+    """Whether intervals are expected, or none were asked for, or nobody knows."""
+    return preview.width is None or bool(np.all(np.isfinite(preview.width)))
 
 
 def expecting(analysis: Analysis, count: int | None) -> Analysis:

@@ -87,6 +87,8 @@ class GroupedAnalysis:
         first = self.analyses[0]
         if first.sampler is not None:
             raise ValueError("groups take no sampler: each release takes the best one")
+        if any(part.plan is not None for part in first.parts):
+            raise ValueError("groups of a table have no intervals here: leave intervals out")
         named = (*first.response.columns, *(() if first.design is None else first.design.columns))
         for column in self.grouping.division.by:
             if column in named:
@@ -187,6 +189,10 @@ class GroupedStep:
     def is_in(self, results: Any) -> bool:
         """True: results of groups are of all of them."""
         return True
+
+    def kept(self, releases: Sequence[kng.Release]) -> list[kng.Release]:
+        """Those that a ledger keeps, as they are."""
+        return list(releases)
 
     def prepare(self, records: tuple[Prepared, np.ndarray]) -> None:
         """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import kngjax as kng
 from kngjax.core.html import html_table
+from kngjax.estimators.carrying_out import Released
 from kngjax.estimators.expectations import Expectations
 from kngjax.estimators.public_json import with_tuples
 from kngjax.estimators.responses import Response
@@ -39,7 +40,7 @@ class AbstractResults(abc.ABC):
 
     title: str
     labels: tuple[str, ...]
-    releases: tuple[kng.Release, ...]
+    releases: tuple[Any, ...]
     expected: Expectations | None = None
 
     def __getattr__(self, name: str) -> Any:
@@ -71,6 +72,14 @@ class AbstractResults(abc.ABC):
         """How records are divided into groups; empty where they are not."""
         return ""
 
+    def ends(self, level: float) -> "dict[str, pd.DataFrame]":
+        """Intervals of `params` by label, with columns lower and upper; empty where none were asked for."""
+        return {}
+
+    def interval_in_words(self, level: float) -> str:
+        """How intervals were made and what they rest on; empty where none were asked for."""
+        return ""
+
     @property
     @abc.abstractmethod
     def clipped(self) -> dict[str, tuple[float, float]]:
@@ -90,25 +99,35 @@ class AbstractResults(abc.ABC):
 
     @property
     def guarantee(self) -> kng.Guarantee | None:
-        """What is proved of all releases together; None where of one of them nothing is."""
-        return totals.total_cost(one.certificate for one in self.releases)
+        """What is proved of all releases together, with what intervals are made of; None where of one nothing is."""
+        return totals.total(map(cost_of, self.releases))
 
-    def to_frame(self) -> "pd.DataFrame":
-        """One row a number: the release, the name, the value in own units."""
+    def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
+        """One row a number: the release, the name, the value in own units; with intervals their ends, lower and upper.
+
+        **Arguments:** `level`: of these.
+        """
         import pandas as pd
 
         table = pd.DataFrame(self.params)
         named = str(table.index.name)
         melted = table.reset_index().melt(named, var_name="release")
-        return pd.DataFrame(melted, columns=["release", named, "value"])
+        made = pd.DataFrame(melted, columns=["release", named, "value"])
+        if ends := self.ends(level):
+            sides = pd.concat([ends[label] for label in self.labels], ignore_index=True)
+            made = pd.concat([made, sides], axis=1)
+        return made
 
     def to_json(self) -> str:
         """All that prediction and a check of the guarantee need."""
         return json.dumps(self.to_dict(), sort_keys=True, allow_nan=False)
 
-    def summary(self) -> "Summary":
-        """A table for reading: what was asked, what is proved, the bounds, the numbers."""
-        return Summary(self)
+    def summary(self, level: float = 0.95) -> "Summary":
+        """A table for reading: what was asked, what is proved, the bounds, the numbers.
+
+        **Arguments:** `level`: of the intervals, where a regression has some.
+        """
+        return Summary(self, level)
 
     def __repr__(self) -> str:
         return str(self.summary())
@@ -122,6 +141,7 @@ class Summary:
     """The table of `summary()`: print it, or show it in a notebook."""
 
     results: AbstractResults
+    level: float = 0.95
 
     def rows(self) -> list[tuple[str, str]]:
         """Names and statements above the numbers."""
@@ -139,7 +159,7 @@ class Summary:
             ("weights", _weights(releases)),
             ("dither", _dither(releases)),
             ("made consistent with", ", ".join(getattr(results, "adjustments", ()))),
-            ("interval", getattr(results, "interval_in_words", "")),
+            ("interval", results.interval_in_words(self.level)),
             ("noise", ("" if results.expected is None else results.expected.words) or ""),
             ("warning", ("" if results.expected is None else results.expected.warning) or ""),
         ]
@@ -156,13 +176,16 @@ class Summary:
     def _numbers(self) -> "pd.DataFrame":
         import pandas as pd
 
-        numbers, noise = pd.DataFrame(self.results.params), self.results.noise
-        if noise is None:
-            return numbers
-        several = len(numbers.columns) > 1
+        numbers, ends = pd.DataFrame(self.results.params), self.results.ends(self.level)
+        noise = None if self.results.noise is None else pd.DataFrame(self.results.noise)
         columns = {}
-        for label, of_noise in zip(numbers, pd.DataFrame(noise).items(), strict=True):
-            columns |= {label: numbers[label], f"noise of {label}" if several else "noise": of_noise[1]}
+        for place, label in enumerate(numbers):
+            of = f" of {label}" if len(numbers.columns) > 1 else ""
+            columns[label] = numbers.iloc[:, place]
+            if noise is not None:
+                columns[f"noise{of}"] = noise.iloc[:, place]
+            for end, values in ends.get(str(label), {}).items():
+                columns[f"{end}{of}"] = values
         return pd.DataFrame(columns)
 
     def _repr_html_(self) -> str:
@@ -170,14 +193,14 @@ class Summary:
         return html_table(f"Private {self.results.title}", self.rows()) + numbers
 
 
-def _weights(releases: tuple[kng.Release, ...]) -> str:
+def _weights(releases: tuple[Released, ...]) -> str:
     """What a table says of the records' weights: nothing where they have none."""
     given = [(one.certificate.mechanism.get("bounds") or {}).get("weight") for one in releases]
     largest = max((float(one) for one in given if one is not None), default=None)
     return "" if largest is None else f"each record counts times its own, which is at most {largest:g}"
 
 
-def _dither(releases: tuple[kng.Release, ...]) -> str:
+def _dither(releases: tuple[Released, ...]) -> str:
     """What a table says of noise on the responses: nothing where they got none."""
     given = [(one.certificate.mechanism.get("bounds") or {}).get("dither") for one in releases]
     width = max((float(one) for one in given if one is not None), default=None)
@@ -193,6 +216,13 @@ def response_from(written: dict[str, Any]) -> Response:
     return Response(**with_tuples(written))
 
 
-def releases_from(written: list[dict[str, Any]]) -> tuple[kng.Release, ...]:
-    """Releases from JSON."""
-    return tuple(kng.Release.from_json(json.dumps(one)) for one in written)
+def releases_from(written: list[dict[str, Any]]) -> tuple[Any, ...]:
+    """Releases from JSON, those with intervals too."""
+    return tuple(
+        (kng.ReleaseWithIntervals if "parts" in one else kng.Release).from_json(json.dumps(one)) for one in written
+    )
+
+
+def cost_of(release: Released) -> kng.Guarantee | None:
+    """What is proved of a release, with all that its intervals are made of; None where nothing is."""
+    return release.cost if isinstance(release, kng.ReleaseWithIntervals) else release.certificate.cost

@@ -68,6 +68,8 @@ class SurveyWeights:
         is not named here.
         """
         made = analysis
+        if any(part.plan is not None for part in analysis.parts):
+            raise ValueError("records with weights have no intervals here: make a Study without weights for them")
         if isinstance(columns := analysis.response, CentredSquares):
             # The sum of the weights is private, whatever n is.
             columns = CentredSquares(columns.response, has_ones=True)

@@ -92,9 +92,16 @@ class AbstractSums(abc.ABC):
         self, records: Records, theta: Floats, curvature: RecordCurvature, adjacency: Adjacency
     ) -> Float[np.ndarray, "records columns"]:
         """A row a record, of which the mechanism releases the sum. Private."""
-        x = np.asarray(records.x, np.float64)
-        blocks = self._columns(x, *curvature.of(records, theta))
-        lower, upper = (np.concatenate(side) for side in zip(*self.ranges(x.shape[1], curvature.bounds), strict=True))
+        return self.columns_of(
+            np.asarray(records.x, np.float64), *curvature.of(records, theta), curvature.bounds, adjacency
+        )
+
+    def columns_of(
+        self, x: Floats, curvature: Floats, square: Floats, bounds: Bounds, adjacency: Adjacency
+    ) -> Float[np.ndarray, "records columns"]:
+        """The same of features with these curvatures and squared scores, over their units. Private, or made up."""
+        blocks = self._columns(x, curvature, square)
+        lower, upper = (np.concatenate(side) for side in zip(*self.ranges(x.shape[1], bounds), strict=True))
         # Of no record as well.
         made = np.column_stack(blocks)
         return made[:, _kept(lower, upper, adjacency)]
@@ -156,11 +163,6 @@ class Sandwich(AbstractSums):
     def _columns(self, x: Floats, curvature: Floats, square: Floats) -> list[Floats]:
         pairs = products(x)
         return [curvature[:, None] * pairs, square[:, None] * pairs]
-
-    def expected_sums(self, hessian: Floats, score: Floats) -> Floats:
-        """What would be released without noise. **Arguments:** `hessian`, `score`: H and J in their units."""
-        above = np.triu_indices(len(hessian))
-        return np.concatenate([hessian[above], score[above]])
 
     def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
         return Matrices(symmetric(parts[0], dimension), symmetric(parts[1], dimension))

@@ -31,6 +31,7 @@ def interval_of_sums(
     curvature: RecordCurvature,
     num_records: int | None,
     level: float,
+    combinations: Float[np.ndarray, "combinations dimension"] | None = None,
 ) -> Interval | NoInterval:
     """θ̃ less the quantiles of its error H^{-1}(z - S), over H and J as they may be given their noisy sums.
 
@@ -39,7 +40,9 @@ def interval_of_sums(
     and Lee 2019, whose step this replaces): here the noise of the sums is drawn again, and what is left of the released
     ones is taken where it is plausible: H with no eigenvalue below a thousandth of their mean, J with a positive trace.
 
-    **Arguments:** all public. `theta`: θ̃. `sums`: as released by `summing`. `level`: of the interval.
+    **Arguments:** all public. `theta`: θ̃. `sums`: as released by `summing`. `level`: of the interval. `combinations`:
+    A, for intervals of Aθ: the quantiles are then those of A times the error, whose coefficients depend on one another;
+    None for θ itself.
     """
     dimension, random = len(theta), np.random.default_rng(_SEED)
     matrices = covariance.matrices(
@@ -55,9 +58,11 @@ def interval_of_sums(
             "the noise of the covariance is as large as the covariance itself: more records, a larger share or a "
             "larger epsilon would do, or covariance=kngjax.Groups()"
         )
-    errors = errors_of(matrices, mechanism.gradient_noise(dimension), theta, random)
+    errors, found = errors_of(matrices, mechanism.gradient_noise(dimension), theta, random), theta
+    if combinations is not None:
+        errors, found = errors @ combinations.T, combinations @ theta
     lower, upper = np.quantile(errors, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
-    return Interval(theta - upper, theta - lower, level, covariance.method, covariance.assumptions)
+    return Interval(found - upper, found - lower, level, covariance.method, covariance.assumptions)
 
 
 def errors_of(
@@ -66,7 +71,9 @@ def errors_of(
     """Draws of H^{-1}(z - γ(θ̃ - c) - S), one for each H and J."""
     number, dimension = len(matrices.hessian), len(theta)
     with float64():
-        z = np.asarray(k_norm_noise(noise.norm, research_key(_SEED), noise.rate, (number,), dimension))
+        # Of one number whatever was plausible: each other shape would be compiled anew.
+        drawn = k_norm_noise(noise.norm, research_key(_SEED), noise.rate, (max(number, DRAWS),), dimension)
+        z = np.asarray(drawn)[:number]
     values, vectors = np.linalg.eigh(matrices.score)
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     scores = np.einsum("bij,bj->bi", roots, random.standard_normal((number, dimension)))

@@ -33,13 +33,16 @@ from kngjax.releases.debits import owed
 from kngjax.releases.release import Release, release
 from kngjax.releases.totals import certify, composed
 
+Combinations = Float[np.ndarray, "combinations dimension"] | None
 _SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDesign)}
 # Of n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
 _BANDWIDTH = 2.1
 
 
 class AbstractMaking(abc.ABC):
-    """Every public setting of releases that give an estimate with intervals."""
+    """Every public setting of releases that give an estimate with intervals. `mechanism`: of the estimate."""
+
+    mechanism: Any
 
     @abc.abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -57,6 +60,11 @@ class AbstractMaking(abc.ABC):
     def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
         """What a ledger debits for all of them together, and whether it is proved that they cost no more."""
 
+    @property
+    @abc.abstractmethod
+    def laws(self) -> list[Guarantee]:
+        """What draws from exactly the mechanisms' laws cost, those that one record takes part in."""
+
     @abc.abstractmethod
     def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
         """The releases. Private until all are kept: whether a later one fails may depend on the data."""
@@ -66,8 +74,10 @@ class AbstractMaking(abc.ABC):
         """θ̃."""
 
     @abc.abstractmethod
-    def interval(self, parts: Sequence[Release], level: float) -> Interval | NoInterval:
-        """Of these releases and public facts alone."""
+    def interval(
+        self, parts: Sequence[Release], level: float, combinations: Combinations = None
+    ) -> Interval | NoInterval:
+        """Of these releases and public facts alone. **Arguments:** `combinations`: A, for Aθ; None for θ."""
 
     @staticmethod
     def read(written: dict[str, Any], certificate: Certificate) -> "AbstractMaking":
@@ -123,6 +133,10 @@ class SumsMaking(AbstractMaking):
         count = facts.num_records or 0
         return [certify(self.mechanism, None, count), certify(self.summing, None, count)]
 
+    @property
+    def laws(self) -> list[Guarantee]:
+        return [self.mechanism.guarantee, self.summing.guarantee]
+
     def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
         costs = [owed(one) for one in certificates]
         return composed([cost for cost, _ in costs]), all(proved for _, proved in costs)
@@ -137,11 +151,13 @@ class SumsMaking(AbstractMaking):
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
         return parts[0].value
 
-    def interval(self, parts: Sequence[Release], level: float) -> Interval | NoInterval:
+    def interval(
+        self, parts: Sequence[Release], level: float, combinations: Combinations = None
+    ) -> Interval | NoInterval:
         count = parts[0].certificate.num_records
         theta, sums = parts[0].value, parts[1].value
         given = self.mechanism, self.summing, self.covariance, self.curvature
-        return interval_of_sums(theta, sums, *given, count, level)
+        return interval_of_sums(theta, sums, *given, count, level, combinations)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,6 +177,10 @@ class GroupsMaking(AbstractMaking):
         sizes = groups.sizes(facts.num_records or 0, self.number)
         return [certify(self.mechanism, None, size) for size in sizes]
 
+    @property
+    def laws(self) -> list[Guarantee]:
+        return [self.mechanism.guarantee]
+
     def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
         return groups.owed_of_groups(certificates)
 
@@ -171,8 +191,16 @@ class GroupsMaking(AbstractMaking):
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
         return np.mean([part.value for part in parts], axis=0)
 
-    def interval(self, parts: Sequence[Release], level: float) -> Interval | NoInterval:
-        return groups.interval_of_groups(np.array([part.value for part in parts]), level)
+    def interval(
+        self, parts: Sequence[Release], level: float, combinations: Combinations = None
+    ) -> Interval | NoInterval:
+        values = np.array([part.value for part in parts])
+        return groups.interval_of_groups(values if combinations is None else values @ combinations.T, level)
+
+
+def public_bandwidth(scale: float, num_records: int) -> float:
+    """h of the curvature of a quantile loss. **Arguments:** `scale`: how far responses scatter, a public guess."""
+    return _BANDWIDTH * scale * num_records**-0.2
 
 
 def making_of(
@@ -255,7 +283,7 @@ def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> S
         if bounds.y_lower is None:
             raise ValueError("without bounds of y give a bandwidth, how near responses count: Sandwich(bandwidth=0.5)")
         width = float(bounds.y_upper) - float(bounds.y_lower)
-        bandwidth = _BANDWIDTH * SCATTER * width * count**-0.2
+        bandwidth = public_bandwidth(SCATTER * width, count)
     if bandwidth is None and mechanism.adjacency is Adjacency.ADD_REMOVE:
         raise ValueError(
             "the curvature of the quantile loss needs a bandwidth, in units of y, Sandwich(bandwidth=0.5), or a public "

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kngjax.core.arrays import float64
+from kngjax.inference.interval_previews import IntervalPreview
+from kngjax.inference.makings import GroupsMaking
 from kngjax.inference.settings import Expected, Setting
 from kngjax.inference.simulated import simulated_noise
+from kngjax.inference.with_intervals import WithIntervals
 from kngjax.mechanisms.base import AbstractMechanism
 
 if TYPE_CHECKING:
@@ -28,7 +31,7 @@ _FARTHEST = 1e9
 
 
 def preview(
-    mechanism: AbstractMechanism,
+    mechanism: AbstractMechanism | WithIntervals,
     *,
     num_records: int,
     design: Any = None,
@@ -45,7 +48,8 @@ def preview(
     **Arguments:** all public.
 
     - `mechanism`: any. Of `AdaOPS` and `PrivateIRLS` the noise is not known before, and counts have no standard error:
-        what is expected is then None. Weights of records are taken to be all the largest.
+        what is expected is then None. Weights of records are taken to be all the largest. Or a plan, `WithIntervals`:
+        then `width` says how wide its intervals will be, and `explain` how wide others.
     - `num_records`: n, or under add_remove a guess of it.
     - `design`: what the features will be like. None takes them to be spread evenly over their bounds, which is the best
         case: real ones fill less of their bounds. Else rows, (m, columns), public or made up; or a function of a key
@@ -62,24 +66,48 @@ def preview(
     """
     if not isinstance(num_records, int | np.integer) or num_records < 1:
         raise ValueError(f"num_records must be a whole number of at least 1, not {num_records!r}")
-    if not isinstance(mechanism, AbstractMechanism):
+    if isinstance(mechanism, WithIntervals):
+        found = _of_plan(mechanism, int(num_records), design, residual)
+    elif isinstance(mechanism, AbstractMechanism):
+        found = _of(mechanism, int(num_records), design, residual)
+    else:
         raise TypeError(f"a preview is of a mechanism, such as KNG(...), and not of {type(mechanism).__name__}")
-    mechanism.check_count(int(num_records))
-    given, mechanism = mechanism, mechanism.for_count(int(num_records))
-    setting = Setting.of(mechanism, design, residual)
-    expected = None if setting is None else setting.expected(int(num_records))
-    found = Preview(type(mechanism).__name__, int(num_records), setting, expected, _names(mechanism, setting))
-    if getattr(mechanism, "statistic", None) == "sum":
-        # It is n times a mean, and W times that where every record has the largest weight.
-        times = int(num_records) * float(1.0 if mechanism.bounds.weight is None else mechanism.bounds.weight)
-        found = found.shown_in(found.names, times * np.eye(len(found.names)))
-    if mechanism is not given:
-        found = dataclasses.replace(found, again=functools.partial(_of_count, given, design, residual))
+    setting, expected = found.setting, found.expected
     if setting is None or expected is None or setting.rows is None:
         return found
     if simulate is False or (simulate is None and (found.has_enough or found.hopeless is not None)):
         return found
-    return dataclasses.replace(found, simulated=simulated_noise(setting, int(num_records), expected))
+    return dataclasses.replace(found, simulated=simulated_noise(setting, found.records_of_one, expected))
+
+
+def _of(given: AbstractMechanism, num_records: int, design: Any, residual: Any) -> "Preview":
+    given.check_count(num_records)
+    mechanism = given.for_count(num_records)
+    setting = Setting.of(mechanism, design, residual)
+    expected = None if setting is None else setting.expected(num_records)
+    found = Preview(type(mechanism).__name__, num_records, setting, expected, _names(mechanism, setting))
+    if getattr(mechanism, "statistic", None) == "sum":
+        # It is n times a mean, and W times that where every record has the largest weight.
+        times = num_records * float(1.0 if mechanism.bounds.weight is None else mechanism.bounds.weight)
+        found = found.shown_in(found.names, times * np.eye(len(found.names)))
+    if mechanism is not given:
+        found = dataclasses.replace(found, again=functools.partial(_of_count, given, design, residual))
+    return found
+
+
+def _of_plan(plan: WithIntervals, num_records: int, design: Any, residual: Any) -> "Preview":
+    """Of the estimate, which has a part of ε or is the mean of several, and of its intervals."""
+    making = plan.making(num_records)
+    groups = making.number if isinstance(making, GroupsMaking) else 1
+    found = _of(making.mechanism, num_records // groups, design, residual)
+    kept = float(making.mechanism.epsilon) / float(plan.mechanism.epsilon)
+    if (of_one := found.again) is not None:
+        found = dataclasses.replace(found, again=lambda count, epsilon: of_one(max(count // groups, 1), kept * epsilon))
+    found = dataclasses.replace(found, num_records=num_records, kept=kept, groups=groups)
+    if found.setting is None or found.expected is None:
+        return found
+    of_plan = found.setting.of_mechanism(plan.mechanism)
+    return dataclasses.replace(found, intervals=IntervalPreview(plan, making, of_plan, num_records))
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -90,7 +118,9 @@ class Preview:
     units of the mechanism's coefficients; None where that is not known. `names`: of the coefficients. `own_units`: the
     matrix from the mechanism's coefficients to those that are shown. `simulated`: the second moments of the noise on
     made-up tables, None where none were made. `again`: what is assumed at another n and ε, None where there is no
-    mechanism, where its other settings follow from them; without it they stay as they are.
+    mechanism, where its other settings follow from them; without it they stay as they are. `kept`: of ε, what a plan
+    of intervals leaves to the estimate. `groups`: of records, the mean of whose estimates is released. `intervals`:
+    what is expected of a plan's intervals; None of a mechanism.
     """
 
     mechanism: str
@@ -101,10 +131,19 @@ class Preview:
     own_units: np.ndarray | None = None
     simulated: np.ndarray | None = None
     again: Callable[[int, float], Setting | None] | None = None
+    kept: float = 1.0
+    groups: int = 1
+    intervals: IntervalPreview | None = None
 
     def shown_in(self, names: tuple[str, ...], matrix: np.ndarray) -> "Preview":
         """The same of the coefficients Mθ. **Arguments:** `matrix`: M."""
-        return dataclasses.replace(self, names=names, own_units=matrix)
+        shown = None if self.intervals is None else dataclasses.replace(self.intervals, combinations=matrix)
+        return dataclasses.replace(self, names=names, own_units=matrix, intervals=shown)
+
+    @property
+    def records_of_one(self) -> int:
+        """Of how many records each estimate is: n, or of groups a part of it."""
+        return self.num_records // self.groups
 
     @property
     def noise(self) -> "pd.Series | None":
@@ -125,15 +164,24 @@ class Preview:
         return None if self.noise is None or self.standard_error is None else self.noise / self.standard_error
 
     @property
+    def width(self) -> "pd.Series | None":
+        """The width of a plan's 95% intervals over that without privacy, as expected; infinite where there are none.
+
+        None of a mechanism, which has none: preview `kngjax.WithIntervals`.
+        """
+        found = None if self.intervals is None else self.intervals.width
+        return None if found is None else self._named(found)
+
+    @property
     def pull(self) -> "pd.Series | None":
         """The share of each of the mechanism's coefficients that a ridge takes; of θ̃ itself it is known afterwards."""
         return None if self.expected is None else self._named(np.diag(self.expected.noise.pull))
 
     @property
     def epsilon(self) -> float:
-        """ε of the mechanism."""
+        """ε of the mechanism, or of all of a plan."""
         assert self.setting is not None
-        return self.setting.epsilon
+        return self.setting.epsilon / self.kept
 
     @property
     def is_in_the_limit(self) -> bool:
@@ -144,9 +192,9 @@ class Preview:
 
     @property
     def has_enough(self) -> bool:
-        """Whether n·ε is at least 30d."""
+        """Whether n·ε is at least 30d, of what one estimate has of both."""
         assert self.setting is not None
-        return self.num_records * self.epsilon >= LIMIT_LAW_FROM * self.setting.dimension
+        return self.records_of_one * self.kept * self.epsilon >= LIMIT_LAW_FROM * self.setting.dimension
 
     @property
     def trusted(self) -> bool:
@@ -206,7 +254,11 @@ class Preview:
             lines.append(f"A ridge takes up to {max(pull):.0%} of a coefficient, by which it is biased.")
         if far is not None and far > LITTLE:
             lines.append(f"With probability {far:.0%} a draw comes from anywhere in the domain.")
-        lines.append(f"Intervals would be up to {math.hypot(1.0, ratio.max()):.3g} times as wide as without privacy.")
+        if self.intervals is not None:
+            lines.append(self.intervals.explain())
+        else:
+            wide = math.hypot(1.0, ratio.max())
+            lines.append(f"Intervals would be up to {wide:.3g} times as wide as without privacy.")
         lines.append("Assumed: " + "; ".join(self.setting.words) + ".")
         if self.expected.noise.is_exact:
             lines.append("The noise is exact, whatever the records are.")
@@ -252,10 +304,12 @@ class Preview:
         """What is assumed and expected at another n and ε; None where no mechanism is made there."""
         assert self.setting is not None
         count = round(num_records)
-        setting = self.setting.at(epsilon) if self.again is None else self.again(count, epsilon)
-        if setting is None or not setting.mechanism.allows(count):
+        setting = self.setting.at(self.kept * epsilon) if self.again is None else self.again(count, epsilon)
+        # Of groups each has a record at least.
+        of_one = max(count // self.groups, 1)
+        if setting is None or not setting.mechanism.allows(of_one):
             return None, None
-        return setting, setting.expected(count, and_far=and_far)
+        return setting, setting.expected(of_one, and_far=and_far)
 
     def _ratio_at(self, num_records: float | int, epsilon: float) -> float:
         _, expected = self._at(num_records, epsilon, and_far=False)
@@ -283,7 +337,7 @@ class Preview:
 
     def _deviations(self, covariance: np.ndarray) -> np.ndarray:
         matrix = np.eye(len(covariance)) if self.own_units is None else self.own_units
-        return np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", matrix, covariance, matrix), 0.0))
+        return np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", matrix, covariance, matrix), 0.0) / self.groups)
 
     def _named(self, values: np.ndarray) -> "pd.Series":
         import pandas as pd

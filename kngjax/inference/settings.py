@@ -147,9 +147,12 @@ class Setting:
             # Of many records the two are the same but for the error of few draws.
             larger = max(1.0, float(np.max(np.diag(solved) / np.diag(noise.covariance))) / _ERROR)
             noise = noise._replace(covariance=noise.covariance * larger)
-        inverse = np.linalg.inv(hessian)
-        sampling = inverse @ (num_records * self.score_covariance) @ inverse
-        return Expected(noise, sampling, self._far_share(num_records) if and_far else None)
+        return Expected(noise, self.sampling(num_records), self._far_share(num_records) if and_far else None)
+
+    def sampling(self, num_records: int) -> Float[np.ndarray, "dimension dimension"]:
+        """H^{-1}JH^{-1}: the covariance of the estimate of n records without privacy."""
+        inverse = np.linalg.inv(num_records * self.hessian)
+        return inverse @ (num_records * self.score_covariance) @ inverse
 
     def _is_curved(self, num_records: int) -> bool:
         return num_records * self.epsilon < _STRAIGHT * self.dimension
@@ -159,7 +162,11 @@ class Setting:
         if epsilon == self.epsilon:
             return self
         moved = self.mechanism.at_epsilon(epsilon)
-        return None if moved is None else replace(self, mechanism=moved)
+        return None if moved is None else self.of_mechanism(moved)
+
+    def of_mechanism(self, mechanism: Any) -> "Setting":
+        """The same of a mechanism that differs in its ε alone."""
+        return replace(self, mechanism=mechanism)
 
     def _far_share(self, num_records: int) -> float | None:
         if (far := self.far_draws()) is not None:

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Float
 
+from kngjax.accounting.adjacency import Adjacency
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import Sandwich
 from kngjax.inference.errors_of_release import box_noise, interval_of_sums
@@ -14,36 +15,62 @@ from kngjax.inference.intervals import Interval
 from kngjax.inference.settings import Setting
 
 LEVEL = 0.95
+# Released sums have noise, so that a width has some: the median of so many.
+_TABLES = 3
+
+Combinations = Float[np.ndarray, "combinations dimension"] | None
 
 
-def width_of_sandwich(making: Any, setting: Setting, num_records: int) -> Float[np.ndarray, " dimension"]:
+def width_of_sums(
+    making: Any, setting: Setting, num_records: int, combinations: Combinations = None
+) -> Float[np.ndarray, " combinations"]:
     """Of a 95% interval from noisy sums, on records as is assumed; infinite where the noise would drown them.
 
-    **Arguments:** `making`: a `SumsMaking` of `Sandwich`. `setting`: of its mechanism.
+    **Arguments:** `making`: a `SumsMaking`. `setting`: of its mechanism. `combinations`: A, for those of Aθ.
     """
-    dimension, covariance = making.dimension, making.covariance
-    theta, _ = making.mechanism.typical_values(dimension)
+    dimension, covariance, mechanism = making.dimension, making.covariance, making.mechanism
+    theta, _ = mechanism.typical_values(dimension)
     curvature_unit, square_unit = making.curvature.units(theta)
-    hessian, score = (
-        num_records * setting.hessian / curvature_unit,
-        num_records * setting.score_covariance / square_unit,
-    )
-    parts = covariance.expected_sums(hessian, score)
-    sums = parts + box_noise(making.summing, len(parts), np.random.default_rng(1), 1)[0]
-    given = making.mechanism, making.summing, covariance, making.curvature
-    found = interval_of_sums(theta, sums, *given, num_records, LEVEL)
-    return found.upper - found.lower if isinstance(found, Interval) else np.full(dimension, np.inf)
+    assert setting.rows is not None
+    assert setting.law is not None
+    # Every record with the mean curvature and squared score.
+    means = setting.law.curvature / curvature_unit, setting.law.score_square / square_unit
+    each = (np.full(len(setting.rows), one) for one in means)
+    columns = covariance.columns_of(setting.rows, *each, mechanism.bounds, mechanism.adjacency)
+    parts = num_records * columns.mean(axis=0)
+    # Of no number that is public under add_remove the noise knows nothing.
+    count = num_records if mechanism.adjacency is Adjacency.REPLACE else None
+    given = mechanism, making.summing, covariance, making.curvature
+    noises = box_noise(making.summing, len(parts), np.random.default_rng(1), _TABLES)
+    found = [interval_of_sums(theta, parts + noise, *given, count, LEVEL, combinations) for noise in noises]
+    none = np.full(dimension if combinations is None else len(combinations), np.inf)
+    widths = [one.upper - one.lower if isinstance(one, Interval) else none for one in found]
+    return np.median(widths, axis=0)
 
 
-def widths_by_groups(setting: Setting, num_records: int) -> dict[int, Float[np.ndarray, " dimension"]]:
+def widths_by_groups(
+    setting: Setting, num_records: int, combinations: Combinations = None
+) -> dict[int, Float[np.ndarray, " combinations"]]:
     """2·t_{m-1}·SE·√(1 + m·ratio²) for each number m of groups that has enough records; ratio is noise over SE."""
     expected = setting.expected(num_records, and_far=False)
     need = groups.records_needed(setting.mechanism)
     numbers = range(groups.FEWEST, min(groups.MOST, num_records // need) + 1)
     if expected is None:
         return {}
-    noise, errors = np.diag(expected.noise.covariance), np.diag(expected.sampling)
+    noise, errors = (_variances(one, combinations) for one in (expected.noise.covariance, expected.sampling))
     return {m: 2.0 * scipy.stats.t.ppf(0.5 + LEVEL / 2.0, m - 1) * np.sqrt(errors + m * noise) for m in numbers}
+
+
+def width_without_privacy(
+    setting: Setting, num_records: int, combinations: Combinations = None
+) -> Float[np.ndarray, " combinations"]:
+    """2·1.96·SE, of the estimate that has no noise."""
+    errors = np.sqrt(_variances(setting.sampling(num_records), combinations))
+    return 2.0 * scipy.stats.norm.ppf(0.5 + LEVEL / 2.0) * errors
+
+
+def _variances(covariance: np.ndarray, combinations: Combinations) -> np.ndarray:
+    return np.diag(covariance if combinations is None else combinations @ covariance @ combinations.T)
 
 
 def best_number_of_groups(mechanism: Any, num_records: int) -> int:
@@ -55,16 +82,25 @@ def best_number_of_groups(mechanism: Any, num_records: int) -> int:
     return min(widths, key=lambda number: float(np.max(widths[number])))
 
 
-def narrowest(mechanism: Any, by_sums: Any, num_records: int, allows_groups: bool) -> Sandwich | Groups:
+def narrowest(
+    mechanism: Any,
+    by_sums: Any,
+    num_records: int,
+    allows_groups: bool,
+    design: Any = None,
+    residual: Any = None,
+    combinations: Combinations = None,
+) -> Sandwich | Groups:
     """The way that assumes nothing of the errors whose previewed intervals are narrower, in the worst coefficient.
 
-    **Arguments:** `by_sums`: a `SumsMaking` of the one.
+    **Arguments:** `mechanism`: at the whole ε. `by_sums`: a `SumsMaking` of the one. `design`, `residual`: as of
+    `kngjax.preview`. `combinations`: A, for the widths of Aθ.
     """
-    setting = Setting.of(mechanism, None, None)
+    setting = Setting.of(mechanism, design, residual)
     if setting is None or not allows_groups:
         return by_sums.covariance
-    of_sums = width_of_sandwich(by_sums, setting, num_records)
-    of_groups = widths_by_groups(setting, num_records)
+    of_sums = width_of_sums(by_sums, setting.of_mechanism(by_sums.mechanism), num_records, combinations)
+    of_groups = widths_by_groups(setting, num_records, combinations)
     best = min(of_groups, key=lambda number: float(np.max(of_groups[number])), default=None)
     if best is None and not np.all(np.isfinite(of_sums)):
         raise ValueError(

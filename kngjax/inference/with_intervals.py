@@ -13,8 +13,10 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.errors import run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.data.admission import Facts
+from kngjax.inference.covariances import Sandwich
+from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval, NoInterval
-from kngjax.inference.makings import AbstractMaking, making_of
+from kngjax.inference.makings import AbstractMaking, GroupsMaking, making_of
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
@@ -43,7 +45,7 @@ class WithIntervals(AbstractReleasePlan):
 
     **Arguments:** all public. `mechanism`: KNG of a regression with a loss of x'θ, or `ObjectivePerturbation`, without
     weights of records; its ε is that of everything together. `covariance`: as above. `num_records`: a guess of n under
-    add_remove, for `Groups` and None; a wrong one costs accuracy and no privacy.
+    add_remove, for `Groups` and None; a wrong one costs accuracy and no privacy. Under replace n, or None.
 
     Raises ValueError for mechanisms and losses the error of which is not known here.
     """
@@ -65,6 +67,12 @@ class WithIntervals(AbstractReleasePlan):
     def making(self, num_records: int | None = None) -> AbstractMaking:
         """What is released of records, with every setting. **Arguments:** `num_records`: n, where it is public."""
         return making_of(self.mechanism, self.covariance, self.num_records, num_records)
+
+    def settled(self, num_records: int | None = None) -> "WithIntervals":
+        """The same with all that follows from n settled: the covariance that None stands for, a number of groups."""
+        making, count = self.making(num_records), self.num_records
+        covariance = Groups(making.number) if isinstance(making, GroupsMaking) else self.covariance or Sandwich()
+        return dataclasses.replace(self, covariance=covariance, num_records=num_records if count is None else count)
 
     def _making_for(self, facts: Facts) -> AbstractMaking:
         """Raises ValueError for records that are not in memory, which are not read twice."""
@@ -105,12 +113,20 @@ class WithIntervals(AbstractReleasePlan):
             raise refusal
         assert released is not None
         assert making is not None
-        return ReleaseWithIntervals(tuple(released), making.settings(), making.owed(_certificates(released, []))[0])
+        return _of_parts(making, released)
+
+    def of_parts(self, parts: Sequence[Release]) -> "ReleaseWithIntervals":
+        """What this plan makes of its own releases, as a ledger keeps them; under replace it has `num_records`."""
+        return _of_parts(self.making(parts[0].certificate.num_records), parts)
 
     def settings(self) -> dict[str, Any]:
         """JSON-ready."""
         covariance = None if self.covariance is None else self.covariance.settings()
         return {"type": "WithIntervals", "mechanism": settings(self.mechanism), "covariance": covariance}
+
+
+def _of_parts(making: AbstractMaking, parts: Sequence[Release]) -> "ReleaseWithIntervals":
+    return ReleaseWithIntervals(tuple(parts), making.settings(), making.owed([one.certificate for one in parts])[0])
 
 
 def _certificates(drawn: Sequence[Release] | None, beforehand: list[Certificate]) -> list[Certificate]:
@@ -144,26 +160,40 @@ class ReleaseWithIntervals:
         """That of the estimate, or of that of the first group; `explain` says what all parts cost."""
         return self.parts[0].certificate
 
+    @property
+    def cost(self) -> Guarantee | None:
+        """What is proved of all parts together: the guarantee, or None where of one of them nothing is."""
+        return None if any(part.certificate.cost is None for part in self.parts) else self.guarantee
+
     @functools.cached_property
     def _making(self) -> AbstractMaking:
         return AbstractMaking.read(self.making, self.parts[0].certificate)
 
-    def intervals(self, level: float = 0.95) -> Interval | NoInterval:
+    def intervals(self, level: float = 0.95, combinations: Any = None) -> Interval | NoInterval:
         """Confidence intervals of the coefficients, of what was released and public facts alone: they cost nothing.
 
-        **Arguments:** `level`: between 0 and 1. Its coverage is that in the limit of many records.
+        Each is by itself: all of several hold at once less often.
+
+        **Arguments:** `level`: between 0 and 1. Its coverage is that in the limit of many records. `combinations`: for
+        intervals of Aθ in place of θ, the public matrix A, shape (k, d), as the rows (1, x) of predictions: errors of
+        coefficients depend on one another, so that these do not follow from the ends of theirs.
         """
         if not (isinstance(level, int | float) and 0.0 < level < 1.0):
             raise ValueError(f"level must lie between 0 and 1, like 0.95, got {level!r}")
-        found = self._making.interval(self.parts, float(level))
-        return dataclasses.replace(found, names=self.names) if isinstance(found, Interval) else found
+        if combinations is None:
+            found = self._making.interval(self.parts, float(level))
+            return dataclasses.replace(found, names=self.names) if isinstance(found, Interval) else found
+        matrix, dimension = np.asarray(combinations, np.float64), len(self.value)
+        if matrix.ndim != 2 or matrix.shape[1] != dimension or not np.all(np.isfinite(matrix)):
+            raise ValueError(f"combinations must be finite rows of {dimension} numbers each, not {matrix.shape}")
+        return self._making.interval(self.parts, float(level), matrix)
 
     def explain(self) -> str:
         """What all parts cost together, the intervals, and the certificate of the estimate."""
         return "\n".join(
             [
                 f"An estimate with what its intervals are made of, {len(self.parts)} releases; together they are "
-                f"{self.guarantee.explain()}.",
+                f"{'NOT PROVED to be ' * (self.cost is None)}{self.guarantee.explain()}.",
                 repr(self.intervals()),
                 self.certificate.explain(),
             ]

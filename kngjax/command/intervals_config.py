@@ -1,0 +1,56 @@
+"""[intervals] of a job: which covariance the intervals of its regressions are made of, and their level."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from kngjax.command import registry
+from kngjax.command.toml import convert, shown
+
+# Without the one that rows are given to.
+COVARIANCES = {"sandwich": "Sandwich", "groups": "Groups", "independent_errors": "IndependentErrors"}
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """[intervals]: `covariance` with the settings of its constructor, or none for the narrowest one; `level`.
+
+    **Arguments:** `asked`: a covariance, or True for the narrowest. `written`: what the file says of it, JSON-ready.
+    `level`: of what is printed and drawn; every other can be had of what was released.
+    """
+
+    asked: Any
+    written: dict[str, Any]
+    level: float = 0.95
+
+
+def read_intervals(table: Any, where: str) -> Intervals:
+    """Of a table of the file, or of true. Raises ValueError that names the table and the key.
+
+    **Arguments:** `where`: the file and the table.
+    """
+    if table is True:
+        table = {}
+    if not isinstance(table, dict):
+        raise ValueError(f'{where} must be a table, like {{ covariance = "sandwich", share = 0.3 }}')
+    kind, level = table.get("covariance"), table.get("level", 0.95)
+    others = {name: value for name, value in table.items() if name not in ("covariance", "level")}
+    if kind is not None and (not isinstance(kind, str) or kind not in COVARIANCES):
+        raise ValueError(f"{where} covariance: must be one of {', '.join(COVARIANCES)}; not {shown(kind)}")
+    if kind is None and others:
+        raise ValueError(
+            f"{where} needs the key 'covariance', one of {', '.join(COVARIANCES)}, for {', '.join(others)}"
+        )
+    try:
+        share = convert(level, float)
+    except ValueError as error:
+        raise ValueError(f"{where} level: {error}") from None
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"{where} level: must lie between 0 and 1, like 0.95, not {shown(level)}")
+    if kind is None:
+        return Intervals(True, {"covariance": "narrowest"}, share)
+    made = registry.public(COVARIANCES[kind])
+    try:
+        given = registry.settings(made, others)
+        return Intervals(made(**given), {"covariance": kind} | given, share)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{where} {error}") from None

@@ -1,0 +1,109 @@
+"""Regressions with intervals: which covariance, and a plan for each of their releases, by public facts alone."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+import kngjax as kng
+from kngjax.estimators.analyses import Analysis, Part
+from kngjax.estimators.public_facts import PublicFacts
+from kngjax.inference.covariances import AbstractSums
+from kngjax.inference.makings import GroupsMaking, public_bandwidth
+from kngjax.inference.widths import narrowest
+
+
+def with_intervals(analysis: Analysis, asked: Any, facts: PublicFacts) -> Analysis:
+    """The same with what its intervals are made of, for the same ε; itself where none are asked for.
+
+    What depends on ε and n, as thresholds and bandwidths, is made for what each estimate has of them: with sums of
+    scores a part of ε, of groups a part of the records.
+
+    **Arguments:** `asked`: False; True for the covariance whose previewed width is least; or a covariance, as
+    `kngjax.WithIntervals` takes it. Raises TypeError for anything else, and ValueError, of public facts alone, for what
+    is not served.
+    """
+    if asked is False:
+        return analysis
+    if asked is not True and not isinstance(asked, AbstractSums | kng.Groups):
+        raise TypeError(
+            "intervals must be True, False, or a covariance like kngjax.Sandwich(share=0.3) or kngjax.Groups(5), not "
+            f"{asked!r}"
+        )
+    if facts.weights is not None:
+        raise ValueError("records with weights have no intervals here: make a Study without weights for them")
+    return _with(analysis, None if asked is True else asked, facts.count)
+
+
+def _with(analysis: Analysis, covariance: Any, count: int | None) -> Analysis:
+    """**Arguments:** `covariance`: None for the one whose previewed width is least. `count`: n, or a guess of it."""
+    chosen = [
+        _narrowest(analysis, place, count) if covariance is None else covariance for place in range(len(analysis.parts))
+    ]
+    parts = tuple(_planned(analysis, place, one, count) for place, one in enumerate(chosen))
+    remake = None if analysis.remake is None else functools.partial(_remade, analysis, chosen)
+    return dataclasses.replace(analysis, parts=parts, remake=remake)
+
+
+def _remade(analysis: Analysis, chosen: list[Any], epsilon: float, count: int) -> Analysis:
+    """As `Analysis.remake`, with the same covariances."""
+    assert analysis.remake is not None
+    made = analysis.remake(epsilon=epsilon, count=count)
+    parts = tuple(_planned(made, place, one, count) for place, one in enumerate(chosen))
+    return dataclasses.replace(made, parts=parts)
+
+
+def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None) -> Part:
+    """One of the parts with a plan; raises ValueError where no mechanism serves its share of ε or of the records."""
+    part, made = analysis.parts[place], analysis
+    plan = kng.WithIntervals(part.mechanism, _with_bandwidth(analysis, part, covariance, count), count).settled()
+    making = plan.making()
+    number = making.number if isinstance(making, GroupsMaking) else 1
+    if analysis.remake is not None and count is not None:
+        whole = len(analysis.parts) * float(making.mechanism.epsilon)
+        made = analysis.at(whole, max(count // number, 1))
+        if made is None:
+            raise ValueError(f"{analysis.title} has no mechanism at epsilon = {whole:g} of {count // number} records")
+    of_share = made.parts[place].mechanism
+    mechanism = eqx.tree_at(lambda one: one.epsilon, of_share, np.asarray(float(part.mechanism.epsilon)))
+    plan = dataclasses.replace(plan, mechanism=mechanism)
+    return dataclasses.replace(part, mechanism=plan.making().mechanism, plan=plan)
+
+
+def _with_bandwidth(analysis: Analysis, part: Part, covariance: Any, count: int | None) -> Any:
+    """The covariance with a bandwidth for the scatter that was guessed, where it needs one and has none."""
+    needs = part.mechanism.loss.score_is_piecewise_constant and getattr(covariance, "bandwidth", 0.0) is None
+    if not needs or analysis.scale is None or count is None:
+        return covariance
+    return dataclasses.replace(covariance, bandwidth=public_bandwidth(float(analysis.scale), count))
+
+
+def _narrowest(analysis: Analysis, place: int, count: int | None) -> Any:
+    """The covariance that assumes nothing of the errors and has the least previewed width, in own units."""
+    if count is None:
+        return kng.Sandwich()
+    part, by_sums, design = analysis.parts[place], _planned(analysis, place, kng.Sandwich(), count), analysis.design
+    assert design is not None
+    given = by_sums.whole.mechanism, by_sums.making, count, _serves_groups(part.mechanism)
+    own = design.own_units_matrix
+    try:
+        found = narrowest(*given, design, analysis.scale, own)
+    except ValueError:
+        # Of features that are spread evenly over their bounds, at best.
+        found = narrowest(*given, None, analysis.scale, own)
+    try:
+        _ = _planned(analysis, place, found, count)
+    except ValueError:
+        # So few records in each group that another mechanism serves them.
+        return kng.Sandwich()
+    return found
+
+
+def _serves_groups(mechanism: Any) -> bool:
+    try:
+        kng.WithIntervals(mechanism, kng.Groups(3))
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,84 @@
+"""How wide the intervals of a plan will be, beside those of other ways to make them, from public facts alone."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.inference.covariances import Sandwich
+from kngjax.inference.groups_of_records import Groups
+from kngjax.inference.makings import GroupsMaking, SumsMaking
+from kngjax.inference.settings import Setting
+from kngjax.inference.widths import width_of_sums, width_without_privacy, widths_by_groups
+from kngjax.inference.with_intervals import WithIntervals
+
+Widths = Float[np.ndarray, " combinations"]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class IntervalPreview:
+    """Widths of 95% intervals over those without privacy, previewed. All of it is public.
+
+    **Arguments:** `plan`: with its covariance. `making`: of the plan, at n. `setting`: what is assumed, of the plan's
+    own mechanism at the whole ε. `num_records`: n. `combinations`: A, for intervals of Aθ; None for those of θ.
+    """
+
+    plan: WithIntervals
+    making: Any
+    setting: Setting
+    num_records: int
+    combinations: Any = None
+
+    @functools.cached_property
+    def width(self) -> Widths | None:
+        """Of the plan's intervals, of each coefficient; infinite where none are expected, None where nobody knows."""
+        return self._of(self.making)
+
+    @functools.cached_property
+    def others(self) -> dict[str, Widths]:
+        """Of the other ways that assume nothing of the errors, by name, where they serve."""
+        found = {}
+        for covariance in (Sandwich(), Groups()):
+            if isinstance(covariance, Groups) is isinstance(self.making, GroupsMaking):
+                continue
+            try:
+                making = dataclasses.replace(self.plan, covariance=covariance).making(self.num_records)
+            except ValueError:
+                continue
+            width = self._of(making)
+            if width is not None:
+                found[_name(making)] = width
+        return found
+
+    def explain(self) -> str:
+        """Which intervals would be how wide, in words."""
+        if self.width is None:
+            return f"Intervals by {_name(self.making)}: how wide they will be is not known beforehand."
+        lines = [f"Intervals by {_name(self.making)} would be {_in_words(self.width)}."]
+        lines += [f"By {name} they would be {_in_words(width)}." for name, width in self.others.items()]
+        return " ".join(lines)
+
+    def _of(self, making: Any) -> Widths | None:
+        given = self.num_records, self.combinations
+        whole = width_without_privacy(self.setting, *given)
+        if isinstance(making, GroupsMaking):
+            widths = widths_by_groups(self.setting, *given).get(making.number)
+        elif isinstance(making, SumsMaking) and self.setting.rows is not None:
+            widths = width_of_sums(making, self.setting.of_mechanism(making.mechanism), *given)
+        else:
+            widths = None
+        return None if widths is None else widths / whole
+
+
+def _name(making: Any) -> str:
+    if isinstance(making, GroupsMaking):
+        return f"Groups({making.number})"
+    return f"{type(making.covariance).__name__}(share={making.covariance.share:g})"
+
+
+def _in_words(widths: Widths) -> str:
+    if not np.all(np.isfinite(widths)):
+        return "none at all, as noise would drown what they are made of"
+    return f"up to {np.max(widths):.3g} times as wide as without privacy"

@@ -1,0 +1,212 @@
+"""Jobs that ask for intervals: of a study and of one mechanism, printed, written, resumed, drawn; and refusals."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.command import cli, job, planning, report
+from kngjax.command import config as configuration
+from kngjax.releases import release
+from tests.command.small_jobs import SECRET_WAGE, workers, write_job
+
+STUDY = """
+[data]
+path = "workers.csv"
+
+[study]
+adjacency = "replace"
+
+[study.bounds]
+wage = [20, 20000]
+education = [0, 18]
+
+[study.levels]
+region = ["north", "south"]
+
+[study.missing]
+wage = 20
+
+[intervals]
+covariance = "sandwich"
+share = 0.4
+level = 0.9
+
+[[analyses]]
+method = "linear_regression"
+formula = "log(wage) ~ education"
+epsilon = 6
+
+[[analyses]]
+method = "quantile_regression"
+formula = "log(wage) ~ education"
+tau = 0.5
+epsilon = 6
+intervals = { covariance = "groups", number = 3 }
+
+[[analyses]]
+method = "median"
+column = "wage"
+epsilon = 0.5
+"""
+# Of the small job: one quantile on a line, by groups.
+PLAIN = (
+    (
+        '[sampler]\ntype = "LineGibbs"\nnum_sweeps = 2\n',
+        '[intervals]\ncovariance = "groups"\nnumber = 4\nlevel = 0.9\n',
+    ),
+    ('[[terms]]\ncolumn = "experience"\nunits = "years"\nbounds = [0, 60]\ndegree = 2\n', ""),
+    ('x = "experience"\nat = { education = 12 }\n', 'x = "education"\n'),
+    ("epsilon = 0.3", "epsilon = 8"),
+)
+
+
+def write_study(folder, *changes, records=1500):
+    text = STUDY
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    workers(records).write_csv(folder / "workers.csv")
+    path = folder / "study.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(folder, *changes):
+    return configuration.read(write_study(folder, *changes))
+
+
+def written(output):
+    return json.loads((output / "releases.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+def test_the_regressions_of_a_study_have_them_and_resume_with_them(tmp_path, capfd, monkeypatch):
+    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(30), adjacency="replace", dataset="workers")
+    config, output = write_study(tmp_path), tmp_path / "output"
+    words = ["release", str(config), "--output", str(output), "--ledger", str(ledger.path)]
+    drawn, count = release._draw_value, iter(range(20))
+
+    def fails_once(*arguments):
+        # The estimate and its sums are the first two draws, and of three groups this is the second.
+        if next(count) == 3:
+            raise RuntimeError("the search was given up")
+        return drawn(*arguments)
+
+    monkeypatch.setattr(release, "_draw_value", fails_once)
+    assert cli.main(words) == 1
+    assert cli.main([*words, "--resume"]) == 0
+    said, whole = capfd.readouterr().out, written(output)
+    assert "interval: each 0.9, by H and J at the released value, from sums with noise of their own for 0.4" in said
+    assert "interval: each 0.9, by the mean of 3 disjoint groups' estimates" in said
+    assert "All together: pure 12.5-differential privacy" in said
+    linear, quantiles = (kng.RegressionResults.from_json(json.dumps(one["result"])) for one in whole["analyses"][:2])
+    assert [len(one.releases[0].parts) for one in (linear, quantiles)] == [2, 3]
+    assert f"{linear.conf_int(0.9).loc['education', 'lower']:.5g}" in said
+    assert whole["privacy"]["epsilon"] == 12.5
+    # The draw that failed stays paid for.
+    assert ledger.verify().spent.epsilon == 18.5
+    assert str(SECRET_WAGE) not in said + (output / "releases.json").read_text()
+    # Of the ledger, and of the output alone: nothing is drawn.
+    for resumed in ([*words, "--resume"], [*words[:-2], "--resume"]):
+        assert cli.main(resumed) == 0
+        assert written(output) == whole
+    assert ledger.verify().spent.epsilon == 18.5
+
+
+def test_a_plan_says_what_they_cost(tmp_path, capfd):
+    assert cli.main(["plan", str(write_study(tmp_path))]) == 0
+    said = capfd.readouterr().out
+    assert "robust: KNormMechanism by" in said
+    assert "tau = 0.5: 3 times KNG with QuantileLoss by" in said
+    assert "All together: pure 12.5-differential privacy" in said
+
+
+def test_covariances_decide_which_job_it_is_and_levels_do_not(tmp_path):
+    known = {job.identity(read(tmp_path, *changes)) for changes in [(), [("share = 0.4", "share = 0.5")]]}
+    assert len(known) == 2
+    assert job.identity(read(tmp_path, ("level = 0.9", "level = 0.8"))) in known
+    without = read(tmp_path, ('[intervals]\ncovariance = "sandwich"\nshare = 0.4\nlevel = 0.9\n', ""))
+    assert "intervals" not in without.public
+
+
+def asked(config):
+    made = job.planned(config, 1500)
+    return [None if one.part.plan is None else one.part.plan.covariance for one in made.steps]
+
+
+def test_each_analysis_may_have_its_own_or_none(tmp_path):
+    assert asked(read(tmp_path)) == [kng.Sandwich(share=0.4), kng.Groups(3), None]
+    own = 'intervals = { covariance = "groups", number = 3 }'
+    assert asked(read(tmp_path, (own, "intervals = false"))) == [kng.Sandwich(share=0.4), None, None]
+    narrowest = ('covariance = "sandwich"\nshare = 0.4\n', "")
+    assert isinstance(asked(read(tmp_path, narrowest))[0], kng.Sandwich | kng.Groups)
+
+
+WRONG = {
+    "another covariance": (('covariance = "sandwich"', 'covariance = "bootstrap"'), "must be one of sandwich, groups"),
+    "no covariance": (('covariance = "sandwich"\n', ""), r"\[intervals\] needs the key 'covariance', .* for share"),
+    "another's key": (("share = 0.4", "number = 4"), "unknown setting 'number'; known are share, bandwidth"),
+    "a share": (("share = 0.4", "share = 1.4"), "share must lie strictly between 0 and 1"),
+    "a level": (("level = 0.9", "level = 95"), r"\[intervals\] level: must lie between 0 and 1, like 0\.95, not 95"),
+    "too few": (("number = 3", "number = 300"), r'300 groups need .*or covariance = "sandwich"'),
+    "no table": (("intervals = { covar", 'intervals = "groups" # { covar'), "intervals: must be a table, like"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_is_wrong_is_told_in_the_terms_of_the_file(tmp_path, wrong):
+    change, words = WRONG[wrong]
+    with pytest.raises(ValueError, match=words):
+        job.planned(read(tmp_path, change), 1500)
+
+
+def test_intervals_of_no_regression_are_refused(tmp_path):
+    regressions = STUDY[STUDY.index("[[analyses]]") : STUDY.rindex("[[analyses]]")]
+    with pytest.raises(ValueError, match=r"\[intervals\] are of regressions, and none is asked for"):
+        read(tmp_path, (regressions, ""))
+
+
+def test_a_job_of_one_mechanism_has_them(tmp_path):
+    config = configuration.read(write_job(tmp_path, *PLAIN, data=workers(1500)))
+    results = job.run(config, job.load(config), progress=False, directory=tmp_path)
+    made = job.planned(config, 1500)
+    said = made.text(results)
+    found = planning.interval(config, results[0])
+    assert "tau = 0.25: 0.9 intervals, each by itself, by the mean of 4 disjoint groups' estimates" in said
+    assert re.search(rf"education +{found.lower[1]:.4g} +{found.upper[1]:.4g}", said)
+    assert "4 times, of groups of records" in said
+    assert "all releases of the same records together: pure epsilon = 8, the exact sum of 4 + 4".lower() in said.lower()
+    of_file = json.loads((tmp_path / "releases.json").read_text(encoding="utf-8"))
+    assert of_file["privacy"]["epsilon"] == 8.0
+    np.testing.assert_allclose(of_file["releases"][0]["intervals"]["lower"], found.lower)
+    again = kng.ReleaseWithIntervals.from_json(json.dumps(of_file["releases"][0]["release"]))
+    assert again == results[0].release
+    resumed = job.run(config, job.load(config), progress=False, directory=tmp_path, resume=True)
+    assert [one.release for one in resumed] == [one.release for one in results]
+    figure = report.figure(config, results)
+    assert len(figure.axes[0].collections) == 2
+    assert "total ε = 8" in figure._supxlabel.get_text()
+    ends = report.band(config, results[0], np.array([9.0]))
+    assert ends.shape == (2, 1)
+    assert ends[0] < report.curves(config, results, np.array([9.0]))[0] < ends[1]
+
+
+def test_sums_of_one_mechanism_cost_what_it_says(tmp_path):
+    sums = ('covariance = "groups"\nnumber = 4', 'covariance = "sandwich"')
+    config = configuration.read(write_job(tmp_path, PLAIN[0], *PLAIN[1:], sums, data=workers(1500)))
+    results = job.run(config, job.load(config), progress=False)
+    said = job.planned(config, 1500).text(results)
+    assert "pure epsilon = 8, the exact sum of 4 + 4" in said
+    assert "the sum of those of the estimates and of what their intervals are made of" in said
+    assert [len(one.release.parts) for one in results] == [2, 2]
+    cost = job.to_dict(config, job.planned(config, 1500), results)["privacy"]["epsilon"]
+    assert cost == pytest.approx(8.0, abs=1e-9)
+
+
+def test_a_sampler_beside_them_is_refused(tmp_path):
+    sampler = ("[privacy]", '[sampler]\ntype = "Exact"\n\n[privacy]')
+    with pytest.raises(ValueError, match=r"\[sampler\] and \[intervals\] do not go together"):
+        configuration.read(write_job(tmp_path, *PLAIN, sampler))
