@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import Sandwich
-from kngjax.inference.errors_of_release import box_noise, interval_of_sums
+from kngjax.inference.errors_of_release import interval_of_sums
 from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval
 from kngjax.inference.settings import Setting
@@ -28,8 +28,8 @@ def width_of_sandwich(making: Any, setting: Setting, num_records: int) -> Float[
         num_records * setting.hessian / curvature_unit,
         num_records * setting.score_covariance / square_unit,
     )
-    parts = covariance.expected_sums(hessian, score)
-    sums = parts + box_noise(making.summing, len(parts), np.random.default_rng(1), 1)[0]
+    parts = covariance.expected_sums(hessian, score, making.mechanism.bounds)
+    sums = parts + covariance.noise_draws(making.summing, np.random.default_rng(1), 1)[0]
     given = making.mechanism, making.summing, covariance, making.curvature
     found = interval_of_sums(theta, sums, *given, num_records, LEVEL)
     return found.upper - found.lower if isinstance(found, Interval) else np.full(dimension, np.inf)

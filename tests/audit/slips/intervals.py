@@ -86,8 +86,8 @@ SLIPS = (
     slip(
         "bounds of products without those of their signs",
         "inference/covariances",
-        "block = _Block(np.minimum(least, 0.0), np.maximum(most, 0.0))",
-        "block = _Block(np.minimum(least, 0.0), np.maximum(most, 0.0) / 2.0)",
+        "block = Block(np.minimum(least, 0.0), np.maximum(most, 0.0))",
+        "block = Block(np.minimum(least, 0.0), np.maximum(most, 0.0) / 2.0)",
         f"{_WITH}test_no_record_moves_the_sums_by_more_than_the_noise_hides_and_one_by_as_much",
     ),
     slip(
@@ -100,8 +100,8 @@ SLIPS = (
     slip(
         "a covariance as if its noise were none",
         "inference/errors_of_release",
-        "sums - box_noise(summing, len(sums), random, DRAWS),",
-        "sums - 0.0 * box_noise(summing, len(sums), random, DRAWS),",
+        "sums - covariance.noise_draws(summing, random, DRAWS),",
+        "sums - 0.0 * covariance.noise_draws(summing, random, DRAWS),",
         f"{_WITH}test_noise_of_the_sums_widens_intervals",
     ),
     slip(

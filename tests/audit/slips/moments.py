@@ -84,8 +84,8 @@ SLIPS = (
     slip(
         "the upper end of y for both",
         "sensitivity/moments_in_fractions",
-        "ends = ((_number(bounds.y_lower),), (_number(bounds.y_upper),))",
-        "ends = ((_number(bounds.y_upper),),)",
+        "ends = _number(bounds.y_lower), _number(bounds.y_upper)",
+        "ends = (_number(bounds.y_upper),)",
         "sensitivity/test_moments_in_fractions.py::test_radii_are_those_of_the_farthest_record",
     ),
     slip(
