@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.core.arrays import Vector
+from kngjax.core.arrays import Scalar, Vector
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Records
@@ -28,8 +28,8 @@ class PublicUnits(eqx.Module):
 
     middles: Vector
     half_widths: Vector
-    y_middle: Float[Array, ""]
-    y_half_width: Float[Array, ""]
+    y_middle: Scalar
+    y_half_width: Scalar
 
     @classmethod
     def of(cls, bounds: Bounds, dimension: int) -> "PublicUnits":

@@ -8,6 +8,7 @@ x_1 = √w·x̃ and x_2 = s·x̃ in public units x̃ (`kngjax.data.public_units`
 c the bound of the loss, `AbstractPredictorLoss.joint_bound`, and X² = d for bounds that are a box with an intercept.
 """
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any
@@ -19,6 +20,7 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact import exactly, inward, outward
 from kngjax.accounting.kinds import FACTORS
 from kngjax.core.arrays import float64
+from kngjax.core.compiling import Compiled
 from kngjax.data.bounds import Bounds
 from kngjax.data.products import symmetric
 from kngjax.data.public_units import PublicUnits
@@ -30,10 +32,15 @@ from kngjax.sensitivity.moments_in_fractions import squared_feature_radius
 def feature_units(bounds: Bounds, dimension: int) -> PublicUnits:
     """x̃ = (x - m)/h of these bounds; a column that is 0 throughout stays as it is. Public."""
     with float64():
-        made = PublicUnits.of(bounds, dimension)
+        made = _units(bounds, dimension)
         middles, widths = (np.asarray(part, np.float64) for part in (made.middles, made.half_widths))
         ends = np.asarray(made.y_middle), np.asarray(made.y_half_width)
     return PublicUnits(middles, np.where(widths > 0.0, widths, 1.0), *ends)
+
+
+@functools.partial(Compiled, static_argnames=("dimension",))
+def _units(bounds: Bounds, dimension: int) -> PublicUnits:
+    return PublicUnits.of(bounds, dimension)
 
 
 def to_own_units(units: PublicUnits) -> Float[np.ndarray, "dimension dimension"]:

@@ -27,10 +27,9 @@ class ReleasedDesign(AbstractSums):
     Each regression releases Σw and Σs² at its own θ̃, for a share of its ε, and nothing more of the features. What the
     noise of G may have been is drawn again, as is that of the two sums.
 
-    It serves losses of the residual y - x'θ: squared, Huber, pseudo-Huber, quantile, smoothed quantile, expectile. There
-    w and s² depend on the features through the errors alone, and where errors are independent of the features, up to
-    constants in x, E w·xx' = E w·E xx'. Of the logistic and of Poisson's loss w depends on x'θ itself, G does not
-    suffice, and they are refused.
+    It serves losses of the residual y - x'θ: squared, Huber, pseudo-Huber, quantile, smoothed quantile, expectile.
+    There w and s² are functions of the errors; where these are independent of the features E w·xx' = E w·E xx'. Of the
+    logistic and of Poisson's loss w depends on x'θ itself, G does not suffice, and they are refused.
 
     **Arguments:** `design`: the release, whose bounds of features must be those of the mechanism. `share`: of ε.
     `bandwidth`: as of `kngjax.Sandwich`.
@@ -61,8 +60,8 @@ class ReleasedDesign(AbstractSums):
     def method(self) -> str:
         return (
             "the moments of the design that were released before, and the mean curvature and squared score with noise "
-            f"of their own for {self.share:g} of epsilon; the quantiles are those of H^-1(z - S) over what the noise of "
-            "all may have been"
+            f"of their own for {self.share:g} of epsilon; the quantiles are those of H^-1(z - S) over what the noise "
+            "of all may have been"
         )
 
     def check(self, mechanism: Any) -> None:

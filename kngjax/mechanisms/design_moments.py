@@ -9,7 +9,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
-from kngjax.data.admission import Facts
+from kngjax.data.admission import Facts, Shape
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.products import product_ranges, products, symmetric
@@ -17,8 +17,9 @@ from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
-from kngjax.mechanisms.k_norm import KNormMechanism
+from kngjax.mechanisms.k_norm import KNormMechanism, NoisyMean
 from kngjax.mechanisms.parameters import check_epsilon, require_part
+from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -113,6 +114,10 @@ class DesignMoments(AbstractDirectMechanism):
         columns = Bounds((least, most), intercept=False)
         return KNormMechanism(columns, float(self.epsilon), self.adjacency, statistic="sum", allow_large_epsilon=True)
 
+    def _facts(self, columns: Shape | None, count: int | None) -> Facts:
+        # The numbers are not those of columns, whose names they have not.
+        return dataclasses.replace(super()._facts(columns, count), names=None)
+
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         found = self.summing.sensitivity_for(self.dimension)
         return Sensitivity(found.value, f"a record counts as the products of its features: {found.derivation}")
@@ -145,7 +150,7 @@ class DesignMoments(AbstractDirectMechanism):
 
     def on_grid(self, facts: Facts) -> "NoisyDesign | None":
         inner = self.summing.on_grid(Facts(self.dimension, facts.num_records, None))
-        return None if inner is None else NoisyDesign(self, inner.grid, inner)
+        return None if inner is None else NoisyDesign(self, inner.grid, self.summing)
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -ε‖Σ - θ‖_K - log ∫, normalised. Private: a function of the data."""
@@ -173,15 +178,18 @@ class DesignMoments(AbstractDirectMechanism):
 
 @dataclasses.dataclass(frozen=True)
 class NoisyDesign(AbstractGridDraw):
-    """Sums of products plus noise, rounded once. **Arguments:** `grid`: what to. `summing`: draws them."""
+    """Sums of products plus noise, rounded once. **Arguments:** `grid`: what to. `summing`: whose noise it is."""
 
     mechanism: DesignMoments
-    grid: Any
-    summing: AbstractGridDraw
+    grid: Grid
+    summing: KNormMechanism
 
     @property
     def method(self) -> str:
-        return self.summing.method.replace(KNormMechanism.__name__, DesignMoments.__name__)
+        return (
+            f"{self.mechanism.method} They are computed in balls that contain them, and rounded once, to the nearest "
+            "multiple of a public power of two, as real arithmetic would round it."
+        )
 
     def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
-        return self.summing.draw(data, bits)
+        return NoisyMean(self.summing, self.grid).draw(data, bits)
