@@ -48,26 +48,21 @@ def replayed_covariance(
     middle, half = making.mechanism.typical_values(making.dimension)
     places = np.vstack([generator.uniform(-1.0, 1.0, (num_points, making.dimension)), np.ones(making.dimension)])
     places = np.vstack([places, -places[-1], np.zeros(making.dimension)])
-    largest = 0.0
+    both, summing = [_records(making, pair) for pair in pairs], making.summing
+    lengths = []
     for theta in middle + half * places:
-        sums = [_sums(making, pair, theta) for pair in pairs]
-        largest = max(largest, _length(making, nearest(sums[0] - sums[1])))
-    return Replay(largest / making.budget, len(places))
-
-
-def _sums(making: SumsMaking, pair: Pair, theta: np.ndarray) -> Any:
-    """Those that are released, exactly. Private."""
-    columns = making.covariance.columns(_records(making, pair), theta, making.curvature, making.mechanism.adjacency)
-    return making.summing.exact_sums(columns).moment
+        columns = (making.covariance.columns(one, theta, making.curvature, plan.adjacency) for one in both)
+        first_sums, second_sums = (summing.exact_sums(one).moment for one in columns)
+        lengths.append(_length(making, summing, nearest(first_sums - second_sums)))
+    return Replay(max(lengths) / making.budget, len(places))
 
 
 def _records(making: SumsMaking, pair: Pair) -> Any:
     return making.mechanism.rows(*pair, dither_key=research_key(0))
 
 
-def _length(making: SumsMaking, moves: Float[np.ndarray, " columns"]) -> float:
+def _length(making: SumsMaking, summing: Any, moves: Float[np.ndarray, " columns"]) -> float:
     """In units of the noise."""
-    summing = making.summing
     if making.covariance.is_gaussian:
         return float(np.linalg.norm(moves / summing.noise_deviations(len(moves), None)))
     noise = summing.noise_in_fractions(len(moves), 1)

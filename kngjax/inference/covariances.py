@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -19,7 +19,7 @@ from kngjax.mechanisms.k_norm import KNormMechanism
 
 # An eigenvalue of H below this share of their mean is more likely noise.
 _FLOOR = 1e-3
-Noise = Literal["pure", "zcdp"]
+NOISES = ("pure", "zcdp")
 NOTHING_ASSUMED = "records are independent, and so many that sums of scores are normal and H is constant nearby"
 
 
@@ -167,11 +167,11 @@ class Sandwich(AbstractSums):
 
     share: float = 0.3
     bandwidth: float | None = None
-    noise: Noise = "pure"
+    noise: str = "pure"
 
     def __post_init__(self):
         super().__post_init__()
-        if self.noise not in get_args(Noise):
+        if self.noise not in NOISES:
             raise ValueError(f"noise must be 'pure' or 'zcdp', got {self.noise!r}")
 
     @property

@@ -33,9 +33,9 @@ def pseudo_huber_score(residual, threshold):
     return -residual / np.sqrt(1.0 + (residual / threshold) ** 2)
 
 
-def mechanism(adjacency="replace", epsilon=1.0, kind=kng.ObjectivePerturbation, loss=None, **settings):
+def mechanism(adjacency="replace", epsilon=1.0, kind=kng.ObjectivePerturbation, loss=None, bounds=BOUNDS, **settings):
     loss = kng.PseudoHuberLoss(0.7) if loss is None else loss
-    return kind(loss, BOUNDS, kng.Box(-6.0, 6.0), epsilon, adjacency, **settings)
+    return kind(loss, bounds, kng.Box(-6.0, 6.0), epsilon, adjacency, **settings)
 
 
 def table(number, seed=0):
