@@ -68,10 +68,11 @@ def squared_feature_radius(bounds: Bounds, dimension: int, units: PublicUnits | 
     total, start = Fraction(0), 0
     for block in blocks:
         columns = range(start, start := start + len(block[0]))
-        total += max(
+        squares = (
             sum(((place - middles[j]) / widths[j]) ** 2 for j, place in zip(columns, corner, strict=True))
             for corner in block
         )
+        total += max(squares)
     return (weighted.largest_in_fractions(bounds) or 1) * total
 
 
