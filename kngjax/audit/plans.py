@@ -89,11 +89,12 @@ def black_box_of_plan(
     **Arguments:** as of `black_box`. `first`, `second`: pairs (X, y) of few records, for draws are made one by one.
     """
     bits = random.Random(seed).getrandbits
-    draws = [np.array(list(_draws(plan, pair, num_draws, bits))) for pair in (first, second)]
-    claimed = plan.mechanism.guarantee_for(plan.mechanism.dimension)
+    one, other = (np.array(list(_draws(plan, pair, num_draws, bits))) for pair in (first, second))
+    claimed = plan.mechanism.guarantee
     if getattr(plan.covariance, "is_gaussian", False):
+        assert claimed.exact_rho is not None
         claimed = Guarantee.zcdp(claimed.exact_rho, claimed.adjacency)
-    return epsilon_lower_bound(*draws, delta, confidence), claimed.at(delta=delta)
+    return epsilon_lower_bound(one, other, delta, confidence), claimed.at(delta=delta)
 
 
 def _draws(plan: WithIntervals, pair: Pair, number: int, bits: Bits) -> Any:

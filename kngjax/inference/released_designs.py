@@ -74,8 +74,9 @@ class ReleasedDesign(AbstractSums):
         ours, theirs = self._mechanism.bounds, mechanism.bounds
         alike = ours.intercept == theirs.intercept and ours.dimension == mechanism.dimension
         with float64():
-            if not alike or not np.array_equal(*(one.features(mechanism.dimension) for one in (ours, theirs))):
-                raise ValueError("the design was released with other bounds of features than those of the mechanism")
+            first, second = ([np.asarray(side) for side in one.features(one.dimension or 1)] for one in (ours, theirs))
+        if not alike or not np.array_equal(first, second):
+            raise ValueError("the design was released with other bounds of features than those of the mechanism")
 
     @property
     def _mechanism(self) -> DesignMoments:

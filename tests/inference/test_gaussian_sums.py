@@ -172,6 +172,14 @@ def test_noise_of_the_sums_widens_intervals():
     assert np.all(wide > 1.1 * narrow)
 
 
+def test_no_record_and_only_dropped_ones_are_released_like_any():
+    """That a release failed would tell no record from one."""
+    bounds = kng.Bounds(x=(LOWER, UPPER), y=RESPONSES, missing="drop", missing_y="drop")
+    plan, (x, y) = kng.WithIntervals(mechanism("add_remove", bounds=bounds), GAUSSIAN), table(3)
+    for features, responses in ((x[:0], y[:0]), (x * np.nan, y), (x[:1], y[:1])):
+        assert len(kng.release(plan, features, responses).parts) == 2
+
+
 def test_units_of_columns_are_no_matter():
     """A column in cents instead of thousands has its coefficient and interval in cents, by either noise."""
     scale = np.array([1.0, 1e5, 1.0])

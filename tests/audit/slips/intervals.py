@@ -213,8 +213,8 @@ SLIPS = (
     slip(
         "a released design of other columns",
         "inference/released_designs",
-        "if not alike or not np.array_equal(",
-        "if not alike and not np.array_equal(",
+        "if not alike or not np.array_equal(first",
+        "if not alike and not np.array_equal(first",
         f"{_DESIGNS}test_what_it_does_not_suffice_for_is_refused_in_words",
     ),
     slip(
