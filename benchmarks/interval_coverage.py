@@ -18,6 +18,7 @@ import kngjax as kng
 EPSILON, LEVEL = 1.0, 0.95
 WAYS = {
     "sandwich": lambda rows: kng.Sandwich(),
+    "zcdp": lambda rows: kng.Sandwich(noise="zcdp"),
     "groups": lambda rows: kng.Groups(),
     "independent": lambda rows: kng.IndependentErrors(),
     "public": kng.PublicDesign,

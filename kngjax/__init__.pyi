@@ -57,6 +57,7 @@ from .inference.intervals import NoInterval as NoInterval
 from .inference.observations import observe as observe
 from .inference.previews import Preview as Preview
 from .inference.previews import preview as preview
+from .inference.released_designs import ReleasedDesign as ReleasedDesign
 from .inference.with_intervals import ReleaseWithIntervals as ReleaseWithIntervals
 from .inference.with_intervals import WithIntervals as WithIntervals
 from .ledger.book import LedgerError as LedgerError
@@ -76,6 +77,7 @@ from .losses.smoothed_quantile import SmoothedQuantileLoss as SmoothedQuantileLo
 from .losses.squared import SquaredLoss as SquaredLoss
 from .mechanisms.ada_ops import AdaOPS as AdaOPS
 from .mechanisms.ada_ssp import AdaSSP as AdaSSP
+from .mechanisms.design_moments import DesignMoments as DesignMoments
 from .mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
 from .mechanisms.geometric import GeometricMechanism as GeometricMechanism
 from .mechanisms.irls import PrivateIRLS as PrivateIRLS

@@ -18,7 +18,9 @@ from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.ada_ops import AdaOPS
 from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.exponential import ExponentialMechanism
+from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.geometric import GeometricMechanism
 from kngjax.mechanisms.irls import PrivateIRLS
 from kngjax.mechanisms.k_norm import KNormMechanism
@@ -85,6 +87,10 @@ CASES: dict[str, Callable[[], Case]] = {
     "sums": lambda: Case(
         KNormMechanism(Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False), 1.0, "add_remove", statistic="sum"),
         takes="x",
+    ),
+    "design moments": lambda: Case(DesignMoments(_OPEN, 1.0, "add_remove"), takes="x"),
+    "Gram matrices": lambda: Case(
+        GaussianMoments(Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False), 1.0, "replace", 2.0, 2), takes="x"
     ),
     "squared, lattice": lambda: Case(KNG(SquaredLoss(), *_PARTS), Lattice()),
     "median, lattice": lambda: Case(KNG(QuantileLoss(0.5), _OPEN, BOX, 1.0, "replace"), Lattice()),

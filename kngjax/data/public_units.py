@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.core.arrays import Vector
+from kngjax.core.arrays import Scalar, Vector
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Records
@@ -28,14 +28,18 @@ class PublicUnits(eqx.Module):
 
     middles: Vector
     half_widths: Vector
-    y_middle: Float[Array, ""]
-    y_half_width: Float[Array, ""]
+    y_middle: Scalar
+    y_half_width: Scalar
 
     @classmethod
     def of(cls, bounds: Bounds, dimension: int) -> "PublicUnits":
-        """The units of these bounds, which have a response, for d coefficients; runs under jit."""
+        """The units of these bounds for d coefficients, a response without bounds in its own; runs under jit."""
         lower, upper = bounds.features(dimension)
-        y_lower, y_upper = jnp.asarray(bounds.y_lower), jnp.asarray(bounds.y_upper)
+        y_lower, y_upper = (
+            (jnp.asarray(-1.0), jnp.asarray(1.0))
+            if bounds.y_lower is None
+            else (jnp.asarray(bounds.y_lower), jnp.asarray(bounds.y_upper))
+        )
         if not bounds.intercept:
             lower, upper = _about_zero(lower, upper)
             y_lower, y_upper = _about_zero(y_lower, y_upper)

@@ -10,13 +10,17 @@ from jaxtyping import Float
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
+from kngjax.data.products import product_ranges, products, symmetric
 from kngjax.data.records import Records
-from kngjax.inference.score_moments import Floats, RecordCurvature, product_ranges, products, symmetric
+from kngjax.inference import gaussian_sums
+from kngjax.inference.noise_of_sums import box_noise, gaussian_noise
+from kngjax.inference.score_moments import Floats, RecordCurvature
 from kngjax.mechanisms.k_norm import KNormMechanism
 
 # An eigenvalue of H below this share of their mean is more likely noise.
 _FLOOR = 1e-3
-_NOTHING_ASSUMED = "records are independent, and so many that sums of scores are normal and H is constant nearby"
+NOISES = ("pure", "zcdp")
+NOTHING_ASSUMED = "records are independent, and so many that sums of scores are normal and H is constant nearby"
 
 
 class Matrices(NamedTuple):
@@ -26,7 +30,7 @@ class Matrices(NamedTuple):
     score: Float[np.ndarray, "draws dimension dimension"]
 
 
-class _Block(NamedTuple):
+class Block(NamedTuple):
     """Columns of which sums are released. **Arguments:** `lower`, `upper`: public bounds of each."""
 
     lower: Floats
@@ -37,13 +41,15 @@ class AbstractSums(abc.ABC):
     """A covariance from released sums over the records, for a share of ε. All of it is public.
 
     A sum over records of bounded numbers has K-norm noise of its own box of changes (`kngjax.KNormMechanism`); columns
-    that no exchange of records changes have none. `share`: what of ε is for it, the rest is for the estimate. `bounds`
-    of features and `curvature` of scores come with the mechanism.
+    that no exchange of records changes have none. `share`: what of ε is for it, the rest is for the estimate. The
+    `curvature` of scores, with the bounds of features, comes with the mechanism. `is_gaussian`: whether noise is
+    Gaussian, the share is of ρ, and all together are zCDP and not pure.
     """
 
     share: float
     bandwidth: float | None
-    assumptions: ClassVar[tuple[str, ...]] = (_NOTHING_ASSUMED,)
+    is_gaussian: ClassVar[bool] = False
+    assumptions: ClassVar[tuple[str, ...]] = (NOTHING_ASSUMED,)
 
     def __post_init__(self):
         if not (isinstance(self.share, int | float) and 0.0 < self.share < 1.0):
@@ -55,7 +61,7 @@ class AbstractSums(abc.ABC):
         """How the covariance is known, in words."""
 
     @abc.abstractmethod
-    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
+    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[Block]:
         """The bounds of what is summed. **Arguments:** `lower`, `upper`: of the features, shape (d,)."""
 
     @abc.abstractmethod
@@ -70,23 +76,27 @@ class AbstractSums(abc.ABC):
         """JSON-ready."""
         return {"type": type(self).__name__, **vars(self)}
 
-    def check(self, dimension: int, has_intercept: bool) -> None:
-        """Raises ValueError for settings that do not suit d coefficients, of which the first is an intercept or not."""
+    def check(self, mechanism: Any) -> None:
+        """Raises ValueError for settings that do not suit the mechanism of the estimate."""
         if self.bandwidth is not None and not 0.0 < self.bandwidth < np.inf:
             raise ValueError(f"bandwidth must be a positive number in units of y, got {self.bandwidth!r}")
 
-    def ranges(self, dimension: int, bounds: Bounds) -> list[_Block]:
+    def ranges(self, dimension: int, bounds: Bounds) -> list[Block]:
         """The bounds of all columns, with those that are constant."""
         with float64():
             lower, upper = (np.asarray(side, np.float64) for side in bounds.features(dimension))
         return self._blocks(dimension, lower, upper)
 
-    def mechanism(self, dimension: int, bounds: Bounds, epsilon: float, adjacency: Adjacency) -> KNormMechanism:
-        """What releases the sums."""
-        lower, upper = (np.concatenate(side) for side in zip(*self.ranges(dimension, bounds), strict=True))
+    def mechanism(self, dimension: int, curvature: RecordCurvature, budget: float, adjacency: Adjacency) -> Any:
+        """What releases the sums. **Arguments:** `budget`: their ε, of Gaussian ones their μ."""
+        lower, upper = (np.concatenate(side) for side in zip(*self.ranges(dimension, curvature.bounds), strict=True))
         kept = _kept(lower, upper, adjacency)
         columns = Bounds((lower[kept], upper[kept]), intercept=False)
-        return KNormMechanism(columns, epsilon, adjacency, statistic="sum", allow_large_epsilon=True)
+        return KNormMechanism(columns, budget, adjacency, statistic="sum", allow_large_epsilon=True)
+
+    def noise_draws(self, summing: Any, random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
+        """Draws of noise as that of the sums. **Arguments:** `summing`: what released them."""
+        return box_noise(summing, random, number)
 
     def columns(
         self, records: Records, theta: Floats, curvature: RecordCurvature, adjacency: Adjacency
@@ -106,6 +116,12 @@ class AbstractSums(abc.ABC):
         made = np.column_stack(blocks)
         return made[:, _kept(lower, upper, adjacency)]
 
+    def mean_sums(
+        self, x: Floats, curvature: Floats, square: Floats, bounds: Bounds, adjacency: Adjacency
+    ) -> Float[np.ndarray, " numbers"]:
+        """What such a record adds on average to what is released. **Arguments:** as of `columns_of`, made up."""
+        return self.columns_of(x, curvature, square, bounds, adjacency).mean(axis=0)
+
     def matrices(
         self,
         sums: Float[np.ndarray, "draws columns"],
@@ -119,45 +135,108 @@ class AbstractSums(abc.ABC):
 
         **Arguments:** all public. `num_records`: n, where it is public.
         """
-        blocks = self.ranges(dimension, curvature.bounds)
+        parts = self._parts(sums, dimension, curvature.bounds, adjacency, num_records)
+        hessian, score = self._matrices(parts, dimension)
+        # In units of the bounds, so that it is no matter what columns are measured in.
+        scaled, of_score = (gaussian_sums.in_public_units(one, curvature.bounds) for one in (hessian, score))
+        trace = np.trace(scaled, axis1=1, axis2=2)
+        known = np.isfinite(trace) & (trace > 0.0) & (np.trace(of_score, axis1=1, axis2=2) > 0.0)
+        hessian, score, scaled, trace = hessian[known], score[known], scaled[known], trace[known]
+        shifted = scaled - (_FLOOR * trace / dimension)[:, None, None] * np.eye(dimension)
+        plausible = np.all(np.linalg.eigvalsh(shifted) > 0.0, axis=1)
+        curvature_unit, square_unit = curvature.units(theta)
+        return Matrices(hessian[plausible] * curvature_unit, score[plausible] * square_unit)
+
+    def _parts(
+        self,
+        sums: Float[np.ndarray, "draws columns"],
+        dimension: int,
+        bounds: Bounds,
+        adjacency: Adjacency,
+        num_records: int | None,
+    ) -> list[Floats]:
+        """The sums of all blocks of columns."""
+        blocks = self.ranges(dimension, bounds)
         lower, upper = (np.concatenate(side) for side in zip(*blocks, strict=True))
         kept = _kept(lower, upper, adjacency)
         # What all records share adds up to n times as much.
         whole = np.tile(lower * float(num_records or 0), (len(sums), 1))
         whole[:, kept] = sums
-        parts = np.split(whole, np.cumsum([len(block.lower) for block in blocks])[:-1], axis=1)
-        hessian, score = self._matrices(parts, dimension)
-        trace = np.trace(hessian, axis1=1, axis2=2)
-        known = np.isfinite(trace) & (trace > 0.0) & (np.trace(score, axis1=1, axis2=2) > 0.0)
-        hessian, score, trace = hessian[known], score[known], trace[known]
-        shifted = hessian - (_FLOOR * trace / dimension)[:, None, None] * np.eye(dimension)
-        plausible = np.all(np.linalg.eigvalsh(shifted) > 0.0, axis=1)
-        curvature_unit, square_unit = curvature.units(theta)
-        return Matrices(hessian[plausible] * curvature_unit, score[plausible] * square_unit)
+        return np.split(whole, np.cumsum([len(block.lower) for block in blocks])[:-1], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Sandwich(AbstractSums):
     """H = Σwxx' and J = Σs²xx' at θ̃, both released: nothing is assumed of the errors.
 
-    **Arguments:** `share`: of ε. `bandwidth`: of the quantile loss, how near to the regression a response counts for
-    its density there; None takes 2.1·n^{-1/5} of a tenth of the width of the bounds of y.
+    With noise="zcdp" it is Gaussian and isotropic in the Frobenius norm (`kngjax.inference.gaussian_sums`), and smaller
+    by far from half a dozen coefficients on. Then the estimate and its covariance together are (ε²/8)-zCDP, as KNG
+    alone is, or (ε²/2)-zCDP as what is known to be ε-DP alone, and not ε-DP: a ledger of pure ε refuses them.
+
+    **Arguments:** `share`: of ε; with Gaussian noise of ρ. `bandwidth`: of the quantile loss, how near to the
+    regression a response counts for its density there; None takes 2.1·n^{-1/5} of a tenth of the width of the bounds of
+    y. `noise`: "pure" or "zcdp".
     """
 
     share: float = 0.3
     bandwidth: float | None = None
+    noise: str = "pure"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.noise not in NOISES:
+            raise ValueError(f"noise must be 'pure' or 'zcdp', got {self.noise!r}")
+
+    @property
+    def is_gaussian(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.noise == "zcdp"
 
     @property
     def method(self) -> str:
+        of = "rho, Gaussian" if self.is_gaussian else "epsilon"
         return (
-            f"H and J at the released value, from sums with noise of their own for {self.share:g} of epsilon; the "
+            f"H and J at the released value, from sums with noise of their own for {self.share:g} of {of}; the "
             "quantiles are those of H^-1(z - S) over what the noise may have been"
         )
 
-    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
+    def mechanism(self, dimension: int, curvature: RecordCurvature, budget: float, adjacency: Adjacency) -> Any:
+        if self.is_gaussian:
+            return gaussian_sums.summing_of(curvature, dimension, budget, adjacency)
+        return super().mechanism(dimension, curvature, budget, adjacency)
+
+    def noise_draws(self, summing: Any, random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
+        return gaussian_noise(summing, random, number) if self.is_gaussian else box_noise(summing, random, number)
+
+    def columns_of(
+        self, x: Floats, curvature: Floats, square: Floats, bounds: Bounds, adjacency: Adjacency
+    ) -> Float[np.ndarray, "records columns"]:
+        if self.is_gaussian:
+            return gaussian_sums.rows_of(x, curvature, square, bounds)
+        return super().columns_of(x, curvature, square, bounds, adjacency)
+
+    def mean_sums(
+        self, x: Floats, curvature: Floats, square: Floats, bounds: Bounds, adjacency: Adjacency
+    ) -> Float[np.ndarray, " numbers"]:
+        made = self.columns_of(x, curvature, square, bounds, adjacency)
+        # The moments of these rows are what is released.
+        return gaussian_sums.mean_moments(made) if self.is_gaussian else made.mean(axis=0)
+
+    def _parts(
+        self,
+        sums: Float[np.ndarray, "draws columns"],
+        dimension: int,
+        bounds: Bounds,
+        adjacency: Adjacency,
+        num_records: int | None,
+    ) -> list[Floats]:
+        if self.is_gaussian:
+            return gaussian_sums.in_own_units(sums, dimension, bounds)
+        return super()._parts(sums, dimension, bounds, adjacency, num_records)
+
+    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[Block]:
         # Times a number in [0, 1].
         least, most = product_ranges(lower, upper)
-        block = _Block(np.minimum(least, 0.0), np.maximum(most, 0.0))
+        block = Block(np.minimum(least, 0.0), np.maximum(most, 0.0))
         return [block, block]
 
     def _columns(self, x: Floats, curvature: Floats, square: Floats) -> list[Floats]:
@@ -177,7 +256,7 @@ class IndependentErrors(AbstractSums):
 
     share: float = 0.3
     bandwidth: float | None = None
-    assumptions: ClassVar[tuple[str, ...]] = (_NOTHING_ASSUMED, "errors are independent of the features")
+    assumptions: ClassVar[tuple[str, ...]] = (NOTHING_ASSUMED, "errors are independent of the features")
 
     @property
     def method(self) -> str:
@@ -186,14 +265,14 @@ class IndependentErrors(AbstractSums):
             "quantiles are those of H^-1(z - S) over what the noise may have been"
         )
 
-    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
-        return [_ONE, _UNIT, _UNIT, _Block(*product_ranges(lower, upper))]
+    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[Block]:
+        return [ONE, UNIT, UNIT, Block(*product_ranges(lower, upper))]
 
     def _columns(self, x: Floats, curvature: Floats, square: Floats) -> list[Floats]:
         return [np.ones(len(x)), curvature, square, products(x)]
 
     def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
-        return _proportional(parts[0][:, 0], parts[1][:, 0], parts[2][:, 0], symmetric(parts[3], dimension))
+        return proportional(parts[0][:, 0], parts[1][:, 0], parts[2][:, 0], symmetric(parts[3], dimension))
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
@@ -208,7 +287,7 @@ class PublicDesign(AbstractSums):
     share: float = 0.05
     bandwidth: float | None = None
     assumptions: ClassVar[tuple[str, ...]] = (
-        _NOTHING_ASSUMED,
+        NOTHING_ASSUMED,
         "errors are independent of the features",
         "the features of the records are as those of the public rows that were given",
     )
@@ -228,12 +307,12 @@ class PublicDesign(AbstractSums):
             f"{self.share:g} of epsilon; the quantiles are those of H^-1(z - S) over what the noise may have been"
         )
 
-    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
-        return [_ONE, _UNIT, _UNIT]
+    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[Block]:
+        return [ONE, UNIT, UNIT]
 
-    def check(self, dimension: int, has_intercept: bool) -> None:
-        super().check(dimension, has_intercept)
-        columns, need = np.shape(self.rows)[1], dimension - has_intercept
+    def check(self, mechanism: Any) -> None:
+        super().check(mechanism)
+        columns, need = np.shape(self.rows)[1], mechanism.dimension - mechanism.bounds.intercept
         if columns != need:
             raise ValueError(f"the public rows have {columns} columns, and {need} of the records' are bounded")
 
@@ -244,13 +323,13 @@ class PublicDesign(AbstractSums):
         rows = np.asarray(self.rows)
         rows = np.hstack([np.ones((len(rows), dimension - rows.shape[1])), rows])
         count, curvature, square = (part[:, 0] for part in parts)
-        return _proportional(count, curvature, square, count[:, None, None] * (rows.T @ rows / len(rows)))
+        return proportional(count, curvature, square, count[:, None, None] * (rows.T @ rows / len(rows)))
 
 
-_ONE, _UNIT = _Block(np.ones(1), np.ones(1)), _Block(np.zeros(1), np.ones(1))
+ONE, UNIT = Block(np.ones(1), np.ones(1)), Block(np.zeros(1), np.ones(1))
 
 
-def _proportional(count: Floats, curvature: Floats, square: Floats, gram: Floats) -> Matrices:
+def proportional(count: Floats, curvature: Floats, square: Floats, gram: Floats) -> Matrices:
     """(Σw/n)·G and (Σs²/n)·G, with shares of at most 1; NaN where one is not positive."""
     with np.errstate(all="ignore"):
         shares = [

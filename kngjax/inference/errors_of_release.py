@@ -13,7 +13,6 @@ from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.score_moments import RecordCurvature
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.gradient_noise import GradientNoise
-from kngjax.mechanisms.k_norm import KNormMechanism
 
 DRAWS = 4000
 # Of what the noise may have been: with fewer plausible ones the sums are drowned in it.
@@ -26,7 +25,7 @@ def interval_of_sums(
     theta: Float[np.ndarray, " dimension"],
     sums: Float[np.ndarray, " columns"],
     mechanism: AbstractMechanism,
-    summing: KNormMechanism,
+    summing: Any,
     covariance: AbstractSums,
     curvature: RecordCurvature,
     num_records: int | None,
@@ -46,7 +45,7 @@ def interval_of_sums(
     """
     dimension, random = len(theta), np.random.default_rng(_SEED)
     matrices = covariance.matrices(
-        sums - box_noise(summing, len(sums), random, DRAWS),
+        sums - covariance.noise_draws(summing, random, DRAWS),
         dimension,
         curvature,
         theta,
@@ -78,11 +77,3 @@ def errors_of(
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     scores = np.einsum("bij,bj->bi", roots, random.standard_normal((number, dimension)))
     return np.linalg.solve(matrices.hessian, (z - noise.pull(theta) - scores)[:, :, None])[:, :, 0]
-
-
-def box_noise(summing: KNormMechanism, columns: int, random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
-    """Noise as that of the sums: a Gamma(D + 1) radius times a point of the box."""
-    noise = summing.noise_in_fractions(columns, 1)
-    assert noise is not None
-    widths = np.array([float(weight) for weight in noise.weights]) * float(noise.scale_squared) ** 0.5
-    return random.gamma(columns + 1.0, size=(number, 1)) * random.uniform(-1.0, 1.0, (number, columns)) * widths

@@ -20,21 +20,22 @@ from kngjax.data.records import Records
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import AbstractSums, IndependentErrors, PublicDesign, Sandwich
 from kngjax.inference.errors_of_release import interval_of_sums
+from kngjax.inference.gaussian_sums import divided
 from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.published import mechanism_of
+from kngjax.inference.released_designs import ReleasedDesign
 from kngjax.inference.score_laws import SCATTER
 from kngjax.inference.score_moments import RecordCurvature, can_serve
 from kngjax.inference.widths import best_number_of_groups, narrowest
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.debits import owed
 from kngjax.releases.release import Release, release
 from kngjax.releases.totals import certify, composed
 
 Combinations = Float[np.ndarray, "combinations dimension"] | None
-_SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDesign)}
+_SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDesign, ReleasedDesign)}
 # Of n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
 _BANDWIDTH = 2.1
 
@@ -88,20 +89,21 @@ class AbstractMaking(abc.ABC):
             return GroupsMaking(mechanism_of(certificate.mechanism), fields["number"])
         covariance = _SUMS[kind](**fields["covariance"])
         mechanism = mechanism_of(certificate.mechanism)
-        return SumsMaking(mechanism, covariance, fields["epsilon"], fields["bandwidth"])
+        budget = fields["mu" if covariance.is_gaussian else "epsilon"]
+        return SumsMaking(mechanism, covariance, budget, fields["bandwidth"])
 
 
 @dataclasses.dataclass(frozen=True)
 class SumsMaking(AbstractMaking):
     """The estimate, and then sums over the records at it.
 
-    **Arguments:** `mechanism`: of the estimate, at its own ε. `covariance`: which sums. `epsilon`: of the sums.
-    `bandwidth`: as of `RecordCurvature`.
+    **Arguments:** `mechanism`: of the estimate, at its own ε. `covariance`: which sums. `budget`: ε of the sums, of
+    Gaussian ones μ. `bandwidth`: as of `RecordCurvature`.
     """
 
     mechanism: Any
     covariance: AbstractSums
-    epsilon: float
+    budget: float
     bandwidth: float | None
 
     @property
@@ -115,15 +117,15 @@ class SumsMaking(AbstractMaking):
         return RecordCurvature(self.mechanism.loss, self.mechanism.bounds, self.bandwidth)
 
     @property
-    def summing(self) -> KNormMechanism:
+    def summing(self) -> Any:
         """What releases the sums: whatever θ̃ is."""
-        mechanism = self.mechanism
-        return self.covariance.mechanism(self.dimension, mechanism.bounds, self.epsilon, mechanism.adjacency)
+        return self.covariance.mechanism(self.dimension, self.curvature, self.budget, self.mechanism.adjacency)
 
     def settings(self) -> dict[str, Any]:
         covariance = self.covariance.settings()
         kind = covariance.pop("type")
-        return {"type": kind, "covariance": covariance, "epsilon": self.epsilon, "bandwidth": self.bandwidth}
+        budget = {"mu" if self.covariance.is_gaussian else "epsilon": self.budget}
+        return {"type": kind, "covariance": covariance, "bandwidth": self.bandwidth, **budget}
 
     def check(self, X: Any, y: Any) -> None:
         # They are taken as a release of the mechanism takes them.
@@ -224,8 +226,8 @@ def making_of(
         return GroupsMaking(mechanism, _number_of_groups(mechanism, covariance, count))
     if not isinstance(covariance, AbstractSums):
         raise TypeError(
-            "covariance must be kngjax.Sandwich(...), Groups(...), IndependentErrors(...), PublicDesign(rows) or None, "
-            f"not {covariance!r}"
+            "covariance must be kngjax.Sandwich(...), Groups(...), IndependentErrors(...), PublicDesign(rows), "
+            f"ReleasedDesign(release) or None, not {covariance!r}"
         )
     return _with_sums(mechanism, covariance, count)
 
@@ -266,10 +268,13 @@ def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
 
 
 def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> SumsMaking:
-    covariance.check(mechanism.dimension, mechanism.bounds.intercept)
-    whole = exactly(float(mechanism.epsilon))
-    first = inward(whole * (1 - exactly(covariance.share)))
-    rest = inward(whole - exactly(first))
+    covariance.check(mechanism)
+    if covariance.is_gaussian:
+        first, rest = divided(mechanism, covariance.share)
+    else:
+        whole = exactly(float(mechanism.epsilon))
+        first = inward(whole * (1 - exactly(covariance.share)))
+        rest = inward(whole - exactly(first))
     if first <= 0.0 or rest <= 0.0:
         raise ValueError(f"share = {covariance.share} leaves nothing of epsilon for one of the two releases")
     point = eqx.tree_at(lambda one: one.epsilon, mechanism, np.asarray(first))

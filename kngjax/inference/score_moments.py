@@ -66,31 +66,6 @@ class RecordCurvature:
         return np.clip(curvature / curvature_unit, 0.0, 1.0), np.clip(score * score / square_unit, 0.0, 1.0)
 
 
-def products(x: Float[np.ndarray, "records dimension"]) -> Float[np.ndarray, "records pairs"]:
-    """x_j x_k of each record for j ≤ k."""
-    above = np.triu_indices(x.shape[1])
-    return x[:, above[0]] * x[:, above[1]]
-
-
-def product_ranges(
-    lower: Float[np.ndarray, " dimension"], upper: Float[np.ndarray, " dimension"]
-) -> tuple[Float[np.ndarray, " pairs"], Float[np.ndarray, " pairs"]]:
-    """Between which numbers x_j x_k lies for j ≤ k; of squares at least 0."""
-    first, second = np.triu_indices(len(lower))
-    corners = np.array([one[first] * other[second] for one in (lower, upper) for other in (lower, upper)])
-    least, most = corners.min(axis=0), corners.max(axis=0)
-    return np.where((first == second) & (lower * upper < 0.0)[first], 0.0, least), most
-
-
-def symmetric(triangles: Float[np.ndarray, "*batch pairs"], dimension: int) -> Float[np.ndarray, "..."]:
-    """Symmetric matrices with these upper triangles."""
-    first, second = np.triu_indices(dimension)
-    made = np.zeros((*triangles.shape[:-1], dimension, dimension))
-    made[..., first, second] = triangles
-    made[..., second, first] = triangles
-    return made
-
-
 def can_serve(loss: Any) -> bool:
     """Whether w and s² of the loss are known here."""
     if not isinstance(loss, AbstractPredictorLoss):

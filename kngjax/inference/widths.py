@@ -9,7 +9,7 @@ from jaxtyping import Float
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import Sandwich
-from kngjax.inference.errors_of_release import box_noise, interval_of_sums
+from kngjax.inference.errors_of_release import interval_of_sums
 from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval
 from kngjax.inference.settings import Setting
@@ -36,12 +36,11 @@ def width_of_sums(
     # Every record with the mean curvature and squared score.
     means = setting.law.curvature / curvature_unit, setting.law.score_square / square_unit
     each = (np.full(len(setting.rows), one) for one in means)
-    columns = covariance.columns_of(setting.rows, *each, mechanism.bounds, mechanism.adjacency)
-    parts = num_records * columns.mean(axis=0)
+    parts = num_records * covariance.mean_sums(setting.rows, *each, mechanism.bounds, mechanism.adjacency)
     # Of no number that is public under add_remove the noise knows nothing.
     count = num_records if mechanism.adjacency is Adjacency.REPLACE else None
     given = mechanism, making.summing, covariance, making.curvature
-    noises = box_noise(making.summing, len(parts), np.random.default_rng(1), _TABLES)
+    noises = covariance.noise_draws(making.summing, np.random.default_rng(1), _TABLES)
     found = [interval_of_sums(theta, parts + noise, *given, count, LEVEL, combinations) for noise in noises]
     none = np.full(dimension if combinations is None else len(combinations), np.inf)
     widths = [one.upper - one.lower if isinstance(one, Interval) else none for one in found]

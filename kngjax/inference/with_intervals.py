@@ -33,11 +33,14 @@ class WithIntervals(AbstractReleasePlan):
     θ̃ is released for a part of ε, or from groups of the records; its error H^{-1}(z - S) is then known but for H and J
     of the records (`kngjax.inference.errors_of_release`), and how these are known is the choice of `covariance`:
 
-    - `kngjax.Sandwich(share)`: both are released at θ̃, for that share of ε. Nothing is assumed of the errors.
+    - `kngjax.Sandwich(share)`: both are released at θ̃, for that share of ε. Nothing is assumed of the errors. With
+      noise="zcdp" it is a share of ρ, and all together are zCDP with the mechanism's ρ, and not ε-DP.
     - `kngjax.Groups(number)`: the estimate is the mean of those of disjoint groups of records, each at the whole ε by
       parallel composition, and its interval is that of Student. Nothing is assumed of the errors.
     - `kngjax.IndependentErrors(share)`: X'X and two numbers are released; errors that depend on the features make the
       intervals wrong.
+    - `kngjax.ReleasedDesign(release)`: two numbers are released, beside X'X that was before, for all regressions on
+      these features; errors that depend on the features make the intervals wrong.
     - `kngjax.PublicDesign(rows)`: two numbers are released, and public rows stand for the records' features; rows that
       are unlike them make the intervals wrong.
 

@@ -226,9 +226,13 @@ class CurvatureFacts(NamedTuple):
 
 
 class AbstractPredictorLoss(AbstractLoss):
-    """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ; w·ρ(η, y) of a record with weight w."""
+    """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ; w·ρ(η, y) of a record with weight w.
+
+    `joint_bound`: the most of (ρ''/a)² + (s/b)⁴ with a and b the largest ρ'' and |s|, which is at most 2.
+    """
 
     takes_weights: ClassVar[bool] = True
+    joint_bound: ClassVar[float] = 2.0
 
     def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
         """The facts at one record, for changes of the predictor of at most `reach` > 0; the docstring proves them."""

@@ -56,7 +56,8 @@ class PseudoHuberLoss(AbstractResidualLoss):
     """ρ(r) = k²(√(1 + (r/k)²) - 1); score -r/√(1 + (r/k)²).
 
     Score interval: |r|/√(1 + (r/k)²) increases to its limit k, so s ∈ [-k, k], whatever y and θ: only x needs
-    bounds. Smooth and strictly convex.
+    bounds. Smooth and strictly convex. With t = 1/(1 + (r/k)²) ρ''² + (s/k)⁴ is t³ + (1 - t)², which is convex and so
+    largest at the ends of [0, 1], where it is 1.
 
     **Arguments:** `k`: where the loss turns from quadratic to linear, positive, in the units of y. Public.
     """
@@ -65,6 +66,7 @@ class PseudoHuberLoss(AbstractResidualLoss):
 
     is_smooth: ClassVar[bool] = True
     has_curvature_facts: ClassVar[bool] = True
+    joint_bound: ClassVar[float] = 1.0
 
     def __check_init__(self):
         check_width("the threshold k", self.k)

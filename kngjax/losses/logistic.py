@@ -21,7 +21,8 @@ from kngjax.losses.verified_scores import LogisticScore
 class LogisticLoss(AbstractPredictorLoss):
     """ρ(η, y) = log(1 + e^η) - yη for y ∈ {0, 1}; score σ(η) - y.
 
-    Score interval: σ ∈ (0, 1) and y ∈ {0, 1}, so s ∈ [-1, 1], whatever θ: only x needs bounds.
+    Score interval: σ ∈ (0, 1) and y ∈ {0, 1}, so s ∈ [-1, 1], whatever θ: only x needs bounds. (4ρ'')² + s⁴ is at most
+    16σ²(1 - σ)² + max(σ, 1 - σ)⁴, which is largest near σ = .55, where it is 1.072.
 
     **Arguments:** `levels`: the two values that the response has in the data, that of y = 0 first, like (-1, 1) or
     ("no", "yes"); compared cell by cell as in `kngjax.data.cells`. Public. A cell that has neither counts as missing.
@@ -33,6 +34,7 @@ class LogisticLoss(AbstractPredictorLoss):
     value_needs_response_bounds: ClassVar[bool] = False
     is_smooth: ClassVar[bool] = True
     has_curvature_facts: ClassVar[bool] = True
+    joint_bound: ClassVar[float] = 1.08
 
     def __check_init__(self):
         cells.require_levels("the levels of LogisticLoss", self.levels)

@@ -31,7 +31,8 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
     noise for privacy does.
 
     Score interval: K ∈ [0, 1], so s ∈ [-τ, 1-τ], as without smoothing, whatever y and θ: only x needs bounds.
-    Curvature: ρ'' = k((x'θ - y)/h)/h with the kernel's density k, which is positive, smooth, and largest at 0.
+    Curvature: ρ'' = k((x'θ - y)/h)/h with the kernel's density k, which is positive, smooth, and largest at 0. With
+    m = max(τ, 1 - τ) (k(t)/k(0))² + ((K(t) - τ)/m)⁴ is largest as τ goes to 0 or 1, where it is 1.076 at most.
 
     **Arguments:** `tau`: the quantile level, strictly between 0 and 1. `bandwidth`: h, from 1e-100 to 1e100, in the
     units of y. It must be public: a bandwidth computed from the data, as is usual without privacy, voids the guarantee.
@@ -46,6 +47,7 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
 
     is_smooth: ClassVar[bool] = True
     has_curvature_facts: ClassVar[bool] = True
+    joint_bound: ClassVar[float] = 1.08
 
     def __check_init__(self):
         check_level(self.tau)

@@ -56,6 +56,8 @@ UNPROVED_OF_CHAINS = (
 )
 # Characters of settings that `explain` shows.
 _LONGEST_SETTINGS = 600
+# Mechanisms whose numbers are not one a column, so that they have not the columns' names.
+_OF_NO_COLUMN = frozenset({"DesignMoments"})
 # What a release computes with, of which a certificate names the versions.
 COMPUTED_BY = ("kngjax", "jax", "numpyro", "numpy", "python-flint")
 WITH_ROUNDING, IN_REALS = "exact_with_rounding", "exact_in_reals"
@@ -170,7 +172,7 @@ class Certificate:
     def names(self) -> tuple[str, ...] | None:
         """The declared names of the coefficients, the intercept first; None where none were declared."""
         bounds = self.mechanism.get("bounds") or {}
-        declared = bounds.get("names")
+        declared = None if self.mechanism["type"] in _OF_NO_COLUMN else bounds.get("names")
         return None if declared is None else ("intercept",) * bounds["intercept"] + tuple(declared)
 
     @property

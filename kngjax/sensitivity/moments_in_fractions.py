@@ -42,26 +42,38 @@ class SquaredRadii(NamedTuple):
 
         **Arguments:** `dimension`: d, the intercept included. `units`: m and h; None for records as they come.
         """
-        blocks = _blocks(bounds, dimension)
-        if blocks is None:
+        features = squared_feature_radius(bounds, dimension, units)
+        if features is None:
             return None
-        ends = ((_number(bounds.y_lower),), (_number(bounds.y_upper),))
-        middles, widths = [Fraction(0)] * (dimension + 1), [Fraction(1)] * (dimension + 1)
+        middle, width = Fraction(0), Fraction(1)
         if units is not None:
-            middles = [*_numbers(units.middles, dimension), _number(units.y_middle)]
-            widths = [*_numbers(units.half_widths, dimension), _number(units.y_half_width)]
-        if not all(widths):
+            middle, width = _number(units.y_middle), _number(units.y_half_width)
+        if not width:
             return None
-        lengths, start = [], 0
-        for block in (*blocks, ends):
-            columns = range(start, start := start + len(block[0]))
-            squares = (
-                sum(((place - middles[j]) / widths[j]) ** 2 for j, place in zip(columns, corner, strict=True))
-                for corner in block
-            )
-            lengths.append(max(squares))
         largest = weighted.largest_in_fractions(bounds) or 1
-        return cls(largest * sum(lengths[:-1], Fraction(0)), largest * lengths[-1])
+        ends = _number(bounds.y_lower), _number(bounds.y_upper)
+        return cls(features, largest * max(((end - middle) / width) ** 2 for end in ends))
+
+
+def squared_feature_radius(bounds: Bounds, dimension: int, units: PublicUnits | None = None) -> Fraction | None:
+    """X² alone, as of `SquaredRadii.of`, of bounds with a response or without one."""
+    blocks = _blocks(bounds, dimension)
+    if blocks is None:
+        return None
+    middles, widths = [Fraction(0)] * dimension, [Fraction(1)] * dimension
+    if units is not None:
+        middles, widths = _numbers(units.middles, dimension), _numbers(units.half_widths, dimension)
+    if not all(widths):
+        return None
+    total, start = Fraction(0), 0
+    for block in blocks:
+        columns = range(start, start := start + len(block[0]))
+        squares = (
+            sum(((place - middles[j]) / widths[j]) ** 2 for j, place in zip(columns, corner, strict=True))
+            for corner in block
+        )
+        total += max(squares)
+    return (weighted.largest_in_fractions(bounds) or 1) * total
 
 
 def _blocks(bounds: Bounds, dimension: int) -> tuple[Corners, ...] | None:
@@ -90,6 +102,19 @@ def squared_moment_changes(radii: SquaredRadii, adjacency: Adjacency) -> tuple[F
     """The squares of `kngjax.sensitivity.moments.moment_changes`: of X'X in the Frobenius norm, and of X'y."""
     x, y = radii
     return (2 * x**2, 4 * x * y) if adjacency is Adjacency.REPLACE else (x**2, x * y)
+
+
+def squared_change_of_grams(largest: Fraction, adjacency: Adjacency) -> Fraction:
+    """The square of the most by which one record changes several Gram matrices together, in the Frobenius norm.
+
+    A record (x_1, ..., x_B) adds x_b x_b' to the matrix b. With M all of these together ‖M‖² = Σ_b |x_b|⁴ ≤ R⁴, which
+    is the change of one record more or less. An exchange changes them by M - M', and ‖M - M'‖² = ‖M‖² + ‖M'‖² - 2Σ_b
+    (x_b'z_b)² ≤ 2R⁴ with z the other record, attained where all z_b are orthogonal to x_b; of two arbitrary matrices of
+    this length it would be 4R⁴. In sums over upper triangles the squares of entries off the diagonal count twice.
+
+    **Arguments:** `largest`: R⁴.
+    """
+    return 2 * largest if adjacency is Adjacency.REPLACE else largest
 
 
 def squared_absolute_moment_changes(

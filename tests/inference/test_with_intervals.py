@@ -33,9 +33,9 @@ def pseudo_huber_score(residual, threshold):
     return -residual / np.sqrt(1.0 + (residual / threshold) ** 2)
 
 
-def mechanism(adjacency="replace", epsilon=1.0, kind=kng.ObjectivePerturbation, loss=None, **settings):
+def mechanism(adjacency="replace", epsilon=1.0, kind=kng.ObjectivePerturbation, loss=None, bounds=BOUNDS, **settings):
     loss = kng.PseudoHuberLoss(0.7) if loss is None else loss
-    return kind(loss, BOUNDS, kng.Box(-6.0, 6.0), epsilon, adjacency, **settings)
+    return kind(loss, bounds, kng.Box(-6.0, 6.0), epsilon, adjacency, **settings)
 
 
 def table(number, seed=0):
@@ -97,7 +97,7 @@ def test_curvatures_and_scores_are_those_of_the_loss_and_each_record_has_its_own
 @pytest.mark.parametrize("name", COVARIANCES)
 def test_no_record_moves_the_sums_by_more_than_the_noise_hides_and_one_by_as_much(name, adjacency):
     covariance, found = COVARIANCES[name], RecordCurvature(kng.PseudoHuberLoss(0.7), BOUNDS)
-    summing = covariance.mechanism(3, BOUNDS, 0.3, adjacency)
+    summing = covariance.mechanism(3, found, 0.3, adjacency)
     corners = np.array(list(itertools.product(*zip(LOWER, UPPER, strict=True), RESPONSES)))
     # At corners w is next to 0; at residuals of 0 it is 1.
     points = np.vstack([corners, np.column_stack([corners[:, :2], corners[:, :2] @ THETA[1:] + THETA[0]])])
@@ -170,8 +170,8 @@ def test_noise_of_the_sums_widens_intervals():
     made, theta = kng.WithIntervals(mechanism(), kng.Sandwich()).making(1500), np.array([0.5, 0.8, -0.4])
     replace, widths = kng.Adjacency.REPLACE, []
     sums = made.covariance.columns(records(1500), theta, made.curvature, replace).sum(axis=0)
-    for epsilon in (made.epsilon, 50.0):
-        summing = made.covariance.mechanism(3, BOUNDS, epsilon, replace)
+    for epsilon in (made.budget, 50.0):
+        summing = made.covariance.mechanism(3, made.curvature, epsilon, replace)
         given = made.mechanism, summing, made.covariance, made.curvature
         widths.append(interval_of_sums(theta, sums, *given, 1500, 0.95))
     wide, narrow = (found.upper - found.lower for found in widths)

@@ -18,6 +18,8 @@ from kngjax.geometry.domains import Box
 from kngjax.losses.huber import HuberLoss
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.ada_ssp import AdaSSP
+from kngjax.mechanisms.design_moments import DesignMoments
+from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.output_perturbation import OutputPerturbation
@@ -37,6 +39,9 @@ def worst_ratios() -> Iterator[tuple[str, Fraction]]:
     yield "AdaSSP", _of_moments()
     yield "AdaSSP with weights", _of_weighted_moments()
     yield "output, squared", _of_minimisers()
+    for adjacency in ("replace", "add_remove"):
+        yield f"design, {adjacency}", _of_design(adjacency)
+        yield f"Gram matrices, {adjacency}", _of_grams(adjacency)
 
 
 def _records(dimension: int = 2) -> list[tuple[float, ...]]:
@@ -77,6 +82,37 @@ def _of_means() -> Fraction:
         moves = [a - b for a, b in zip(*places, strict=True)]
         found = max(found, _longest(mechanism.noise_in_fractions(2, len(x)), moves))
     return found / exactly(0.3) ** 2
+
+
+def _of_design(adjacency: str) -> Fraction:
+    """Products of columns that have both signs, or lie far from 0, at the corners of the bounds and at 0."""
+    middle = Bounds(x=(np.array([-1.0, 0.5]), np.array([0.5, 2.0])))
+    mechanism = DesignMoments(middle, 0.3, adjacency)
+    rows = np.array(list(itertools.product((-1.0, 0.0, 0.5), (0.5, 2.0))))
+    noise = mechanism.summing.noise_in_fractions(mechanism.dimension, 1)
+    moves = _moves(mechanism, rows, adjacency)
+    return max(_longest(noise, list(move)) for move in moves) / exactly(0.3) ** 2
+
+
+def _of_grams(adjacency: str) -> Fraction:
+    """Records at their longest, some of them orthogonal in both blocks, and one that is far too long."""
+    columns = Bounds(x=([-3.0] * 4, [3.0] * 4), intercept=False)
+    mechanism = GaussianMoments(columns, 0.7, adjacency, 2.0, 2)
+    rows = np.array([[1.0, 0, 0, 1.0], [0, 1.0, 1.0, 0], [1.0, 0, 0, -1.0], [3.0, 0, 0, 3.0], [0, 0.5, 0.5, 0]])
+    weights = np.array([Fraction(1), Fraction(2), Fraction(1)] * 2)
+    lengths = [(weights * move**2).sum() for move in _moves(mechanism, rows, adjacency)]
+    return max(lengths) / mechanism.variance / _hidden(mechanism)
+
+
+def _moves(mechanism: Any, rows: np.ndarray, adjacency: str) -> list[np.ndarray]:
+    """How sums change when a record comes, or is exchanged for another, beside one that stays."""
+    stays = rows[:1] / 2.0
+    way = _way(mechanism, stays, None)
+    sums = [way.prepare(np.vstack([stays, row]), None).moment for row in rows]
+    if adjacency == "replace":
+        return [one - other for one, other in itertools.combinations(sums, 2)]
+    fewer = way.prepare(stays, None).moment
+    return [one - fewer for one in sums]
 
 
 def _of_scores() -> Fraction:

@@ -22,6 +22,8 @@ from kngjax.losses.logistic import LogisticLoss
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.ada_ops import AdaOPS
 from kngjax.mechanisms.ada_ssp import AdaSSP
+from kngjax.mechanisms.design_moments import DesignMoments, NoisyDesign
+from kngjax.mechanisms.gaussian_moments import GaussianMoments, NoisyGrams
 from kngjax.mechanisms.irls import PrivateIRLS
 from kngjax.mechanisms.irls_on_grid import IteratesOnGrid
 from kngjax.mechanisms.k_norm import KNormMechanism, NoisyMean
@@ -79,6 +81,31 @@ def _mean() -> Law:
     edges = [cell_edges(m, 12, -3, m - _FAR / rate, m + _FAR / rate) for m in x.mean(axis=0)]
     scores = [lambda theta, m=m: rate * (theta - m) for m in x.mean(axis=0)]
     return CellLaw(mechanism, x, None, NoisyMean, edges, level_masses(scores, edges), -3)
+
+
+def _design() -> Law:
+    """Σx and Σx² of a column in [-1, 1]: density ∝ exp(-1.5·max(|z_1|/2, |z_2|)), by the widths of what they sum."""
+    x = np.random.default_rng(1).uniform(-1.0, 1.0, (8, 1))
+    mechanism, sums = DesignMoments(Bounds(x=([-1.0], [1.0])), 1.5, "replace"), [x.sum(), (x**2).sum()]
+    rates = 1.5 / 2.0, 1.5
+    edges = [cell_edges(at, 12, -1, at - _FAR / rate, at + _FAR / rate) for at, rate in zip(sums, rates, strict=True)]
+    scores = [lambda theta, at=at, rate=rate: rate * (theta - at) for at, rate in zip(sums, rates, strict=True)]
+    return CellLaw(mechanism, x, None, NoisyDesign, edges, level_masses(scores, edges), -1)
+
+
+def _grams() -> Law:
+    """Two Gram matrices of 2 rows, of records with |x_1|⁴ + |x_2|⁴ ≤ 8: normal numbers of variance 16/μ², or half."""
+    x, mu = np.random.default_rng(2).uniform(-1.0, 1.0, (8, 4)), 0.7
+    columns = Bounds(x=([-1.0] * 4, [1.0] * 4), intercept=False)
+    mechanism = GaussianMoments(columns, mu, "replace", 8.0, 2)
+    means = np.array([(x[:, j] * x[:, k]).sum() for s in (0, 2) for j, k in ((s, s), (s, s + 1), (s + 1, s + 1))])
+    deviations = np.sqrt(16.0 * np.array([1.0, 0.5, 1.0, 1.0, 0.5, 1.0])) / mu
+
+    def uniforms(way: Any, data: Any, number: int, bits: Bits) -> Floats:
+        drawn = np.array([way.draw_alone(data, bits) for _ in range(number)])
+        return scipy.special.ndtr((drawn - means) / deviations)
+
+    return StagedLaw(mechanism, x, None, NoisyGrams, uniforms)
 
 
 def _posterior(make: Callable[[], Any], power: float, ridge: float) -> Law:
@@ -260,6 +287,8 @@ def _of_wishart(noise: Floats) -> Floats:
 
 CASES: dict[str, Callable[[], Law]] = {
     "means by K-norm noise": _mean,
+    "design by K-norm noise": _design,
+    "Gram matrices by normal noise": _grams,
     "posterior sample": partial(_posterior, lambda: PosteriorSample(_PLANE, 4.0, 2.0, "add_remove", 40), 1.0, 4.0),
     "output, squared": partial(_posterior, partial(_perturbed, "identity"), 0.0, 1000.0),
     "output, squared, hessian": partial(_posterior, partial(_perturbed, "hessian"), 1.0, 1000.0),

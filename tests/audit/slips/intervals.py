@@ -3,8 +3,9 @@
 from tests.audit.slips.base import slip
 
 _INTERVALS, _RANKS = "mechanisms/test_quantile_interval.py::", "mechanisms/test_interval_ranks.py::"
-_WITH = "inference/test_with_intervals.py::"
 _STUDIES, _PREVIEWS = "estimators/test_regression_intervals.py::", "inference/test_interval_previews.py::"
+_WITH, _GAUSSIAN = "inference/test_with_intervals.py::", "inference/test_gaussian_sums.py::"
+_GRAMS, _DESIGNS = "mechanisms/test_gaussian_moments.py::", "inference/test_released_designs.py::"
 
 SLIPS = (
     slip(
@@ -87,8 +88,8 @@ SLIPS = (
     slip(
         "bounds of products without those of their signs",
         "inference/covariances",
-        "block = _Block(np.minimum(least, 0.0), np.maximum(most, 0.0))",
-        "block = _Block(np.minimum(least, 0.0), np.maximum(most, 0.0) / 2.0)",
+        "block = Block(np.minimum(least, 0.0), np.maximum(most, 0.0))",
+        "block = Block(np.minimum(least, 0.0), np.maximum(most, 0.0) / 2.0)",
         f"{_WITH}test_no_record_moves_the_sums_by_more_than_the_noise_hides_and_one_by_as_much",
     ),
     slip(
@@ -101,8 +102,8 @@ SLIPS = (
     slip(
         "a covariance as if its noise were none",
         "inference/errors_of_release",
-        "sums - box_noise(summing, len(sums), random, DRAWS),",
-        "sums - 0.0 * box_noise(summing, len(sums), random, DRAWS),",
+        "sums - covariance.noise_draws(summing, random, DRAWS),",
+        "sums - 0.0 * covariance.noise_draws(summing, random, DRAWS),",
         f"{_WITH}test_noise_of_the_sums_widens_intervals",
     ),
     slip(
@@ -160,5 +161,89 @@ SLIPS = (
         "errors @ combinations.T, combinations @ theta",
         "errors @ np.abs(combinations).T, combinations @ theta",
         f"{_PREVIEWS}test_intervals_of_sums_of_coefficients_see_that_errors_depend_on_one_another",
+    ),
+    slip(
+        "Gram matrices of an exchange as those of one record more",
+        "sensitivity/moments_in_fractions",
+        "return 2 * largest if adjacency",
+        "return largest if adjacency",
+        f"{_GRAMS}test_no_neighbours_are_farther_apart_than_the_noise_hides_and_some_are_as_far",
+    ),
+    slip(
+        "records of Gram matrices as long as they come",
+        "mechanisms/gaussian_moments",
+        "np.where(is_long[:, None], x * factor[:, None], x)",
+        "x",
+        f"{_GRAMS}test_records_are_as_long_as_they_may_be_and_each_depends_on_itself",
+    ),
+    slip(
+        "noise of Gram matrices off the diagonal of a quarter of its variance",
+        "mechanisms/gaussian_moments",
+        'NoisyNumbers.of("gaussian", variance / 2, ',
+        'NoisyNumbers.of("gaussian", variance / 4, ',
+        f"{_GRAMS}test_noise_is_that_of_the_variance_and_half_of_it_off_the_diagonal",
+    ),
+    slip(
+        "Gaussian sums of a covariance at the whole ρ",
+        "inference/gaussian_sums",
+        "rest = (epsilon**2 - exactly(first) ** 2) / factor",
+        "rest = epsilon**2 / factor",
+        f"{_GAUSSIAN}test_everything_together_has_the_rho_of_the_mechanism_and_no_more",
+    ),
+    slip(
+        "zCDP of bounded range for what is pure alone",
+        "inference/gaussian_sums",
+        "exactly(float(mechanism.epsilon)), FACTORS[whole.kind]",
+        "exactly(float(mechanism.epsilon)), 2",
+        f"{_GAUSSIAN}test_everything_together_has_the_rho_of_the_mechanism_and_no_more",
+    ),
+    slip(
+        "Gaussian sums as if their noise were none",
+        "inference/covariances",
+        "return gaussian_noise(summing, random, number) if",
+        "return 0.0 * gaussian_noise(summing, random, number) if",
+        f"{_GAUSSIAN}test_noise_of_the_sums_widens_intervals",
+    ),
+    slip(
+        "covariances that are plausible in some units only",
+        "inference/covariances",
+        "(gaussian_sums.in_public_units(one, curvature.bounds) for one in (hessian, score))",
+        "(one for one in (hessian, score))",
+        f"{_GAUSSIAN}test_units_of_columns_are_no_matter",
+    ),
+    slip(
+        "the moments of a design at twice their ε",
+        "mechanisms/design_moments",
+        "columns, float(self.epsilon), self.adjacency",
+        "columns, 2.0 * float(self.epsilon), self.adjacency",
+        "mechanisms/test_design_moments.py::test_no_record_moves_it_by_more_than_the_noise_hides_and_one_by_as_much",
+    ),
+    slip(
+        "the names of columns on the moments of a design",
+        "releases/certificate",
+        'frozenset({"DesignMoments"})',
+        "frozenset()",
+        "mechanisms/test_design_moments.py::test_it_has_not_the_names_of_columns",
+    ),
+    slip(
+        "a released design as if its noise were none",
+        "inference/released_designs",
+        'np.asarray(self.design["value"]) - noise',
+        'np.asarray(self.design["value"]) - 0.0 * noise',
+        f"{_DESIGNS}test_the_noise_of_the_design_widens_intervals",
+    ),
+    slip(
+        "a released design of other columns",
+        "inference/released_designs",
+        "if not alike or not np.array_equal(first",
+        "if not alike and not np.array_equal(first",
+        f"{_DESIGNS}test_what_it_does_not_suffice_for_is_refused_in_words",
+    ),
+    slip(
+        "sums that the audit of plans takes without their noise",
+        "audit/plans",
+        "Replay(max(lengths) / making.budget,",
+        "Replay(max(lengths) / (4.0 * making.budget),",
+        "audit/test_plans.py::test_a_quarter_of_the_noise_of_the_sums_is_seen_by_the_replay",
     ),
 )

@@ -49,8 +49,8 @@ SLIPS = (
     slip(
         "records in public units as float64 divides them",
         "sensitivity/moments_in_fractions",
-        "lengths.append(max(squares))",
-        "lengths.append(min(max(squares), Fraction(len(block[0]))))",
+        "total += max(squares)",
+        "total += min(max(squares), Fraction(len(block[0])))",
         "sensitivity/test_moments_in_fractions.py::test_radii_are_of_the_units_that_records_are_taken_in",
     ),
     slip(
@@ -84,8 +84,8 @@ SLIPS = (
     slip(
         "the upper end of y for both",
         "sensitivity/moments_in_fractions",
-        "ends = ((_number(bounds.y_lower),), (_number(bounds.y_upper),))",
-        "ends = ((_number(bounds.y_upper),),)",
+        "ends = _number(bounds.y_lower), _number(bounds.y_upper)",
+        "ends = (_number(bounds.y_upper),)",
         "sensitivity/test_moments_in_fractions.py::test_radii_are_those_of_the_farthest_record",
     ),
     slip(

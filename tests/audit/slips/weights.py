@@ -125,8 +125,8 @@ SLIPS = (
     slip(
         "the root of W in the moments of one record in fractions, as if w were in x alone and not in y",
         "sensitivity/moments_in_fractions",
-        "Fraction(0)), largest * lengths[-1])",
-        "Fraction(0)), lengths[-1])",
+        "return cls(features, largest * max(",
+        "return cls(features, max(",
         _MOMENTS + "test_moments_change_by_no_more_and_that_much",
     ),
     slip(

@@ -1,0 +1,29 @@
+"""Products of two columns of records, between which numbers they lie, and the symmetric matrices that they make up."""
+
+import numpy as np
+from jaxtyping import Float
+
+
+def products(x: Float[np.ndarray, "records dimension"]) -> Float[np.ndarray, "records pairs"]:
+    """x_j x_k of each record for j ≤ k."""
+    above = np.triu_indices(x.shape[1])
+    return x[:, above[0]] * x[:, above[1]]
+
+
+def product_ranges(
+    lower: Float[np.ndarray, " dimension"], upper: Float[np.ndarray, " dimension"]
+) -> tuple[Float[np.ndarray, " pairs"], Float[np.ndarray, " pairs"]]:
+    """Between which numbers x_j x_k lies for j ≤ k; of squares at least 0."""
+    first, second = np.triu_indices(len(lower))
+    corners = np.array([one[first] * other[second] for one in (lower, upper) for other in (lower, upper)])
+    least, most = corners.min(axis=0), corners.max(axis=0)
+    return np.where((first == second) & (lower * upper < 0.0)[first], 0.0, least), most
+
+
+def symmetric(triangles: Float[np.ndarray, "*batch pairs"], dimension: int) -> Float[np.ndarray, "..."]:
+    """Symmetric matrices with these upper triangles."""
+    first, second = np.triu_indices(dimension)
+    made = np.zeros((*triangles.shape[:-1], dimension, dimension))
+    made[..., first, second] = triangles
+    made[..., second, first] = triangles
+    return made

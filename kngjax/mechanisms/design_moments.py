@@ -1,0 +1,197 @@
+"""The second moments of a design, released once for all regressions on it."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.core.arrays import Scalar, Vector, float64, is_traced
+from kngjax.data.admission import Facts, Shape
+from kngjax.data.bounds import Bounds
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.products import product_ranges, products, symmetric
+from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
+from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
+from kngjax.mechanisms.k_norm import KNormMechanism, NoisyMean
+from kngjax.mechanisms.parameters import check_epsilon, require_part
+from kngjax.samplers.grid.cells import Grid
+from kngjax.samplers.grid.uniforms import Bits
+from kngjax.sensitivity.gradients import Sensitivity
+
+
+class DesignMoments(AbstractDirectMechanism):
+    """Draws the entries of G = Σ xx' for j ≤ k, and under add_remove n, plus K-norm noise: density ∝ exp(-ε‖z‖_K).
+
+    It is `kngjax.KNormMechanism` of a sum, of the products x_j x_k of each record by itself. One record moves the sum
+    of x_j x_k by at most the width of the interval that x_j x_k lies in under replace, and by its farthest end under
+    add_remove; ‖·‖_K is the largest of the changes over these, so that Δ = 1: pure ε. What no record changes, as n
+    under replace, has no noise and is not released: `gram` puts it back.
+
+    Released once, it serves every later regression on these features, `kngjax.ReleasedDesign(release)`.
+
+    **Arguments:** all public. `bounds`: those of the regressions, of whose features the moments are; columns are
+    counted, `Bounds(..., columns=5)` where they are scalars, and y is not looked at. `epsilon`: ε in nats, at most 100
+    unless `allow_large_epsilon`. `adjacency`: "replace" or "add_remove".
+    """
+
+    bounds: Bounds
+    epsilon: Scalar
+    adjacency: Adjacency = eqx.field(static=True)
+
+    has_regressors: ClassVar[bool] = False
+    # What is released depends on the numbers of the bounds.
+    runs_on_host: ClassVar[bool] = True
+    method: ClassVar[str] = "Sums of products of features plus exact K-norm noise."
+
+    def __init__(
+        self,
+        bounds: Bounds | None = None,
+        epsilon: Any = None,
+        adjacency: str | Adjacency | None = None,
+        *,
+        allow_large_epsilon: bool = False,
+    ):
+        self.bounds = require_part("bounds", bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self.adjacency = Adjacency.parse(adjacency)
+
+    def __check_init__(self):
+        if is_traced(*(part for part in (self.epsilon, self.bounds.x_lower))):
+            return
+        if self.bounds.dimension is None:
+            raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
+        if not np.any(self._kept):
+            raise ValueError("no record changes anything of this design: its columns have bounds without width")
+
+    @property
+    def loss(self) -> SquaredDistanceLoss:
+        """For what it says of data: records are rows without a response."""
+        return SquaredDistanceLoss()
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
+        return Guarantee.pure(float(self.epsilon), self.adjacency)
+
+    @property
+    def size(self) -> int:
+        """d, the intercept included."""
+        assert self.bounds.dimension is not None
+        return self.bounds.dimension
+
+    @property
+    def _dimension_of_records(self) -> int:
+        return self.size
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers are released."""
+        return int(np.sum(self._kept))
+
+    @property
+    def _ranges(self) -> tuple[np.ndarray, np.ndarray]:
+        """Between which numbers 1 and all products of a record lie."""
+        with float64():
+            sides = (np.asarray(side, np.float64) for side in self.bounds.features(self.size))
+        least, most = product_ranges(*sides)
+        return np.append(1.0, least), np.append(1.0, most)
+
+    @property
+    def _kept(self) -> Bool[np.ndarray, " columns"]:
+        """What a record changes, and once: beside an intercept its square is n."""
+        least, most = self._ranges
+        kept = least < most if self.adjacency is Adjacency.REPLACE else np.maximum(np.abs(least), np.abs(most)) > 0.0
+        kept[1] &= not self.bounds.intercept
+        return kept
+
+    @property
+    def summing(self) -> KNormMechanism:
+        """The mechanism of the sum of these products."""
+        least, most = (side[self._kept] for side in self._ranges)
+        columns = Bounds((least, most), intercept=False)
+        return KNormMechanism(columns, float(self.epsilon), self.adjacency, statistic="sum", allow_large_epsilon=True)
+
+    def _facts(self, columns: Shape | None, count: int | None) -> Facts:
+        # The numbers are not those of columns, whose names they have not.
+        return dataclasses.replace(super()._facts(columns, count), names=None)
+
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
+        found = self.summing.sensitivity_for(self.dimension)
+        return Sensitivity(found.value, f"a record counts as the products of its features: {found.derivation}")
+
+    def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"] | None:
+        return self.summing.noise_deviations(self.dimension, num_records)
+
+    def least_noise(self, dimension: int, num_records: int | None) -> Any:
+        return self.summing.least_noise(self.dimension, num_records)
+
+    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.summing.typical_values(self.dimension)
+
+    def _columns(self, records: Any) -> Float[np.ndarray, "records columns"]:
+        """1 and all products of each record by itself, those that are released. Private."""
+        x = np.asarray(records.rows.x, np.float64)
+        return np.column_stack([np.ones(len(x)), products(x)])[:, self._kept]
+
+    def _sums(self, records: Any) -> ExactSums:
+        summing, columns = self.summing, self._columns(records)
+        return summing.loss.sums(summing.rows(columns, may_be_empty=True))
+
+    def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
+        """The sums of products, exactly, as the moment. Private."""
+        return self.sums_by(self._sums, X, y, self)
+
+    def summarise(self, records: Records | WeightedRecords) -> QuadraticSummary:
+        self.require_declared_weights(records)
+        return self._sums(records).summary()
+
+    def on_grid(self, facts: Facts) -> "NoisyDesign | None":
+        inner = self.summing.on_grid(Facts(self.dimension, facts.num_records, None))
+        return None if inner is None else NoisyDesign(self, inner.grid, self.summing)
+
+    def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """log f(θ) = -ε‖Σ - θ‖_K - log ∫, normalised. Private: a function of the data."""
+        return self.summing.log_density(theta, data)
+
+    def draws(
+        self, data: Data, key: PRNGKeyArray, num_draws: int
+    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        return self.summing.draws(data, key, num_draws)
+
+    def gram(
+        self, values: Float[np.ndarray, "draws numbers"], num_records: int | None
+    ) -> tuple[Float[np.ndarray, " draws"], Float[np.ndarray, "draws dimension dimension"]]:
+        """n and G of released numbers, or of what they may be without noise. Public.
+
+        **Arguments:** `num_records`: n under replace.
+        """
+        least, _ = self._ranges
+        whole = np.tile(least * float(num_records or 0), (len(values), 1))
+        whole[:, self._kept] = values
+        if self.bounds.intercept:
+            whole[:, 1] = whole[:, 0]
+        return whole[:, 0], symmetric(whole[:, 1:], self.size)
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisyDesign(AbstractGridDraw):
+    """Sums of products plus noise, rounded once. **Arguments:** `grid`: what to. `summing`: whose noise it is."""
+
+    mechanism: DesignMoments
+    grid: Grid
+    summing: KNormMechanism
+
+    @property
+    def method(self) -> str:
+        return (
+            f"{self.mechanism.method} They are computed in balls that contain them, and rounded once, to the nearest "
+            "multiple of a public power of two, as real arithmetic would round it."
+        )
+
+    def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        return NoisyMean(self.summing, self.grid).draw(data, bits)

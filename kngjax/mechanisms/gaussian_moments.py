@@ -1,0 +1,229 @@
+"""Gram matrices of bounded records plus Gaussian noise: second moments under zero-concentrated privacy."""
+
+import dataclasses
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+from kngjax.accounting.exact import exactly
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.core.arrays import Scalar, Vector, float64
+from kngjax.data.admission import Facts
+from kngjax.data.bounds import Bounds
+from kngjax.data.exact_sums import ExactSums, gram
+from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
+from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
+from kngjax.mechanisms.parameters import require_positive
+from kngjax.samplers.grid.matrices import NoisyNumbers
+from kngjax.samplers.grid.uniforms import Bits
+from kngjax.sensitivity.gradients import Sensitivity
+from kngjax.sensitivity.moments_in_fractions import squared_change_of_grams
+
+# More columns, and the proof of `shortened` would want other constants.
+_MOST_COLUMNS = 512
+# How much shorter than R records are made: more than what float64 may be off, 2^-42.
+_ROOM = 2.0**-40
+# Columns are multiples of so small a part of R, so that their sums of products are quick.
+_STEP_DIGITS = 40
+
+
+class GaussianMoments(AbstractDirectMechanism):
+    """Draws the upper triangles of Σ x_b x_b' + E_b, b = 1, ..., B, of records (x_1, ..., x_B) with Σ_b |x_b|⁴ ≤ R⁴.
+
+    E_b is symmetric, with independent N(0, Δ²/μ²) on the diagonal and N(0, Δ²/(2μ²)) above it: isotropic in the
+    Frobenius norm, in which one record moves all matrices together by at most Δ, Δ² = 2R⁴ under replace and R⁴ under
+    add_remove (`kngjax.sensitivity.moments_in_fractions.squared_change_of_grams`). So this is one Gaussian mechanism:
+    μ-Gaussian differential privacy, and μ²/2-zCDP.
+
+    Each record by itself is made shorter where it is too long, whatever it was computed by, so that R is a promise that
+    is kept here. What R is chosen to be decides accuracy alone.
+
+    **Arguments:** all public. `bounds`: of the B·k columns of a record, B blocks of k. `mu`: μ. `adjacency`. `largest`:
+    R⁴. `blocks`: B.
+    """
+
+    bounds: Bounds
+    mu: Scalar
+    adjacency: Adjacency = eqx.field(static=True)
+    largest: Scalar
+    blocks: int = eqx.field(static=True)
+
+    has_regressors: ClassVar[bool] = False
+    method: ClassVar[str] = "Sums of products plus Gaussian noise."
+
+    def __init__(self, bounds: Bounds, mu: Any, adjacency: str | Adjacency, largest: Any, blocks: int):
+        self.bounds = bounds
+        self.mu = require_positive("mu", mu, "mu of Gaussian differential privacy")
+        self.adjacency = Adjacency.parse(adjacency)
+        self.largest = require_positive("largest", largest, "the largest sum of fourth powers of lengths")
+        self.blocks = blocks
+
+    def __check_init__(self):
+        columns = self.bounds.dimension
+        if columns is None or self.bounds.intercept or columns % self.blocks or columns > _MOST_COLUMNS:
+            raise ValueError(f"bounds must be of {self.blocks} blocks of columns, {_MOST_COLUMNS} at most in all")
+        if not 1e-200 < float(self.largest) < 1e200:
+            raise ValueError(f"largest must lie within float64's squares, got {float(self.largest):g}")
+
+    @property
+    def loss(self) -> SquaredDistanceLoss:
+        """For what it says of data: records are rows without a response."""
+        return SquaredDistanceLoss()
+
+    @property
+    def epsilon(self) -> Scalar:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Infinite: no pure ε holds of Gaussian noise."""
+        return np.asarray(np.inf)
+
+    @property
+    def size(self) -> int:
+        """k, the number of rows of each matrix."""
+        assert self.bounds.dimension is not None
+        return self.bounds.dimension // self.blocks
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers are released, B·k(k + 1)/2."""
+        return self.blocks * self.size * (self.size + 1) // 2
+
+    @property
+    def _dimension_of_records(self) -> int:
+        return self.blocks * self.size
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """μ-Gaussian differential privacy of one draw, hence (μ²/2)-zCDP."""
+        return Guarantee.gaussian(float(self.mu), self.adjacency)
+
+    @property
+    def squared_change(self) -> Fraction:
+        """Δ²."""
+        return squared_change_of_grams(Fraction(float(self.largest)), self.adjacency)
+
+    @property
+    def variance(self) -> Fraction:
+        """Δ²/μ², of noise on the diagonal; above it is half of that."""
+        return self.squared_change / exactly(float(self.mu)) ** 2
+
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
+        exchange = self.adjacency is Adjacency.REPLACE
+        event = "exchanging one record" if exchange else "one record more or less"
+        why = "two sums of squares of vectors, whose inner product is not negative" if exchange else "one such sum"
+        return Sensitivity(
+            float(self.squared_change) ** 0.5,
+            f"each record adds x_b x_b' to the matrix b, with a sum of |x_b|^4 of at most {float(self.largest):.6g}; "
+            f"{event} changes all matrices together, in the Frobenius norm, by no more than {why}, have.",
+        )
+
+    def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
+        rows, columns = np.triu_indices(self.size)
+        deviations = float(self.variance) ** 0.5 * np.where(rows == columns, 1.0, 0.5**0.5)
+        return np.tile(deviations, self.blocks)
+
+    def least_noise(self, dimension: int, num_records: int | None) -> Any:
+        return self.noise_deviations(dimension, num_records)
+
+    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+        """0, and what one record adds at most."""
+        return np.zeros(dimension), np.full(dimension, float(self.largest) ** 0.5)
+
+    def shortened(self, x: Float[np.ndarray, "records columns"]) -> Float[np.ndarray, "records columns"]:
+        """Records with Σ_b |x_b|⁴ ≤ R⁴, of which each depends on itself alone. Private.
+
+        s of at most 512 numbers is computed with a relative error of less than 2^-42 = η, as nothing in it cancels.
+        Where the computed s is at most R⁴(1 - 2^-40) the true one is at most R⁴(1 - 2^-40)(1 + 2η) < R⁴. Others are
+        multiplied by the fourth root of R⁴(1 - 2^-39)/s, which leaves R⁴(1 - 2^-39) of them, but for η and the few
+        roundings of the factor and of products, which are 2^-47. At last numbers are rounded towards 0 to multiples of
+        a public step.
+        """
+        most = float(self.largest)
+        squares = np.zeros(len(x))
+        for start in range(0, x.shape[1], self.size):
+            length = np.zeros(len(x))
+            # Column by column, so that what is computed of a record does not depend on where it stands.
+            for column in range(start, start + self.size):
+                length = length + x[:, column] * x[:, column]
+            squares = squares + length * length
+        is_long = squares > most * (1.0 - _ROOM)
+        factor = np.sqrt(np.sqrt(most * (1.0 - 2.0 * _ROOM) / np.where(is_long, squares, most)))
+        step = 2.0 ** (int(np.frexp(most)[1]) // 4 - _STEP_DIGITS)
+        return np.trunc(np.where(is_long[:, None], x * factor[:, None], x) / step) * step
+
+    def _triangles(self, records: Any) -> ExactSums:
+        """The upper triangles, exactly, as a moment. Private."""
+        x = self.shortened(np.asarray(records.rows.x, np.float64))
+        above = np.triu_indices(self.size)
+        parts = [gram(x[:, start : start + self.size])[above] for start in range(0, x.shape[1], self.size)]
+        return ExactSums(len(x), np.zeros((self.dimension, self.dimension), object), np.concatenate(parts), 0)
+
+    def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
+        """Σ x_b x_b' of all records, the upper triangles as the moment. Private."""
+        return self.sums_by(self._triangles, X, y, self)
+
+    def summarise(self, records: Records | WeightedRecords) -> QuadraticSummary:
+        self.require_declared_weights(records)
+        return self._triangles(records).summary()
+
+    def on_grid(self, facts: Facts) -> "NoisyGrams | None":
+        size, variance = self.size, self.variance
+        diagonal = NoisyNumbers.of("gaussian", variance, self.blocks * size)
+        above = NoisyNumbers.of("gaussian", variance / 2, self.blocks * (size * (size - 1) // 2))
+        return None if diagonal is None or above is None else NoisyGrams(self, diagonal, above)
+
+    def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        """log f(θ) of independent normal numbers. Private: a function of the data."""
+        assert isinstance(data, QuadraticSummary)
+        deviations = jnp.asarray(self.noise_deviations(self.dimension, None))
+        return jnp.sum(jax.scipy.stats.norm.logpdf(jnp.asarray(theta), data.moment, deviations))
+
+    def draws(
+        self, data: Data, key: PRNGKeyArray, num_draws: int
+    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+        assert isinstance(data, QuadraticSummary)
+        noise = jax.random.normal(key, (num_draws, self.dimension))
+        deviations = jnp.asarray(self.noise_deviations(self.dimension, None))
+        return jnp.asarray(data.moment)[None] + noise * deviations[None], jnp.asarray(True)
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisyGrams(AbstractGridDraw):
+    """Gram matrices plus noise, each number rounded once to its grid. Public.
+
+    **Arguments:** `diagonal`, `above`: the noise on the diagonals of all matrices, and above them.
+    """
+
+    mechanism: GaussianMoments
+    diagonal: NoisyNumbers
+    above: NoisyNumbers
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The exponents of the grids of diagonals and, if there is anything, of what is above them."""
+        parts = (self.diagonal, self.above)
+        return {"type": "Direct", "grid_exponents": [part.grid.exponents[0] for part in parts if part.grid.exponents]}
+
+    @property
+    def method(self) -> str:
+        return (
+            f"{self.mechanism.method} They are computed in balls that contain them, and each is rounded once, to the "
+            "nearest multiple of a public power of two, as real arithmetic would round it."
+        )
+
+    def prepare(self, X: Any, y: Any) -> ExactSums:
+        with float64():
+            return self.mechanism.exact_sums(X, y)
+
+    def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        rows, columns = np.triu_indices(self.mechanism.size)
+        is_diagonal = np.tile(rows == columns, self.mechanism.blocks)
+        value = np.zeros(len(is_diagonal))
+        for part, where in ((self.diagonal, is_diagonal), (self.above, ~is_diagonal)):
+            value[where] = part.draw([Fraction(number) for number in data.moment[where]], bits)
+        return value

@@ -1,0 +1,99 @@
+"""A design that is released once: five quantiles pay for it once, and its noise is in every interval."""
+
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.accounting.exact import exactly
+from kngjax.inference.errors_of_release import interval_of_sums
+from tests.inference.test_with_intervals import BOUNDS, LOWER, UPPER, mechanism, sandwich_by_hand, table
+
+
+def design(epsilon=0.3, adjacency="replace", number=4000, bounds=BOUNDS):
+    return kng.release(kng.DesignMoments(bounds, epsilon, adjacency), table(number)[0])
+
+
+@pytest.fixture(scope="module")
+def exact_design():
+    return {adjacency: design(90.0, adjacency, 20_000) for adjacency in ("replace", "add_remove")}
+
+
+def smoothed(tau):
+    return mechanism(loss=kng.SmoothedQuantileLoss(tau, 0.5)), None
+
+
+def sharp(tau):
+    return mechanism(kind=kng.KNG, loss=kng.QuantileLoss(tau)), 0.5
+
+
+@pytest.mark.parametrize("made", [smoothed, pytest.param(sharp, marks=pytest.mark.slow)])
+def test_five_quantiles_pay_for_the_design_once(made, tmp_path):
+    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(5.3), adjacency="replace", dataset="made up")
+    x, y = table(800)
+    released = kng.release(kng.DesignMoments(BOUNDS, 0.3, "replace"), x, ledger=ledger)
+    spent = []
+    for tau in (0.1, 0.25, 0.5, 0.75, 0.9):
+        regression, bandwidth = made(tau)
+        plan = kng.WithIntervals(regression, kng.ReleasedDesign(released, share=0.05, bandwidth=bandwidth))
+        fit = kng.release(plan, x, y, ledger=ledger)
+        # Two numbers each.
+        assert fit.parts[1].value.shape == (2,)
+        spent.append(sum(exactly(float(part.certificate.mechanism["epsilon"])) for part in fit.parts))
+        assert isinstance(fit.intervals(), kng.Interval)
+    assert sum(spent) <= 5
+    assert len(ledger.releases()) == 6
+    with pytest.raises(kng.BudgetExceeded):
+        kng.release(plan, x, y, ledger=ledger)
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_with_next_to_no_noise_intervals_are_those_without_privacy(adjacency, exact_design):
+    """Of errors that do not depend on the features."""
+    x, y = table(20_000)
+    plan = kng.WithIntervals(mechanism(adjacency, 90.0), kng.ReleasedDesign(exact_design[adjacency], share=0.1))
+    fit = kng.release(plan, x, y)
+    found = fit.intervals(0.95)
+    theta, errors = sandwich_by_hand(x, y)
+    np.testing.assert_allclose((found.upper + found.lower) / 2.0, theta, atol=0.2 * errors.max())
+    np.testing.assert_allclose(found.upper - found.lower, 2.0 * 1.96 * errors, rtol=0.07)
+    assert "independent of the features" in " ".join(found.assumptions)
+    again = kng.ReleaseWithIntervals.from_json(fit.to_json())
+    np.testing.assert_array_equal(again.intervals(0.95).lower, found.lower)
+
+
+def test_the_noise_of_the_design_widens_intervals():
+    """The same released numbers, of little noise or of much, as their certificate says."""
+    theta, widths = np.array([0.5, 0.8, -0.4]), []
+    value = design(90.0, number=1500)
+    for epsilon in (90.0, 0.3):
+        written = kng.DesignMoments(BOUNDS, epsilon, "replace")
+        fields = kng.certify(written, table(1500)[0]).to_dict()
+        covariance = kng.ReleasedDesign({"value": value.value.tolist(), "certificate": fields})
+        made = kng.WithIntervals(mechanism(), covariance).making(1500)
+        summing = covariance.mechanism(3, made.curvature, 50.0, made.mechanism.adjacency)
+        given = made.mechanism, summing, covariance, made.curvature
+        widths.append(interval_of_sums(theta, np.array([900.0, 300.0]), *given, 1500, 0.95))
+    narrow, wide = (found.upper - found.lower for found in widths)
+    assert np.all(wide > 1.02 * narrow)
+    sums, replace = np.tile([900.0, 300.0], (4000, 1)), kng.Adjacency.REPLACE
+    drawn = covariance.matrices(sums, 3, made.curvature, theta, replace, 1500).hessian
+    noise = written.summing.noise_deviations(written.dimension, 1500)
+    # H_01 is Σw/n times Σx_1, the first number that is released, whose noise is drawn again.
+    assert np.std(drawn[:, 0, 1]) == pytest.approx(0.6 * noise[0], rel=0.05)
+
+
+def test_what_it_does_not_suffice_for_is_refused_in_words():
+    released = design(1.0, number=50)
+    other = kng.Bounds(x=(LOWER, 2.0 * UPPER), y=(-3.0, 4.0))
+    for words, made in (
+        ("depends on x'theta", mechanism(kind=kng.KNG, loss=kng.LogisticLoss(), bounds=kng.Bounds(x=(LOWER, UPPER)))),
+        ("other bounds", mechanism(bounds=other)),
+        ("other bounds", mechanism(bounds=kng.Bounds(x=(LOWER, UPPER), y=(-3.0, 4.0), intercept=False))),
+    ):
+        with pytest.raises(ValueError, match=words):
+            kng.WithIntervals(made, kng.ReleasedDesign(released))
+    mean = kng.release(kng.KNormMechanism(kng.Bounds(x=(LOWER, UPPER), intercept=False), 1.0, "replace"), table(50)[0])
+    with pytest.raises(ValueError, match="not of KNormMechanism"):
+        kng.ReleasedDesign(mean)
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        kng.ReleasedDesign(released, share=2.0)
