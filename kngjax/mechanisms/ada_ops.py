@@ -46,7 +46,7 @@ class AdaOPSPlan(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """What the first two stages have chosen: λ, h ≤ λ + λ_min, L ≥ Y + X‖θ̂_λ‖, and γ. Never released."""
+    """What the first two stages have chosen: λ, h ≤ λ + λ_min, L ≥ Y + X‖θ̂_λ‖, and γ."""
 
     ridge: Array
     curvature: Array
@@ -60,7 +60,9 @@ class AdaOPS(AbstractDirectMechanism):
     1. λ̃ = λ_min(X'X) + σ₁Z₁ - X² - zσ₁; λ is the least that makes h = λ + max(λ̃, 0) a public h₀ at least.
     2. log L = log(Y + X‖θ̂_λ‖) + σ₂Z₂ + a + zσ₂, with a = log(1 + X²/h) and σ₂ in proportion to a.
     3. γ is the largest for which the Rényi divergence of order α of two posteriors is at most R for every record with
-       leverage μ ≤ X²/h and residual |r| ≤ L; θ as above. Only θ is released.
+       leverage μ ≤ X²/h and residual |r| ≤ L; θ as above.
+
+    A release on a grid publishes λ and γ beside θ: what is proved below is so of all three stages' outcomes together.
 
     Proof, for add_remove. Let D and D' = D + record be neighbours, P and Q the joint laws of (λ̃, L, θ) for the two, in
     either order, and λ_min, θ̂_λ and H those of D, the smaller, whichever was run. The event λ̃ ≤ λ_min is one and the

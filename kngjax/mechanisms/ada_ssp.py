@@ -62,7 +62,8 @@ class AdaSSP(AbstractDirectMechanism):
     direction is the noise e magnified more than by 1/b.
 
     A release draws the noisy moments with every rounding in its proof, unless there is a hull of very many facets:
-    `kngjax.mechanisms.noisy_moments`. Research draws are those of float64.
+    `kngjax.mechanisms.noisy_moments`. It publishes them with θ, which is made of nothing else: `Release.published`.
+    Research draws are those of float64.
 
     **Arguments:**
 

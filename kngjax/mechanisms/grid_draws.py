@@ -26,6 +26,11 @@ class AbstractGridDraw(abc.ABC):
     takes_weights: ClassVar[bool] = False
 
     @property
+    def published(self) -> dict[str, tuple[int, ...]]:
+        """The names and shapes of what a release publishes besides θ, which the guarantee is of as well."""
+        return {}
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What a certificate says of the sampler, JSON-ready: its "type" and the exponents of the grid."""
         return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
@@ -49,6 +54,15 @@ class AbstractGridDraw(abc.ABC):
         """As `draw`, while no other thread computes in balls: from the same bits always the same value."""
         with precision(DEFAULT_DIGITS):
             return self.draw(data, bits)
+
+    def draw_all_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " numbers"]:
+        """As `draw_all`, while no other thread computes in balls."""
+        with precision(DEFAULT_DIGITS):
+            return self.draw_all(data, bits)
+
+    def draw_all(self, data: Any, bits: Bits) -> Float[np.ndarray, " numbers"]:
+        """One draw of θ, and after it the numbers of `published`, one array after another."""
+        return self.draw(data, bits)
 
     @abc.abstractmethod
     def draw(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:

@@ -1,6 +1,7 @@
 """The grid route: what real arithmetic draws, rounded once to a public grid."""
 
 import dataclasses
+import math
 import secrets
 from typing import Any
 
@@ -34,15 +35,20 @@ class GridRoute(AbstractRoute):
         return Certificate.of(
             self.mechanism,
             self.facts,
-            self.way.settings,
+            {**self.way.settings, **({"published": sorted(self.published)} if self.published else {})},
             self.way.method,
             is_rounded=False,
             assumptions=(*EXACT_ARITHMETIC, *self.way.assumptions),
         )
 
+    @property
+    def published(self) -> dict[str, tuple[int, ...]]:
+        return self.way.published
+
     def prepare(self, X: Any, y: Any) -> Any:
         return self.way.prepare(X, y)
 
-    def draw(self, data: Any, processes: Processes, progress: bool | None) -> Float[np.ndarray, " dimension"]:
-        value = processes.on_first(lambda: self.way.draw_alone(data, secrets.randbits))
-        return np.zeros(self.facts.dimension) if value is None else value
+    def draw(self, data: Any, processes: Processes, progress: bool | None) -> Float[np.ndarray, " numbers"]:
+        numbers = processes.on_first(lambda: self.way.draw_all_alone(data, secrets.randbits))
+        size = self.facts.dimension + sum(math.prod(shape) for shape in self.published.values())
+        return np.zeros(size) if numbers is None else numbers
