@@ -12,11 +12,13 @@ from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Records
 from kngjax.inference.score_moments import Floats, RecordCurvature, product_ranges, products, symmetric
+from kngjax.inference.without_intervals import OF_NO_DESIGN
 from kngjax.mechanisms.k_norm import KNormMechanism
+from kngjax.releases.release import Release
 
 # An eigenvalue of H below this share of their mean is more likely noise.
 _FLOOR = 1e-3
-_NOTHING_ASSUMED = "records are independent, and so many that sums of scores are normal and H is constant nearby"
+NOTHING_ASSUMED = "records are independent, and so many that sums of scores are normal and H is constant nearby"
 
 
 class Matrices(NamedTuple):
@@ -26,7 +28,7 @@ class Matrices(NamedTuple):
     score: Float[np.ndarray, "draws dimension dimension"]
 
 
-class _Block(NamedTuple):
+class Block(NamedTuple):
     """Columns of which sums are released. **Arguments:** `lower`, `upper`: public bounds of each."""
 
     lower: Floats
@@ -43,7 +45,7 @@ class AbstractSums(abc.ABC):
 
     share: float
     bandwidth: float | None
-    assumptions: ClassVar[tuple[str, ...]] = (_NOTHING_ASSUMED,)
+    assumptions: ClassVar[tuple[str, ...]] = (NOTHING_ASSUMED,)
 
     def __post_init__(self):
         if not (isinstance(self.share, int | float) and 0.0 < self.share < 1.0):
@@ -55,7 +57,7 @@ class AbstractSums(abc.ABC):
         """How the covariance is known, in words."""
 
     @abc.abstractmethod
-    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
+    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[Block]:
         """The bounds of what is summed. **Arguments:** `lower`, `upper`: of the features, shape (d,)."""
 
     @abc.abstractmethod
@@ -75,7 +77,11 @@ class AbstractSums(abc.ABC):
         if self.bandwidth is not None and not 0.0 < self.bandwidth < np.inf:
             raise ValueError(f"bandwidth must be a positive number in units of y, got {self.bandwidth!r}")
 
-    def ranges(self, dimension: int, bounds: Bounds) -> list[_Block]:
+    def given(self, mechanism: Any, first: Release) -> "AbstractSums":
+        """The same beside this release of the estimate, where it publishes more than its value."""
+        return self
+
+    def ranges(self, dimension: int, bounds: Bounds) -> list[Block]:
         """The bounds of all columns, with those that are constant."""
         with float64():
             lower, upper = (np.asarray(side, np.float64) for side in bounds.features(dimension))
@@ -147,10 +153,10 @@ class Sandwich(AbstractSums):
             "quantiles are those of H^-1(z - S) over what the noise may have been"
         )
 
-    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
+    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[Block]:
         # Times a number in [0, 1].
         least, most = product_ranges(lower, upper)
-        block = _Block(np.minimum(least, 0.0), np.maximum(most, 0.0))
+        block = Block(np.minimum(least, 0.0), np.maximum(most, 0.0))
         return [block, block]
 
     def _columns(self, x: Floats, curvature: Floats, square: Floats) -> list[Floats]:
@@ -175,7 +181,7 @@ class IndependentErrors(AbstractSums):
 
     share: float = 0.3
     bandwidth: float | None = None
-    assumptions: ClassVar[tuple[str, ...]] = (_NOTHING_ASSUMED, "errors are independent of the features")
+    assumptions: ClassVar[tuple[str, ...]] = (NOTHING_ASSUMED, "errors are independent of the features")
 
     @property
     def method(self) -> str:
@@ -184,14 +190,14 @@ class IndependentErrors(AbstractSums):
             "quantiles are those of H^-1(z - S) over what the noise may have been"
         )
 
-    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
-        return [_ONE, _UNIT, _UNIT, _Block(*product_ranges(lower, upper))]
+    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[Block]:
+        return [ONE, UNIT, UNIT, Block(*product_ranges(lower, upper))]
 
     def _columns(self, x: Floats, curvature: Floats, square: Floats) -> list[Floats]:
         return [np.ones(len(x)), curvature, square, products(x)]
 
     def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
-        return _proportional(parts[0][:, 0], parts[1][:, 0], parts[2][:, 0], symmetric(parts[3], dimension))
+        return proportional(parts[0][:, 0], parts[1][:, 0], parts[2][:, 0], symmetric(parts[3], dimension))
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
@@ -206,12 +212,14 @@ class PublicDesign(AbstractSums):
     share: float = 0.05
     bandwidth: float | None = None
     assumptions: ClassVar[tuple[str, ...]] = (
-        _NOTHING_ASSUMED,
+        NOTHING_ASSUMED,
         "errors are independent of the features",
         "the features of the records are as those of the public rows that were given",
     )
 
-    def __init__(self, rows: Any, share: float = 0.05, bandwidth: float | None = None):
+    def __init__(self, rows: Any = None, share: float = 0.05, bandwidth: float | None = None):
+        if rows is None:
+            raise ValueError(OF_NO_DESIGN)
         made = np.asarray(rows, np.float64)
         if made.ndim != 2 or not len(made) or not np.all(np.isfinite(made)):
             raise ValueError(f"rows must be finite numbers of public records, shape (m, columns), not {made.shape}")
@@ -226,8 +234,8 @@ class PublicDesign(AbstractSums):
             f"{self.share:g} of epsilon; the quantiles are those of H^-1(z - S) over what the noise may have been"
         )
 
-    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[_Block]:
-        return [_ONE, _UNIT, _UNIT]
+    def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[Block]:
+        return [ONE, UNIT, UNIT]
 
     def check(self, dimension: int, has_intercept: bool) -> None:
         super().check(dimension, has_intercept)
@@ -242,13 +250,13 @@ class PublicDesign(AbstractSums):
         rows = np.asarray(self.rows)
         rows = np.hstack([np.ones((len(rows), dimension - rows.shape[1])), rows])
         count, curvature, square = (part[:, 0] for part in parts)
-        return _proportional(count, curvature, square, count[:, None, None] * (rows.T @ rows / len(rows)))
+        return proportional(count, curvature, square, count[:, None, None] * (rows.T @ rows / len(rows)))
 
 
-_ONE, _UNIT = _Block(np.ones(1), np.ones(1)), _Block(np.zeros(1), np.ones(1))
+ONE, UNIT = Block(np.ones(1), np.ones(1)), Block(np.zeros(1), np.ones(1))
 
 
-def _proportional(count: Floats, curvature: Floats, square: Floats, gram: Floats) -> Matrices:
+def proportional(count: Floats, curvature: Floats, square: Floats, gram: Floats) -> Matrices:
     """(Σw/n)·G and (Σs²/n)·G, with shares of at most 1; NaN where one is not positive."""
     with np.errstate(all="ignore"):
         shares = [

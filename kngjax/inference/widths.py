@@ -30,7 +30,7 @@ def width_of_sandwich(making: Any, setting: Setting, num_records: int) -> Float[
     )
     parts = covariance.expected_sums(hessian, score)
     sums = parts + box_noise(making.summing, len(parts), np.random.default_rng(1), 1)[0]
-    given = making.mechanism, making.summing, covariance, making.curvature
+    given = making.mechanism, making.noise(), making.summing, covariance, making.curvature
     found = interval_of_sums(theta, sums, *given, num_records, LEVEL)
     return found.upper - found.lower if isinstance(found, Interval) else np.full(dimension, np.inf)
 

@@ -1,6 +1,7 @@
 """AdaOPS: one posterior sample of linear regression whose ridge and scale adapt to the data, privately."""
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,6 +20,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi
@@ -210,6 +212,14 @@ class AdaOPS(AbstractDirectMechanism):
         bound = (y + x * length) * jnp.exp(change * (1.0 + (normals[1] + plan.tail) / plan.bound_shift))
         gamma = posterior_sample_gamma(plan.order, plan.budget, jnp.square(x) / curvature, bound)
         return Tuning(ridge, curvature, bound, gamma)
+
+    def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
+        """Of a draw from N(θ̂_λ, (γH)^{-1}) with the λ and γ that are published with it; before a release, of 0 data."""
+        if published:
+            return NormalNoise(float(published["gamma"]), 1, float(published["ridge"]))
+        with float64():
+            tuned = jax.tree.map(float, self.tuning(jnp.zeros(dimension), jnp.zeros(dimension), jnp.zeros(2)))
+        return NormalNoise(tuned.gamma, 1, tuned.ridge)
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int

@@ -172,7 +172,7 @@ def test_noise_of_the_sums_widens_intervals():
     sums = made.covariance.columns(records(1500), theta, made.curvature, replace).sum(axis=0)
     for epsilon in (made.epsilon, 50.0):
         summing = made.covariance.mechanism(3, BOUNDS, epsilon, replace)
-        given = made.mechanism, summing, made.covariance, made.curvature
+        given = made.mechanism, made.noise(), summing, made.covariance, made.curvature
         widths.append(interval_of_sums(theta, sums, *given, 1500, 0.95))
     wide, narrow = (found.upper - found.lower for found in widths)
     assert np.all(wide > 1.1 * narrow)

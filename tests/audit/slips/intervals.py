@@ -86,8 +86,8 @@ SLIPS = (
     slip(
         "bounds of products without those of their signs",
         "inference/covariances",
-        "block = _Block(np.minimum(least, 0.0), np.maximum(most, 0.0))",
-        "block = _Block(np.minimum(least, 0.0), np.maximum(most, 0.0) / 2.0)",
+        "block = Block(np.minimum(least, 0.0), np.maximum(most, 0.0))",
+        "block = Block(np.minimum(least, 0.0), np.maximum(most, 0.0) / 2.0)",
         f"{_WITH}test_no_record_moves_the_sums_by_more_than_the_noise_hides_and_one_by_as_much",
     ),
     slip(
