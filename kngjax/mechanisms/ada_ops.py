@@ -218,8 +218,8 @@ class AdaOPS(AbstractDirectMechanism):
         if published:
             return NormalNoise(float(published["gamma"]), 1, float(published["ridge"]))
         with float64():
-            tuned = jax.tree.map(float, self.tuning(jnp.zeros(dimension), jnp.zeros(dimension), jnp.zeros(2)))
-        return NormalNoise(tuned.gamma, 1, tuned.ridge)
+            tuned = self.tuning(jnp.zeros(dimension), jnp.zeros(dimension), jnp.zeros((2, 1)))
+        return NormalNoise(float(tuned.gamma[0]), 1, float(tuned.ridge[0]))
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int

@@ -255,8 +255,7 @@ class PosteriorSample(AbstractGaussianMechanism):
 
     def at_epsilon(self, epsilon: float) -> "PosteriorSample":
         """With another γ: the largest for this ε, as by `calibrated`."""
-        parts = self.delta, self.adjacency, self.max_records, self.dimension
-        return PosteriorSample.calibrated(self.bounds, self.regularization, epsilon, *parts)
+        return _at_epsilon(self, float(epsilon))
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -(γ/2)(θ-θ̂)'H(θ-θ̂) + ½log det(γH/2π), normalised. Private: a function of the data."""
@@ -298,6 +297,12 @@ class PosteriorSample(AbstractGaussianMechanism):
 @functools.lru_cache(maxsize=64)
 def _stated_epsilon(mechanism: PosteriorSample, dimension: int) -> float:
     return mechanism.epsilon_at(mechanism.delta, dimension)
+
+
+@functools.lru_cache(maxsize=64)
+def _at_epsilon(mechanism: PosteriorSample, epsilon: float) -> PosteriorSample:
+    parts = mechanism.delta, mechanism.adjacency, mechanism.max_records, mechanism.dimension
+    return PosteriorSample.calibrated(mechanism.bounds, mechanism.regularization, epsilon, *parts)
 
 
 class _Facts(NamedTuple):

@@ -70,7 +70,7 @@ class Release:
         if sorted(published) != certificate.sampler.get("published", []):
             raise ValueError("this release publishes something else than its certificate says")
         released = object.__new__(cls)
-        every = MappingProxyType({name: _read_only(number) for name, number in sorted(published.items())})
+        every = MappingProxyType({name: _read_only(np.asarray(number)) for name, number in sorted(published.items())})
         object.__setattr__(released, "published", every)
         object.__setattr__(released, "value", _read_only(value))
         object.__setattr__(released, "certificate", certificate)
