@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.core.arrays import float64
 from kngjax.mechanisms.ada_ssp import AdaSSP
 
 Matrix = Float[np.ndarray, "dimension dimension"]
@@ -64,15 +63,15 @@ class ReleasedMoments:
     def _dimension(self) -> int:
         return len(self.published["moment"])
 
+    @property
     def _deviations(self) -> tuple[float, float]:
         """τ and σ."""
-        with float64():
-            _, on_moment, on_matrix = np.asarray(self.mechanism.deviations(self._dimension)).tolist()
+        _, on_moment, on_matrix = self.mechanism.known_deviations(self._dimension).tolist()
         return on_moment, on_matrix
 
     def grams(self, random: Any, number: int) -> Float[np.ndarray, "draws dimension dimension"]:
         """X'X in own units as it may be: G̃ less noise as it has."""
-        dimension, (_, deviation) = self._dimension, self._deviations()
+        dimension, (_, deviation) = self._dimension, self._deviations
         normals = random.standard_normal((number, dimension, dimension))
         # Off the diagonal the mean of two has the deviation 1/√2, and on it of one number 1.
         noise = deviation * 0.5 * (normals + normals.transpose(0, 2, 1))
@@ -82,6 +81,6 @@ class ReleasedMoments:
     def noise(self, theta: Float[np.ndarray, " dimension"]) -> MomentNoise:
         """Of z at the released θ̃."""
         units, to_own = self.mechanism.public_units(self._dimension), self._to_own
-        height, (on_moment, _) = float(units.y_half_width), self._deviations()
+        height, (on_moment, _) = float(units.y_half_width), self._deviations
         moment = height * to_own @ self.published["moment"]
         return MomentNoise(theta, moment, float(units.y_middle), height * on_moment * to_own)

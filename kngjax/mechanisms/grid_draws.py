@@ -1,6 +1,7 @@
 """How mechanisms draw with every rounding in their proof."""
 
 import abc
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +32,11 @@ class AbstractGridDraw(abc.ABC):
         return {}
 
     @property
+    def published_numbers(self) -> int:
+        """How many numbers that is."""
+        return sum(math.prod(shape) for shape in self.published.values())
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What a certificate says of the sampler, JSON-ready: its "type" and the exponents of the grid."""
         return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
@@ -52,8 +58,8 @@ class AbstractGridDraw(abc.ABC):
 
     def draw_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
         """As `draw`, while no other thread computes in balls: from the same bits always the same value."""
-        with precision(DEFAULT_DIGITS):
-            return self.draw(data, bits)
+        numbers = self.draw_all_alone(data, bits)
+        return numbers[: len(numbers) - self.published_numbers]
 
     def draw_all_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " numbers"]:
         """As `draw_all`, while no other thread computes in balls."""

@@ -1,7 +1,6 @@
 """The grid route: what real arithmetic draws, rounded once to a public grid."""
 
 import dataclasses
-import math
 import secrets
 from typing import Any
 
@@ -50,5 +49,4 @@ class GridRoute(AbstractRoute):
 
     def draw(self, data: Any, processes: Processes, progress: bool | None) -> Float[np.ndarray, " numbers"]:
         numbers = processes.on_first(lambda: self.way.draw_all_alone(data, secrets.randbits))
-        size = self.facts.dimension + sum(math.prod(shape) for shape in self.published.values())
-        return np.zeros(size) if numbers is None else numbers
+        return np.zeros(self.facts.dimension + self.way.published_numbers) if numbers is None else numbers
