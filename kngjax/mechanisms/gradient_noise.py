@@ -10,6 +10,8 @@ from kngjax.core.randomness import research_key
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.norms import k_norm_noise
 
+_AT_ONCE = 4096
+
 
 class GradientNoise(NamedTuple):
     """Given the records θ̃ has density ∝ exp(-c‖z‖_K)·det H, with z = ∇ℓ_n(θ̃) + γ(θ̃ - m) and H = ∇²ℓ_n + γI.
@@ -33,8 +35,11 @@ class GradientNoise(NamedTuple):
     def draws(self, hessian: Float[np.ndarray, "draws dimension dimension"], seed: int) -> np.ndarray:
         """Draws of z, one for each H, shape (draws, d): post-processing, whose seed may be public."""
         number, dimension = hessian.shape[:2]
+        # Of few shapes, whatever the number: each would be compiled anew.
+        most = -(-number // _AT_ONCE) * _AT_ONCE
         with float64():
-            return np.asarray(k_norm_noise(self.norm, research_key(seed), self.rate, (number,), dimension))
+            drawn = np.asarray(k_norm_noise(self.norm, research_key(seed), self.rate, (most,), dimension))
+        return drawn[:number]
 
 
 class NormalNoise(NamedTuple):

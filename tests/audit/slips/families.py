@@ -38,8 +38,8 @@ SLIPS = (
     slip(
         "half of the noise of a mean",
         "mechanisms/gradient_noise",
-        "research_key(seed), self.rate, (number,)",
-        "research_key(seed), 2.0 * self.rate, (number,)",
+        "research_key(seed), self.rate, (most,)",
+        "research_key(seed), 2.0 * self.rate, (most,)",
         f"{_FAMILIES}test_with_next_to_no_noise_intervals_of_means_are_those_without_privacy_and_noise_widens_them",
     ),
     slip(
