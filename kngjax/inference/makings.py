@@ -202,7 +202,7 @@ def making_of(
     count = num_records if guess is None else guess
     if covariance is None:
         covariance = Sandwich()
-        if count is not None and mechanism.has_regressors and not _has_ridge(mechanism):
+        if count is not None and mechanism.loss.has_response and not _has_ridge(mechanism):
             by_sums = _with_sums(mechanism, covariance, count)
             covariance = narrowest(mechanism, by_sums, count, True)
     if isinstance(covariance, Groups):
@@ -253,7 +253,7 @@ def _has_ridge(mechanism: Any) -> bool:
 
 
 def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
-    if not mechanism.has_regressors:
+    if not mechanism.loss.has_response:
         raise ValueError("a mean needs no groups: its noise is known, and kngjax.Sandwich releases variances")
     if _has_ridge(mechanism):
         raise ValueError(

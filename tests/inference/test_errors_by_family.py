@@ -342,6 +342,11 @@ def test_what_suits_no_mechanism_is_refused_in_words():
     ):
         with pytest.raises(ValueError, match=words):
             kng.WithIntervals(asked, covariance)
+    by_kng = kng.KNG(kng.SquaredDistanceLoss(), COLUMNS, kng.Box(-2.0, 2.0), 1.0, "replace")
+    with pytest.raises(ValueError, match="needs no groups"):
+        kng.WithIntervals(by_kng, kng.Groups(5))
+    for asked in (by_kng, mean(), ada_ssp()):
+        assert kng.WithIntervals(asked).making(5000).settings()["type"] == "Sandwich"
     assert suited(suited(kng.Sandwich(), mean()), mean()) == Variances(kng.Sandwich())
 
 
