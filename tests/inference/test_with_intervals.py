@@ -291,7 +291,7 @@ def test_failures_leave_one_debit_and_no_release(tmp_path):
 def test_what_has_no_intervals_is_refused_in_words():
     weighted = kng.Bounds(x=(LOWER, UPPER), y=RESPONSES, weight=2.0)
     for made, words in (
-        (kng.AdaSSP(BOUNDS, 1.0, 1e-6, "replace"), "AdaSSP"),
+        (kng.PrivateIRLS(BOUNDS, 1.0, 1e-6, "replace"), "PrivateIRLS"),
         (
             kng.KNG(kng.SquaredLoss(), BOUNDS, kng.Box(-1.0, 1.0), 1.0, "replace", pointwise_sensitivity=True),
             "pointwise",
