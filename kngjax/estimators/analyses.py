@@ -73,6 +73,12 @@ class Analysis:
             return self.names_of_values
         return (self.response.name,) if self.design is None else self.design.names
 
+    def names_of(self, part: Part) -> tuple[str, ...]:
+        """What one release consists of: one of several numbers that are released one by one, else all `names`."""
+        if self.names_of_values is None or len(self.parts) == 1:
+            return self.names
+        return (self.names_of_values[[one.label for one in self.parts].index(part.label)],)
+
     def at(self, epsilon: float, count: int) -> "Analysis | None":
         """The same at another ε of all parts and another n; None where nothing follows from them, or none is made."""
         if self.remake is None:

@@ -105,6 +105,10 @@ class GroupedResults(AbstractResults):
         return len(self.each)
 
     @property
+    def budget_in_words(self) -> str:
+        return next(iter(self.each)).budget_in_words
+
+    @property
     def params(self) -> "pd.Series | pd.DataFrame":
         """One row a group, as of `groupby`: one column a number, or of a single number a series.
 

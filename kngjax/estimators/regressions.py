@@ -53,7 +53,7 @@ def quantile_regression(
     _refuse_levels(response, "quantile regression")
     levels = levels_of(tau)
     dimension, parts = len(formula.design.names), []
-    for level, share in zip(levels, _shares(epsilon, len(levels)), strict=True):
+    for level, share in zip(levels, equal_parts(epsilon, len(levels)), strict=True):
         if dimension <= MOST_BOXED:
             kind, loss = kng.KNG, kng.QuantileLoss(level)
         else:
@@ -260,6 +260,6 @@ def _count(count: int | None) -> int:
     return count
 
 
-def _shares(total: Any, number: int) -> Sequence[float]:
+def equal_parts(total: Any, number: int) -> Sequence[float]:
     """Equal parts that do not add up to more than the whole."""
     return [inward(Fraction(exactly(total), number))] * number

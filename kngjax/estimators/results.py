@@ -55,6 +55,11 @@ class AbstractResults(abc.ABC):
         return None
 
     @property
+    def budget_in_words(self) -> str:
+        """How ε is divided among the releases, where they are parts of one estimate; empty elsewhere."""
+        return ""
+
+    @property
     def groups_in_words(self) -> str:
         """How records are divided into groups; empty where they are not."""
         return ""
@@ -120,6 +125,7 @@ class Summary:
             ("formula", getattr(results, "formula", "")),
             ("mechanism", ", ".join(sorted({str(one.certificate.mechanism["type"]) for one in releases}))),
             ("guarantee", "nothing is proved of a release" if guarantee is None else guarantee.explain()),
+            ("budget", results.budget_in_words),
             ("groups", results.groups_in_words),
             ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
             ("clipped to", ", ".join(bounds)),
