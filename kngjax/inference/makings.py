@@ -276,7 +276,7 @@ def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> S
     rest = inward(whole - exactly(first))
     if first <= 0.0 or rest <= 0.0:
         raise ValueError(f"share = {covariance.share} leaves nothing of epsilon for one of the two releases")
-    point = mechanism.at_epsilon(first)
+    point = mechanism.proved_at(first)
     bandwidth = covariance.bandwidth
     if not (mechanism.loss.has_response and mechanism.loss.score_is_piecewise_constant):
         if bandwidth is not None:

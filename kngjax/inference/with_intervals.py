@@ -46,8 +46,8 @@ class WithIntervals(AbstractReleasePlan):
 
     **Arguments:** all public. `mechanism`: KNG, `ObjectivePerturbation`, `OutputPerturbation`, `ExponentialMechanism`,
     `PosteriorSample`, `AdaOPS` or `AdaSSP` of a regression with a loss of x'θ, or `KNormMechanism` of a mean, without
-    weights of records; its ε, and δ, is that of everything together. `covariance`: as above. `num_records`: a guess of n
-    under add_remove, for `Groups` and None; a wrong one costs accuracy and no privacy.
+    weights of records; its ε, and δ, is that of everything together. `covariance`: as above. `num_records`: a guess of
+    n under add_remove, for `Groups` and None; a wrong one costs accuracy and no privacy.
 
     Raises ValueError for mechanisms and losses the error of which is not known here.
     """

@@ -102,9 +102,9 @@ class AbstractMechanism(AbstractPreparation):
         """
         return self.gradient_noise(dimension)
 
-    def at_epsilon(self, epsilon: float) -> "AbstractMechanism":
-        """The same mechanism at another ε, and the same δ. Raises ValueError where there is none."""
-        moved = eqx.tree_at(lambda one: one.epsilon, self, np.asarray(epsilon))
+    def proved_at(self, epsilon: float) -> "AbstractMechanism":
+        """As `at_epsilon`, with all checks of its proof. Raises ValueError where there is none."""
+        moved = eqx.tree_at(lambda one: one.epsilon, self, np.asarray(float(epsilon)))
         moved.__check_init__()
         return moved
 

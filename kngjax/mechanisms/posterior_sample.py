@@ -259,9 +259,9 @@ class PosteriorSample(AbstractGaussianMechanism):
         """Of a draw from N(θ̂, (γH)^{-1}), H with the ridge."""
         return NormalNoise(float(self.gamma), 1, float(self.regularization))
 
-    def at_epsilon(self, epsilon: float) -> "PosteriorSample":
+    def proved_at(self, epsilon: float) -> "PosteriorSample":
         """With another γ: the largest for this ε, as by `calibrated`."""
-        return _at_epsilon(self, float(epsilon))
+        return _proved_at(self, float(epsilon))
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -(γ/2)(θ-θ̂)'H(θ-θ̂) + ½log det(γH/2π), normalised. Private: a function of the data."""
@@ -306,7 +306,7 @@ def _stated_epsilon(mechanism: PosteriorSample, dimension: int) -> float:
 
 
 @functools.lru_cache(maxsize=64)
-def _at_epsilon(mechanism: PosteriorSample, epsilon: float) -> PosteriorSample:
+def _proved_at(mechanism: PosteriorSample, epsilon: float) -> PosteriorSample:
     parts = mechanism.delta, mechanism.adjacency, mechanism.max_records, mechanism.dimension
     return PosteriorSample.calibrated(mechanism.bounds, mechanism.regularization, epsilon, *parts)
 

@@ -87,7 +87,7 @@ SLIPS = (
     slip(
         "the estimate at the whole ε",
         "inference/makings",
-        "point = mechanism.at_epsilon(first)",
+        "point = mechanism.proved_at(first)",
         "point = mechanism",
         _COST,
     ),
