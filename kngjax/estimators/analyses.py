@@ -35,7 +35,7 @@ class Part:
     epsilon: Fraction | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Analysis:
     """Releases from one table that belong together, as quantile regressions of several levels do. Public.
 
@@ -65,6 +65,10 @@ class Analysis:
     force: bool = False
     expected: Any = None
     remake: Callable[..., "Analysis"] | None = None
+
+    def __repr__(self) -> str:
+        kinds = sorted({type(part.mechanism).__name__ for part in self.parts})
+        return f"<Analysis: {self.what}, by {', '.join(kinds)}>"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -13,8 +13,7 @@ from kngjax.data import cells
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.centres import public_centre
 from kngjax.estimators.moments import CentredSquares, names_of_sums
-from kngjax.estimators.regressions import equal_parts
-from kngjax.samplers.advice import MOST_BOXED
+from kngjax.estimators.regressions import MOST_SMOOTH, equal_parts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,10 +127,10 @@ def _one_by_one(part: Part) -> list[Part]:
 
 
 def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """The same, but for smooth losses of many coefficients, which KNG draws exactly without weights alone."""
+    """The same, but for smooth losses of many coefficients, which KNG draws in seconds without weights alone."""
     loss, is_many = mechanism.loss, mechanism.domain.dimension or bounds.dimension or 1
     kind = type(mechanism)
-    if kind is kng.KNG and is_many > MOST_BOXED and not (loss.is_quadratic or loss.is_homogeneous):
+    if kind is kng.KNG and is_many > MOST_SMOOTH and not (loss.is_quadratic or loss.is_homogeneous):
         kind = kng.ObjectivePerturbation
     parts = (loss, bounds, mechanism.domain, mechanism.epsilon, mechanism.adjacency)
     if kind is not kng.ObjectivePerturbation:
