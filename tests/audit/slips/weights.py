@@ -285,4 +285,11 @@ SLIPS = (
         "if False:",
         "inference/test_previews.py::test_weights_of_records_are_taken_to_be_all_the_largest",
     ),
+    slip(
+        "a column that pandas made complex for one cell has no number in any other",
+        "data/cells",
+        '"kind", "") == "c"',
+        '"kind", "") == "-"',
+        "data/test_cells.py::test_a_column_that_one_cell_made_complex_is_refused_by_its_type",
+    ),
 )
