@@ -15,7 +15,17 @@ import numpy as np
 
 import kngjax as kng
 
-EPSILON, LEVEL = 1.0, 0.95
+EPSILON, DELTA, LEVEL = 1.0, 1e-6, 0.95
+FAMILIES = (
+    "KNG",
+    "ObjectivePerturbation",
+    "AdaSSP",
+    "KNormMechanism",
+    "OutputPerturbation",
+    "ExponentialMechanism",
+    "PosteriorSample",
+    "AdaOPS",
+)
 WAYS = {
     "sandwich": lambda rows: kng.Sandwich(),
     "zcdp": lambda rows: kng.Sandwich(noise="zcdp"),
@@ -32,8 +42,10 @@ def features(generator, count, dimension):
 
 
 def table(generator, count, dimension, kind):
-    """X, y and the coefficients that generate them."""
+    """X, y and the coefficients that generate them, or for means the features' own."""
     x = features(generator, count, dimension)
+    if kind == "mean":
+        return x, None, np.zeros(dimension - 1)
     beta = np.linspace(1.0, -0.5, dimension)
     predictor = beta[0] + x @ beta[1:]
     if kind == "logistic":
@@ -42,16 +54,28 @@ def table(generator, count, dimension, kind):
     return x, np.clip(predictor + noise, -8.0, 8.0), beta
 
 
-def mechanism(kind, family, dimension, adjacency="replace"):
+def mechanism(kind, family, dimension, count):
     """What is released: by a family's name, with the loss of that kind."""
     sides = [-1.0] * (dimension - 1), [1.0] * (dimension - 1)
-    loss = kng.LogisticLoss() if kind == "logistic" else kng.PseudoHuberLoss(1.0)
+    loss = {"logistic": kng.LogisticLoss(), "squared": kng.SquaredLoss()}.get(kind, kng.PseudoHuberLoss(1.0))
     bounds = kng.Bounds(x=sides, y=None if kind == "logistic" else (-8.0, 8.0))
-    return getattr(kng, family)(loss, bounds, kng.Box(-10.0, 10.0), EPSILON, adjacency)
+    if family == "KNormMechanism":
+        return kng.KNormMechanism(kng.Bounds(x=sides, intercept=False), EPSILON, "replace")
+    if family in ("AdaSSP", "AdaOPS"):
+        return getattr(kng, family)(bounds, EPSILON, DELTA, "replace")
+    if family == "PosteriorSample":
+        # Of an exchange worst-case profiles are met by far larger ridges alone.
+        return kng.PosteriorSample.calibrated(bounds, 0.3 * count, EPSILON, DELTA, "add_remove", count)
+    if family == "OutputPerturbation":
+        return kng.OutputPerturbation(loss, bounds, 0.05 * count, EPSILON, DELTA, "replace")
+    domain = kng.Box(-2.0, 2.0) if kind == "squared" else kng.Box(-10.0, 10.0)
+    return getattr(kng, family)(loss, bounds, domain, EPSILON, "replace")
 
 
 def without_privacy(loss, x, y):
     """The minimiser and its sandwich standard errors."""
+    if loss == "mean":
+        return x.mean(axis=0), x.std(axis=0) / np.sqrt(len(x))
     design = np.hstack([np.ones((len(x), 1)), x])
     theta = np.zeros(design.shape[1])
     for _ in range(50):
@@ -71,6 +95,8 @@ def scores(loss, predictor, y):
     if loss == "logistic":
         probability = 1.0 / (1.0 + np.exp(-predictor))
         return probability - y, probability * (1.0 - probability)
+    if loss == "squared":
+        return predictor - y, np.ones(len(y))
     root = np.sqrt(1.0 + (y - predictor) ** 2)
     return -(y - predictor) / root, root**-3.0
 
@@ -81,14 +107,14 @@ def main():
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--records", type=int, default=10_000)
     parser.add_argument("--columns", type=int, default=4)
-    parser.add_argument("--loss", choices=["pseudo-Huber", "logistic"], default="pseudo-Huber")
-    parser.add_argument("--mechanism", choices=["KNG", "ObjectivePerturbation"], default="ObjectivePerturbation")
+    parser.add_argument("--loss", choices=["pseudo-Huber", "logistic", "squared", "mean"], default="pseudo-Huber")
+    parser.add_argument("--mechanism", choices=FAMILIES, default="ObjectivePerturbation")
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=["sandwich"])
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     generator = np.random.default_rng(options.seed)
     rows = features(np.random.default_rng(10**6), 4096, options.columns)
-    asked = mechanism(options.loss, options.mechanism, options.columns)
+    asked = mechanism(options.loss, options.mechanism, options.columns, options.records)
     print(f"{options.mechanism}, {options.loss}, n = {options.records}, d = {options.columns}, epsilon = {EPSILON:g}")
     tables = [table(generator, options.records, options.columns, options.loss) for _ in range(options.replicates)]
     alone = [without_privacy(options.loss, x, y) for x, y, _ in tables]

@@ -15,7 +15,9 @@ from kngjax.data.records import Records
 from kngjax.inference import gaussian_sums
 from kngjax.inference.noise_of_sums import box_noise, gaussian_noise
 from kngjax.inference.score_moments import Floats, RecordCurvature
+from kngjax.inference.without_intervals import OF_NO_DESIGN
 from kngjax.mechanisms.k_norm import KNormMechanism
+from kngjax.releases.release import Release
 
 # An eigenvalue of H below this share of their mean is more likely noise.
 _FLOOR = 1e-3
@@ -49,6 +51,8 @@ class AbstractSums(abc.ABC):
     share: float
     bandwidth: float | None
     is_gaussian: ClassVar[bool] = False
+    # Whether widths are known beforehand; not where they follow from what the estimate publishes.
+    is_previewed: ClassVar[bool] = True
     assumptions: ClassVar[tuple[str, ...]] = (NOTHING_ASSUMED,)
 
     def __post_init__(self):
@@ -80,6 +84,10 @@ class AbstractSums(abc.ABC):
         """Raises ValueError for settings that do not suit the mechanism of the estimate."""
         if self.bandwidth is not None and not 0.0 < self.bandwidth < np.inf:
             raise ValueError(f"bandwidth must be a positive number in units of y, got {self.bandwidth!r}")
+
+    def given(self, mechanism: Any, first: Release) -> "AbstractSums":
+        """The same beside this release of the estimate, where it publishes more than its value."""
+        return self
 
     def ranges(self, dimension: int, bounds: Bounds) -> list[Block]:
         """The bounds of all columns, with those that are constant."""
@@ -292,7 +300,9 @@ class PublicDesign(AbstractSums):
         "the features of the records are as those of the public rows that were given",
     )
 
-    def __init__(self, rows: Any, share: float = 0.05, bandwidth: float | None = None):
+    def __init__(self, rows: Any = None, share: float = 0.05, bandwidth: float | None = None):
+        if rows is None:
+            raise ValueError(OF_NO_DESIGN)
         made = np.asarray(rows, np.float64)
         if made.ndim != 2 or not len(made) or not np.all(np.isfinite(made)):
             raise ValueError(f"rows must be finite numbers of public records, shape (m, columns), not {made.shape}")

@@ -5,14 +5,12 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.core.arrays import float64
-from kngjax.core.randomness import research_key
-from kngjax.geometry.norms import k_norm_noise
 from kngjax.inference.covariances import AbstractSums, Matrices
 from kngjax.inference.intervals import Interval, NoInterval
+from kngjax.inference.released_moments import MomentNoise
 from kngjax.inference.score_moments import RecordCurvature
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.gradient_noise import GradientNoise
+from kngjax.mechanisms.gradient_noise import GradientNoise, NormalNoise
 
 DRAWS = 4000
 # Of what the noise may have been: with fewer plausible ones the sums are drowned in it.
@@ -25,6 +23,7 @@ def interval_of_sums(
     theta: Float[np.ndarray, " dimension"],
     sums: Float[np.ndarray, " columns"],
     mechanism: AbstractMechanism,
+    noise: GradientNoise | NormalNoise | MomentNoise,
     summing: Any,
     covariance: AbstractSums,
     curvature: RecordCurvature,
@@ -39,9 +38,9 @@ def interval_of_sums(
     and Lee 2019, whose step this replaces): here the noise of the sums is drawn again, and what is left of the released
     ones is taken where it is plausible: H with no eigenvalue below a thousandth of their mean, J with a positive trace.
 
-    **Arguments:** all public. `theta`: θ̃. `sums`: as released by `summing`. `level`: of the interval. `combinations`:
-    A, for intervals of Aθ: the quantiles are then those of A times the error, whose coefficients depend on one another;
-    None for θ itself.
+    **Arguments:** all public. `theta`: θ̃. `sums`: as released by `summing`. `noise`: z, of the mechanism. `level`: of
+    the interval. `combinations`: A, for intervals of Aθ: the quantiles are then those of A times the error, whose
+    coefficients depend on one another; None for θ itself.
     """
     dimension, random = len(theta), np.random.default_rng(_SEED)
     matrices = covariance.matrices(
@@ -57,22 +56,23 @@ def interval_of_sums(
             "the noise of the covariance is as large as the covariance itself: more records, a larger share or a "
             "larger epsilon would do, or covariance=kngjax.Groups()"
         )
-    errors, found = errors_of(matrices, mechanism.gradient_noise(dimension), theta, random), theta
+    errors, found = errors_of(matrices, noise, theta, random), theta
     if combinations is not None:
         errors, found = errors @ combinations.T, combinations @ theta
     lower, upper = np.quantile(errors, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
-    return Interval(found - upper, found - lower, level, covariance.method, covariance.assumptions)
+    assumptions = (*covariance.assumptions, *noise.assumptions)
+    return Interval(found - upper, found - lower, level, covariance.method, assumptions)
 
 
 def errors_of(
-    matrices: Matrices, noise: GradientNoise, theta: Float[np.ndarray, " dimension"], random: Any
+    matrices: Matrices,
+    noise: GradientNoise | NormalNoise | MomentNoise,
+    theta: Float[np.ndarray, " dimension"],
+    random: Any,
 ) -> Float[np.ndarray, "draws dimension"]:
     """Draws of H^{-1}(z - γ(θ̃ - c) - S), one for each H and J."""
     number, dimension = len(matrices.hessian), len(theta)
-    with float64():
-        # Of one number whatever was plausible: each other shape would be compiled anew.
-        drawn = k_norm_noise(noise.norm, research_key(_SEED), noise.rate, (max(number, DRAWS),), dimension)
-        z = np.asarray(drawn)[:number]
+    z = noise.draws(matrices.hessian, _SEED)
     values, vectors = np.linalg.eigh(matrices.score)
     roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     scores = np.einsum("bij,bj->bi", roots, random.standard_normal((number, dimension)))

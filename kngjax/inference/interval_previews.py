@@ -65,7 +65,7 @@ class IntervalPreview:
         whole = width_without_privacy(self.setting, *given)
         if isinstance(making, GroupsMaking):
             widths = widths_by_groups(self.setting, *given).get(making.number)
-        elif isinstance(making, SumsMaking) and self.setting.rows is not None:
+        elif isinstance(making, SumsMaking) and making.covariance.is_previewed and self.setting.rows is not None:
             widths = width_of_sums(making, self.setting.of_mechanism(making.mechanism), *given)
         else:
             widths = None

@@ -1,11 +1,12 @@
 """Confidence intervals of released values: what is read off a release and its certificate, which is free."""
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.inference.without_intervals import refusal_of
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.release import Release
 
@@ -41,8 +42,13 @@ class Interval:
     names: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, release: Release, level: float | None = None) -> "Interval | NoInterval":
-        """Those of a release. **Arguments:** `level`: None for the one that it was made for."""
+    def of(cls, release: Any, level: float | None = None) -> "Interval | NoInterval":
+        """Those of a release. **Arguments:** `level`: None for the one that it was made for.
+
+        Raises TypeError for what is no release, saying why that has none.
+        """
+        if not isinstance(release, Release):
+            raise refusal_of(release)
         return _intervals_of(release.certificate, release.value, level)
 
     def to_frame(self) -> "pd.DataFrame":
@@ -77,8 +83,8 @@ def _intervals_of(
     if mechanism["type"] != "QuantileInterval":
         return NoInterval(
             f"a release of {mechanism['type']} has none: of a quantile release kngjax.QuantileInterval(tau, bounds, "
-            "epsilon, adjacency), of a regression kngjax.WithIntervals(mechanism); and standard errors of the records "
-            "would be a second release without a guarantee"
+            "epsilon, adjacency), of a mean or a regression kngjax.WithIntervals(mechanism); and standard errors of "
+            "the records would be a second release without a guarantee"
         )
     sampler, made_for = certificate.sampler, mechanism["level"]
     if sampler.get("refusal"):

@@ -8,7 +8,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
@@ -25,10 +24,17 @@ from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.published import mechanism_of
 from kngjax.inference.released_designs import ReleasedDesign
+from kngjax.inference.released_moments import ReleasedMoments
 from kngjax.inference.score_laws import SCATTER
 from kngjax.inference.score_moments import RecordCurvature, can_serve
+from kngjax.inference.scores_alone import suited
 from kngjax.inference.widths import best_number_of_groups, narrowest
+from kngjax.inference.without_intervals import OF_MATRICES, reason
+from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.mechanisms.ada_ops import AdaOPS
+from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.irls import PrivateIRLS
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.debits import owed
 from kngjax.releases.release import Release, release
@@ -87,8 +93,8 @@ class AbstractMaking(abc.ABC):
         kind = fields.pop("type")
         if kind == "Groups":
             return GroupsMaking(mechanism_of(certificate.mechanism), fields["number"])
-        covariance = _SUMS[kind](**fields["covariance"])
         mechanism = mechanism_of(certificate.mechanism)
+        covariance = suited(_SUMS[kind](**fields["covariance"]), mechanism)
         budget = fields["mu" if covariance.is_gaussian else "epsilon"]
         return SumsMaking(mechanism, covariance, budget, fields["bandwidth"])
 
@@ -150,6 +156,12 @@ class SumsMaking(AbstractMaking):
         columns = self.covariance.columns(records, first.value, self.curvature, self.mechanism.adjacency)
         return [first, release(self.summing, columns)]
 
+    def noise(self, first: Release | None = None) -> Any:
+        """What is known of the error of the estimate. **Arguments:** `first`: its release, once there is one."""
+        if first is not None and isinstance(self.mechanism, AdaSSP):
+            return ReleasedMoments(self.mechanism, first.published).noise(first.value)
+        return self.mechanism.error_noise(self.dimension, {} if first is None else first.published)
+
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
         return parts[0].value
 
@@ -158,7 +170,8 @@ class SumsMaking(AbstractMaking):
     ) -> Interval | NoInterval:
         count = parts[0].certificate.num_records
         theta, sums = parts[0].value, parts[1].value
-        given = self.mechanism, self.summing, self.covariance, self.curvature
+        covariance = self.covariance.given(self.mechanism, parts[0])
+        given = self.mechanism, self.noise(parts[0]), self.summing, covariance, self.curvature
         return interval_of_sums(theta, sums, *given, count, level, combinations)
 
 
@@ -219,41 +232,60 @@ def making_of(
     count = num_records if guess is None else guess
     if covariance is None:
         covariance = Sandwich()
-        if count is not None:
+        if count is not None and mechanism.loss.has_response and not _has_ridge(mechanism):
             by_sums = _with_sums(mechanism, covariance, count)
-            covariance = narrowest(mechanism, by_sums, count, not _has_ridge(mechanism))
+            covariance = narrowest(mechanism, by_sums, count, True)
     if isinstance(covariance, Groups):
         return GroupsMaking(mechanism, _number_of_groups(mechanism, covariance, count))
     if not isinstance(covariance, AbstractSums):
         raise TypeError(
             "covariance must be kngjax.Sandwich(...), Groups(...), IndependentErrors(...), PublicDesign(rows), "
             f"ReleasedDesign(release) or None, not {covariance!r}"
+            f"{f': {OF_MATRICES}' if _are_numbers(covariance) else ''}"
         )
     return _with_sums(mechanism, covariance, count)
 
 
+def _are_numbers(covariance: Any) -> bool:
+    return isinstance(covariance, np.ndarray | list | tuple) or hasattr(covariance, "__array__")
+
+
 def _require_served(mechanism: Any) -> None:
     name, loss, dimension = type(mechanism).__name__, mechanism.loss, mechanism.dimension
+    if dimension is None and mechanism.has_regressors:
+        raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
+    is_mean = isinstance(loss, SquaredDistanceLoss)
+    if isinstance(mechanism, PrivateIRLS) or not (is_mean or (mechanism.has_regressors and can_serve(loss))):
+        raise ValueError(reason(name, type(loss).__name__))
     if dimension is None:
         raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
-    if not mechanism.has_regressors or not can_serve(loss):
-        raise ValueError(
-            f"intervals are of regressions by KNG and ObjectivePerturbation: {name} with {type(loss).__name__} has "
-            "none here. Of a quantile take kngjax.QuantileInterval"
-        )
+    if is_mean and mechanism.adjacency is Adjacency.ADD_REMOVE:
+        raise ValueError("under add_remove n is private, and intervals of a mean need it: adjacency='replace'")
     if mechanism.bounds.weight is not None:
         raise ValueError("records with weights have no intervals here: leave Bounds(..., weight=...) out")
     if getattr(mechanism, "is_pointwise", False):
         raise ValueError("with pointwise_sensitivity the law of the gradient is not known: leave it out")
+    if isinstance(mechanism, AdaSSP | AdaOPS):
+        # Known by what a release on a grid publishes; the number of records decides nothing of that.
+        if mechanism.on_grid(Facts(dimension, None)) is None:
+            raise ValueError(
+                f"{name} publishes what its intervals are made of where every rounding is in its proof, and with these "
+                "bounds it is not: leave the hull out"
+            )
+        return
     # Says so where the law is not known.
-    mechanism.gradient_noise(dimension)
+    mechanism.error_noise(dimension, {})
 
 
 def _has_ridge(mechanism: Any) -> bool:
-    return float(mechanism.gradient_noise(mechanism.dimension).ridge) > 0.0
+    if isinstance(mechanism, AdaSSP):
+        return True
+    return float(mechanism.error_noise(mechanism.dimension, {}).ridge) > 0.0
 
 
 def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
+    if not mechanism.loss.has_response:
+        raise ValueError("a mean needs no groups: its noise is known, and kngjax.Sandwich releases variances")
     if _has_ridge(mechanism):
         raise ValueError(
             f"the ridge of {type(mechanism).__name__} moves every group's estimate the same way, which their spread "
@@ -268,6 +300,7 @@ def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
 
 
 def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> SumsMaking:
+    covariance = suited(covariance, mechanism)
     covariance.check(mechanism)
     if covariance.is_gaussian:
         first, rest = divided(mechanism, covariance.share)
@@ -277,9 +310,9 @@ def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> S
         rest = inward(whole - exactly(first))
     if first <= 0.0 or rest <= 0.0:
         raise ValueError(f"share = {covariance.share} leaves nothing of epsilon for one of the two releases")
-    point = eqx.tree_at(lambda one: one.epsilon, mechanism, np.asarray(first))
+    point = mechanism.proved_at(first)
     bandwidth = covariance.bandwidth
-    if not mechanism.loss.score_is_piecewise_constant:
+    if not (mechanism.loss.has_response and mechanism.loss.score_is_piecewise_constant):
         if bandwidth is not None:
             raise ValueError(f"{type(mechanism.loss).__name__} has a curvature of its own: leave bandwidth out")
         return SumsMaking(point, covariance, rest, None)

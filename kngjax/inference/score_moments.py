@@ -29,7 +29,7 @@ class RecordCurvature:
     1{|y - x'θ| ≤ h}·J/(2h), J the jump; None for others.
     """
 
-    loss: AbstractPredictorLoss
+    loss: Any
     bounds: Bounds
     bandwidth: float | None = None
 

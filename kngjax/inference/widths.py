@@ -39,7 +39,7 @@ def width_of_sums(
     parts = num_records * covariance.mean_sums(setting.rows, *each, mechanism.bounds, mechanism.adjacency)
     # Of no number that is public under add_remove the noise knows nothing.
     count = num_records if mechanism.adjacency is Adjacency.REPLACE else None
-    given = mechanism, making.summing, covariance, making.curvature
+    given = mechanism, making.noise(), making.summing, covariance, making.curvature
     noises = covariance.noise_draws(making.summing, np.random.default_rng(1), _TABLES)
     found = [interval_of_sums(theta, parts + noise, *given, count, LEVEL, combinations) for noise in noises]
     none = np.full(dimension if combinations is None else len(combinations), np.inf)

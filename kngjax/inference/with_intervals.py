@@ -46,9 +46,13 @@ class WithIntervals(AbstractReleasePlan):
 
     None takes the one of the first two whose previewed width is least (`kngjax.preview`).
 
-    **Arguments:** all public. `mechanism`: KNG of a regression with a loss of x'θ, or `ObjectivePerturbation`, without
-    weights of records; its ε is that of everything together. `covariance`: as above. `num_records`: a guess of n under
-    add_remove, for `Groups` and None; a wrong one costs accuracy and no privacy. Under replace n, or None.
+    `AdaSSP` publishes X'X, so that beside it J alone is released, or one number for `IndependentErrors`; of a mean the
+    variance of each column is.
+
+    **Arguments:** all public. `mechanism`: KNG, `ObjectivePerturbation`, `OutputPerturbation`, `ExponentialMechanism`,
+    `PosteriorSample`, `AdaOPS` or `AdaSSP` of a regression with a loss of x'θ, or `KNormMechanism` of a mean, without
+    weights of records; its ε, and δ, is that of everything together. `covariance`: as above. `num_records`: a guess of
+    n under add_remove, for `Groups` and None; a wrong one costs accuracy and no privacy. Under replace n, or None.
 
     Raises ValueError for mechanisms and losses the error of which is not known here.
     """

@@ -1,6 +1,7 @@
 """AdaOPS: one posterior sample of linear regression whose ridge and scale adapt to the data, privately."""
 
 import math
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
@@ -19,6 +20,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi
@@ -46,7 +48,7 @@ class AdaOPSPlan(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """What the first two stages have chosen: λ, h ≤ λ + λ_min, L ≥ Y + X‖θ̂_λ‖, and γ. Never released."""
+    """What the first two stages have chosen: λ, h ≤ λ + λ_min, L ≥ Y + X‖θ̂_λ‖, and γ."""
 
     ridge: Array
     curvature: Array
@@ -60,7 +62,9 @@ class AdaOPS(AbstractDirectMechanism):
     1. λ̃ = λ_min(X'X) + σ₁Z₁ - X² - zσ₁; λ is the least that makes h = λ + max(λ̃, 0) a public h₀ at least.
     2. log L = log(Y + X‖θ̂_λ‖) + σ₂Z₂ + a + zσ₂, with a = log(1 + X²/h) and σ₂ in proportion to a.
     3. γ is the largest for which the Rényi divergence of order α of two posteriors is at most R for every record with
-       leverage μ ≤ X²/h and residual |r| ≤ L; θ as above. Only θ is released.
+       leverage μ ≤ X²/h and residual |r| ≤ L; θ as above.
+
+    A release on a grid publishes λ and γ beside θ: what is proved below is so of all three stages' outcomes together.
 
     Proof, for add_remove. Let D and D' = D + record be neighbours, P and Q the joint laws of (λ̃, L, θ) for the two, in
     either order, and λ_min, θ̂_λ and H those of D, the smaller, whichever was run. The event λ̃ ≤ λ_min is one and the
@@ -208,6 +212,14 @@ class AdaOPS(AbstractDirectMechanism):
         bound = (y + x * length) * jnp.exp(change * (1.0 + (normals[1] + plan.tail) / plan.bound_shift))
         gamma = posterior_sample_gamma(plan.order, plan.budget, jnp.square(x) / curvature, bound)
         return Tuning(ridge, curvature, bound, gamma)
+
+    def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
+        """Of a draw from N(θ̂_λ, (γH)^{-1}) with the λ and γ that are published with it; before a release, of 0 data."""
+        if published:
+            return NormalNoise(float(published["gamma"]), 1, float(published["ridge"]))
+        with float64():
+            tuned = self.tuning(jnp.zeros(dimension), jnp.zeros(dimension), jnp.zeros((2, 1)))
+        return NormalNoise(float(tuned.gamma[0]), 1, float(tuned.ridge[0]))
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int

@@ -62,7 +62,8 @@ class AdaSSP(AbstractDirectMechanism):
     direction is the noise e magnified more than by 1/b.
 
     A release draws the noisy moments with every rounding in its proof, unless there is a hull of very many facets:
-    `kngjax.mechanisms.noisy_moments`. Research draws are those of float64.
+    `kngjax.mechanisms.noisy_moments`. It publishes them with θ, which is made of nothing else: `Release.published`.
+    Research draws are those of float64.
 
     **Arguments:**
 
@@ -142,6 +143,11 @@ class AdaSSP(AbstractDirectMechanism):
         shift = largest_shift(self.epsilon, self.delta)
         return self.changes(dimension) / (shift * jnp.sqrt(jnp.asarray(self.shares)))
 
+    def known_deviations(self, dimension: int) -> Float[np.ndarray, "3"]:
+        """`deviations` as float64 numbers on the host."""
+        with float64():
+            return np.asarray(_facts(self, dimension).deviations)
+
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The Frobenius sensitivity of X'X; the derivation has those of the other parts and the noise on each."""
         with float64(), programs_run_once():
@@ -191,7 +197,7 @@ class AdaSSP(AbstractDirectMechanism):
         dimension = len(hessian)
         units = self.public_units(dimension)
         with float64():
-            on_least, on_moment, on_matrix = np.asarray(_facts(self, dimension).deviations).tolist()
+            on_least, on_moment, on_matrix = self.known_deviations(dimension).tolist()
         # x̃ = Ax beside an intercept, which is the first column, and x'θ = x̃'θ̃·h_y.
         to_public = np.diag(1.0 / units.half_widths)
         to_public[1:, 0] = -units.middles[1:] / units.half_widths[1:]

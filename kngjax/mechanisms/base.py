@@ -2,6 +2,7 @@
 
 import abc
 import inspect
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -12,7 +13,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, is_traced
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.expected_noise import ExpectedNoise
-from kngjax.mechanisms.gradient_noise import GradientNoise
+from kngjax.mechanisms.gradient_noise import GradientNoise, NormalNoise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.mechanisms.preparation import AbstractPreparation
@@ -92,6 +93,20 @@ class AbstractMechanism(AbstractPreparation):
             f"the law of the gradient at what {type(self).__name__} releases is not known here, and so no likelihood: "
             "KNG, ObjectivePerturbation and means by KNormMechanism have one"
         )
+
+    def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> GradientNoise | NormalNoise:
+        """The law of the gradient at what is released, given its Hessian: what intervals are made of.
+
+        **Arguments:** `published`: by a release of it, besides its value; empty before one. Raises ValueError where the
+        law is not known.
+        """
+        return self.gradient_noise(dimension)
+
+    def proved_at(self, epsilon: float) -> "AbstractMechanism":
+        """As `at_epsilon`, with all checks of its proof. Raises ValueError where there is none."""
+        moved = eqx.tree_at(lambda one: one.epsilon, self, np.asarray(float(epsilon)))
+        moved.__check_init__()
+        return moved
 
     def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
         """A public centre of what is released and its public size about it, from which its rounding is made.

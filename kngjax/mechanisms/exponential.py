@@ -1,5 +1,6 @@
 """The exponential mechanism with the loss itself as score (McSherry and Talwar 2007)."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import equinox as eqx
@@ -13,9 +14,12 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise
+from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
+
+_IS_NORMAL = "as far as noise reaches the domain cuts nothing off and the loss is about quadratic"
 
 
 class ExponentialMechanism(AbstractDensityMechanism):
@@ -79,6 +83,17 @@ class ExponentialMechanism(AbstractDensityMechanism):
         with float64():
             rate = float(self.epsilon) / (2.0 * float(self.sensitivity_value(len(hessian))))
         return ExpectedNoise.of_gradient_noise(hessian, hessian / rate)
+
+    def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
+        """With c = ε/(2Δ) the density is ∝ exp(-c·ℓ_n), near θ̂ that of N(θ̂, (cH)^{-1}): z = H(θ̃ - θ̂) is N(0, H/c)."""
+        if not self.domain.is_uniform or self.loss.score_is_piecewise_constant:
+            raise ValueError(
+                "intervals of the exponential mechanism are of smooth losses on a domain without a weight of its own, "
+                "where its law is about normal: give a Box or a ball and a smooth loss, or KNG"
+            )
+        with float64():
+            rate = float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
+        return NormalNoise(rate, 1, assumptions=(_IS_NORMAL,))
 
     def record_range(self, dimension: int) -> Float[Array, ""]:
         """The range of one record's loss."""

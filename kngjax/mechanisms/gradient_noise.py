@@ -1,10 +1,16 @@
-"""The known law of the gradient at a released value, from which a likelihood of the release follows."""
+"""The known law of the gradient at a released value, from which likelihoods and intervals of the release follow."""
 
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
+from kngjax.core.arrays import float64
+from kngjax.core.randomness import research_key
 from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.geometry.norms import k_norm_noise
+
+_AT_ONCE = 4096
 
 
 class GradientNoise(NamedTuple):
@@ -20,7 +26,43 @@ class GradientNoise(NamedTuple):
     ridge: float
     determinant: Literal["release", "minimum"] | None
     centre: np.ndarray | None = None
+    assumptions: tuple[str, ...] = ()
 
     def pull(self, theta: Any) -> Any:
         """γ(θ - m)."""
         return self.ridge * (theta if self.centre is None else theta - self.centre)
+
+    def draws(self, hessian: Float[np.ndarray, "draws dimension dimension"], seed: int) -> np.ndarray:
+        """Draws of z, one for each H, shape (draws, d): post-processing, whose seed may be public."""
+        number, dimension = hessian.shape[:2]
+        # Of few shapes, whatever the number: each would be compiled anew.
+        most = -(-number // _AT_ONCE) * _AT_ONCE
+        with float64():
+            drawn = np.asarray(k_norm_noise(self.norm, research_key(seed), self.rate, (most,), dimension))
+        return drawn[:number]
+
+
+class NormalNoise(NamedTuple):
+    """Given the records z = ∇ℓ_n(θ̃) + γθ̃ is N(0, (H + γI)^p/τ), with H = ∇²ℓ_n: exactly where H is constant.
+
+    With θ̂ the minimiser of ℓ_n + ½γ|θ|² it is z = (H + γI)(θ̃ - θ̂), so that p = 2 is noise N(0, I/τ) of θ̃ itself, p =
+    1 a posterior N(θ̂, (τ(H + γI))^{-1}), and p = 0 noise N(0, I/τ) of the gradient.
+
+    **Arguments:** `precision`: τ. `power`: p. `ridge`: γ. `assumptions`: what an interval made of it rests on besides.
+    """
+
+    precision: float
+    power: Literal[0, 1, 2]
+    ridge: float = 0.0
+    assumptions: tuple[str, ...] = ()
+
+    def pull(self, theta: Any) -> Any:
+        """γθ."""
+        return self.ridge * theta
+
+    def draws(self, hessian: Float[np.ndarray, "draws dimension dimension"], seed: int) -> np.ndarray:
+        """As of `GradientNoise`."""
+        values, vectors = np.linalg.eigh(hessian)
+        normals = np.random.default_rng([seed, self.power]).standard_normal(values.shape)
+        scaled = np.maximum(values + self.ridge, 0.0) ** (self.power / 2.0) * normals / np.sqrt(self.precision)
+        return np.einsum("bij,bj->bi", vectors, scaled)

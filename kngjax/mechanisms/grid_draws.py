@@ -1,6 +1,7 @@
 """How mechanisms draw with every rounding in their proof."""
 
 import abc
+import math
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,16 @@ class AbstractGridDraw(abc.ABC):
     takes_weights: ClassVar[bool] = False
 
     @property
+    def published(self) -> dict[str, tuple[int, ...]]:
+        """The names and shapes of what a release publishes besides θ, which the guarantee is of as well."""
+        return {}
+
+    @property
+    def published_numbers(self) -> int:
+        """How many numbers that is."""
+        return sum(math.prod(shape) for shape in self.published.values())
+
+    @property
     def settings(self) -> dict[str, Any]:
         """What a certificate says of the sampler, JSON-ready: its "type" and the exponents of the grid."""
         return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
@@ -47,8 +58,17 @@ class AbstractGridDraw(abc.ABC):
 
     def draw_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
         """As `draw`, while no other thread computes in balls: from the same bits always the same value."""
+        numbers = self.draw_all_alone(data, bits)
+        return numbers[: len(numbers) - self.published_numbers]
+
+    def draw_all_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " numbers"]:
+        """As `draw_all`, while no other thread computes in balls."""
         with precision(DEFAULT_DIGITS):
-            return self.draw(data, bits)
+            return self.draw_all(data, bits)
+
+    def draw_all(self, data: Any, bits: Bits) -> Float[np.ndarray, " numbers"]:
+        """One draw of θ, and after it the numbers of `published`, one array after another."""
+        return self.draw(data, bits)
 
     @abc.abstractmethod
     def draw(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:

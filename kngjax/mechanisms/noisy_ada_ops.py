@@ -30,7 +30,7 @@ _DIGITS = 256
 
 
 class ExactTuning(NamedTuple):
-    """What the first two stages have chosen: functions of rounded numbers, and no more released than those are.
+    """What the first two stages have chosen: functions of rounded numbers that the proof is of, as of θ.
 
     **Arguments:** `ridge`, `curvature`, `bound`, `gamma`: as of `kngjax.mechanisms.ada_ops.Tuning`.
     """
@@ -52,6 +52,9 @@ class NoisyAdaOPS(AbstractGridDraw):
     2. a is a fraction, a little above log(1 + X²/h), and log L has half of its grid's unit more, so that rounding
        cannot lower it.
     3. γ is a fraction, and D_α ≤ R for it by balls.
+
+    λ and γ are functions of the first two of these numbers and of public ones, so that a release publishes them too,
+    as the float64 numbers nearest to them: `ridge` and `gamma`.
 
     **Arguments:** `radii`: X² and Y². `plan`: in fractions; balls confirm that it keeps the budget. `step`: r.
     `eigenvalue_grid`, `grid`: of the first stage and of θ. All public.
@@ -93,12 +96,20 @@ class NoisyAdaOPS(AbstractGridDraw):
         return (
             f"{self.mechanism.method} Each of the three stages is computed in balls that contain it, and rounded once, "
             "to the nearest multiple of a public power of two, as real arithmetic would round it; the next one takes "
-            "the rounded number as it is."
+            "the rounded number as it is. The ridge and the scale are made of the first two, and published."
         )
 
+    @property
+    def published(self) -> dict[str, tuple[int, ...]]:
+        return {"ridge": (), "gamma": ()}
+
     def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        return self.draw_all(data, bits)[: data.dimension]
+
+    def draw_all(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " numbers"]:
         tuned = self.tuning(data, bits)
-        return self.grid.values(draw_ridge(data, RidgeNoise(tuned.ridge, 1 / tuned.gamma, 1), self.grid, bits))
+        theta = self.grid.values(draw_ridge(data, RidgeNoise(tuned.ridge, 1 / tuned.gamma, 1), self.grid, bits))
+        return np.concatenate([theta, [float(tuned.ridge), float(tuned.gamma)]])
 
     def tuning(self, data: ExactSums, bits: Bits) -> ExactTuning:
         """λ, h, L and γ by the first two stages. Private: for tests."""

@@ -35,7 +35,8 @@ class NoisyMoments(AbstractGridDraw):
     of that on it, and each entry is drawn once.
 
     Each noisy number is rounded to its grid, and that is all that the proof is about. What follows is a function of
-    these numbers and of public ones.
+    these numbers and of public ones. So a release publishes them too, in public units: `least_eigenvalue`, `moment` and
+    `gram`, of which the estimate says nothing that they do not.
 
     **Arguments:** `units`: m and h. `step`: r. `least`, `moment`, `diagonal`, `others`: the noise on λ_min, on X'y, on
     the diagonal of X'X and off it. All public.
@@ -84,13 +85,22 @@ class NoisyMoments(AbstractGridDraw):
         return (
             f"{self.mechanism.method} Noisy moments are computed in balls that contain them, and each is rounded once, "
             "to the nearest multiple of a public power of two, as real arithmetic would round it; what is made of them "
-            "is a function of these multiples."
+            "is a function of these multiples, which are published with it."
         )
 
+    @property
+    def published(self) -> dict[str, tuple[int, ...]]:
+        dimension = len(np.asarray(self.units.middles))
+        return {"least_eigenvalue": (), "moment": (dimension,), "gram": (dimension, dimension)}
+
     def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        return self.draw_all(data, bits)[: data.dimension]
+
+    def draw_all(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " numbers"]:
         least, moment, matrix = self.noisy_moments(data, bits)
         with float64():
-            return np.array(_estimate(self.mechanism, least, moment, matrix))
+            theta = np.array(_estimate(self.mechanism, least, moment, matrix))
+        return np.concatenate([theta, least[None], moment, matrix.ravel()])
 
     def noisy_moments(
         self, data: ExactSums, bits: Bits

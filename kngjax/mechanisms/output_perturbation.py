@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, get_args
 
 import equinox as eqx
@@ -21,6 +22,7 @@ from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
+from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
@@ -264,6 +266,12 @@ class OutputPerturbation(AbstractGaussianMechanism):
         power = {"identity": 2, "hessian": 1, "hessian_squared": 0}[self.metric]
         noise = np.linalg.matrix_power(with_ridge, power) / gamma
         return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)
+
+    def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
+        """(H + λI)(θ̃ - θ̂) of noise N(0, A^{-1}/γ) on θ̂, A a power of H + λI."""
+        _, gamma = _known_facts(self, dimension)
+        power: dict[str, Literal[0, 1, 2]] = {"identity": 2, "hessian": 1, "hessian_squared": 0}
+        return NormalNoise(gamma, power[self.metric], float(self.regularization))
 
     def minimiser(self, data: Data) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
         """θ̂, NaN if it was not found, and whether it was. Private."""

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -20,6 +20,7 @@ from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
+from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.noise import gaussian_profiles
 from kngjax.mechanisms.noise.posterior_in_balls import is_private
@@ -254,6 +255,14 @@ class PosteriorSample(AbstractGaussianMechanism):
         noise = (hessian + ridge * np.eye(len(hessian))) / float(self.gamma)
         return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)
 
+    def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
+        """Of a draw from N(θ̂, (γH)^{-1}), H with the ridge."""
+        return NormalNoise(float(self.gamma), 1, float(self.regularization))
+
+    def proved_at(self, epsilon: float) -> "PosteriorSample":
+        """With another γ: the largest for this ε, as by `calibrated`."""
+        return _proved_at(self, float(epsilon))
+
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -(γ/2)(θ-θ̂)'H(θ-θ̂) + ½log det(γH/2π), normalised. Private: a function of the data."""
         import numpyro.distributions as dist
@@ -294,6 +303,12 @@ class PosteriorSample(AbstractGaussianMechanism):
 @functools.lru_cache(maxsize=64)
 def _stated_epsilon(mechanism: PosteriorSample, dimension: int) -> float:
     return mechanism.epsilon_at(mechanism.delta, dimension)
+
+
+@functools.lru_cache(maxsize=64)
+def _proved_at(mechanism: PosteriorSample, epsilon: float) -> PosteriorSample:
+    parts = mechanism.delta, mechanism.adjacency, mechanism.max_records, mechanism.dimension
+    return PosteriorSample.calibrated(mechanism.bounds, mechanism.regularization, epsilon, *parts)
 
 
 class _Facts(NamedTuple):

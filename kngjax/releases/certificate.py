@@ -27,7 +27,8 @@ ASSUMPTIONS = (
     "the bounds, the domain, epsilon and every other setting were fixed without looking at these data",
     "the records were clipped to the bounds: the value estimates what it does from clipped records",
     "whatever was done to the data before the call treated each record by itself",
-    "only this value and this certificate are published: not run time, memory, logs, or owner-only diagnostics",
+    "only this value, its certificate and what that says is published besides are published: not run time, memory, "
+    "logs, or owner-only diagnostics",
 )
 
 FAILURE = (

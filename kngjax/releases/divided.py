@@ -125,4 +125,4 @@ def _draw(
 
 def _with(released: Release, membership: Membership) -> Release:
     certificate = dataclasses.replace(released.certificate, membership=membership)
-    return Release._of(released.value, certificate, released.names)
+    return Release._of(released.value, certificate, released.names, released.published)

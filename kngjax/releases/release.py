@@ -6,6 +6,9 @@ It walks one of four routes (`kngjax.releases.routes`), which admits, certifies,
 import dataclasses
 import functools
 import json
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, overload
 
 import jax
@@ -41,11 +44,14 @@ class Release:
     **Arguments:** `value`: θ, shape (d,), intercept first; read-only. `certificate`: what was proved of it. `names`: of
     the coefficients: those that the bounds declare, else those of the data frame; None where there are none. A frame's
     own stay on this object and go nowhere else: in a file without a header line they are somebody's record.
+    `published`: what the mechanism publishes besides the value, by name, read-only: `AdaSSP` the moments with their
+    noise, `AdaOPS` its ridge and scale; of most nothing. The certificate names it, and what it proves is of all of it.
     """
 
     value: Float[np.ndarray, " dimension"]
     certificate: Certificate
     names: tuple[str, ...] | None
+    published: Mapping[str, np.ndarray]
 
     def __init__(self, *arguments: Any, **fields: Any):
         raise TypeError(
@@ -54,8 +60,18 @@ class Release:
         )
 
     @classmethod
-    def _of(cls, value: np.ndarray, certificate: Certificate, names: tuple[str, ...] | None = None) -> "Release":
+    def _of(
+        cls,
+        value: np.ndarray,
+        certificate: Certificate,
+        names: tuple[str, ...] | None = None,
+        published: Mapping[str, Any] = MappingProxyType({}),
+    ) -> "Release":
+        if sorted(published) != certificate.sampler.get("published", []):
+            raise ValueError("this release publishes something else than its certificate says")
         released = object.__new__(cls)
+        every = MappingProxyType({name: _read_only(np.asarray(number)) for name, number in sorted(published.items())})
+        object.__setattr__(released, "published", every)
         object.__setattr__(released, "value", _read_only(value))
         object.__setattr__(released, "certificate", certificate)
         object.__setattr__(released, "names", certificate.names or names)
@@ -89,14 +105,17 @@ class Release:
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, shortest decimals that round-trip."""
-        fields = {"value": self.value.tolist(), "certificate": self.certificate.to_dict()}
+        fields: dict[str, Any] = {"value": self.value.tolist(), "certificate": self.certificate.to_dict()}
+        if self.published:
+            fields["published"] = {name: number.tolist() for name, number in self.published.items()}
         return json.dumps(fields, sort_keys=True, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Release":
         """The inverse of `to_json`."""
         fields = json.loads(text)
-        return cls._of(np.asarray(fields["value"]), Certificate.from_dict(fields["certificate"]))
+        certificate = Certificate.from_dict(fields["certificate"])
+        return cls._of(np.asarray(fields["value"]), certificate, published=fields.get("published", {}))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self.to_json() == other.to_json()
@@ -213,17 +232,18 @@ def release(
             refusal = error.with_traceback(None)
         else:
             with programs_run_once():
-                value, refusal = run_hiding_errors(functools.partial(_draw_value, route, X, y, processes, progress))
+                numbers, refusal = run_hiding_errors(functools.partial(_draw_numbers, route, X, y, processes, progress))
     # Frames of a traceback hold their local variables.
     del X, y
     if refusal is not None:
         # A reservation that was given is drawn from already.
         debits.spoil(reservation if isinstance(ledger, Ledger) else None, processes)
         raise refusal
+    value, published = _parted(numbers, facts.dimension, route.published)
     if certificate.rounding is not None:
         # Every process draws its own offsets; the first one's count.
         value = processes.first(certificate.rounding(value))
-    released = Release._of(value, certificate, facts.names)
+    released = Release._of(value, certificate, facts.names, published)
     debits.commit(reservation, certificate, released.to_json() if reservation else "", processes)
     return released
 
@@ -284,15 +304,26 @@ def _check_arguments(mechanism: Any, X: Any, y: Any, weights: Any, sampler: Any,
         raise TypeError(f"progress must be True, False or None, not a {type(progress).__name__}")
 
 
-def _draw_value(
+def _draw_numbers(
     route: AbstractRoute, X: Any, y: Any, processes: Processes, progress: bool | None
-) -> Float[np.ndarray, " dimension"]:
-    """The value before it is rounded, the same on all processes. Private."""
-    value = route.draw(route.prepare(X, y), processes, progress)
+) -> Float[np.ndarray, " numbers"]:
+    """The value before it is rounded and what else is published, the same on all processes. Private."""
+    numbers = route.draw(route.prepare(X, y), processes, progress)
     # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
     if processes.is_so_on_any(bool(arithmetic.broken())):
         raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")
-    value = processes.first(value)
-    if not np.all(np.isfinite(value)):
+    numbers = processes.first(numbers)
+    if not np.all(np.isfinite(numbers)):
         raise RuntimeError("the draw is not a number and is not released: give public bounds of y, Bounds(..., y=...)")
-    return value
+    return numbers
+
+
+def _parted(
+    numbers: Float[np.ndarray, " numbers"], dimension: int, published: dict[str, tuple[int, ...]]
+) -> tuple[Float[np.ndarray, " dimension"], dict[str, np.ndarray]]:
+    """θ, and by name what is released besides. **Arguments:** `published`: the names and shapes of that."""
+    if not published:
+        return numbers, {}
+    sizes = [math.prod(shape) for shape in published.values()]
+    value, *parts = np.split(numbers, np.cumsum([dimension, *sizes])[:-1])
+    return value, {name: part.reshape(shape) for (name, shape), part in zip(published.items(), parts, strict=True)}

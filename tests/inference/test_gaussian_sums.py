@@ -139,8 +139,8 @@ def test_matrices_of_the_sums_are_those_of_the_records_in_their_own_units():
     np.testing.assert_allclose(found.hessian[0], (x * curvature[:, None]).T @ x, rtol=1e-6)
     square = residual**2 / (1.0 + (residual / 0.7) ** 2)
     np.testing.assert_allclose(found.score[0], (x * square[:, None]).T @ x, rtol=1e-6)
-    expected = GAUSSIAN.expected_sums(found.hessian[0], found.score[0] / 0.49, BOUNDS)
-    np.testing.assert_allclose(expected, sums, rtol=1e-6)
+    expected = GAUSSIAN.mean_sums(x, curvature, square / 0.49, BOUNDS, adjacency)
+    np.testing.assert_allclose(200.0 * expected, sums, rtol=1e-6)
 
 
 def test_with_next_to_no_noise_intervals_are_those_without_privacy():
@@ -166,7 +166,7 @@ def test_noise_of_the_sums_widens_intervals():
         summing = GAUSSIAN.mechanism(3, made.curvature, mu, replace)
         rows = GAUSSIAN.columns(records(1500), theta, made.curvature, replace)
         sums = np.array(list(map(float, summing.exact_sums(rows).moment)))
-        given = made.mechanism, summing, GAUSSIAN, made.curvature
+        given = made.mechanism, made.noise(), summing, GAUSSIAN, made.curvature
         widths.append(interval_of_sums(theta, sums, *given, 1500, 0.95))
     wide, narrow = (found.upper - found.lower for found in widths)
     assert np.all(wide > 1.1 * narrow)

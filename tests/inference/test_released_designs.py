@@ -71,7 +71,7 @@ def test_the_noise_of_the_design_widens_intervals():
         covariance = kng.ReleasedDesign({"value": value.value.tolist(), "certificate": fields})
         made = kng.WithIntervals(mechanism(), covariance).making(1500)
         summing = covariance.mechanism(3, made.curvature, 50.0, made.mechanism.adjacency)
-        given = made.mechanism, summing, covariance, made.curvature
+        given = made.mechanism, made.noise(), summing, covariance, made.curvature
         widths.append(interval_of_sums(theta, np.array([900.0, 300.0]), *given, 1500, 0.95))
     narrow, wide = (found.upper - found.lower for found in widths)
     assert np.all(wide > 1.02 * narrow)

@@ -172,7 +172,7 @@ def test_noise_of_the_sums_widens_intervals():
     sums = made.covariance.columns(records(1500), theta, made.curvature, replace).sum(axis=0)
     for epsilon in (made.budget, 50.0):
         summing = made.covariance.mechanism(3, made.curvature, epsilon, replace)
-        given = made.mechanism, summing, made.covariance, made.curvature
+        given = made.mechanism, made.noise(), summing, made.covariance, made.curvature
         widths.append(interval_of_sums(theta, sums, *given, 1500, 0.95))
     wide, narrow = (found.upper - found.lower for found in widths)
     assert np.all(wide > 1.1 * narrow)
@@ -291,7 +291,7 @@ def test_failures_leave_one_debit_and_no_release(tmp_path):
 def test_what_has_no_intervals_is_refused_in_words():
     weighted = kng.Bounds(x=(LOWER, UPPER), y=RESPONSES, weight=2.0)
     for made, words in (
-        (kng.AdaSSP(BOUNDS, 1.0, 1e-6, "replace"), "AdaSSP"),
+        (kng.PrivateIRLS(BOUNDS, 1.0, 1e-6, "replace"), "PrivateIRLS"),
         (
             kng.KNG(kng.SquaredLoss(), BOUNDS, kng.Box(-1.0, 1.0), 1.0, "replace", pointwise_sensitivity=True),
             "pointwise",

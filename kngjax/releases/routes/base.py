@@ -36,13 +36,18 @@ class AbstractRoute(abc.ABC):
     def certify(self) -> Certificate:
         """The certificate of one draw, made of public facts alone."""
 
+    @property
+    def published(self) -> dict[str, tuple[int, ...]]:
+        """The names and shapes of what is released besides θ, of which the guarantee is as well."""
+        return {}
+
     @abc.abstractmethod
     def prepare(self, X: Any, y: Any) -> Any:
         """What `draw` needs of the records, validated and clipped. Private."""
 
     @abc.abstractmethod
-    def draw(self, data: Any, processes: Processes, progress: bool | None) -> Float[np.ndarray, " dimension"]:
-        """One draw with randomness of the operating system, before it is rounded. Private.
+    def draw(self, data: Any, processes: Processes, progress: bool | None) -> Float[np.ndarray, " numbers"]:
+        """One draw with randomness of the operating system, before it is rounded: θ, then `published`. Private.
 
         **Arguments:** `data`: from `prepare`. `processes`: the first one's value counts. `progress`: whether to show a
         bar; None shows it on a terminal.

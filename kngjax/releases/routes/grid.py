@@ -34,15 +34,19 @@ class GridRoute(AbstractRoute):
         return Certificate.of(
             self.mechanism,
             self.facts,
-            self.way.settings,
+            {**self.way.settings, **({"published": sorted(self.published)} if self.published else {})},
             self.way.method,
             is_rounded=False,
             assumptions=(*EXACT_ARITHMETIC, *self.way.assumptions),
         )
 
+    @property
+    def published(self) -> dict[str, tuple[int, ...]]:
+        return self.way.published
+
     def prepare(self, X: Any, y: Any) -> Any:
         return self.way.prepare(X, y)
 
-    def draw(self, data: Any, processes: Processes, progress: bool | None) -> Float[np.ndarray, " dimension"]:
-        value = processes.on_first(lambda: self.way.draw_alone(data, secrets.randbits))
-        return np.zeros(self.facts.dimension) if value is None else value
+    def draw(self, data: Any, processes: Processes, progress: bool | None) -> Float[np.ndarray, " numbers"]:
+        numbers = processes.on_first(lambda: self.way.draw_all_alone(data, secrets.randbits))
+        return np.zeros(self.facts.dimension + self.way.published_numbers) if numbers is None else numbers

@@ -5,6 +5,7 @@ from tests.audit.slips import (
     costs,
     counts,
     draws,
+    families,
     gaussians,
     groups,
     intervals,
@@ -37,6 +38,7 @@ _ON_GRIDS = (
     + counts.SLIPS
     + likelihoods.SLIPS
     + intervals.SLIPS
+    + families.SLIPS
 )
 SLIPS = (
     sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS + groups.SLIPS + scikit_learn.SLIPS

@@ -236,7 +236,7 @@ RANDOMNESS_AND_RELEASES = (
     slip(
         "a draw that is no number is released",
         "releases/release",
-        "if not np.all(np.isfinite(value)):",
+        "if not np.all(np.isfinite(numbers)):",
         "if False:",
         "releases/test_refusals.py::test_a_draw_that_is_no_number_is_not_released",
     ),
