@@ -48,6 +48,7 @@ from .geometry.norms import LInf as LInf
 from .geometry.norms import WeightedLInf as WeightedLInf
 from .geometry.norms import k_norm_noise as k_norm_noise
 from .geometry.polytopes import Polytope as Polytope
+from .inference.augmentation import augmented_posterior as augmented_posterior
 from .inference.covariances import IndependentErrors as IndependentErrors
 from .inference.covariances import PublicDesign as PublicDesign
 from .inference.covariances import Sandwich as Sandwich

@@ -25,6 +25,10 @@ class HuberLoss(AbstractResidualLoss):
 
     k: Scalar = eqx.field(converter=parameter)
 
+    @property
+    def target(self) -> str:
+        return "mean"
+
     def __check_init__(self):
         check_width("the threshold k", self.k)
 
@@ -65,6 +69,10 @@ class PseudoHuberLoss(AbstractResidualLoss):
 
     is_smooth: ClassVar[bool] = True
     has_curvature_facts: ClassVar[bool] = True
+
+    @property
+    def target(self) -> str:
+        return "mean"
 
     def __check_init__(self):
         check_width("the threshold k", self.k)
