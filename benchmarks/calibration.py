@@ -159,10 +159,16 @@ def by_importance(name, part, values, keys, number):
     return jax.lax.map(of_set, (values, keys))
 
 
+@functools.cache
+def chains_of(name, part):
+    """One program for all data sets."""
+    rows = None if name == "mean" else np.column_stack([np.ones(64), (np.arange(64) + 0.5) / 32.0 - 1.0])
+    return AugmentedChains(functools.partial(record_model, name), RecordDensity(part, rows), part.num_records)
+
+
 def by_augmentation(name, part, values, keys):
     """Draws for each released value, shape (data sets, 1, draws, parameters), and how many records were taken."""
-    rows = None if name == "mean" else np.column_stack([np.ones(64), (np.arange(64) + 0.5) / 32.0 - 1.0])
-    chains = AugmentedChains(functools.partial(record_model, name), RecordDensity(part, rows), part.num_records)
+    chains = chains_of(name, part)
 
     def of_set(value, key):
         return draw_chains(chains, value, key, 1, STAGE, KEPT)

@@ -36,7 +36,8 @@ def augmented_posterior(
 
     - proposes each record afresh from the model and takes it with probability min(1, p(θ̃ | D')/p(θ̃ | D)) ≥ e^{-ε},
       since θ̃ is ε-differentially private (Ju et al. 2022). The normalising constant of p(θ̃ | D) is never left out
-      (`kngjax.inference.latent_records` has it);
+      (`kngjax.inference.latent_records` has it): of KNG, where it depends on D, records are taken by a surrogate with
+      the determinant of the Hessian, and the sweep as a whole by the density with the constant over the surrogate;
     - moves φ given the records, by a Hamiltonian step, and φ with the records moved along, x' = μ' + σ'(x - μ)/σ, by
       random walks: the first mixes well where noise for privacy is small, and the second where it is large (Yu and Meng
       2011).
@@ -126,6 +127,15 @@ def _run(chains: AugmentedChains, value: Any, states: State, tuning: Any, keys: 
 
 
 def _to_arviz(drawn: dict[str, np.ndarray], statistics: dict[str, np.ndarray]) -> Any:
+    """InferenceData in 0.x, DataTree in 1.x."""
     import arviz
+    import xarray
 
-    return arviz.from_dict(posterior=drawn, sample_stats=statistics)
+    def dataset(parts: dict[str, np.ndarray]) -> Any:
+        dims = {name: [f"{name}_dim_{place}" for place in range(part.ndim - 2)] for name, part in parts.items()}
+        return xarray.Dataset({name: (["chain", "draw", *dims[name]], part) for name, part in parts.items()})
+
+    groups = {"posterior": dataset(drawn), "sample_stats": dataset(statistics)}
+    if int(arviz.__version__.split(".")[0]) >= 1:
+        return xarray.DataTree.from_dict(groups)
+    return arviz.InferenceData(**groups)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from kngjax.inference.latent_records import RecordDensity, Records, Sums
+from kngjax.inference.latent_records import RecordDensity, Records, Sums, chosen_records, transport
 from kngjax.inference.released_gradients import place_of_hessian
 from kngjax.inference.response_laws import nodes_and_weights
 
@@ -122,7 +122,7 @@ class AugmentedChains:
         (_, log_surrogate), (are_taken, ratios) = jax.lax.scan(
             one_record, carry, (jax.tree.map(turned, moves), turned(log_u))
         )
-        records = _where(turned(are_taken), new, state.records)
+        records = chosen_records(turned(are_taken), new, state.records)
         statistics = {
             "record_acceptance": jnp.mean(are_taken * 1.0),
             "least_acceptance": jnp.exp(jnp.minimum(jnp.min(ratios), 0.0)),
@@ -133,7 +133,7 @@ class AugmentedChains:
         gain = self.density(value, records) - self.density(value, state.records) - (log_surrogate - carry[1])
         is_taken = jnp.log(jax.random.uniform(keys[3])) < gain
         statistics["sweep_acceptance"] = is_taken * 1.0
-        return _where(jnp.broadcast_to(is_taken, (self.num_records,)), records, state.records), statistics
+        return chosen_records(jnp.broadcast_to(is_taken, (self.num_records,)), records, state.records), statistics
 
     def _leap(self, position: Array, records: Records, tuning: Tuning, key: Any) -> tuple[Array, Array]:
         """A Hamiltonian step of φ given the records, of which the release says no more."""
@@ -241,40 +241,3 @@ class AugmentedChains:
         except ValueError:
             return value
         return place_of_hessian(self.density.part, value, jnp.asarray(rows), *nodes)
-
-
-def transport(key: Any, old: Any, new: Any, values: Array) -> tuple[Array, Array] | None:
-    """Values of one law as those of another, and log Π p'(x')|dx'/dx|/p(x); None for laws that have no such map.
-
-    x' = μ' + σ'(x - μ)/σ of a location and a scale; of 0 and 1 that which the same uniform number gives, by chance.
-    **Arguments:** `new`: None asks only whether there is one.
-    """
-    from numpyro import distributions
-
-    has_scale = (distributions.Normal, distributions.StudentT, distributions.Laplace, distributions.Logistic)
-    is_binary = isinstance(old, distributions.BernoulliProbs | distributions.BernoulliLogits)
-    if not (isinstance(old, has_scale) or is_binary):
-        return None
-    if new is None:
-        return values, jnp.zeros(())
-    if is_binary:
-        uniform = jax.random.uniform(key, values.shape)
-        level = jnp.where(values > 0.5, uniform * old.probs, old.probs + uniform * (1.0 - old.probs))
-        return jnp.where(level < new.probs, 1.0, 0.0), jnp.zeros(())
-    of_rows = (lambda part: jnp.broadcast_to(part, values.shape)) if values.ndim == 1 else (lambda part: part[None, :])
-    loc, scale, to_loc, to_scale = (of_rows(part) for part in (old.loc, old.scale, new.loc, new.scale))
-    moved = to_loc + to_scale * (values - loc) / scale
-    if not isinstance(old, distributions.StudentT):
-        return moved, jnp.zeros(())
-    log_probs = (
-        jax.vmap(law.log_prob)(one) if values.ndim == 2 else law.log_prob(one)
-        for law, one in ((new, moved), (old, values))
-    )
-    ratio = jnp.log(to_scale) - jnp.log(scale)
-    after, before = log_probs
-    return moved, jnp.sum(after - before + ratio)
-
-
-def _where(are_taken: Array, new: Records, old: Records) -> Records:
-    of_values = are_taken if new.values.ndim == 1 else are_taken[:, None]
-    return Records(jnp.where(are_taken, new.places, old.places), jnp.where(of_values, new.values, old.values))

@@ -175,3 +175,45 @@ def require_served(part: ReleasedGradient, num_records: int) -> None:
             )
     if domain is not None and is_at_the_boundary(domain, part.value):
         raise ValueError("the released value lies on the boundary of its domain, where its law is another one")
+
+
+def transport(key: Any, old: Any, new: Any, values: Array) -> tuple[Array, Array] | None:
+    """Values of one law as those of another, and log Π p'(x')|dx'/dx|/p(x); None for laws that have no such map.
+
+    x' = μ' + σ'(x - μ)/σ of a location and a scale; of 0 and 1 that which the same uniform number gives, by chance.
+    **Arguments:** `new`: None asks only whether there is one.
+    """
+    from numpyro import distributions
+
+    has_scale = (distributions.Normal, distributions.StudentT, distributions.Laplace, distributions.Logistic)
+    is_binary = isinstance(old, distributions.BernoulliProbs | distributions.BernoulliLogits)
+    if not (isinstance(old, has_scale) or is_binary):
+        return None
+    if new is None:
+        return values, jnp.zeros(())
+
+    def of_rows(part: Any) -> Array:
+        part = jnp.asarray(part)
+        return jnp.broadcast_to(part, values.shape) if values.ndim == 1 else part[None, :]
+
+    if is_binary:
+        uniform, chance, to_chance = jax.random.uniform(key, values.shape), of_rows(old.probs), of_rows(new.probs)
+        level = jnp.where(values > 0.5, uniform * chance, chance + uniform * (1.0 - chance))
+        return jnp.where(level < to_chance, 1.0, 0.0), jnp.zeros(())
+    loc, scale, to_loc, to_scale = (of_rows(part) for part in (old.loc, old.scale, new.loc, new.scale))
+    moved = to_loc + to_scale * (values - loc) / scale
+    if not isinstance(old, distributions.StudentT):
+        return moved, jnp.zeros(())
+    log_probs = (
+        jax.vmap(law.log_prob)(one) if values.ndim == 2 else law.log_prob(one)
+        for law, one in ((new, moved), (old, values))
+    )
+    ratio = jnp.log(to_scale) - jnp.log(scale)
+    after, before = log_probs
+    return moved, jnp.sum(after - before + ratio)
+
+
+def chosen_records(are_taken: Array, new: Records, old: Records) -> Records:
+    """The new records where they are taken, shape (n,), and the old ones elsewhere."""
+    of_values = are_taken if new.values.ndim == 1 else are_taken[:, None]
+    return Records(jnp.where(are_taken, new.places, old.places), jnp.where(of_values, new.values, old.values))

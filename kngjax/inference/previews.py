@@ -251,10 +251,9 @@ class Preview:
         words = "noise (dotted: standard error)"
         if self._largest_bias() is not None and self.bias is not None:
             words = "noise (dotted: standard error; dashed: bias)"
-            sizes = zip(axes.lines[::2], np.abs(self.bias), self.standard_error, strict=True)
-            for line, bias, error in tuple(sizes):
-                if bias > NEXT_TO_NONE * error:
-                    axes.axhline(bias, color=line.get_color(), linestyle="--")
+            for line, bias, error in zip(list(axes.lines[::2]), self.bias, self.standard_error, strict=True):
+                if abs(bias) > NEXT_TO_NONE * error:
+                    axes.axhline(abs(bias), color=line.get_color(), linestyle="--")
         axes.set_xlabel("epsilon")
         axes.set_ylabel(words)
         axes.legend()
@@ -265,11 +264,14 @@ class Preview:
 
     def _largest_bias(self) -> "tuple[str, float, float] | None":
         """Of the coefficient with the most bias over its standard error: its name, both numbers; None for next to 0."""
-        if self.bias is None or self.standard_error is None:
+        bias, error = self.bias, self.standard_error
+        if bias is None or error is None:
             return None
-        shares = np.abs(self.bias) / self.standard_error
-        name = str(shares.idxmax())
-        return None if not shares[name] > NEXT_TO_NONE else (name, float(self.bias[name]), float(shares[name]))
+        shares = np.abs(bias.to_numpy()) / error.to_numpy()
+        worst = int(np.argmax(shares))
+        return (
+            (self.names[worst], float(bias.iloc[worst]), float(shares[worst])) if shares[worst] > NEXT_TO_NONE else None
+        )
 
     def _bias_in_words(self) -> list[str]:
         if (largest := self._largest_bias()) is None:
