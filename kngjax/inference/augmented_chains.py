@@ -197,8 +197,11 @@ class AugmentedChains:
         if rows is not None:
             places = jax.random.randint(first, (self.num_records,), 0, len(rows))
         law = self._law_at(self.parameters(position), self._features(places))
-        shape = (self.num_records,) if rows is None else ()
-        return Records(places, jnp.asarray(law.sample(second, shape), position.dtype))
+        if rows is None:
+            values = jax.vmap(law.sample)(jax.random.split(second, self.num_records))
+        else:
+            values = law.sample(second)
+        return Records(places, jnp.asarray(values, position.dtype))
 
     def _features(self, places: Array) -> Array | None:
         return None if self.density.rows is None else jnp.asarray(self.density.rows)[places]
