@@ -5,6 +5,7 @@ Nothing heavy is imported before a subcommand runs, so that `kngjax --help` answ
 
 import argparse
 import contextlib
+import importlib
 import os
 import pathlib
 import sys
@@ -28,13 +29,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        status = options.run(options)
+        module, _, name = options.run.partition(".")
+        status = getattr(importlib.import_module(f"kngjax.command.{module}"), name)(options)
         sys.stdout.flush()
         return status
     except KeyboardInterrupt:
         kept = (
             ": what was released is kept, and a debit whose draw was cut off stays spent; --resume pays for the rest"
-            if options.run is _release
+            if options.run == "of_jobs.release"
             else ""
         )
         print(f"kngjax: interrupted{kept}", file=sys.stderr)
@@ -97,7 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--force", action="store_true", help="release and pay anew, and replace the releases.json that is there"
     )
-    release.set_defaults(run=_release)
+    release.set_defaults(run="of_jobs.release")
     check = commands.add_parser(
         "check",
         help="tell the data owner alone whether the data fit a configuration; releases and debits nothing",
@@ -105,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         "fraction of records beyond bounds or levels, or missing. Exit status 0 if they fit, 2 if not.",
     )
     _add_job(check)
-    check.set_defaults(run=_check)
+    check.set_defaults(run="of_jobs.check")
     audit = commands.add_parser(
         "audit",
         help="search for neighbouring data sets that betray the claimed epsilon",
@@ -114,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
     audit.add_argument("--steps", metavar="N", type=int, help="steps of the search (default: the audit's own)")
     audit.add_argument("--records", metavar="N", type=int, help=_OF_RECORDS)
-    audit.set_defaults(run=_audit)
+    audit.set_defaults(run="of_jobs.audit")
     plan = commands.add_parser(
         "plan",
         help="tell what a configuration would cost and how it would be drawn; nothing is spent, no value is looked at",
@@ -124,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_job(plan, ", of which only the number of records is taken")
     plan.add_argument("--records", metavar="N", type=int, help=_OF_RECORDS)
     plan.add_argument("--ledger", metavar="FILE", type=pathlib.Path, help="the budget, in place of its own")
-    plan.set_defaults(run=_plan)
+    plan.set_defaults(run="of_jobs.plan")
     _add_ledger(commands)
     trust = commands.add_parser(
         "trust",
@@ -132,7 +134,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Audit, plant bugs, try hostile inputs, search dumps, race and kill: what the library withstands.",
     )
     trust.add_argument("--quick", action="store_true", help="small numbers; the whole takes some twenty minutes")
-    trust.set_defaults(run=_trust)
+    trust.set_defaults(run="of_jobs.trust")
     return parser
 
 
@@ -150,7 +152,6 @@ def _add_ledger(commands: Any) -> None:
     )
     actions = ledger.add_subparsers(title="actions", metavar="ACTION", required=True)
     create = actions.add_parser("create", help="a new ledger, never over another file")
-    create.add_argument("file", metavar="FILE", type=pathlib.Path)
     create.add_argument("--epsilon", metavar="E", help="the budget in epsilon: pure, or at --delta")
     create.add_argument("--delta", metavar="D", help="with --epsilon: the sums of both are held")
     create.add_argument("--rho", metavar="R", help="the budget in rho of zCDP, in place of epsilon")
@@ -172,212 +173,16 @@ def _add_ledger(commands: Any) -> None:
         action="store_true",
         help="debit releases of which nothing is proved as the laws that they approximate, and say so in every sum",
     )
-    create.set_defaults(run=_ledger_create)
+    create.set_defaults(run="of_ledgers.create")
     show = actions.add_parser("show", help="what is spent and what is left, for the owner")
-    show.add_argument("file", metavar="FILE", type=pathlib.Path)
-    show.set_defaults(run=_ledger_show)
+    show.set_defaults(run="of_ledgers.show")
     releases = actions.add_parser("releases", help="the releases that were paid for, as JSON")
-    releases.add_argument("file", metavar="FILE", type=pathlib.Path)
-    releases.set_defaults(run=_ledger_releases)
+    releases.set_defaults(run="of_ledgers.releases")
     verify = actions.add_parser("verify", help="follow the chain of digests and add up again")
-    verify.add_argument("file", metavar="FILE", type=pathlib.Path)
     verify.add_argument("--head", metavar="DIGEST", help="a head noted earlier, which the ledger must contain")
-    verify.set_defaults(run=_ledger_verify)
-
-
-def _release(options: argparse.Namespace) -> int:
-    from kngjax.command import config as configuration
-    from kngjax.command import job, report, resuming
-    from kngjax.command.config import Config
-    from kngjax.core import side_doors
-
-    config = configuration.read(options.config)
-    directory = options.output if options.output is not None else pathlib.Path("output") / config.name
-    # Whatever can fail without the data fails before they are read, and before epsilon is spent.
-    side_doors.refuse()
-    if options.owner_view:
-        report.require_regressions(config)
-    ledger = job.ledger(config, options.ledger)
-    again: Any = {"resume": options.resume, "force": options.force, "data": job.name_of_data(config, options.data)}
-    past = job.earlier_releases(config, ledger, directory, **again)
-    # Of a study the number of records may decide what is released, where it is public.
-    if isinstance(config, Config) or config.adjacency != "replace":
-        steps = job.planned(config).steps
-        if ledger is not None:
-            # The laws cost no more than the releases, whose cost is known when the number of records is.
-            missing = [step.law for step in steps if step.label not in past.releases]
-            resuming.require(ledger, missing, past)
-    with_figure = getattr(config, "figure", None) is not None and not options.no_figure
-    if with_figure:
-        _require_matplotlib()
-    directory.mkdir(parents=True, exist_ok=True)
-    frame = job.load(config, options.data)
-    try:
-        results = job.run(config, frame, ledger=ledger, directory=directory, **again)
-    except Exception:
-        if (directory / job.RELEASES).exists():
-            print("kngjax: what was released is kept: --resume pays for the rest only", file=sys.stderr)
-        raise
-    written = [directory / job.RELEASES]
-    print(job.planned(config, len(frame)).text(results), end="\n\n", flush=True)
-    if with_figure:
-        written.append(directory / "curves.png")
-        report.figure(config, results).savefig(written[-1], dpi=200)
-    print(f"Written: {', '.join(map(str, written))}")
-    if options.owner_view:
-        print("\n" + report.owner_view(config, frame, results))
-    return 0
-
-
-def _require_matplotlib() -> None:
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        raise ImportError("the figure needs matplotlib: pip install 'kngjax[plots]', or say --no-figure") from None
-
-
-def _check(options: argparse.Namespace) -> int:
-    from kngjax.command import config as configuration
-    from kngjax.command import job, report
-
-    config = configuration.read(options.config)
-    frame = job.load(config, options.data)
-    planned = job.planned_for(config, frame)
-    text, fits = report.owner_check(planned.steps, planned.columns, frame)
-    print(text)
-    return 0 if fits else USER_ERROR
-
-
-def _plan(options: argparse.Namespace) -> int:
-    from kngjax.command import config as configuration
-    from kngjax.command import job
-
-    config = configuration.read(options.config)
-    ledger = job.ledger(config, options.ledger)
-    text, allowed = job.foreseen(config, job.public_count(config, options.data, options.records), ledger)
-    print(text)
-    return 0 if allowed else USER_ERROR
-
-
-def _audit(options: argparse.Namespace) -> int:
-    from kngjax import audit
-    from kngjax.command import config as configuration
-    from kngjax.command import job
-    from kngjax.command.study_config import StudyConfig
-
-    if options.steps is not None and options.steps < 1:
-        raise ValueError(f"--steps must be at least 1, not {options.steps}")
-    settings = {} if options.steps is None else {"num_steps": options.steps}
-    audits = []
-    config = configuration.read(options.config)
-    count = job.public_count(config, None, options.records) if isinstance(config, StudyConfig) else None
-    asked = [(step.label, mechanism) for step in job.planned(config, count).steps for mechanism in step.mechanisms]
-    for label, mechanism in asked:
-        dimension = mechanism.dimension
-        assert dimension is not None
-        about = f"{dimension} coefficients"
-        if dimension > 2:
-            # The audit needs a grid over the coefficients.
-            mechanism, about = audit.restricted(mechanism, 2), f"restricted to the first 2 of {dimension} coefficients"
-        result = audit.density_ratio(mechanism, **settings)
-        audits.append(result)
-        print(
-            f"{label}, {about}: {'passed' if result.passed else 'FAILED'}, worst log ratio "
-            f"{result.worst_log_ratio:.4g} of epsilon = {result.claimed_epsilon:.4g}",
-            flush=True,
-        )
-    print("\nThe worst of them: " + max(audits, key=lambda result: result.ratio).explain())
-    return 0 if all(result.passed for result in audits) else FAILED
-
-
-def _trust(options: argparse.Namespace) -> int:
-    from kngjax.audit import trust
-    from kngjax.command import config as configuration
-    from kngjax.command import job, planning
-
-    def records(path: pathlib.Path, data: pathlib.Path) -> Any:
-        config = configuration.read(path)
-        return planning.records(config, job.load(config, data))
-
-    def release(path: pathlib.Path, data: pathlib.Path, ledger: Any) -> Any:
-        config = configuration.read(path)
-        return job.run(config, job.load(config, data), progress=False, ledger=ledger)
-
-    passed = True
-    for figure in trust.figures(
-        trust.Jobs(records, release, registry.FAILED, "kngjax.command.cli"), quick=options.quick
-    ):
-        print(figure, flush=True)
-        passed &= figure.passed
-    return 0 if passed else FAILED
-
-
-def _ledger_create(options: argparse.Namespace) -> int:
-    from kngjax.ledger.budgets import Budget
-    from kngjax.ledger.ledgers import Ledger
-
-    epsilon, delta, rho = options.epsilon, options.delta, options.rho
-    if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
-        raise ValueError("name the budget: --epsilon, --epsilon with --delta, or --rho")
-    if options.by_zcdp and delta is None:
-        raise ValueError("--by-zcdp needs --epsilon and --delta, of which rho follows")
-    if options.distance is not None and rho is None:
-        raise ValueError("--distance goes with --rho")
-    if rho is not None:
-        budget = Budget.zcdp(rho, options.distance or 0)
-    elif delta is None:
-        budget = Budget.pure(epsilon)
-    else:
-        budget = (Budget.converted if options.by_zcdp else Budget.approximate)(epsilon, delta)
-    ledger = Ledger.create(
-        options.file,
-        budget,
-        adjacency=options.adjacency,
-        dataset=options.dataset,
-        unit=options.unit,
-        unproved="allow" if options.allow_unproved else "refuse",
-    )
-    print(ledger.read().explain())
-    return 0
-
-
-def _ledger_show(options: argparse.Namespace) -> int:
-    from kngjax.ledger.ledgers import Ledger
-
-    print(Ledger(options.file).read().explain())
-    return 0
-
-
-def _ledger_releases(options: argparse.Namespace) -> int:
-    import json
-
-    from kngjax.ledger.ledgers import Ledger
-
-    book = Ledger(options.file).read()
-    entries = [
-        {
-            "reservation": number,
-            "what": book.what[number].get("what"),
-            "certificate": committed["certificate"],
-            # Files of older versions hold its digest alone.
-            "release": json.loads(committed["release"]) if "release" in committed else None,
-        }
-        for number, committed in sorted(book.released.items())
-    ]
-    print(json.dumps(entries, indent=2))
-    return 0
-
-
-def _ledger_verify(options: argparse.Namespace) -> int:
-    from kngjax.ledger.ledgers import Ledger
-
-    book = Ledger(options.file).verify(options.head)
-    print(
-        f"The ledger holds: {book.num_rows} rows, each with the digest of the one before; {book.left} is left.\n"
-        f"Head: {book.head}\n"
-        "A file set back to an earlier copy is found only by a head noted elsewhere: --head DIGEST."
-    )
-    return 0
+    verify.set_defaults(run="of_ledgers.verify")
+    for action in (create, show, releases, verify):
+        action.add_argument("file", metavar="FILE", type=pathlib.Path)
 
 
 if __name__ == "__main__":

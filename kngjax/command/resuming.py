@@ -49,8 +49,8 @@ def earlier_releases(
     ledger: Ledger | None,
     path: pathlib.Path | None,
     *,
-    resume: bool,
-    force: bool,
+    resume: bool = False,
+    force: bool = False,
     data: str | None = None,
 ) -> Earlier:
     """What is taken of earlier runs, and the number of this one. What there is, is neither replaced nor paid for twice.

@@ -102,9 +102,16 @@ def same_level(one: Any, other: Any) -> bool:
 
 
 def is_readable(column: Any) -> bool:
-    """Whether the column's type, which is public, can hold a number or a level at all: dates and lists cannot."""
+    """Whether the column's type, which is public, can hold a number or a level at all.
+
+    Dates, lists and complex numbers cannot: where pandas makes a column complex for one cell, no other is a number.
+    """
     series = nw.from_native(as_chunked_array(column), series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
+        dtype = getattr(series.to_native(), "dtype", None)
+        # Of a category of pandas the type of its levels counts.
+        if getattr(getattr(getattr(dtype, "categories", None), "dtype", dtype), "kind", "") == "c":
+            return False
         return isinstance(series.dtype, _READ_IN_PYTHON) or series.dtype.is_numeric() or series.dtype == nw.Boolean
     return not hasattr(column, "dtype") or np.dtype(column.dtype).kind in "biufOUST"
 

@@ -14,6 +14,8 @@ make of data looks at all records, as centring and the levels of a category do. 
 """
 
 import ast
+import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +36,12 @@ _LEARN = {
     "lag": "takes the values of other records",
     "hashed": "makes columns that have no public bounds and names",
 }
+# What other packages write, and what stands for it here.
+_INSTEAD = (
+    (r"(np|numpy|math)\.log\(", "write log(x)"),
+    (r"I\(.*\*\*", "for powers write poly(x, 2), which has x and its square"),
+    (r"Q\(", "a column of any name is written between backticks, `years at work`"),
+)
 _ALLOWED = "x, poly(x, k), log(x), C(x), bs(x, knots=[...]), I(x > 5), and products of them, a:b and a*b"
 
 
@@ -124,7 +132,10 @@ class _Facts:
             return node, None
         name, arguments = self._call(expression, node)
         if name != "log" or len(arguments) != 1:
-            raise ValueError(f"in {self.text!r}: the response is a column or its log, like log(wage).")
+            raise ValueError(
+                f"in {self.text!r}: the response is a column or its log, like log(wage); a category is written "
+                "without C(), and anything else is made a column before the call, each record by itself."
+            )
         return self._column(expression, arguments[0]), "log"
 
     def term(self, expression: str) -> AbstractColumnTerm:
@@ -179,6 +190,7 @@ class _Facts:
         name = expression.split("(", 1)[0]
         learns = name in _LEARN and not (name == "bs" and "knots" in expression)
         reason = f"{name}() {_LEARN[name]}" if learns else f"{expression!r} is not known"
+        reason += "".join(f": {advice}" for pattern, advice in _INSTEAD if re.match(pattern, expression))
         return ValueError(
             f"in {self.text!r}: {reason}. The terms that look at one record at a time are {_ALLOWED}. "
             "Anything else is done to the column before the call, each record by itself."
@@ -189,6 +201,7 @@ class _Facts:
             raise ValueError(
                 f"in {self.text!r}: column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, "
                 f"upper)}}, or public levels, levels={{{column!r}: (...)}}; none may be read off the data."
+                + _similar_to(column, (*self.bounds, *self.levels))
             )
         lower, upper = self.bounds[column]
         return lower, upper
@@ -213,3 +226,9 @@ class _Facts:
             raise self._refusal(expression)
         column, threshold = self._column(expression, node.left), self._literal(expression, node.comparators[0])
         return Indicator(column, _COMPARISONS[type(node.ops[0])], threshold, missing=self._missing(column))
+
+
+def _similar_to(name: str, declared: Sequence[str]) -> str:
+    """A question that asks whether a declared name was meant, where one is like it; else nothing. Public."""
+    found = difflib.get_close_matches(name, [one for one in declared if isinstance(one, str)], n=1)
+    return f" Did you mean {found[0]!r}?" if found else ""

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.core.arrays import is_traced, parameter, require_moderate
+from kngjax.core.arrays import is_traced, parameter
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.core.owner_only import OwnerOnly, owner_only
 
 # Binary digits of a weight, relative to the power of two above W.
 _DIGITS = 20
+# Of the largest weight: in far other units nobody counts people.
+_LEAST = 1e-12
 _GIVE = "release(mechanism, X, y, weights=...)"
 
 
@@ -73,7 +75,12 @@ def largest_weight(value: Any) -> Any:
     if not is_traced(made):
         if np.ndim(made) or not 0.0 < float(made) < math.inf:
             raise ValueError(f"weight must be one positive and finite number, the largest weight; got {value!r}")
-        require_moderate("weight", made)
+        if not _LEAST <= float(made) <= 1.0 / _LEAST:
+            raise ValueError(
+                f"weight = {float(made):g} is out of range, {_LEAST:g} to {1.0 / _LEAST:g}. Only the ratios of weights "
+                "to the largest count: divide all of them, and it, by one public number, so that it is about 1; of a "
+                "sum multiply what is released by that number"
+            )
     return made
 
 

@@ -9,6 +9,7 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
+from kngjax.accounting.kinds import Kind
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType
 from kngjax.data.admission import EMPTY
 from kngjax.data.columns import Columns
@@ -34,8 +35,15 @@ class Part:
     mechanism: Any
     epsilon: Fraction | None = None
 
+    @property
+    def law(self) -> kng.Guarantee:
+        """What a draw from exactly the mechanism's law costs, of the exact ε where one was declared and is all."""
+        stated = self.mechanism.guarantee_for(self.mechanism.dimension)
+        exactly = {Kind.PURE: kng.Guarantee.pure, Kind.BOUNDED_RANGE: kng.Guarantee.bounded_range}.get(stated.kind)
+        return stated if self.epsilon is None or exactly is None else exactly(self.epsilon, self.mechanism.adjacency)
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Analysis:
     """Releases from one table that belong together, as quantile regressions of several levels do. Public.
 
@@ -66,12 +74,22 @@ class Analysis:
     expected: Any = None
     remake: Callable[..., "Analysis"] | None = None
 
+    def __repr__(self) -> str:
+        kinds = sorted({type(part.mechanism).__name__ for part in self.parts})
+        return f"<Analysis: {self.what}, by {', '.join(kinds)}>"
+
     @property
     def names(self) -> tuple[str, ...]:
         """What a released value consists of, in own units."""
         if self.names_of_values is not None:
             return self.names_of_values
         return (self.response.name,) if self.design is None else self.design.names
+
+    def names_of(self, part: Part) -> tuple[str, ...]:
+        """What one release consists of: one of several numbers that are released one by one, else all `names`."""
+        if self.names_of_values is None or len(self.parts) == 1:
+            return self.names
+        return (self.names_of_values[[one.label for one in self.parts].index(part.label)],)
 
     def at(self, epsilon: float, count: int) -> "Analysis | None":
         """The same at another ε of all parts and another n; None where nothing follows from them, or none is made."""
@@ -228,6 +246,18 @@ def table_of(frame: Any) -> Any:
     return table
 
 
+def names_of_values(mechanism: Any, of: str) -> tuple[str, ...]:
+    """What a released value of one column consists of, in words. **Arguments:** `of`: the column."""
+    if isinstance(mechanism, kng.PrivateQuantile):
+        return tuple(f"{float(tau)!r}-quantile of {of}" for tau in np.ravel(mechanism.tau))
+    if isinstance(mechanism, kng.QuantileInterval):
+        return tuple(f"{float(mechanism.tau)!r}-quantile of {of}, {end} end" for end in ("lower", "upper"))
+    if isinstance(mechanism, kng.GeometricMechanism):
+        cells = mechanism.counted or range(mechanism.ends[0], mechanism.ends[1] + 1)
+        return tuple(f"count of {of} = {cell}" for cell in cells)
+    return (f"{getattr(mechanism, 'statistic', 'mean')} of {of}",)
+
+
 def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray | None, weights: np.ndarray | None) -> dict[str, Any]:
     """X, y and weights as `kngjax.release` takes them of this mechanism: means and sums have columns alone. Private."""
     assert y is not None
@@ -251,3 +281,9 @@ def bounds_of(design: Design | None, response: Response, of_response: Mapping[st
     return kng.Bounds(
         (design.lower, design.upper), columns=columns, missing=missing, missing_y=response.substitute, **given
     )
+
+
+def bounds_of_values(response: Response, ends: tuple[float, float]) -> kng.Bounds:
+    """The public promises of a column whose mean or sum is asked for. **Arguments:** `ends`: its public bounds."""
+    low, high = ends
+    return kng.Bounds(x=(np.array([low]), np.array([high])), intercept=False, missing=response.substitute)

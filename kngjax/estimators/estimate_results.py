@@ -4,6 +4,8 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 import kngjax as kng
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.expectations import Expectations
@@ -16,7 +18,11 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class EstimateResults(AbstractResults):
-    """Released numbers of one column. **Arguments:** `names`: of the numbers."""
+    """Released numbers of one column. **Arguments:** `names`: of the numbers.
+
+    They are of one release; or quantiles of several levels of a release each, as with weights: then `params` are put in
+    the order of their levels, which is post-processing.
+    """
 
     title: str
     response: Response
@@ -34,18 +40,24 @@ class EstimateResults(AbstractResults):
 
     @property
     def params(self) -> "pd.Series":
-        """The released numbers, by name."""
+        """The released numbers, by name; of several levels never decreasing."""
         import pandas as pd
 
-        return pd.Series(self.releases[0].value, pd.Index(self.names, name="estimate"), name=self.labels[0])
+        values, label = np.concatenate([one.value for one in self.releases]), self.labels[0]
+        if len(self.releases) > 1:
+            # Of increasing levels, as of every mechanism of several.
+            values, label = np.sort(values), "quantile"
+        return pd.Series(values, pd.Index(self.names, name="estimate"), name=label)
 
     @property
     def noise(self) -> "pd.Series | None":
         """The standard deviation of the noise for privacy of each number; None where it is not known."""
         import pandas as pd
 
-        values = None if self.expected is None else self.expected.noise[0]
-        return None if values is None else pd.Series(values, pd.Index(self.names, name="estimate"), name="noise")
+        if self.expected is None or any(one is None for one in self.expected.noise):
+            return None
+        values = [number for one in self.expected.noise if one is not None for number in one]
+        return pd.Series(values, pd.Index(self.names, name="estimate"), name="noise")
 
     @property
     def value(self) -> float:
@@ -56,12 +68,23 @@ class EstimateResults(AbstractResults):
 
     def intervals(self, level: float | None = None) -> "kng.Interval | kng.NoInterval":
         """As `Release.intervals`, of the only release: of `quantile_interval` there is one."""
-        return self.releases[0].intervals(level)
+        only, *others = self.releases
+        if others:
+            raise ValueError("there are several releases, and no interval of them together: ask for one level")
+        return only.intervals(level)
+
+    @property
+    def budget_in_words(self) -> str:
+        """For the summary; empty of one release."""
+        number = len(self.releases)
+        if number == 1:
+            return ""
+        return f"{number} releases, one a level, each of an equal part of epsilon; then put in order"
 
     @property
     def interval_in_words(self) -> str:
         """For the summary; empty where the release was not made for one."""
-        if self.certificate.mechanism["type"] != "QuantileInterval":
+        if self.releases[0].certificate.mechanism["type"] != "QuantileInterval":
             return ""
         found = self.intervals()
         if isinstance(found, kng.NoInterval):

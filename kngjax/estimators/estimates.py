@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import numpy as np
-
 import kngjax as kng
-from kngjax.estimators.analyses import Analysis, Part
+from kngjax.estimators.analyses import Analysis, Part, bounds_of_values, names_of_values
 from kngjax.estimators.regressions import levels_of
 from kngjax.estimators.responses import Response
 
@@ -13,13 +11,13 @@ from kngjax.estimators.responses import Response
 def mean(response: Response, epsilon: Any, adjacency: str) -> Analysis:
     """The mean of a column within its bounds: K-norm noise under replace, the K-norm gradient under add_remove."""
     low, high = _ends(response)
-    bounds = kng.Bounds(x=(np.array([low]), np.array([high])), intercept=False, missing=response.substitute)
+    bounds = bounds_of_values(response, (low, high))
     if adjacency == kng.Adjacency.REPLACE.value:
         made = kng.KNormMechanism(bounds, epsilon, adjacency)
     else:
         made = kng.KNG(kng.SquaredDistanceLoss(), bounds, kng.Box([low], [high]), epsilon, adjacency)
-    name = f"mean of {response.name}"
-    return Analysis(name, response, None, (Part("mean", made),), names_of_values=(name,))
+    names = names_of_values(made, response.name)
+    return Analysis(names[0], response, None, (Part("mean", made),), names_of_values=names)
 
 
 def quantile(response: Response, tau: Any, epsilon: Any, adjacency: str, budget: str = "split") -> Analysis:
@@ -31,7 +29,7 @@ def quantile(response: Response, tau: Any, epsilon: Any, adjacency: str, budget:
     made = kng.PrivateQuantile(
         levels if several else min(levels), bounds, epsilon, adjacency, budget if several else "joint"
     )
-    names = tuple(f"{level!r}-quantile of {response.name}" for level in levels)
+    names = names_of_values(made, response.name)
     title = f"quantiles of {response.name}" if several else names[0]
     return Analysis(title, response, None, (Part("quantile", made),), names_of_values=names)
 
@@ -45,9 +43,9 @@ def quantile_interval(
     made = kng.QuantileInterval(
         tau, bounds, epsilon, adjacency, level, num_records=known, spread=spread, force=bool(force)
     )
-    name = f"{tau!r}-quantile of {response.name}"
-    ends = (f"{name}, lower end", f"{name}, upper end")
-    return Analysis(f"{level:g} interval of the {name}", response, None, (Part("ends", made),), names_of_values=ends)
+    ends = names_of_values(made, response.name)
+    title = f"{level:g} interval of the {ends[0].removesuffix(', lower end')}"
+    return Analysis(title, response, None, (Part("ends", made),), names_of_values=ends)
 
 
 def _ends(response: Response) -> tuple[float, float]:

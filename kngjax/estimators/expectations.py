@@ -42,12 +42,19 @@ class Expectations:
 
 
 def preview_of(
-    analysis: Analysis, part: Part, count: int | None, design: Any = None, residual: Any = None, simulate: Any = False
+    analysis: Analysis,
+    part: Part,
+    count: int | None,
+    design: Any = None,
+    residual: Any = None,
+    simulate: Any = False,
+    largest: float = 1.0,
 ) -> kng.Preview | None:
     """The preview of one release in own units; None where n is not known, and for mechanisms of other kinds.
 
     **Arguments:** all public. `count`: n, or a guess of it. `design`, `residual`, `simulate`: as of `kngjax.preview`,
-    or as `design` a frame or a mapping of public or made-up cells in own units.
+    or as `design` a frame or a mapping of public or made-up cells in own units. `largest`: the weight of every record,
+    for sums by a mechanism that has no weights.
     """
     is_served = isinstance(analysis.response, Response) and isinstance(part.mechanism, AbstractMechanism)
     if not count or not is_served:
@@ -73,27 +80,27 @@ def preview_of(
         found = dataclasses.replace(found, again=again)
     if terms is not None:
         return found.shown_in(analysis.names, terms.own_units_matrix)
-    # A sum is n times a mean, and where all weights are the largest it is that many times more.
-    is_sum, largest = getattr(part.mechanism, "statistic", None) == "sum", part.mechanism.bounds.weight
-    times = count * float(1.0 if largest is None else largest) if is_sum else 1.0
-    return found.shown_in(analysis.names, times * np.eye(len(analysis.names)))
+    names = analysis.names_of(part)
+    units = np.eye(len(names)) if found.own_units is None else found.own_units
+    is_sum = getattr(part.mechanism, "statistic", None) == "sum"
+    return found.shown_in(names, largest * units if is_sum else units)
 
 
-def expect(analysis: Analysis, count: int | None) -> Expectations:
+def expect(analysis: Analysis, count: int | None, largest: float = 1.0) -> Expectations:
     """What is expected of an analysis; raises ValueError for one that would be little but noise, unless it is forced.
 
-    **Arguments:** `count`: n, or a guess of it.
+    **Arguments:** `count`: n, or a guess of it. `largest`: as of `preview_of`.
     """
     if not isinstance(analysis.response, Response):
         # Of counts and sums the noise is known exactly, and stands beside each number.
         return Expectations((None,) * len(analysis.parts))
     if analysis.unweighted is not None:
         # What is little but noise if every record has the largest weight is so with smaller ones.
-        at_best = expect(analysis.unweighted, count)
+        at_best = expect(analysis.unweighted, count, analysis.weights.bounds[1])
         return Expectations((None,) * len(analysis.parts), warning=at_best.warning or _WEIGHTED)
     if not count:
         return Expectations((None,) * len(analysis.parts), warning=_UNKNOWN_COUNT)
-    previews = [preview_of(analysis, part, count) for part in analysis.parts]
+    previews = [preview_of(analysis, part, count, largest=largest) for part in analysis.parts]
     warning = None
     for part, preview in zip(analysis.parts, previews, strict=True):
         if preview is None or warning is not None or (why := preview.hopeless) is None:

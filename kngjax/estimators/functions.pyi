@@ -179,6 +179,7 @@ def sum(
     frame: Any,
     *,
     epsilon: Any,
+    force: bool = False,
     bounds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
     adjacency: str | None = None,

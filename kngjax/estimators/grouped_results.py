@@ -105,6 +105,10 @@ class GroupedResults(AbstractResults):
         return len(self.each)
 
     @property
+    def budget_in_words(self) -> str:
+        return next(iter(self.each)).budget_in_words
+
+    @property
     def params(self) -> "pd.Series | pd.DataFrame":
         """One row a group, as of `groupby`: one column a number, or of a single number a series.
 
@@ -175,7 +179,9 @@ class GroupedResults(AbstractResults):
         table = pd.DataFrame(values, index, list(labels))
         return table[labels[0]] if len(labels) == 1 else table
 
-    def plot(self, x: str, at: Mapping[str, Any] | None = None, *, ax: Any = None, **settings: Any) -> Any:
+    def plot(
+        self, x: str | None = None, at: Mapping[str, Any] | None = None, *, ax: Any = None, **settings: Any
+    ) -> Any:
         """The curves of every group over the public range of one column; returns the axes of Matplotlib.
 
         **Arguments:** as of `RegressionResults.plot`.

@@ -9,6 +9,7 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.expectations import Expectations
 from kngjax.estimators.moments import CentredSquares, variance_of
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults, releases_from, response_from
@@ -33,6 +34,7 @@ class MomentResults(AbstractResults):
     deviations: tuple[float, ...] | None
     ddof: float | None = None
     count: int | None = None
+    expected: Expectations | None = None
 
     @classmethod
     def of(
@@ -48,7 +50,7 @@ class MomentResults(AbstractResults):
         found = part.mechanism.noise_deviations(len(analysis.names), count)
         deviations = None if found is None else tuple(found.tolist())
         public = analysis.title, response, analysis.names, (part.label,)
-        return cls(*public, tuple(releases), deviations, ddof, count)
+        return cls(*public, tuple(releases), deviations, ddof, count, analysis.expected)
 
     @property
     def value(self) -> float:
@@ -99,7 +101,8 @@ class MomentResults(AbstractResults):
     def to_dict(self) -> dict[str, Any]:
         public = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         releases = [json.loads(one.to_json()) for one in self.releases]
-        return public | {"response": dataclasses.asdict(self.response), "releases": releases}
+        expected = None if self.expected is None else dataclasses.asdict(self.expected)
+        return public | {"response": dataclasses.asdict(self.response), "releases": releases, "expected": expected}
 
     @classmethod
     def from_json(cls, text: str) -> "MomentResults":
@@ -108,7 +111,8 @@ class MomentResults(AbstractResults):
         for name in ("names", "labels", "deviations"):
             fields[name] = None if fields[name] is None else tuple(fields[name])
         releases, response = releases_from(fields.pop("releases")), response_from(fields.pop("response"))
-        return cls(**fields, releases=releases, response=response)
+        expected = Expectations.from_dict(fields.pop("expected", None))
+        return cls(**fields, releases=releases, response=response, expected=expected)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MomentResults.from_json, (self.to_json(),)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 import kngjax as kng
-from kngjax.estimators.analyses import Analysis, Part
+from kngjax.estimators.analyses import Analysis, Part, bounds_of_values, names_of_values
 from kngjax.estimators.responses import AbstractResponse, Response
 
 
@@ -78,11 +78,10 @@ class CentredSquares(AbstractResponse):
 
 def total(response: Response, epsilon: Any, adjacency: str) -> Analysis:
     """The sum of a column within its bounds. Numbers of people are counts: `tables` has whole ones."""
-    low, high = ends_of(response)
-    bounds = kng.Bounds(x=(np.array([low]), np.array([high])), intercept=False, missing=response.substitute)
+    bounds = bounds_of_values(response, ends_of(response))
     made = kng.KNormMechanism(bounds, epsilon, adjacency, statistic="sum")
-    name = f"sum of {response.name}"
-    return Analysis(name, response, None, (Part("sum", made),), names_of_values=(name,))
+    names = names_of_values(made, response.name)
+    return Analysis(names[0], response, None, (Part("sum", made),), names_of_values=names)
 
 
 def variance(response: Response, epsilon: Any, adjacency: str) -> Analysis:

@@ -71,7 +71,9 @@ class PublicFacts:
         return made
 
     def response(self, column: str, transform: str | None = None) -> Response:
-        """A column as a response."""
+        """A column as a response; raises TypeError for several."""
+        if isinstance(column, list | tuple | set | dict):
+            raise TypeError(f"one column a call, by its name, not {column!r}")
         missing = self.missing if isinstance(self.missing, str) else (self.missing or {}).get(column)
         if column in self.levels:
             if len(self.levels[column]) != 2:

@@ -105,20 +105,27 @@ class RegressionResults(AbstractResults):
             return pd.Series(values[self.labels[0]], index, name=self.labels[0])
         return pd.DataFrame(values, index=index)
 
-    def plot(self, x: str, at: Mapping[str, Any] | None = None, *, original: bool = False, ax: Any = None) -> Any:
+    def plot(
+        self, x: str | None = None, at: Mapping[str, Any] | None = None, *, original: bool = False, ax: Any = None
+    ) -> Any:
         """The curve of each release over the public range of one column; returns the axes of Matplotlib.
 
-        **Arguments:** `x`: the column. `at`: values of the other columns; numbers are at the middle of their bounds and
-        categories at their reference if left out. `original`: as in `predict`. `ax`: axes to draw on.
+        **Arguments:** `x`: the column; the only one of numbers if it is left out. `at`: values of the other columns;
+        numbers are at the middle of their bounds and categories at their reference if left out. `original`: as in
+        `predict`. `ax`: axes to draw on.
         """
         import matplotlib.pyplot as plt
 
+        if x is None:
+            x, *others = self.design.ranges or [""]
+            if others or not x:
+                raise ValueError(f"name the column of the horizontal axis, plot(x={x or 'age'!r})")
         axes = plt.subplots()[1] if ax is None else ax
         given, grid = dict(at or {}), self.design.range_of(x)
         if unknown := [name for name in given if name not in self.design.columns]:
             raise ValueError(f"at names {unknown}, which are no columns of the formula")
-        others = {name: self.design.middle_of(name) for name in self.design.columns if name not in (x, *given)}
-        predicted = self.predict(others | given | {x: grid}, original=original)
+        rest = {name: self.design.middle_of(name) for name in self.design.columns if name not in (x, *given)}
+        predicted = self.predict(rest | given | {x: grid}, original=original)
         for label in self.labels:
             axes.plot(grid, predicted if len(self.labels) == 1 else predicted[label], label=label)
         axes.set_xlabel(x)

@@ -17,6 +17,7 @@ from kngjax.estimators.centres import middle_of, public_centre
 from kngjax.estimators.responses import Response
 from kngjax.inference.score_laws import SCATTER
 from kngjax.losses.smoothed_quantile import DRAWN_EXACTLY
+from kngjax.mechanisms.shell_draws import UNITS_A_WIDTH
 from kngjax.samplers.advice import GRADIENTS_UNASKED, MOST_BOXED
 
 # Beyond these, coefficients of a basis within [-1, 1] would leave the response's bounds by far.
@@ -28,6 +29,9 @@ _LARGEST_LOGARITHM = 10.0
 # poor guesses of the scale: errors are 1.1 times those of the best bandwidth in the geometric mean, and 2.1 times at
 # most.
 _SHRINKAGE = 1.25
+# Up to so many coefficients smooth losses are drawn by KNG at any n·ε. Four would take 40 to 140 s of a processor on
+# wages and salaries, where objective perturbation, which is previewed as accurate, takes one.
+MOST_SMOOTH = 3
 # Of the noise that a mechanism is asked for at most.
 _LARGEST_EPSILON = 100.0
 # n·ε·h·4τ(1-τ)/(d²·scale) from which on KNG draws a smoothed quantile loss exactly in some proposals although few
@@ -53,7 +57,7 @@ def quantile_regression(
     _refuse_levels(response, "quantile regression")
     levels = levels_of(tau)
     dimension, parts = len(formula.design.names), []
-    for level, share in zip(levels, _shares(epsilon, len(levels)), strict=True):
+    for level, share in zip(levels, equal_parts(epsilon, len(levels)), strict=True):
         if dimension <= MOST_BOXED:
             kind, loss = kng.KNG, kng.QuantileLoss(level)
         else:
@@ -119,11 +123,15 @@ def linear_regression(
         kind, loss = kng.KNG, kng.SquaredLoss()
     else:
         known = _count(count)
-        kind = _kind(dimension, known, epsilon, adjacency)
         threshold = kng.PseudoHuberLoss.public_threshold(known, dimension, _scale(scale, response), float(epsilon))
         # Beyond the width of the bounds of y the loss is least squares, and noise alone grows with it.
         threshold = min(threshold, response.ends[1] - response.ends[0])
         loss = kng.PseudoHuberLoss(threshold)
+        kind = _kind(dimension, known, epsilon, adjacency)
+        # Exact draws of losses that bend within little of the response's width need more records.
+        widths = (response.ends[1] - response.ends[0]) * loss.smooth_score().steepness
+        if dimension > MOST_SMOOTH and known * float(epsilon) < UNITS_A_WIDTH * dimension**2 * widths:
+            kind = kng.ObjectivePerturbation
     made = _made(kind, loss, formula, response, epsilon, adjacency, domain)
     given = {"adjacency": adjacency, "domain": domain, "scale": scale}
     return Analysis(
@@ -181,7 +189,7 @@ def poisson_regression(
 def _remake(kind: Callable[..., Analysis], *given: Any) -> Callable[..., Analysis] | None:
     """What makes the same at another n and ε, on which the mechanism depends; None of few coefficients."""
     formula, response, adjacency, domain = given
-    if len(formula.design.names) <= MOST_BOXED:
+    if len(formula.design.names) <= MOST_SMOOTH:
         return None
     return functools.partial(kind, formula, response, adjacency=adjacency, domain=domain)
 
@@ -206,8 +214,8 @@ def _made(
 
 
 def _kind(dimension: int, count: int | None, epsilon: Any, adjacency: str) -> Callable[..., Any]:
-    """KNG where `release` draws it exactly, else objective perturbation. A guess of n serves no draw."""
-    if dimension <= MOST_BOXED:
+    """KNG where `release` draws it exactly in seconds, else objective perturbation. A guess of n serves no draw."""
+    if dimension <= MOST_SMOOTH:
         return kng.KNG
     is_public = adjacency == kng.Adjacency.REPLACE.value
     is_enough = is_public and count is not None and count * float(epsilon) >= GRADIENTS_UNASKED * dimension**2
@@ -260,6 +268,6 @@ def _count(count: int | None) -> int:
     return count
 
 
-def _shares(total: Any, number: int) -> Sequence[float]:
+def equal_parts(total: Any, number: int) -> Sequence[float]:
     """Equal parts that do not add up to more than the whole."""
     return [inward(Fraction(exactly(total), number))] * number

@@ -15,12 +15,19 @@ from kngjax.releases import totals
 if TYPE_CHECKING:
     import pandas as pd
 
+_OF_UNCERTAINTY = ("bse", "tvalues", "pvalues", "conf_int", "cov_params", "scale")
 # What other packages' results have, and no release has: each would be computed from the records once more.
 _NOT_RELEASED = frozenset(
     (
         *("resid", "residuals", "fittedvalues", "rsquared", "rsquared_adj", "nobs", "aic", "bic", "llf", "score"),
-        *("bse", "tvalues", "pvalues", "conf_int", "cov_params", "scale"),
+        *_OF_UNCERTAINTY,
     )
+)
+
+
+_INTERVALS = (
+    ". Intervals are released with the estimate or not at all: quantile_interval of a column, kngjax.WithIntervals of "
+    "coefficients; `noise` is what privacy adds"
 )
 
 
@@ -40,7 +47,7 @@ class AbstractResults(abc.ABC):
             raise AttributeError(
                 f"a private estimate has no {name}: it would be a second release of the same records, without a "
                 "guarantee. The data owner alone may look at kngjax.nonprivate and kngjax.sample; kngjax.simulate "
-                "tells errors beforehand, on made-up data"
+                f"tells errors beforehand, on made-up data{_INTERVALS if name in _OF_UNCERTAINTY else ''}"
             )
         raise AttributeError(f"{type(self).__name__} has no {name}")
 
@@ -53,6 +60,11 @@ class AbstractResults(abc.ABC):
     def noise(self) -> "pd.Series | pd.DataFrame | None":
         """The standard deviation of the noise of each of `params`, labelled alike; None where it is not known."""
         return None
+
+    @property
+    def budget_in_words(self) -> str:
+        """How ε is divided among the releases, where they are parts of one estimate; empty elsewhere."""
+        return ""
 
     @property
     def groups_in_words(self) -> str:
@@ -120,6 +132,7 @@ class Summary:
             ("formula", getattr(results, "formula", "")),
             ("mechanism", ", ".join(sorted({str(one.certificate.mechanism["type"]) for one in releases}))),
             ("guarantee", "nothing is proved of a release" if guarantee is None else guarantee.explain()),
+            ("budget", results.budget_in_words),
             ("groups", results.groups_in_words),
             ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
             ("clipped to", ", ".join(bounds)),

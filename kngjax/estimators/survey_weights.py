@@ -13,7 +13,7 @@ from kngjax.data import cells
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.centres import public_centre
 from kngjax.estimators.moments import CentredSquares, names_of_sums
-from kngjax.samplers.advice import MOST_BOXED
+from kngjax.estimators.regressions import MOST_SMOOTH, equal_parts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,8 +72,10 @@ class SurveyWeights:
             # The sum of the weights is private, whatever n is.
             columns = CentredSquares(columns.response, has_ones=True)
             made = dataclasses.replace(made, response=columns, names_of_values=names_of_sums(columns, "weights"))
-        parts = tuple(Part(part.label, self._weighted(made, part.mechanism)) for part in analysis.parts)
-        return dataclasses.replace(made, parts=parts, weights=self, unweighted=analysis)
+        single = tuple(one for part in analysis.parts for one in _one_by_one(part))
+        parts = tuple(Part(part.label, self._weighted(made, part.mechanism)) for part in single)
+        unweighted = dataclasses.replace(analysis, parts=single)
+        return dataclasses.replace(made, parts=parts, weights=self, unweighted=unweighted)
 
     def _weighted(self, analysis: Analysis, mechanism: Any) -> Any:
         make = _WITH_WEIGHTS.get(type(mechanism))
@@ -103,11 +105,32 @@ class SurveyWeights:
         )
 
 
+def _one_by_one(part: Part) -> list[Part]:
+    """Quantiles of several levels as a release each, of an equal part of ε; any other part as it is."""
+    mechanism = part.mechanism
+    if not isinstance(mechanism, kng.PrivateQuantile) or np.size(mechanism.tau) == 1:
+        return [part]
+    if mechanism.budget != "split":
+        raise ValueError(
+            "with weights quantiles of several levels are not drawn together: leave budget='joint' out, and each is "
+            "released by itself with an equal part of epsilon"
+        )
+    levels = np.asarray(mechanism.tau).tolist()
+    shares = equal_parts(float(mechanism.epsilon), len(levels))
+    return [
+        Part(
+            f"tau = {level!r}",
+            kng.PrivateQuantile(level, mechanism.bounds, share, mechanism.adjacency, allow_large_epsilon=True),
+        )
+        for level, share in zip(levels, shares, strict=True)
+    ]
+
+
 def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """The same, but for smooth losses of many coefficients, which KNG draws exactly without weights alone."""
+    """The same, but for smooth losses of many coefficients, which KNG draws in seconds without weights alone."""
     loss, is_many = mechanism.loss, mechanism.domain.dimension or bounds.dimension or 1
     kind = type(mechanism)
-    if kind is kng.KNG and is_many > MOST_BOXED and not (loss.is_quadratic or loss.is_homogeneous):
+    if kind is kng.KNG and is_many > MOST_SMOOTH and not (loss.is_quadratic or loss.is_homogeneous):
         kind = kng.ObjectivePerturbation
     parts = (loss, bounds, mechanism.domain, mechanism.epsilon, mechanism.adjacency)
     if kind is not kng.ObjectivePerturbation:
@@ -146,8 +169,6 @@ def _mean(mechanism: Any, bounds: kng.Bounds) -> Any:
 
 def _quantile(mechanism: Any, bounds: kng.Bounds) -> Any:
     """Of one level: what minimises the weighted check loss, within the bounds of y."""
-    if np.size(mechanism.tau) > 1:
-        raise ValueError("with weights quantiles are released one by one: give one tau a call, each with its epsilon")
     theta = kng.Box(float(bounds.y_lower or 0.0), float(bounds.y_upper or 0.0))
     loss = kng.QuantileLoss(float(np.asarray(mechanism.tau).item()))
     return kng.KNG(loss, bounds, theta, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)

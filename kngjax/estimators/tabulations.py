@@ -71,10 +71,13 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         made = tables.table(axes, epsilon, facts.adjacency.value, "cross table")
         return self._carry_out(made, TableResults.of)
 
-    def sum(self, column: str, *, epsilon: Any) -> Summed:
-        """The sum of a column of numbers, which are clipped to their bounds."""
+    def sum(self, column: str, *, epsilon: Any, force: bool = False) -> Summed:
+        """The sum of a column of numbers, which are clipped to their bounds.
+
+        **Arguments:** `force`: release also what public facts say is little but noise.
+        """
         made = moments.total(self.facts.response(column), epsilon, self.facts.adjacency.value)
-        return self._carry_out(made, MomentResults.of)
+        return self._carry_out(made.forced(force), MomentResults.of)
 
     def variance(self, column: str, *, epsilon: Any, ddof: Any = None) -> Summed:
         """The variance of a column of numbers, which are clipped to their bounds; its root is `std` of the result.

@@ -1,6 +1,7 @@
 """`preview`: what a release will be worth, before anything is spent, from public facts alone."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -46,8 +47,8 @@ def preview(
 
     **Arguments:** all public.
 
-    - `mechanism`: any but `AdaOPS` and `PrivateIRLS`, the noise of which is not known before: it is then None. Weights
-        of records are taken to be all the largest.
+    - `mechanism`: any. Of `AdaOPS` and `PrivateIRLS` the noise is not known before, and counts have no standard error:
+        what is expected is then None. Weights of records are taken to be all the largest.
     - `num_records`: n, or under add_remove a guess of it.
     - `design`: what the features will be like. None takes them to be spread evenly over their bounds, which is the best
         case: real ones fill less of their bounds. Else rows, (m, columns), public or made up; or a function of a key
@@ -63,14 +64,24 @@ def preview(
         quantile, to which `bias` refers. None is the level of a quantile loss, smoothed or not, and the mean for
         squared, Huber's and pseudo-Huber's; expectiles are their own. A loss with residuals has one.
 
-    Raises ValueError where the number of columns or the scatter of responses is left open.
+    Raises ValueError where the number of columns or the scatter of responses is left open, and for more records than
+    the mechanism's `max_records`.
     """
     if not isinstance(num_records, int | np.integer) or num_records < 1:
         raise ValueError(f"num_records must be a whole number of at least 1, not {num_records!r}")
-    mechanism = mechanism.for_count(int(num_records))
+    if not isinstance(mechanism, AbstractMechanism):
+        raise TypeError(f"a preview is of a mechanism, such as KNG(...), and not of {type(mechanism).__name__}")
+    mechanism.check_count(int(num_records))
+    given, mechanism = mechanism, mechanism.for_count(int(num_records))
     setting = Setting.of(mechanism, design, residual, target)
     expected = None if setting is None else setting.expected(int(num_records))
     found = Preview(type(mechanism).__name__, int(num_records), setting, expected, _names(mechanism, setting))
+    if getattr(mechanism, "statistic", None) == "sum":
+        # It is n times a mean, and W times that where every record has the largest weight.
+        times = int(num_records) * float(1.0 if mechanism.bounds.weight is None else mechanism.bounds.weight)
+        found = found.shown_in(found.names, times * np.eye(len(found.names)))
+    if mechanism is not given:
+        found = dataclasses.replace(found, again=functools.partial(_of_count, given, design, residual))
     if setting is None or expected is None or setting.rows is None:
         return found
     if simulate is False or (simulate is None and (found.has_enough or found.hopeless is not None)):
@@ -142,7 +153,7 @@ class Preview:
     def epsilon(self) -> float:
         """ε of the mechanism."""
         assert self.setting is not None
-        return float(self.setting.mechanism.epsilon)
+        return self.setting.epsilon
 
     @property
     def is_in_the_limit(self) -> bool:
@@ -174,10 +185,12 @@ class Preview:
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
         """The least ε with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
+        self._require_known()
         return self._least(lambda one: self._ratio_at(self.num_records, one) <= ratio, self.epsilon, 1e3)
 
     def num_records_for(self, ratio: float = 0.5) -> float | int:
         """The least n with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
+        self._require_known()
         least = self._least(lambda n: self._ratio_at(n, self.epsilon) <= ratio, self.num_records, 1e12)
         return math.ceil(least) if math.isfinite(least) else least
 
@@ -186,10 +199,11 @@ class Preview:
         """Why a release would be little but noise, in words; None where it would not, and where that is not known."""
         if self.setting is None or self.expected is None:
             return None
-        return _why_hopeless(self.setting, self.expected)
+        return _why_hopeless(self.setting, self.expected, self.own_units)
 
     def enough(self) -> str:
         """Which n, or which ε, would not be hopeless, in words."""
+        self._require_known()
 
         def serves(number: float | int, epsilon: float | int) -> bool:
             setting, expected = self._at(number, epsilon)
@@ -288,7 +302,9 @@ class Preview:
         assert self.setting is not None
         count = round(num_records)
         setting = self.setting.at(epsilon) if self.again is None else self.again(count, epsilon)
-        return setting, None if setting is None else setting.expected(count, and_far=and_far)
+        if setting is None or not setting.mechanism.allows(count):
+            return None, None
+        return setting, setting.expected(count, and_far=and_far)
 
     def _ratio_at(self, num_records: float | int, epsilon: float) -> float:
         _, expected = self._at(num_records, epsilon, and_far=False)
@@ -296,10 +312,12 @@ class Preview:
             return math.inf
         return float(np.max(self._deviations(expected.noise.covariance) / self._deviations(expected.sampling)))
 
+    def _require_known(self) -> None:
+        if self.setting is None or self.expected is None:
+            raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
+
     def _least(self, serves: Any, start: float | int, most: float, precision: float = 1.01) -> float:
         """The least number at which something serves that serves above it, to that factor; infinite where none does."""
-        if self.expected is None:
-            raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
         low, high = start, start
         while not serves(high):
             low, high = high, 2.0 * high
@@ -322,13 +340,26 @@ class Preview:
         return pd.Series(values, pd.Index(self.names, name="coefficient"))
 
 
-def _why_hopeless(setting: Setting, expected: Expected) -> str | None:
+def _of_count(mechanism: Any, design: Any, residual: Any, num_records: int, epsilon: float) -> Setting | None:
+    """What is assumed of a mechanism whose settings follow from n; None where n is too small for it."""
+    try:
+        made = mechanism.at_epsilon(epsilon).for_count(num_records)
+    except ValueError:
+        return None
+    return Setting.of(made, design, residual)
+
+
+def _why_hopeless(setting: Setting, expected: Expected, own_units: np.ndarray | None = None) -> str | None:
+    """In units of the mechanism's coefficients, or of a sum. **Arguments:** `own_units`: as of `Preview`."""
     noise = np.sqrt(np.diag(expected.noise.covariance))
     if not np.all(noise < MOST_NOISE * setting.room):
         worst = int(np.argmax(noise / setting.room))
+        what, times = "a coefficient", 1.0
+        if own_units is not None and getattr(setting.mechanism, "statistic", None) == "sum":
+            what, times = "a sum", float(own_units[worst, worst])
         return (
-            f"noise of standard deviation {noise[worst]:.2g} is expected in a coefficient that is known to "
-            f"{setting.room[worst]:.2g} by the public bounds alone"
+            f"noise of standard deviation {times * noise[worst]:.2g} is expected in {what} that is known to "
+            f"{times * setting.room[worst]:.2g} by the public bounds alone"
         )
     if expected.far is not None and expected.far > MUCH:
         return f"with probability {expected.far:.0%} or more a draw would come from anywhere in the domain"

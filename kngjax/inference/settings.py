@@ -94,6 +94,10 @@ class Setting:
     def _of_regression(cls, mechanism: Any, design: Any, residual: Any) -> "Setting":
         bounds, loss = mechanism.bounds, mechanism.loss
         rows = rows_of(design, bounds, mechanism.dimension)
+        if mechanism.dimension is None:
+            # An ε that follows from other settings depends on d.
+            bounds = bounds.for_dimension(rows.shape[1])
+            mechanism = eqx.tree_at(lambda one: one.bounds, mechanism, bounds)
         if callable(residual) and not hasattr(residual, "batch_shape"):
             rows = repeated(rows)
         responses = Responses.of(residual, loss, bounds, rows)
@@ -144,15 +148,21 @@ class Setting:
     def dimension(self) -> int:
         return len(self.hessian)
 
+    @functools.cached_property
+    def epsilon(self) -> float:
+        """ε of the mechanism, which may take a search."""
+        return float(self.mechanism.epsilon)
+
     def expected(self, num_records: int, and_far: bool = True) -> Expected | None:
         """What follows for n records; None where the mechanism's noise is not known. `and_far`: with its `far`."""
         hessian = num_records * self.hessian
         noise = self.mechanism.expected_noise(hessian, num_records)
         if noise is None:
             return None
-        enough = num_records * float(self.mechanism.epsilon) >= _STRAIGHT * self.dimension
-        if noise.tilt is not None and self.law is not None and self.rows is not None and not enough:
-            solved = noise_of_minima(self.law, self.rows, num_records, *noise.tilt)
+        law, rows, tilt = self.law, self.rows, noise.tilt
+        # ε last, which may take a search.
+        if law is not None and rows is not None and tilt is not None and self._is_curved(num_records):
+            solved = noise_of_minima(law, rows, num_records, *tilt)
             # Of many records the two are the same but for the error of few draws.
             larger = max(1.0, float(np.max(np.diag(solved) / np.diag(noise.covariance))) / _ERROR)
             noise = noise._replace(covariance=noise.covariance * larger)
@@ -160,14 +170,19 @@ class Setting:
         sampling = inverse @ (num_records * self.score_covariance) @ inverse
         return Expected(noise, sampling, self._far_share(num_records) if and_far else None)
 
-    def at(self, epsilon: float) -> "Setting":
-        """The same at another ε."""
-        moved = eqx.tree_at(lambda one: one.epsilon, self.mechanism, np.asarray(float(epsilon)))
-        return replace(self, mechanism=moved)
+    def _is_curved(self, num_records: int) -> bool:
+        return num_records * self.epsilon < _STRAIGHT * self.dimension
+
+    def at(self, epsilon: float) -> "Setting | None":
+        """The same at another ε; None where the mechanism has none."""
+        if epsilon == self.epsilon:
+            return self
+        moved = self.mechanism.at_epsilon(epsilon)
+        return None if moved is None else replace(self, mechanism=moved)
 
     def _far_share(self, num_records: int) -> float | None:
         if (far := self.far_draws()) is not None:
-            return far.share(num_records, float(self.mechanism.epsilon))
+            return far.share(num_records, self.epsilon)
         if self.responses is None or self.law is not None:
             return None
         bounds = self.mechanism.bounds

@@ -1,6 +1,6 @@
 """Losses of the distance between θ and a record x ∈ R^d: the squared distance for means, the distance for medians."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums, column_sums, square_sum, weighted_gram_of
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.geometry.reach import Reach
-from kngjax.losses.base import AbstractLoss, Ends, Interval, Rows, WholeScore, require_records, require_rows
+from kngjax.losses.base import AbstractLoss, Ends, Interval, Rows, WholeScore, require_rows
 from kngjax.losses.estimates import geometric_median
 from kngjax.losses.quantile import QuantileLoss
 
@@ -139,12 +139,13 @@ class GeometricMedianLoss(AbstractLoss):
     (replace) and one of them counts 1 (add_remove), whatever the data: no bound on x enters the proof, though `Bounds`
     asks for one and clips to it, so choose it generously. Θ must be bounded, since the gradient norm is (Reimherr and
     Awan 2019, section 4.4, who leave the base measure open). With one coordinate this is the check loss at τ = ½,
-    doubled.
+    doubled. With weights w in [0, W] it is W times as much (`kngjax.sensitivity.weighted`).
     """
 
     has_response: ClassVar[bool] = False
     value_needs_response_bounds: ClassVar[bool] = False
     gradient_length: ClassVar[float | None] = 1.0
+    takes_weights: ClassVar[bool] = True
 
     def gradient_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
         """[-1, 1] in each coordinate, of a unit vector."""
@@ -169,37 +170,52 @@ class GeometricMedianLoss(AbstractLoss):
         nearest, farthest = _squared_distances(bounds, reach, dimension)
         return jnp.sqrt(nearest), jnp.sqrt(farthest)
 
-    def minimise(self, records: Records) -> Float[np.ndarray, " dimension"]:
+    def minimise(self, records: Rows) -> Float[np.ndarray, " dimension"]:
         """By Weiszfeld's iteration."""
-        return geometric_median(np.asarray(records.x))
+        weights = np.asarray(records.weights) if isinstance(records, WeightedRecords) else None
+        return geometric_median(np.asarray(records.rows.x), weights)
 
     def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
-        """(θ - x_i)/‖θ - x_i‖, or 0 at θ = x_i."""
-        x = jnp.asarray(require_records(data).x)
+        """w_i(θ - x_i)/‖θ - x_i‖, or 0 at θ = x_i."""
+        records = require_rows(data)
+        x = jnp.asarray(records.rows.x)
         steps = jnp.broadcast_to(jnp.asarray(theta), x.shape) - x
         square = jnp.sum(jnp.square(steps), axis=1, keepdims=True)
         here = square == 0.0
-        return jnp.where(here, 0.0, steps / jnp.sqrt(jnp.where(here, 1.0, square)))
+        directions = jnp.where(here, 0.0, steps / jnp.sqrt(jnp.where(here, 1.0, square)))
+        return records.times_weights(jnp.ones(x.shape[0]))[:, None] * directions
 
     def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
         return block_sums(lambda rows: jnp.sum(rows, axis=0), (self.record_gradients(theta, data),))
 
     def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
-        x = jnp.asarray(require_records(data).x)
-        return block_sums(jnp.sum, (jnp.linalg.norm(x - jnp.broadcast_to(jnp.asarray(theta), x.shape), axis=1),))
+        records = require_rows(data)
+        return block_sums(jnp.sum, (records.times_weights(_distances(theta, records)),))
 
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
-        """Σ_i (I - u_i u_i')/‖θ - x_i‖ with u_i the direction; for d = 1, where that is 0, the check loss's estimate.
+        """Σ_i w_i(I - u_i u_i')/‖θ - x_i‖ with u_i the direction; that is 0 for d = 1: the check loss's estimate.
 
         Distances below a thousandth of their mean count as that: the sum has no finite variance in the plane.
         """
-        x = jnp.asarray(require_records(data).x)
+        records = require_rows(data)
+        x = jnp.asarray(records.rows.x)
         if x.shape[0] == 0:
             return jnp.zeros((x.shape[1], x.shape[1]))
         if x.shape[1] == 1:
-            line = Records(jnp.ones_like(x), x[:, 0])
+            line: Any = Records(jnp.ones_like(x), x[:, 0])
+            if isinstance(records, WeightedRecords):
+                # w|x - θ| is the loss of the record (w, wx).
+                weights = jnp.asarray(records.weights)
+                line = Records(weights[:, None], weights * x[:, 0])
             return 2.0 * QuantileLoss(0.5).hessian(theta, line)
-        distances = jnp.linalg.norm(x - jnp.broadcast_to(jnp.asarray(theta), x.shape), axis=1)
-        weights = 1.0 / jnp.maximum(distances, 1e-3 * block_sums(jnp.sum, (distances,)) / x.shape[0])
-        directions = self.record_gradients(theta, data)
-        return block_sums(jnp.sum, (weights,)) * jnp.eye(x.shape[1]) - weighted_gram(weights, directions)
+        distances = _distances(theta, records)
+        curvatures = 1.0 / jnp.maximum(distances, 1e-3 * block_sums(jnp.sum, (distances,)) / x.shape[0])
+        curvatures = records.times_weights(curvatures)
+        directions = self.record_gradients(theta, records.rows)
+        return block_sums(jnp.sum, (curvatures,)) * jnp.eye(x.shape[1]) - weighted_gram(curvatures, directions)
+
+
+def _distances(theta: Vector, records: Rows) -> Float[Array, " records"]:
+    """‖x_i - θ‖_2."""
+    x = jnp.asarray(records.rows.x)
+    return jnp.linalg.norm(x - jnp.broadcast_to(jnp.asarray(theta), x.shape), axis=1)

@@ -29,25 +29,34 @@ def trust_region(
     return result.x
 
 
-def geometric_median(x: np.ndarray, num_steps: int = 1000) -> np.ndarray:
-    """Weiszfeld's iteration as Vardi and Zhang (2000) mend it for iterates that fall on a record."""
-    theta = np.median(x, axis=0)
+def geometric_median(x: np.ndarray, weights: np.ndarray | None = None, num_steps: int = 1000) -> np.ndarray:
+    """argmin Σ w_i‖x_i - θ‖ by Weiszfeld's iteration, as Vardi and Zhang (2000) mend it for iterates on a record."""
+    weights = np.ones(len(x)) if weights is None else weights
     if x.shape[1] == 1:
-        return theta
+        return _median(x[:, 0], weights)
+    theta = np.median(x, axis=0)
     for _ in range(num_steps):
         distances = np.linalg.norm(x - theta, axis=1)
         apart = distances > 0
-        weights = 1.0 / distances[apart]
-        pull = record_sums_on_host(weights, x[apart] - theta)
-        resistance = np.count_nonzero(~apart)
+        pulls = weights[apart] / distances[apart]
+        pull = record_sums_on_host(pulls, x[apart] - theta)
+        resistance = np.sum(weights[~apart])
         length = np.linalg.norm(pull)
-        if length <= max(resistance, 1e-12 * len(x)):
+        if length <= max(resistance, 1e-12 * np.sum(weights)):
             break
-        step = (1.0 - resistance / length) * pull / record_sums_on_host(weights, np.ones((weights.size, 1)))
+        step = (1.0 - resistance / length) * pull / record_sums_on_host(pulls, np.ones((pulls.size, 1)))
         theta = theta + step
         if np.linalg.norm(step) <= 1e-14 * (1.0 + np.linalg.norm(theta)):
             break
     return theta
+
+
+def _median(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The middle of the minimisers of Σ w_i|x_i - θ|, shape (1,)."""
+    order = np.argsort(x)
+    below = np.cumsum(weights[order])
+    ends = (np.searchsorted(below, 0.5 * below[-1], side) for side in ("left", "right"))
+    return np.array([np.mean([x[order][min(end, len(x) - 1)] for end in ends])])
 
 
 def quantile_regression(x: np.ndarray, y: np.ndarray, tau: float) -> np.ndarray:

@@ -45,6 +45,10 @@ class AbstractMechanism(AbstractPreparation):
         """The mechanism of n records, where settings follow from that; itself where none do. Public."""
         return self
 
+    def at_epsilon(self, epsilon: float) -> "AbstractMechanism | None":
+        """The mechanism at another ε, with all other settings as they are; None where there is none. Public."""
+        return eqx.tree_at(lambda one: one.epsilon, self, np.asarray(float(epsilon)))
+
     def guarantee_for(self, dimension: int) -> Guarantee:
         """The guarantee for d coefficients, where it depends on d and scalar bounds leave that open."""
         return self.guarantee

@@ -188,6 +188,12 @@ class PosteriorSample(AbstractGaussianMechanism):
     def gamma_for(self, dimension: int) -> Float[Array, ""]:
         return jnp.asarray(self.gamma)
 
+    def at_epsilon(self, epsilon: float) -> "PosteriorSample | None":
+        """That of the largest γ at which ε meets the same δ with the same λ; None where none does, however small."""
+        with float64(), programs_run_once():
+            gamma = float(largest_gamma(self, np.asarray(float(epsilon)), self._require_dimension(None)))
+        return eqx.tree_at(lambda one: one.gamma, self, np.asarray(gamma)) if gamma > 0.0 else None
+
     def delta_at(self, epsilon: Any, dimension: int | None = None) -> float:
         """δ for which the mechanism is (ε, δ)-DP in the worst case. **Arguments:** `dimension`: d where it is open."""
         if not 0.0 <= float(epsilon) < math.inf:

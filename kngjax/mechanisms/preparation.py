@@ -270,9 +270,13 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
 
     def check_count(self, count: int | float) -> None:
         """Raises ValueError for more records than `max_records`, where the mechanism has such a public promise."""
-        limit = getattr(self, "max_records", None)
-        if limit is not None and count > float(limit):
+        if not self.allows(count):
             raise ValueError(TOO_MANY_RECORDS)
+
+    def allows(self, count: int | float) -> bool:
+        """Whether n records are no more than `max_records`, where the mechanism has such a public promise."""
+        limit = getattr(self, "max_records", None)
+        return limit is None or count <= float(limit)
 
 
 def values_alone(X: Any, y: Any) -> tuple[Any, Any]:

@@ -106,10 +106,15 @@ def exact_sampler(
     density = density_of(mechanism, dimension)
     sampler, reason = _best(mechanism, density, num_records, are_on_one_host)
     if mechanism.keeps_weights:
+        loss, several = mechanism.loss, f"{dimension} coefficients" if dimension > 1 else "one coefficient"
+        proved = loss.proved_instead(dimension, density.is_uniform)
+        instead = f"{proved}, with weights too"
+        if not loss.has_response or proved is None:
+            instead = "KNG(SquaredDistanceLoss(), ...) of means, KNG(QuantileLoss(0.5), ...) of one column are proved"
         raise ValueError(
-            f"no exact sampler of {type(mechanism.loss).__name__} with these settings takes weights of records, and "
-            "what a Markov chain releases is not proved to be private: take ObjectivePerturbation on the same loss, or "
-            "QuantileLoss or SquaredLoss; or ask for a chain by name, sampler=kngjax.EnsembleWalk()"
+            f"no exact sampler of {type(mechanism).__name__} with {type(loss).__name__} and {several} here takes "
+            f"weights of records, and what a Markov chain releases is not proved to be private: {instead}; or ask for "
+            "a chain by name, sampler=kngjax.EnsembleWalk()"
         )
     if not isinstance(sampler, AbstractIndependentSampler):
         instead = f"{_of_these_records(mechanism, density, num_records)}{advice(density)}"

@@ -13,6 +13,11 @@ from a score interval follows from this one.
 shared when weights differ: w(θ - x) - w'(θ - x') has (w - w')θ in it. So with weights the whole range counts, as it
 does where one record comes or goes.
 
+*A gradient of one length and any direction*, as (θ - x)/‖θ - x‖_2 of a geometric median, becomes w·u with ‖u‖_2 = 1 and
+w in [0, W]: any point of the l2 ball of radius W, and no other. One record more or less changes the sum by at most W,
+and an exchange by ‖w'u' - wu‖_2 ≤ w' + w ≤ 2W; both are reached, by w = w' = W and u' = -u, two records on either side
+of θ. So the radius of the ball of all changes is W times that without weights.
+
 *One record's Hessian* w·ρ''·xx' has the eigenvalue W·λ at most.
 
 *Moments* of least squares are those of other records without weights: w·xx' and w·xy are what √w·(x, y) adds to X'X and

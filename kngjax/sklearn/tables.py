@@ -2,6 +2,7 @@
 
 import functools
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -165,16 +166,20 @@ def _refuse_complex(values: Any) -> None:
 
 
 def _of_rows(rows: Sequence[Any], expected: int | None) -> np.ndarray:
-    """The cells of a list of rows as objects, each by itself; a row of another length is a record of missing cells."""
-    lengths = {admission.length_of(row) for row in rows}
+    """The cells of a list of rows as objects, each by itself; a row of another length is a record of missing cells.
+
+    Where no settings say how many columns there are, there are as many as more than half of the rows have: then no
+    single record makes a list of like rows refused.
+    """
     if expected is None:
-        if len(lengths) != 1 or None in lengths:
+        lengths = Counter(admission.length_of(row) for row in rows)
+        expected, number = lengths.most_common(1)[0] if rows else (None, 0)
+        if expected is None or 2 * number <= len(rows):
             raise UnfitShape(
                 "X is a list, and its rows do not all have one number of cells: pass a NumPy array, or give bounds "
                 "by position, one pair a column"
             )
-        expected = lengths.pop()
-    cells = np.full((len(rows), expected or 0), None, dtype=object)
+    cells = np.full((len(rows), expected), None, dtype=object)
     for place, row in enumerate(rows):
         if admission.length_of(row) == expected:
             cells[place] = list(row)

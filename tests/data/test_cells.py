@@ -137,6 +137,15 @@ def test_what_is_neither_number_nor_text_has_no_number_and_no_level(column):
     np.testing.assert_array_equal(cells.levels(column, [1, "2020-01-01"]), [-1, -1])
 
 
+@pytest.mark.parametrize("dtype", [complex, np.complex64])
+def test_a_column_that_one_cell_made_complex_is_refused_by_its_type(dtype):
+    # pandas' own inference: 20.0 would be no number for the sake of another record's cell.
+    assert pd.Series([20.0, 30.0, 1 + 2j]).dtype == complex
+    assert not cells.is_readable(pd.Series([20.0, 30.0, 1 + 2j], dtype=dtype))
+    assert not cells.is_readable(pd.Series([20.0, 30.0, 1 + 2j], dtype=dtype).astype("category"))
+    assert cells.is_readable(pd.Series([20.0, 30.0, 1 + 2j], dtype=object))
+
+
 def test_arrays_keep_their_shape():
     np.testing.assert_array_equal(cells.numbers(np.array([["1", "x"], ["2", "3"]])), [[1.0, math.nan], [2.0, 3.0]])
 

@@ -131,3 +131,26 @@ def test_one_record_moves_no_other():
                 after = design.matrix(pl.DataFrame(table | {column: changed.tolist()}, strict=False))
                 rest = np.arange(50) != row
                 assert after[rest].tobytes() == before[rest].tobytes(), (column, value)
+
+
+@pytest.mark.parametrize(
+    ("right", "instead"),
+    [
+        ("np.log(education)", r"write log\(x\)"),
+        ("I(education**2)", r"poly\(x, 2\)"),
+        ("Q('years at work')", "between backticks"),
+        ("educaton", "Did you mean 'education'"),
+    ],
+)
+def test_what_other_packages_write_is_refused_with_what_to_write_instead(right, instead):
+    with pytest.raises(ValueError, match=instead):
+        terms(right)
+
+
+def test_a_column_between_backticks_is_that_column():
+    assert terms("`years at work`") == (Polynomial("years at work", 0, 50),)
+
+
+def test_a_category_that_is_a_response_is_written_by_its_name():
+    with pytest.raises(ValueError, match=r"without C\(\)"):
+        read("C(smsa) ~ education", BOUNDS, LEVELS)

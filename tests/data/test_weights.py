@@ -34,6 +34,24 @@ def test_weights_are_clipped_and_rounded_each_by_itself(largest):
     assert np.array_equal(weights.clipped(raw[::-1], largest), made[::-1])
 
 
+@pytest.mark.parametrize("largest", [1e-310, 1e-60, 9e-13, 1.1e12, 1e60, 1e300])
+def test_an_absurd_largest_weight_is_refused_with_what_to_do(largest):
+    with pytest.raises(ValueError, match=r"out of range, 1e-12 to 1e\+12.* divide all of them, and it, by one public"):
+        kng.Bounds(y=(0.0, 1.0), weight=largest)
+    frame = pd.DataFrame({"v": [0.5], "w": [1.0]})
+    with pytest.raises(ValueError, match="divide all of them"):
+        kng.Study(frame, bounds={"v": (0, 1), "w": (0, largest)}, weights="w", adjacency="replace").mean("v", epsilon=1)
+
+
+@pytest.mark.parametrize("largest", [1e-12, 1e12])
+def test_the_unit_of_weights_does_not_matter_within_the_range(largest):
+    made = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(y=(0.0, 1.0), weight=largest), kng.Box(0.0, 1.0), 1.0, "replace")
+    values = np.linspace(0.0, 1.0, 400)
+    released = kng.release(made, None, values, weights=largest * (values > 0.5))
+    assert released.certificate.assurance == "exact_with_rounding"
+    assert released.value[0] == pytest.approx(0.75, abs=0.15)
+
+
 def test_whole_weights_are_kept_as_they_are():
     whole = np.arange(11.0)
     np.testing.assert_array_equal(weights.clipped(whole, 10.0), whole)

@@ -62,6 +62,15 @@ def test_what_is_little_but_noise_is_refused_before_the_debit(ledger):
     np.testing.assert_allclose(found.noise, math.sqrt(2) * 100 / (60 * 0.05))
 
 
+def test_a_sum_that_is_refused_is_released_by_the_argument_that_its_refusal_names():
+    few = study(60)
+    with pytest.raises(ValueError, match=r"sum of age would be little but noise: .*force=True"):
+        few.sum("age", epsilon=0.05)
+    found = few.sum("age", epsilon=0.05, force=True)
+    assert "is little but noise, and was asked for by force=True" in str(found.summary())
+    assert str(kng.MomentResults.from_json(found.to_json()).summary()) == str(found.summary())
+
+
 def test_previews_of_counts_say_that_their_noise_is_exact():
     plan = study(400).plan()
     plan.histogram("region", epsilon=1)

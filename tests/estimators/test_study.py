@@ -109,6 +109,7 @@ def test_linear_regression_by_each_method(method):
 
 def test_which_mechanism_serves_follows_from_public_facts():
     plan = study().plan()
+    plan.linear_regression("log(wage) ~ poly(experience, 2)", epsilon=1)
     plan.linear_regression(FORMULA, epsilon=1)
     plan.linear_regression(FORMULA + " + region", epsilon=1)
     plan.linear_regression(FORMULA + " + region", epsilon=50)
@@ -117,9 +118,9 @@ def test_which_mechanism_serves_follows_from_public_facts():
     plan.logistic_regression("parttime ~ region * education", epsilon=1)
     kinds = [cost.split(",")[0] for _, cost in plan.rows()]
     objective = "ObjectivePerturbation"
-    assert kinds[:-1] == ["KNG", objective, "KNG", objective, "KNG", objective]
-    assert plan.cost.epsilon == 55
-    assert "all together: pure 55-differential privacy" in repr(plan)
+    assert kinds[:-1] == ["KNG", objective, objective, "KNG", objective, "KNG", objective]
+    assert plan.cost.epsilon == 56
+    assert "all together: pure 56-differential privacy" in repr(plan)
 
 
 def test_smoothed_quantiles_are_drawn_by_kng_where_that_asks_for_no_wider_bandwidth():
@@ -394,6 +395,8 @@ def test_what_a_private_estimate_does_not_have_is_told():
     for name in ("resid", "bse", "rsquared", "nobs", "pvalues"):
         with pytest.raises(AttributeError, match="second release"):
             getattr(fit, name)
+    with pytest.raises(AttributeError, match=r"quantile_interval of a column, kngjax\.WithIntervals"):
+        _ = fit.conf_int
     with pytest.raises(AttributeError, match="has no colour"):
         _ = fit.colour
 
@@ -424,3 +427,22 @@ def test_curves_are_drawn():
     assert (grid[0], grid[-1]) == (0.0, 60.0)
     expected = fit.predict({"education": 12, "experience": grid}, original=True)["tau = 0.1"]
     np.testing.assert_allclose(curve, expected)
+
+
+def test_several_columns_at_once_are_refused_in_words():
+    with pytest.raises(TypeError, match=r"one column a call|violates type hint"):
+        study().mean(["wage", "education"], epsilon=1)  # pyright: ignore[reportArgumentType]
+
+
+def test_an_analysis_says_in_short_what_it_is():
+    shown = repr(study().plan().linear_regression("log(wage) ~ education", epsilon=1))
+    assert shown == "<Analysis: linear regression log(wage) ~ education, by KNG>"
+
+
+def test_a_curve_over_the_only_column_of_numbers_needs_no_name():
+    mpl.use("Agg")
+    one = study().quantile_regression("log(wage) ~ education", tau=0.5, epsilon=20)
+    assert one.plot().get_xlabel() == "education"
+    two = study().quantile_regression("log(wage) ~ education + experience", tau=0.5, epsilon=20)
+    with pytest.raises(ValueError, match="name the column of the horizontal axis"):
+        two.plot()

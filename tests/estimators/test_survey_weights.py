@@ -63,6 +63,48 @@ def test_means_quantiles_and_regressions_are_those_of_the_weights(adjacency):
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_quantiles_of_several_levels_are_a_release_each_of_an_equal_part_of_epsilon(adjacency, tmp_path):
+    guess = {} if adjacency == "replace" else {"num_records": COUNT}
+    budget = kng.Budget.pure(6.0)
+    ledger = kng.Ledger.create(tmp_path / "l", budget, adjacency=adjacency, dataset="d")
+    made = study(adjacency=adjacency, ledger=ledger, **guess).quantile("wage", tau=[0.25, 0.5, 0.75], epsilon=6)
+    order = np.argsort(TABLE.wage)
+    shares = np.cumsum(TABLE.weight.to_numpy()[order]) / TABLE.weight.sum()
+    expected = [TABLE.wage.to_numpy()[order][np.searchsorted(shares, tau)] for tau in (0.25, 0.5, 0.75)]
+    np.testing.assert_allclose(made.params, expected, atol=0.3)
+    assert made.params.index.tolist() == [f"{tau}-quantile of wage" for tau in (0.25, 0.5, 0.75)]
+    assert [one.certificate.mechanism["epsilon"] for one in made.releases] == [2.0] * 3
+    assert [one.certificate.guarantee.epsilon for one in made.releases] == [2.0] * 3
+    assert all(one.certificate.assurance == "exact_with_rounding" for one in made.releases)
+    assert made.guarantee.epsilon == 6.0
+    assert "each of an equal part of epsilon" in str(made.summary())
+    assert len(ledger.releases()) == 3
+    with pytest.raises(kng.BudgetExceeded):
+        study(adjacency=adjacency, ledger=ledger, **guess).quantile("wage", tau=0.5, epsilon=0.01)
+    again = kng.EstimateResults.from_json(made.to_json())
+    assert again.params.tolist() == made.params.tolist()
+    assert again.summary().rows() == made.summary().rows()
+    with pytest.raises(ValueError, match="no interval of them together"):
+        made.intervals()
+
+
+def test_quantiles_that_are_little_but_noise_at_their_part_of_epsilon_are_refused():
+    """At ε = .1 a median of 300 records serves, and each of ten at a tenth of it does not."""
+    some, levels = study(TABLE[:300]), [0.05 + 0.1 * k for k in range(10)]
+    with pytest.raises(ValueError, match=r"tau = 0\.05 would be little but noise: of 300 records at epsilon = 0.01 "):
+        some.quantile("wage", tau=levels, epsilon=0.1)
+    preview = some.preview().quantile("wage", tau=[0.25, 0.5], epsilon=2)
+    assert preview.noise.shape == (2, 2)
+    assert "at epsilon = 1, previewed" in preview.explain()
+
+
+def test_weighted_quantiles_never_decrease_with_their_level():
+    few = study(TABLE[:40]).quantile("wage", tau=[0.45, 0.5, 0.55], epsilon=0.3, force=True)
+    low, middle, high = (few.params[f"{tau}-quantile of wage"] for tau in (0.45, 0.5, 0.55))
+    assert low <= middle <= high
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_sums_and_variances_are_those_of_the_weights(adjacency):
     made, wages, weights = study(adjacency=adjacency), TABLE.wage, TABLE.weight
     total = made.sum("wage", epsilon=5)
@@ -159,8 +201,8 @@ def test_every_regression_takes_weights_or_says_that_it_does_not():
     assert type(many.unweighted.parts[0].mechanism) is kng.KNG
     for centred in (mechanisms[3], many.parts[0].mechanism):
         np.testing.assert_array_equal(centred.centre, [5.0, 0.0, 0.0, 0.0, 0.0, 0.0])
-    with pytest.raises(ValueError, match="one by one"):
-        plan.quantile("wage", tau=[0.1, 0.5], epsilon=1)
+    with pytest.raises(ValueError, match="not drawn together"):
+        plan.quantile("wage", tau=[0.1, 0.5], epsilon=1, budget="joint")
     for ask in (plan.by("region").mean, plan.by("region").sum, plan.by("region").variance):
         grouped = ask("wage", epsilon=1)
         assert all(one.weights is not None for one in grouped.analyses)
@@ -188,6 +230,20 @@ def test_little_but_noise_with_the_largest_weights_is_refused(tmp_path):
         weighted.mean("wage", epsilon=0.1)
     forced = weighted.mean("wage", epsilon=0.1, force=True)
     assert "asked for by force=True" in str(forced.summary())
+
+
+def test_sums_that_are_little_but_noise_are_said_so_in_units_of_the_sum():
+    """Noise is √2·W·10/ε, and n values between 0 and 10 are known to nW·10/√12 (20 of them, W = 4, ε = .1)."""
+    plain = {"bounds": {"wage": (0, 10)}, "levels": {}, "weights": None}
+    for facts, noise, room in (({}, "5.7e+02", "2.3e+02"), (plain, "1.4e+02", "58")):
+        with pytest.raises(ValueError, match="little but noise") as found:
+            study(TABLE[:20], **facts).sum("wage", epsilon=0.1)
+        words = f"deviation {noise} is expected in a sum that is known to {room} by"
+        assert words in str(found.value)
+    bounds = kng.Bounds(x={"wage": (0.0, 10.0)}, intercept=False, weight=4.0)
+    preview = kng.preview(kng.KNormMechanism(bounds, 0.1, "replace", statistic="sum"), num_records=20)
+    assert preview.noise["wage"] == pytest.approx(2.0**0.5 * 40.0 / 0.1)
+    assert "in a sum that is known to 2.3e+02" in preview.explain()
 
 
 def test_columns_that_are_no_weights_are_refused_before_the_debit(tmp_path):

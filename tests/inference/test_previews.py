@@ -9,6 +9,7 @@ import pytest
 from numpyro import distributions
 
 import kngjax as kng
+from kngjax.core import registry
 
 ONES = kng.Bounds(y=(-1.0, 1.0))
 
@@ -199,3 +200,81 @@ def test_weights_of_records_are_taken_to_be_all_the_largest():
         np.testing.assert_allclose(found.pull, expected.pull, rtol=1e-9, atol=1e-15)
         assert found.setting.words[:-1] == expected.setting.words
         assert "every record has the largest weight" in found.setting.words[-1]
+
+
+LINE = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=1)
+ANY = kng.Box(-2.0, 2.0)
+# One of each registered mechanism.
+MECHANISMS = {
+    "ada_ops": lambda: kng.AdaOPS(LINE, 1.0, 1e-6, "replace"),
+    "ada_ssp": lambda: kng.AdaSSP(LINE, 1.0, 1e-6, "replace"),
+    "exponential": lambda: kng.ExponentialMechanism(kng.SquaredLoss(), LINE, ANY, 1.0, "replace"),
+    "geometric": lambda: kng.GeometricMechanism(kng.Bounds(y=(0, 3)), 1.0, "replace"),
+    "private_irls": lambda: kng.PrivateIRLS(LINE, 1.0, 1e-6, "replace"),
+    "k_norm": lambda: kng.KNormMechanism(kng.Bounds(x={"a": (0, 1)}, intercept=False), 1.0, "replace"),
+    "kng": lambda: kng.KNG(kng.SquaredLoss(), LINE, ANY, 1.0, "replace"),
+    "objective_perturbation": lambda: kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.5), LINE, ANY, 1.0, "replace"),
+    "output_perturbation": lambda: kng.OutputPerturbation(
+        kng.SquaredLoss(), LINE, 1000.0, 1.0, 1e-6, "replace", max_records=4000
+    ),
+    "posterior_sample": lambda: kng.PosteriorSample(LINE, 1000.0, 30.0, "add_remove", 4000),
+    "private_quantile": lambda: kng.PrivateQuantile([0.25, 0.75], kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"),
+    "quantile_interval": lambda: kng.QuantileInterval(0.5, kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"),
+}
+
+
+def test_each_registered_mechanism_is_shown():
+    assert set(MECHANISMS) == set(registry.names("mechanisms"))
+
+
+# The ε of a posterior sample is searched for at every γ, which takes seconds.
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=[pytest.mark.slow] * (one == "posterior_sample")) for one in MECHANISMS]
+)
+def test_every_mechanism_answers_everything_or_says_why_not(name):
+    found = kng.preview(MECHANISMS[name](), num_records=2000, simulate=False)
+    assert found.mechanism in found.explain()
+    if found.noise is None:
+        assert "not known beforehand" in found.explain()
+        for ask in (found.epsilon_for, found.num_records_for):
+            with pytest.raises(ValueError, match="not known beforehand"):
+                ask()
+        return
+    # What was found serves, and half of it does not.
+    wanted = 0.5 * float(found.ratio.max())
+    epsilon = found.epsilon_for(wanted)
+    if math.isfinite(epsilon):
+        assert found._ratio_at(2000, epsilon) <= wanted < found._ratio_at(2000, epsilon / 2)
+        assert epsilon > found.epsilon
+    count = found.num_records_for(wanted)
+    assert math.isinf(count) or found._ratio_at(count, found.epsilon) <= wanted
+
+
+def test_a_posterior_sample_at_another_epsilon_is_that_of_the_largest_gamma():
+    made = MECHANISMS["posterior_sample"]()
+    moved = made.at_epsilon(8.0)
+    assert float(moved.epsilon) == pytest.approx(8.0, rel=1e-6)
+    assert float(moved.regularization) == 1000.0
+    found = kng.preview(made, num_records=2000, simulate=False)
+    # With γ alone: (γ(H + λI))^{-1} has no other part of ε.
+    expected = float(found.ratio.max()) * math.sqrt(float(made.gamma) / float(moved.gamma))
+    assert found._ratio_at(2000, 8.0) == pytest.approx(expected, rel=1e-6)
+    assert "epsilon =" in found.explain()
+    # One record of leverage X²/λ = 2 changes the covariance by more than a little, whatever γ is.
+    assert kng.PosteriorSample(LINE, 1.0, 1.0, "add_remove", 4000).at_epsilon(0.01) is None
+
+
+def test_no_more_records_than_were_promised():
+    made = MECHANISMS["posterior_sample"]()
+    with pytest.raises(ValueError, match="max_records"):
+        kng.preview(made, num_records=4001)
+    found = kng.preview(made, num_records=4000, simulate=False)
+    assert math.isinf(found.num_records_for(0.9 * float(found.ratio.max())))
+
+
+def test_intervals_of_quantiles_are_asked_again_at_every_number():
+    made = MECHANISMS["quantile_interval"]()
+    found = kng.preview(made, num_records=2000)
+    again = kng.preview(made, num_records=500)
+    assert found._ratio_at(500, 1.0) == pytest.approx(float(again.ratio.max()), rel=1e-9)
+    assert math.isinf(found._ratio_at(10, 1.0))

@@ -97,6 +97,11 @@ def test_frames_arrays_and_lists_agree(monkeypatch):
     linear(**by_position, missing={0: 5.0, 1: 45.0}).fit(rows, y.tolist())
     np.testing.assert_array_equal(found[-1][0][3], [0.0, 0.0])
     np.testing.assert_array_equal(np.delete(found[-1][0], 3, 0), np.delete(first[0], 3, 0))
+    # Nor does it decide a refusal where settings do not say how many columns there are.
+    for given in (small.to_numpy().tolist(), rows):
+        linear(bounds=(0, 70), missing=35.0).fit(given, y.tolist())
+    np.testing.assert_array_equal(found[-1][0][3], [0.0, 0.0])
+    np.testing.assert_array_equal(np.delete(found[-1][0], 3, 0), np.delete(found[-2][0], 3, 0))
 
 
 _KEPT = {}

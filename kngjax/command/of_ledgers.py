@@ -1,0 +1,68 @@
+"""Subcommands of ledgers: they load no JAX. Each returns its exit status."""
+
+import argparse
+import json
+
+from kngjax.ledger.budgets import Budget
+from kngjax.ledger.ledgers import Ledger
+
+
+def create(options: argparse.Namespace) -> int:
+    """A new ledger."""
+    epsilon, delta, rho = options.epsilon, options.delta, options.rho
+    if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
+        raise ValueError("name the budget: --epsilon, --epsilon with --delta, or --rho")
+    if options.by_zcdp and delta is None:
+        raise ValueError("--by-zcdp needs --epsilon and --delta, of which rho follows")
+    if options.distance is not None and rho is None:
+        raise ValueError("--distance goes with --rho")
+    if rho is not None:
+        budget = Budget.zcdp(rho, options.distance or 0)
+    elif delta is None:
+        budget = Budget.pure(epsilon)
+    else:
+        budget = (Budget.converted if options.by_zcdp else Budget.approximate)(epsilon, delta)
+    ledger = Ledger.create(
+        options.file,
+        budget,
+        adjacency=options.adjacency,
+        dataset=options.dataset,
+        unit=options.unit,
+        unproved="allow" if options.allow_unproved else "refuse",
+    )
+    print(ledger.read().explain())
+    return 0
+
+
+def show(options: argparse.Namespace) -> int:
+    """What is spent and what is left."""
+    print(Ledger(options.file).read().explain())
+    return 0
+
+
+def releases(options: argparse.Namespace) -> int:
+    """The releases that were paid for, as JSON."""
+    book = Ledger(options.file).read()
+    entries = [
+        {
+            "reservation": number,
+            "what": book.what[number].get("what"),
+            "certificate": committed["certificate"],
+            # Files of older versions hold its digest alone.
+            "release": json.loads(committed["release"]) if "release" in committed else None,
+        }
+        for number, committed in sorted(book.released.items())
+    ]
+    print(json.dumps(entries, indent=2))
+    return 0
+
+
+def verify(options: argparse.Namespace) -> int:
+    """Follow the chain of digests and add up again."""
+    book = Ledger(options.file).verify(options.head)
+    print(
+        f"The ledger holds: {book.num_rows} rows, each with the digest of the one before; {book.left} is left.\n"
+        f"Head: {book.head}\n"
+        "A file set back to an earlier copy is found only by a head noted elsewhere: --head DIGEST."
+    )
+    return 0
