@@ -44,6 +44,7 @@ ROOMS = {
     "ridge_centre": ("--draws", "2", "--tables", "atlantic", "--epsilon", "3", "--tau", "0.5"),
     "interval_coverage": ("--replicates", "2", "--records", "600", "--columns", "2"),
     "calibration": ("--by", "importance", "--data-sets", "5"),
+    "preview_against_measured": ("--draws", "3", "--tables", "salaries", "--records", "4000", "--ways", "AdaSSP"),
     "walk": ("--chains", "4", "--moves", "1200", "--records", "1000"),
     "streaming": ("--rows", "200000"),
     "per_instance": ("--people", "5000"),

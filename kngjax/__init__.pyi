@@ -48,6 +48,7 @@ from .geometry.norms import LInf as LInf
 from .geometry.norms import WeightedLInf as WeightedLInf
 from .geometry.norms import k_norm_noise as k_norm_noise
 from .geometry.polytopes import Polytope as Polytope
+from .inference.augmentation import augmented_posterior as augmented_posterior
 from .inference.covariances import IndependentErrors as IndependentErrors
 from .inference.covariances import PublicDesign as PublicDesign
 from .inference.covariances import Sandwich as Sandwich
@@ -55,8 +56,8 @@ from .inference.groups_of_records import Groups as Groups
 from .inference.intervals import Interval as Interval
 from .inference.intervals import NoInterval as NoInterval
 from .inference.observations import observe as observe
+from .inference.previewing import preview as preview
 from .inference.previews import Preview as Preview
-from .inference.previews import preview as preview
 from .inference.released_designs import ReleasedDesign as ReleasedDesign
 from .inference.with_intervals import ReleaseWithIntervals as ReleaseWithIntervals
 from .inference.with_intervals import WithIntervals as WithIntervals

@@ -1,7 +1,6 @@
-"""`preview`: what a release will be worth, before anything is spent, from public facts alone."""
+"""What a release will be worth: noise and standard errors, and the ε or n that would do. All of it is public."""
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -10,11 +9,7 @@ import numpy as np
 
 from kngjax.core.arrays import float64
 from kngjax.inference.interval_previews import IntervalPreview
-from kngjax.inference.makings import GroupsMaking
 from kngjax.inference.settings import Expected, Setting
-from kngjax.inference.simulated import simulated_noise
-from kngjax.inference.with_intervals import WithIntervals
-from kngjax.mechanisms.base import AbstractMechanism
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,86 +23,8 @@ MOST_PULLED = 0.5
 # How large noise may be in units of the deviation of a number of which nothing is known but its bounds.
 MOST_NOISE = 0.5
 _FARTHEST = 1e9
-
-
-def preview(
-    mechanism: AbstractMechanism | WithIntervals,
-    *,
-    num_records: int,
-    design: Any = None,
-    residual: Any = None,
-    simulate: bool | None = None,
-) -> "Preview":
-    """What a release of n records would be worth, with no data and nothing spent.
-
-    At the released θ̃ the gradient is noise of a known law, ∇ℓ_n(θ̃) = z, so that θ̃ - θ0 ≈ H^{-1}(z - S) with
-    H = Σρ''xx' and S ≈ N(0, Σs²xx') at the θ0 that records are scattered about: H and the law of S come from the
-    assumptions below (Reimherr and Awan 2019, Theorem 3.2; of objective perturbation z = -(b + γ(θ̃ - c)), of output
-    perturbation and AdaSSP the noise is added in closed form).
-
-    **Arguments:** all public.
-
-    - `mechanism`: any. Of `AdaOPS` and `PrivateIRLS` the noise is not known before, and counts have no standard error:
-        what is expected is then None. Weights of records are taken to be all the largest. Or a plan, `WithIntervals`:
-        then `width` says how wide its intervals will be, and `explain` how wide others.
-    - `num_records`: n, or under add_remove a guess of it.
-    - `design`: what the features will be like. None takes them to be spread evenly over their bounds, which is the best
-        case: real ones fill less of their bounds. Else rows, (m, columns), public or made up; or a function of a key
-        and a number of rows to such; or `kngjax.terms.Design`, for an even spread in own units.
-    - `residual`: the law of responses about the regression (of logistic and Poisson regression: of the responses; of
-        a quantile of numbers: of the numbers), a NumPyro distribution, or a number for the deviation of a normal one.
-        None takes a tenth of the width of the bounds of y; half of the responses 1; a mean count of a tenth of its
-        bound.
-    - `simulate`: whether to draw from the mechanism itself on a hundred made-up tables; None does so for regressions
-        where n·ε < 30d, where the limit law says little, but for those that are hopeless. It takes seconds to minutes.
-
-    Raises ValueError where the number of columns or the scatter of responses is left open, and for more records than
-    the mechanism's `max_records`.
-    """
-    if not isinstance(num_records, int | np.integer) or num_records < 1:
-        raise ValueError(f"num_records must be a whole number of at least 1, not {num_records!r}")
-    if isinstance(mechanism, WithIntervals):
-        found = _of_plan(mechanism, int(num_records), design, residual)
-    elif isinstance(mechanism, AbstractMechanism):
-        found = _of(mechanism, int(num_records), design, residual)
-    else:
-        raise TypeError(f"a preview is of a mechanism, such as KNG(...), and not of {type(mechanism).__name__}")
-    setting, expected = found.setting, found.expected
-    if setting is None or expected is None or setting.rows is None:
-        return found
-    if simulate is False or (simulate is None and (found.has_enough or found.hopeless is not None)):
-        return found
-    return dataclasses.replace(found, simulated=simulated_noise(setting, found.records_of_one, expected))
-
-
-def _of(given: AbstractMechanism, num_records: int, design: Any, residual: Any) -> "Preview":
-    given.check_count(num_records)
-    mechanism = given.for_count(num_records)
-    setting = Setting.of(mechanism, design, residual)
-    expected = None if setting is None else setting.expected(num_records)
-    found = Preview(type(mechanism).__name__, num_records, setting, expected, _names(mechanism, setting))
-    if getattr(mechanism, "statistic", None) == "sum":
-        # It is n times a mean, and W times that where every record has the largest weight.
-        times = num_records * float(1.0 if mechanism.bounds.weight is None else mechanism.bounds.weight)
-        found = found.shown_in(found.names, times * np.eye(len(found.names)))
-    if mechanism is not given:
-        found = dataclasses.replace(found, again=functools.partial(_of_count, given, design, residual))
-    return found
-
-
-def _of_plan(plan: WithIntervals, num_records: int, design: Any, residual: Any) -> "Preview":
-    """Of the estimate, which has a part of ε or is the mean of several, and of its intervals."""
-    making = plan.making(num_records)
-    groups = making.number if isinstance(making, GroupsMaking) else 1
-    found = _of(making.mechanism, num_records // groups, design, residual)
-    kept = float(making.mechanism.epsilon) / float(plan.mechanism.epsilon)
-    if (of_one := found.again) is not None:
-        found = dataclasses.replace(found, again=lambda count, epsilon: of_one(max(count // groups, 1), kept * epsilon))
-    found = dataclasses.replace(found, num_records=num_records, kept=kept, groups=groups)
-    if found.setting is None or found.expected is None:
-        return found
-    of_plan = found.setting.of_mechanism(plan.mechanism)
-    return dataclasses.replace(found, intervals=IntervalPreview(plan, making, of_plan, num_records))
+# A bias in standard errors that is not spoken of.
+NEXT_TO_NONE = 0.01
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -176,6 +93,19 @@ class Preview:
     def pull(self) -> "pd.Series | None":
         """The share of each of the mechanism's coefficients that a ridge takes; of θ̃ itself it is known afterwards."""
         return None if self.expected is None else self._named(np.diag(self.expected.noise.pull))
+
+    @property
+    def bias(self) -> "pd.Series | None":
+        """How far what is estimated lies from its target in each coefficient, whatever n and ε are; None without one.
+
+        It is argmin_θ E ρ(e - x'θ) less the coefficients of the mean, or of the quantile, of the residual e given x: 0
+        for symmetric laws of pseudo-Huber's loss about the mean, and falling with the bandwidth of a smoothed quantile
+        loss. Neither noise nor the pull of a ridge is part of it.
+        """
+        bias = None if self.setting is None else self.setting.bias()
+        if bias is None:
+            return None
+        return self._named(bias if self.own_units is None else self.own_units @ bias)
 
     @property
     def epsilon(self) -> float:
@@ -252,6 +182,7 @@ class Preview:
         lines.append(self.to_frame().to_string(float_format=lambda number: f"{number:.3g}"))
         if len(pull := [one for one in np.diag(self.expected.noise.pull) if one > 0.01]):
             lines.append(f"A ridge takes up to {max(pull):.0%} of a coefficient, by which it is biased.")
+        lines += self._bias_in_words()
         if far is not None and far > LITTLE:
             lines.append(f"With probability {far:.0%} a draw comes from anywhere in the domain.")
         if self.intervals is not None:
@@ -273,10 +204,11 @@ class Preview:
         return "\n".join(lines)
 
     def to_frame(self) -> "pd.DataFrame":
-        """A row a coefficient: noise, standard error, their ratio."""
+        """A row a coefficient: noise, standard error, their ratio; and the bias, where there is one."""
         import pandas as pd
 
-        return pd.DataFrame({"noise": self.noise, "standard_error": self.standard_error, "ratio": self.ratio})
+        columns = {"noise": self.noise, "standard_error": self.standard_error, "ratio": self.ratio}
+        return pd.DataFrame(columns if self._largest_bias() is None else columns | {"bias": self.bias})
 
     def plot(self, ax: Any = None) -> Any:
         """Noise and standard error of each coefficient over ε, on logarithmic axes of Matplotlib, which it returns."""
@@ -292,13 +224,40 @@ class Preview:
         for name, curve, error in zip(self.names, noises.T, self.standard_error, strict=True):
             (line,) = axes.loglog(drawn, curve, label=name)
             axes.axhline(error, color=line.get_color(), linestyle=":")
+        words = "noise (dotted: standard error)"
+        if self._largest_bias() is not None and self.bias is not None:
+            words = "noise (dotted: standard error; dashed: bias)"
+            for line, bias, error in zip(list(axes.lines[::2]), self.bias, self.standard_error, strict=True):
+                if abs(bias) > NEXT_TO_NONE * error:
+                    axes.axhline(abs(bias), color=line.get_color(), linestyle="--")
         axes.set_xlabel("epsilon")
-        axes.set_ylabel("noise (dotted: standard error)")
+        axes.set_ylabel(words)
         axes.legend()
         return axes
 
     def __repr__(self) -> str:
         return self.explain()
+
+    def _largest_bias(self) -> "tuple[str, float, float] | None":
+        """Of the coefficient with the most bias over its standard error: its name, both numbers; None for next to 0."""
+        bias, error = self.bias, self.standard_error
+        if bias is None or error is None:
+            return None
+        shares = np.abs(bias.to_numpy()) / error.to_numpy()
+        worst = int(np.argmax(shares))
+        return (
+            (self.names[worst], float(bias.iloc[worst]), float(shares[worst])) if shares[worst] > NEXT_TO_NONE else None
+        )
+
+    def _bias_in_words(self) -> list[str]:
+        if (largest := self._largest_bias()) is None:
+            return []
+        assert self.setting is not None
+        name, bias, share = largest
+        return [
+            f"What the loss estimates is not quite the {self.setting.target}: the bias is up to {share:.2g} standard "
+            f"errors, {bias:.2g} of {name}, whatever epsilon is."
+        ]
 
     def _at(self, num_records: float | int, epsilon: float, and_far: bool = True) -> tuple[Setting | None, Any]:
         """What is assumed and expected at another n and ε; None where no mechanism is made there."""
@@ -345,15 +304,6 @@ class Preview:
         return pd.Series(values, pd.Index(self.names, name="coefficient"))
 
 
-def _of_count(mechanism: Any, design: Any, residual: Any, num_records: int, epsilon: float) -> Setting | None:
-    """What is assumed of a mechanism whose settings follow from n; None where n is too small for it."""
-    try:
-        made = mechanism.at_epsilon(epsilon).for_count(num_records)
-    except ValueError:
-        return None
-    return Setting.of(made, design, residual)
-
-
 def _why_hopeless(setting: Setting, expected: Expected, own_units: np.ndarray | None = None) -> str | None:
     """In units of the mechanism's coefficients, or of a sum. **Arguments:** `own_units`: as of `Preview`."""
     noise = np.sqrt(np.diag(expected.noise.covariance))
@@ -383,13 +333,6 @@ def _why_hopeless(setting: Setting, expected: Expected, own_units: np.ndarray | 
                 "the public bounds alone, most of it for an intercept far from where the ridge pulls to"
             )
     return None
-
-
-def _names(mechanism: AbstractMechanism, setting: Setting | None) -> tuple[str, ...]:
-    declared = mechanism.bounds.coefficients
-    if setting is None or (declared is not None and len(declared) == setting.dimension):
-        return declared or ()
-    return tuple(f"value[{index}]" for index in range(setting.dimension))
 
 
 def _rounded_up(number: float) -> str:

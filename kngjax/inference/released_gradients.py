@@ -71,7 +71,7 @@ class ReleasedGradient:
                 "SmoothedQuantileLoss(tau, bandwidth)"
             )
         domain = getattr(mechanism, "domain", None)
-        if domain is not None and _is_at_the_boundary(domain, value):
+        if domain is not None and is_at_the_boundary(domain, value):
             raise ValueError(
                 "the released value lies on the boundary of its domain, where the law of its gradient is not known"
             )
@@ -150,8 +150,20 @@ def _of_each(function: Any, predictors: Array, values: Array) -> Array:
     )
 
 
+def place_of_hessian(part: ReleasedGradient, value: Array, x: Array, values: Array, chances: Array) -> Array:
+    """θ̃, or the minimiser of E ℓ by one step of Newton's method from θ̃, where KNG's normaliser has the Hessian."""
+    return _place_and_hessian(part, value, x, values, chances)[0]
+
+
 def _log_determinant(part: ReleasedGradient, x: Array, values: Array, chances: Array, num_records: Any) -> Array:
-    """log det (nE ρ''xx' + γI), at θ̃ or at the minimiser of E ℓ by one step of Newton's method from θ̃."""
+    """log det (nE ρ''xx' + γI) there."""
+    hessian = _place_and_hessian(part, jnp.asarray(part.value), x, values, chances)[1]
+    return jnp.linalg.slogdet(num_records * hessian + part.noise.ridge * jnp.eye(part.dimension))[1]
+
+
+def _place_and_hessian(
+    part: ReleasedGradient, theta: Array, x: Array, values: Array, chances: Array
+) -> tuple[Array, Array]:
     loss, noise = part.mechanism.loss, part.noise
     assert isinstance(loss, AbstractPredictorLoss)
 
@@ -162,7 +174,6 @@ def _log_determinant(part: ReleasedGradient, x: Array, values: Array, chances: A
     def gradient(theta: Array) -> Array:
         return jnp.sum(chances * _of_each(loss.record_score, x @ theta, values), axis=1) @ x / len(x)
 
-    theta = jnp.asarray(part.value)
     if noise.determinant == "minimum":
         step = jnp.linalg.solve(hessian(theta), gradient(theta))
         # Far from the minimum ρ'' may be next to nothing, and a step of any length.
@@ -170,11 +181,10 @@ def _log_determinant(part: ReleasedGradient, x: Array, values: Array, chances: A
         if isinstance(loss, AbstractResidualLoss):
             longest = jnp.mean(jnp.sum(chances * jnp.abs(values - (x @ theta)[:, None]), axis=1))
         theta = theta - step / jnp.sqrt(1.0 + jnp.mean((x @ step) ** 2) / longest**2)
-    ridge = noise.ridge * jnp.eye(part.dimension)
-    return jnp.linalg.slogdet(num_records * hessian(theta) + ridge)[1]
+    return theta, hessian(theta)
 
 
-def _is_at_the_boundary(domain: Any, value: np.ndarray) -> bool:
+def is_at_the_boundary(domain: Any, value: np.ndarray) -> bool:
     """Whether a point a millionth farther from the middle lies outside."""
     middle = np.asarray(domain.interior_point(len(value)))
     return not bool(domain.contains(jnp.asarray(middle + (value - middle) * (1.0 + 1e-6))))

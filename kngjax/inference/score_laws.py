@@ -29,18 +29,22 @@ class Responses:
     """A law of responses about a regression without slopes. Public.
 
     **Arguments:** `quantiles`: equally likely values. `density`: of the law, None where it has none. `words`: what was
-    assumed.
+    assumed. `law`: of residuals itself, None of responses. `by_row`: where it varies with the features, equally likely
+    values at each row, of which `quantiles` and `density` are the mixture; else None.
     """
 
     quantiles: Float[np.ndarray, " values"]
     density: Callable[[float], float] | None
     words: str
+    law: Any = None
+    by_row: Float[np.ndarray, "rows levels"] | None = None
 
     @classmethod
-    def of(cls, residual: Any, loss: Any, bounds: Bounds) -> "Responses":
+    def of(cls, residual: Any, loss: Any, bounds: Bounds, rows: np.ndarray | None = None) -> "Responses":
         """As the user says, a NumPyro distribution or the scale of a normal one; else what is usual for the loss.
 
-        Raises ValueError where nothing is said and the responses have no bounds to say it.
+        Or, of a regression on `rows`, a function of these to the law of the residual given each. Raises ValueError
+        where nothing is said and the responses have no bounds to say it.
         """
         usual = loss.usual_responses(bounds, _NUMBER) if isinstance(loss, AbstractPredictorLoss) else None
         if residual is None and usual is not None:
@@ -55,6 +59,12 @@ class Responses:
             return cls.normal(residual, f"residuals normal with deviation {residual:.3g}, a tenth of the bounds of y")
         if isinstance(residual, int | float):
             return cls.normal(float(residual), f"residuals normal with deviation {residual:.3g}")
+        if callable(residual) and not hasattr(residual, "batch_shape"):
+            if rows is None or usual is not None:
+                raise ValueError(
+                    "residual may be a function of features where a regression has residuals, and not here"
+                )
+            return cls._of_rows(residual, rows)
         return cls._given(residual)
 
     @classmethod
@@ -63,21 +73,43 @@ class Responses:
         if not 0.0 < scale < np.inf:
             raise ValueError(f"residuals must scatter by a positive finite number, not {scale}")
         law = NormalDist(0.0, scale)
-        return cls(np.array([law.inv_cdf(level) for level in _levels()]), law.pdf, words)
+        return cls(np.array([law.inv_cdf(level) for level in _levels()]), law.pdf, words, law)
 
     @classmethod
     def _given(cls, law: Any) -> "Responses":
         with float64():
             try:
                 quantiles = np.asarray(law.icdf(jnp.asarray(_levels())), np.float64)
-            except NotImplementedError:
+            except (NotImplementedError, ImportError):
                 quantiles = np.sort(np.asarray(law.sample(research_key(0), (20 * _NUMBER,)), np.float64))
 
         def density(value: float) -> float:
             with float64():
                 return float(np.exp(np.asarray(law.log_prob(jnp.asarray(value)))))
 
-        return cls(quantiles, density, f"residuals by {type(law).__name__}")
+        return cls(quantiles, density, f"residuals by {type(law).__name__}", law)
+
+    @classmethod
+    def _of_rows(cls, residual: Callable[[Any], Any], rows: np.ndarray) -> "Responses":
+        with float64():
+            law = residual(jnp.asarray(rows))
+            if getattr(law, "batch_shape", None) != (len(rows),):
+                raise ValueError(
+                    f"residual must give one law for each of {len(rows)} rows, a NumPyro distribution of batch shape "
+                    f"({len(rows)},)"
+                )
+            try:
+                levels = np.broadcast_to(_levels(_HALF)[:, None], (_HALF, len(rows)))
+                by_row = np.asarray(jax.vmap(law.icdf)(jnp.asarray(levels)), np.float64).T
+            except (NotImplementedError, ImportError):
+                by_row = np.asarray(law.sample(research_key(0), (_HALF,)), np.float64).T
+
+        def density(value: float) -> float:
+            with float64():
+                return float(np.mean(np.exp(np.asarray(law.log_prob(jnp.full(len(rows), value))))))
+
+        words = f"residuals by {type(law).__name__}, which vary with the features"
+        return cls(np.quantile(by_row, _levels()), density, words, law, by_row)
 
     def quantile(self, level: float) -> float:
         """The value that a share of about `level` does not exceed."""
@@ -145,5 +177,5 @@ def _zero(loss: AbstractPredictorLoss, values: np.ndarray) -> float:
     return float(0.5 * (low + high))
 
 
-def _levels() -> np.ndarray:
-    return (np.arange(_NUMBER) + 0.5) / _NUMBER
+def _levels(number: int = _NUMBER) -> np.ndarray:
+    return (np.arange(number) + 0.5) / number

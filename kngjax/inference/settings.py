@@ -12,10 +12,11 @@ from jaxtyping import Float
 from kngjax.core.arrays import float64
 from kngjax.data.terms import Design
 from kngjax.inference.designs import rows_of
+from kngjax.inference.estimands import bias_of, estimand_of, repeated, target_in_words
 from kngjax.inference.far_draws import FarDraws, end_gap_share
 from kngjax.inference.perturbed_minima import noise_of_minima
 from kngjax.inference.score_laws import Responses, ScoreLaw
-from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.losses.base import AbstractPredictorLoss, AbstractResidualLoss
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 
@@ -46,7 +47,9 @@ class Setting:
 
     **Arguments:** `mechanism`. `hessian`, `score_covariance`: of one record on average, shape (d, d). `law`, `rows`: of
     a regression, else None. `room`: for each coefficient the deviation of a number of which nothing is known but what
-    the bounds allow. `words`: what was assumed. `far_draws`: makes those of KNG, once.
+    the bounds allow. `words`: what was assumed. `far_draws`: makes those of KNG, once. `theta`: what is estimated, of
+    residuals about 0, where it is more than a constant; else None. `target`: what it stands for, in words. `bias`:
+    computes θ* less it, once.
     """
 
     mechanism: Any
@@ -58,22 +61,34 @@ class Setting:
     room: np.ndarray
     words: tuple[str, ...]
     far_draws: Callable[[], FarDraws | None] = lambda: None
+    theta: np.ndarray | None = None
+    target: str | None = None
+    bias: Callable[[], np.ndarray | None] = lambda: None
 
     @classmethod
-    def of(cls, mechanism: AbstractMechanism, design: Any, residual: Any) -> "Setting | None":
+    def of(cls, mechanism: AbstractMechanism, design: Any, residual: Any, target: Any = None) -> "Setting | None":
         """Those of a mechanism, as `kngjax.preview` takes them; None for losses whose curvature is not served.
 
         With weights of records those of the same mechanism without them, as if all weights were the largest.
         """
         if mechanism.bounds.weight is not None:
-            found = cls.of(_of_the_largest_weights(mechanism), design, residual)
+            found = cls.of(_of_the_largest_weights(mechanism), design, residual, target)
             return None if found is None else replace(found, words=(*found.words, _WEIGHTED))
         loss = mechanism.loss
+        if target is not None and not (mechanism.has_regressors and isinstance(loss, AbstractResidualLoss)):
+            raise ValueError(f"target is for regressions with residuals, and {type(loss).__name__} has none here")
         if not loss.has_response:
             return None if loss.gradient_slope is None else cls._of_means(mechanism, design)
         if not mechanism.has_regressors:
             return cls._of_quantiles(mechanism, residual) if hasattr(mechanism, "tau") else None
-        return cls._of_regression(mechanism, design, residual) if isinstance(loss, AbstractPredictorLoss) else None
+        if not isinstance(loss, AbstractPredictorLoss):
+            return None
+        found = cls._of_regression(mechanism, design, residual)
+        if not isinstance(loss, AbstractResidualLoss):
+            return found
+        target = loss.target if target is None else target
+        words = None if target is None else target_in_words(target)
+        return replace(found, target=words, bias=functools.cache(functools.partial(_bias, found, target)))
 
     @classmethod
     def _of_regression(cls, mechanism: Any, design: Any, residual: Any) -> "Setting":
@@ -83,7 +98,9 @@ class Setting:
             # An ε that follows from other settings depends on d.
             bounds = bounds.for_dimension(rows.shape[1])
             mechanism = eqx.tree_at(lambda one: one.bounds, mechanism, bounds)
-        responses = Responses.of(residual, loss, bounds)
+        if callable(residual) and not hasattr(residual, "batch_shape"):
+            rows = repeated(rows)
+        responses = Responses.of(residual, loss, bounds, rows)
         dimension, gram = rows.shape[1], rows.T @ rows / len(rows)
         domain = getattr(mechanism, "domain", None)
         with float64():
@@ -98,9 +115,11 @@ class Setting:
         half = np.where(sides[0] == sides[1], largest, (sides[1] - sides[0]) / 2)
         size = _size(loss, bounds, reach)
         room = 2.0 * _EVEN * (size / half if size is not None else np.full(dimension, np.inf))
-        hessian, squares = law.curvature * gram, law.score_square * gram
+        hessian, squares, theta = law.curvature * gram, law.score_square * gram, None
+        if responses.by_row is not None:
+            theta, hessian, squares = estimand_of(loss, rows, responses.law)
         far = functools.cache(functools.partial(FarDraws.of, mechanism, rows, law))
-        return cls(mechanism, hessian, squares, law, rows, responses, room, words, far)
+        return cls(mechanism, hessian, squares, law, rows, responses, room, words, far, theta)
 
     @classmethod
     def _of_means(cls, mechanism: Any, design: Any) -> "Setting":
@@ -178,6 +197,14 @@ class Setting:
         rates = self.mechanism.rank_rates()
         shares = zip(rates, np.diag(self.hessian), np.asarray(self.mechanism.tau), strict=True)
         return float(max(end_gap_share(*share, num_records, width) for share in shares))
+
+
+def _bias(setting: Setting, target: Any) -> np.ndarray | None:
+    if target is None:
+        return None
+    assert setting.responses is not None
+    assert setting.rows is not None
+    return bias_of(setting.mechanism.loss, setting.rows, setting.responses.law, target)
 
 
 def _of_the_largest_weights(mechanism: Any) -> Any:

@@ -38,18 +38,26 @@ def _tables(setting: Setting) -> Any:
     assert setting.law is not None
     bounds, loss = setting.mechanism.bounds, setting.mechanism.loss
     rows, values = setting.rows[:, int(bounds.intercept) :], setting.responses.quantiles
-    truth = np.zeros(setting.dimension)
+    by_row = setting.responses.by_row
+    truth = np.zeros(setting.dimension) if setting.theta is None else setting.theta.copy()
+    # Of what is estimated of residuals about 0.
+    best = setting.law.best if setting.theta is None else truth[0]
     shift = 0.0
     if loss.usual_responses(bounds, 2) is not None:
         truth[0] = setting.law.best if bounds.intercept else 0.0
     else:
         middle = 0.0 if bounds.y_lower is None else 0.5 * (float(bounds.y_lower) + float(bounds.y_upper))
-        truth[0] = middle if bounds.intercept else 0.0
-        shift = truth[0] - setting.law.best
+        if bounds.intercept or setting.theta is None:
+            truth[0] = middle if bounds.intercept else 0.0
+            shift = truth[0] - best
 
     def tables(key: Any, num_records: int) -> tuple[Any, Any, Any]:
         places = jax.random.randint(key, (num_records,), 0, len(rows))
-        drawn = jax.random.choice(jax.random.fold_in(key, 1), jnp.asarray(values), (num_records,))
+        other = jax.random.fold_in(key, 1)
+        if by_row is None:
+            drawn = jax.random.choice(other, jnp.asarray(values), (num_records,))
+        else:
+            drawn = jnp.asarray(by_row)[places, jax.random.randint(other, (num_records,), 0, by_row.shape[1])]
         return jnp.asarray(rows)[places], drawn + shift, jnp.asarray(truth)
 
     return tables

@@ -357,6 +357,11 @@ class AbstractPredictorLoss(AbstractLoss):
 class AbstractResidualLoss(AbstractPredictorLoss):
     """A loss of the residual r = y - η alone, convex in r."""
 
+    @property
+    def target(self) -> Any:
+        """What its minimiser stands for: "mean", the level of a quantile, or None for a target of its own."""
+        return None
+
     @abc.abstractmethod
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         """ρ(r)."""

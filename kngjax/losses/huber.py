@@ -25,6 +25,10 @@ class HuberLoss(AbstractResidualLoss):
 
     k: Scalar = eqx.field(converter=parameter)
 
+    @property
+    def target(self) -> str:
+        return "mean"
+
     def __check_init__(self):
         check_width("the threshold k", self.k)
 
@@ -67,6 +71,10 @@ class PseudoHuberLoss(AbstractResidualLoss):
     is_smooth: ClassVar[bool] = True
     has_curvature_facts: ClassVar[bool] = True
     joint_bound: ClassVar[float] = 1.0
+
+    @property
+    def target(self) -> str:
+        return "mean"
 
     def __check_init__(self):
         check_width("the threshold k", self.k)

@@ -55,6 +55,10 @@ class QuantileLoss(AbstractResidualLoss):
     def __check_init__(self):
         check_level(self.tau)
 
+    @property
+    def target(self) -> float:
+        return float(self.tau)
+
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         return residual * (self.tau - jnp.where(jnp.asarray(residual) <= 0, 1.0, 0.0))
 

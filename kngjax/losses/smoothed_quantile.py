@@ -102,6 +102,10 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         """That of the logistic kernel: log ρ'' of the Gaussian one is steeper the farther out."""
         return SmoothLogistic(number(self.bandwidth), number(self.tau)) if self.kernel == "logistic" else None
 
+    @property
+    def target(self) -> float:
+        return float(self.tau)
+
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         return self.bandwidth * self._kernel.integral(-residual / self.bandwidth) + self.tau * residual
 

@@ -29,6 +29,10 @@ class SquaredLoss(AbstractResidualLoss):
     is_smooth: ClassVar[bool] = True
 
     @property
+    def target(self) -> str:
+        return "mean"
+
+    @property
     def whole_score(self) -> WholeScore:
         return WholeScore("residuals")
 

@@ -15,6 +15,7 @@ from benchmarks import (
     gpu,
     peers,
     per_instance,
+    preview_against_measured,
     quantile_regression,
     smooth_losses,
     squared_loss,
@@ -97,6 +98,18 @@ def test_tables_of_walks_and_of_smooth_losses_have_a_row_a_method():
     for row in table:
         assert row.get("note") == "not installed" or 0.0 < row["warm"] < np.inf
         assert row.get("effective", 1.0) >= 0.0
+
+
+@pytest.mark.slow
+def test_previews_are_compared_with_draws():
+    table = preview_against_measured.salaries(4000)
+    made = preview_against_measured.ways(table)
+    found = preview_against_measured.compared(table, made["objective perturbation, pseudo-Huber"], 40)
+    # Forty draws have an error of a ninth; years are guessed by somebody, and do not fill their bounds.
+    np.testing.assert_allclose(found["measured"] / found["own rows"], 1.0, atol=0.5)
+    assert np.all(found["even"][1:] < found["guess"][1:])
+    few = preview_against_measured.compared(table, made["KNG, median"], 2)
+    assert np.all(few["measured"] > 0.0)
 
 
 def test_the_one_command_knows_every_room():

@@ -1,0 +1,173 @@
+"""What the minimiser of an expected loss is, and how far it lies from the mean or the quantile that it stands for."""
+
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.special
+from jaxtyping import Array, Float
+
+from kngjax.core.arrays import float64
+from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.core.randomness import research_key
+from kngjax.inference.response_laws import nodes_and_weights
+from kngjax.losses.base import AbstractResidualLoss
+
+# Rows over which nodes of one law are shifted against one another; draws where a law has no quantile function.
+_SHIFTED, _DRAWN, _LEAST_ROWS, _MOST_ROWS = 64, 2000, 512, 4096
+_STEPS, _HALVINGS = 60, 30
+
+
+class Estimand(NamedTuple):
+    """θ* = argmin E ρ(e - x'θ) of residuals e, with what a record has there. **Arguments:** `theta`: θ*, shape (d,).
+    `hessian`: E ρ''xx'. `score_square`: E s²xx', both of shape (d, d).
+    """
+
+    theta: np.ndarray
+    hessian: np.ndarray
+    score_square: np.ndarray
+
+
+def target_in_words(target: Any) -> str:
+    """ "mean", "median" or "0.9-quantile". Raises ValueError for what is no target."""
+    if target in ("mean", "median"):
+        return target
+    if isinstance(target, str) or np.ndim(target) or not 0.0 < float(target) < 1.0:
+        raise ValueError(f"target must be 'mean', 'median', or the level of a quantile within (0, 1), not {target!r}")
+    return "median" if target == 0.5 else f"{float(target):g}-quantile"
+
+
+def bias_of(loss: AbstractResidualLoss, rows: np.ndarray, law: Any, target: Any) -> Float[np.ndarray, " dimension"]:
+    """θ* - θ_T: argmin_θ E ρ(e - x'θ) less the coefficients of the target of e given x, by least squares on the rows.
+
+    Where the residuals have one law and an intercept is in the span of the columns, it is that of the intercept alone.
+
+    **Arguments:** all public. `rows`: features, shape (m, d). `law`: of residuals, a NumPyro distribution of batch
+    shape () or (m,), or `statistics.NormalDist`. `target`: "mean", "median", or the level of a quantile.
+    """
+    rows = repeated(rows[:: -(-len(rows) // _MOST_ROWS)]) if _is_one(law) else rows
+    ones = np.linalg.lstsq(rows, np.ones(len(rows)), rcond=None)[0]
+    ones[np.abs(ones) < 1e-9 * np.max(np.abs(ones))] = 0.0
+    if _is_one(law) and np.allclose(rows @ ones, 1.0, atol=1e-9):
+        column = np.ones((_SHIFTED, 1))
+        return float((estimand_of(loss, column, law).theta - _target_of(column, law, target))[0]) * ones
+    return estimand_of(loss, rows, law).theta - _target_of(rows, law, target)
+
+
+def estimand_of(loss: AbstractResidualLoss, rows: np.ndarray, law: Any) -> Estimand:
+    """θ* and its moments over the rows and the law of residuals given each, by Newton's method.
+
+    Of the quantile loss θ* is taken to be the least squares fit of the quantiles, and ρ'' has the density as its mean.
+    """
+    values, weights = residual_nodes(law, len(rows))
+    if loss.score_is_piecewise_constant:
+        with float64():
+            low, jump = map(float, loss.score_step())
+        theta = _target_of(rows, law, -low / jump)
+        densities = jump * _density(law, rows @ theta)
+        _, _, _, squares = _moments_at(loss, theta, rows, values, weights)
+        return Estimand(theta, (rows * densities[:, None]).T @ rows / len(rows), squares)
+    theta = np.linalg.lstsq(rows, np.sum(weights * values, axis=1), rcond=None)[0]
+    value, gradient, hessian, squares = _moments_at(loss, theta, rows, values, weights)
+    for _ in range(_STEPS):
+        # Huber's loss bends nowhere where all residuals are outliers.
+        ridge = 1e-9 * (np.trace(hessian) + 1e-9) * np.eye(len(theta))
+        move, length = np.linalg.solve(hessian + ridge, gradient), 1.0
+        for _ in range(_HALVINGS):
+            trial = _moments_at(loss, theta - length * move, rows, values, weights)
+            if trial[0] <= value:
+                break
+            length *= 0.5
+        else:
+            break
+        theta = theta - length * move
+        value, gradient, hessian, squares = trial
+        if np.max(np.abs(move)) <= 1e-12 * (1.0 + np.max(np.abs(theta))):
+            break
+    return Estimand(theta, hessian, squares)
+
+
+def repeated(rows: np.ndarray) -> np.ndarray:
+    """The rows again and again, up to some five hundred: nodes are shifted from row to row, and errors average out."""
+    return np.tile(rows, (-(-_LEAST_ROWS // len(rows)), 1))
+
+
+def residual_nodes(law: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """Values and weights of residuals at each of so many rows, shape (number, nodes)."""
+    from numpyro import distributions
+
+    made = distributions.Normal(law.mean, law.stdev) if isinstance(law, NormalDist) else law
+    with float64():
+        try:
+            values, weights = nodes_and_weights(made, number, None, is_smooth=False)
+        except ValueError:
+            if made.batch_shape not in ((), (1,), (number,)):
+                raise
+            drawn = np.asarray(made.sample(research_key(0), (_DRAWN,)), np.float64).reshape(_DRAWN, -1)
+            values, weights = np.broadcast_to(drawn.T, (number, _DRAWN)), np.full((number, _DRAWN), 1.0 / _DRAWN)
+        return np.asarray(values), np.asarray(weights)
+
+
+def _is_one(law: Any) -> bool:
+    """Whether residuals have one law at all rows."""
+    return isinstance(law, NormalDist) or law.batch_shape in ((), (1,))
+
+
+def _target_of(rows: np.ndarray, law: Any, target: Any) -> np.ndarray:
+    """The coefficients of the target."""
+    values, weights = residual_nodes(law, len(rows))
+    if target == "mean":
+        found = np.sum(weights * values, axis=1)
+    else:
+        level = 0.5 if target == "median" else float(target)
+        found = _quantile(law, level, values)
+    return np.linalg.lstsq(rows, np.broadcast_to(found, len(rows)), rcond=None)[0]
+
+
+def _quantile(law: Any, level: float, values: np.ndarray) -> np.ndarray:
+    from numpyro import distributions
+
+    if isinstance(law, NormalDist):
+        return np.full(len(values), law.inv_cdf(level))
+    with float64():
+        if isinstance(law, distributions.StudentT):
+            df, loc, scale = (np.asarray(part, np.float64) for part in (law.df, law.loc, law.scale))
+            return np.broadcast_to(loc + scale * scipy.special.stdtrit(df, level), len(values))
+        try:
+            return np.broadcast_to(np.asarray(law.icdf(jnp.asarray(level)), np.float64), len(values))
+        except (NotImplementedError, ImportError):
+            drawn = np.asarray(law.sample(research_key(0), (20 * _DRAWN,)), np.float64).reshape(20 * _DRAWN, -1)
+            return np.broadcast_to(np.quantile(drawn, level, axis=0), len(values))
+
+
+def _density(law: Any, places: np.ndarray) -> np.ndarray:
+    if isinstance(law, NormalDist):
+        return np.array([law.pdf(place) for place in places])
+    with float64():
+        return np.exp(np.asarray(law.log_prob(jnp.asarray(places))))
+
+
+def _moments_at(loss: Any, theta: np.ndarray, *arrays: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    with float64(), programs_run_once():
+        value, *others = _moments(loss, theta, *arrays)
+        gradient, hessian, squares = map(np.asarray, others)
+    return float(value), gradient, hessian, squares
+
+
+@Compiled
+def _moments(loss: Any, theta: Any, rows: Any, values: Any, weights: Any) -> tuple[Array, ...]:
+    """E ρ, E sx, E ρ''xx' and E s²xx' of one record."""
+
+    def of_each(function: Any) -> Array:
+        of_row = jax.vmap(function, (None, 0))
+        return jax.vmap(of_row)(rows @ theta, values)
+
+    def products(numbers: Array) -> Array:
+        return (rows * jnp.sum(weights * numbers, axis=1)[:, None]).T @ rows / rows.shape[0]
+
+    scores = of_each(loss.record_score)
+    value = jnp.sum(weights * of_each(loss.record_value)) / rows.shape[0]
+    gradient = jnp.sum(weights * scores, axis=1) @ rows / rows.shape[0]
+    return value, gradient, products(of_each(loss.record_curvature)), products(scores**2)

@@ -1,0 +1,119 @@
+"""`preview`: what a release will be worth, before anything is spent, from public facts alone."""
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from kngjax.inference.interval_previews import IntervalPreview
+from kngjax.inference.makings import GroupsMaking
+from kngjax.inference.previews import Preview
+from kngjax.inference.settings import Setting
+from kngjax.inference.simulated import simulated_noise
+from kngjax.inference.with_intervals import WithIntervals
+from kngjax.mechanisms.base import AbstractMechanism
+
+
+def preview(
+    mechanism: AbstractMechanism | WithIntervals,
+    *,
+    num_records: int,
+    design: Any = None,
+    residual: Any = None,
+    simulate: bool | None = None,
+    target: Any = None,
+) -> Preview:
+    """What a release of n records would be worth, with no data and nothing spent.
+
+    At the released θ̃ the gradient is noise of a known law, ∇ℓ_n(θ̃) = z, so that θ̃ - θ0 ≈ H^{-1}(z - S) with
+    H = Σρ''xx' and S ≈ N(0, Σs²xx') at the θ0 that records are scattered about: H and the law of S come from the
+    assumptions below (Reimherr and Awan 2019, Theorem 3.2; of objective perturbation z = -(b + γ(θ̃ - c)), of output
+    perturbation and AdaSSP the noise is added in closed form).
+
+    **Arguments:** all public.
+
+    - `mechanism`: any. Of `AdaOPS` and `PrivateIRLS` the noise is not known before, and counts have no standard error:
+        what is expected is then None. Weights of records are taken to be all the largest. Or a plan, `WithIntervals`:
+        then `width` says how wide its intervals will be, and `explain` how wide others.
+    - `num_records`: n, or under add_remove a guess of it.
+    - `design`: what the features will be like. None takes them to be spread evenly over their bounds, which is the best
+        case: real ones fill less of their bounds. Else rows, (m, columns), public or made up; or a function of a key
+        and a number of rows to such; or `kngjax.terms.Design`, for an even spread in own units.
+    - `residual`: the law of responses about the regression (of logistic and Poisson regression: of the responses; of
+        a quantile of numbers: of the numbers), a NumPyro distribution, or a number for the deviation of a normal one.
+        None takes a tenth of the width of the bounds of y; half of the responses 1; a mean count of a tenth of its
+        bound. Or a function of rows of features, the intercept's 1 first, to the law of the residual given each:
+        `lambda x: Normal(0.0, 0.3 + 0.2 * x[:, 1])`.
+    - `simulate`: whether to draw from the mechanism itself on a hundred made-up tables; None does so for regressions
+        where n·ε < 30d, where the limit law says little, but for those that are hopeless. It takes seconds to minutes.
+    - `target`: what the coefficients are to be of responses given features, "mean", "median" or the level of a
+        quantile, to which `bias` refers. None is the level of a quantile loss, smoothed or not, and the mean for
+        squared, Huber's and pseudo-Huber's; expectiles are their own. A loss with residuals has one.
+
+    Raises ValueError where the number of columns or the scatter of responses is left open, and for more records than
+    the mechanism's `max_records`.
+    """
+    if not isinstance(num_records, int | np.integer) or num_records < 1:
+        raise ValueError(f"num_records must be a whole number of at least 1, not {num_records!r}")
+    if isinstance(mechanism, WithIntervals):
+        found = _of_plan(mechanism, int(num_records), design, residual, target)
+    elif isinstance(mechanism, AbstractMechanism):
+        found = _of(mechanism, int(num_records), design, residual, target)
+    else:
+        raise TypeError(f"a preview is of a mechanism, such as KNG(...), and not of {type(mechanism).__name__}")
+    setting, expected = found.setting, found.expected
+    if setting is None or expected is None or setting.rows is None:
+        return found
+    if simulate is False or (simulate is None and (found.has_enough or found.hopeless is not None)):
+        return found
+    return dataclasses.replace(found, simulated=simulated_noise(setting, found.records_of_one, expected))
+
+
+def _of(given: AbstractMechanism, num_records: int, design: Any, residual: Any, target: Any) -> Preview:
+    given.check_count(num_records)
+    mechanism = given.for_count(num_records)
+    setting = Setting.of(mechanism, design, residual, target)
+    expected = None if setting is None else setting.expected(num_records)
+    found = Preview(type(mechanism).__name__, num_records, setting, expected, _names(mechanism, setting))
+    if getattr(mechanism, "statistic", None) == "sum":
+        # It is n times a mean, and W times that where every record has the largest weight.
+        times = num_records * float(1.0 if mechanism.bounds.weight is None else mechanism.bounds.weight)
+        found = found.shown_in(found.names, times * np.eye(len(found.names)))
+    if mechanism is not given:
+        found = dataclasses.replace(found, again=functools.partial(_of_count, given, (design, residual, target)))
+    return found
+
+
+def _of_plan(plan: WithIntervals, num_records: int, design: Any, residual: Any, target: Any) -> Preview:
+    """Of the estimate, which has a part of ε or is the mean of several, and of its intervals."""
+    making = plan.making(num_records)
+    groups = making.number if isinstance(making, GroupsMaking) else 1
+    found = _of(making.mechanism, num_records // groups, design, residual, target)
+    kept = float(making.mechanism.epsilon) / float(plan.mechanism.epsilon)
+    if (of_one := found.again) is not None:
+        found = dataclasses.replace(found, again=lambda count, epsilon: of_one(max(count // groups, 1), kept * epsilon))
+    found = dataclasses.replace(found, num_records=num_records, kept=kept, groups=groups)
+    if found.setting is None or found.expected is None:
+        return found
+    of_plan = found.setting.of_mechanism(plan.mechanism)
+    return dataclasses.replace(found, intervals=IntervalPreview(plan, making, of_plan, num_records))
+
+
+def _of_count(mechanism: Any, assumed: tuple[Any, Any, Any], num_records: int, epsilon: float) -> Setting | None:
+    """What is assumed of a mechanism whose settings follow from n; None where n is too small for it.
+
+    **Arguments:** `assumed`: design, residual and target.
+    """
+    try:
+        made = mechanism.at_epsilon(epsilon).for_count(num_records)
+    except ValueError:
+        return None
+    return Setting.of(made, *assumed)
+
+
+def _names(mechanism: AbstractMechanism, setting: Setting | None) -> tuple[str, ...]:
+    declared = mechanism.bounds.coefficients
+    if setting is None or (declared is not None and len(declared) == setting.dimension):
+        return declared or ()
+    return tuple(f"value[{index}]" for index in range(setting.dimension))

@@ -1,0 +1,129 @@
+"""Biases of robust and smoothed losses before the data: closed forms, quadrature by SciPy, and what is said of them."""
+
+from statistics import NormalDist
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.optimize
+from numpyro import distributions as dist
+
+import kngjax as kng
+
+LINE = kng.Bounds(x=(0.0, 1.0), columns=1)
+ENDS = np.array([[0.0], [1.0]])
+
+
+def previewed(loss, residual, bounds=LINE, **settings):
+    made = kng.KNG(loss, bounds, kng.Box(-5.0, 5.0), 1.0, "replace")
+    return kng.preview(made, num_records=10_000, residual=residual, design=ENDS, simulate=False, **settings)
+
+
+@pytest.mark.parametrize("residual", [0.5, dist.StudentT(3.0, 0.0, 0.4), dist.Laplace(0.0, 1.0)])
+@pytest.mark.parametrize("loss", [kng.PseudoHuberLoss(0.2), kng.SmoothedQuantileLoss(0.5, 0.3)], ids=["k", "h"])
+def test_symmetric_laws_have_no_bias(loss, residual):
+    found = previewed(loss, residual)
+    np.testing.assert_allclose(found.bias, 0.0, atol=1e-5)
+    assert list(found.to_frame()) == ["noise", "standard_error", "ratio"]
+    assert "not quite" not in found.explain()
+
+
+def minimum_of_exponential(slope):
+    """The θ at which E slope(e - θ) = 0 for exponential e, by quadrature."""
+
+    def score(theta):
+        inside, _ = scipy.integrate.quad(lambda e: slope(e - theta) * np.exp(-e), 0.0, 60.0, points=[theta], limit=500)
+        return inside
+
+    return scipy.optimize.brentq(score, 0.1, 2.0, xtol=1e-12)
+
+
+@pytest.mark.parametrize("k", [0.1, 1.0])
+@pytest.mark.parametrize(("target", "value"), [("mean", 1.0), ("median", np.log(2.0)), (0.75, np.log(4.0))])
+def test_of_exponential_residuals_it_is_that_of_quadrature(k, target, value):
+    expected = minimum_of_exponential(lambda r: r / np.sqrt(1.0 + (r / k) ** 2)) - value
+    found = previewed(kng.PseudoHuberLoss(k), dist.Exponential(1.0), target=target)
+    np.testing.assert_allclose(found.bias, [expected, 0.0], atol=2e-5)
+    assert found.setting.target == (target if isinstance(target, str) else "0.75-quantile")
+
+
+def test_of_other_losses_with_residuals():
+    expected = minimum_of_exponential(lambda r: np.clip(r, -0.5, 0.5)) - 1.0
+    np.testing.assert_allclose(previewed(kng.HuberLoss(0.5), dist.Exponential(1.0)).bias.iloc[0], expected, atol=1e-4)
+    bounded = kng.Bounds(x=(0.0, 1.0), y=(-5.0, 5.0), columns=1)
+    expected = minimum_of_exponential(lambda r: np.where(r > 0.0, 1.6, 0.4) * r) - 1.0
+    found = previewed(kng.ExpectileLoss(0.8), dist.Exponential(1.0), bounded, target="mean")
+    np.testing.assert_allclose(found.bias.iloc[0], expected, atol=1e-4)
+    # An expectile is its own target, and a quantile and a mean are what their losses estimate.
+    assert previewed(kng.ExpectileLoss(0.8), dist.Exponential(1.0), bounded).bias is None
+    for loss in (kng.QuantileLoss(0.9), kng.SquaredLoss()):
+        np.testing.assert_allclose(previewed(loss, dist.Exponential(1.0), bounded).bias, 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("tau", [0.1, 0.9])
+def test_of_a_normal_kernel_it_is_the_quantile_of_the_sum(tau):
+    """e + hZ is normal with variance σ² + h²; with σ that grows from .5 to 1 the slope is biased too."""
+    z, h = NormalDist().inv_cdf(tau), 0.4
+    at = [z * (np.hypot(sigma, h) - sigma) for sigma in (0.5, 1.0)]
+    loss = kng.SmoothedQuantileLoss(tau, h, "gaussian")
+    np.testing.assert_allclose(previewed(loss, 0.5).bias, [at[0], 0.0], atol=1e-5)
+    found = previewed(loss, lambda x: dist.Normal(0.0, 0.5 + 0.5 * x[:, 1]))
+    np.testing.assert_allclose(found.bias, [at[0], at[1] - at[0]], atol=2e-4)
+    np.testing.assert_allclose(found.to_frame()["bias"], found.bias)
+    worst = np.abs(found.bias / found.standard_error).max()
+    assert f"not quite the {tau}-quantile: the bias is up to {worst:.2g} standard errors" in found.explain()
+    in_own_units = found.shown_in(("at 0", "at 1"), np.array([[1.0, 0.0], [1.0, 1.0]]))
+    np.testing.assert_allclose(in_own_units.bias, at, atol=2e-4)
+    assert in_own_units.bias.index[1] == "at 1"
+
+
+def test_residuals_that_vary_with_the_features_have_their_own_sandwich():
+    """On two points a regression is two means: variances are σ²/(n/2) at each end."""
+    bounded = kng.Bounds(x=(0.0, 1.0), y=(-5.0, 5.0), columns=1)
+    found = previewed(kng.SquaredLoss(), lambda x: dist.Normal(0.0, 0.5 + 0.5 * x[:, 1]), bounded)
+    np.testing.assert_allclose(found.standard_error, np.sqrt([0.25 / 5000, 1.25 / 5000]), rtol=1e-3)
+    median = previewed(kng.QuantileLoss(0.5), lambda x: dist.Normal(0.0, 0.5 + 0.5 * x[:, 1]))
+    np.testing.assert_allclose(
+        median.standard_error, np.sqrt(np.pi / 2.0) * np.sqrt([0.25 / 5000, 1.25 / 5000]), rtol=1e-2
+    )
+    same = previewed(kng.PseudoHuberLoss(0.5), lambda x: dist.Normal(np.zeros(len(x)), 0.5))
+    for name in ("noise", "standard_error"):
+        np.testing.assert_allclose(
+            getattr(same, name), getattr(previewed(kng.PseudoHuberLoss(0.5), 0.5), name), rtol=2e-3
+        )
+
+
+def test_without_an_intercept_slopes_take_its_place():
+    """The mean 1 of the residuals is not in the span of x: least squares on |x| ≤ 1, x = ±1, ½ has Σx/Σx² of it."""
+    bounds = kng.Bounds(x=(-1.0, 1.0), columns=1, intercept=False)
+    rows = np.array([[1.0], [0.5], [0.5]])
+    made = kng.KNG(kng.PseudoHuberLoss(50.0), bounds, kng.Box(-5.0, 5.0), 1.0, "replace")
+    found = kng.preview(made, num_records=1000, residual=dist.Exponential(1.0), design=rows, simulate=False)
+    # So wide a threshold is least squares.
+    np.testing.assert_allclose(found.bias, 0.0, atol=2e-3)
+    narrow = kng.KNG(kng.PseudoHuberLoss(0.01), bounds, kng.Box(-5.0, 5.0), 1.0, "replace")
+    found = kng.preview(narrow, num_records=1000, residual=dist.Exponential(1.0), design=rows, simulate=False)
+    # Least absolute deviations: Σ x_i (F(x_i θ) - ½) = 0.
+    expected = scipy.optimize.brentq(lambda t: (0.5 - np.exp(-t)) + (0.5 - np.exp(-0.5 * t)), 0.1, 3.0)
+    np.testing.assert_allclose(found.bias, expected - 2.0 / 1.5, atol=5e-3)
+
+
+def test_what_has_no_target_is_refused():
+    with pytest.raises(ValueError, match="target must be"):
+        previewed(kng.PseudoHuberLoss(0.5), 0.5, target="mode")
+    with pytest.raises(ValueError, match="target must be"):
+        previewed(kng.PseudoHuberLoss(0.5), 0.5, target=1.0)
+    with pytest.raises(ValueError, match="LogisticLoss has none"):
+        previewed(kng.LogisticLoss(), None, target="mean")
+    with pytest.raises(ValueError, match="and not here"):
+        previewed(kng.LogisticLoss(), lambda x: dist.Normal(0.0, 1.0))
+    with pytest.raises(ValueError, match="one law for each of 512 rows"):
+        previewed(kng.PseudoHuberLoss(0.5), lambda x: dist.Normal(0.0, 1.0))
+
+
+def test_biases_are_dashed():
+    mpl.use("Agg")
+    axes = previewed(kng.PseudoHuberLoss(0.3), dist.Exponential(1.0)).plot()
+    assert [line.get_linestyle() for line in axes.lines] == ["-", ":", "-", ":", "--"]
+    assert "dashed: bias" in axes.get_ylabel()
