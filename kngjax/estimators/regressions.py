@@ -29,8 +29,8 @@ _LARGEST_LOGARITHM = 10.0
 # poor guesses of the scale: errors are 1.1 times those of the best bandwidth in the geometric mean, and 2.1 times at
 # most.
 _SHRINKAGE = 1.25
-# Up to so many coefficients smooth losses are drawn by KNG at any n·ε. Four would take 40 to 140 s of a processor on
-# wages and salaries, where objective perturbation, which is previewed as accurate, takes one.
+# Up to so many coefficients smooth losses are drawn by KNG at any n·ε, by boxes. Four would take 40 to 140 s of a
+# processor on wages and salaries, where objective perturbation, which is previewed as accurate, takes one.
 MOST_SMOOTH = 3
 # Of the noise that a mechanism is asked for at most.
 _LARGEST_EPSILON = 100.0
@@ -219,7 +219,7 @@ def _kind(dimension: int, count: int | None, epsilon: Any, adjacency: str) -> Ca
         return kng.KNG
     is_public = adjacency == kng.Adjacency.REPLACE.value
     is_enough = is_public and count is not None and count * float(epsilon) >= GRADIENTS_UNASKED * dimension**2
-    return kng.KNG if is_enough else kng.ObjectivePerturbation
+    return kng.KNG if is_enough and dimension > MOST_BOXED else kng.ObjectivePerturbation
 
 
 def _domain(response: Response, dimension: int) -> kng.Box:

@@ -26,14 +26,9 @@ from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
 from kngjax.mechanisms.quadratic_draws import QuadraticDraw
 from kngjax.mechanisms.shell_draws import ShellDraw
-from kngjax.samplers.advice import GRADIENTS_UNASKED
 from kngjax.samplers.target import Target
 from kngjax.sensitivity import gradients, pointwise, weighted
 from kngjax.sensitivity.gradients import Sensitivity
-
-# Measured on wages, 28,155 records: logistic regression of four coefficients takes 60 s of a processor by boxes, of
-# three 11 s, of two less than one; by shells one.
-_MOST_BY_BOXES_FIRST = 2
 
 
 class KNG(AbstractDensityMechanism):
@@ -104,18 +99,8 @@ class KNG(AbstractDensityMechanism):
         self._check()
 
     def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
-        quadratic = QuadraticDraw.of(self, facts)
-        if quadratic is not None:
-            return quadratic
-        # Where both serve, boxes of three and four coefficients take minutes, and shells a second or two.
-        is_first = facts.dimension > _MOST_BY_BOXES_FIRST and self._has_many(facts)
-        shells = ShellDraw.of(self, facts) if is_first else None
-        return shells or BoxDraw.of(self, facts) or ShellDraw.of(self, facts)
-
-    def _has_many(self, facts: Facts) -> bool:
-        """Whether draws in the space of gradients take a few proposals, whatever the records. Public."""
-        count = facts.num_records
-        return count is not None and count * float(self.epsilon) >= GRADIENTS_UNASKED * facts.dimension**2
+        # Boxes first: they end for all records, those without an estimate in Θ too, about which shells may search on.
+        return QuadraticDraw.of(self, facts) or BoxDraw.of(self, facts) or ShellDraw.of(self, facts)
 
     @property
     def given_norm(self) -> AbstractNorm | None:
