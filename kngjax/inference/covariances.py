@@ -153,7 +153,10 @@ class AbstractSums(abc.ABC):
         shifted = scaled - (_FLOOR * trace / dimension)[:, None, None] * np.eye(dimension)
         plausible = np.all(np.linalg.eigvalsh(shifted) > 0.0, axis=1)
         curvature_unit, square_unit = curvature.units(theta)
-        return Matrices(hessian[plausible] * curvature_unit, score[plausible] * square_unit)
+        with np.errstate(over="ignore"):
+            hessian, score = hessian[plausible] * curvature_unit, score[plausible] * square_unit
+        finite = np.all(np.isfinite(hessian) & np.isfinite(score), axis=(1, 2))
+        return Matrices(hessian[finite], score[finite])
 
     def _parts(
         self,

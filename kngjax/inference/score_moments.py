@@ -19,6 +19,7 @@ from kngjax.geometry.reach import SinglePoint
 from kngjax.losses.base import AbstractPredictorLoss
 
 Floats = Float[np.ndarray, "..."]
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,15 +35,21 @@ class RecordCurvature:
     bandwidth: float | None = None
 
     def units(self, theta: Float[np.ndarray, " dimension"]) -> tuple[float, float]:
-        """The largest w and s² that a record within the bounds has at θ; float64 may be off by its last digits."""
+        """The largest w and s² that a record within the bounds has at θ; float64 may be off by its last digits.
+
+        Finite at every θ, as the budget of the sums is spent by then: of what is beyond float64, like squared scores of
+        Poisson's loss at x'θ > 355, the largest number that is not.
+        """
         loss, bounds = self.loss, self.bounds
         with float64():
             predictor = SinglePoint(theta).linear_interval(*bounds.features(len(theta)))
             ends = loss.score_interval(predictor, loss.response_interval(bounds))
             score = max(abs(float(np.asarray(end))) for end in ends)
             if self.bandwidth is not None:
-                return abs(float(np.asarray(loss.score_step()[1]))) / (2.0 * self.bandwidth), score**2
-            return float(np.asarray(loss.curvature_bound(predictor))), score**2
+                curvature = abs(float(np.asarray(loss.score_step()[1]))) / (2.0 * self.bandwidth)
+            else:
+                curvature = float(np.asarray(loss.curvature_bound(predictor)))
+        return min(curvature, _LARGEST), min(score * score, _LARGEST)
 
     def of(self, records: Records, theta: Float[np.ndarray, " dimension"]) -> tuple[Floats, Floats]:
         """w and s² of each record over `units`, within [0, 1]. Private."""
@@ -63,7 +70,13 @@ class RecordCurvature:
             score, _ = verified.floats(predictor, none, y)
             least, most = verified.slopes(predictor, none, y)
             curvature = least + 0.5 * (most - least)
-        return np.clip(curvature / curvature_unit, 0.0, 1.0), np.clip(score * score / square_unit, 0.0, 1.0)
+        return _share(curvature, curvature_unit), _share(score * score, square_unit)
+
+
+def _share(numbers: Floats, unit: float) -> Floats:
+    """Numbers over their unit, within [0, 1]; 1 for what float64 does not hold."""
+    shares = numbers / unit
+    return np.where(np.isnan(shares), 1.0, np.clip(shares, 0.0, 1.0))
 
 
 def can_serve(loss: Any) -> bool:

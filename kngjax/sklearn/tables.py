@@ -169,7 +169,7 @@ def _of_rows(rows: Sequence[Any], expected: int | None) -> np.ndarray:
     """The cells of a list of rows as objects, each by itself; a row of another length is a record of missing cells.
 
     Where no settings say how many columns there are, there are as many as more than half of the rows have: then no
-    single record makes a list of like rows refused.
+    single record makes a list of like rows refused, of which there are three at least.
     """
     if expected is None:
         lengths = Counter(admission.length_of(row) for row in rows)
