@@ -15,7 +15,7 @@ Matrix = Float[np.ndarray, "dimension dimension"]
 class MomentNoise(NamedTuple):
     """z = Gθ̃ - m of G = X'X and m = X'y, given G: what is left of it is the noise of m, N(0, C).
 
-    θ0 = G^{-1}(m - S), so that θ̃ - θ0 = G^{-1}(z + S), whatever θ̃ was made of. **Arguments:** `theta`: θ̃. `moment`:
+    θ0 = G^{-1}(m + S) with S = ∇ℓ_n(θ0), so that θ̃ - θ0 = G^{-1}(z - S), whatever θ̃ was made of. **Arguments:** `theta`: θ̃. `moment`:
     m + e with its noise e, but for `middle`·G's first column, shape (d,). `factor`: LL' = C. All of it is public.
     """
 
