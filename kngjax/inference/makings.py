@@ -232,9 +232,8 @@ def making_of(
     count = num_records if guess is None else guess
     if covariance is None:
         covariance = Sandwich()
-        if count is not None and mechanism.loss.has_response and not _has_ridge(mechanism):
-            by_sums = _with_sums(mechanism, covariance, count)
-            covariance = narrowest(mechanism, by_sums, count, True)
+        if count is not None and serves_groups(mechanism):
+            covariance = narrowest(mechanism, _with_sums(mechanism, covariance, count), count)
     if isinstance(covariance, Groups):
         return GroupsMaking(mechanism, _number_of_groups(mechanism, covariance, count))
     if not isinstance(covariance, AbstractSums):
@@ -275,6 +274,11 @@ def _require_served(mechanism: Any) -> None:
         return
     # Says so where the law is not known.
     mechanism.error_noise(dimension, {})
+
+
+def serves_groups(mechanism: Any) -> bool:
+    """Whether the spread of groups' estimates shows all of their error: of regressions without a ridge."""
+    return mechanism.loss.has_response and not _has_ridge(mechanism)
 
 
 def _has_ridge(mechanism: Any) -> bool:

@@ -104,7 +104,9 @@ class AbstractMechanism(AbstractPreparation):
 
     def proved_at(self, epsilon: float) -> "AbstractMechanism":
         """As `at_epsilon`, with all checks of its proof. Raises ValueError where there is none."""
-        moved = eqx.tree_at(lambda one: one.epsilon, self, np.asarray(float(epsilon)))
+        moved = self.at_epsilon(epsilon)
+        if moved is None:
+            raise ValueError(f"{type(self).__name__} has no settings with which it is private at epsilon = {epsilon:g}")
         moved.__check_init__()
         return moved
 
