@@ -30,7 +30,6 @@ from kngjax.inference.score_moments import RecordCurvature, can_serve
 from kngjax.inference.scores_alone import suited
 from kngjax.inference.widths import best_number_of_groups, narrowest
 from kngjax.inference.without_intervals import OF_MATRICES, reason
-from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.ada_ops import AdaOPS
 from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.base import AbstractMechanism
@@ -253,7 +252,7 @@ def _require_served(mechanism: Any) -> None:
     name, loss, dimension = type(mechanism).__name__, mechanism.loss, mechanism.dimension
     if dimension is None and mechanism.has_regressors:
         raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
-    is_mean = isinstance(loss, SquaredDistanceLoss)
+    is_mean = mechanism.is_of_columns and not loss.has_response and loss.gradient_slope is not None
     if isinstance(mechanism, PrivateIRLS) or not (is_mean or (mechanism.has_regressors and can_serve(loss))):
         raise ValueError(reason(name, type(loss).__name__))
     if dimension is None:

@@ -24,11 +24,13 @@ from kngjax.sensitivity.gradients import Sensitivity
 class AbstractMechanism(AbstractPreparation):
     """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours.
 
-    `has_regressors`: whether it explains a response.
+    `has_regressors`: whether it explains a response. `is_of_columns`: of numbers without a response, whether they are
+    one for each column.
     """
 
     epsilon: eqx.AbstractVar[Scalar]
     has_regressors: ClassVar[bool] = True
+    is_of_columns: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod
