@@ -16,7 +16,7 @@ _OF_MECHANISMS = {
     ),
     "QuantileInterval": "it releases an interval itself: kngjax.release(mechanism, y=values).intervals()",
     "DesignMoments": (
-        "they are of what is made of it: kngjax.WithIntervals(mechanism, kngjax.ReleasedDesign(release)) of a regression"
+        "they are of regressions that are made with it: kngjax.WithIntervals(mechanism, kngjax.ReleasedDesign(release))"
     ),
     "GeometricMechanism": "its counts are of these records alone: noise_deviations says how far each may be off",
 }
