@@ -43,7 +43,7 @@ def replayed_covariance(
     counts = [len(y) for _, y in pairs]
     making = plan.making(counts[0])
     if not isinstance(making, SumsMaking):
-        raise TypeError("groups have no sums to replay: audit them by kngjax.audit.black_box_of_plan")
+        raise TypeError("groups have no sums to replay: audit them by kngjax.audit.plans.black_box_of_plan")
     generator = np.random.default_rng(seed)
     middle, half = making.mechanism.typical_values(making.dimension)
     places = np.vstack([generator.uniform(-1.0, 1.0, (num_points, making.dimension)), np.ones(making.dimension)])

@@ -116,12 +116,11 @@ def _with_intervals(part: Part, covariance: Any, num_records: int | None) -> Par
 
 
 def interval(config: Config, result: Result) -> kng.Interval | kng.NoInterval:
-    """Of the coefficients in own units, at the level of the job."""
+    """Of the coefficients in own units, or of a mean, at the level of the job."""
     basis = design(config)
-    assert basis is not None
     assert config.intervals is not None
     assert isinstance(result.release, kng.ReleaseWithIntervals)
-    return result.release.intervals(config.intervals.level, basis.own_units_matrix)
+    return result.release.intervals(config.intervals.level, None if basis is None else basis.own_units_matrix)
 
 
 def interval_in_json(config: Config, result: Result) -> dict[str, Any]:

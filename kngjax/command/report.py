@@ -116,8 +116,7 @@ def curves(config: Config, results: Sequence[Result], points: np.ndarray) -> np.
     """
     if config.figure is None:
         raise ValueError(f"{config.path}: the table [figure] is missing")
-    columns = _design(config).matrix_of({config.figure.x: points, **(config.figure.at or {})})
-    basis = np.hstack([np.ones((len(points), 1)), columns])
+    basis = _basis(config, points)
     return _of_predictors(config, np.stack([basis @ result.release.value for result in results]))
 
 
@@ -126,12 +125,17 @@ def band(config: Config, result: Result, points: np.ndarray) -> np.ndarray | Non
     if config.intervals is None or config.figure is None:
         return None
     assert isinstance(result.release, kng.ReleaseWithIntervals)
-    columns = _design(config).matrix_of({config.figure.x: points, **(config.figure.at or {})})
-    basis = np.hstack([np.ones((len(points), 1)), columns])
-    found = result.release.intervals(config.intervals.level, basis)
+    found = result.release.intervals(config.intervals.level, _basis(config, points))
     if isinstance(found, kng.NoInterval):
         return None
     return _of_predictors(config, np.stack([found.lower, found.upper]))
+
+
+def _basis(config: Config, points: np.ndarray) -> np.ndarray:
+    """The rows (1, x) of the horizontal axis at these points."""
+    assert config.figure is not None
+    columns = _design(config).matrix_of({config.figure.x: points, **(config.figure.at or {})})
+    return np.hstack([np.ones((len(points), 1)), columns])
 
 
 def _of_predictors(config: Config, predictors: np.ndarray) -> np.ndarray:

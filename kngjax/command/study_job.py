@@ -62,6 +62,8 @@ class PlannedStudy(AbstractPlanned):
         own, of_all = asked.arguments.get("intervals"), self.config.intervals
         if own is None:
             return False if of_all is None or asked.by else of_all.asked
+        if isinstance(own, dict) and "level" in own:
+            raise ValueError("intervals: the level is said once for all analyses, in the table [intervals]")
         return own if own is False else read_intervals(own, "intervals:").asked
 
     def results(self, made: Made) -> list[AbstractResults | None]:

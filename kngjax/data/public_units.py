@@ -51,6 +51,13 @@ class PublicUnits(eqx.Module):
             middles, half_widths = middles.at[0].set(0.0), half_widths.at[0].set(1.0)
         return cls(middles, half_widths, *_middle_and_half_width(y_lower, y_upper))
 
+    @property
+    def to_own(self) -> Float[np.ndarray, "dimension dimension"]:
+        """T with x = T x̃, on the host: beside an intercept x_0 = 1 takes the midpoints, and without one all are 0."""
+        made = np.diag(np.asarray(self.half_widths, np.float64))
+        made[:, 0] += np.asarray(self.middles, np.float64)
+        return made
+
     def bounds(self, bounds: Bounds) -> Bounds:
         """The bounds, which these units are of, in these units; runs under jit."""
         columns = slice(int(bounds.intercept), None)

@@ -9,6 +9,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.responses import Response
+from kngjax.inference.previews import LITTLE
 from kngjax.inference.settings import Setting
 from kngjax.mechanisms.base import AbstractMechanism
 
@@ -155,4 +156,6 @@ def _in_words(previews: list[kng.Preview]) -> str | None:
         return f"{what}: exact, whatever the records are"
     pulls = [float(np.max(np.diag(one.expected.noise.pull))) for one in previews if one.expected is not None]
     bias = f"; beside it a ridge takes up to {max(pulls):.0%} of a coefficient" if max(pulls) > 0.01 else ""
-    return f"{what}, previewed from public facts: {'; '.join(setting.words)}{bias}"
+    far = max(one.expected.far or 0.0 for one in previews if one.expected is not None)
+    left_out = f"; with probability {far:.0%} a draw comes from anywhere in the domain instead" if far > LITTLE else ""
+    return f"{what}, previewed from public facts: {'; '.join(setting.words)}{bias}{left_out}"

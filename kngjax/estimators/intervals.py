@@ -11,7 +11,7 @@ import kngjax as kng
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.public_facts import PublicFacts
 from kngjax.inference.covariances import AbstractSums
-from kngjax.inference.makings import GroupsMaking, public_bandwidth
+from kngjax.inference.makings import GroupsMaking, public_bandwidth, serves_groups
 from kngjax.inference.widths import narrowest
 
 
@@ -86,7 +86,9 @@ def _narrowest(analysis: Analysis, place: int, count: int | None) -> Any:
         return kng.Sandwich()
     part, by_sums, design = analysis.parts[place], _planned(analysis, place, kng.Sandwich(), count), analysis.design
     assert design is not None
-    given = by_sums.whole.mechanism, by_sums.making, count, _serves_groups(part.mechanism)
+    if not serves_groups(part.mechanism):
+        return kng.Sandwich()
+    given = by_sums.whole.mechanism, by_sums.making, count
     own = design.own_units_matrix
     try:
         found = narrowest(*given, design, analysis.scale, own)
@@ -99,11 +101,3 @@ def _narrowest(analysis: Analysis, place: int, count: int | None) -> Any:
         # So few records in each group that another mechanism serves them.
         return kng.Sandwich()
     return found
-
-
-def _serves_groups(mechanism: Any) -> bool:
-    try:
-        kng.WithIntervals(mechanism, kng.Groups(3))
-    except ValueError:
-        return False
-    return True

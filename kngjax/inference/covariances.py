@@ -118,10 +118,9 @@ class AbstractSums(abc.ABC):
         self, x: Floats, curvature: Floats, square: Floats, bounds: Bounds, adjacency: Adjacency
     ) -> Float[np.ndarray, "records columns"]:
         """The same of features with these curvatures and squared scores, over their units. Private, or made up."""
-        blocks = self._columns(x, curvature, square)
         lower, upper = (np.concatenate(side) for side in zip(*self.ranges(x.shape[1], bounds), strict=True))
         # Of no record as well.
-        made = np.column_stack(blocks)
+        made = np.column_stack(self._columns(x, curvature, square))
         return made[:, _kept(lower, upper, adjacency)]
 
     def mean_sums(
@@ -204,9 +203,9 @@ class Sandwich(AbstractSums):
 
     @property
     def method(self) -> str:
-        of = "rho, Gaussian" if self.is_gaussian else "epsilon"
+        kind, of = ("Gaussian noise", "rho") if self.is_gaussian else ("noise", "epsilon")
         return (
-            f"H and J at the released value, from sums with noise of their own for {self.share:g} of {of}; the "
+            f"H and J at the released value, from sums with {kind} of their own for {self.share:g} of {of}; the "
             "quantiles are those of H^-1(z - S) over what the noise may have been"
         )
 
@@ -228,9 +227,10 @@ class Sandwich(AbstractSums):
     def mean_sums(
         self, x: Floats, curvature: Floats, square: Floats, bounds: Bounds, adjacency: Adjacency
     ) -> Float[np.ndarray, " numbers"]:
-        made = self.columns_of(x, curvature, square, bounds, adjacency)
-        # The moments of these rows are what is released.
-        return gaussian_sums.mean_moments(made) if self.is_gaussian else made.mean(axis=0)
+        if self.is_gaussian:
+            # The moments of these rows are what is released.
+            return gaussian_sums.mean_moments(self.columns_of(x, curvature, square, bounds, adjacency))
+        return super().mean_sums(x, curvature, square, bounds, adjacency)
 
     def _parts(
         self,

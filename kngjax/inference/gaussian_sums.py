@@ -43,13 +43,6 @@ def _units(bounds: Bounds, dimension: int) -> PublicUnits:
     return PublicUnits.of(bounds, dimension)
 
 
-def to_own_units(units: PublicUnits) -> Float[np.ndarray, "dimension dimension"]:
-    """T with x = T x̃; its first column takes the intercept where there is one."""
-    turn = np.diag(np.asarray(units.half_widths))
-    turn[:, 0] += np.asarray(units.middles)
-    return turn
-
-
 def summing_of(curvature: RecordCurvature, dimension: int, mu: float, adjacency: Adjacency) -> GaussianMoments:
     """What releases Σ x_1 x_1' and Σ x_2 x_2' of records. Public. Raises ValueError for a hull of unknown corners."""
     bounds = curvature.bounds
@@ -78,7 +71,7 @@ def in_own_units(
     sums: Float[np.ndarray, "draws numbers"], dimension: int, bounds: Bounds
 ) -> list[Float[np.ndarray, "draws pairs"]]:
     """The upper triangles of H and J of those in public units."""
-    turn, above = to_own_units(feature_units(bounds, dimension)), np.triu_indices(dimension)
+    turn, above = feature_units(bounds, dimension).to_own, np.triu_indices(dimension)
     halves = np.split(sums, 2, axis=1)
     return [(turn @ symmetric(half, dimension) @ turn.T)[:, *above] for half in halves]
 
@@ -87,7 +80,7 @@ def in_public_units(
     matrices: Float[np.ndarray, "*draws dimension dimension"], bounds: Bounds
 ) -> Float[np.ndarray, "*draws dimension dimension"]:
     """Σ w·x̃x̃' of Σ w·xx'."""
-    turn = np.linalg.inv(to_own_units(feature_units(bounds, matrices.shape[-1])))
+    turn = np.linalg.inv(feature_units(bounds, matrices.shape[-1]).to_own)
     return turn @ matrices @ turn.T
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import float64
-from kngjax.inference.released_gradients import ReleasedGradient, is_at_the_boundary
+from kngjax.inference.released_gradients import ReleasedGradient
 
 _RADII, _DIRECTIONS, _NEWTON = 20, 24, 25
 
@@ -134,7 +134,10 @@ class RecordDensity:
         return total - jnp.log(jnp.maximum(determinant(matrix), jnp.finfo(matrix.dtype).tiny))
 
     def _rays(self) -> tuple[np.ndarray, np.ndarray]:
-        """Lu/‖Lu‖_K of evenly spaced u on the unit circle, and det L/‖Lu‖_K² as weights; ±1/‖1‖_K of one dimension."""
+        """Lu/‖Lu‖_K of evenly spaced u on the unit circle, and 1/‖Lu‖_K², which is w_u but for a public constant.
+
+        In one dimension ±1/‖1‖_K, and 1/‖1‖_K.
+        """
         with jax.ensure_compile_time_eval(), float64():
             if self.part.dimension == 1:
                 points = np.array([[1.0], [-1.0]])
@@ -156,7 +159,7 @@ def determinant(matrix: Array) -> Array:
 
 def require_served(part: ReleasedGradient, num_records: int) -> None:
     """Raises ValueError for a release that data augmentation does not serve, with the reason."""
-    loss, dimension, domain = part.mechanism.loss, part.dimension, getattr(part.mechanism, "domain", None)
+    loss, dimension = part.mechanism.loss, part.dimension
     if num_records > 1000:
         raise ValueError(f"latent records serve up to 1000, and there are {num_records}: take kngjax.observe")
     if dimension > 3:
@@ -173,8 +176,6 @@ def require_served(part: ReleasedGradient, num_records: int) -> None:
                 f"coefficients and smooth losses, and this is {type(loss).__name__} with {dimension}: take "
                 "ObjectivePerturbation, whose law has none, or kngjax.observe"
             )
-    if domain is not None and is_at_the_boundary(domain, part.value):
-        raise ValueError("the released value lies on the boundary of its domain, where its law is another one")
 
 
 def transport(key: Any, old: Any, new: Any, values: Array) -> tuple[Array, Array] | None:

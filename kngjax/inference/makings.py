@@ -30,7 +30,6 @@ from kngjax.inference.score_moments import RecordCurvature, can_serve
 from kngjax.inference.scores_alone import suited
 from kngjax.inference.widths import best_number_of_groups, narrowest
 from kngjax.inference.without_intervals import OF_MATRICES, reason
-from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.ada_ops import AdaOPS
 from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.base import AbstractMechanism
@@ -232,9 +231,8 @@ def making_of(
     count = num_records if guess is None else guess
     if covariance is None:
         covariance = Sandwich()
-        if count is not None and mechanism.loss.has_response and not _has_ridge(mechanism):
-            by_sums = _with_sums(mechanism, covariance, count)
-            covariance = narrowest(mechanism, by_sums, count, True)
+        if count is not None and serves_groups(mechanism):
+            covariance = narrowest(mechanism, _with_sums(mechanism, covariance, count), count)
     if isinstance(covariance, Groups):
         return GroupsMaking(mechanism, _number_of_groups(mechanism, covariance, count))
     if not isinstance(covariance, AbstractSums):
@@ -254,7 +252,7 @@ def _require_served(mechanism: Any) -> None:
     name, loss, dimension = type(mechanism).__name__, mechanism.loss, mechanism.dimension
     if dimension is None and mechanism.has_regressors:
         raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
-    is_mean = isinstance(loss, SquaredDistanceLoss)
+    is_mean = mechanism.is_of_columns and not loss.has_response and loss.gradient_slope is not None
     if isinstance(mechanism, PrivateIRLS) or not (is_mean or (mechanism.has_regressors and can_serve(loss))):
         raise ValueError(reason(name, type(loss).__name__))
     if dimension is None:
@@ -275,6 +273,11 @@ def _require_served(mechanism: Any) -> None:
         return
     # Says so where the law is not known.
     mechanism.error_noise(dimension, {})
+
+
+def serves_groups(mechanism: Any) -> bool:
+    """Whether the spread of groups' estimates shows all of their error: of regressions without a ridge."""
+    return mechanism.loss.has_response and not _has_ridge(mechanism)
 
 
 def _has_ridge(mechanism: Any) -> bool:

@@ -33,9 +33,9 @@ def preview(
 
     **Arguments:** all public.
 
-    - `mechanism`: any. Of `AdaOPS` and `PrivateIRLS` the noise is not known before, and counts have no standard error:
-        what is expected is then None. Weights of records are taken to be all the largest. Or a plan, `WithIntervals`:
-        then `width` says how wide its intervals will be, and `explain` how wide others.
+    - `mechanism`: any. Of `AdaOPS` and `PrivateIRLS` the noise is not known before, and counts and moments of designs
+        have no standard error: what is expected is then None. Weights of records are taken to be all the largest. Or a
+        plan, `WithIntervals`: then `width` says how wide its intervals will be, and `explain` how wide others.
     - `num_records`: n, or under add_remove a guess of it.
     - `design`: what the features will be like. None takes them to be spread evenly over their bounds, which is the best
         case: real ones fill less of their bounds. Else rows, (m, columns), public or made up; or a function of a key

@@ -71,7 +71,7 @@ class ReleasedGradient:
                 "SmoothedQuantileLoss(tau, bandwidth)"
             )
         domain = getattr(mechanism, "domain", None)
-        if domain is not None and is_at_the_boundary(domain, value):
+        if domain is not None and _is_at_the_boundary(domain, value):
             raise ValueError(
                 "the released value lies on the boundary of its domain, where the law of its gradient is not known"
             )
@@ -184,7 +184,7 @@ def _place_and_hessian(
     return theta, hessian(theta)
 
 
-def is_at_the_boundary(domain: Any, value: np.ndarray) -> bool:
+def _is_at_the_boundary(domain: Any, value: np.ndarray) -> bool:
     """Whether a point a millionth farther from the middle lies outside."""
     middle = np.asarray(domain.interior_point(len(value)))
     return not bool(domain.contains(jnp.asarray(middle + (value - middle) * (1.0 + 1e-6))))

@@ -15,8 +15,10 @@ Matrix = Float[np.ndarray, "dimension dimension"]
 class MomentNoise(NamedTuple):
     """z = Gθ̃ - m of G = X'X and m = X'y, given G: what is left of it is the noise of m, N(0, C).
 
-    θ0 = G^{-1}(m - S), so that θ̃ - θ0 = G^{-1}(z + S), whatever θ̃ was made of. **Arguments:** `theta`: θ̃. `moment`:
-    m + e with its noise e, but for `middle`·G's first column, shape (d,). `factor`: LL' = C. All of it is public.
+    θ0 = G^{-1}(m + S) with S = ∇ℓ_n(θ0), so that θ̃ - θ0 = G^{-1}(z - S), whatever θ̃ was made of.
+
+    **Arguments:** `theta`: θ̃. `moment`: m + e with its noise e, but for `middle`·G's first column, shape (d,).
+    `factor`: L with LL' = C. All of it is public.
     """
 
     theta: Float[np.ndarray, " dimension"]
@@ -51,15 +53,6 @@ class ReleasedMoments:
     published: Mapping[str, np.ndarray]
 
     @property
-    def _to_own(self) -> Matrix:
-        """B."""
-        units = self.mechanism.public_units(self._dimension)
-        made = np.diag(np.asarray(units.half_widths, np.float64))
-        # The midpoint of the first column of an intercept is 0, and without one all are.
-        made[:, 0] += np.asarray(units.middles)
-        return made
-
-    @property
     def _dimension(self) -> int:
         return len(self.published["moment"])
 
@@ -75,12 +68,12 @@ class ReleasedMoments:
         normals = random.standard_normal((number, dimension, dimension))
         # Off the diagonal the mean of two has the deviation 1/√2, and on it of one number 1.
         noise = deviation * 0.5 * (normals + normals.transpose(0, 2, 1))
-        to_own = self._to_own
+        to_own = self.mechanism.public_units(dimension).to_own
         return to_own @ (self.published["gram"] - noise) @ to_own.T
 
     def noise(self, theta: Float[np.ndarray, " dimension"]) -> MomentNoise:
         """Of z at the released θ̃."""
-        units, to_own = self.mechanism.public_units(self._dimension), self._to_own
-        height, (on_moment, _) = float(units.y_half_width), self._deviations
+        units = self.mechanism.public_units(self._dimension)
+        to_own, height, (on_moment, _) = units.to_own, float(units.y_half_width), self._deviations
         moment = height * to_own @ self.published["moment"]
         return MomentNoise(theta, moment, float(units.y_middle), height * on_moment * to_own)

@@ -123,9 +123,6 @@ class Variances(AbstractSums):
     def settings(self) -> dict[str, Any]:
         return self.chosen.settings()
 
-    def ranges(self, dimension: int, bounds: Bounds) -> list[Block]:
-        return [Block(np.zeros(dimension), np.ones(dimension))]
-
     def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[Block]:
         return [Block(np.zeros(dimension), np.ones(dimension))]
 

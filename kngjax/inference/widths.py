@@ -74,33 +74,40 @@ def _variances(covariance: np.ndarray, combinations: Combinations) -> np.ndarray
 
 def best_number_of_groups(mechanism: Any, num_records: int) -> int:
     """The one whose widest interval is least. Raises ValueError where there are too few records for any."""
-    widths = widths_by_groups(Setting.of(mechanism, None, None) or _unknown(mechanism), num_records)
-    if not widths:
+    setting = Setting.of(mechanism, None, None)
+    best = None if setting is None else _best(widths_by_groups(setting, num_records))
+    if best is None:
         groups.require_enough(mechanism, groups.FEWEST, num_records)
-        _unknown(mechanism)
-    return min(widths, key=lambda number: float(np.max(widths[number])))
+        raise ValueError(
+            f"how wide intervals of {type(mechanism).__name__} are is not known beforehand: give Groups(5)"
+        )
+    return best
+
+
+def _best(widths: dict[int, Float[np.ndarray, " combinations"]]) -> int | None:
+    """The number of groups whose widest interval is least."""
+    return min(widths, key=lambda number: float(np.max(widths[number])), default=None)
 
 
 def narrowest(
     mechanism: Any,
     by_sums: Any,
     num_records: int,
-    allows_groups: bool,
     design: Any = None,
     residual: Any = None,
     combinations: Combinations = None,
 ) -> Sandwich | Groups:
     """The way that assumes nothing of the errors whose previewed intervals are narrower, in the worst coefficient.
 
-    **Arguments:** `mechanism`: at the whole ε. `by_sums`: a `SumsMaking` of the one. `design`, `residual`: as of
-    `kngjax.preview`. `combinations`: A, for the widths of Aθ.
+    **Arguments:** `mechanism`: at the whole ε, one that groups serve. `by_sums`: a `SumsMaking` of it. `design`,
+    `residual`: as of `kngjax.preview`. `combinations`: A, for the widths of Aθ.
     """
     setting = Setting.of(mechanism, design, residual)
-    if setting is None or not allows_groups:
+    if setting is None:
         return by_sums.covariance
     of_sums = width_of_sums(by_sums, setting.of_mechanism(by_sums.mechanism), num_records, combinations)
     of_groups = widths_by_groups(setting, num_records, combinations)
-    best = min(of_groups, key=lambda number: float(np.max(of_groups[number])), default=None)
+    best = _best(of_groups)
     if best is None and not np.all(np.isfinite(of_sums)):
         raise ValueError(
             f"of {num_records} records no intervals are expected at this epsilon, by public facts: name a covariance, "
@@ -109,7 +116,3 @@ def narrowest(
     if best is None or np.max(of_sums / of_groups[best]) <= 1.0:
         return by_sums.covariance
     return Groups(best)
-
-
-def _unknown(mechanism: Any) -> Any:
-    raise ValueError(f"how wide intervals of {type(mechanism).__name__} are is not known beforehand: give Groups(5)")

@@ -15,6 +15,9 @@ _OF_MECHANISMS = {
         "from joint quantiles no interval of known level follows"
     ),
     "QuantileInterval": "it releases an interval itself: kngjax.release(mechanism, y=values).intervals()",
+    "DesignMoments": (
+        "they are of regressions that are made with it: kngjax.WithIntervals(mechanism, kngjax.ReleasedDesign(release))"
+    ),
     "GeometricMechanism": "its counts are of these records alone: noise_deviations says how far each may be off",
 }
 # By the name of what is asked for an interval and is no release.

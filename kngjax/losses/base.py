@@ -68,8 +68,7 @@ class AbstractLoss(ShownAsTyped, eqx.Module):
     - `is_smooth`: whether ρ'' is positive for every η and continuously differentiable, so that on a design of full rank
       ∇ℓ_n is one to one, with the determinant of the Hessian as its Jacobian. Huber's loss is not: its gradient is
       constant wherever all records are outliers.
-    - `has_curvature_facts`: whether a smooth loss of x'θ proves the bounds of `curvature_facts`, by which KNG is drawn
-      exactly in any dimension.
+    - `has_curvature_facts`: whether a smooth loss of x'θ proves `curvature_facts`, for exact draws in any dimension.
     - `score_is_piecewise_constant`: whether ∂ρ/∂η is constant but for one jump, at η = y (see `score_step`).
     - `gradient_length`: the Euclidean length of every record's gradient where its direction is free, None elsewhere.
     - `is_homogeneous`: whether ρ(wη, wy) = w·ρ(η, y) for every w ≥ 0, so that a weighted record is (wx, wy).
@@ -226,12 +225,10 @@ class CurvatureFacts(NamedTuple):
 
 
 class AbstractPredictorLoss(AbstractLoss):
-    """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ; w·ρ(η, y) of a record with weight w.
-
-    `joint_bound`: the most of (ρ''/a)² + (s/b)⁴ with a and b the largest ρ'' and |s|, which is at most 2.
-    """
+    """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ; w·ρ(η, y) of a record with weight w."""
 
     takes_weights: ClassVar[bool] = True
+    # The most of (ρ''/a)² + (s/b)⁴, with a and b the largest ρ'' and |s|: of no loss more than 2.
     joint_bound: ClassVar[float] = 2.0
 
     def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:

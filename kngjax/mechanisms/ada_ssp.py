@@ -196,11 +196,9 @@ class AdaSSP(AbstractDirectMechanism):
         """
         dimension = len(hessian)
         units = self.public_units(dimension)
-        with float64():
-            on_least, on_moment, on_matrix = self.known_deviations(dimension).tolist()
-        # x̃ = Ax beside an intercept, which is the first column, and x'θ = x̃'θ̃·h_y.
-        to_public = np.diag(1.0 / units.half_widths)
-        to_public[1:, 0] = -units.middles[1:] / units.half_widths[1:]
+        on_least, on_moment, on_matrix = self.known_deviations(dimension).tolist()
+        # x̃ = Ax, and x'θ = x̃'θ̃·h_y.
+        to_public = np.linalg.inv(units.to_own)
         gram = to_public @ hessian @ to_public.T
         least = np.linalg.eigvalsh(gram)[0] - _QUANTILE * on_least
         ridge = max(2.0 * eigenvalue_floor(on_matrix, dimension, _RISK) - max(least, 0.0), 0.0)

@@ -24,11 +24,13 @@ from kngjax.sensitivity.gradients import Sensitivity
 class AbstractMechanism(AbstractPreparation):
     """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours.
 
-    `has_regressors`: whether it explains a response.
+    `has_regressors`: whether it explains a response. `is_of_columns`: of numbers without a response, whether they are
+    one for each column.
     """
 
     epsilon: eqx.AbstractVar[Scalar]
     has_regressors: ClassVar[bool] = True
+    is_of_columns: ClassVar[bool] = True
 
     @property
     @abc.abstractmethod
@@ -104,7 +106,9 @@ class AbstractMechanism(AbstractPreparation):
 
     def proved_at(self, epsilon: float) -> "AbstractMechanism":
         """As `at_epsilon`, with all checks of its proof. Raises ValueError where there is none."""
-        moved = eqx.tree_at(lambda one: one.epsilon, self, np.asarray(float(epsilon)))
+        moved = self.at_epsilon(epsilon)
+        if moved is None:
+            raise ValueError(f"{type(self).__name__} has no settings with which it is private at epsilon = {epsilon:g}")
         moved.__check_init__()
         return moved
 

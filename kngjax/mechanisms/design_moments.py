@@ -44,6 +44,7 @@ class DesignMoments(AbstractDirectMechanism):
     adjacency: Adjacency = eqx.field(static=True)
 
     has_regressors: ClassVar[bool] = False
+    is_of_columns: ClassVar[bool] = False
     # What is released depends on the numbers of the bounds.
     runs_on_host: ClassVar[bool] = True
     method: ClassVar[str] = "Sums of products of features plus exact K-norm noise."

@@ -56,6 +56,7 @@ class GaussianMoments(AbstractDirectMechanism):
     blocks: int = eqx.field(static=True)
 
     has_regressors: ClassVar[bool] = False
+    is_of_columns: ClassVar[bool] = False
     method: ClassVar[str] = "Sums of products plus Gaussian noise."
 
     def __init__(self, bounds: Bounds, mu: Any, adjacency: str | Adjacency, largest: Any, blocks: int):

@@ -87,7 +87,7 @@ def test_the_regressions_of_a_study_have_them_and_resume_with_them(tmp_path, cap
     ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(30), adjacency="replace", dataset="workers")
     config, output = write_study(tmp_path), tmp_path / "output"
     words = ["release", str(config), "--output", str(output), "--ledger", str(ledger.path)]
-    drawn, count = release._draw_value, iter(range(20))
+    drawn, count = release._draw_numbers, iter(range(20))
 
     def fails_once(*arguments):
         # The estimate and its sums are the first two draws, and of three groups this is the second.
@@ -95,7 +95,7 @@ def test_the_regressions_of_a_study_have_them_and_resume_with_them(tmp_path, cap
             raise RuntimeError("the search was given up")
         return drawn(*arguments)
 
-    monkeypatch.setattr(release, "_draw_value", fails_once)
+    monkeypatch.setattr(release, "_draw_numbers", fails_once)
     assert cli.main(words) == 1
     assert cli.main([*words, "--resume"]) == 0
     said, whole = capfd.readouterr().out, written(output)
@@ -152,6 +152,7 @@ WRONG = {
     "a share": (("share = 0.4", "share = 1.4"), "share must lie strictly between 0 and 1"),
     "a level": (("level = 0.9", "level = 95"), r"\[intervals\] level: must lie between 0 and 1, like 0\.95, not 95"),
     "too few": (("number = 3", "number = 300"), r'300 groups need .*or covariance = "sandwich"'),
+    "a level of its own": (("number = 3", "number = 3, level = 0.5"), r"intervals: the level is said once"),
     "no table": (("intervals = { covar", 'intervals = "groups" # { covar'), "intervals: must be a table, like"),
 }
 
@@ -204,6 +205,38 @@ def test_sums_of_one_mechanism_cost_what_it_says(tmp_path):
     assert [len(one.release.parts) for one in results] == [2, 2]
     cost = job.to_dict(config, job.planned(config, 1500), results)["privacy"]["epsilon"]
     assert cost == pytest.approx(8.0, abs=1e-9)
+
+
+MEAN = """
+[data]
+path = "workers.csv"
+
+[response]
+column = "education"
+bounds = [0, 18]
+
+[mechanism]
+type = "k_norm"
+
+[privacy]
+epsilon = 4
+adjacency = "replace"
+
+[intervals]
+covariance = "sandwich"
+"""
+
+
+def test_a_mean_has_one_as_printed_and_as_written(tmp_path):
+    workers(1500).write_csv(tmp_path / "workers.csv")
+    (tmp_path / "mean.toml").write_text(MEAN, encoding="utf-8")
+    config = configuration.read(tmp_path / "mean.toml")
+    results = job.run(config, job.load(config), progress=False, directory=tmp_path)
+    found = results[0].release.intervals(0.95)
+    said = job.planned(config, 1500).text(results)
+    assert re.search(rf"mean of education +{found.lower[0]:.4g} +{found.upper[0]:.4g}", said)
+    of_file = json.loads((tmp_path / "releases.json").read_text(encoding="utf-8"))
+    np.testing.assert_allclose(of_file["releases"][0]["intervals"]["upper"], found.upper)
 
 
 def test_a_sampler_beside_them_is_refused(tmp_path):

@@ -40,14 +40,14 @@ def fails_at(monkeypatch):
     """Let the draw number k fail, as a search that gives up."""
 
     def at(number):
-        drawn, count = release._draw_value, iter(range(1, 100))
+        drawn, count = release._draw_numbers, iter(range(1, 100))
 
         def draw(*arguments):
             if next(count) == number:
                 raise RuntimeError("the search was given up")
             return drawn(*arguments)
 
-        monkeypatch.setattr(release, "_draw_value", draw)
+        monkeypatch.setattr(release, "_draw_numbers", draw)
 
     yield at
     monkeypatch.undo()

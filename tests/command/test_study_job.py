@@ -208,14 +208,14 @@ def test_a_cross_table_names_its_columns(tmp_path):
 def test_a_study_is_released_written_resumed_and_read_back(tmp_path, ledger, capfd, monkeypatch):
     config, output = write_study(tmp_path), tmp_path / "output"
     words = ["release", str(config), "--output", str(output), "--ledger", str(ledger.path)]
-    drawn, count = release._draw_value, iter(range(9))
+    drawn, count = release._draw_numbers, iter(range(9))
 
     def fails_once(*arguments):
         if next(count) == 1:
             raise RuntimeError("the search was given up")
         return drawn(*arguments)
 
-    monkeypatch.setattr(release, "_draw_value", fails_once)
+    monkeypatch.setattr(release, "_draw_numbers", fails_once)
     assert cli.main(words) == 1
     assert "--resume pays for the rest only" in capfd.readouterr().err
     partial = written(output)

@@ -382,6 +382,11 @@ NOT_OFFERED = {
         ValueError,
         "law of the last of its iterates",
     ),
+    "moments of a design": (
+        lambda x, y: kng.WithIntervals(kng.DesignMoments(BOUNDS, 1.0, "replace")),
+        ValueError,
+        r"regressions that are made with it: kngjax.WithIntervals\(mechanism, kngjax.ReleasedDesign\(release\)\)",
+    ),
     "joint quantiles": (
         lambda x, y: kng.WithIntervals(kng.PrivateQuantile([0.25, 0.75], kng.Bounds(y=RESPONSES), 1.0, "replace")),
         ValueError,

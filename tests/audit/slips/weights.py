@@ -260,7 +260,7 @@ SLIPS = (
     slip(
         "studies leave out the weights of their releases",
         "estimators/survey_weights",
-        "return dataclasses.replace(made, parts=parts, weights=self, unweighted=analysis)",
+        "return dataclasses.replace(made, parts=parts, weights=self, unweighted=unweighted)",
         "return analysis",
         "estimators/test_survey_weights.py::test_every_regression_takes_weights_or_says_that_it_does_not",
     ),
