@@ -123,8 +123,8 @@ SLIPS = (
     slip(
         "sums of no record that fail",
         "inference/covariances",
-        "made = np.column_stack(blocks)",
-        "made = np.concatenate([block.reshape(len(x), -1) for block in blocks], axis=1)",
+        "made = np.column_stack(self._columns(x, curvature, square))",
+        "made = np.concatenate([one.reshape(len(x), -1) for one in self._columns(x, curvature, square)], axis=1)",
         f"{_WITH}test_no_record_and_only_dropped_ones_are_released_like_any",
     ),
     slip(
