@@ -42,8 +42,8 @@ class Asked:
 class StudyConfig(Declared):
     """All that a study in a file declares in public.
 
-    **Arguments:** `study`: of [study], without the ledger. `intervals`: of all regressions of the whole table that say
-    nothing else, or None.
+    **Arguments:** `study`: of [study], without the ledger. `intervals`: of all regressions that say nothing else, or
+    None.
     """
 
     study: dict[str, Any]

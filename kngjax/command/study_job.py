@@ -58,10 +58,10 @@ class PlannedStudy(AbstractPlanned):
             raise type(error)(where + registry.in_toml(str(error))) from None
 
     def _intervals(self, asked: Asked) -> Any:
-        """Its own, or for the whole table those of [intervals]; False without any."""
+        """Its own, or those of [intervals]; False without any."""
         own, of_all = asked.arguments.get("intervals"), self.config.intervals
         if own is None:
-            return False if of_all is None or asked.by else of_all.asked
+            return False if of_all is None else of_all.asked
         if isinstance(own, dict) and "level" in own:
             raise ValueError("intervals: the level is said once for all analyses, in the table [intervals]")
         return own if own is False else read_intervals(own, "intervals:").asked

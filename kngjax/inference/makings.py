@@ -36,6 +36,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.irls import PrivateIRLS
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.debits import owed
+from kngjax.releases.plans import AbstractDrawing
 from kngjax.releases.release import Release, release
 from kngjax.releases.totals import certify, composed
 
@@ -45,10 +46,8 @@ _SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDes
 _BANDWIDTH = 2.1
 
 
-class AbstractMaking(abc.ABC):
+class AbstractMaking(AbstractDrawing):
     """Every public setting of releases that give an estimate with intervals. `mechanism`: of the estimate."""
-
-    mechanism: Any
 
     @abc.abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -58,22 +57,10 @@ class AbstractMaking(abc.ABC):
     def check(self, X: Any, y: Any) -> None:
         """Raises `UnfitType` for what records cannot be taken from as they are asked for; sees no value."""
 
-    @abc.abstractmethod
-    def certify(self, facts: Facts) -> list[Certificate]:
-        """Of all releases, before a value is looked at."""
-
-    @abc.abstractmethod
-    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
-        """What a ledger debits for all of them together, and whether it is proved that they cost no more."""
-
     @property
     @abc.abstractmethod
     def laws(self) -> list[Guarantee]:
         """What draws from exactly the mechanisms' laws cost, those that one record takes part in."""
-
-    @abc.abstractmethod
-    def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
-        """The releases. Private until all are kept: whether a later one fails may depend on the data."""
 
     @abc.abstractmethod
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:

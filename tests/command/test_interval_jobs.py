@@ -116,6 +116,28 @@ def test_the_regressions_of_a_study_have_them_and_resume_with_them(tmp_path, cap
     assert ledger.verify().spent.epsilon == 18.5
 
 
+@pytest.mark.slow
+def test_groups_of_a_table_have_them_by_one_debit_and_resume_with_them(tmp_path, capfd):
+    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(30), adjacency="replace", dataset="workers")
+    by = (
+        'epsilon = 6\n\n[[analyses]]\nmethod = "quantile',
+        'by = ["region"]\nepsilon = 12\n\n[[analyses]]\nmethod = "quantile',
+    )
+    config, output = write_study(tmp_path, by, records=3000), tmp_path / "output"
+    words = ["release", str(config), "--output", str(output), "--ledger", str(ledger.path)]
+    assert cli.main(words) == 0
+    said, whole = capfd.readouterr().out, written(output)
+    results = kng.GroupedResults.from_json(json.dumps(whole["analyses"][0]["result"]))
+    assert [len(one.parts) for one in results.releases] == [2, 2]
+    assert f"{results.conf_int(0.9).loc['south', ('education', 'lower')]:.5g}" in said
+    assert results.guarantee.epsilon == 12.0
+    assert ledger.verify().spent.epsilon == whole["privacy"]["epsilon"] == 18.5
+    for resumed in ([*words, "--resume"], [*words[:-2], "--resume"]):
+        assert cli.main(resumed) == 0
+        assert written(output) == whole
+    assert ledger.verify().spent.epsilon == 18.5
+
+
 def test_a_plan_says_what_they_cost(tmp_path, capfd):
     assert cli.main(["plan", str(write_study(tmp_path))]) == 0
     said = capfd.readouterr().out

@@ -230,9 +230,7 @@ def test_what_public_facts_refuse_costs_nothing(why, ledger):
     assert not ledger.read().what
 
 
-def test_groups_of_a_table_and_ridges_have_none(ledger):
-    with pytest.raises(ValueError, match="groups of a table have no intervals"):
-        study(ledger=ledger).by("region").linear_regression("log(wage) ~ education", epsilon=4, intervals=True)
+def test_groups_of_estimates_with_ridges_have_none(ledger):
     long = "log(wage) ~ education + poly(experience, 2) + region + parttime"
     plan = study(ledger=ledger).plan()
     with pytest.raises(ValueError, match="ridge of ObjectivePerturbation moves every group's estimate"):
