@@ -291,7 +291,9 @@ class PublicDesign(AbstractSums):
     """H = Σw·G and J = Σs²·G with G of public rows, which must be as the records' features are.
 
     **Arguments:** `rows`: public features in units of the mechanism, shape (m, columns), without the intercept, or with
-    it where there is none. `share`: of ε. `bandwidth`: as of `Sandwich`.
+    it where there is none. Of a `Study` a frame of public records in own units, with the columns of the terms, and text
+    where they have levels: its terms make rows of it as of the private records. `share`: of ε. `bandwidth`: as of
+    `Sandwich`.
     """
 
     rows: Any
@@ -306,12 +308,29 @@ class PublicDesign(AbstractSums):
     def __init__(self, rows: Any = None, share: float = 0.05, bandwidth: float | None = None):
         if rows is None:
             raise ValueError(OF_NO_DESIGN)
-        made = np.asarray(rows, np.float64)
-        if made.ndim != 2 or not len(made) or not np.all(np.isfinite(made)):
-            raise ValueError(f"rows must be finite numbers of public records, shape (m, columns), not {made.shape}")
-        for name, value in {"rows": made.tolist(), "share": share, "bandwidth": bandwidth}.items():
+        # What a frame's columns become, the terms of a study say.
+        given = rows if hasattr(rows, "columns") else _finite_rows(rows).tolist()
+        for name, value in {"rows": given, "share": share, "bandwidth": bandwidth}.items():
             object.__setattr__(self, name, value)
         self.__post_init__()
+
+    def settings(self) -> dict[str, Any]:
+        return super().settings() | {"rows": self._matrix.tolist()}
+
+    def by_terms(self, design: Any) -> "PublicDesign":
+        """The same with rows that terms make of its frame, as of private records; itself without a frame.
+
+        **Arguments:** `design`: the terms. Raises ValueError or TypeError for a frame that they make none of.
+        """
+        if not hasattr(self.rows, "columns"):
+            return self
+        made = design.matrix(self.rows)
+        # Records without a cell are dropped, as private ones are.
+        return dataclasses.replace(self, rows=made[np.all(np.isfinite(made), axis=1)])
+
+    @property
+    def _matrix(self) -> Float[np.ndarray, "rows columns"]:
+        return _finite_rows(self.rows)
 
     @property
     def method(self) -> str:
@@ -325,7 +344,7 @@ class PublicDesign(AbstractSums):
 
     def check(self, mechanism: Any) -> None:
         super().check(mechanism)
-        columns, need = np.shape(self.rows)[1], mechanism.dimension - mechanism.bounds.intercept
+        columns, need = self._matrix.shape[1], mechanism.dimension - mechanism.bounds.intercept
         if columns != need:
             raise ValueError(f"the public rows have {columns} columns, and {need} of the records' are bounded")
 
@@ -333,10 +352,21 @@ class PublicDesign(AbstractSums):
         return [np.ones(len(x)), curvature, square]
 
     def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
-        rows = np.asarray(self.rows)
+        rows = self._matrix
         rows = np.hstack([np.ones((len(rows), dimension - rows.shape[1])), rows])
         count, curvature, square = (part[:, 0] for part in parts)
         return proportional(count, curvature, square, count[:, None, None] * (rows.T @ rows / len(rows)))
+
+
+def _finite_rows(rows: Any) -> Float[np.ndarray, "rows columns"]:
+    words = "rows must be finite numbers of public records, shape (m, columns)"
+    try:
+        made = np.asarray(rows, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{words}: a frame with other columns is for a Study, whose terms make rows of it") from None
+    if made.ndim != 2 or not len(made) or not np.all(np.isfinite(made)):
+        raise ValueError(f"{words}, not {made.shape}")
+    return made
 
 
 ONE, UNIT = Block(np.ones(1), np.ones(1)), Block(np.zeros(1), np.ones(1))

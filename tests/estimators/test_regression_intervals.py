@@ -238,6 +238,21 @@ def test_groups_of_estimates_with_ridges_have_none(ledger):
     assert not ledger.read().what
 
 
+def test_public_rows_in_own_units_become_those_of_the_basis_and_records_without_a_cell_are_left_out():
+    cells = {"education": [9.0, 18.0, np.nan, 30.0], "region": ["south", "north", "north", "south"]}
+    plan = study(adjacency="add_remove", num_records=6000, missing={"education": "drop"}).plan()
+    given = {"epsilon": 8, "scale": 0.4, "intervals": kng.PublicDesign(pd.DataFrame(cells), share=0.1)}
+    [part] = plan.linear_regression("log(wage) ~ education + region", **given).parts
+    # Clipped to the bounds as the records are.
+    assert part.plan.covariance.settings() == {
+        "type": "PublicDesign", "rows": [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], "share": 0.1, "bandwidth": None,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="region"):
+        plan.linear_regression("log(wage) ~ region", **given | {"intervals": kng.PublicDesign(PEOPLE[["wage"]])})
+    with pytest.raises(ValueError, match="is for a Study"):
+        kng.WithIntervals(part.mechanism, given["intervals"])
+
+
 @pytest.mark.parametrize("covariance", [kng.Sandwich(), kng.Groups(3)])
 def test_what_fails_on_values_says_one_text_and_its_debit_stays(covariance, ledger):
     broken = PEOPLE.assign(wage=np.where(np.arange(len(PEOPLE)) == 7, np.nan, PEOPLE["wage"]))
