@@ -235,7 +235,7 @@ class Step:
     @property
     def law(self) -> kng.Guarantee:
         """What a draw from exactly the mechanism's law would cost, and what its intervals are made of."""
-        return self.part.mechanism.guarantee if self.part.plan is None else self.owed(0)[0]
+        return self.part.law
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Of what its debit pays for, beforehand. **Arguments:** `num_records`: used where it is public."""

@@ -21,9 +21,8 @@ from kngjax.inference.covariances import (
     Sandwich,
     proportional,
 )
-from kngjax.inference.released_moments import ReleasedMoments
 from kngjax.inference.score_moments import Floats
-from kngjax.mechanisms.ada_ssp import AdaSSP
+from kngjax.mechanisms.released_moments import ReleasedMoments
 from kngjax.releases.release import Release
 
 _SEED = 1
@@ -72,7 +71,7 @@ class ScoresOfMoments(AbstractSums):
         return self.chosen.settings()
 
     def given(self, mechanism: Any, first: Release) -> "ScoresOfMoments":
-        return dataclasses.replace(self, moments=ReleasedMoments(mechanism, first.published))
+        return dataclasses.replace(self, moments=mechanism.released_moments(first.published))
 
     def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[Block]:
         if not self._is_whole:
@@ -166,7 +165,7 @@ def square_units(theta: Floats, bounds: Bounds) -> Floats:
 def suited(covariance: AbstractSums, mechanism: Any) -> AbstractSums:
     """The sums of a covariance that are to be released beside this mechanism's own. Raises ValueError for none."""
     is_mean = not mechanism.loss.has_response
-    if not is_mean and not isinstance(mechanism, AdaSSP):
+    if not is_mean and not mechanism.publishes_moments:
         return covariance
     if isinstance(covariance, Variances if is_mean else ScoresOfMoments):
         return covariance
