@@ -200,6 +200,13 @@ def test_mechanisms_say_what_their_releases_publish():
         assert sorted(made.publishes) == (sorted(way.published) if made.publishes else [])
 
 
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_sums_say_that_they_have_none_and_which_statistic_has(adjacency):
+    sums = kng.KNormMechanism(kng.Bounds(([0.0], [1.0]), intercept=False), 1.0, adjacency, statistic="sum")
+    with pytest.raises(ValueError, match=r"KNormMechanism .* a sum is of these records alone.*statistic='mean'"):
+        kng.WithIntervals(sums)
+
+
 def test_noise_of_each_moment_is_drawn_as_it_was():
     made = ada_ssp()
     _, on_moment, on_matrix = made.known_deviations(3)
