@@ -5,12 +5,12 @@ import dataclasses
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
-from kngjax.data.products import product_ranges, products, symmetric
+from kngjax.data.products import changed_columns, product_ranges, products, symmetric, with_shared_columns
 from kngjax.data.records import Records
 from kngjax.inference import gaussian_sums
 from kngjax.inference.noise_of_sums import box_noise, gaussian_noise
@@ -95,10 +95,16 @@ class AbstractSums(abc.ABC):
             lower, upper = (np.asarray(side, np.float64) for side in bounds.features(dimension))
         return self._blocks(dimension, lower, upper)
 
+    def _sides(
+        self, dimension: int, bounds: Bounds, adjacency: Adjacency
+    ) -> tuple[Floats, Floats, Bool[np.ndarray, " columns"]]:
+        """The bounds of all columns, and which of these a record changes, so that their sums are released."""
+        lower, upper = (np.concatenate(side) for side in zip(*self.ranges(dimension, bounds), strict=True))
+        return lower, upper, changed_columns(lower, upper, adjacency)
+
     def mechanism(self, dimension: int, curvature: RecordCurvature, budget: float, adjacency: Adjacency) -> Any:
         """What releases the sums. **Arguments:** `budget`: their ε, of Gaussian ones their μ."""
-        lower, upper = (np.concatenate(side) for side in zip(*self.ranges(dimension, curvature.bounds), strict=True))
-        kept = _kept(lower, upper, adjacency)
+        lower, upper, kept = self._sides(dimension, curvature.bounds, adjacency)
         columns = Bounds((lower[kept], upper[kept]), intercept=False)
         return KNormMechanism(columns, budget, adjacency, statistic="sum", allow_large_epsilon=True)
 
@@ -118,10 +124,9 @@ class AbstractSums(abc.ABC):
         self, x: Floats, curvature: Floats, square: Floats, bounds: Bounds, adjacency: Adjacency
     ) -> Float[np.ndarray, "records columns"]:
         """The same of features with these curvatures and squared scores, over their units. Private, or made up."""
-        lower, upper = (np.concatenate(side) for side in zip(*self.ranges(x.shape[1], bounds), strict=True))
+        _, _, kept = self._sides(x.shape[1], bounds, adjacency)
         # Of no record as well.
-        made = np.column_stack(self._columns(x, curvature, square))
-        return made[:, _kept(lower, upper, adjacency)]
+        return np.column_stack(self._columns(x, curvature, square))[:, kept]
 
     def mean_sums(
         self, x: Floats, curvature: Floats, square: Floats, bounds: Bounds, adjacency: Adjacency
@@ -166,13 +171,9 @@ class AbstractSums(abc.ABC):
         num_records: int | None,
     ) -> list[Floats]:
         """The sums of all blocks of columns."""
-        blocks = self.ranges(dimension, bounds)
-        lower, upper = (np.concatenate(side) for side in zip(*blocks, strict=True))
-        kept = _kept(lower, upper, adjacency)
-        # What all records share adds up to n times as much.
-        whole = np.tile(lower * float(num_records or 0), (len(sums), 1))
-        whole[:, kept] = sums
-        return np.split(whole, np.cumsum([len(block.lower) for block in blocks])[:-1], axis=1)
+        lower, _, kept = self._sides(dimension, bounds, adjacency)
+        whole = with_shared_columns(sums, kept, lower, num_records)
+        return np.split(whole, np.cumsum([len(block.lower) for block in self.ranges(dimension, bounds)])[:-1], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -380,8 +381,3 @@ def proportional(count: Floats, curvature: Floats, square: Floats, gram: Floats)
             for part in (curvature, square)
         ]
     return Matrices(*(share[:, None, None] * gram for share in shares))
-
-
-def _kept(lower: Floats, upper: Floats, adjacency: Adjacency) -> np.ndarray:
-    """Which columns one record changes: an exchange leaves those that all share."""
-    return lower < upper if adjacency is Adjacency.REPLACE else np.maximum(np.abs(lower), np.abs(upper)) > 0.0

@@ -28,8 +28,26 @@ from kngjax.releases.release import Release
 _SEED = 1
 
 
+class AbstractChosenSums(AbstractSums):
+    """Sums for a covariance that was asked for by the name of another, `chosen`, whose share and settings they have."""
+
+    chosen: Sandwich | IndependentErrors
+    is_previewed: ClassVar[bool] = False
+
+    @property
+    def share(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.chosen.share
+
+    @property
+    def bandwidth(self) -> float | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.chosen.bandwidth
+
+    def settings(self) -> dict[str, Any]:
+        return self.chosen.settings()
+
+
 @dataclasses.dataclass(frozen=True)
-class ScoresOfMoments(AbstractSums):
+class ScoresOfMoments(AbstractChosenSums):
     """J = Σr²xx' at θ̃ beside published moments, which are H: all of J, or Σr² alone where errors depend on no feature.
 
     The residual r = y - x'θ̃ of a record within the bounds is bounded, at the released θ̃, so that r² in units of the
@@ -41,15 +59,6 @@ class ScoresOfMoments(AbstractSums):
 
     chosen: Sandwich | IndependentErrors
     moments: ReleasedMoments | None = None
-    is_previewed: ClassVar[bool] = False
-
-    @property
-    def share(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.chosen.share
-
-    @property
-    def bandwidth(self) -> float | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.chosen.bandwidth
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -66,9 +75,6 @@ class ScoresOfMoments(AbstractSums):
     @property
     def _is_whole(self) -> bool:
         return isinstance(self.chosen, Sandwich)
-
-    def settings(self) -> dict[str, Any]:
-        return self.chosen.settings()
 
     def given(self, mechanism: Any, first: Release) -> "ScoresOfMoments":
         return dataclasses.replace(self, moments=mechanism.released_moments(first.published))
@@ -92,7 +98,7 @@ class ScoresOfMoments(AbstractSums):
 
 
 @dataclasses.dataclass(frozen=True)
-class Variances(AbstractSums):
+class Variances(AbstractChosenSums):
     """Σ(x_j - θ̃_j)² of each column at the released mean θ̃: the diagonal of J, beside H = nI.
 
     A record within the bounds l and u adds at most max((u_j - θ̃_j)², (l_j - θ̃_j)²), which is public by then, and in
@@ -102,15 +108,6 @@ class Variances(AbstractSums):
     """
 
     chosen: Sandwich
-    is_previewed: ClassVar[bool] = False
-
-    @property
-    def share(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.chosen.share
-
-    @property
-    def bandwidth(self) -> float | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.chosen.bandwidth
 
     @property
     def method(self) -> str:
@@ -118,9 +115,6 @@ class Variances(AbstractSums):
             f"the variance of each column, from sums with noise of their own for {self.share:g} of epsilon; the "
             "quantiles are those of the noise less the sampling error over what the noise of the sums may have been"
         )
-
-    def settings(self) -> dict[str, Any]:
-        return self.chosen.settings()
 
     def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[Block]:
         return [Block(np.zeros(dimension), np.ones(dimension))]
