@@ -126,4 +126,4 @@ def density_of(law: Any, places: Any) -> np.ndarray:
     if isinstance(law, NormalDist):
         return np.array([law.pdf(place) for place in np.ravel(places)]).reshape(np.shape(places))
     with float64():
-        return np.exp(np.asarray(law.log_prob(jnp.asarray(places))))
+        return np.asarray(np.exp(np.asarray(law.log_prob(jnp.asarray(places)))))
