@@ -31,13 +31,13 @@ from kngjax.inference.latent_records import RecordDensity
 from kngjax.inference.observations import add_likelihood
 from kngjax.inference.released_gradients import ReleasedGradient
 
-CHAINS, WARMUP, DRAWS, THIN = 4, 400, 600, 12
+CHAINS, WARMUP, THIN = 4, 400, 12
 # Chebyshev's equally weighted nodes: exact for polynomials up to the seventh degree.
 _HALF = np.array([0.323911810519908, 0.529656775285157, 0.883861700758049])
 ROWS = np.concatenate([-_HALF[::-1], [0.0], _HALF])[:, None]
-BATCH, IMPORTANCE = 25, 4000
-# Of augmentation: sweeps of each of five stages that tune it, and after them.
-STAGE, KEPT = 200, 2000
+BATCH = 25
+# For each data set: of NUTS of each chain, and of augmentation after five stages of a tenth of them that tune it.
+DRAWS = {"nuts": 1500, "importance": 4000, "augmentation": 2000}
 BOUNDS = {"x": (-1.0, 1.0), "columns": 1}
 
 
@@ -108,12 +108,12 @@ def model(name, part, value):
     )
 
 
-@functools.partial(jax.jit, static_argnames=("name", "part"))
-def by_nuts(name, part, values, keys):
+@functools.partial(jax.jit, static_argnames=("name", "part", "num_draws"))
+def by_nuts(name, part, values, keys, num_draws):
     """Draws for each released value, shape (data sets, chains, draws, parameters), and which steps diverged."""
 
     def chain(value, key):
-        kernel = NUTS(functools.partial(model, name, part), max_tree_depth=7)
+        kernel = NUTS(functools.partial(model, name, part), dense_mass=True, max_tree_depth=7)
         state = kernel.init(key, WARMUP, None, model_args=(value,), model_kwargs={})
         state = jax.lax.fori_loop(0, WARMUP, lambda _, state: kernel.sample(state, (value,), {}), state)
 
@@ -122,7 +122,7 @@ def by_nuts(name, part, values, keys):
             drawn = kernel.postprocess_fn((value,), {})(state.z)["values"]
             return state, (drawn, state.diverging)
 
-        return jax.lax.scan(kept, state, None, length=DRAWS)[1]
+        return jax.lax.scan(kept, state, None, length=num_draws)[1]
 
     return jax.vmap(lambda value, key: jax.vmap(chain, (None, 0))(value, jax.random.split(key, CHAINS)))(values, keys)
 
@@ -167,19 +167,21 @@ def chains_of(name, part):
     return AugmentedChains(functools.partial(record_model, name), RecordDensity(part, rows), part.num_records)
 
 
-def by_augmentation(name, part, values, keys):
+def by_augmentation(name, part, values, keys, num_draws):
     """Draws for each released value, shape (data sets, 2, draws, parameters), and how many records were taken."""
     chains = chains_of(name, part)
 
     def of_set(value, key):
-        return draw_chains(chains, value, key, 1, STAGE, KEPT)
+        return draw_chains(chains, value, key, 1, num_draws // 10, num_draws)
 
     drawn, statistics = jax.vmap(of_set)(values, keys)
     # In halves, so that R-hat is of something.
     return drawn["values"].reshape(len(values), 2, -1, drawn["values"].shape[-1]), statistics["record_acceptance"]
 
 
-def calibrate(name: str, method: str, num_records: int, num_sets: int, epsilon: float = 1.0, seed: int = 0) -> dict:
+def calibrate(
+    name: str, method: str, num_records: int, num_sets: int, epsilon: float, num_draws: int, seed: int = 0
+) -> dict:
     """The figures of one row."""
     mechanism, key = MECHANISMS[name](epsilon), kng.research_key(seed)
     sampler = kng.Exact() if name == "robust" else None
@@ -202,11 +204,8 @@ def calibrate(name: str, method: str, num_records: int, num_sets: int, epsilon: 
         start, parts = time.perf_counter(), []
         for first in tqdm(range(0, num_sets, BATCH), desc=name):
             batch = slice(first, first + BATCH)
-            drawn = (
-                by_importance(name, part, values[batch], keys[batch], IMPORTANCE)
-                if method == "importance"
-                else {"nuts": by_nuts, "augmentation": by_augmentation}[method](name, part, values[batch], keys[batch])
-            )
+            by = {"nuts": by_nuts, "importance": by_importance, "augmentation": by_augmentation}[method]
+            drawn = by(name, part, values[batch], keys[batch], num_draws)
             parts.append(jax.tree.map(np.asarray, drawn))
         row["seconds"] = round(time.perf_counter() - start, 1)
     found, other = jax.tree.map(lambda *pieces: np.concatenate(pieces), *parts)
@@ -221,6 +220,7 @@ def calibrate(name: str, method: str, num_records: int, num_sets: int, epsilon: 
     row |= {
         "rhat_median_and_largest": [round(float(np.median(rhat)), 4), round(float(rhat.max()), 4)],
         "ess_median": np.median(ess, axis=0).round().tolist(),
+        "rhat_above": {str(limit): int(np.sum(rhat.max(axis=1) >= limit)) for limit in (1.005, 1.01)},
         "ess_per_second": round(float(ess.min(axis=1).sum()) / row["seconds"], 1),
     }
     row |= (
@@ -250,8 +250,11 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1000)
     parser.add_argument("--data-sets", type=int, default=500)
     parser.add_argument("--epsilon", type=float, default=1.0)
+    parser.add_argument("--draws", type=int, default=None, help="for each data set, by NUTS of each chain")
     given = parser.parse_args()
-    print(json.dumps(calibrate(given.mechanism, given.by, given.records, given.data_sets, given.epsilon)), flush=True)
+    draws = given.draws or DRAWS[given.by]
+    row = calibrate(given.mechanism, given.by, given.records, given.data_sets, given.epsilon, draws)
+    print(json.dumps(row), flush=True)
 
 
 if __name__ == "__main__":

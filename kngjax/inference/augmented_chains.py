@@ -18,10 +18,13 @@ _LEAPS, _WALKS = 4, 3
 
 
 class State(NamedTuple):
-    """Of a chain. **Arguments:** `position`: φ without constraints, flat. `records`."""
+    """Of a chain. **Arguments:** `position`: φ without constraints, flat. `records`. `log_density`: log p(θ̃ | D) +
+    const of them, which may be long to compute.
+    """
 
     position: Array
     records: Records
+    log_density: Array
 
 
 class Tuning(NamedTuple):
@@ -61,7 +64,8 @@ class AugmentedChains:
         """φ within ±2 without constraints, and records from the model."""
         first, second = jax.random.split(key)
         position = jax.random.uniform(first, (self.dimension,), minval=-2.0, maxval=2.0)
-        return State(position, self._propose(position, second))
+        records = self._propose(position, second)
+        return State(position, records, self.density(value, records))
 
     def first_tuning(self) -> Tuning:
         """Before anything is known."""
@@ -93,12 +97,12 @@ class AugmentedChains:
     def sweep(self, value: Array, state: State, tuning: Tuning, key: Any) -> tuple[State, dict[str, Array]]:
         """Every record in turn, φ given the records, and φ with the records."""
         first, second, third = jax.random.split(key, 3)
-        records, statistics = self._update_records(value, state, first)
-        position, leap = self._leap(state.position, records, tuning, second)
-        state, walk = self._walk(value, State(position, records), tuning, third)
+        state, statistics = self._update_records(value, state, first)
+        position, leap = self._leap(state.position, state.records, tuning, second)
+        state, walk = self._walk(value, state._replace(position=position), tuning, third)
         return state, statistics | {"leap_acceptance": leap, "walk_acceptance": walk}
 
-    def _update_records(self, value: Array, state: State, key: Any) -> tuple[Records, dict[str, Array]]:
+    def _update_records(self, value: Array, state: State, key: Any) -> tuple[State, dict[str, Array]]:
         keys = jax.random.split(key, 4)
         new, log_u = self._propose(state.position, keys[0]), jnp.log(jax.random.uniform(keys[1], (self.num_records,)))
         at = self._place(value, state.position)
@@ -127,13 +131,15 @@ class AugmentedChains:
             "record_acceptance": jnp.mean(are_taken * 1.0),
             "least_acceptance": jnp.exp(jnp.minimum(jnp.min(ratios), 0.0)),
         }
+        log_density = self.density(value, records)
         if self.density.is_exact_by_sums:
-            return records, statistics
+            return State(state.position, records, log_density), statistics
         # The sweep is reversible for the surrogate: as a whole it is taken as the true density over that one says.
-        gain = self.density(value, records) - self.density(value, state.records) - (log_surrogate - carry[1])
+        gain = log_density - state.log_density - (log_surrogate - carry[1])
         is_taken = jnp.log(jax.random.uniform(keys[3])) < gain
         statistics["sweep_acceptance"] = is_taken * 1.0
-        return chosen_records(jnp.broadcast_to(is_taken, (self.num_records,)), records, state.records), statistics
+        proposed = State(state.position, records, log_density)
+        return jax.tree.map(lambda one, other: jnp.where(is_taken, one, other), proposed, state), statistics
 
     def _leap(self, position: Array, records: Records, tuning: Tuning, key: Any) -> tuple[Array, Array]:
         """A Hamiltonian step of φ given the records, of which the release says no more."""
@@ -166,27 +172,23 @@ class AugmentedChains:
         if transport(None, self._law_of(state.position, state.records), None, state.records.values) is None:
             return state, jnp.asarray(0.3)
 
-        def log_target(state: State) -> Array:
-            return self.density(value, state.records) - self._potential(self._unflatten(state.position))
+        def log_prior(position: Array) -> Array:
+            return -self._potential(self._unflatten(position))
 
-        def walk(carry: Any, key: Any) -> Any:
-            state, log_density = carry
+        def walk(state: State, key: Any) -> Any:
             first, second, third = jax.random.split(key, 3)
             direction = tuning.marginal @ jax.random.normal(first, state.position.shape)
             position = state.position + tuning.jump * direction
             old, new = (self._law_of(one, state.records) for one in (state.position, position))
             moved = transport(second, old, new, state.records.values)
             assert moved is not None
-            proposed = State(position, state.records._replace(values=moved[0]))
-            log_proposed = log_target(proposed)
-            gain = log_proposed - log_density + moved[1]
+            records = state.records._replace(values=moved[0])
+            proposed = State(position, records, self.density(value, records))
+            gain = proposed.log_density - state.log_density + log_prior(position) - log_prior(state.position) + moved[1]
             is_taken = jnp.log(jax.random.uniform(third)) < gain
-            chosen = jax.tree.map(
-                lambda one, other: jnp.where(is_taken, one, other), (proposed, log_proposed), (state, log_density)
-            )
-            return chosen, is_taken * 1.0
+            return jax.tree.map(lambda one, other: jnp.where(is_taken, one, other), proposed, state), is_taken * 1.0
 
-        (state, _), taken = jax.lax.scan(walk, (state, log_target(state)), jax.random.split(key, _WALKS))
+        state, taken = jax.lax.scan(walk, state, jax.random.split(key, _WALKS))
         return state, jnp.mean(taken)
 
     def _propose(self, position: Array, key: Any) -> Records:

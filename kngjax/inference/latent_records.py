@@ -11,7 +11,8 @@ from jaxtyping import Array, Float
 from kngjax.core.arrays import float64
 from kngjax.inference.released_gradients import ReleasedGradient
 
-_RADII, _DIRECTIONS, _NEWTON = 20, 24, 25
+# Newton's steps end where the exponent of the density is that of the minimum to this.
+_RADII, _DIRECTIONS, _NEWTON, _STILL = 20, 24, 25, 1e-6
 
 
 class Records(NamedTuple):
@@ -104,14 +105,21 @@ class RecordDensity:
         def hessian(theta: Array) -> Array:
             return (jax.vmap(loss.record_curvature)(x @ theta, y)[:, None] * x).T @ x
 
-        def step(_: Any, theta: Array) -> Array:
+        def size(slope: Array) -> Array:
+            return self.part.noise.rate * self.part.noise.norm(slope)
+
+        def step(carry: Any) -> Any:
             # Steps that make the objective worse are halved: it is convex.
-            move = jnp.linalg.solve(hessian(theta) + 1e-9 * jnp.eye(len(theta)), gradient(theta))
+            number, theta, slope = carry
+            move = jnp.linalg.solve(hessian(theta) + 1e-9 * jnp.eye(len(theta)), slope)
             lengths = 0.5 ** jnp.arange(6.0)
             objective = jax.vmap(lambda length: jnp.sum(jax.vmap(loss.record_value)(x @ (theta - length * move), y)))
-            return theta - lengths[jnp.argmin(objective(lengths))] * move
+            theta -= lengths[jnp.argmin(objective(lengths))] * move
+            return number + 1, theta, gradient(theta)
 
-        minimum = jax.lax.fori_loop(0, _NEWTON, step, value)
+        minimum = jax.lax.while_loop(
+            lambda carry: (carry[0] < _NEWTON) & (size(carry[2]) > _STILL), step, (0, value, gradient(value))
+        )[1]
         # From θ̃, which is inside, to the minimum or nearly to the edge of Θ.
         towards = minimum - value + 1e-12
         centre = value + jnp.minimum(1.0, 0.999 * domain.chord(value, towards)[1]) * (minimum - value)
@@ -125,10 +133,12 @@ class RecordDensity:
         times = 0.5 * longest * (nodes + 1.0)[None, :]
         radii = jnp.expm1(times) / self.part.noise.rate
 
-        def log_term(radius: Array, direction: Array) -> Array:
-            return -self.part.noise.rate * self.part.noise.norm(gradient(centre + radius * direction))
+        def sizes(radii: Array, direction: Array) -> Array:
+            predictors = (x @ centre)[None, :] + radii[:, None] * (x @ direction)[None, :]
+            scores = jax.vmap(lambda row: jax.vmap(loss.record_score)(row, y))(predictors)
+            return jax.vmap(size)(scores @ x)
 
-        terms = jax.vmap(lambda row, direction: jax.vmap(lambda one: log_term(one, direction))(row))(radii, directions)
+        terms = -jax.vmap(sizes)(radii, directions)
         terms += (self.part.dimension - 1.0) * jnp.log(radii) + times + jnp.log(masses)[None, :] + jnp.log(longest)
         total = jax.scipy.special.logsumexp(terms + jnp.log(weights)[:, None])
         return total - jnp.log(jnp.maximum(determinant(matrix), jnp.finfo(matrix.dtype).tiny))

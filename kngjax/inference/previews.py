@@ -182,6 +182,11 @@ class Preview:
         lines.append(self.to_frame().to_string(float_format=lambda number: f"{number:.3g}"))
         if len(pull := [one for one in np.diag(self.expected.noise.pull) if one > 0.01]):
             lines.append(f"A ridge takes up to {max(pull):.0%} of a coefficient, by which it is biased.")
+        if (growth := self.expected.noise.growth) > 1.0:
+            lines.append(
+                f"That is noise of small coefficients: of such as explain responses that fill their bounds it is up to "
+                f"{growth:.2g} times as large."
+            )
         lines += self._bias_in_words()
         if far is not None and far > LITTLE:
             lines.append(f"With probability {far:.0%} a draw comes from anywhere in the domain.")

@@ -196,7 +196,8 @@ class AdaSSP(AbstractDirectMechanism):
     def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
         """(X'X + λI)^{-1}e in public units with the λ that the expected λ_min gives, in own units.
 
-        The noise on X'X, which grows with |θ|, is left out. λ pulls towards the middle of the bounds of y.
+        The noise E on X'X adds -Eθ̃ to e, of covariance σ²(|θ̃|²I + θ̃θ̃')/2. θ̃ is not known before: C is that of 0, and
+        `growth` that of |θ̃| = 1, along θ̃. λ pulls towards the middle of the bounds of y.
         """
         dimension = len(hessian)
         units = self.public_units(dimension)
@@ -209,7 +210,8 @@ class AdaSSP(AbstractDirectMechanism):
         public = ExpectedNoise.of_gradient_noise(gram, on_moment**2 * np.eye(dimension), ridge)
         to_own = float(units.y_half_width) * to_public.T
         pull = to_own @ public.pull @ np.linalg.inv(to_own)
-        return ExpectedNoise(to_own @ public.covariance @ to_own.T, pull)
+        growth = math.hypot(1.0, on_matrix / on_moment)
+        return ExpectedNoise(to_own @ public.covariance @ to_own.T, pull, growth=growth)
 
     def released_moments(self, published: Mapping[str, np.ndarray]) -> ReleasedMoments:
         """What follows from the moments that a release publishes: post-processing."""

@@ -19,7 +19,9 @@ class ExpectedNoise(NamedTuple):
 
     **Arguments:** `covariance`: C, shape (d, d). `pull`: P, shape (d, d): what a ridge takes of each coefficient, 0
     without one; m is where it pulls to. `is_exact`: whether this is the law whatever the records are. `tilt`: where θ̃
-    solves ∇ℓ_n(θ) + γ(θ - m) = z, the covariance of z and γ. `towards`: m, None for 0.
+    solves ∇ℓ_n(θ) + γ(θ - m) = z, the covariance of z and γ. `towards`: m, None for 0. `growth`: where the noise is
+    larger the larger θ is, and C is that of θ in the middle of what the bounds allow, by which factor deviations are
+    larger of coefficients that explain responses which fill their bounds evenly by a column that does; else 1.
     """
 
     covariance: Float[np.ndarray, "dimension dimension"]
@@ -27,6 +29,7 @@ class ExpectedNoise(NamedTuple):
     is_exact: bool = False
     tilt: tuple[np.ndarray, float] | None = None
     towards: Float[np.ndarray, " dimension"] | None = None
+    growth: float = 1.0
 
     @classmethod
     def of_gradient_noise(

@@ -60,3 +60,18 @@ def test_draws_scatter_as_expected(made):
     np.testing.assert_allclose(np.std(draws, axis=0), deviations, rtol=0.06)
     pulled = centred - expected.pull @ (centred if not isinstance(made, kng.AdaSSP) else 0.0 * centred)
     np.testing.assert_array_less(np.abs(np.mean(draws, axis=0) - pulled), 5.0 * deviations / np.sqrt(4000))
+
+
+def test_noise_on_sums_of_squares_grows_with_the_coefficients():
+    """AdaSSP of a column that explains all of responses that fill their bounds: θ̃ = (0, 1, 0) in public units."""
+    made, n = kng.AdaSSP(BOUNDS, 1.0, 1e-6, "replace"), 20_000
+    gram = n * np.diag([1.0, 1 / 3, 1 / 3])
+    data = QuadraticSummary(np.asarray(float(n)), gram, gram @ np.array([0.0, 1.0, 0.0]), np.asarray(n / 3), True)
+    draws = np.asarray(made.draws(data, jax.random.key(0), 4000)[0])
+    # Of own units: half widths of 2 and 3, and the intercept at the middles.
+    slopes = n * np.array([[1.0, 2.0, 2.0], [2.0, 16 / 3, 4.0], [2.0, 4.0, 16 / 3]])
+    expected = made.expected_noise(slopes, n)
+    times = np.std(draws, axis=0) / np.sqrt(np.diag(expected.covariance))
+    assert expected.growth > 1.4
+    # Off θ̃ half of the variance is left.
+    np.testing.assert_allclose(times[1:], [expected.growth, np.sqrt(0.5 + 0.5 * expected.growth**2)], rtol=0.06)
