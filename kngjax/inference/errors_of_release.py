@@ -30,6 +30,7 @@ def interval_of_sums(
     num_records: int | None,
     level: float,
     combinations: Float[np.ndarray, "combinations dimension"] | None = None,
+    draws: int = DRAWS,
 ) -> Interval | NoInterval:
     """θ̃ less the quantiles of its error H^{-1}(z - S), over H and J as they may be given their noisy sums.
 
@@ -40,18 +41,19 @@ def interval_of_sums(
 
     **Arguments:** all public. `theta`: θ̃. `sums`: as released by `summing`. `noise`: z, of the mechanism. `level`: of
     the interval. `combinations`: A, for intervals of Aθ: the quantiles are then those of A times the error, whose
-    coefficients depend on one another; None for θ itself.
+    coefficients depend on one another; None for θ itself. `draws`: of the noise of the sums: fewer are faster, and leave
+    out more at the ends.
     """
     dimension, random = len(theta), np.random.default_rng(_SEED)
     matrices = covariance.matrices(
-        sums - covariance.noise_draws(summing, random, DRAWS),
+        sums - covariance.noise_draws(summing, random, draws),
         dimension,
         curvature,
         theta,
         mechanism.adjacency,
         num_records,
     )
-    if len(matrices.hessian) < FEWEST * DRAWS:
+    if len(matrices.hessian) < FEWEST * draws:
         return NoInterval(
             "the noise of the covariance is as large as the covariance itself: more records, a larger share or a "
             "larger epsilon would do, or covariance=kngjax.Groups()"
@@ -73,7 +75,11 @@ def errors_of(
     """Draws of H^{-1}(z - γ(θ̃ - c) - S), one for each H and J."""
     number, dimension = len(matrices.hessian), len(theta)
     z = noise.draws(matrices.hessian, _SEED)
-    values, vectors = np.linalg.eigh(matrices.score)
-    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    try:
+        roots = np.linalg.cholesky(matrices.score)
+    except np.linalg.LinAlgError:
+        # Any of them that is no covariance is one of those that are nearest.
+        values, vectors = np.linalg.eigh(matrices.score)
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     scores = np.einsum("bij,bj->bi", roots, random.standard_normal((number, dimension)))
     return np.linalg.solve(matrices.hessian, (z - noise.pull(theta) - scores)[:, :, None])[:, :, 0]
