@@ -4,9 +4,12 @@ Parameters of a mechanism, K-norms, rates, ridges and deviations, are the librar
 they are what the noise says are NumPy's. What is drawn has roundings that no proof covers.
 """
 
+import contextlib
 import dataclasses
 import functools
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 import scipy.special
@@ -14,9 +17,13 @@ import scipy.special
 import kngjax as kng
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled
+from kngjax.data.bounds import Bounds
 from kngjax.data.records import Records
+from kngjax.inference import gaussian_sums
 from kngjax.inference.covariances import IndependentErrors, Sandwich
-from kngjax.inference.gaussian_sums import mean_moments
+from kngjax.inference.score_moments import RecordCurvature
+from kngjax.mechanisms.gradient_noise import GradientNoise
+from kngjax.mechanisms.k_norm import KNormMechanism
 
 # Of a record: how far the gradient may be from the noise.
 _TOLERANCE = 1e-3
@@ -146,7 +153,7 @@ class QuickRelease:
 
     def _of_gradients(self, x: np.ndarray, y: np.ndarray, fit: Fit, random: np.random.Generator) -> Drawn:
         """KNG: ∇ℓ(θ) = z has density ∝ exp(-c‖∇ℓ(θ)‖)·det H(θ), so that θ is taken with weight 1/det H."""
-        number, reach = 8 if len(x) < 3_000 else 4 if len(x) < 30_000 else 2, float(self.mechanism.domain.upper)
+        number, reach = self._proposals(len(x)), float(self.mechanism.domain.upper)
         for _ in range(_TRIES):
             found = Equation(self.mechanism.loss, x, y).solutions(
                 fit.theta, fit.inverse, self._gradients(random, number)
@@ -160,6 +167,10 @@ class QuickRelease:
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
         return Drawn(found[random.choice(len(found), p=weights)], {}, float(1.0 / np.sum(weights**2) / len(found)))
+
+    def _proposals(self, count: int) -> int:
+        straight = count * float(self.mechanism.epsilon) / self.mechanism.dimension
+        return 16 if straight < 300.0 else 8 if straight < 1_000.0 else 4 if straight < 3_000.0 else 2
 
     def _of_objective(self, x: np.ndarray, y: np.ndarray, fit: Fit, random: np.random.Generator) -> Drawn:
         """The minimiser of ℓ(θ) + γ|θ - c|²/2 + b'θ, where ∇ℓ(θ) + γ(θ - c) = -b."""
@@ -199,7 +210,7 @@ def sums_of(making: Any, x: np.ndarray, y: np.ndarray, theta: np.ndarray) -> np.
     curvature, square = making.curvature.of(Records(x, y), theta)
     chosen = getattr(covariance, "chosen", covariance)
     if covariance.is_gaussian:
-        return len(x) * mean_moments(covariance.columns_of(x, curvature, square, bounds, adjacency))
+        return len(x) * gaussian_sums.mean_moments(covariance.columns_of(x, curvature, square, bounds, adjacency))
     if isinstance(chosen, Sandwich):
         rows = np.vstack([_roots(x, curvature), _roots(x, square)])
         curvature, square = np.repeat(np.eye(2), x.shape[1], axis=1)
@@ -217,3 +228,38 @@ def _roots(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """R with R'R = Σ w·xx'."""
     values, vectors = np.linalg.eigh((x * weights[:, None]).T @ x)
     return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+
+
+@contextlib.contextmanager
+def kept_facts() -> Iterator[None]:
+    """Within it public facts that every interval asks for anew, and the same z redrawn, are computed once."""
+
+    def kept(function: Callable[..., Any], key: Callable[..., Any]) -> Callable[..., Any]:
+        known: dict[Any, Any] = {}
+
+        def found(*given: Any) -> Any:
+            if (place := key(*given)) is None:
+                return function(*given)
+            if place not in known:
+                # With what has the id, which is then nobody else's.
+                known[place] = function(*given), given
+            return known[place][0]
+
+        return found
+
+    def of_units(curvature: RecordCurvature, theta: np.ndarray) -> Any:
+        is_fixed = isinstance(curvature.loss, kng.PseudoHuberLoss | kng.SmoothedQuantileLoss)
+        return (id(curvature.loss), id(curvature.bounds)) if is_fixed else None
+
+    def of_draws(noise: GradientNoise, matrices: np.ndarray, seed: int) -> Any:
+        return id(noise.norm), float(noise.rate), matrices.shape, seed
+
+    most = functools.partial(kept, key=lambda one, *settings: (id(one), *settings))
+    with (
+        mock.patch.object(Bounds, "features", most(Bounds.features)),
+        mock.patch.object(gaussian_sums, "feature_units", most(gaussian_sums.feature_units)),
+        mock.patch.object(KNormMechanism, "noise_in_fractions", most(KNormMechanism.noise_in_fractions)),
+        mock.patch.object(RecordCurvature, "units", kept(RecordCurvature.units, of_units)),
+        mock.patch.object(GradientNoise, "draws", kept(GradientNoise.draws, of_draws)),
+    ):
+        yield

@@ -15,6 +15,7 @@ would do who knows nothing of the noise. With `--seconds` a size has so much tim
 """
 
 import argparse
+import contextlib
 import csv
 import dataclasses
 import functools
@@ -27,7 +28,7 @@ import numpy as np
 import scipy.stats
 
 import kngjax as kng
-from benchmarks._quick_releases import Fit, QuickRelease, fit_of, sums_of
+from benchmarks._quick_releases import Fit, QuickRelease, fit_of, kept_facts, sums_of
 from kngjax.data import terms
 from kngjax.inference.errors_of_release import interval_of_sums
 from kngjax.inference.groups_of_records import interval_of_groups
@@ -254,7 +255,7 @@ class Cell:
         if name not in fits:
             fits[name] = fit_of(self.mechanism.loss, x, y)
         fit = fits[name]
-        naive = QuickRelease(self.mechanism)(x, y, fit, random)
+        naive = self._of_all_epsilon(x, y, fit, random)
         self.effective.append(naive.effective)
         for where, centre in zip(WITHOUT, (fit.theta, naive.value), strict=True):
             self._note(where, centre - 1.96 * fit.errors, centre + 1.96 * fit.errors, fit)
@@ -265,6 +266,10 @@ class Cell:
                 self.notes[name].append(None)
             else:
                 self._note(name, found.lower, found.upper, fit)
+
+    @functools.cached_property
+    def _of_all_epsilon(self) -> QuickRelease:
+        return QuickRelease(self.mechanism)
 
     def _note(self, name: str, lower: np.ndarray, upper: np.ndarray, fit: Fit) -> None:
         holds = (lower <= self.truth) & (self.truth <= upper)
@@ -297,12 +302,13 @@ def measured(people: Population, count: int, options: argparse.Namespace) -> Ite
     makers = [(kind, epsilon) for epsilon in options.epsilon for kind in options.kinds]
     cells = [Cell.of(*one, people, count, options.ways, options.draws) for one in makers]
     start, random = time.perf_counter(), np.random.default_rng([options.seed, count, people.whole.x.shape[1]])
-    for replicate in range(options.replicates):
-        table, fits = people.draw(random, count), {}
-        for cell in cells:
-            cell.replicate(table, fits, random, options.exact)
-        if replicate and time.perf_counter() - start > options.seconds:
-            break
+    with contextlib.nullcontext() if options.exact else kept_facts():
+        for replicate in range(options.replicates):
+            table, fits = people.draw(random, count), {}
+            for cell in cells:
+                cell.replicate(table, fits, random, options.exact)
+            if replicate and time.perf_counter() - start > options.seconds:
+                break
     for (kind, epsilon), cell in zip(makers, cells, strict=True):
         for row in cell.rows():
             yield {"epsilon": epsilon, "kind": kind} | row
