@@ -33,6 +33,7 @@ from kngjax.data import terms
 from kngjax.inference.errors_of_release import interval_of_sums
 from kngjax.inference.groups_of_records import interval_of_groups
 from kngjax.inference.makings import GroupsMaking
+from kngjax.inference.released_moments import ReleasedMoments
 
 LEVEL, DELTA, ROWS = 0.95, 1e-6, 4096
 KINDS = ("pseudo-Huber", "median", "tau=.9", "logistic", "objective", "AdaSSP")
@@ -209,10 +210,10 @@ class Way:
             drawn[epsilon] = self.quick(x, y, fit, random)
         first, covariance = drawn[epsilon], self.making.covariance
         sums = sums_of(self.making, x, y, first.value) + covariance.noise_draws(summing, random, 1)[0]
-        given = covariance.given(self.making.mechanism, first)
         if noise is None:
-            noise = self.making.noise(first)
-        fixed = self.making.mechanism, noise, summing, given, curvature, self.count
+            moments = ReleasedMoments(self.making.mechanism, first.published)
+            noise, covariance = moments.noise(first.value), dataclasses.replace(covariance, moments=moments)
+        fixed = self.making.mechanism, noise, summing, covariance, curvature, self.count
         return interval_of_sums(first.value, sums, *fixed, LEVEL, draws=self.draws)
 
     def _scaled(self, fit: Fit, size: int) -> Fit:
