@@ -27,6 +27,8 @@ from kngjax.mechanisms.k_norm import KNormMechanism
 
 # Of a record: how far the gradient may be from the noise.
 _TOLERANCE = 1e-3
+# By n·ε/d below which det H varies so much.
+_PROPOSALS = {300.0: 16, 1_000.0: 8, 3_000.0: 4, 10_000.0: 2}
 _CHORDS, _STEPS, _HALVINGS, _TRIES = 15, 60, 12, 50
 
 
@@ -119,7 +121,7 @@ class Equation:
 
 def fit_of(loss: Any, x: np.ndarray, y: np.ndarray, start: np.ndarray | None = None) -> Fit:
     """θ̂ and its standard errors."""
-    start = np.linalg.lstsq(x, y, rcond=None)[0] if start is None else start
+    start = np.linalg.solve(x.T @ x, x.T @ y) if start is None else start
     start = np.zeros_like(start) if isinstance(loss, kng.LogisticLoss) else start
     theta = Equation(loss, x, y).by_newton(start)
     score, curvature = scores(loss, x @ theta, y)
@@ -163,6 +165,8 @@ class QuickRelease:
                 break
         else:
             raise RuntimeError("no proposal lies within the domain")
+        if number == 1:
+            return Drawn(found[0], {}, 1.0)
         logs = np.array([-np.linalg.slogdet(hessian(self.mechanism.loss, x, y, theta))[1] for theta in found])
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
@@ -170,7 +174,7 @@ class QuickRelease:
 
     def _proposals(self, count: int) -> int:
         straight = count * float(self.mechanism.epsilon) / self.mechanism.dimension
-        return 16 if straight < 300.0 else 8 if straight < 1_000.0 else 4 if straight < 3_000.0 else 2
+        return next((number for most, number in _PROPOSALS.items() if straight < most), 1)
 
     def _of_objective(self, x: np.ndarray, y: np.ndarray, fit: Fit, random: np.random.Generator) -> Drawn:
         """The minimiser of ℓ(θ) + γ|θ - c|²/2 + b'θ, where ∇ℓ(θ) + γ(θ - c) = -b."""

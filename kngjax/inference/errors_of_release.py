@@ -41,8 +41,8 @@ def interval_of_sums(
 
     **Arguments:** all public. `theta`: θ̃. `sums`: as released by `summing`. `noise`: z, of the mechanism. `level`: of
     the interval. `combinations`: A, for intervals of Aθ: the quantiles are then those of A times the error, whose
-    coefficients depend on one another; None for θ itself. `draws`: of the noise of the sums: fewer are faster, and leave
-    out more at the ends.
+    coefficients depend on one another; None for θ itself. `draws`: of the noise of the sums; fewer are
+    faster, and make ends that scatter more.
     """
     dimension, random = len(theta), np.random.default_rng(_SEED)
     matrices = covariance.matrices(

@@ -129,7 +129,12 @@ def people():
 def test_quick_sums_are_those_of_the_columns_of_all_records(kind, people):
     mechanism, table = people.mechanism(kind, 1.0, 500), people.draw(np.random.default_rng(0), 500)
     theta, y, served = np.array([0.5, -0.2, 0.3]), table.response(kind), 0
-    for covariance in (kng.Sandwich(), kng.Sandwich(noise="zcdp"), kng.IndependentErrors(), kng.PublicDesign(people.rows)):
+    for covariance in (
+        kng.Sandwich(),
+        kng.Sandwich(noise="zcdp"),
+        kng.IndependentErrors(),
+        kng.PublicDesign(people.rows),
+    ):
         if kind == "AdaSSP" and not isinstance(covariance, kng.IndependentErrors) and covariance != kng.Sandwich():
             continue
         making = kng.WithIntervals(mechanism, covariance).making(500)
@@ -185,6 +190,21 @@ def test_a_cell_of_coverage_has_a_row_a_way(people):
     assert [row["replicates"] for row in rows] == [3, 3, 3, 0] * 2
     assert all(0.0 <= row["least"] <= row["coverage"] <= 1.0 for row in rows if row["replicates"])
     assert rows[2]["width"] > rows[1]["width"] == 1.0
+
+
+def test_tables_of_several_seeds_are_pooled():
+    size = {"table": "t5", "records": "10000", "columns": "4", "epsilon": "1.0", "kind": "median"}
+    made = {"replicates": "100", "intervals": "100", "coverage": "0.9", "width": "1.2"}
+    rows = [
+        *({"way": "naive"} | made, {"way": "sandwich"} | made),
+        {"way": "sandwich"} | made | {"replicates": "300", "intervals": "300", "coverage": "0.96", "width": "1.4"},
+        {"way": "zcdp"} | made | {"intervals": "40"},
+        {"way": "groups"} | made | {"replicates": "0", "intervals": "", "coverage": "", "width": ""},
+        {"way": "public"} | made | {"intervals": "0", "coverage": "", "width": ""},
+    ]
+    *_, line = interval_coverage.in_markdown([size | row for row in rows])
+    name = "t5, median, n = 10,000, d = 4, epsilon = 1"
+    assert line == f"| {name} | 100 | .900 | .945 / 1.35 | .900 / 1.2 (40) | refused |  | none |"
 
 
 def test_the_one_command_knows_every_room():

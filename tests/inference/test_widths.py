@@ -55,7 +55,7 @@ def test_more_records_serve_more_groups_and_more_coefficients_fewer():
 
 def test_a_named_number_of_groups_that_would_all_be_off_is_refused_by_public_facts_which_say_what_would_do():
     plan = kng.WithIntervals(logistic(), kng.Groups(20))
-    with pytest.raises(ValueError, match="estimates of 20 groups of 10000 records .* 7 groups, a larger epsilon"):
+    with pytest.raises(ValueError, match=r"estimates of 20 groups of 10000 records .* 7 groups, a larger epsilon"):
         plan.making(10_000)
     assert plan.making(100_000).number == 20
     with pytest.raises(ValueError, match="Sandwich, a larger epsilon or more records"):
