@@ -125,7 +125,7 @@ class Cell:
         truth = fit_of(mechanism.loss, people.whole.x, people.whole.response(kind)).theta
         if np.max(np.abs(truth)) > people.reach:
             # Smoothed as far as exact draws of so few records need, a quantile in a tail is beyond all responses.
-            refused |= {name: "what is estimated lies beyond the domain" for name in ways}
+            refused |= dict.fromkeys(ways, "what is estimated lies beyond the domain")
             ways = {}
         return cls(kind, mechanism, truth, ways, refused, {name: [] for name in (*WITHOUT, *ways)}, [])
 
@@ -214,22 +214,23 @@ def in_markdown(rows: list[dict[str, str]]) -> Iterator[str]:
     yield f"| | tables | {' | '.join(names)} |"
     yield "| --- " * (2 + len(names)) + "|"
     for (table, count, columns, epsilon, kind), ways in cells.items():
-        size = f"{table}, {kind}, n = {int(count):,}, d = {columns}, epsilon = {float(epsilon):g}"
-        tables = sum(int(row["replicates"]) for row in ways["naive"])
-        yield f"| {size} | {tables} | {' | '.join(_pooled(ways.get(name, [])) for name in names)} |"
+        size = f"{table}, n = {int(count):,}, d = {columns}, epsilon = {float(epsilon):g}, {kind}"
+        tables = max(sum(int(row["replicates"]) for row in ways.get(name, [])) for name in WAYS)
+        yield f"| {size} | {tables} | {' | '.join(_pooled(ways.get(name, []), tables) for name in names)} |"
 
 
-def _pooled(rows: list[dict[str, str]]) -> str:
-    """Coverage and width of one way; how many tables had an interval, where not all."""
-    tables = sum(int(row["replicates"]) for row in rows)
+def _pooled(rows: list[dict[str, str]], tables: int) -> str:
+    """Coverage and width of one way, and how many of its tables had an interval, where these are not all tables."""
+    own = sum(int(row["replicates"]) for row in rows)
     given = [(int(row["intervals"]), float(row["coverage"]), float(row["width"])) for row in rows if row["coverage"]]
-    if not tables or not given:
-        return "none" if tables else ("refused" if rows else "")
+    if not own or not given:
+        return f"none of {own}" if own else ("refused" if rows else "")
     weights, coverage, width = (np.array(part) for part in zip(*given, strict=True))
-    shown = f"{np.average(coverage, weights=weights):.3f}".lstrip("0")
-    if rows[0]["way"] != "naive":
-        shown += f" / {np.average(width, weights=weights):.3g}"
-    return shown if weights.sum() == tables else f"{shown} ({weights.sum()})"
+    shown = f"{np.average(coverage, weights=weights):.3f}".removeprefix("0")
+    if rows[0]["way"] == "naive":
+        return shown
+    shown += f" / {np.average(width, weights=weights):.3g}"
+    return shown if weights.sum() == own == tables else f"{shown} ({weights.sum()} of {own})"
 
 
 def main() -> None:

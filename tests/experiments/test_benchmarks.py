@@ -151,8 +151,8 @@ def test_quick_sums_are_those_of_the_columns_of_all_records(kind, people):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", _coverage_tables.KINDS)
 def test_quick_estimates_have_the_law_of_research_draws(kind, people):
-    """In mean and deviation of every coefficient, within five errors of 1,500 draws; noise is ten times as large."""
-    count, number = 800, 1500
+    """In mean and deviation of every coefficient, within five errors of 600 draws each."""
+    count, number = 800, 600
     mechanism, table = people.mechanism(kind, 1.0, count), people.draw(np.random.default_rng(1), count)
     y, random = table.response(kind), np.random.default_rng(2)
     fit, quick = _quick_releases.fit_of(mechanism.loss, table.x, y), _quick_releases.QuickRelease(mechanism)
@@ -164,7 +164,8 @@ def test_quick_estimates_have_the_law_of_research_draws(kind, people):
     deviations = drawn.std(axis=0)
     gaps = (found.mean(axis=0) - drawn.mean(axis=0)) / deviations
     np.testing.assert_allclose(gaps, 0.0, atol=5.0 * np.sqrt(2.0 / number))
-    np.testing.assert_allclose(found.std(axis=0) / deviations, 1.0, atol=0.15)
+    # A deviation of 600 draws of K-norm noise has an error of a thirtieth or so.
+    np.testing.assert_allclose(found.std(axis=0) / deviations, 1.0, atol=0.2)
 
 
 def test_what_a_quick_mechanism_solves_is_where_the_gradient_is_the_noise(people):
@@ -204,8 +205,9 @@ def test_tables_of_several_seeds_are_pooled():
         {"way": "public"} | made | {"intervals": "0", "coverage": "", "width": ""},
     ]
     *_, line = interval_coverage.in_markdown([size | row for row in rows])
-    name = "t5, median, n = 10,000, d = 4, epsilon = 1"
-    assert line == f"| {name} | 100 | .900 | .945 / 1.35 | .900 / 1.2 (40) | refused |  | none |"
+    name = "t5, n = 10,000, d = 4, epsilon = 1, median"
+    gaussian, public = ".900 / 1.2 (40 of 100)", "none of 100"
+    assert line == f"| {name} | 400 | .900 | .945 / 1.35 | {gaussian} | refused |  | {public} |"
 
 
 def test_the_one_command_knows_every_room():
