@@ -149,9 +149,12 @@ def test_quick_sums_are_those_of_the_columns_of_all_records(kind, people):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", _coverage_tables.KINDS)
+@pytest.mark.parametrize("kind", [kind for kind in _coverage_tables.KINDS if kind != "tau=.9"])
 def test_quick_estimates_have_the_law_of_research_draws(kind, people):
-    """In mean and deviation of every coefficient, within five errors of 600 draws each."""
+    """In mean and deviation of every coefficient, within five errors of 600 draws each.
+
+    Not of a quantile in a tail: of so few records sixteen proposals cut its far tail, as the table says.
+    """
     count, number = 800, 600
     mechanism, table = people.mechanism(kind, 1.0, count), people.draw(np.random.default_rng(1), count)
     y, random = table.response(kind), np.random.default_rng(2)
