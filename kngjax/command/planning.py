@@ -100,14 +100,16 @@ def analysis(config: Config, num_records: int | None = None) -> Analysis:
 
     **Arguments:** `num_records`: n, where it is public and known, for the intervals.
     """
-    parts = tuple(regressions(config))
+    parts, basis = tuple(regressions(config)), design(config)
     if config.intervals is not None:
         asked = None if config.intervals.asked is True else config.intervals.asked
+        if isinstance(asked, kng.PublicDesign) and basis is not None:
+            asked = translate_errors(config, "intervals", functools.partial(asked.by_terms, basis))
         parts = tuple(
             translate_errors(config, "intervals", functools.partial(_with_intervals, one, asked, num_records))
             for one in parts
         )
-    return Analysis(config.name, config.response.public, design(config), parts, sampler=sampler(config))
+    return Analysis(config.name, config.response.public, basis, parts, sampler=sampler(config))
 
 
 def _with_intervals(part: Part, covariance: Any, num_records: int | None) -> Part:

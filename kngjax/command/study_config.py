@@ -4,6 +4,7 @@ Keys are the arguments of `kngjax.Study` and of its methods, read off their sign
 """
 
 import inspect
+import pathlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,11 +21,13 @@ class Asked:
     """One of [[analyses]].
 
     **Arguments:** `method`: of `Study`. `arguments`: as the file has them. `by`: the columns of groups; none without.
+    `intervals`: what these arguments say of them, None where they say nothing, or that there are none.
     """
 
     method: str
     arguments: dict[str, Any]
     by: tuple[str, ...] = ()
+    intervals: Intervals | None = None
 
     @property
     def several(self) -> tuple[str, ...]:
@@ -35,15 +38,18 @@ class Asked:
     @property
     def public(self) -> dict[str, Any]:
         """All of it, JSON-ready."""
-        return {"method": self.method, **plain(self.arguments)} | ({"by": list(self.by)} if self.by else {})
+        found = {"method": self.method, **plain(self.arguments)} | ({"by": list(self.by)} if self.by else {})
+        # Of a file of public rows the name alone is among the arguments.
+        digest = None if self.intervals is None else self.intervals.written.get("sha256_of_rows")
+        return found if digest is None else found | {"sha256_of_rows": digest}
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyConfig(Declared):
     """All that a study in a file declares in public.
 
-    **Arguments:** `study`: of [study], without the ledger. `intervals`: of all regressions of the whole table that say
-    nothing else, or None.
+    **Arguments:** `study`: of [study], without the ledger. `intervals`: of all regressions that say nothing else, or
+    None.
     """
 
     study: dict[str, Any]
@@ -83,11 +89,13 @@ def read_study(path: Any, tables: dict[str, Any]) -> StudyConfig:
         raise ValueError(f"{path}: [study] ledger: must be the path of a ledger, not {shown(study['ledger'])}")
     if not isinstance(analyses, list) or not all(isinstance(one, dict) for one in analyses):
         raise ValueError(f"{path}: write each analysis as a table [[analyses]] of its own")
-    asked = [_asked(one, f"{path}: [[analyses]] number {number}") for number, one in enumerate(analyses, start=1)]
+    asked = [
+        _asked(one, f"{path}: [[analyses]] number {number}", path, data) for number, one in enumerate(analyses, start=1)
+    ]
     others = {name: value for name, value in study.items() if name != "ledger"}
     intervals = None
     if "intervals" in tables:
-        intervals = read_intervals(tables["intervals"], f"{path}: [intervals]")
+        intervals = read_intervals(tables["intervals"], f"{path}: [intervals]", path, data)
         if not any("intervals" in methods()[one.method].parameters for one in asked):
             raise ValueError(f"{path}: [intervals] are of regressions, and none is asked for: leave that table out")
     given = {"path": path, "data": data, "ledger": study.get("ledger"), "study": others}
@@ -101,7 +109,7 @@ def methods() -> dict[str, inspect.Signature]:
     return {name: one for name, one in signatures.items() if "epsilon" in one.parameters}
 
 
-def _asked(table: dict[str, Any], where: str) -> Asked:
+def _asked(table: dict[str, Any], where: str, path: pathlib.Path, data: Source | None) -> Asked:
     known = methods()
     method = table.get("method")
     if not isinstance(method, str) or method not in known:
@@ -116,11 +124,18 @@ def _asked(table: dict[str, Any], where: str) -> Asked:
     for one in parameters:
         if one.default is inspect.Parameter.empty and one.name not in arguments:
             raise ValueError(f"{where}, {method}, needs the key {one.name!r}")
-    made = Asked(method, arguments, tuple(by))
+    made = Asked(method, arguments, tuple(by), _own_intervals(arguments, f"{where}, {method}: intervals:", path, data))
     for name in made.several:
         if not isinstance(arguments[name], list) or not all(isinstance(one, str) for one in arguments[name]):
             raise ValueError(f"{where}, {method}: {name!r} must name several columns, like {name} = ['age', 'region']")
     return made
+
+
+def _own_intervals(arguments: dict[str, Any], where: str, path: pathlib.Path, data: Source | None) -> Intervals | None:
+    asked = arguments.get("intervals", False)
+    if isinstance(asked, dict) and "level" in asked:
+        raise ValueError(f"{where} the level is said once for all analyses, in the table [intervals]")
+    return None if asked is False else read_intervals(asked, where, path, data)
 
 
 def plain(value: Any) -> Any:

@@ -6,7 +6,6 @@ from typing import Any
 
 import kngjax as kng
 from kngjax.command import registry
-from kngjax.command.intervals_config import read_intervals
 from kngjax.command.planned import AbstractPlanned
 from kngjax.command.study_config import Asked, StudyConfig, methods, plain
 from kngjax.estimators.carrying_out import Made, in_words
@@ -58,13 +57,10 @@ class PlannedStudy(AbstractPlanned):
             raise type(error)(where + registry.in_toml(str(error))) from None
 
     def _intervals(self, asked: Asked) -> Any:
-        """Its own, or for the whole table those of [intervals]; False without any."""
-        own, of_all = asked.arguments.get("intervals"), self.config.intervals
-        if own is None:
-            return False if of_all is None or asked.by else of_all.asked
-        if isinstance(own, dict) and "level" in own:
-            raise ValueError("intervals: the level is said once for all analyses, in the table [intervals]")
-        return own if own is False else read_intervals(own, "intervals:").asked
+        """Its own, or those of [intervals]; False without any."""
+        if "intervals" in asked.arguments:
+            return False if asked.intervals is None else asked.intervals.asked
+        return False if self.config.intervals is None else self.config.intervals.asked
 
     def results(self, made: Made) -> list[AbstractResults | None]:
         return self.plan.results(made)

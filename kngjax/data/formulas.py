@@ -201,7 +201,7 @@ class _Facts:
             raise ValueError(
                 f"in {self.text!r}: column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, "
                 f"upper)}}, or public levels, levels={{{column!r}: (...)}}; none may be read off the data."
-                + _similar_to(column, (*self.bounds, *self.levels))
+                + similar_to(column, (*self.bounds, *self.levels))
             )
         lower, upper = self.bounds[column]
         return lower, upper
@@ -228,7 +228,7 @@ class _Facts:
         return Indicator(column, _COMPARISONS[type(node.ops[0])], threshold, missing=self._missing(column))
 
 
-def _similar_to(name: str, declared: Sequence[str]) -> str:
+def similar_to(name: str, declared: Sequence[str]) -> str:
     """A question that asks whether a declared name was meant, where one is like it; else nothing. Public."""
     found = difflib.get_close_matches(name, [one for one in declared if isinstance(one, str)], n=1)
     return f" Did you mean {found[0]!r}?" if found else ""

@@ -1,7 +1,9 @@
 """Products of two columns of records, between which numbers they lie, and the symmetric matrices that they make up."""
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
+
+from kngjax.accounting.adjacency import Adjacency
 
 
 def products(x: Float[np.ndarray, "records dimension"]) -> Float[np.ndarray, "records pairs"]:
@@ -27,3 +29,24 @@ def symmetric(triangles: Float[np.ndarray, "*batch pairs"], dimension: int) -> F
     made[..., first, second] = triangles
     made[..., second, first] = triangles
     return made
+
+
+def changed_columns(
+    lower: Float[np.ndarray, " columns"], upper: Float[np.ndarray, " columns"], adjacency: Adjacency
+) -> Bool[np.ndarray, " columns"]:
+    """Which sums one record changes: an exchange leaves those of columns that all records share. Public."""
+    return lower < upper if adjacency is Adjacency.REPLACE else np.maximum(np.abs(lower), np.abs(upper)) > 0.0
+
+
+def with_shared_columns(
+    sums: Float[np.ndarray, "draws changed"],
+    changed: Bool[np.ndarray, " columns"],
+    shared: Float[np.ndarray, " columns"],
+    num_records: int | None,
+) -> Float[np.ndarray, "draws columns"]:
+    """Sums of all columns, of those that records change and of n times what all share. **Arguments:** `shared`: that.
+    `num_records`: n, where it is public; under add_remove no column is shared but those of zeros.
+    """
+    whole = np.tile(shared * float(num_records or 0), (len(sums), 1))
+    whole[:, changed] = sums
+    return whole

@@ -54,6 +54,18 @@ class Part:
         """Of what is released, JSON-ready."""
         return settings(self.mechanism) if self.plan is None else self.plan.settings()
 
+    @property
+    def drawn(self) -> Any:
+        """What draws it, every setting known: the mechanism, or what its plan makes."""
+        return self.mechanism if self.plan is None else self.making
+
+    def of_parts(self, parts: Sequence[kng.Release]) -> Released:
+        """What was released, of the releases that a ledger keeps: of an estimate with intervals it has several."""
+        if self.plan is not None:
+            return self.plan.of_parts(parts)
+        [only] = parts
+        return only
+
     def certificates(self, sampler: Any, num_records: int) -> list[kng.Certificate]:
         """Of all that one debit pays for. **Arguments:** as of `kngjax.releases.totals.certify`."""
         if self.plan is None:
@@ -223,7 +235,7 @@ class Step:
     @property
     def law(self) -> kng.Guarantee:
         """What a draw from exactly the mechanism's law would cost, and what its intervals are made of."""
-        return self.part.mechanism.guarantee if self.part.plan is None else self.owed(0)[0]
+        return self.part.law
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Of what its debit pays for, beforehand. **Arguments:** `num_records`: used where it is public."""
@@ -254,9 +266,7 @@ class Step:
     def kept(self, releases: Sequence[Released]) -> list[Any]:
         """What was released of what a ledger keeps: of an estimate with intervals it has the parts."""
         parts = [one for one in releases if isinstance(one, kng.Release)]
-        if self.part.plan is None or len(parts) < len(releases):
-            return list(releases)
-        return [self.part.plan.of_parts(parts)]
+        return list(releases) if len(parts) < len(releases) else [self.part.of_parts(parts)]
 
 
 # How what is often given in place of a frame becomes one.

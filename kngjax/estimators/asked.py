@@ -89,7 +89,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
 
     def mean(self, column: str, *, epsilon: Any, force: bool = False) -> Estimated:
         """The mean of a column of numbers, or the share of the second of its two levels."""
-        made = estimates.mean(self.facts.response(column), epsilon, self.facts.adjacency.value)
+        made = estimates.mean(self.facts.declared(column), epsilon, self.facts.adjacency.value)
         return self._carry_out(made.forced(force), EstimateResults.of)
 
     def quantile(
@@ -102,7 +102,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         force: bool = False,
     ) -> Estimated:
         """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
-        made = estimates.quantile(self.facts.response(column), tau, epsilon, self.facts.adjacency.value, budget)
+        made = estimates.quantile(self.facts.declared(column), tau, epsilon, self.facts.adjacency.value, budget)
         return self._carry_out(made.forced(force), EstimateResults.of)
 
     def quantile_interval(
@@ -115,7 +115,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         """
         facts = self.facts
         made = estimates.quantile_interval(
-            facts.response(column), tau, epsilon, facts.adjacency.value, facts.count, level, spread, force
+            facts.declared(column), tau, epsilon, facts.adjacency.value, facts.count, level, spread, force
         )
         return self._carry_out(made.forced(force), EstimateResults.of)
 

@@ -51,7 +51,5 @@ def quantile_interval(
 def _ends(response: Response) -> tuple[float, float]:
     if response.levels is not None:
         return 0.0, 1.0
-    if response.ends is None:
-        column = response.column
-        raise ValueError(f"column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}")
+    assert response.ends is not None
     return response.ends

@@ -11,11 +11,13 @@ import numpy as np
 import kngjax as kng
 from kngjax.data.terms import Categorical, Design
 from kngjax.estimators.analyses import table_of
+from kngjax.estimators.carrying_out import Released
 from kngjax.estimators.expectations import Expectations
+from kngjax.estimators.fitted_intervals import side_by_side
 from kngjax.estimators.grouping import GroupedAnalysis, Grouping
 from kngjax.estimators.public_json import design_from_json, design_in_json
 from kngjax.estimators.responses import Response
-from kngjax.estimators.results import AbstractResults
+from kngjax.estimators.results import AbstractResults, owed_of
 from kngjax.releases.divided import owed_together
 from kngjax.releases.division import how_priced
 
@@ -37,7 +39,7 @@ class GroupedResults(AbstractResults):
 
     @classmethod
     def of(
-        cls, results: Callable[..., AbstractResults], analysis: GroupedAnalysis, releases: list[kng.Release]
+        cls, results: Callable[..., AbstractResults], analysis: GroupedAnalysis, releases: list[Released]
     ) -> "GroupedResults":
         """Those of an analysis that was carried out. **Arguments:** `results`: what to make of one group's releases."""
         waiting = iter(releases)
@@ -62,14 +64,14 @@ class GroupedResults(AbstractResults):
         return tuple(", ".join((name, label)) for name, one in self._named() for label in one.labels)
 
     @property
-    def releases(self) -> tuple[kng.Release, ...]:
+    def releases(self) -> tuple[Released, ...]:
         return tuple(release for one in self.each for release in one.releases)
 
     @property
     def guarantee(self) -> kng.Guarantee | None:
         """What is proved of the releases of all groups together, for the adjacency of the whole table."""
-        certificates = [[release.certificate for release in one.releases] for one in self.each]
-        together, proved = owed_together(certificates, self.adjacency)
+        costs = [[owed_of(release) for release in one.releases] for one in self.each]
+        together, proved = owed_together(costs, self.adjacency)
         return together if proved else None
 
     @property
@@ -139,14 +141,58 @@ class GroupedResults(AbstractResults):
         names = [*self.grouping.division.by, *found[0].index.names]
         return pd.concat(dict(zip(index, found, strict=True)), names=names)
 
-    def to_frame(self) -> "pd.DataFrame":
-        """One row a number: the level of the group, the release, the name, the value in own units."""
+    def intervals(self, level: float | None = None) -> dict[Any, Any]:
+        """Those of each group, by its level, as of its own results: `results["north"].intervals()`. Free.
+
+        Each interval is by itself: all of several groups hold at once less often. **Arguments:** `level`: 0.95, or that
+        which the releases were made for, if it is left out.
+        """
+        return {key: one.intervals() if level is None else one.intervals(level) for key, one in self.items()}
+
+    def conf_int(self, level: float = 0.95) -> "pd.DataFrame":
+        """Intervals of `params`: a row a group, columns lower and upper below each number's name.
+
+        Of several releases as their table in `params`, below their labels. NaN where there is none: `intervals` has the
+        reason. **Arguments:** as of `RegressionResults.conf_int`. Raises as it does where none were asked for.
+        """
+        found = self.ends(level)
+        return side_by_side(found) if found else self.each[0].conf_int(level)
+
+    def ends(self, level: float) -> "dict[str, pd.DataFrame]":
+        import pandas as pd
+
+        each = [one.ends(level) for one in self.each]
+        if not all(each):
+            return {}
+        index, labels = self._index(), self.each[0].labels
+        if len(labels) > 1:
+            names = [*self.grouping.division.by, *each[0][labels[0]].index.names]
+            return {
+                label: pd.concat(dict(zip(index, [one[label] for one in each], strict=True)), names=names)
+                for label in labels
+            }
+        [own] = zip(*(one.values() for one in each), strict=True)
+        return {str(name): pd.DataFrame([one.loc[name].to_dict() for one in own], index) for name in own[0].index}
+
+    def interval_in_words(self, level: float) -> str:
+        groups: dict[str, list[str]] = {}
+        for name, one in self._named():
+            groups.setdefault(one.interval_in_words(level), []).append(name)
+        if len(groups) == 1:
+            return next(iter(groups))
+        return "; ".join(f"{', '.join(names)}: {words}" for words, names in groups.items())
+
+    def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
+        """One row a number: the level of the group, the release, the name, the value in own units; and ends.
+
+        **Arguments:** as of the results of one group.
+        """
         import pandas as pd
 
         frames = []
         for group, one in zip(self.grouping.division.groups(), self.each, strict=True):
             levels = dict(zip(self.grouping.division.by, group, strict=True))
-            table = one.to_frame()
+            table = one.to_frame(level)
             frames.append(pd.concat([pd.DataFrame(levels, table.index), table], axis=1))
         return pd.concat(frames, ignore_index=True)
 
@@ -156,6 +202,15 @@ class GroupedResults(AbstractResults):
         **Arguments:** `new`: as of `RegressionResults.predict`, with the columns of the groups. `settings`: of it too.
         Raises ValueError for what is no regression, and for levels that are not declared, as the analysis would.
         """
+        labels = self.each[0].labels
+        table = self._of_own_groups(new, lambda fit, rows: fit.predict(rows, **settings))
+        return table[labels[0]] if len(labels) == 1 else table
+
+    def predict_interval(self, new: Any, level: float = 0.95, **settings: Any) -> "pd.DataFrame":
+        """Intervals of what `predict` says, by each row's own group. **Arguments:** as of `predict`, and `level`."""
+        return self._of_own_groups(new, lambda fit, rows: fit.predict_interval(rows, level, **settings))
+
+    def _of_own_groups(self, new: Any, ask: Callable[[Any, Any], "pd.Series | pd.DataFrame"]) -> "pd.DataFrame":
         import pandas as pd
 
         self._require_regressions("predictions")
@@ -164,20 +219,19 @@ class GroupedResults(AbstractResults):
         if absent := [name for name in self.grouping.division.by if name not in present]:
             raise ValueError(f"predictions need the columns of the groups, and {absent} are not there")
         places = self.grouping.places(columns)
-        labels = self.each[0].labels
-        values = np.full((len(places), len(labels)), np.nan)
-        for place in np.unique(places[places >= 0]):
-            own = np.flatnonzero(places == place)
+
+        def of(group: int) -> "pd.DataFrame":
+            own = np.flatnonzero(places == group)
             if isinstance(columns, nw.DataFrame):
                 rows: Any = columns[own.tolist()].to_native()
             else:
                 rows = {name: column[own] for name, column in columns.items()}
-            fit: Any = self.each[place]
-            predicted = fit.predict(rows, **settings)
-            values[own] = np.asarray(predicted).reshape(len(own), len(labels))
-        index = new.index if isinstance(new, pd.DataFrame) else None
-        table = pd.DataFrame(values, index, list(labels))
-        return table[labels[0]] if len(labels) == 1 else table
+            return pd.DataFrame(ask(self.each[group], rows)).set_axis(own, axis=0)
+
+        # Without any row of a group the columns are those of no row of the first one.
+        found = [of(group) for group in sorted(set(places[places >= 0].tolist()))] or [of(0)]
+        table = pd.concat(found).reindex(range(len(places)))
+        return table.set_axis(new.index, axis=0) if isinstance(new, pd.DataFrame) else table
 
     def plot(
         self, x: str | None = None, at: Mapping[str, Any] | None = None, *, ax: Any = None, **settings: Any

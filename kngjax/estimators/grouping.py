@@ -13,9 +13,8 @@ from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 from kngjax.data.terms import Categorical
 from kngjax.estimators.analyses import Analysis, Prepared, arguments
-from kngjax.estimators.carrying_out import Records, carry_out
+from kngjax.estimators.carrying_out import Records, Released, carry_out
 from kngjax.releases import divided
-from kngjax.releases.debits import settings
 from kngjax.releases.division import Division
 
 
@@ -87,8 +86,6 @@ class GroupedAnalysis:
         first = self.analyses[0]
         if first.sampler is not None:
             raise ValueError("groups take no sampler: each release takes the best one")
-        if any(part.plan is not None for part in first.parts):
-            raise ValueError("groups of a table have no intervals here: leave intervals out")
         named = (*first.response.columns, *(() if first.design is None else first.design.columns))
         for column in self.grouping.division.by:
             if column in named:
@@ -103,6 +100,11 @@ class GroupedAnalysis:
     def mechanisms(self) -> list[list[Any]]:
         """Those of each group."""
         return [[part.mechanism for part in analysis.parts] for analysis in self.analyses]
+
+    @property
+    def drawn(self) -> list[list[Any]]:
+        """What draws the releases of each group: mechanisms, or what plans with intervals make."""
+        return [[part.drawn for part in analysis.parts] for analysis in self.analyses]
 
     @property
     def what(self) -> str:
@@ -129,7 +131,7 @@ class GroupedAnalysis:
         """Itself: its groups are released together or not at all."""
         return self
 
-    def release(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> list[kng.Release]:
+    def release(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> list[Any]:
         """The releases of all groups, those of the first group first, by one debit; all of them or none."""
         try:
             made = carry_out(self.steps(), frame, ledger)
@@ -150,7 +152,7 @@ class GroupedStep:
     def words(self) -> dict[str, Any]:
         """What a ledger is told of its debit."""
         first = self.analysis.analyses[0]
-        parts = [{"label": part.label, "mechanism": settings(part.mechanism)} for part in first.parts]
+        parts = [{"label": part.label, "mechanism": part.settings} for part in first.parts]
         about = {"analysis": self.analysis.title, "formula": first.formula, "response": first.response.name}
         return about | {"groups": self.analysis.grouping.division.to_dict(), "parts_of_the_first": parts}
 
@@ -171,12 +173,13 @@ class GroupedStep:
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Of the releases of the first group; others may differ in what follows from a guess of their size."""
-        [certificates] = divided.certify_groups(self.analysis.mechanisms[:1])
-        return certificates
+        [first] = divided.certify_groups(self.analysis.drawn[:1])
+        return [one for certificates in first for one in certificates]
 
     def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
         """What a ledger debits for all groups together, and whether it is proved that they cost no more."""
-        return divided.owed_together(divided.certify_groups(self.analysis.mechanisms), self.analysis.adjacency)
+        drawn = self.analysis.drawn
+        return divided.owed_of_groups(drawn, divided.certify_groups(drawn), self.analysis.adjacency)
 
     def row(self, num_records: int) -> tuple[str, str]:
         """What a plan shows of it: the mechanisms of one group, and what all groups cost together."""
@@ -190,22 +193,29 @@ class GroupedStep:
         """True: results of groups are of all of them."""
         return True
 
-    def kept(self, releases: Sequence[kng.Release]) -> list[kng.Release]:
-        """Those that a ledger keeps, as they are."""
-        return list(releases)
+    def kept(self, releases: Sequence[Released]) -> list[Any]:
+        """What was released of what a ledger keeps: of an estimate with intervals it has the parts."""
+        parts = [one for one in releases if isinstance(one, kng.Release)]
+        if len(parts) < len(releases):
+            return list(releases)
+        remaining = iter(parts)
+        certificates = divided.certify_groups(self.analysis.drawn)
+        return self._of_parts([[[next(remaining) for _ in own] for own in group] for group in certificates])
 
     def prepare(self, records: tuple[Prepared, np.ndarray]) -> None:
         """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""
         for part in self.analysis.analyses[0].parts:
             part.mechanism.prepare(**arguments(part.mechanism, *records[0]))
 
-    def release(
-        self, records: Records, debit: kng.Reservation | None, progress: bool | None = None
-    ) -> list[kng.Release]:
+    def _of_parts(self, made: list[list[list[kng.Release]]]) -> list[Released]:
+        each = zip(self.analysis.analyses, made, strict=True)
+        return [part.of_parts(own) for one, group in each for part, own in zip(one.parts, group, strict=True)]
+
+    def release(self, records: Records, debit: kng.Reservation | None, progress: bool | None = None) -> list[Released]:
         """Those of all groups, after their debit. Raises as `kngjax.releases.divided.release_groups`."""
         analysis = self.analysis
         made = divided.release_groups(
-            analysis.mechanisms,
+            analysis.drawn,
             analysis.grouping.division,
             analysis.adjacency,
             functools.partial(records.of, analysis),
@@ -213,4 +223,4 @@ class GroupedStep:
             debit,
             self.words,
         )
-        return [one for group in made for one in group]
+        return self._of_parts(made)

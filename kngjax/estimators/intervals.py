@@ -34,6 +34,8 @@ def with_intervals(analysis: Analysis, asked: Any, facts: PublicFacts) -> Analys
         )
     if facts.weights is not None:
         raise ValueError("records with weights have no intervals here: make a Study without weights for them")
+    if isinstance(asked, kng.PublicDesign):
+        asked = asked.by_terms(analysis.design)
     return _with(analysis, None if asked is True else asked, facts.count)
 
 

@@ -122,10 +122,9 @@ def variance_of(sums: np.ndarray, half_width: float, count: int | None, ddof: fl
 
 
 def ends_of(response: Response) -> tuple[float, float]:
-    """The bounds of a column of numbers; raises ValueError for a category and for a column without bounds."""
+    """The bounds of a column of numbers; raises ValueError for a category."""
     column = response.column
     if response.levels is not None:
         raise ValueError(f"{column!r} is a category: count its levels, by histogram({column!r}, epsilon=...)")
-    if response.ends is None:
-        raise ValueError(f"column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}")
+    assert response.ends is not None
     return response.ends

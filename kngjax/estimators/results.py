@@ -12,6 +12,7 @@ from kngjax.estimators.expectations import Expectations
 from kngjax.estimators.public_json import with_tuples
 from kngjax.estimators.responses import Response
 from kngjax.releases import totals
+from kngjax.releases.debits import owed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -226,3 +227,10 @@ def releases_from(written: list[dict[str, Any]]) -> tuple[Any, ...]:
 def cost_of(release: Released) -> kng.Guarantee | None:
     """What is proved of a release, with all that its intervals are made of; None where nothing is."""
     return release.cost if isinstance(release, kng.ReleaseWithIntervals) else release.certificate.cost
+
+
+def owed_of(release: Released) -> tuple[kng.Guarantee, bool]:
+    """What a ledger was debited for a release, and whether it is proved to cost no more."""
+    if isinstance(release, kng.ReleaseWithIntervals):
+        return release.guarantee, release.cost is not None
+    return owed(release.certificate)

@@ -170,7 +170,7 @@ class TableResults(AbstractResults):
         values = self.counts.reshape(-1, len(across.labels))
         return pd.DataFrame(values, index, pd.Index(across.labels, name=across.column))
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
         """One row a count, with the levels that it is of."""
         return self.params.reset_index()
 

@@ -76,7 +76,7 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
 
         **Arguments:** `force`: release also what public facts say is little but noise.
         """
-        made = moments.total(self.facts.response(column), epsilon, self.facts.adjacency.value)
+        made = moments.total(self.facts.declared(column), epsilon, self.facts.adjacency.value)
         return self._carry_out(made.forced(force), MomentResults.of)
 
     def variance(self, column: str, *, epsilon: Any, ddof: Any = None) -> Summed:
@@ -97,6 +97,6 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         is_public = facts.adjacency is kng.Adjacency.REPLACE
         if is_public and facts.count <= ddof:
             raise ValueError(f"a variance with the divisor n - {ddof:g} needs more records than {ddof:g}")
-        made = moments.variance(facts.response(column), epsilon, facts.adjacency.value)
+        made = moments.variance(facts.declared(column), epsilon, facts.adjacency.value)
         count = facts.count if is_public else None
         return self._carry_out(made, functools.partial(MomentResults.of, ddof=float(ddof), count=count))

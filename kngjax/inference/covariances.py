@@ -5,12 +5,12 @@ import dataclasses
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
-from kngjax.data.products import product_ranges, products, symmetric
+from kngjax.data.products import changed_columns, product_ranges, products, symmetric, with_shared_columns
 from kngjax.data.records import Records
 from kngjax.inference import gaussian_sums
 from kngjax.inference.noise_of_sums import box_noise, gaussian_noise
@@ -95,10 +95,16 @@ class AbstractSums(abc.ABC):
             lower, upper = (np.asarray(side, np.float64) for side in bounds.features(dimension))
         return self._blocks(dimension, lower, upper)
 
+    def _sides(
+        self, dimension: int, bounds: Bounds, adjacency: Adjacency
+    ) -> tuple[Floats, Floats, Bool[np.ndarray, " columns"]]:
+        """The bounds of all columns, and which of these a record changes, so that their sums are released."""
+        lower, upper = (np.concatenate(side) for side in zip(*self.ranges(dimension, bounds), strict=True))
+        return lower, upper, changed_columns(lower, upper, adjacency)
+
     def mechanism(self, dimension: int, curvature: RecordCurvature, budget: float, adjacency: Adjacency) -> Any:
         """What releases the sums. **Arguments:** `budget`: their ε, of Gaussian ones their μ."""
-        lower, upper = (np.concatenate(side) for side in zip(*self.ranges(dimension, curvature.bounds), strict=True))
-        kept = _kept(lower, upper, adjacency)
+        lower, upper, kept = self._sides(dimension, curvature.bounds, adjacency)
         columns = Bounds((lower[kept], upper[kept]), intercept=False)
         return KNormMechanism(columns, budget, adjacency, statistic="sum", allow_large_epsilon=True)
 
@@ -118,10 +124,9 @@ class AbstractSums(abc.ABC):
         self, x: Floats, curvature: Floats, square: Floats, bounds: Bounds, adjacency: Adjacency
     ) -> Float[np.ndarray, "records columns"]:
         """The same of features with these curvatures and squared scores, over their units. Private, or made up."""
-        lower, upper = (np.concatenate(side) for side in zip(*self.ranges(x.shape[1], bounds), strict=True))
+        _, _, kept = self._sides(x.shape[1], bounds, adjacency)
         # Of no record as well.
-        made = np.column_stack(self._columns(x, curvature, square))
-        return made[:, _kept(lower, upper, adjacency)]
+        return np.column_stack(self._columns(x, curvature, square))[:, kept]
 
     def mean_sums(
         self, x: Floats, curvature: Floats, square: Floats, bounds: Bounds, adjacency: Adjacency
@@ -166,13 +171,9 @@ class AbstractSums(abc.ABC):
         num_records: int | None,
     ) -> list[Floats]:
         """The sums of all blocks of columns."""
-        blocks = self.ranges(dimension, bounds)
-        lower, upper = (np.concatenate(side) for side in zip(*blocks, strict=True))
-        kept = _kept(lower, upper, adjacency)
-        # What all records share adds up to n times as much.
-        whole = np.tile(lower * float(num_records or 0), (len(sums), 1))
-        whole[:, kept] = sums
-        return np.split(whole, np.cumsum([len(block.lower) for block in blocks])[:-1], axis=1)
+        lower, _, kept = self._sides(dimension, bounds, adjacency)
+        whole = with_shared_columns(sums, kept, lower, num_records)
+        return np.split(whole, np.cumsum([len(block.lower) for block in self.ranges(dimension, bounds)])[:-1], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -291,7 +292,9 @@ class PublicDesign(AbstractSums):
     """H = Σw·G and J = Σs²·G with G of public rows, which must be as the records' features are.
 
     **Arguments:** `rows`: public features in units of the mechanism, shape (m, columns), without the intercept, or with
-    it where there is none. `share`: of ε. `bandwidth`: as of `Sandwich`.
+    it where there is none. Of a `Study` a frame of public records in own units, with the columns of the terms, and text
+    where they have levels: its terms make rows of it as of the private records. `share`: of ε. `bandwidth`: as of
+    `Sandwich`.
     """
 
     rows: Any
@@ -306,12 +309,29 @@ class PublicDesign(AbstractSums):
     def __init__(self, rows: Any = None, share: float = 0.05, bandwidth: float | None = None):
         if rows is None:
             raise ValueError(OF_NO_DESIGN)
-        made = np.asarray(rows, np.float64)
-        if made.ndim != 2 or not len(made) or not np.all(np.isfinite(made)):
-            raise ValueError(f"rows must be finite numbers of public records, shape (m, columns), not {made.shape}")
-        for name, value in {"rows": made.tolist(), "share": share, "bandwidth": bandwidth}.items():
+        # What a frame's columns become, the terms of a study say.
+        given = rows if hasattr(rows, "columns") else _finite_rows(rows).tolist()
+        for name, value in {"rows": given, "share": share, "bandwidth": bandwidth}.items():
             object.__setattr__(self, name, value)
         self.__post_init__()
+
+    def settings(self) -> dict[str, Any]:
+        return super().settings() | {"rows": self._matrix.tolist()}
+
+    def by_terms(self, design: Any) -> "PublicDesign":
+        """The same with rows that terms make of its frame, as of private records; itself without a frame.
+
+        **Arguments:** `design`: the terms. Raises ValueError or TypeError for a frame that they make none of.
+        """
+        if not hasattr(self.rows, "columns"):
+            return self
+        made = design.matrix(self.rows)
+        # Records without a cell are dropped, as private ones are.
+        return dataclasses.replace(self, rows=made[np.all(np.isfinite(made), axis=1)])
+
+    @property
+    def _matrix(self) -> Float[np.ndarray, "rows columns"]:
+        return _finite_rows(self.rows)
 
     @property
     def method(self) -> str:
@@ -325,7 +345,7 @@ class PublicDesign(AbstractSums):
 
     def check(self, mechanism: Any) -> None:
         super().check(mechanism)
-        columns, need = np.shape(self.rows)[1], mechanism.dimension - mechanism.bounds.intercept
+        columns, need = self._matrix.shape[1], mechanism.dimension - mechanism.bounds.intercept
         if columns != need:
             raise ValueError(f"the public rows have {columns} columns, and {need} of the records' are bounded")
 
@@ -333,10 +353,21 @@ class PublicDesign(AbstractSums):
         return [np.ones(len(x)), curvature, square]
 
     def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
-        rows = np.asarray(self.rows)
+        rows = self._matrix
         rows = np.hstack([np.ones((len(rows), dimension - rows.shape[1])), rows])
         count, curvature, square = (part[:, 0] for part in parts)
         return proportional(count, curvature, square, count[:, None, None] * (rows.T @ rows / len(rows)))
+
+
+def _finite_rows(rows: Any) -> Float[np.ndarray, "rows columns"]:
+    words = "rows must be finite numbers of public records, shape (m, columns)"
+    try:
+        made = np.asarray(rows, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{words}: a frame with other columns is for a Study, whose terms make rows of it") from None
+    if made.ndim != 2 or not len(made) or not np.all(np.isfinite(made)):
+        raise ValueError(f"{words}, not {made.shape}")
+    return made
 
 
 ONE, UNIT = Block(np.ones(1), np.ones(1)), Block(np.zeros(1), np.ones(1))
@@ -350,8 +381,3 @@ def proportional(count: Floats, curvature: Floats, square: Floats, gram: Floats)
             for part in (curvature, square)
         ]
     return Matrices(*(share[:, None, None] * gram for share in shares))
-
-
-def _kept(lower: Floats, upper: Floats, adjacency: Adjacency) -> np.ndarray:
-    """Which columns one record changes: an exchange leaves those that all share."""
-    return lower < upper if adjacency is Adjacency.REPLACE else np.maximum(np.abs(lower), np.abs(upper)) > 0.0

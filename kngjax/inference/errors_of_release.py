@@ -7,10 +7,9 @@ from jaxtyping import Float
 
 from kngjax.inference.covariances import AbstractSums, Matrices
 from kngjax.inference.intervals import Interval, NoInterval
-from kngjax.inference.released_moments import MomentNoise
 from kngjax.inference.score_moments import RecordCurvature
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.gradient_noise import GradientNoise, NormalNoise
+from kngjax.mechanisms.gradient_noise import GradientNoise, MomentNoise, NormalNoise
 
 DRAWS = 4000
 # Of what the noise may have been: with fewer plausible ones the sums are drowned in it.

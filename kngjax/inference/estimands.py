@@ -6,13 +6,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.special
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled, programs_run_once
 from kngjax.core.randomness import research_key
-from kngjax.inference.response_laws import nodes_and_weights
+from kngjax.inference.response_laws import density_of, nodes_and_weights, quantiles_of
 from kngjax.losses.base import AbstractResidualLoss
 
 # Rows over which nodes of one law are shifted against one another; draws where a law has no quantile function.
@@ -66,7 +65,7 @@ def estimand_of(loss: AbstractResidualLoss, rows: np.ndarray, law: Any) -> Estim
         with float64():
             low, jump = map(float, loss.score_step())
         theta = _target_of(rows, law, -low / jump)
-        densities = jump * _density(law, rows @ theta)
+        densities = jump * density_of(law, rows @ theta)
         _, _, _, squares = _moments_at(loss, theta, rows, values, weights)
         return Estimand(theta, (rows * densities[:, None]).T @ rows / len(rows), squares)
     theta = np.linalg.lstsq(rows, np.sum(weights * values, axis=1), rcond=None)[0]
@@ -122,31 +121,8 @@ def _target_of(rows: np.ndarray, law: Any, target: Any) -> np.ndarray:
         found = np.sum(weights * values, axis=1)
     else:
         level = 0.5 if target == "median" else float(target)
-        found = _quantile(law, level, values)
+        found = quantiles_of(law, level, len(values))
     return np.linalg.lstsq(rows, np.broadcast_to(found, len(rows)), rcond=None)[0]
-
-
-def _quantile(law: Any, level: float, values: np.ndarray) -> np.ndarray:
-    from numpyro import distributions
-
-    if isinstance(law, NormalDist):
-        return np.full(len(values), law.inv_cdf(level))
-    with float64():
-        if isinstance(law, distributions.StudentT):
-            df, loc, scale = (np.asarray(part, np.float64) for part in (law.df, law.loc, law.scale))
-            return np.broadcast_to(loc + scale * scipy.special.stdtrit(df, level), len(values))
-        try:
-            return np.broadcast_to(np.asarray(law.icdf(jnp.asarray(level)), np.float64), len(values))
-        except (NotImplementedError, ImportError):
-            drawn = np.asarray(law.sample(research_key(0), (20 * _DRAWN,)), np.float64).reshape(20 * _DRAWN, -1)
-            return np.broadcast_to(np.quantile(drawn, level, axis=0), len(values))
-
-
-def _density(law: Any, places: np.ndarray) -> np.ndarray:
-    if isinstance(law, NormalDist):
-        return np.array([law.pdf(place) for place in places])
-    with float64():
-        return np.exp(np.asarray(law.log_prob(jnp.asarray(places))))
 
 
 def _moments_at(loss: Any, theta: np.ndarray, *arrays: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:

@@ -75,6 +75,14 @@ def sizes(num_records: int, number: int) -> list[int]:
 def owed_of_groups(certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
     """What one of the groups costs: one record is in one of them under either adjacency.
 
+    Whom chance puts where has a law that no record changes, one that is added or taken out drawing its own group in
+    both worlds. Published with the estimates, it leaves neighbours to differ in one group, which is as private as its
+    mechanism; and what is released is a part of that, an average over who is where. Its profile δ(ε) is convex in the
+    pair of laws and so at most that of the worst of them, Rényi divergences are quasi-convex, and a composition with
+    other releases is that of what publishes more. So ε, ρ, every (ε, δ) and what a composition makes of them are those
+    of the mechanism. The log-ratios of the average need not lie in one interval of length ε, as bounded range says of
+    each pair: "bounded range" is here what it costs, and no statement about them.
+
     Raises ValueError where they cost different things, or are within a distance of a better law, which two groups
     would share.
     """

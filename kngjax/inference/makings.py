@@ -24,18 +24,15 @@ from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.published import mechanism_of
 from kngjax.inference.released_designs import ReleasedDesign
-from kngjax.inference.released_moments import ReleasedMoments
 from kngjax.inference.score_laws import SCATTER
 from kngjax.inference.score_moments import RecordCurvature, can_serve
 from kngjax.inference.scores_alone import suited
 from kngjax.inference.widths import best_number_of_groups, narrowest, require_straight
 from kngjax.inference.without_intervals import OF_MATRICES, reason
-from kngjax.mechanisms.ada_ops import AdaOPS
-from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.irls import PrivateIRLS
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.debits import owed
+from kngjax.releases.plans import AbstractDrawing
 from kngjax.releases.release import Release, release
 from kngjax.releases.totals import certify, composed
 
@@ -45,10 +42,8 @@ _SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDes
 _BANDWIDTH = 2.1
 
 
-class AbstractMaking(abc.ABC):
+class AbstractMaking(AbstractDrawing):
     """Every public setting of releases that give an estimate with intervals. `mechanism`: of the estimate."""
-
-    mechanism: Any
 
     @abc.abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -58,22 +53,10 @@ class AbstractMaking(abc.ABC):
     def check(self, X: Any, y: Any) -> None:
         """Raises `UnfitType` for what records cannot be taken from as they are asked for; sees no value."""
 
-    @abc.abstractmethod
-    def certify(self, facts: Facts) -> list[Certificate]:
-        """Of all releases, before a value is looked at."""
-
-    @abc.abstractmethod
-    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
-        """What a ledger debits for all of them together, and whether it is proved that they cost no more."""
-
     @property
     @abc.abstractmethod
     def laws(self) -> list[Guarantee]:
         """What draws from exactly the mechanisms' laws cost, those that one record takes part in."""
-
-    @abc.abstractmethod
-    def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
-        """The releases. Private until all are kept: whether a later one fails may depend on the data."""
 
     @abc.abstractmethod
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
@@ -157,9 +140,9 @@ class SumsMaking(AbstractMaking):
 
     def noise(self, first: Release | None = None) -> Any:
         """What is known of the error of the estimate. **Arguments:** `first`: its release, once there is one."""
-        if first is not None and isinstance(self.mechanism, AdaSSP):
-            return ReleasedMoments(self.mechanism, first.published).noise(first.value)
-        return self.mechanism.error_noise(self.dimension, {} if first is None else first.published)
+        if first is not None:
+            return self.mechanism.error_noise_at(first.value, first.published)
+        return self.mechanism.error_noise(self.dimension, {})
 
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
         return parts[0].value
@@ -253,7 +236,8 @@ def _require_served(mechanism: Any) -> None:
     if dimension is None and mechanism.has_regressors:
         raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
     is_mean = mechanism.is_of_columns and not loss.has_response and loss.gradient_slope is not None
-    if isinstance(mechanism, PrivateIRLS) or not (is_mean or (mechanism.has_regressors and can_serve(loss))):
+    is_regression = mechanism.has_regressors and can_serve(loss)
+    if not (mechanism.has_known_error and (is_mean or is_regression)):
         raise ValueError(reason(name, type(loss).__name__))
     if dimension is None:
         raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
@@ -263,7 +247,7 @@ def _require_served(mechanism: Any) -> None:
         raise ValueError("records with weights have no intervals here: leave Bounds(..., weight=...) out")
     if getattr(mechanism, "is_pointwise", False):
         raise ValueError("with pointwise_sensitivity the law of the gradient is not known: leave it out")
-    if isinstance(mechanism, AdaSSP | AdaOPS):
+    if mechanism.publishes:
         # Known by what a release on a grid publishes; the number of records decides nothing of that.
         if mechanism.on_grid(Facts(dimension, None)) is None:
             raise ValueError(
@@ -277,19 +261,13 @@ def _require_served(mechanism: Any) -> None:
 
 def serves_groups(mechanism: Any) -> bool:
     """Whether the spread of groups' estimates shows all of their error: of regressions without a ridge."""
-    return mechanism.loss.has_response and not _has_ridge(mechanism)
-
-
-def _has_ridge(mechanism: Any) -> bool:
-    if isinstance(mechanism, AdaSSP):
-        return True
-    return float(mechanism.error_noise(mechanism.dimension, {}).ridge) > 0.0
+    return mechanism.loss.has_response and not mechanism.has_ridge(mechanism.dimension)
 
 
 def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
     if not mechanism.loss.has_response:
         raise ValueError("a mean needs no groups: its noise is known, and kngjax.Sandwich releases variances")
-    if _has_ridge(mechanism):
+    if mechanism.has_ridge(mechanism.dimension):
         raise ValueError(
             f"the ridge of {type(mechanism).__name__} moves every group's estimate the same way, which their spread "
             "does not show: take KNG, or kngjax.Sandwich"

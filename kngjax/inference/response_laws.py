@@ -1,12 +1,17 @@
 """Expectations over the law of a response given features, by nodes and weights that can be differentiated."""
 
 import math
+from statistics import NormalDist
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.special
 from jaxtyping import Array, Float
+
+from kngjax.core.arrays import float64
+from kngjax.core.randomness import research_key
 
 # Nodes lie evenly in normal scores t, |t| ≤ 5.5: beyond are 4e-8 of the mass. For analytic functions the trapezoidal
 # rule converges exponentially, and with kinks as the square of the step.
@@ -15,6 +20,8 @@ _STEP, _STEP_AT_KINKS, _FARTHEST = 0.25, 0.125, 5.5
 _FARTHEST_OF_T = 7.0
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 MOST_COUNTS = 2000
+# Of laws without a quantile function.
+_DRAWN = 40_000
 
 
 def nodes_and_weights(
@@ -95,3 +102,28 @@ def _of_counts(law: Any, interval: tuple[float, float] | None, number: int) -> t
     rest = jnp.clip(1.0 - jnp.sum(weights, axis=1, keepdims=True), 0.0, 1.0)
     weights = jnp.concatenate([weights, rest], axis=1)
     return jnp.broadcast_to(jnp.asarray(np.append(counts, interval[1]), weights.dtype), weights.shape), weights
+
+
+def quantiles_of(law: Any, level: float, number: int) -> Float[np.ndarray, " rows"]:
+    """The quantile of each row's law. **Arguments:** `law`: of NumPyro, or a `NormalDist`. `number`: of rows."""
+    from numpyro import distributions
+
+    if isinstance(law, NormalDist):
+        return np.full(number, law.inv_cdf(level))
+    with float64():
+        if isinstance(law, distributions.StudentT):
+            df, loc, scale = (np.asarray(part, np.float64) for part in (law.df, law.loc, law.scale))
+            return np.broadcast_to(loc + scale * scipy.special.stdtrit(df, level), number)
+        try:
+            return np.broadcast_to(np.asarray(law.icdf(jnp.asarray(level)), np.float64), number)
+        except (NotImplementedError, ImportError):
+            drawn = np.asarray(law.sample(research_key(0), (_DRAWN,)), np.float64).reshape(_DRAWN, -1)
+            return np.broadcast_to(np.quantile(drawn, level, axis=0), number)
+
+
+def density_of(law: Any, places: Any) -> np.ndarray:
+    """The density at each place; of a law a row there is one place for each row."""
+    if isinstance(law, NormalDist):
+        return np.array([law.pdf(place) for place in np.ravel(places)]).reshape(np.shape(places))
+    with float64():
+        return np.exp(np.asarray(law.log_prob(jnp.asarray(places))))

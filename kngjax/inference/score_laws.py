@@ -14,6 +14,7 @@ from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled, programs_run_once
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
+from kngjax.inference.response_laws import density_of
 from kngjax.losses.base import AbstractPredictorLoss
 
 # What responses are taken to scatter about a regression, in widths of their bounds, where nobody says.
@@ -86,8 +87,7 @@ class Responses:
                 quantiles = np.sort(np.asarray(law.sample(research_key(0), (20 * _NUMBER,)), np.float64))
 
         def density(value: float) -> float:
-            with float64():
-                return float(np.exp(np.asarray(law.log_prob(jnp.asarray(value)))))
+            return float(density_of(law, value))
 
         return cls(quantiles, density, f"residuals by {type(law).__name__}", law)
 
@@ -107,8 +107,7 @@ class Responses:
                 by_row = np.asarray(law.sample(research_key(0), (_HALF,)), np.float64).T
 
         def density(value: float) -> float:
-            with float64():
-                return float(np.mean(np.exp(np.asarray(law.log_prob(jnp.full(len(rows), value))))))
+            return float(np.mean(density_of(law, np.full(len(rows), value))))
 
         words = f"residuals by {type(law).__name__}, which vary with the features"
         return cls(np.quantile(by_row, _levels()), density, words, law, by_row)

@@ -28,7 +28,7 @@ from kngjax.releases.release import Release
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WithIntervals(AbstractReleasePlan):
-    """A plan for `kngjax.release`: an M-estimate with confidence intervals, all for the ε of its mechanism.
+    """A plan for `kngjax.release`: an M-estimate with confidence intervals, all for the ε, and δ, of its mechanism.
 
     θ̃ is released for a part of ε, or from groups of the records; its error H^{-1}(z - S) is then known but for H and J
     of the records (`kngjax.inference.errors_of_release`), and how these are known is the choice of `covariance`:
@@ -43,6 +43,9 @@ class WithIntervals(AbstractReleasePlan):
       these features; errors that depend on the features make the intervals wrong.
     - `kngjax.PublicDesign(rows)`: two numbers are released, and public rows stand for the records' features; rows that
       are unlike them make the intervals wrong.
+
+    Of a mechanism with Gaussian noise, as `AdaSSP`, ρ is not that of everything together: sums with pure noise at ε_2
+    cost ε_2²/2 of it besides. `guarantee` has what both come to.
 
     None takes the one of the first two whose previewed width is least (`kngjax.preview`).
 

@@ -106,6 +106,7 @@ class AdaOPS(AbstractDirectMechanism):
     failure_share: Scalar
 
     takes_weights: ClassVar[bool] = True
+    publishes: ClassVar[tuple[str, ...]] = ("gamma", "ridge")
     method: ClassVar[str] = "One draw from a Gaussian posterior, with a ridge and a scale from private bounds."
 
     def __init__(

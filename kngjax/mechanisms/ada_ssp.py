@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -22,10 +23,12 @@ from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, eigenvalue_floor
+from kngjax.mechanisms.gradient_noise import MomentNoise
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.noisy_moments import NoisyMoments
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
+from kngjax.mechanisms.released_moments import ReleasedMoments
 from kngjax.sensitivity import moments
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -83,6 +86,7 @@ class AdaSSP(AbstractDirectMechanism):
     shares: Float[Array, "3"] | Float[np.ndarray, "3"]
 
     takes_weights: ClassVar[bool] = True
+    publishes: ClassVar[tuple[str, ...]] = ("gram", "least_eigenvalue", "moment")
     method: ClassVar[str] = (
         "Gaussian noise on the moments of the records, in units made of the public bounds, and the ridge regression "
         "that they give, in own units."
@@ -206,6 +210,22 @@ class AdaSSP(AbstractDirectMechanism):
         to_own = float(units.y_half_width) * to_public.T
         pull = to_own @ public.pull @ np.linalg.inv(to_own)
         return ExpectedNoise(to_own @ public.covariance @ to_own.T, pull)
+
+    def released_moments(self, published: Mapping[str, np.ndarray]) -> ReleasedMoments:
+        """What follows from the moments that a release publishes: post-processing."""
+        dimension = len(published["moment"])
+        _, on_moment, on_matrix = self.known_deviations(dimension).tolist()
+        return ReleasedMoments(self.public_units(dimension), on_moment, on_matrix, published)
+
+    def error_noise_at(
+        self, theta: Float[np.ndarray, " dimension"], published: Mapping[str, np.ndarray]
+    ) -> MomentNoise:
+        """Of θ̃, whatever it was made of: the published moments say how far it is from their own solution."""
+        return self.released_moments(published).noise(theta)
+
+    def has_ridge(self, dimension: int) -> bool:
+        """True: λ > 0 wherever records are few."""
+        return True
 
     def on_grid(self, facts: Facts) -> NoisyMoments | None:
         return NoisyMoments.of(self, facts.dimension)

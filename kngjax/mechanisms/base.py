@@ -13,7 +13,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, is_traced
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.expected_noise import ExpectedNoise
-from kngjax.mechanisms.gradient_noise import GradientNoise, NormalNoise
+from kngjax.mechanisms.gradient_noise import GradientNoise, MomentNoise, NormalNoise
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.mechanisms.preparation import AbstractPreparation
@@ -25,12 +25,15 @@ class AbstractMechanism(AbstractPreparation):
     """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours.
 
     `has_regressors`: whether it explains a response. `is_of_columns`: of numbers without a response, whether they are
-    one for each column.
+    one for each column. `has_known_error`: whether the law of the error of what is released is known. `publishes`: what
+    a release on a grid publishes besides its value, by name, of which that law is made.
     """
 
     epsilon: eqx.AbstractVar[Scalar]
     has_regressors: ClassVar[bool] = True
     is_of_columns: ClassVar[bool] = True
+    has_known_error: ClassVar[bool] = True
+    publishes: ClassVar[tuple[str, ...]] = ()
 
     @property
     @abc.abstractmethod
@@ -103,6 +106,21 @@ class AbstractMechanism(AbstractPreparation):
         law is not known.
         """
         return self.gradient_noise(dimension)
+
+    @property
+    def publishes_moments(self) -> bool:
+        """Whether X'X is published, with its noise: then no sum of curvatures is needed beside it."""
+        return "gram" in self.publishes
+
+    def error_noise_at(
+        self, theta: Float[np.ndarray, " dimension"], published: Mapping[str, np.ndarray]
+    ) -> GradientNoise | NormalNoise | MomentNoise:
+        """The same of a release: what is known of its error. **Arguments:** `theta`: θ̃, its value."""
+        return self.error_noise(len(theta), published)
+
+    def has_ridge(self, dimension: int) -> bool:
+        """Whether what is released is pulled towards a public point, all releases the same way."""
+        return float(self.error_noise(dimension, {}).ridge) > 0.0
 
     def proved_at(self, epsilon: float) -> "AbstractMechanism":
         """As `at_epsilon`, with all checks of its proof. Raises ValueError where there is none."""

@@ -12,7 +12,7 @@ from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.admission import Facts, Shape
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
-from kngjax.data.products import product_ranges, products, symmetric
+from kngjax.data.products import changed_columns, product_ranges, products, symmetric, with_shared_columns
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
@@ -106,7 +106,7 @@ class DesignMoments(AbstractDirectMechanism):
     def _kept(self) -> Bool[np.ndarray, " columns"]:
         """What a record changes, and once: beside an intercept its square is n."""
         least, most = self._ranges
-        kept = least < most if self.adjacency is Adjacency.REPLACE else np.maximum(np.abs(least), np.abs(most)) > 0.0
+        kept = changed_columns(least, most, self.adjacency)
         kept[1] &= not self.bounds.intercept
         return kept
 
@@ -172,8 +172,7 @@ class DesignMoments(AbstractDirectMechanism):
         **Arguments:** `num_records`: n under replace.
         """
         least, _ = self._ranges
-        whole = np.tile(least * float(num_records or 0), (len(values), 1))
-        whole[:, self._kept] = values
+        whole = with_shared_columns(values, self._kept, least, num_records)
         if self.bounds.intercept:
             whole[:, 1] = whole[:, 0]
         return whole[:, 0], symmetric(whole[:, 1:], self.size)

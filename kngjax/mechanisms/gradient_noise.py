@@ -66,3 +66,29 @@ class NormalNoise(NamedTuple):
         normals = np.random.default_rng([seed, self.power]).standard_normal(values.shape)
         scaled = np.maximum(values + self.ridge, 0.0) ** (self.power / 2.0) * normals / np.sqrt(self.precision)
         return np.einsum("bij,bj->bi", vectors, scaled)
+
+
+class MomentNoise(NamedTuple):
+    """z = Gθ̃ - m of G = X'X and m = X'y, given G: what is left of it is the noise of m, N(0, C).
+
+    θ0 = G^{-1}(m + S) with S = ∇ℓ_n(θ0), so that θ̃ - θ0 = G^{-1}(z - S), whatever θ̃ was made of.
+
+    **Arguments:** `theta`: θ̃. `moment`: m + e with its noise e, but for `middle`·G's first column, shape (d,).
+    `factor`: L with LL' = C. All of it is public.
+    """
+
+    theta: Float[np.ndarray, " dimension"]
+    moment: Float[np.ndarray, " dimension"]
+    middle: float
+    factor: Float[np.ndarray, "dimension dimension"]
+    assumptions: tuple[str, ...] = ()
+
+    def pull(self, theta: Any) -> Any:
+        """None: that θ̃ has a ridge is in z."""
+        return np.zeros_like(theta)
+
+    def draws(self, hessian: Float[np.ndarray, "draws dimension dimension"], seed: int) -> np.ndarray:
+        """Draws of Gθ̃ - m given each G, shape (draws, d): post-processing, whose seed may be public."""
+        normals = np.random.default_rng([seed, 3]).standard_normal(hessian.shape[:2])
+        known = hessian @ self.theta - self.middle * hessian[:, :, 0] - self.moment
+        return known + normals @ self.factor.T

@@ -120,6 +120,7 @@ class PrivateIRLS(AbstractDirectMechanism):
     repair: str = eqx.field(static=True)
     moment_share: Scalar
 
+    has_known_error: ClassVar[bool] = False
     method: ClassVar[str] = "Iterated weighted least squares from moments with exact noise of their own."
 
     def __init__(

@@ -119,6 +119,11 @@ class KNormMechanism(AbstractDirectMechanism):
         return f"The {self.statistic} plus exact K-norm noise."
 
     @property
+    def has_known_error(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Of a mean: how far a sum of these records lies from another's, no record tells."""
+        return not self._is_sum
+
+    @property
     def _is_sum(self) -> bool:
         return self.statistic == "sum"
 

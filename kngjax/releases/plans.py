@@ -1,9 +1,13 @@
 """Plans of several releases of the same records, which `kngjax.release` carries out by one debit."""
 
 import abc
+from collections.abc import Sequence
 from typing import Any
 
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.data.admission import Facts
 from kngjax.ledger.ledgers import Ledger, Reservation
+from kngjax.releases.certificate import Certificate
 
 
 class AbstractReleasePlan(abc.ABC):
@@ -16,3 +20,21 @@ class AbstractReleasePlan(abc.ABC):
     @abc.abstractmethod
     def certify(self, X: Any, y: Any) -> Any:
         """What it will be, before a value is looked at."""
+
+
+class AbstractDrawing(abc.ABC):
+    """Every public setting of several releases of the same records that belong together. `mechanism`: of the first."""
+
+    mechanism: Any
+
+    @abc.abstractmethod
+    def certify(self, facts: Facts) -> list[Certificate]:
+        """Of all releases, before a value is looked at."""
+
+    @abc.abstractmethod
+    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
+        """What a ledger debits for all of them together, and whether it is proved that they cost no more."""
+
+    @abc.abstractmethod
+    def draw(self, X: Any, y: Any, progress: bool | None) -> list[Any]:
+        """The releases. Private until all are kept: whether a later one fails may depend on the data."""

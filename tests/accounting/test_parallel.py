@@ -112,3 +112,37 @@ def test_distances_of_the_two_groups_of_an_exchanged_record_add_up():
     assert 0.0396 < twice.at(epsilon=0.0) < 0.0402
     assert part.to_replace().at(epsilon=0.0) < 0.0202
     assert Guarantee.parallel([part, Guarantee.pure(1, "add_remove")]).exact_distance == distance
+
+
+def law_of_groups(scores, epsilon):
+    """Of two exponential mechanisms, of the records that each record's coin gives them, coins averaged out."""
+    every = []
+    for coins in itertools.product((0, 1), repeat=len(scores)):
+        laws = []
+        for group in (0, 1):
+            utility = sum((score for score, coin in zip(scores, coins, strict=True) if coin == group), np.zeros(4))
+            law = np.exp(epsilon * utility)
+            laws.append(law / law.sum())
+        every.append(np.multiply.outer(*laws).ravel())
+    return np.mean(every, axis=0)
+
+
+def test_groups_by_coins_cost_what_bounded_range_costs_although_their_log_ratios_fill_more():
+    epsilon, adjacency = 4.0, "add_remove"
+    scores = [np.array(one, float) for one in ([0, 0, 1, 1], [0, 1, 0, 1], [0, 1, 1, 0], [0, 0, 0, 1])]
+    one = Guarantee.bounded_range(epsilon, adjacency)
+    first, second = (law_of_groups(every, epsilon) for every in (scores[:-1], scores))
+    losses = np.log(second / first)
+    assert np.max(losses) - np.min(losses) > 1.08 * epsilon
+    assert np.max(np.abs(losses)) <= epsilon
+    twice = Guarantee.composed([one, one])
+    pairs = [(first, second), (second, first)]
+    for of, stated in ((1, one), (2, twice)):
+        for p, q in pairs:
+            for _ in range(of - 1):
+                p, q = np.multiply.outer(p, p).ravel(), np.multiply.outer(q, q).ravel()
+            for at in np.linspace(0.0, of * epsilon, 9):
+                assert np.sum(np.maximum(p - np.exp(at) * q, 0.0)) <= stated.at(epsilon=at) + 1e-12
+            for order in (1.5, 2.0, 8.0):
+                renyi = np.log(np.sum(p**order * q ** (1.0 - order))) / (order - 1.0)
+                assert renyi <= float(stated.rho) * order + 1e-12

@@ -3,9 +3,11 @@
 import pytest
 
 from kngjax import audit
+from kngjax.accounting.adjacency import Adjacency
 from kngjax.audit import mutations, trust
 from kngjax.audit.files import FilePairs
 from kngjax.command import cli
+from kngjax.inference import makings
 
 
 @pytest.mark.slow
@@ -27,9 +29,19 @@ def test_a_loss_above_the_claim_fails_the_command(monkeypatch, capsys):
 def test_the_quick_table_passes(capsys):
     assert cli.main(["trust", "--quick"]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("ok  ") == 22
+    assert printed.count("ok  ") == 24
     assert "FAILED" not in printed
     assert f"{len(mutations.mutations())} of {len(mutations.mutations())}" in printed
+
+
+def test_sums_of_intervals_with_a_part_of_their_noise_fail_the_command(monkeypatch, capsys):
+    quarter = property(
+        lambda made: made.covariance.mechanism(made.dimension, made.curvature, 4.0 * made.budget, Adjacency.REPLACE)
+    )
+    monkeypatch.setattr(makings.SumsMaking, "summing", quarter)
+    monkeypatch.setattr(trust, "figures", lambda jobs, quick: [trust._replayed_sums(quick)])
+    assert cli.main(["trust", "--quick"]) == 1
+    assert "FAILED  largest change of sums of intervals" in capsys.readouterr().out
 
 
 def test_a_job_that_fails_on_a_hostile_file_has_its_one_text(monkeypatch):

@@ -116,6 +116,28 @@ def test_the_regressions_of_a_study_have_them_and_resume_with_them(tmp_path, cap
     assert ledger.verify().spent.epsilon == 18.5
 
 
+@pytest.mark.slow
+def test_groups_of_a_table_have_them_by_one_debit_and_resume_with_them(tmp_path, capfd):
+    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(30), adjacency="replace", dataset="workers")
+    by = (
+        'epsilon = 6\n\n[[analyses]]\nmethod = "quantile',
+        'by = ["region"]\nepsilon = 12\n\n[[analyses]]\nmethod = "quantile',
+    )
+    config, output = write_study(tmp_path, by, records=3000), tmp_path / "output"
+    words = ["release", str(config), "--output", str(output), "--ledger", str(ledger.path)]
+    assert cli.main(words) == 0
+    said, whole = capfd.readouterr().out, written(output)
+    results = kng.GroupedResults.from_json(json.dumps(whole["analyses"][0]["result"]))
+    assert [len(one.parts) for one in results.releases] == [2, 2]
+    assert f"{results.conf_int(0.9).loc['south', ('education', 'lower')]:.5g}" in said
+    assert results.guarantee.epsilon == 12.0
+    assert ledger.verify().spent.epsilon == whole["privacy"]["epsilon"] == 18.5
+    for resumed in ([*words, "--resume"], [*words[:-2], "--resume"]):
+        assert cli.main(resumed) == 0
+        assert written(output) == whole
+    assert ledger.verify().spent.epsilon == 18.5
+
+
 def test_a_plan_says_what_they_cost(tmp_path, capfd):
     assert cli.main(["plan", str(write_study(tmp_path))]) == 0
     said = capfd.readouterr().out
@@ -143,6 +165,66 @@ def test_each_analysis_may_have_its_own_or_none(tmp_path):
     assert asked(read(tmp_path, (own, "intervals = false"))) == [kng.Sandwich(share=0.4), None, None]
     narrowest = ('covariance = "sandwich"\nshare = 0.4\n', "")
     assert isinstance(asked(read(tmp_path, narrowest))[0], kng.Sandwich | kng.Groups)
+
+
+def write_public_rows(folder, number=400):
+    """Of records that are none of the data, in own units."""
+    random = np.random.default_rng(5)
+    lines = [f"{education:.2f},{region}" for education, region in zip(
+        random.uniform(4.0, 18.0, number), random.choice(["north", "south"], number), strict=True
+    )]  # fmt: skip
+    (folder / "public.csv").write_text("education,region\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+PUBLIC = ('covariance = "sandwich"\nshare = 0.4', 'covariance = "public_design"\nrows = "public.csv"\nshare = 0.1')
+
+
+def test_public_rows_in_own_units_become_those_of_the_basis(tmp_path):
+    write_public_rows(tmp_path)
+    with_levels = ('formula = "log(wage) ~ education"\nepsilon', 'formula = "log(wage) ~ education + region"\nepsilon')
+    config = read(tmp_path, PUBLIC, with_levels)
+    design, groups, _ = asked(config)
+    assert (type(design), type(groups), design.share) == (kng.PublicDesign, kng.Groups, 0.1)
+    text = (tmp_path / "public.csv").read_text(encoding="utf-8").splitlines()[1:]
+    cells = [line.split(",") for line in text]
+    by_hand = [[float(education) / 9.0 - 1.0, float(region == "south")] for education, region in cells]
+    np.testing.assert_allclose(np.asarray(design.rows), by_hand, rtol=1e-12)
+    # One mechanism in a file has them as well.
+    sums = ('covariance = "groups"\nnumber = 4', 'covariance = "public_design"\nrows = "public.csv"')
+    single = configuration.read(write_job(tmp_path, *PLAIN, sums, data=workers(1500)))
+    np.testing.assert_allclose(asked(single)[0].rows, np.array(by_hand)[:, :1], rtol=1e-12)
+
+
+def test_what_public_rows_hold_decides_which_job_it_is(tmp_path):
+    own = ('{ covariance = "groups", number = 3 }', '{ covariance = "public_design", rows = "public.csv" }')
+    identities = []
+    for number in (400, 300):
+        write_public_rows(tmp_path, number)
+        identities.append({job.identity(read(tmp_path, change)) for change in (PUBLIC, own)})
+        # Where the files are is no matter.
+        assert {job.identity(read(tmp_path, change)) for change in (PUBLIC, own)} == identities[-1]
+    assert len(identities[0] | identities[1]) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            'rows = "workers.csv"',
+            r"\[intervals\] rows: workers.csv is the file of \[data\], and its records are private",
+        ),
+        ('rows = "absent.csv"', r"\[intervals\] rows: there is no file of data absent.csv"),
+        ("rows = 3", r"\[intervals\] rows: must be text"),
+        ("", r"\[intervals\] rows: must name a file of public records"),
+        ('rows = "other.csv"', "number 1, linear_regression: .*education"),
+        ('rows = "public.csv"\nnumber = 4', "unknown setting 'number'; known are"),
+    ],
+)
+def test_rows_that_are_not_public_or_not_there_are_refused(tmp_path, change, words):
+    write_public_rows(tmp_path)
+    (tmp_path / "other.csv").write_text("experience\n3\n4\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=words):
+        job.planned(read(tmp_path, (PUBLIC[0], PUBLIC[1].replace('rows = "public.csv"', change))), 1500)
 
 
 WRONG = {

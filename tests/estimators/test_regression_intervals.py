@@ -230,14 +230,27 @@ def test_what_public_facts_refuse_costs_nothing(why, ledger):
     assert not ledger.read().what
 
 
-def test_groups_of_a_table_and_ridges_have_none(ledger):
-    with pytest.raises(ValueError, match="groups of a table have no intervals"):
-        study(ledger=ledger).by("region").linear_regression("log(wage) ~ education", epsilon=4, intervals=True)
+def test_groups_of_estimates_with_ridges_have_none(ledger):
     long = "log(wage) ~ education + poly(experience, 2) + region + parttime"
     plan = study(ledger=ledger).plan()
     with pytest.raises(ValueError, match="ridge of ObjectivePerturbation moves every group's estimate"):
         plan.linear_regression(long, epsilon=1, intervals=kng.Groups(3))
     assert not ledger.read().what
+
+
+def test_public_rows_in_own_units_become_those_of_the_basis_and_records_without_a_cell_are_left_out():
+    cells = {"education": [9.0, 18.0, np.nan, 30.0], "region": ["south", "north", "north", "south"]}
+    plan = study(adjacency="add_remove", num_records=6000, missing={"education": "drop"}).plan()
+    given = {"epsilon": 8, "scale": 0.4, "intervals": kng.PublicDesign(pd.DataFrame(cells), share=0.1)}
+    [part] = plan.linear_regression("log(wage) ~ education + region", **given).parts
+    # Clipped to the bounds as the records are.
+    assert part.plan.covariance.settings() == {
+        "type": "PublicDesign", "rows": [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], "share": 0.1, "bandwidth": None,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="region"):
+        plan.linear_regression("log(wage) ~ region", **given | {"intervals": kng.PublicDesign(PEOPLE[["wage"]])})
+    with pytest.raises(ValueError, match="is for a Study"):
+        kng.WithIntervals(part.mechanism, given["intervals"])
 
 
 @pytest.mark.parametrize("covariance", [kng.Sandwich(), kng.Groups(3)])

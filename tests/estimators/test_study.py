@@ -446,3 +446,9 @@ def test_a_curve_over_the_only_column_of_numbers_needs_no_name():
     two = study().quantile_regression("log(wage) ~ education + experience", tau=0.5, epsilon=20)
     with pytest.raises(ValueError, match="name the column of the horizontal axis"):
         two.plot()
+
+
+@pytest.mark.parametrize("ask", ["mean", "median", "sum", "variance"])
+def test_a_column_that_is_not_declared_is_refused_with_those_that_are(ask):
+    with pytest.raises(ValueError, match=r"'wages' needs public bounds .*'wage', 'education'.* Did you mean 'wage'\?"):
+        getattr(study().plan(), ask)("wages", epsilon=1)

@@ -15,7 +15,6 @@ from kngjax.data.admission import Facts
 from kngjax.data.records import Records
 from kngjax.inference.covariances import Matrices
 from kngjax.inference.errors_of_release import errors_of
-from kngjax.inference.released_moments import ReleasedMoments
 from kngjax.inference.scores_alone import ScoresOfMoments, Variances, square_units, suited
 from kngjax.mechanisms.gradient_noise import NormalNoise
 
@@ -185,7 +184,7 @@ def test_moments_less_their_noise_hold_the_estimate_without_privacy_as_often_as_
             "moment": np.asarray(data.moment) + on_moment * generator.standard_normal(3),
             "gram": np.asarray(data.gram) + (normals + normals.T) / 2.0,
         }
-        moments = ReleasedMoments(made, published)
+        moments = made.released_moments(published)
         # Whatever θ̃ is, the ends are those of G^{-1}m.
         matrices = Matrices(moments.grams(generator, 800), np.zeros((800, 3, 3)))
         errors = errors_of(matrices, moments.noise(theta), theta, generator)
@@ -195,11 +194,24 @@ def test_moments_less_their_noise_hold_the_estimate_without_privacy_as_often_as_
     assert np.mean(held) == pytest.approx(0.95, abs=3.0 * np.sqrt(0.95 * 0.05 / 200))
 
 
+def test_mechanisms_say_what_their_releases_publish():
+    for made in (ada_ssp(), kng.AdaOPS(ada_ssp().bounds, 1.0, 1e-6, "replace"), exponential()):
+        way = made.on_grid(Facts(3, 100))
+        assert sorted(made.publishes) == (sorted(way.published) if made.publishes else [])
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_sums_say_that_they_have_none_and_which_statistic_has(adjacency):
+    sums = kng.KNormMechanism(kng.Bounds(([0.0], [1.0]), intercept=False), 1.0, adjacency, statistic="sum")
+    with pytest.raises(ValueError, match=r"KNormMechanism .* a sum is of these records alone.*statistic='mean'"):
+        kng.WithIntervals(sums)
+
+
 def test_noise_of_each_moment_is_drawn_as_it_was():
     made = ada_ssp()
     _, on_moment, on_matrix = made.known_deviations(3)
     published = {"moment": np.zeros(3), "gram": np.zeros((3, 3))}
-    moments = ReleasedMoments(made, published)
+    moments = made.released_moments(published)
     # x = Bx̃ with B by hand: middles .25 and 1, half widths .75 and 1; y's half width is 3.5.
     to_own = np.array([[1.0, 0.0, 0.0], [0.25, 0.75, 0.0], [1.0, 0.0, 1.0]])
     inverse, drawn = np.linalg.inv(to_own), moments.grams(np.random.default_rng(0), 20_000)

@@ -9,23 +9,23 @@ _COST = f"{_FAMILIES}test_everything_together_costs_the_epsilon_of_the_mechanism
 SLIPS = (
     slip(
         "half the noise of X'X",
-        "inference/released_moments",
-        "noise = deviation * 0.5 *",
-        "noise = deviation * 0.25 *",
+        "mechanisms/released_moments",
+        "noise = self.on_matrix * 0.5 *",
+        "noise = self.on_matrix * 0.25 *",
         f"{_FAMILIES}test_noise_of_each_moment_is_drawn_as_it_was",
     ),
     slip(
         "half the noise of X'y",
-        "inference/released_moments",
-        "height * on_moment * to_own)",
-        "0.5 * height * on_moment * to_own)",
+        "mechanisms/released_moments",
+        "height * self.on_moment * to_own)",
+        "0.5 * height * self.on_moment * to_own)",
         f"{_FAMILIES}test_moments_less_their_noise_{_HOLD}",
     ),
     slip(
         "moments of responses about zero",
-        "inference/released_moments",
-        "moment, float(units.y_middle),",
-        "moment, 0.0 * float(units.y_middle),",
+        "mechanisms/released_moments",
+        "moment, float(self.units.y_middle),",
+        "moment, 0.0 * float(self.units.y_middle),",
         f"{_FAMILIES}test_moments_less_their_noise_{_HOLD}",
     ),
     slip(

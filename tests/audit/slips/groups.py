@@ -3,6 +3,7 @@
 from tests.audit.slips.base import slip
 
 PRICES = "estimators/test_groups.py::test_epsilon_and_delta_are_of_all_groups_together"
+INTERVALS = "estimators/test_intervals_of_groups.py::"
 RECORDS = "estimators/test_groups.py::test_each_record_is_in_the_group_of_its_own_levels_and_in_no_other"
 
 SLIPS = (
@@ -24,7 +25,7 @@ SLIPS = (
     slip(
         "sizes of groups public",
         "releases/divided",
-        "if any(one.adjacency is not Adjacency.ADD_REMOVE for group in mechanisms for one in group):",
+        "if any(_mechanism(one).adjacency is not Adjacency.ADD_REMOVE for group in drawn for one in group):",
         "if False:",
         "estimators/test_groups.py::test_public_sizes_of_groups_are_refused",
     ),
@@ -83,6 +84,20 @@ SLIPS = (
         "if owed(drawn) != (together, proved):",
         "if False:",
         "estimators/test_groups.py::test_releases_that_cost_more_than_was_reserved_are_not_kept",
+    ),
+    slip(
+        "intervals of groups at the price of their estimates",
+        "releases/divided",
+        "return one.owed(certificates) if isinstance(one, AbstractDrawing) else owed(*certificates)",
+        "return owed(certificates[0])",
+        f"{INTERVALS}test_epsilon_is_of_all_groups_with_what_their_intervals_are_made_of",
+    ),
+    slip(
+        "intervals of groups for what the estimates of all have",
+        "estimators/groups",
+        "named = named | _shares(named, adjacency)",
+        'named = named if "intervals" in named else named | _shares(named, adjacency)',
+        f"{INTERVALS}test_epsilon_is_of_all_groups_with_what_their_intervals_are_made_of",
     ),
     slip(
         "why one group failed",

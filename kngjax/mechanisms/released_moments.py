@@ -1,0 +1,44 @@
+"""What follows from the noisy moments that a linear regression publishes: X'X and X'y as they may be without noise."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.data.public_units import PublicUnits
+from kngjax.mechanisms.gradient_noise import MomentNoise
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ReleasedMoments:
+    """The moments that a release of `AdaSSP` publishes: G̃ = X'X + E and m̃ = X'y + e in public units.
+
+    E is symmetric with deviation σ on its diagonal and σ/√2 off it, e has deviation τ. With public units x = Bx̃ and
+    y = h_y·ỹ + m_y those in own units are BGB' and h_y·Bm + m_y·(the first column of BGB'), since beside an intercept
+    the first column of x is 1, and without one m_y = 0.
+
+    **Arguments:** `units`: B, h_y and m_y. `on_moment`: τ. `on_matrix`: σ. `published`: of the release. All of it is
+    public.
+    """
+
+    units: PublicUnits
+    on_moment: float
+    on_matrix: float
+    published: Mapping[str, np.ndarray]
+
+    def grams(self, random: Any, number: int) -> Float[np.ndarray, "draws dimension dimension"]:
+        """X'X in own units as it may be: G̃ less noise as it has."""
+        dimension = len(self.published["moment"])
+        normals = random.standard_normal((number, dimension, dimension))
+        # Off the diagonal the mean of two has the deviation 1/√2, and on it of one number 1.
+        noise = self.on_matrix * 0.5 * (normals + normals.transpose(0, 2, 1))
+        to_own = self.units.to_own
+        return to_own @ (self.published["gram"] - noise) @ to_own.T
+
+    def noise(self, theta: Float[np.ndarray, " dimension"]) -> MomentNoise:
+        """Of z at the released θ̃."""
+        to_own, height = self.units.to_own, float(self.units.y_half_width)
+        moment = height * to_own @ self.published["moment"]
+        return MomentNoise(theta, moment, float(self.units.y_middle), height * self.on_moment * to_own)

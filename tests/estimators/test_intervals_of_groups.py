@@ -1,0 +1,179 @@
+"""Intervals of the groups of a table: one debit, the price of the worst pair of tables, a row a group, and no leak."""
+
+import json
+import pickle
+import random
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kngjax as kng
+from kngjax.core.errors import FAILED_OF_FRAME
+from kngjax.releases import divided
+from tests.estimators.test_regression_intervals import PEOPLE, study
+
+FORMULA = "log(wage) ~ education"
+ADJACENCIES = ("replace", "add_remove")
+WAYS = {"sums": kng.Sandwich(share=0.4), "groups": kng.Groups(3), "Gaussian sums": kng.Sandwich(noise="zcdp")}
+
+
+@pytest.fixture(autouse=True)
+def fixed_bits(monkeypatch):
+    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
+
+
+def by_region(adjacency, frame=PEOPLE, **changed):
+    """Each group has 3,000 records, as public facts say, whatever the frame holds."""
+    return study(frame, adjacency=adjacency, **changed).by("region", num_records=3000)
+
+
+def fitted(adjacency, way, frame=PEOPLE, **changed):
+    return by_region(adjacency, frame, **changed).linear_regression(
+        FORMULA, epsilon=8, scale=0.4, intervals=WAYS[way], force=True
+    )
+
+
+@pytest.fixture(scope="module")
+def lines():
+    return by_region("replace").quantile_regression(
+        FORMULA, tau=[0.4, 0.6], epsilon=40, scale=0.4, intervals=kng.Sandwich()
+    )
+
+
+def epsilons(fit):
+    """Those of every mechanism of each group."""
+    return [
+        [float(part.certificate.mechanism["epsilon"]) for release in one.releases for part in release.parts]
+        for one in fit.each
+    ]
+
+
+@pytest.mark.default_cases("sums-replace", "groups-add_remove")
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("way", ["sums", "groups"])
+def test_epsilon_is_of_all_groups_with_what_their_intervals_are_made_of(tmp_path, way, adjacency):
+    paid = kng.Ledger.create(tmp_path / "people", kng.Budget.pure(8), adjacency=adjacency, dataset="people")
+    fit = fitted(adjacency, way, ledger=paid)
+    # Under replace an exchanged record may change two groups, so that each has half of it.
+    own = 4.0 if adjacency == "replace" else 8.0
+    if way == "groups":
+        # A record is in one of the groups of its group.
+        assert epsilons(fit) == [[own] * 3] * 2
+    else:
+        assert all(sum(group) <= own for group in epsilons(fit))
+        assert epsilons(fit) == [pytest.approx([0.6 * own, 0.4 * own])] * 2
+    assert (fit.guarantee.epsilon, fit.guarantee.delta, fit.guarantee.adjacency) == (8.0, 0.0, adjacency)
+    parts = [part for release in fit.releases for part in release.parts]
+    assert {part.certificate.membership.together for part in parts} == {fit.guarantee}
+    assert {part.certificate.mechanism["adjacency"] for part in parts} == {"add_remove"}
+    book = paid.verify()
+    assert (len(book.reserved), book.spent.epsilon) == (1, 8.0)
+    (kept,) = paid.releases().values()
+    assert [json.dumps(one, sort_keys=True) for one in json.loads(kept)] == [part.to_json() for part in parts]
+    with pytest.raises(kng.BudgetExceeded):
+        fitted(adjacency, way, ledger=paid)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_gaussian_sums_of_groups_are_zcdp_together_as_the_mechanism_is(adjacency):
+    plan = study(adjacency=adjacency).plan()
+    given = {"epsilon": 8, "scale": 0.4, "intervals": WAYS["Gaussian sums"]}
+    plan.by("region", num_records=3000).linear_regression(FORMULA, **given)
+    [step] = plan.steps()
+    cost, proved = step.owed(0)
+    assert (proved, cost.exact_epsilon, cost.adjacency) == (True, None, adjacency)
+    # (ε²/8)-zCDP by bounded range: 4ρ of a mechanism at ε/2, or ρ of one at ε.
+    assert 7.999 < float(cost.exact_rho) <= 8.0
+
+
+@pytest.mark.default_cases("sums-replace", "groups-add_remove")
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("way", list(WAYS))
+def test_a_group_of_no_record_is_released_like_any_other(way, adjacency):
+    """So that no output tells that it is empty, also where all are."""
+    for frame in (PEOPLE[PEOPLE["region"] != "south"][:40], PEOPLE[:0]):
+        fit = fitted(adjacency, way, frame)
+        shapes = [
+            [(part.certificate.mechanism["type"], part.certificate.assurance, part.value.shape) for part in one.parts]
+            for one in fit.releases
+        ]
+        assert shapes[0] == shapes[1]
+        assert all(np.isfinite(part.value).all() for one in fit.releases for part in one.parts)
+        found = fit.conf_int()
+        assert found.index.tolist() == ["north", "south"]
+        assert not np.isinf(found.to_numpy()).any()
+
+
+@pytest.mark.parametrize("way", ["sums", "groups"])
+def test_what_fails_in_one_group_says_one_text_releases_nothing_and_stays_spent(tmp_path, way):
+    paid = kng.Ledger.create(tmp_path / "people", kng.Budget.pure(20), adjacency="replace", dataset="people")
+    last = PEOPLE[PEOPLE["region"] == "south"].index[-1]
+    for broken in (PEOPLE.assign(wage=PEOPLE["wage"].where(PEOPLE.index != last)), PEOPLE.assign(region="east")):
+        with pytest.raises(kng.ReleaseFailed) as caught:
+            fitted("replace", way, broken, ledger=paid)
+        assert str(caught.value) == FAILED_OF_FRAME
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+    assert (len(paid.verify().reserved), paid.releases()) == (2, {})
+
+
+def test_what_public_facts_refuse_costs_nothing(tmp_path):
+    paid = kng.Ledger.create(tmp_path / "people", kng.Budget.pure(20), adjacency="replace", dataset="people")
+    with pytest.raises(ValueError, match="3 groups need"):
+        study(ledger=paid).by("region", num_records=100).linear_regression(FORMULA, epsilon=2, intervals=kng.Groups(3))
+    with pytest.raises(TypeError, match="intervals must be"):
+        study(ledger=paid).by("region").linear_regression(FORMULA, epsilon=2, intervals="yes")
+    mean = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 1.0, "replace")
+    with pytest.raises(ValueError, match="number of records of a group is private"):
+        divided.certify_groups([[kng.WithIntervals(mean, kng.Sandwich()).making(10)]])
+    assert not paid.read().what
+
+
+def test_each_group_has_its_row_and_its_own_interval(lines):
+    found, labels = lines.conf_int(0.9), ("tau = 0.4", "tau = 0.6")
+    assert list(found.index.names) == ["region", "coefficient"]
+    assert found.columns.tolist() == [(label, end) for label in labels for end in ("lower", "upper")]
+    for key in ("north", "south"):
+        pd.testing.assert_frame_equal(found.loc[key], lines[key].conf_int(0.9))
+        assert set(lines.intervals(0.9)[key]) == set(labels)
+    assert "lower of tau = 0.4" in (text := str(lines.summary(0.9)))
+    assert "interval: each 0.9, by H and J" in text
+    frame = lines.to_frame(0.9)
+    assert frame.columns.tolist() == ["region", "release", "coefficient", "value", "lower", "upper"]
+    assert (frame["lower"] < frame["value"]).all()
+    again = pickle.loads(pickle.dumps(lines))
+    assert again.to_json() == lines.to_json()
+    assert again.guarantee == lines.guarantee
+    pd.testing.assert_frame_equal(again.conf_int(0.9), found)
+
+
+def test_of_one_release_the_names_of_its_numbers_have_the_ends():
+    fit = fitted("add_remove", "groups")
+    found = fit.conf_int()
+    assert found.columns.tolist() == [(of, end) for of in ("intercept", "education") for end in ("lower", "upper")]
+    assert found.index.name == "region"
+    for key in ("north", "south"):
+        own = fit[key].conf_int()
+        assert found.loc[key].to_numpy().tolist() == own.to_numpy().ravel().tolist()
+    assert ((found["education", "lower"] < fit.params["education"]).all(), len(fit.params)) == (True, 2)
+    assert "lower of education" in str(fit)
+
+
+def test_bands_are_those_of_each_rows_own_group(lines):
+    new = pd.DataFrame({"region": ["south", "north", "south"], "education": [3.0, 9.0, 12.0]}, index=[5, 6, 7])
+    found = lines.predict_interval(new, 0.9, original=True)
+    assert found.index.tolist() == [5, 6, 7]
+    for key in ("north", "south"):
+        own = new["region"] == key
+        pd.testing.assert_frame_equal(found[own], lines[key].predict_interval(new[own], 0.9, original=True))
+
+
+def test_groups_without_intervals_say_how_they_are_asked_for():
+    lines = by_region("replace").linear_regression(FORMULA, epsilon=8, scale=0.4)
+    with pytest.raises(ValueError, match="intervals=True"):
+        lines.conf_int()
+    mean = by_region("replace").mean("education", epsilon=8)
+    with pytest.raises(AttributeError, match="second release"):
+        mean.conf_int()
+    assert "interval" not in dict(lines.summary().rows())
