@@ -74,11 +74,7 @@ def errors_of(
     """Draws of H^{-1}(z - γ(θ̃ - c) - S), one for each H and J."""
     number, dimension = len(matrices.hessian), len(theta)
     z = noise.draws(matrices.hessian, _SEED)
-    try:
-        roots = np.linalg.cholesky(matrices.score)
-    except np.linalg.LinAlgError:
-        # Any of them that is no covariance is one of those that are nearest.
-        values, vectors = np.linalg.eigh(matrices.score)
-        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    values, vectors = np.linalg.eigh(matrices.score)
+    roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     scores = np.einsum("bij,bj->bi", roots, random.standard_normal((number, dimension)))
     return np.linalg.solve(matrices.hessian, (z - noise.pull(theta) - scores)[:, :, None])[:, :, 0]
