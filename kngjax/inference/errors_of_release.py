@@ -29,6 +29,7 @@ def interval_of_sums(
     num_records: int | None,
     level: float,
     combinations: Float[np.ndarray, "combinations dimension"] | None = None,
+    draws: int = DRAWS,
 ) -> Interval | NoInterval:
     """θ̃ less the quantiles of its error H^{-1}(z - S), over H and J as they may be given their noisy sums.
 
@@ -39,18 +40,19 @@ def interval_of_sums(
 
     **Arguments:** all public. `theta`: θ̃. `sums`: as released by `summing`. `noise`: z, of the mechanism. `level`: of
     the interval. `combinations`: A, for intervals of Aθ: the quantiles are then those of A times the error, whose
-    coefficients depend on one another; None for θ itself.
+    coefficients depend on one another; None for θ itself. `draws`: of the noise of the sums; fewer are
+    faster, and make ends that scatter more.
     """
     dimension, random = len(theta), np.random.default_rng(_SEED)
     matrices = covariance.matrices(
-        sums - covariance.noise_draws(summing, random, DRAWS),
+        sums - covariance.noise_draws(summing, random, draws),
         dimension,
         curvature,
         theta,
         mechanism.adjacency,
         num_records,
     )
-    if len(matrices.hessian) < FEWEST * DRAWS:
+    if len(matrices.hessian) < FEWEST * draws:
         return NoInterval(
             "the noise of the covariance is as large as the covariance itself: more records, a larger share or a "
             "larger epsilon would do, or covariance=kngjax.Groups()"

@@ -33,6 +33,9 @@ class Groups:
     record draws its own group, independently of all others: then one record more or less changes one group alone, and
     no other record's. Groups by position would not do: a record that is taken out would move all behind it.
 
+    What all estimates are off by the same way their spread does not show: so many groups that it is not small next to
+    the deviation of their mean are refused, by public facts (`kngjax.inference.widths`).
+
     **Arguments:** `number`: m, at least 3; None for the one whose previewed width is least.
     """
 

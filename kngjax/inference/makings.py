@@ -27,7 +27,7 @@ from kngjax.inference.released_designs import ReleasedDesign
 from kngjax.inference.score_laws import SCATTER
 from kngjax.inference.score_moments import RecordCurvature, can_serve
 from kngjax.inference.scores_alone import suited
-from kngjax.inference.widths import best_number_of_groups, narrowest
+from kngjax.inference.widths import best_number_of_groups, narrowest, require_straight
 from kngjax.inference.without_intervals import OF_MATRICES, reason
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
@@ -274,6 +274,7 @@ def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
         )
     if chosen.number is not None:
         groups.require_enough(mechanism, chosen.number, count)
+        require_straight(mechanism, chosen.number, count)
         return chosen.number
     if count is None:
         return groups.FEWEST

@@ -15,6 +15,8 @@ from kngjax.inference.intervals import Interval
 from kngjax.inference.settings import Setting
 
 LEVEL = 0.95
+# Of the deviation of the mean of groups' estimates: their bias, which no spread shows, in units of _bend.
+_BENT = 0.15
 # Released sums have noise, so that a width has some: the median of so many.
 _TABLES = 3
 
@@ -50,14 +52,61 @@ def width_of_sums(
 def widths_by_groups(
     setting: Setting, num_records: int, combinations: Combinations = None
 ) -> dict[int, Float[np.ndarray, " combinations"]]:
-    """2·t_{m-1}·SE·√(1 + m·ratio²) for each number m of groups that has enough records; ratio is noise over SE."""
+    """2·t_{m-1}·SE·√(1 + m·ratio²) for each number m of groups that serves; ratio is noise over SE."""
     expected = setting.expected(num_records, and_far=False)
     need = groups.records_needed(setting.mechanism)
     numbers = range(groups.FEWEST, min(groups.MOST, num_records // need) + 1)
     if expected is None:
         return {}
     noise, errors = (_variances(one, combinations) for one in (expected.noise.covariance, expected.sampling))
-    return {m: 2.0 * scipy.stats.t.ppf(0.5 + LEVEL / 2.0, m - 1) * np.sqrt(errors + m * noise) for m in numbers}
+    return {
+        m: 2.0 * scipy.stats.t.ppf(0.5 + LEVEL / 2.0, m - 1) * np.sqrt(errors + m * noise)
+        for m in numbers
+        if _bend(setting, m, expected) <= _BENT
+    }
+
+
+def _bend(setting: Setting, number: int, expected: Any) -> float:
+    """About what of the deviation of the mean of m groups' estimates their common bias is.
+
+    The gradient of a group is straight only as far as predictors move by less than L, `ScoreLaw.straight`. With T the
+    third derivatives and u = H^{-1}z the estimate is θ̂ + u - ½H^{-1}T[u, u], and KNG has density ∝ exp(-c‖z‖)/det H of
+    z, 1/det H ∝ 1 - tr H^{-1}T[u]: its bias is -½H^{-1}E T[u, u] - E u·tr H^{-1}T[u], of the order of 3v²/(2L) for
+    predictors whose noise has variance v², and sampling adds a third of as much for its own s². The deviation of the
+    mean of m is √((v² + s²)/m), so that the bias counts the more, the more groups there are: it is a multiple, as great
+    as the loss is lopsided, of
+
+        (v² + s²/3)·√m / (L·√(v² + s²)),   v² = m²·E x'Vx,   s² = m·E x'Sx
+
+    with V and S the covariances of noise and sampling of all n records.
+
+    **Arguments:** all public. `expected`: of all records together.
+    """
+    if setting.law is None or setting.rows is None:
+        return 0.0
+    gram = setting.rows.T @ setting.rows / len(setting.rows)
+    noise = number**2 * float(np.sum(expected.noise.covariance * gram))
+    sampling = number * float(np.sum(expected.sampling * gram))
+    return (noise + sampling / 3.0) * np.sqrt(number / (noise + sampling)) / setting.law.straight
+
+
+def require_straight(mechanism: Any, number: int, num_records: int | None) -> None:
+    """Raises ValueError where so many groups would have estimates whose bias is not small beside their spread."""
+    is_known = mechanism.bounds.y_lower is not None or mechanism.loss.usual_responses(mechanism.bounds, 2) is not None
+    if num_records is None or not is_known:
+        # How many records there are, or how far responses scatter, is not public.
+        return
+    setting = Setting.of(mechanism, None, None)
+    expected = None if setting is None else setting.expected(num_records, and_far=False)
+    if setting is None or expected is None or _bend(setting, number, expected) <= _BENT:
+        return
+    most = next((m for m in range(number - 1, groups.FEWEST - 1, -1) if _bend(setting, m, expected) <= _BENT), None)
+    do = "kngjax.Sandwich, " if most is None else f"{most} groups, "
+    raise ValueError(
+        f"the estimates of {number} groups of {num_records} records would all be off the same way by what their spread "
+        f"does not show, as so few each are far from straight at this epsilon: {do}a larger epsilon or more records "
+        "would do"
+    )
 
 
 def width_without_privacy(
@@ -78,6 +127,7 @@ def best_number_of_groups(mechanism: Any, num_records: int) -> int:
     best = None if setting is None else _best(widths_by_groups(setting, num_records))
     if best is None:
         groups.require_enough(mechanism, groups.FEWEST, num_records)
+        require_straight(mechanism, groups.FEWEST, num_records)
         raise ValueError(
             f"how wide intervals of {type(mechanism).__name__} are is not known beforehand: give Groups(5)"
         )

@@ -54,9 +54,10 @@ def test_records_that_are_not_clipped_are_seen_by_the_replay(monkeypatch):
 
 
 def test_groups_have_no_sums():
+    records = table(60)
     with pytest.raises(TypeError, match="no sums to replay"):
         plans.replayed_covariance(
-            kng.WithIntervals(mechanism(kind=kng.KNG, epsilon=90.0), kng.Groups(3)), *neighbours("replace")
+            kng.WithIntervals(mechanism(kind=kng.KNG, epsilon=90.0), kng.Groups(3)), records, records
         )
 
 

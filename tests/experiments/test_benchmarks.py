@@ -1,5 +1,6 @@
 """What is timed agrees with what it is timed against."""
 
+import argparse
 import pathlib
 import time
 
@@ -10,9 +11,12 @@ import pytest
 import benchmarks
 import kngjax as kng
 from benchmarks import (
+    _coverage_tables,
+    _quick_releases,
     _table,
     cold_start,
     gpu,
+    interval_coverage,
     peers,
     per_instance,
     preview_against_measured,
@@ -23,6 +27,8 @@ from benchmarks import (
     walk,
 )
 from benchmarks.__main__ import ROOMS, main
+from kngjax.data.records import Records
+from kngjax.inference import gaussian_sums
 from kngjax.owner.per_instance import ridge
 
 
@@ -110,6 +116,101 @@ def test_previews_are_compared_with_draws():
     assert np.all(found["even"][1:] < found["guess"][1:])
     few = preview_against_measured.compared(table, made["KNG, median"], 2)
     assert np.all(few["measured"] > 0.0)
+
+
+COVERAGE = argparse.Namespace(epsilon=[1.0], replicates=3, seconds=np.inf, draws=200, seed=0, exact=False)
+
+
+@pytest.fixture(scope="module")
+def people():
+    return _coverage_tables.t5(3)
+
+
+@pytest.mark.parametrize("kind", ["logistic", "tau=.9", "AdaSSP"])
+def test_quick_sums_are_those_of_the_columns_of_all_records(kind, people):
+    mechanism, table = people.mechanism(kind, 1.0, 500), people.draw(np.random.default_rng(0), 500)
+    theta, y, served = np.array([0.5, -0.2, 0.3]), table.response(kind), 0
+    for covariance in (
+        kng.Sandwich(),
+        kng.Sandwich(noise="zcdp"),
+        kng.IndependentErrors(),
+        kng.PublicDesign(people.rows),
+    ):
+        if kind == "AdaSSP" and not isinstance(covariance, kng.IndependentErrors) and covariance != kng.Sandwich():
+            continue
+        making = kng.WithIntervals(mechanism, covariance).making(500)
+        columns = making.covariance.columns(Records(table.x, y), theta, making.curvature, mechanism.adjacency)
+        sums = columns.sum(axis=0)
+        if making.covariance.is_gaussian:
+            sums = 500.0 * gaussian_sums.mean_moments(columns)
+        np.testing.assert_allclose(_quick_releases.sums_of(making, table.x, y, theta), sums, rtol=1e-9, atol=1e-9)
+        served += 1
+    assert served == (2 if kind == "AdaSSP" else 4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [kind for kind in _coverage_tables.KINDS if kind != "tau=.9"])
+def test_quick_estimates_have_the_law_of_research_draws(kind, people):
+    """In mean and deviation of every coefficient, within five errors of 600 draws each.
+
+    Not of a quantile in a tail: of so few records sixteen proposals cut its far tail, as the table says.
+    """
+    count, number = 800, 600
+    mechanism, table = people.mechanism(kind, 1.0, count), people.draw(np.random.default_rng(1), count)
+    y, random = table.response(kind), np.random.default_rng(2)
+    fit, quick = _quick_releases.fit_of(mechanism.loss, table.x, y), _quick_releases.QuickRelease(mechanism)
+    found = np.array([quick(table.x, y, fit, random).value for _ in range(number)])
+    data = mechanism.prepare(table.x[:, 1:], y)
+    sampler = kng.GradientSpace() if isinstance(mechanism, kng.KNG) else None
+    options = {"sampler": sampler, "num_draws": number, "num_chains": 1, "progress": False}
+    drawn = np.asarray(kng.sample(mechanism, data, key=kng.research_key(3), **options).theta[0])
+    deviations = drawn.std(axis=0)
+    gaps = (found.mean(axis=0) - drawn.mean(axis=0)) / deviations
+    np.testing.assert_allclose(gaps, 0.0, atol=5.0 * np.sqrt(2.0 / number))
+    # A deviation of 600 draws of K-norm noise has an error of a thirtieth or so.
+    np.testing.assert_allclose(found.std(axis=0) / deviations, 1.0, atol=0.2)
+
+
+def test_what_a_quick_mechanism_solves_is_where_the_gradient_is_the_noise(people):
+    table = people.draw(np.random.default_rng(0), 300)
+    noises = np.random.default_rng(1).uniform(-4.0, 4.0, (5, 3))
+    for kind in ("pseudo-Huber", "tau=.9", "logistic", "AdaSSP"):
+        loss, y = people.mechanism(kind, 1.0, 300).loss, table.response(kind)
+        fit = _quick_releases.fit_of(loss, table.x, y)
+        records = Records(table.x, y)
+        for theta, noise in zip(
+            _quick_releases.Equation(loss, table.x, y).solutions(fit.theta, fit.inverse, noises), noises, strict=True
+        ):
+            np.testing.assert_allclose(np.asarray(loss.gradient(theta, records)), noise, atol=2e-3)
+
+
+def test_a_cell_of_coverage_has_a_row_a_way(people):
+    options = argparse.Namespace(**vars(COVERAGE) | {"kinds": ["objective", "AdaSSP"], "ways": ["sandwich", "groups"]})
+    rows = list(interval_coverage.measured(people, 2000, options))
+    assert [(row["kind"], row["way"]) for row in rows] == [
+        *(("objective", way) for way in ("without privacy", "naive", "sandwich", "groups")),
+        *(("AdaSSP", way) for way in ("without privacy", "naive", "sandwich", "groups")),
+    ]
+    assert set().union(*rows) <= set(interval_coverage.COLUMNS)
+    assert [row["replicates"] for row in rows] == [3, 3, 3, 0] * 2
+    assert all(0.0 <= row["least"] <= row["coverage"] <= 1.0 for row in rows if row["replicates"])
+    assert rows[2]["width"] > rows[1]["width"] == 1.0
+
+
+def test_tables_of_several_seeds_are_pooled():
+    size = {"table": "t5", "records": "10000", "columns": "4", "epsilon": "1.0", "kind": "median"}
+    made = {"replicates": "100", "intervals": "100", "coverage": "0.9", "width": "1.2"}
+    rows = [
+        *({"way": "naive"} | made, {"way": "sandwich"} | made),
+        {"way": "sandwich"} | made | {"replicates": "300", "intervals": "300", "coverage": "0.96", "width": "1.4"},
+        {"way": "zcdp"} | made | {"intervals": "40"},
+        {"way": "groups"} | made | {"replicates": "0", "intervals": "", "coverage": "", "width": ""},
+        {"way": "public"} | made | {"intervals": "0", "coverage": "", "width": ""},
+    ]
+    *_, line = interval_coverage.in_markdown([size | row for row in rows])
+    name = "t5, n = 10,000, d = 4, epsilon = 1, median"
+    gaussian, public = ".900 / 1.2 (40 of 100)", "none of 100"
+    assert line == f"| {name} | 400 | .900 | .945 / 1.35 | {gaussian} | refused |  | {public} |"
 
 
 def test_the_one_command_knows_every_room():
