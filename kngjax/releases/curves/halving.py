@@ -109,8 +109,9 @@ class Halving:
         That of a coordinate of K-norm noise with density ∝ exp(-ε'/2·max_j |z_j|/w_j): w_j·(2/ε')√((d + 1)(d + 2)/3).
         """
         mechanism, d = self.mechanisms[node.index], self.dimension
-        changes = float(np.max(np.asarray(gradients.quantile_changes([float(node.relative)], mechanism.adjacency))))
-        return changes * 2.0 / float(mechanism.epsilon) * math.sqrt((d + 1) * (d + 2) / 3.0)
+        with float64():
+            (change,) = np.asarray(gradients.quantile_changes(np.array([float(node.relative)]), mechanism.adjacency))
+        return float(change) * 2.0 / float(mechanism.epsilon) * math.sqrt((d + 1) * (d + 2) / 3.0)
 
     def parts(self, levels: Any) -> list[dict[str, Any]]:
         """Mechanism, price and assurance of each curve, in increasing order of their levels, JSON-ready."""

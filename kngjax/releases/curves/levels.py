@@ -52,7 +52,9 @@ def tree_of(levels: Sequence[Fraction]) -> tuple[tuple[Node, ...], ...]:
         found = []
         for index in range(max(first, last - most), min(last, first + most) + 1):
             own = abs(relative(first, last, index) - Fraction(1, 2))
-            parts = [best(*part, depth - 1)[0] for part in ((first, index - 1), (index + 1, last)) if part[0] <= part[1]]
+            parts = [
+                best(*part, depth - 1)[0] for part in ((first, index - 1), (index + 1, last)) if part[0] <= part[1]
+            ]
             found.append((max([own, *parts]), own, index))
         worst, _, index = min(found)
         return worst, index

@@ -102,9 +102,9 @@ class QuantileCurves:
     def explain(self) -> str:
         """The certificate as text, and a line for each curve: how it was drawn, and what it cost."""
         lines = [
-            f"Level {part['level']:g}: depth {part['depth']}, of the records {_between(part['between'])}, at their level "
-            f"{part['relative_level']:g}; {part['mechanism']} for {part['adjacency']} at epsilon = {part['epsilon']:.6g}, "
-            f"{part['assurance']}."
+            f"Level {part['level']:g}: depth {part['depth']}, of the records {_between(part['between'])}, at their "
+            f"level {part['relative_level']:g}; {part['mechanism']} for {part['adjacency']} at epsilon = "
+            f"{part['epsilon']:.6g}, {part['assurance']}."
             for part in self.certificate.sampler["parts"]
         ]
         return "\n".join([self.certificate.explain(), *lines])

@@ -47,7 +47,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     a < τ < b, with curves θ_a and θ_b, is a draw of `KNG` with the check loss at the relative level t = (τ - a)/(b - a)
     of the records between these curves,
 
-        f(θ) ∝ exp(-ε'/2·max_j |G_j(θ)|/w_j),    G(θ) = Σ_{i: θ_a, θ_b are the curves next to y_i} (1{y_i ≤ x_i'θ} - t)·x_i
+        f(θ) ∝ exp(-ε'/2·max_j |G_j(θ)|/w_j),    G(θ) = Σ_i (1{y_i ≤ x_i'θ} - t)·x_i,  i with x_i'θ_a < y_i ≤ x_i'θ_b
 
     on the part of Θ where x'θ_a ≤ x'θ ≤ x'θ_b for all x that the bounds allow, which is asked at the vertices of their
     polytope. So curves never cross there, and their noise grows with L and not with m. w is how much one record can
@@ -109,7 +109,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         epsilon: Any = None,
         adjacency: str | Adjacency | None = None,
         order: str = "halving",
-        max_records: int | None = None,
+        max_records: Any = None,
         *,
         allow_large_epsilon: bool = False,
     ):

@@ -79,7 +79,9 @@ def _whole_rows(vertices: np.ndarray, exponents: Sequence[int]) -> list[list[int
     """For each vertex v whole a with a_j in proportion to v_j·2^(e_j)."""
     found = []
     for vertex in vertices.tolist():
-        products = [Fraction(number) * power_of_two(exponent) for number, exponent in zip(vertex, exponents, strict=True)]
+        products = [
+            Fraction(number) * power_of_two(exponent) for number, exponent in zip(vertex, exponents, strict=True)
+        ]
         unit = math.lcm(*(product.denominator for product in products))
         whole = [int(product * unit) for product in products]
         common = math.gcd(*whole) or 1

@@ -29,7 +29,10 @@ def test_it_has_all_levels_once_and_the_least_depth(number):
         low = Fraction(0) if node.below is None else levels[node.below]
         high = Fraction(1) if node.above is None else levels[node.above]
         exact = (ends[node.index + 1] - low) / (high - low)
-        assert abs(node.relative - exact) <= Fraction(1, 20000) or node.relative in (Fraction(1, 10**4), 1 - Fraction(1, 10**4))
+        assert abs(node.relative - exact) <= Fraction(1, 20000) or node.relative in (
+            Fraction(1, 10**4),
+            1 - Fraction(1, 10**4),
+        )
         assert 0 < node.relative < 1
     # Two nodes of a depth never have the same records.
     assert all(len({node.rank for node in depth}) == len(depth) for depth in tree)

@@ -95,7 +95,9 @@ def test_draws_in_a_part_of_a_domain_have_its_share_of_the_law(norm):
 
 def test_a_part_of_one_point_is_drawn():
     mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=([0.0], [1.0])), kng.Box(-4.0, 4.0), 1.0, "add_remove")
-    problem = (sampler := kng.Lattice(max_records=100)).problem(mechanism, mechanism.records(np.ones((5, 1)), np.ones(5)))
+    problem = (sampler := kng.Lattice(max_records=100)).problem(
+        mechanism, mechanism.records(np.ones((5, 1)), np.ones(5))
+    )
     only = np.array([12345, -678])
     region = Region(vertices_of(mechanism.bounds.feature_blocks(2)), problem.domain.exponents, only, only)
     np.testing.assert_array_equal(sampler.envelope(problem, region).draw(random.Random(0).getrandbits), only)
