@@ -46,14 +46,16 @@ def test_it_has_the_points_between_its_ends_at_all_vertices(ends):
     assert 20 < found.sum() < 380
 
 
-def test_inequalities_that_float64_cannot_tell_from_equalities_are_decided():
-    # 0.1 + 0.2 is not 0.3 for the numbers that floats are, by 2^-54 or so.
-    vertices, far = np.array([[0.1, 0.2, -0.3]]), 2**40
-    region = Region(vertices, (0, 0, 0), np.array([0, 0, 0]), None)
+def test_inequalities_that_float64_and_64_bits_cannot_tell_from_equalities_are_decided():
+    below = np.array([2**33, 2, 0])
+    region = Region(np.array([[1.0, 2.0**-30, 0.0]]), (0, 0, 0), below, None)
+    assert [region.contains(below + np.array([0, step, 0])) for step in (-1, 0, 1)] == [False, True, True]
+    # 0.1 + 0.2 is not 0.3 for the numbers that floats are.
+    region = Region(np.array([[0.1, 0.2, -0.3]]), (0, 0, 0), np.zeros(3, np.int64), None)
     sign = Fraction(0.1) + Fraction(0.2) - Fraction(0.3)
     assert 0 < abs(sign) < Fraction(1, 2**53)
-    for times in (far, -far):
-        assert region.contains(np.array([times, times, times])) is bool(sign * times >= 0)
+    for times in (2**40, -(2**40)):
+        assert region.contains(np.full(3, times)) is bool(sign * times >= 0)
 
 
 @pytest.mark.parametrize("turned", [False, True])
