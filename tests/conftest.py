@@ -33,6 +33,15 @@ if jax.__version_info__ < (0, 11):
     QUICK_COMPILING.append("--xla_cpu_use_fusion_emitters=false")
 
 
+def pytest_addoption(parser):
+    parser.addoption(
+        "--cases-of-each",
+        type=int,
+        metavar="N",
+        help="of each test N cases, those that show most values of its parameters: what another Python is tried with",
+    )
+
+
 def pytest_configure(config):
     """Types are checked but in slow tests, which call what others call; what CI does not run compiles as for users."""
     if config.option.markexpr != "slow":
@@ -97,6 +106,23 @@ def pytest_pycollect_makeitem():
             if case not in quick:
                 case.add_marker("slow")
     return made
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Of each test as many cases as `--cases-of-each` says."""
+    if (number := config.option.cases_of_each) is None:
+        return
+    tests, dropped = collections.defaultdict(list), []
+    for item in items:
+        tests[item.parent.nodeid, getattr(item, "originalname", item.name)].append(item)
+    for cases in tests.values():
+        if len(cases) > number:
+            chosen = first_cases(cases, number)
+            dropped += [case for case in cases if case not in chosen]
+    config.hook.pytest_deselected(items=dropped)
+    left_out = set(dropped)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_collection_finish():

@@ -1,6 +1,7 @@
 """KNG with a quadratic loss, drawn with every rounding in its proof."""
 
 import dataclasses
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -15,7 +16,9 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody, body_of
+from kngjax.samplers.grid.quadratic.choices import Choice
 from kngjax.samplers.grid.quadratic.draws import draw_quadratic
+from kngjax.samplers.grid.quadratic.envelopes import Envelope
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
 from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity.change_sets import LARGEST_NUMBER, number_of_points
@@ -62,9 +65,17 @@ class QuadraticDraw(AbstractGridDraw):
         )
 
     def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        law = self.law(data)
+        return self.grid.values(draw_quadratic(law, self.grid, bits, self.envelopes(law)))
+
+    def law(self, data: ExactSums) -> QuadraticLaw:
+        """Of these records. Private."""
         gram = [[Fraction(number) for number in row] for row in data.gram.tolist()]
-        law = QuadraticLaw(gram, [Fraction(number) for number in data.moment.tolist()], self.noise, self.body)
-        return self.grid.values(draw_quadratic(law, self.grid, bits))
+        return QuadraticLaw(gram, [Fraction(number) for number in data.moment.tolist()], self.noise, self.body)
+
+    def envelopes(self, law: QuadraticLaw) -> Iterator[Envelope]:
+        """What proposals are drawn from, one after another, without end. Private."""
+        return Choice(law).envelopes()
 
 
 def noise_of(mechanism: AbstractDensityMechanism, dimension: int) -> Noise | None:

@@ -16,7 +16,7 @@ from kngjax.mechanisms import grid_draws
 from tests.audit import grid_laws
 from tests.oracles.goodness_of_fit import FAILURE_RATE
 
-# A hundred thousand draws take less than a minute; of the others `python -m tests.audit.grid_laws` draws as many.
+# Twenty thousand draws take less than half a minute. `python -m tests.audit.grid_laws` draws a hundred thousand of all.
 QUICK = (
     "means by K-norm noise",
     "posterior sample",
@@ -46,29 +46,31 @@ def assert_right(name, number):
     assert min(values) * len(values) >= FAILURE_RATE
 
 
-@pytest.mark.default_cases(
-    "means by K-norm noise",
-    "KNG, Huber, boxes, 1",
-    "counts, replace",
-    "sums of weights, replace",
-    "choice, add_remove",
-    "interval, add_remove",
+@pytest.mark.parametrize(
+    "name",
+    [
+        "means by K-norm noise",
+        "KNG, Huber, boxes, 1",
+        "counts, replace",
+        "sums of weights, replace",
+        "choice, add_remove",
+        "interval, add_remove",
+    ],
 )
-@pytest.mark.parametrize("name", CASES)
 def test_draws_have_the_probabilities_of_their_cells(name):
     assert_right(name, 300)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
-def test_a_hundred_thousand_draws_have_the_probabilities_of_their_cells(name):
-    assert_right(name, 100_000)
+def test_twenty_thousand_draws_have_the_probabilities_of_their_cells(name):
+    assert_right(name, 20_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in CASES if name not in QUICK])
 def test_thousands_of_draws_have_the_probabilities_of_their_cells(name):
-    assert_right(name, 4000)
+    assert_right(name, 2000 if "shells" in name or "Wishart" in name else 4000)
 
 
 def concrete(kind):

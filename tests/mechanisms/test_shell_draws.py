@@ -66,7 +66,7 @@ def test_draws_of_one_coefficient_have_the_law_by_quadrature(n, epsilon, radius,
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "epsilon", "radius", "digits"), ONE)
 def test_many_draws_of_one_coefficient_have_the_law_by_quadrature(n, epsilon, radius, digits, monkeypatch):
-    check_one_coefficient("pseudo-Huber", n, epsilon, radius, 25_000, monkeypatch, digits)
+    check_one_coefficient("pseudo-Huber", n, epsilon, radius, 8000, monkeypatch, digits)
 
 
 def check_eighths(loss, n, epsilon, radius, number):
@@ -92,7 +92,7 @@ def test_draws_of_other_losses_have_the_law_by_quadrature(n, epsilon, radius, di
 @pytest.mark.parametrize("loss", OTHERS)
 @pytest.mark.parametrize(("n", "epsilon", "radius", "digits"), ONE)
 def test_many_draws_of_other_losses_have_the_law_by_quadrature(n, epsilon, radius, digits, loss):
-    check_eighths(loss, n, epsilon, radius, 20_000)
+    check_eighths(loss, n, epsilon, radius, 6000)
 
 
 def weighted_points(middles, widths, bounds, number):

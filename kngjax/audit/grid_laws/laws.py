@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from kngjax.audit.grid_laws.cells import chi_square, frequencies
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.quadratic_draws import QuadraticDraw
 from kngjax.mechanisms.shell_draws import ShellDraw
 from kngjax.samplers.grid.cells import Grid
 
@@ -108,9 +109,13 @@ def replaced(kind: type, name: str, method: Callable[..., Any]) -> Iterator[None
 @contextlib.contextmanager
 def _envelope_once(way: Any, data: Any) -> Iterator[None]:
     """A function of the records alone, that takes most of the time of a draw."""
-    if not isinstance(way, ShellDraw):
-        yield
-        return
-    envelope = way.envelope(data)
-    with replaced(ShellDraw, "envelope", lambda *_: envelope):
+    if isinstance(way, QuadraticDraw):
+        envelopes = way.envelopes(way.law(data))
+        with replaced(QuadraticDraw, "envelopes", lambda *_: envelopes):
+            yield
+    elif isinstance(way, ShellDraw):
+        envelope = way.envelope(data)
+        with replaced(ShellDraw, "envelope", lambda *_: envelope):
+            yield
+    else:
         yield

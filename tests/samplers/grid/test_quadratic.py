@@ -86,11 +86,9 @@ def accepted(envelope, law, number, bits, most=10**9):
 
 
 def draws(law, number, bits):
-    """As `draw_quadratic`, with what is fitted once."""
-    made, found = choices.Choice(law).envelopes(), []
-    while len(found) < number:
-        found += accepted(next(made), law, 1, bits, 1)[0]
-    return found
+    """Of envelopes that are fitted once."""
+    made = choices.Choice(law).envelopes()
+    return [draw_quadratic(law, GRID, bits, made) for _ in range(number)]
 
 
 def envelopes_of(data, law):
@@ -188,9 +186,10 @@ def test_theta_solves_what_float64_cannot(kind):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("data", "domain", "kind"), list(itertools.product(GRAMS, DOMAINS, NORMS)))
-def test_draws_have_the_probabilities_of_quadrature_in_ten_thousand(data, domain, kind):
+def test_thousands_of_draws_have_the_probabilities_of_quadrature(data, domain, kind):
     law, bits = law_of(data, domain, kind), random.Random(9).getrandbits
-    assert_cell_frequencies(table_of(draws(law, 10_000, bits)), chances_of(data, domain, kind, 3000))
+    number = 10_000 if (data, domain, kind) in SOME else 2000
+    assert_cell_frequencies(table_of(draws(law, number, bits)), chances_of(data, domain, kind, 3000))
 
 
 @pytest.mark.parametrize("kind", ["maximum", "length"])

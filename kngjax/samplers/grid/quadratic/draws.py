@@ -4,23 +4,23 @@ Proposals come from an envelope (`envelopes`) that is chosen by float64 and by t
 changes the law of what is accepted, and neither does what was rejected before, as proposals are independent.
 """
 
-import itertools
+from collections.abc import Iterator
 
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.choices import Choice
-from kngjax.samplers.grid.quadratic.envelopes import Rejected
+from kngjax.samplers.grid.quadratic.envelopes import Envelope, Rejected
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
 from kngjax.samplers.grid.uniforms import Bits, decided
 
 
-def draw_quadratic(law: QuadraticLaw, grid: Grid, bits: Bits) -> list[int]:
+def draw_quadratic(law: QuadraticLaw, grid: Grid, bits: Bits, envelopes: Iterator[Envelope] | None = None) -> list[int]:
     """The cell of θ, moved inward where its point would lie outside of Θ.
 
-    It ends with probability 1 for all data; how long it takes depends on them.
+    It ends with probability 1 for all data; how long it takes depends on them. **Arguments:** `envelopes`: without end,
+    as `Choice` makes them; who draws several times of one law chooses once.
     """
-    envelopes = Choice(law).envelopes()
-    for _ in itertools.count():
-        cell = decided(next(envelopes).propose(grid, bits))
+    for envelope in envelopes or Choice(law).envelopes():
+        cell = decided(envelope.propose(grid, bits))
         if not isinstance(cell, Rejected):
             return law.body.inward(cell, grid)
     raise AssertionError
