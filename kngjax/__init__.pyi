@@ -99,6 +99,8 @@ from .owner.per_instance.report import PerInstanceReport as PerInstanceReport
 from .owner.per_instance.report import PerInstanceSummary as PerInstanceSummary
 from .releases.certificate import Certificate as Certificate
 from .releases.chains import draw as draw
+from .releases.curves.quantile_curves import QuantileCurves as QuantileCurves
+from .releases.curves.quantile_process import QuantileProcess as QuantileProcess
 from .releases.lattice.lattice import Lattice as Lattice
 from .releases.release import Release as Release
 from .releases.release import certify as certify

@@ -126,6 +126,7 @@ def require_part(name: str, value: Any) -> Any:
         return value
     reasons = {
         "loss": "loss is missing: give, for instance, QuantileLoss(tau=0.5)",
+        "levels": "levels are missing: give several levels in increasing order, like [0.1, 0.25, 0.5, 0.75, 0.9]",
         "tau": "tau is missing: give the quantile's level, like 0.5, or a list of levels in increasing order",
         "bounds": "bounds are missing: the proof needs public bounds of one record, Bounds(x=(lower, upper), ...)",
         "domain": (

@@ -58,7 +58,7 @@ UNPROVED_OF_CHAINS = (
 # Characters of settings that `explain` shows.
 _LONGEST_SETTINGS = 600
 # Mechanisms whose numbers are not one a column, so that they have not the columns' names.
-_OF_NO_COLUMN = frozenset({"DesignMoments"})
+_OF_NO_COLUMN = frozenset({"DesignMoments", "QuantileProcess"})
 # What a release computes with, of which a certificate names the versions.
 COMPUTED_BY = ("kngjax", "jax", "numpyro", "numpy", "python-flint")
 WITH_ROUNDING, IN_REALS = "exact_with_rounding", "exact_in_reals"

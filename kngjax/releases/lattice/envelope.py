@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from kngjax.releases.lattice.regions import Region
 from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
 from kngjax.releases.lattice.surroundings import first_boxes
 from kngjax.releases.lattice.units import DomainLattice
@@ -39,13 +40,19 @@ class Envelope:
 
     **Arguments:** `score`, `domain`: of the lattice points. `rate`: c. `target`: boxes are halved until about so many
     proposals are expected a draw, or None, until proposals cost about as much as boxes did. `most_boxes`: or until
-    there are so many.
+    there are so many. `region`: a part of Θ, not empty: k is drawn in it, as if all others were rejected.
     """
 
     def __init__(
-        self, score: AbstractScore, domain: DomainLattice, rate: Fraction, target: float | None, most_boxes: int
+        self,
+        score: AbstractScore,
+        domain: DomainLattice,
+        rate: Fraction,
+        target: float | None,
+        most_boxes: int,
+        region: Region | None = None,
     ):
-        self._domain, self._rate = domain, rate
+        self._domain, self._rate, self._region = domain, rate, region
         self._score = score.near(domain, float(rate))
         self._coordinates, self._importance = self._score.coordinates, self._score.importance()
         whole = first_boxes(self._score, domain, float(rate))
@@ -79,7 +86,7 @@ class Envelope:
             points = self._points[level]
             box = self._members[level][bisect.bisect_right(points, below(points[-1], bits))]
             point = self._coordinates.draw(boxes.low[box], boxes.high[box], bits)
-            if point is None or not self._domain.contains(point):
+            if point is None or not self._holds_each(point[None])[0]:
                 continue
             excess = self._score.at(point, boxes.runs[box], boxes.sums[box]) - int(boxes.lower[box])
             if excess < 0:
@@ -102,6 +109,8 @@ class Envelope:
         """The same, where a trial proposal outside of Θ counts as rejected, like those of too high a score."""
         points, are_there = self._coordinates.somewhere(boxes.low, boxes.high)
         is_outside = ~are_there | self._domain.misses(points, points)
+        if self._region is not None:
+            is_outside |= ~self._region.contains_each(points)
         return boxes._replace(middle=np.where(is_outside, np.inf, boxes.middle))
 
     def _directions(self, boxes: LatticeBoxes) -> np.ndarray:
@@ -117,11 +126,18 @@ class Envelope:
     def _may_hold(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Which boxes may have a point in Θ; of those of one place it is certain, as no half of them will show it."""
         found = self._coordinates.may_hold(low, high) & ~self._domain.misses(*self._coordinates.extremes(low, high))
+        if self._region is not None:
+            found &= ~self._region.misses(self._coordinates, low, high)
         single = np.flatnonzero(found)
         single = single[~np.any(self._coordinates.divisible(low[single], high[single]), axis=1)]
         points, _ = self._coordinates.somewhere(low[single], high[single])
-        found[single] = self._domain.contains_each(points)
+        found[single] = self._holds_each(points)
         return found
+
+    def _holds_each(self, points: np.ndarray) -> np.ndarray:
+        """Which k lie in Θ, and in the region."""
+        found = self._domain.contains_each(points)
+        return found if self._region is None else found & self._region.contains_each(points)
 
     def _halve(self, boxes: LatticeBoxes, chosen: np.ndarray) -> LatticeBoxes:
         low, high = boxes.low[chosen], boxes.high[chosen]

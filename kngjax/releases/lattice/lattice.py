@@ -24,6 +24,7 @@ from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.plans import Plan, plan_for
 from kngjax.releases.lattice.problems import divisor_of, score_of
+from kngjax.releases.lattice.regions import Region
 from kngjax.releases.lattice.scores import RESOLUTION, AbstractScore
 from kngjax.releases.lattice.sums import sums_of
 from kngjax.releases.lattice.units import DomainLattice
@@ -184,9 +185,9 @@ class Lattice(ShownAsTyped, eqx.Module):
         # Sums of losses are larger than sums of gradients, by the predictors.
         return self.max_records or (2**24 if mechanism.scored_by == "loss" else 2**27)
 
-    def envelope(self, problem: "Problem") -> Envelope:
-        """From which k is drawn. Private."""
-        return Envelope(*problem, self.expected_proposals, self.most_boxes)
+    def envelope(self, problem: "Problem", region: Region | None = None) -> Envelope:
+        """From which k is drawn, in a part of Θ where one is given. Private."""
+        return Envelope(*problem, self.expected_proposals, self.most_boxes, region)
 
 
 class Problem(NamedTuple):

@@ -2,8 +2,10 @@
 
 import math
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Bool, Int
 
 from kngjax.core.balls import power_of_two
 from kngjax.data.exact_sums import ExactSums
@@ -24,7 +26,7 @@ def score_of(mechanism: AbstractDensityMechanism, data: Records | ExactSums, pla
     """The whole score of these records, which the mechanism prepared, or of their sums on their lattice. Private."""
     if in_fractions.kind_of(mechanism.loss) == "check":
         assert isinstance(data, Records)
-        return _quantile_score(mechanism, whole_features(data, plan), np.asarray(data.y, np.float64), plan)
+        return _quantile_score(mechanism, data, plan)
     sums = data if isinstance(data, ExactSums) else sums_of(data, plan, mechanism.loss.has_response)
     if in_fractions.kind_of(mechanism.loss) == "distances":
         return _mean_score(mechanism, sums, plan)
@@ -48,13 +50,45 @@ def _quadratic_score(divisor: Divisor, gram, moment, squares: int) -> QuadraticS
     return QuadraticScore(gram, moment, squares, weight=divisor)
 
 
-def _quantile_score(mechanism, x: np.ndarray, responses: np.ndarray, plan: Plan) -> QuantileScore:
-    tau, divisor = in_fractions.level(mechanism.loss), divisor_of(mechanism, plan)
+def _quantile_score(mechanism, data: Records, plan: Plan) -> QuantileScore:
+    divisor = divisor_of(mechanism, plan)
     if isinstance(divisor, GradientNorm):
-        # Beyond what any x'θ reaches a response has one sign, however far it is.
-        end = math.ldexp(plan.reach, plan.unit)
-        return QuantileScore(x, on_lattice(np.clip(responses, -end, end), plan.unit), tau, norm=divisor)
-    return QuantileScore(x, on_lattice(responses, plan.unit), tau, weight=divisor)
+        return check_score(mechanism, whole_records(data, plan), plan)
+    responses = on_lattice(np.asarray(data.y, np.float64), plan.unit)
+    return QuantileScore(whole_features(data, plan), responses, in_fractions.level(mechanism.loss), weight=divisor)
+
+
+class WholeRecords(NamedTuple):
+    """X and Y of records on their lattices, for KNG with a check loss. Private.
+
+    Whether Y ≤ X'k is asked of whole numbers of 64 bits, one record by itself.
+    """
+
+    x: Int[np.ndarray, "records dimension"]
+    y: Int[np.ndarray, " records"]
+
+    def at(self, places: np.ndarray) -> "WholeRecords":
+        """Some of them."""
+        return WholeRecords(self.x[places], self.y[places])
+
+    def are_above(self, point: Int[np.ndarray, " dimension"]) -> Bool[np.ndarray, " records"]:
+        """Which have Y > X'k."""
+        return self.y > self.x @ point
+
+
+def whole_records(data: Records, plan: Plan) -> WholeRecords:
+    """Records that the mechanism prepared, each rounded to its lattice for itself. Private."""
+    # Beyond what any x'θ reaches a response has one sign, however far it is.
+    end = math.ldexp(plan.reach, plan.unit)
+    responses = np.clip(np.asarray(data.y, np.float64), -end, end)
+    return WholeRecords(whole_features(data, plan), on_lattice(responses, plan.unit))
+
+
+def check_score(mechanism: AbstractDensityMechanism, records: WholeRecords, plan: Plan) -> QuantileScore:
+    """The score of KNG with a check loss. Private."""
+    divisor = divisor_of(mechanism, plan)
+    assert isinstance(divisor, GradientNorm)
+    return QuantileScore(records.x, records.y, in_fractions.level(mechanism.loss), norm=divisor)
 
 
 def divisor_of(mechanism: AbstractDensityMechanism, plan: Plan) -> Divisor:

@@ -4,6 +4,7 @@ from tests.audit.slips import (
     boxes,
     costs,
     counts,
+    curves,
     draws,
     families,
     gaussians,
@@ -39,6 +40,7 @@ _ON_GRIDS = (
     + likelihoods.SLIPS
     + intervals.SLIPS
     + families.SLIPS
+    + curves.SLIPS
 )
 SLIPS = (
     sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS + groups.SLIPS + scikit_learn.SLIPS

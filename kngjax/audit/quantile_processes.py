@@ -1,0 +1,139 @@
+"""Audits of quantile processes: the law of all curves together, by outcomes, and curves of neighbours told apart.
+
+Laws are enumerated on coarse lattices by the code that draws; the black box looks at draws alone.
+"""
+
+import itertools
+import math
+import random
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from kngjax.accounting.exact import exactly
+from kngjax.audit.black_box import epsilon_lower_bound
+from kngjax.audit.replay import Replay
+from kngjax.releases.curves.halving import Curves, Halving
+from kngjax.releases.curves.levels import Node
+from kngjax.releases.lattice.lattice import Problem
+from kngjax.releases.lattice.problems import WholeRecords
+from kngjax.releases.lattice.units import DomainLattice
+
+_MOST_POINTS = 2**12
+# By k of each level's curve, in increasing order of levels, the logarithm of its probability.
+Law = dict[tuple[tuple[int, ...], ...], float]
+NodeLaw = dict[tuple[int, ...], float]
+
+
+class ProcessLaws:
+    """The laws of all curves of some data sets, on a lattice of at most 2^12 points; else ValueError.
+
+    What is drawn of the same records between the same curves is enumerated once.
+
+    **Arguments:** `halving`: how curves are drawn.
+    """
+
+    def __init__(self, halving: Halving):
+        self.halving = halving
+        self._known: dict[Any, NodeLaw] = {}
+
+    def law(self, X: Any, y: Any) -> Law:
+        """Of every outcome that these records give a probability. Private."""
+        records = self.halving.prepare(X, y)
+        curves: list[tuple[dict[int, np.ndarray], float]] = [({}, 0.0)]
+        for nodes in self.halving.depths:
+            curves = [
+                (drawn | {node.index: np.array(point) for node, (point, _) in zip(nodes, points, strict=True)}, total)
+                for drawn, logarithm in curves
+                for points in itertools.product(*(self.of_node(node, records, drawn).items() for node in nodes))
+                for total in [logarithm + sum(part for _, part in points)]
+            ]
+        return {
+            tuple(tuple(drawn[index].tolist()) for index in range(len(drawn))): logarithm for drawn, logarithm in curves
+        }
+
+    def of_node(self, node: Node, records: WholeRecords, curves: Curves) -> NodeLaw:
+        """Of one curve given those that were drawn before. Private."""
+        members = self.halving.members(node, records, curves)
+        rows = sorted(np.column_stack(members).tolist())
+        beside = (None if index is None else curves[index].tolist() for index in (node.below, node.above))
+        name = str((node.index, rows, *beside))
+        if name not in self._known:
+            self._known[name] = self._enumerated(node, members, curves)
+        return self._known[name]
+
+    def _enumerated(self, node: Node, members: WholeRecords, curves: Curves) -> NodeLaw:
+        score, domain, rate = self.halving.problem(node, members)
+        region, box = self.halving.region(node, curves), score.whole(domain.low, domain.high)
+        points = [point for point in _points(domain) if region is None or region.contains(point)]
+        masses = np.array([-float(rate * score.at(point, box.runs[0], box.sums[0])) for point in points])
+        total = float(np.logaddexp.reduce(masses))
+        return {tuple(map(int, point)): float(mass) - total for point, mass in zip(points, masses, strict=True)}
+
+
+def process_loss(first: Law, second: Law) -> float:
+    """max |log P(outcome)/P'(outcome)|; infinite if one of them can have what the other cannot."""
+    if first.keys() != second.keys():
+        return math.inf
+    return max(abs(logarithm - second[outcome]) for outcome, logarithm in first.items())
+
+
+def replayed_process(
+    halving: Halving, first: Any, second: Any, *, seed: int = 0, num_draws: int = 4, num_points: int = 40
+) -> Replay:
+    """How far apart the densities of curves are on two neighbours at their farthest, over what each depth may cost.
+
+    Curves are drawn on the first data set and replayed on the second: given those of lower depths, each node's 2c|s -
+    s'| at its own curve and at others on the lattice of Θ, added up over the nodes of a depth, over its ε. At most 1,
+    without a rounding. Both data sets go the way of a release, through validation, clipping and rounding.
+
+    **Arguments:** `first`, `second`: pairs (X, y), neighbours by the adjacency, made up.
+    """
+    generator, bits = np.random.default_rng(seed), random.Random(seed).getrandbits
+    both = [halving.prepare(*pair) for pair in (first, second)]
+    worst, tried = Fraction(0), 0
+    for _ in range(num_draws):
+        curves = halving.draw_points(both[0], bits)
+        for nodes in halving.depths:
+            changes = Fraction(0)
+            for node in nodes:
+                problems = [halving.problem(node, halving.members(node, one, curves)) for one in both]
+                low, high = problems[0].domain.low, problems[0].domain.high
+                points = np.vstack([curves[node.index], generator.integers(low, high + 1, (num_points, len(low)))])
+                points = points[problems[0].domain.contains_each(points)]
+                here, there = (_scores(problem, points) for problem in problems)
+                changes += 2 * problems[0].rate * max(abs(one - other) for one, other in zip(here, there, strict=True))
+                tried += len(points)
+            worst = max(worst, changes / exactly(halving.of_depth(nodes).epsilon))
+    return Replay(float(worst), tried, 0.0)
+
+
+def _scores(problem: Problem, points: np.ndarray) -> list[int]:
+    box = problem.score.whole(problem.domain.low, problem.domain.high)
+    return [problem.score.at(point, box.runs[0], box.sums[0]) for point in points]
+
+
+def _points(domain: DomainLattice) -> list[np.ndarray]:
+    """All of Θ."""
+    sides = [range(int(low), int(high) + 1) for low, high in zip(domain.low, domain.high, strict=True)]
+    if math.prod(map(len, sides)) > _MOST_POINTS:
+        raise ValueError("the lattice has more than 2^12 points: give Lattice fewer theta_digits")
+    every = (np.array(point) for point in itertools.product(*sides))
+    return [point for point in every if domain.contains(point)]
+
+
+def black_box_of_process(
+    halving: Halving, first: Any, second: Any, *, seed: int = 0, num_draws: int = 2000, confidence: float = 0.999
+) -> tuple[float, float]:
+    """A lower bound on ε of all curves together, by draws alone as of `kngjax.audit.black_box`, and what is claimed.
+
+    **Arguments:** `first`, `second`: pairs (X, y) of few records, neighbours by the adjacency, made up.
+    """
+    bits = random.Random(seed).getrandbits
+    drawn = []
+    for pair in (first, second):
+        records = halving.prepare(*pair)
+        drawn.append(np.array([halving.draw(records, bits).reshape(-1) for _ in range(num_draws)]))
+    one, other = drawn
+    return epsilon_lower_bound(one, other, 0.0, confidence), halving.guarantee.epsilon

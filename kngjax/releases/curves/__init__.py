@@ -1,0 +1,1 @@
+"""Curves of several levels, released together: `kngjax.QuantileProcess`."""

@@ -1,0 +1,202 @@
+"""How curves of several levels are drawn by recursive halving, on one lattice, with every rounding in the proof."""
+
+import dataclasses
+import math
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from kngjax.accounting.exact import exactly, inward
+from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.core.arrays import float64
+from kngjax.core.balls import DEFAULT_DIGITS, precision
+from kngjax.data.bounds import Bounds
+from kngjax.geometry.domains import AbstractDomain
+from kngjax.losses.quantile import QuantileLoss
+from kngjax.mechanisms.kng import KNG
+from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
+from kngjax.releases.certificate import WITH_ROUNDING
+from kngjax.releases.curves.levels import Node, tree_of
+from kngjax.releases.lattice.envelope import Envelope
+from kngjax.releases.lattice.lattice import Lattice, Problem, rate_of
+from kngjax.releases.lattice.plans import Plan
+from kngjax.releases.lattice.problems import WholeRecords, check_score, whole_records
+from kngjax.releases.lattice.regions import Region, vertices_of
+from kngjax.samplers.grid.uniforms import Bits
+from kngjax.sensitivity import gradients
+
+# By the index of its level, k of each curve that is drawn.
+Curves = Mapping[int, Int[np.ndarray, " dimension"]]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Halving:
+    """Draws of `kngjax.QuantileProcess` by recursive halving: whole numbers decide all of it. All of it is public.
+
+    **Arguments:** `depths`: the nodes of the tree. `mechanisms`: of each level, KNG at its relative level. `settings`:
+    of the lattice, the same for all levels, and `plans`: what it is for each, which have one lattice of records and one
+    of Θ. `vertices`: of the polytope of the bounds. `dimension`: d. `most`: a number that n does not exceed.
+    """
+
+    depths: tuple[tuple[Node, ...], ...]
+    mechanisms: tuple[KNG, ...]
+    settings: Lattice
+    plans: tuple[Plan, ...]
+    vertices: Float[np.ndarray, "vertices dimension"]
+    dimension: int
+    most: int
+
+    @classmethod
+    def of(
+        cls,
+        levels: Any,
+        bounds: Bounds,
+        domain: AbstractDomain,
+        epsilon: float,
+        adjacency: Adjacency,
+        dimension: int,
+        most: int,
+        settings: Lattice | None = None,
+    ) -> "Halving":
+        """**Arguments:** as of `kngjax.QuantileProcess`. `settings`: of the lattice, None for the finest that serves.
+
+        Raises ValueError for what no lattice serves, in words.
+        """
+        depths = tree_of([exactly(float(level), "levels") for level in levels])
+        mechanisms = {
+            node.index: KNG(
+                QuantileLoss(float(node.relative)),
+                bounds,
+                domain,
+                budget_of(node.depth, len(depths), epsilon, adjacency),
+                adjacency_of(node.depth, adjacency),
+                allow_large_epsilon=True,
+            )
+            for nodes in depths
+            for node in nodes
+        }
+        ordered = tuple(mechanisms[index] for index in range(len(mechanisms)))
+        given = dataclasses.replace(settings or Lattice(), max_records=most)
+        # One lattice for all levels, the coarsest: so that a curve is a point of the region beside it.
+        digits = [given.plan(mechanism, dimension, most).digits for mechanism in ordered]
+        data, theta = (min(each) for each in zip(*digits, strict=True))
+        made = dataclasses.replace(given, data_digits=data, theta_digits=theta)
+        plans = tuple(made.plan(mechanism, dimension, most) for mechanism in ordered)
+        with float64():
+            vertices = vertices_of(bounds.feature_blocks(dimension))
+        return cls(depths, ordered, made, plans, vertices, dimension, most)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Of all curves together: depths compose, and the nodes of one depth are on disjoint records."""
+        return Guarantee.composed([self.of_depth(nodes) for nodes in self.depths])
+
+    def of_depth(self, nodes: tuple[Node, ...]) -> Guarantee:
+        """Of the curves of one depth, given those before."""
+        first, *others = nodes
+        adjacency = self.first.adjacency
+        if first.depth == 0:
+            return self.mechanisms[first.index].guarantee
+        together = Guarantee.parallel([self.mechanisms[node.index].guarantee for node in (first, *others)])
+        return together.to_replace() if adjacency is Adjacency.REPLACE else together
+
+    def noise(self, node: Node) -> float:
+        """The standard deviation of the noise on how many records lie below a curve, where Θ does not bind.
+
+        That of a coordinate of K-norm noise with density ∝ exp(-ε'/2·max_j |z_j|/w_j): w_j·(2/ε')√((d + 1)(d + 2)/3).
+        """
+        mechanism, d = self.mechanisms[node.index], self.dimension
+        with float64():
+            (change,) = np.asarray(gradients.quantile_changes(np.array([float(node.relative)]), mechanism.adjacency))
+        return float(change) * 2.0 / float(mechanism.epsilon) * math.sqrt((d + 1) * (d + 2) / 3.0)
+
+    def parts(self, levels: Any) -> list[dict[str, Any]]:
+        """Mechanism, price and assurance of each curve, in increasing order of their levels, JSON-ready."""
+        nodes = sorted((node for nodes in self.depths for node in nodes), key=lambda node: node.index)
+        return [
+            {
+                "level": levels[node.index],
+                "depth": node.depth,
+                "between": [None if index is None else levels[index] for index in (node.below, node.above)],
+                "relative_level": float(node.relative),
+                "mechanism": "KNG with QuantileLoss",
+                "adjacency": str(self.mechanisms[node.index].adjacency),
+                "epsilon": float(self.mechanisms[node.index].epsilon),
+                "assurance": WITH_ROUNDING,
+            }
+            for node in nodes
+        ]
+
+    @property
+    def first(self) -> KNG:
+        """The mechanism of the first curve, of all records: it says which ones are admitted."""
+        return self.mechanisms[self.depths[0][0].index]
+
+    def prepare(self, X: Any, y: Any, *, dither_key: Any = None) -> WholeRecords:
+        """Records, validated, clipped and rounded to the lattice, each by itself. Private.
+
+        Raises RuntimeError for more than `most` of them.
+        """
+        records = self.first.records(X, y, dither_key=dither_key)
+        if records.num_records > self.most:
+            raise RuntimeError(TOO_MANY_RECORDS)
+        with float64():
+            return whole_records(records, self.plans[0])
+
+    def members(self, node: Node, records: WholeRecords, curves: Curves) -> WholeRecords:
+        """The records of this node: those with as many drawn curves below y as there are below it. Private.
+
+        Whatever the curves are, a record is in one node of a depth at most.
+        """
+        places = np.zeros(len(records.y), np.int64)
+        for nodes in self.depths[: node.depth]:
+            for earlier in nodes:
+                places += records.are_above(curves[earlier.index])
+        return records.at(places == node.rank)
+
+    def problem(self, node: Node, members: WholeRecords) -> Problem:
+        """What is drawn of the records of this node. Private."""
+        mechanism, plan = self.mechanisms[node.index], self.plans[node.index]
+        return Problem(check_score(mechanism, members, plan), plan.domain, rate_of(mechanism))
+
+    def region(self, node: Node, curves: Curves) -> Region | None:
+        """The part of Θ between the curves beside it, on the polytope of the public bounds; None for all of it."""
+        if node.below is None and node.above is None:
+            return None
+        beside = (None if index is None else curves[index] for index in (node.below, node.above))
+        return Region(self.vertices, self.plans[0].domain.exponents, *beside)
+
+    def envelope(self, node: Node, records: WholeRecords, curves: Curves) -> Envelope:
+        """From which a curve is drawn. Private."""
+        problem = self.problem(node, self.members(node, records, curves))
+        return self.settings.envelope(problem, self.region(node, curves))
+
+    def draw(self, records: WholeRecords, bits: Bits = secrets.randbits) -> Float[np.ndarray, "levels dimension"]:
+        """One draw of all curves, in increasing order of their levels; no draw is given up.
+
+        **Arguments:** `bits`: fair and independent; those of the operating system for whatever is published.
+        """
+        curves, domain = self.draw_points(records, bits), self.plans[0].domain
+        return np.array([domain.values(curves[index]) for index in range(len(curves))])
+
+    def draw_points(self, records: WholeRecords, bits: Bits) -> Curves:
+        """The same as points of the lattice."""
+        curves: dict[int, np.ndarray] = {}
+        with precision(DEFAULT_DIGITS):
+            for nodes in self.depths:
+                curves.update({node.index: self.envelope(node, records, curves).draw(bits) for node in nodes})
+        return curves
+
+
+def adjacency_of(depth: int, adjacency: Adjacency) -> Adjacency:
+    """For which neighbours a node is private: how many records it has is private, but for the first one."""
+    return adjacency if depth == 0 else Adjacency.ADD_REMOVE
+
+
+def budget_of(depth: int, depths: int, epsilon: float, adjacency: Adjacency) -> float:
+    """ε of each node at a depth: ε/L, and where an exchanged record may change two nodes half of it; rounded down."""
+    share = exactly(float(epsilon)) / depths
+    return inward(share if depth == 0 or adjacency is Adjacency.ADD_REMOVE else share / 2)

@@ -1,0 +1,279 @@
+"""The quantile process: regression curves of several levels for one ε, which never cross."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.core import arithmetic
+from kngjax.core.arrays import parameter
+from kngjax.core.errors import run_telling_refusals
+from kngjax.core.representation import ShownAsTyped
+from kngjax.data.admission import Facts
+from kngjax.data.bounds import Bounds
+from kngjax.geometry.domains import AbstractDomain
+from kngjax.ledger.ledgers import Ledger, Reservation
+from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part
+from kngjax.releases.certificate import EXACT_ARITHMETIC, TOO_MANY, Certificate, describe
+from kngjax.releases.curves.halving import Halving
+from kngjax.releases.curves.quantile_curves import QuantileCurves
+from kngjax.releases.debits import in_json, owed
+from kngjax.releases.one_debit import release_by_one_debit
+from kngjax.releases.plans import AbstractReleasePlan
+from kngjax.releases.release import Release
+from kngjax.releases.routes.lattice import RECORDS_LIMITED
+from kngjax.sensitivity.gradients import Sensitivity
+
+ORDERS = ("halving",)
+# Under add_remove, where nothing else is said.
+MOST_RECORDS = 2**20
+# An outer level has so many times the noise of a node, in records, beyond it.
+_CLEAR = 4.0
+_REASON = (
+    "Every curve is an exact draw on a lattice, of the records between the curves that were drawn before, on the part "
+    "of the domain where it lies between them. No draw is given up."
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
+    """A plan for `kngjax.release`: quantile regression at m levels τ_1 < ... < τ_m, all for one ε, by halving.
+
+    Levels are drawn in the order of a balanced tree of depth L = ⌈log₂(m + 1)⌉ (Kaplan, Schnapp and Stemmer 2022, of
+    numbers): first one in the middle, then one on either side of it, and so on. A level between the nearest drawn ones
+    a < τ < b, with curves θ_a and θ_b, is a draw of `KNG` with the check loss at the relative level t = (τ - a)/(b - a)
+    of the records between these curves,
+
+        f(θ) ∝ exp(-ε'/2·max_j |G_j(θ)|/w_j),    G(θ) = Σ_i (1{y_i ≤ x_i'θ} - t)·x_i,  i with x_i'θ_a < y_i ≤ x_i'θ_b
+
+    on the part of Θ where x'θ_a ≤ x'θ ≤ x'θ_b for all x that the bounds allow, which is asked at the vertices of their
+    polytope. So curves never cross there, and their noise grows with L and not with m. w is how much one record can
+    change G by (`kngjax.sensitivity`), at t: Δ = 1 in this norm.
+
+    **Proof.** Given the curves of lower depths, a record is in the node of depth k whose number of these curves below
+    its own y, x_i'θ < y, is its own: one node of each depth, or none, whatever the curves are. What a node is drawn
+    from is a density on a part of Θ, which depends on released curves alone, of a score that one record of the node
+    more or less changes by at most 1.
+
+    - add_remove, ε' = ε/L: one record more changes one node of each depth. The log-density of that node changes, up to
+      a constant, by at most ε'/2 either way: it is ε'-bounded-range, on every part of Θ. Those of one depth are
+      independent given the depths before, so a depth costs ε/L, and L depths ε.
+    - replace, ε' = ε/L at depth 0 and ε/(2L) below it: at depth 0 all records are in the one node, w is how much an
+      exchanged record changes G by, and n is public. Below, a record that leaves node A and enters node B is one less
+      and one more, of two independent draws: ε/(2L) + ε/(2L), each at its own t. One that is exchanged within A is both
+      of the same: the same sum. So a depth costs ε/L again. (With rates c_A of G in any norm, and Δ_A for one record
+      more or less, these are the 2c_AΔ_A + 2c_BΔ_B of the two nodes, each at most ε/(2L).)
+
+    How many records a node has is private, and nothing depends on it but the draw: whoever has none is drawn evenly
+    from its part of Θ. Depths compose to ε and ρ = ε²/(8L). ∎
+
+    Everything is decided in whole numbers: records are rounded to a lattice, each by itself; whether y > x'θ, whether θ
+    lies between two curves, and the draw (`kngjax.Lattice`, whose proof holds on every part of Θ) have no rounding. A
+    part of Θ is never empty, as the curves at its ends lie in it, and a draw is never given up: no limit of tries makes
+    a failure that depends on the data.
+
+    A tree's relative levels have four decimals, and of all trees of least depth it is one that is most balanced.
+
+    **Arguments:** all public.
+
+    - `levels`: τ in (0, 1), at least two, in increasing order. Chosen from the data they void the guarantee.
+    - `bounds`: of one record; `Bounds(..., hull=)` where columns are functions of one another. Without weights.
+    - `domain`: Θ of every curve: `Box`, `L1Ball` or `L2Ball`. Up to four coefficients.
+    - `epsilon`: ε in nats, of all curves together; at most 100 unless `allow_large_epsilon`.
+    - `adjacency`: "replace" or "add_remove".
+    - `order`: "halving".
+    - `max_records`: under add_remove a number that n does not exceed, 2^20 if it is left out; a release of more fails.
+
+    Raises ValueError for levels that are no such list (of one level, take `KNG`), and for parts without a proof. A
+    release, or `certify`, raises it for levels of which public facts say that they are little but noise: min(τ, 1 -
+    τ)·n is below four times the noise of their node in records, where n is public or `max_records` is given.
+    """
+
+    levels: Sequence[float]
+    bounds: Bounds
+    domain: AbstractDomain
+    epsilon: Any
+    adjacency: Any
+    order: str = "halving"
+    max_records: int | None = None
+    allow_large_epsilon: bool = False
+
+    def __init__(
+        self,
+        levels: Any = None,
+        bounds: Bounds | None = None,
+        domain: AbstractDomain | None = None,
+        epsilon: Any = None,
+        adjacency: str | Adjacency | None = None,
+        order: str = "halving",
+        max_records: Any = None,
+        *,
+        allow_large_epsilon: bool = False,
+    ):
+        def keep(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        keep("levels", _levels(levels))
+        keep("bounds", require_part("bounds", bounds))
+        keep("domain", order_domain(require_part("domain", domain), self.bounds))
+        keep("epsilon", float(check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)))
+        keep("adjacency", Adjacency.parse(adjacency))
+        keep("order", order)
+        meaning = "a number that n does not exceed"
+        keep("max_records", None if max_records is None else int(check_count("max_records", max_records, meaning)))
+        keep("allow_large_epsilon", allow_large_epsilon)
+        if order not in ORDERS:
+            raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, got {order!r}")
+        if self.max_records is not None and self.adjacency is Adjacency.REPLACE:
+            raise ValueError("under 'replace' the number of records is public: leave max_records out")
+        if self.bounds.weight is not None:
+            raise ValueError("QuantileProcess takes no weights of records: leave Bounds(..., weight=...) out")
+        if self.bounds.dimension is not None:
+            # What no lattice serves is refused here, and again where n is known.
+            self._halving(Facts(self.bounds.dimension))
+
+    @property
+    def dimension(self) -> int | None:
+        """d, the number of coefficients of a curve; None while scalar bounds leave it open."""
+        return self.bounds.dimension
+
+    def _halving(self, facts: Facts) -> Halving:
+        most = facts.num_records or self.max_records or MOST_RECORDS
+        given = self.levels, self.bounds, self.domain, self.epsilon, self.adjacency
+        return Halving.of(*given, facts.dimension, most)
+
+    def certify(self, X: Any = None, y: Any = None) -> Certificate:
+        """The certificate of all curves together, before a value is looked at."""
+        facts, refusal = run_telling_refusals(functools.partial(self._admitting.admit, X, y))
+        del X, y
+        if refusal is not None:
+            raise refusal
+        return self._certificate(self._checked(facts), facts)
+
+    @functools.cached_property
+    def _admitting(self) -> Any:
+        """What says which records are admitted."""
+        return self._halving(Facts(self.dimension or 1 + self.bounds.intercept)).first
+
+    def _checked(self, facts: Facts) -> Halving:
+        """Raises ValueError for what public facts refuse."""
+        if not facts.are_in_memory:
+            raise ValueError("a quantile process needs all records in memory: give X and y as they are")
+        halving = self._halving(facts)
+        count = self.max_records if facts.num_records is None else facts.num_records
+        if count is not None:
+            _require_clear(self.levels, halving, count)
+        return halving
+
+    def _certificate(self, halving: Halving, facts: Facts) -> Certificate:
+        is_limited = self.adjacency is not Adjacency.REPLACE
+        made = Certificate.of(
+            halving.first,
+            facts,
+            {**describe(halving.settings), "parts": halving.parts(self.levels)},
+            _REASON,
+            is_rounded=False,
+            assumptions=(*EXACT_ARITHMETIC, *(RECORDS_LIMITED if is_limited else ())),
+            failures=TOO_MANY if is_limited else (),
+        )
+        sensitivity = Sensitivity(1.0, _DERIVATIONS[self.adjacency].format(depths=len(halving.depths)))
+        return dataclasses.replace(
+            made, mechanism=self.settings(), guarantee=halving.guarantee, sensitivity=sensitivity
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return in_json(
+            {
+                "type": "QuantileProcess",
+                "levels": list(self.levels),
+                "bounds": describe(self.bounds),
+                "domain": describe(self.domain),
+                "epsilon": self.epsilon,
+                "adjacency": str(self.adjacency),
+                "order": self.order,
+                "max_records": self.max_records,
+            }
+        )
+
+    def release(
+        self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = None
+    ) -> QuantileCurves:
+        """As `kngjax.release` of this plan, which calls it. **Arguments:** `progress`: it takes no notice of it."""
+        facts, refusal = run_telling_refusals(functools.partial(self._admitting.admit, X, y))
+        released = None
+        if refusal is None:
+            try:
+                halving = self._checked(facts)
+                certificate = self._certificate(halving, facts)
+                (released,) = release_by_one_debit(
+                    functools.partial(_draw, halving, certificate, X, y),
+                    lambda drawn: owed(certificate if drawn is None else drawn[0].certificate),
+                    ledger,
+                    self.settings(),
+                )
+            except Exception as error:
+                refusal = error.with_traceback(None)
+        # Frames of a traceback hold their local variables.
+        del X, y
+        if refusal is not None:
+            raise refusal
+        assert released is not None
+        return QuantileCurves(released)
+
+
+def _draw(halving: Halving, certificate: Certificate, X: Any, y: Any) -> list[Release]:
+    """One draw by the operating system's randomness. Private until it is kept."""
+    value = halving.draw(halving.prepare(X, y))
+    # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
+    if arithmetic.broken():
+        raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")
+    return [Release._of(value.reshape(-1), certificate)]
+
+
+_DERIVATIONS = {
+    Adjacency.ADD_REMOVE: (
+        "each curve is KNG, in the norm in which its own score has sensitivity 1, of the records between the curves "
+        "drawn before; one record more or less changes one node of each of the {depths} depths, at epsilon/{depths}."
+    ),
+    Adjacency.REPLACE: (
+        "each curve is KNG, in the norm in which its own score has sensitivity 1, of the records between the curves "
+        "drawn before. The first one costs epsilon/{depths}; at each other of the {depths} depths an exchanged record "
+        "leaves one node and enters another, or the same one, at half of epsilon/{depths} each."
+    ),
+}
+
+
+def _levels(levels: Any) -> tuple[float, ...]:
+    try:
+        given = np.array(parameter(require_part("levels", levels)), np.float64)
+    except (TypeError, ValueError) as error:
+        if levels is None:
+            raise
+        raise TypeError(f"levels must be a list of numbers like [0.1, 0.5, 0.9], got {levels!r}") from error
+    if given.ndim != 1 or not np.all((given > 0.0) & (given < 1.0)):
+        raise ValueError(f"levels must be a list of numbers strictly between 0 and 1, got {levels!r}")
+    if given.size < 2:
+        raise ValueError("a quantile process has at least two levels: of one take KNG(QuantileLoss(tau), ...)")
+    if np.any(np.diff(given) <= 0.0):
+        raise ValueError(f"levels must increase, each given once: levels={sorted(set(given.tolist()))}")
+    return tuple(given.tolist())
+
+
+def _require_clear(levels: Sequence[float], halving: Halving, count: int) -> None:
+    """Raises ValueError for levels beyond which there are fewer records than four times the noise of their node."""
+    nodes = {node.index: node for depth in halving.depths for node in depth}
+    clear = [
+        level
+        for index, level in enumerate(levels)
+        if min(level, 1.0 - level) * count >= _CLEAR * halving.noise(nodes[index])
+    ]
+    if len(clear) < len(levels):
+        usable = f"of these the outermost are {min(clear):g} and {max(clear):g}" if clear else "none of these has them"
+        raise ValueError(
+            f"of {count} records too few lie beyond the outer levels at this epsilon: a level needs four times the "
+            f"noise of its node beyond it, and {usable}. Take fewer levels, or a larger epsilon"
+        )

@@ -1,0 +1,111 @@
+"""Small slips where curves of several levels are drawn between those that were drawn before."""
+
+from tests.audit.slips.base import slip
+
+AUDIT = "audit/test_quantile_processes.py"
+HALVING = "releases/curves/test_halving.py"
+REGIONS = "releases/lattice/test_regions.py"
+
+SLIPS = (
+    slip(
+        "an exchanged record at the price of one node",
+        "releases/curves/halving",
+        "return inward(share if depth == 0 or adjacency is Adjacency.ADD_REMOVE else share / 2)",
+        "return inward(share)",
+        f"{HALVING}::test_all_depths_together_cost_epsilon_and_as_good_as_all_of_it",
+        f"{AUDIT}::test_the_price_of_one_node_under_replace_is_seen_by_the_enumeration",
+    ),
+    slip(
+        "the size of a node public",
+        "releases/curves/halving",
+        "return adjacency if depth == 0 else Adjacency.ADD_REMOVE",
+        "return adjacency",
+        f"{HALVING}::test_all_depths_together_cost_epsilon_and_as_good_as_all_of_it",
+    ),
+    slip(
+        "a record in two nodes of a depth",
+        "releases/curves/halving",
+        "return records.at(places == node.rank)",
+        "return records.at(places >= node.rank)",
+        f"{HALVING}::test_a_record_is_in_one_node_of_a_depth_at_most_whatever_the_curves_are",
+    ),
+    slip(
+        "a record on a curve above it",
+        "releases/lattice/problems",
+        "return self.y > self.x @ point",
+        "return self.y >= self.x @ point",
+        f"{HALVING}::test_its_law_is_that_of_medians_of_what_lies_below_and_above_the_median",
+    ),
+    slip(
+        "curves anywhere in Θ",
+        "releases/curves/halving",
+        "if node.below is None and node.above is None:",
+        "if True:",
+        f"{HALVING}::test_curves_never_cross_where_records_may_be",
+        f"{HALVING}::test_its_law_is_that_of_medians_of_what_lies_below_and_above_the_median",
+    ),
+    slip(
+        "the coarsest lattice of one level alone",
+        "releases/curves/halving",
+        "data, theta = (min(each) for each in zip(*digits, strict=True))",
+        "data, theta = digits[0]",
+        f"{HALVING}::test_its_lattice_is_one_for_all_levels",
+    ),
+    slip(
+        "more records than were promised, in halving",
+        "releases/curves/halving",
+        "if records.num_records > self.most:",
+        "if False:",
+        f"{HALVING}::test_more_records_than_were_promised_are_refused",
+    ),
+    slip(
+        "two nodes of one rank",
+        "releases/curves/levels",
+        "sum(depths[other] < depth for other in range(index))",
+        "sum(depths[other] < depth - 1 for other in range(index))",
+        "releases/curves/test_levels.py::test_it_has_all_levels_once_and_the_least_depth",
+    ),
+    slip(
+        "a part of Θ without its ends",
+        "releases/lattice/regions",
+        ">= self._least.astype(kind)",
+        "> self._least.astype(kind)",
+        f"{REGIONS}::test_it_has_the_points_between_its_ends_at_all_vertices",
+    ),
+    slip(
+        "inequalities in float64",
+        "releases/lattice/regions",
+        "kind: Any = np.int64 if np.all(sizes < _LARGEST) else object",
+        "kind: Any = np.float64",
+        f"{REGIONS}::test_inequalities_that_float64_and_64_bits_cannot_tell_from_equalities_are_decided",
+    ),
+    slip(
+        "boxes that touch a curve left out",
+        "releases/lattice/regions",
+        "found |= most < end - _ROUNDING * size",
+        "found |= most < end + 0.5",
+        f"{REGIONS}::test_no_box_that_has_one_of_its_points_misses_it",
+    ),
+    slip(
+        "draws outside of a part of Θ",
+        "releases/lattice/envelope",
+        "return found if self._region is None else found & self._region.contains_each(points)",
+        "return found",
+        f"{REGIONS}::test_draws_in_a_part_of_a_domain_have_its_share_of_the_law",
+        f"{REGIONS}::test_a_part_of_one_point_is_drawn",
+    ),
+    slip(
+        "levels that are little but noise",
+        "releases/curves/quantile_process",
+        "if len(clear) < len(levels):",
+        "if False:",
+        "releases/curves/test_quantile_process.py::test_levels_that_are_little_but_noise_are_refused_of_public_facts_alone",
+    ),
+    slip(
+        "the guarantee of the first curve for all",
+        "releases/curves/quantile_process",
+        "guarantee=halving.guarantee",
+        "guarantee=halving.first.guarantee",
+        "releases/curves/test_quantile_process.py::test_a_release_is_one_debit_with_one_certificate_of_all_parts",
+    ),
+)
