@@ -13,6 +13,11 @@ from kngjax.releases.certificate import Certificate
 class AbstractReleasePlan(abc.ABC):
     """Several releases that belong together. All of it is public."""
 
+    @property
+    def takes_sampler(self) -> bool:
+        """Whether `release` has an argument `sampler`, which the caller names."""
+        return False
+
     @abc.abstractmethod
     def release(self, X: Any, y: Any, *, ledger: Ledger | Reservation | None, progress: bool | None) -> Any:
         """What the plan makes of the records, by one debit. Raises as `kngjax.release`."""
