@@ -16,7 +16,7 @@ from kngjax.core.arrays import float64
 from kngjax.samplers.curves_target import CurvesTarget
 
 Bins = Callable[[CurvesTarget, np.ndarray], np.ndarray]
-LogMass = Callable[[CurvesTarget, np.ndarray], float]
+LogMass = Callable[[float, np.ndarray, np.ndarray], float]
 
 
 def curves_loss(
@@ -30,10 +30,12 @@ def curves_loss(
     """max |log f(θ)/f'(θ)| of two data sets of one column x > 0, over all θ, up to rounding: the ε that they need.
 
     **Arguments:** `first`, `second`: of `Box`, without smoothing, alike but for the records. To audit another law:
-    `bins`, what takes θ, shape (cells, m, 1), to H, shape (cells, m + 1, 1); `log_mass`, log ∫ exp(-c·score) dT of H,
-    shape (m + 1,); `may_cross`, whether curves do.
+    `bins`, what takes θ, shape (cells, m, 1), to H, shape (cells, m + 1, 1); `log_mass`, log ∫ exp(-c·score) dT of
+    c·‖1‖, π and H, both of shape (m + 1,); `may_cross`, whether curves do.
     """
-    number, lower, upper = len(np.asarray(first.levels)), *(float(end) for end in first.domain._sides(1))  # pyright: ignore
+    number = len(np.asarray(first.levels))
+    with float64():
+        lower, upper = (float(end) for end in first.domain.linear_interval(np.ones(1), np.ones(1)))
     passed = [np.asarray(one.data.y) / np.asarray(one.data.x)[:, 0] for one in (first, second)]
     inside = [ratio for ratio in np.concatenate(passed) if lower < ratio < upper]
     edges = np.unique([lower, upper, *inside])
@@ -48,7 +50,10 @@ def curves_loss(
     logs = []
     for one in (first, second):
         found = (_bins if bins is None else bins)(one, curves)
-        masses = np.array([(_log_mass if log_mass is None else log_mass)(one, row[:, 0]) for row in found])
+        with float64():
+            unit, shares = float(one.rate) * float(one.norm(np.ones(1))), np.asarray(one.shares)
+        integral = _log_mass if log_mass is None else log_mass
+        masses = np.array([integral(unit, shares, row[:, 0]) for row in found])
         logs.append(masses - np.logaddexp.reduce(masses + np.log(volumes)))
     return float(np.max(np.abs(logs[0] - logs[1])))
 
@@ -58,11 +63,8 @@ def _bins(target: CurvesTarget, curves: np.ndarray) -> np.ndarray:
         return np.asarray(jax.vmap(target.bins)(curves))
 
 
-def _log_mass(target: CurvesTarget, sums: Float[np.ndarray, " bins"]) -> float:
-    """log ∫ exp(-c·Σ_k |H_k - π_k T|_K) dT: of an exponent that is linear between the H_k/π_k."""
-    with float64():
-        shares = np.asarray(target.shares)
-        unit = float(target.rate) * float(target.norm(np.ones(1)))
+def _log_mass(unit: float, shares: Float[np.ndarray, " bins"], sums: Float[np.ndarray, " bins"]) -> float:
+    """log ∫ exp(-c·Σ_k |H_k - π_k T|) dT: of an exponent that is linear between the H_k/π_k."""
     knots = np.sort(sums / shares)
     levels = np.array([unit * np.sum(np.abs(sums - shares * knot)) for knot in knots])
     # Beyond the outer knots the exponent grows by c·Σ_k π_k = c for each unit of T.

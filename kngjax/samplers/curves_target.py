@@ -3,6 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from kngjax.core.arrays import Scalar, Vector, block_sums
@@ -12,7 +13,7 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.samplers.target import Target
 
-Curves = Float[Array, "levels dimension"]
+Curves = Float[Array, "levels dimension"] | Float[np.ndarray, "levels dimension"]
 
 
 class CurvesTarget(eqx.Module):
@@ -31,8 +32,8 @@ class CurvesTarget(eqx.Module):
     domain: AbstractDomain
     norm: AbstractNorm
     rate: Scalar
-    levels: Float[Array, " levels"]
-    vertices: Float[Array, "vertices dimension"]
+    levels: Float[Array, " levels"] | Float[np.ndarray, " levels"]
+    vertices: Float[Array, "vertices dimension"] | Float[np.ndarray, "vertices dimension"]
 
     @property
     def dimension(self) -> int:
@@ -65,7 +66,7 @@ class CurvesTarget(eqx.Module):
 
     def score(self, curves: Curves, totals: Vector) -> Float[Array, ""]:
         """Σ_k ‖H_k(θ) - π_k T‖_K."""
-        rest = self.bins(curves) - self.shares[:, None] * jnp.asarray(totals)
+        rest = self.bins(curves) - jnp.outer(self.shares, totals)
         return jnp.sum(jax.vmap(self.norm)(rest))
 
     def log_base(self, curves: Curves) -> Float[Array, ""]:

@@ -1,5 +1,6 @@
 """Audits of the joint density of curves: laws by enumeration, and bugs that are seen."""
 
+import dataclasses
 import functools
 import itertools
 
@@ -52,3 +53,36 @@ def test_no_law_of_curves_tells_neighbours_apart_by_more_than_epsilon(adjacency)
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_none_of_all_does(adjacency):
     assert worst(adjacency, step=1) <= EPSILON
+
+
+def at_twice_the_rate(one):
+    """As if an exchanged record counted once."""
+    return dataclasses.replace(one, rate=2.0 * one.rate)
+
+
+def totals_of_the_data(unit, shares, sums):
+    """T = S, and not integrated out."""
+    return -unit * float(np.sum(np.abs(sums - shares * np.sum(sums))))
+
+
+def signed(one, curves):
+    """Differences of what lies below neighbouring curves, without sorting."""
+    x, y = np.asarray(one.data.x)[:, 0], np.asarray(one.data.y)
+    below = (y <= x * curves[:, :, :1][..., 0][:, :, None]).astype(float)
+    ends = np.zeros((len(curves), 1, len(y)))
+    return (np.diff(np.concatenate([ends, below, ends + 1.0], axis=1), axis=1) @ x)[:, :, None]
+
+
+def extreme_pair(adjacency):
+    """Many records, and one from the highest bin more, or for one of the lowest."""
+    first = (3, 0, 0, 0) if adjacency == "add_remove" else (4, 0, 0, 0)
+    return target(first, adjacency), target((3, 0, 1, 0), adjacency)
+
+
+@pytest.mark.parametrize("bug", ["rate", "totals"])
+def test_half_the_sensitivity_and_totals_of_the_data_are_seen(bug):
+    planted = {
+        "rate": {"change": at_twice_the_rate},
+        "totals": {"log_mass": totals_of_the_data},
+    }[bug]
+    assert worst("replace", **planted) > EPSILON

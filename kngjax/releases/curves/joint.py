@@ -15,7 +15,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
-from kngjax.core.compiling import programs_run_once
+from kngjax.core.compiling import Compiled, programs_run_once
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Records
@@ -187,7 +187,7 @@ class Joint:
 
     def log_density(self, curves: Any, totals: Any, data: Records) -> float:
         """log f(θ, T), unnormalised; -inf where curves cross or leave Θ. Private."""
-        with float64():
+        with float64(), programs_run_once():
             return float(_log_density(self.target(data), jnp.asarray(curves), jnp.asarray(totals)))
 
 
@@ -205,7 +205,7 @@ def require_gradient_space(sampler: Any, bandwidth: float | None) -> GradientSpa
     return sampler
 
 
-@functools.partial(jax.jit)
+@Compiled
 def _log_density(target, curves, totals):
     return target.log_density(curves, totals)
 

@@ -73,13 +73,13 @@ def proposals(
     noise_key, base_key = jax.random.split(key)
     noises = k_norm_noise(target.norm, noise_key, target.rate, (number, num_levels + 1), dimension)
     anywhere = _ordered(target, target.domain.draw(base_key, (number, num_levels), dimension))
-    one, totals, levels = target.of_one, target.totals(), jnp.asarray(target.levels)[:, None]
+    one, totals, levels = target.of_one, target.totals(), jnp.asarray(target.levels)
 
     def proposed(given):
         noise, anywhere, from_base = given
         together = jnp.sum(noise, axis=0)
-        values = jnp.cumsum(noise, axis=0)[:-1] - levels * together
-        solutions = jax.vmap(functools.partial(solve, one))(starts, values + (levels - 0.5) * totals)
+        values = jnp.cumsum(noise, axis=0)[:-1] - jnp.outer(levels, together)
+        solutions = jax.vmap(functools.partial(solve, one))(starts, values + jnp.outer(levels - 0.5, totals))
         curves = jnp.where(from_base, anywhere, solutions.point.theta)
         weighted = weigh(target, mixture, curves, totals - jnp.where(from_base, noise[0], together))
         allowed = from_base | jnp.all(solutions.found)
@@ -114,7 +114,7 @@ def spread_curves(target: CurvesTarget, direction: Vector) -> Curves:
     middle, number = target.domain.interior_point(target.dimension), target.levels.shape[0]
     lower, upper = target.domain.chord(middle, direction)
     places = lower + (upper - lower) * (jnp.arange(number) + 1.0) / (number + 1.0)
-    return middle + places[:, None] * jnp.asarray(direction)
+    return jnp.broadcast_to(middle, (number, target.dimension)) + jnp.outer(places, direction)
 
 
 def _ordered(
