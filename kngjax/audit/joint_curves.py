@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
+from kngjax.core.compiling import Compiled, programs_run_once
 from kngjax.samplers.curves_target import CurvesTarget
 
 Bins = Callable[[CurvesTarget, np.ndarray], np.ndarray]
@@ -59,8 +60,13 @@ def curves_loss(
 
 
 def _bins(target: CurvesTarget, curves: np.ndarray) -> np.ndarray:
-    with float64():
-        return np.asarray(jax.vmap(target.bins)(curves))
+    with float64(), programs_run_once():
+        return np.asarray(_compiled_bins(target, curves))
+
+
+@Compiled
+def _compiled_bins(target, curves):
+    return jax.vmap(target.bins)(curves)
 
 
 def _log_mass(unit: float, shares: Float[np.ndarray, " bins"], sums: Float[np.ndarray, " bins"]) -> float:

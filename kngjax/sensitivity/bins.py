@@ -19,10 +19,9 @@ at every (θ, T). **Proof.** T and π are none of the data. A record more adds p
 that its maximum over a polytope is at a vertex. ∎ Both are attained: by a record at that vertex in a bin that has more
 than π_kT in its direction, and where another one of that length enters one that has more in its own.
 
-Three ways to lose this: T = Σ_i x_i, which a record moves in every bin, by 2B(1 - π_k) for one more and up to 4B(1 -
-min π) for an exchange; differences F((x'θ_{k+1} - y)/h) - F((x'θ_k - y)/h) without sorting, which are negative where
-curves cross, so that Σ_k |p_k| reaches 2m + 1 or less by one; and B over points that do not span the features, as those
-on a curve.
+Three ways to lose this: T = Σ_i x_i, which a record moves in every bin, by up to 2B(1 - π_k) in all for one more;
+differences F((x'θ_{k+1} - y)/h) - F((x'θ_k - y)/h) without sorting, of which some are negative where curves cross, so
+that Σ_k |p_k| exceeds 1; and B over points that do not span the features, as those on a curve.
 """
 
 import numpy as np

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import itertools
 import math
 from typing import Any
