@@ -96,7 +96,9 @@ def test_epsilon_and_delta_of_adassp_are_those_of_all_groups_with_their_sums(tmp
     [step] = plan.steps()
     cost, _ = step.owed(0)
     assert (cost.adjacency, cost.epsilon <= 8.0, cost.delta <= 1e-6) == (adjacency, True, True)
-    paid = kng.Ledger.create(tmp_path / "people", kng.Budget.approximate(8, 1e-6), adjacency=adjacency, dataset="people")
+    paid = kng.Ledger.create(
+        tmp_path / "people", kng.Budget.approximate(8, 1e-6), adjacency=adjacency, dataset="people"
+    )
     paid.reserve(cost, "intervals of groups")
 
 
