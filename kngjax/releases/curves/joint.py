@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -75,7 +76,7 @@ class Joint:
     @classmethod
     def of(
         cls,
-        levels: tuple[float, ...],
+        levels: Sequence[float],
         bounds: Bounds,
         domain: AbstractDomain,
         epsilon: float,
@@ -95,7 +96,7 @@ class Joint:
                 raise ValueError(f"the polytope of the features has more than {_MOST_VERTICES} vertices")
             vertices = vertices_of(blocks)
             norm = bin_norm(vertices) if norm is None else norm
-        return cls(levels, first, norm, vertices, _upwards(vertices, bounds.intercept), dimension)
+        return cls(tuple(levels), first, norm, vertices, _upwards(vertices, bounds.intercept), dimension)
 
     @property
     def guarantee(self) -> Guarantee:

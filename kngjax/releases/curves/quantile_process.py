@@ -346,7 +346,7 @@ def _draw(made: Halving | Joint, certificate: Certificate, X: Any, y: Any, sampl
     if not np.all(np.isfinite(numbers)):
         raise RuntimeError("the draw is not a number and is not released")
     numbers = certificate.rounding(numbers)
-    value, totals = np.split(numbers, [made.dimension * len(made.levels)])
+    value, totals = np.split(numbers, [len(numbers) - made.dimension])
     return [Release._of(value, certificate, published={"totals": totals})]
 
 

@@ -103,7 +103,7 @@ def weigh(target: CurvesTarget, mixture: Scalar, curves: Curves, totals: Vector)
     log_density = log_base - target.rate * score
     log_weight = log_density - jnp.logaddexp(log_solved, log_anywhere)
     log_weight = jnp.where(jnp.isfinite(log_density), log_weight, -jnp.inf)
-    return WeightedCurves(curves, totals, log_weight, log_density)
+    return WeightedCurves(jnp.asarray(curves), jnp.asarray(totals), log_weight, log_density)
 
 
 def spread_curves(target: CurvesTarget, direction: Vector) -> Curves:
