@@ -17,7 +17,7 @@ h, as the values are sorted before they are subtracted. The score of (θ, T), T 
 at every (θ, T). **Proof.** T and π are none of the data. A record more adds p_k·x to H_k: Σ_k ‖p_k·x‖ = Σ_k p_k·‖x‖ =
 ‖x‖ ≤ B, and by the triangle inequality s moves by no more. An exchange is one less and one more. A norm is convex, so
 that its maximum over a polytope is at a vertex. ∎ Both are attained: by a record at that vertex in a bin that has more
-than π_kT in its direction, and where another one of that length enters one that has more in its own.
+than π_kT in its direction, and where such a one is exchanged for one of that length in a bin that has less in its own.
 
 Three ways to lose this: T = Σ_i x_i, which a record moves in every bin, by up to 2B(1 - π_k) in all for one more;
 differences F((x'θ_{k+1} - y)/h) - F((x'θ_k - y)/h) without sorting, of which some are negative where curves cross, so

@@ -82,6 +82,18 @@ def test_it_is_the_largest_norm_of_the_features_in_any_norm(norm, order):
     assert "exchanged" in found.derivation
 
 
+@pytest.mark.parametrize(("enters", "change"), [("less", -2.0), ("more", 0.0)])
+def test_an_exchange_counts_twice_where_one_bin_has_more_than_its_share_and_the_other_less(enters, change):
+    # Curves at the heights 1, 2, 3, 4; four records in the lowest bin, of which one leaves, and two in the next.
+    curves = np.arange(1.0, 5.0)[:, None] * np.array([[1.0, 0.0, 0.0]])
+    totals = np.full(3, 15.0 if enters == "less" else 0.0)
+    x, y = np.ones((6, 3)), np.array([0.5, 0.5, 0.5, 0.5, 1.5, 1.5])
+    function = scores(kng.QuantileLoss(0.5), "free")
+    after = np.array([1.5, *y[1:]])
+    here, there = (float(function(x[None], one[None], curves[None], totals[None])[0]) for one in (y, after))
+    assert there - here == pytest.approx(change, abs=1e-12)
+
+
 def test_a_column_of_zeros_is_refused():
     with pytest.raises(ValueError, match="leave it out"):
         bin_norm(VERTICES * [1.0, 0.0, 1.0])

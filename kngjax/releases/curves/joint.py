@@ -21,6 +21,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.records import Records
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
+from kngjax.geometry.norms import WeightedLInf
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.losses.smoothed_quantile import SmoothedQuantileLoss
 from kngjax.mechanisms.kng import KNG
@@ -95,7 +96,7 @@ class Joint:
             if math.prod(map(len, blocks)) > _MOST_VERTICES:
                 raise ValueError(f"the polytope of the features has more than {_MOST_VERTICES} vertices")
             vertices = vertices_of(blocks)
-            norm = bin_norm(vertices) if norm is None else norm
+            norm = bin_norm(vertices) if norm is None else _checked(norm, dimension)
         return cls(tuple(levels), first, norm, vertices, _upwards(vertices, bounds.intercept), dimension)
 
     @property
@@ -118,13 +119,17 @@ class Joint:
     def noises(self) -> list[float]:
         """Of each level, about the standard deviation of the noise on how many records lie below it.
 
-        A coordinate of K-norm noise of rate c is about B/c·√((d + 1)(d + 2)/3), in the box's norm exactly, and z_j adds
-        up j of m + 1 of these times 1 - τ_j, and the others times -τ_j.
+        The intercept's coordinate of K-norm noise of rate c is about √((d + 1)(d + 2)/3)/(c‖e_1‖_K), exactly so in a
+        box's norm, and z_j adds up j of m + 1 of these times 1 - τ_j, and the others times -τ_j. Without an intercept
+        B, the largest norm of a record, takes the place of ‖e_1‖_K. Neither depends on the units of the norm.
         """
-        d, m, largest = self.dimension, len(self.levels), self.sensitivity.value
-        if self.first.adjacency is Adjacency.REPLACE:
-            largest /= 2.0
-        one = largest / self.rate * math.sqrt((d + 1) * (d + 2) / 3.0)
+        d, m = self.dimension, len(self.levels)
+        if self.first.bounds.intercept:
+            with float64():
+                of_record = float(self.norm(np.eye(d)[0]))
+        else:
+            of_record = self.sensitivity.value / (2.0 if self.first.adjacency is Adjacency.REPLACE else 1.0)
+        one = math.sqrt((d + 1) * (d + 2) / 3.0) / (self.rate * of_record)
         return [
             one * math.sqrt((1.0 - level) ** 2 * j + level**2 * (m + 1 - j)) for j, level in enumerate(self.levels, 1)
         ]
@@ -197,12 +202,23 @@ def require_gradient_space(sampler: Any, bandwidth: float | None) -> GradientSpa
         raise ValueError(NAME_A_SAMPLER)
     if not isinstance(sampler, GradientSpace):
         raise TypeError(f"the joint density is drawn by kngjax.GradientSpace(), not by a {type(sampler).__name__}")
+    if sampler.num_sweeps < 1:
+        raise ValueError(f"a release makes a proposal: num_sweeps must be at least 1, got {sampler.num_sweeps}")
     if bandwidth is None:
         raise ValueError(
             "GradientSpace solves equations of smooth losses: give QuantileProcess(order='joint', bandwidth=...), a "
             "public number in the units of y; or take order='halving'"
         )
     return sampler
+
+
+def _checked(norm: Any, dimension: int) -> AbstractNorm:
+    """Raises TypeError for what is no norm, and ValueError for one of another number of coefficients."""
+    if not isinstance(norm, AbstractNorm):
+        raise TypeError(f"norm must be a norm like kngjax.L2(), not a {type(norm).__name__}")
+    if isinstance(norm, WeightedLInf) and np.shape(norm.weights) != (dimension,):
+        raise ValueError(f"the weights of WeightedLInf must be {dimension} here, one a coefficient")
+    return norm
 
 
 @Compiled

@@ -118,7 +118,7 @@ class QuantileCurves:
 
     def __repr__(self) -> str:
         levels = ", ".join(f"{level:g}" for level in self.levels)
-        return f"<QuantileCurves of levels {levels}; {self.certificate.guarantee.explain()}; explain() says more>"
+        return f"<QuantileCurves of levels {levels}; {self.certificate.summary()}; explain() says more>"
 
     def _repr_html_(self) -> str:
         names = self.names or [f"value[{place}]" for place in range(self.value.shape[1])]

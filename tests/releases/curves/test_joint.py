@@ -77,6 +77,7 @@ def test_a_release_names_its_chain_and_is_not_called_proved(tmp_path):
     assert certificate.assurance == "none"
     assert certificate.cost is None
     assert "Not proved: that this value" in made.explain()
+    assert "not proved" in repr(made)
     assert certificate.sampler["type"] == "GradientSpace"
     assert certificate.guarantee.epsilon == EPSILON
     assert (made.value.shape, made.totals.shape) == ((2, 1), (1,))
@@ -91,6 +92,7 @@ REFUSED = {
     "another sampler": ({}, kng.Exact(), TypeError, "GradientSpace"),
     "bins without smoothing": ({"bandwidth": None}, kng.GradientSpace(), ValueError, "bandwidth"),
     "none": ({"bandwidth": None}, None, ValueError, "halving"),
+    "no proposal": ({}, kng.GradientSpace(num_sweeps=0), ValueError, "num_sweeps"),
 }
 
 
@@ -109,6 +111,15 @@ MAKES_NONE = {
 }
 
 
+@pytest.mark.parametrize(
+    ("norm", "error", "words"),
+    [("L2", TypeError, "norm"), (kng.WeightedLInf([1.0, 1.0]), ValueError, "one a coefficient")],
+)
+def test_a_norm_that_does_not_fit_is_refused_when_the_process_is_made(norm, error, words):
+    with pytest.raises(error, match=words):
+        process(norm=norm)
+
+
 @pytest.mark.parametrize("name", MAKES_NONE)
 def test_what_makes_no_joint_process_is_refused_in_words(name):
     changes, words = MAKES_NONE[name]
@@ -119,6 +130,26 @@ def test_what_makes_no_joint_process_is_refused_in_words(name):
 def test_levels_that_are_little_but_noise_are_refused():
     with pytest.raises(ValueError, match="too few lie beyond"):
         process(adjacency="replace", epsilon=0.01).certify(None, Y, sampler=kng.GradientSpace())
+
+
+def test_what_counts_as_little_but_noise_does_not_depend_on_the_units_of_the_norm():
+    bounds = kng.Bounds(x=([-1.0], [1.0]), y=(0.0, 1.0))
+    for adjacency, records in (("add_remove", 1.0), ("replace", 2.0)):
+        # A coordinate of noise of the density exp(-c·max|v_j|) has the variance (d + 1)(d + 2)/(3c²).
+        weights = np.array([0.3**2 * 2 + 0.7**2, 0.7**2 + 0.3**2 * 2])
+        expected = 2.0 * records / EPSILON * np.sqrt(3.0 * 4.0 / 3.0) * np.sqrt(weights)
+        for norm in (None, kng.LInf(), kng.WeightedLInf([0.1, 0.1]), kng.WeightedLInf([8.0, 8.0])):
+            made = process(bounds=bounds, adjacency=adjacency, norm=norm)
+            np.testing.assert_allclose(made._joint().noises, expected, rtol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("records", [np.zeros(0), np.zeros(40), np.ones(40)], ids=["none", "at 0", "beyond the domain"])
+def test_data_that_fit_badly_make_no_failure(records):
+    made = kng.release(process(domain=kng.Box(0.4, 0.6)), None, records, sampler=kng.GradientSpace(num_sweeps=20))
+    assert (made.value.shape, made.totals.shape) == ((2, 1), (1,))
+    assert np.all((made.value >= 0.4) & (made.value <= 0.6))
+    assert np.all(np.isfinite(made.totals))
 
 
 def test_halving_has_neither_totals_nor_research_draws():
