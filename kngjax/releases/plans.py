@@ -33,6 +33,10 @@ class AbstractDrawing(abc.ABC):
     mechanism: Any
 
     @abc.abstractmethod
+    def check(self, X: Any, y: Any) -> None:
+        """Raises `UnfitType` for what records cannot be taken from as they are asked for; sees no value."""
+
+    @abc.abstractmethod
     def certify(self, facts: Facts) -> list[Certificate]:
         """Of all releases, before a value is looked at."""
 

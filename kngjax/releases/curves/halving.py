@@ -122,11 +122,15 @@ class Halving:
     @property
     def noises(self) -> list[float]:
         """Of each level, in increasing order of these."""
-        return [self.noise(node) for node in sorted(node for nodes in self.depths for node in nodes)]
+        return [self.noise(node) for node in self._in_order]
+
+    @property
+    def _in_order(self) -> list[Node]:
+        """The nodes, in increasing order of their levels."""
+        return sorted((node for nodes in self.depths for node in nodes), key=lambda node: node.index)
 
     def parts(self, levels: Any) -> list[dict[str, Any]]:
         """Mechanism, price and assurance of each curve, in increasing order of their levels, JSON-ready."""
-        nodes = sorted((node for nodes in self.depths for node in nodes), key=lambda node: node.index)
         return [
             {
                 "level": levels[node.index],
@@ -138,7 +142,7 @@ class Halving:
                 "epsilon": float(self.mechanisms[node.index].epsilon),
                 "assurance": WITH_ROUNDING,
             }
-            for node in nodes
+            for node in self._in_order
         ]
 
     @property

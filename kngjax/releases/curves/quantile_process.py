@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from kngjax.accounting.guarantees import Adjacency
+from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core import arithmetic
 from kngjax.core.arrays import float64, parameter
 from kngjax.core.errors import run_telling_refusals
@@ -20,6 +20,7 @@ from kngjax.data.records import Records
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.ledger.ledgers import Ledger, Reservation
+from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part, require_positive
 from kngjax.releases.certificate import (
     EXACT_ARITHMETIC,
@@ -34,9 +35,8 @@ from kngjax.releases.curves.halving import Halving
 from kngjax.releases.curves.joint import CurveDraws, Joint, require_gradient_space
 from kngjax.releases.curves.quantile_curves import QuantileCurves
 from kngjax.releases.debits import in_json, owed
-from kngjax.releases.lattice.problems import WholeRecords
-from kngjax.releases.one_debit import release_by_one_debit
-from kngjax.releases.plans import AbstractReleasePlan
+from kngjax.releases.one_debit import release_of_records
+from kngjax.releases.plans import AbstractDrawing, AbstractReleasePlan
 from kngjax.releases.release import Release
 from kngjax.releases.routes.base import ON_REQUEST
 from kngjax.releases.routes.lattice import RECORDS_LIMITED
@@ -202,14 +202,14 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         del X, y
         if refusal is not None:
             raise refusal
-        return self._certificate(self._checked(facts, sampler), facts, sampler)
+        return self._drawing(facts, sampler).certify(facts)[0]
 
     @functools.cached_property
     def _admitting(self) -> Any:
         """What says which records are admitted."""
         return self._made(Facts(self.dimension or 1 + self.bounds.intercept)).first
 
-    def _checked(self, facts: Facts, sampler: Any) -> Halving | Joint:
+    def _drawing(self, facts: Facts, sampler: Any) -> "_Drawing":
         """Raises ValueError for what public facts refuse."""
         if not facts.are_in_memory:
             raise ValueError("a quantile process needs all records in memory: give X and y as they are")
@@ -221,7 +221,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         count = self.max_records if facts.num_records is None else facts.num_records
         if count is not None:
             _require_clear(self.levels, made.noises, count)
-        return made
+        return _Drawing(self, made, sampler)
 
     def _certificate(self, made: Halving | Joint, facts: Facts, sampler: Any) -> Certificate:
         if isinstance(made, Joint):
@@ -308,46 +308,55 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         sampler: Any = None,
     ) -> QuantileCurves:
         """As `kngjax.release` of this plan, which calls it. **Arguments:** `progress`: it takes no notice of it."""
-        facts, refusal = run_telling_refusals(functools.partial(self._admitting.admit, X, y))
-        released = None
-        if refusal is None:
-            try:
-                made = self._checked(facts, sampler)
-                certificate = self._certificate(made, facts, sampler)
-                (released,) = release_by_one_debit(
-                    functools.partial(_draw, made, certificate, X, y, sampler),
-                    lambda drawn: owed(certificate if drawn is None else drawn[0].certificate),
-                    ledger,
-                    self.settings(),
-                )
-            except Exception as error:
-                refusal = error.with_traceback(None)
-        # Frames of a traceback hold their local variables.
-        del X, y
-        if refusal is not None:
-            raise refusal
-        assert released is not None
+        given = X, y, ledger, self.settings(), progress
+        _, (released,) = release_of_records(self._admitting.admit, lambda facts: self._drawing(facts, sampler), *given)
         return QuantileCurves(released)
 
 
-def _draw(made: Halving | Joint, certificate: Certificate, X: Any, y: Any, sampler: Any) -> list[Release]:
-    """One draw by the operating system's randomness. Private until it is kept."""
-    data = made.prepare(X, y)
-    if isinstance(made, Joint):
-        with float64():
-            numbers = made.draw(cast(Records, data), sampler, secure_key())
-    else:
-        numbers = made.draw(cast(WholeRecords, data)).reshape(-1)
-    # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
-    if arithmetic.broken():
-        raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")
-    if certificate.rounding is None:
-        return [Release._of(numbers, certificate)]
-    if not np.all(np.isfinite(numbers)):
-        raise RuntimeError("the draw is not a number and is not released")
-    numbers = certificate.rounding(numbers)
-    value, totals = np.split(numbers, [len(numbers) - made.dimension])
-    return [Release._of(value, certificate, published={"totals": totals})]
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Drawing(AbstractDrawing):
+    """How all curves are drawn, with every setting.
+
+    **Arguments:** `plan`, `sampler`: what was asked for. `made`: what follows from public facts.
+    """
+
+    plan: QuantileProcess
+    made: Halving | Joint
+    sampler: Any
+
+    @property
+    def mechanism(self) -> KNG:
+        """Of the first curve, of all records."""
+        return self.made.first
+
+    def check(self, X: Any, y: Any) -> None:
+        """Takes all that is admitted."""
+
+    def certify(self, facts: Facts) -> list[Certificate]:
+        return [self.plan._certificate(self.made, facts, self.sampler)]
+
+    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
+        [only] = certificates
+        return owed(only)
+
+    def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
+        """One draw by the operating system's randomness. Private until it is kept."""
+        [certificate] = self.certify(self.mechanism.admit(X, y))
+        if isinstance(self.made, Joint):
+            with float64():
+                numbers = self.made.draw(self.made.prepare(X, y), self.sampler, secure_key())
+        else:
+            numbers = self.made.draw(self.made.prepare(X, y)).reshape(-1)
+        # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
+        if arithmetic.broken():
+            raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")
+        if certificate.rounding is None:
+            return [Release._of(numbers, certificate)]
+        if not np.all(np.isfinite(numbers)):
+            raise RuntimeError("the draw is not a number and is not released")
+        numbers = certificate.rounding(numbers)
+        value, totals = np.split(numbers, [len(numbers) - self.made.dimension])
+        return [Release._of(value, certificate, published={"totals": totals})]
 
 
 def _levels(levels: Any) -> tuple[float, ...]:

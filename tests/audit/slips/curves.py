@@ -104,8 +104,8 @@ SLIPS = (
     slip(
         "the guarantee of the first curve for all",
         "releases/curves/quantile_process",
-        "guarantee=halving.guarantee",
-        "guarantee=halving.first.guarantee",
+        "guarantee=made.guarantee",
+        "guarantee=made.first.guarantee",
         "releases/curves/test_quantile_process.py::test_a_release_is_one_debit_with_one_certificate_of_all_parts",
     ),
 )
