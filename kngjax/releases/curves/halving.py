@@ -109,9 +109,16 @@ class Halving:
         That of a coordinate of K-norm noise with density ∝ exp(-ε'/2·max_j |z_j|/w_j): w_j·(2/ε')√((d + 1)(d + 2)/3).
         """
         mechanism, d = self.mechanisms[node.index], self.dimension
-        with float64():
-            (change,) = np.asarray(gradients.quantile_changes(np.array([float(node.relative)]), mechanism.adjacency))
-        return float(change) * 2.0 / float(mechanism.epsilon) * math.sqrt((d + 1) * (d + 2) / 3.0)
+        (change,) = _changes([float(node.relative)], mechanism)
+        return change * 2.0 / float(mechanism.epsilon) * math.sqrt((d + 1) * (d + 2) / 3.0)
+
+    def stand_in(self, node: Node, level: float) -> KNG:
+        """KNG of all records at τ with the noise of this curve's score, ε'w(τ)/w(t): for previews, it is not drawn."""
+        mechanism = self.mechanisms[node.index]
+        own, of_level = _changes([float(node.relative), level], mechanism)
+        epsilon = float(mechanism.epsilon) * of_level / own
+        given = mechanism.bounds, mechanism.domain, epsilon, mechanism.adjacency
+        return KNG(QuantileLoss(level), *given, allow_large_epsilon=True)
 
     def parts(self, levels: Any) -> list[dict[str, Any]]:
         """Mechanism, price and assurance of each curve, in increasing order of their levels, JSON-ready."""
@@ -189,6 +196,12 @@ class Halving:
             for nodes in self.depths:
                 curves.update({node.index: self.envelope(node, records, curves).draw(bits) for node in nodes})
         return curves
+
+
+def _changes(levels: list[float], mechanism: KNG) -> list[float]:
+    """How much one record can change a score at each level by, over the size of its features."""
+    with float64():
+        return np.asarray(gradients.quantile_changes(np.array(levels), mechanism.adjacency)).tolist()
 
 
 def adjacency_of(depth: int, adjacency: Adjacency) -> Adjacency:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.accounting.guarantees import Adjacency
+from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core import arithmetic
 from kngjax.core.arrays import parameter
 from kngjax.core.errors import run_telling_refusals
@@ -16,13 +16,14 @@ from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.ledger.ledgers import Ledger, Reservation
+from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part
 from kngjax.releases.certificate import EXACT_ARITHMETIC, TOO_MANY, Certificate, describe
 from kngjax.releases.curves.halving import Halving
 from kngjax.releases.curves.quantile_curves import QuantileCurves
 from kngjax.releases.debits import in_json, owed
 from kngjax.releases.one_debit import release_by_one_debit
-from kngjax.releases.plans import AbstractReleasePlan
+from kngjax.releases.plans import AbstractDrawing, AbstractReleasePlan
 from kngjax.releases.release import Release
 from kngjax.releases.routes.lattice import RECORDS_LIMITED
 from kngjax.sensitivity.gradients import Sensitivity
@@ -86,10 +87,11 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     - `adjacency`: "replace" or "add_remove".
     - `order`: "halving".
     - `max_records`: under add_remove a number that n does not exceed, 2^20 if it is left out; a release of more fails.
+    - `force`: release also levels that `refusal` speaks of.
 
     Raises ValueError for levels that are no such list (of one level, take `KNG`), and for parts without a proof. A
-    release, or `certify`, raises it for levels of which public facts say that they are little but noise: min(τ, 1 -
-    τ)·n is below four times the noise of their node in records, where n is public or `max_records` is given.
+    release, or `certify`, raises it for levels of which public facts say that they are little but noise, by `refusal`,
+    where n is public or `max_records` is given.
     """
 
     levels: Sequence[float]
@@ -99,6 +101,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     adjacency: Any
     order: str = "halving"
     max_records: int | None = None
+    force: bool = False
     allow_large_epsilon: bool = False
 
     def __init__(
@@ -111,6 +114,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         order: str = "halving",
         max_records: Any = None,
         *,
+        force: bool = False,
         allow_large_epsilon: bool = False,
     ):
         def keep(name: str, value: Any) -> None:
@@ -124,6 +128,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         keep("order", order)
         meaning = "a number that n does not exceed"
         keep("max_records", None if max_records is None else int(check_count("max_records", max_records, meaning)))
+        keep("force", bool(force))
         keep("allow_large_epsilon", allow_large_epsilon)
         if order not in ORDERS:
             raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, got {order!r}")
@@ -156,7 +161,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     @functools.cached_property
     def _admitting(self) -> Any:
         """What says which records are admitted."""
-        return self._halving(Facts(self.dimension or 1 + self.bounds.intercept)).first
+        return self.making().mechanism
 
     def _checked(self, facts: Facts) -> Halving:
         """Raises ValueError for what public facts refuse."""
@@ -164,9 +169,26 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
             raise ValueError("a quantile process needs all records in memory: give X and y as they are")
         halving = self._halving(facts)
         count = self.max_records if facts.num_records is None else facts.num_records
-        if count is not None:
-            _require_clear(self.levels, halving, count)
+        if count is not None and not self.force and (why := _unclear(self.levels, halving, count)) is not None:
+            raise ValueError(why)
         return halving
+
+    def refusal(self, num_records: int) -> str | None:
+        """Why levels would be little but noise, in words: min(τ, 1 - τ)·n is below four times the noise of their node.
+
+        None where none would. **Arguments:** `num_records`: n, or a guess of it. Bounds must say how many columns there
+        are.
+        """
+        return _unclear(self.levels, self.making().halving, num_records)
+
+    def making(self, num_records: int | None = None) -> "Curves":
+        """What is drawn, with every setting. **Arguments:** `num_records`: n, where it is public."""
+        return Curves(self, self._halving(Facts(self.dimension or 1 + self.bounds.intercept, num_records)))
+
+    def of_parts(self, parts: Sequence[Release]) -> QuantileCurves:
+        """What this plan makes of its own release, as a ledger keeps it."""
+        [only] = parts
+        return QuantileCurves(only)
 
     def _certificate(self, halving: Halving, facts: Facts) -> Certificate:
         is_limited = self.adjacency is not Adjacency.REPLACE
@@ -207,10 +229,10 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         released = None
         if refusal is None:
             try:
-                halving = self._checked(facts)
-                certificate = self._certificate(halving, facts)
+                making = Curves(self, self._checked(facts))
+                (certificate,) = making.certify(facts)
                 (released,) = release_by_one_debit(
-                    functools.partial(_draw, halving, certificate, X, y),
+                    functools.partial(making.draw_certified, certificate, X, y),
                     lambda drawn: owed(certificate if drawn is None else drawn[0].certificate),
                     ledger,
                     self.settings(),
@@ -225,13 +247,54 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         return QuantileCurves(released)
 
 
-def _draw(halving: Halving, certificate: Certificate, X: Any, y: Any) -> list[Release]:
-    """One draw by the operating system's randomness. Private until it is kept."""
-    value = halving.draw(halving.prepare(X, y))
-    # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
-    if arithmetic.broken():
-        raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")
-    return [Release._of(value.reshape(-1), certificate)]
+@dataclasses.dataclass(frozen=True)
+class Curves(AbstractDrawing):
+    """How the curves of a process are drawn, of records of a known number of columns.
+
+    **Arguments:** `plan`: the process. `halving`: every setting of its draws.
+    """
+
+    plan: QuantileProcess
+    halving: Halving
+
+    @property
+    def mechanism(self) -> Any:
+        """That of the first curve, of all records."""
+        return self.halving.first
+
+    @property
+    def laws(self) -> list[Guarantee]:
+        """What draws from exactly its law cost."""
+        return [self.halving.guarantee]
+
+    def certify(self, facts: Facts) -> list[Certificate]:
+        """Raises ValueError for what public facts refuse."""
+        return [self.plan._certificate(self.plan._checked(facts), facts)]
+
+    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
+        [only] = certificates
+        return owed(only)
+
+    def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
+        [certificate] = self.certify(self.mechanism.admit(X, y))
+        return self.draw_certified(certificate, X, y)
+
+    def draw_certified(self, certificate: Certificate, X: Any, y: Any) -> list[Release]:
+        """One draw by the operating system's randomness. Private until it is kept."""
+        value = self.halving.draw(self.halving.prepare(X, y))
+        # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
+        if arithmetic.broken():
+            raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")
+        return [Release._of(value.reshape(-1), certificate)]
+
+    def stand_ins(self) -> list[KNG]:
+        """For previews, of each level KNG of all records that has the noise of its curve, in order of the levels.
+
+        What limits of noise follow from its score, H^{-1}z, have the same H: between two curves there are fewer
+        records, and about the curve as many as before.
+        """
+        nodes = sorted((node for depth in self.halving.depths for node in depth), key=lambda node: node.index)
+        return [self.halving.stand_in(node, self.plan.levels[node.index]) for node in nodes]
 
 
 _DERIVATIONS = {
@@ -263,17 +326,18 @@ def _levels(levels: Any) -> tuple[float, ...]:
     return tuple(given.tolist())
 
 
-def _require_clear(levels: Sequence[float], halving: Halving, count: int) -> None:
-    """Raises ValueError for levels beyond which there are fewer records than four times the noise of their node."""
+def _unclear(levels: Sequence[float], halving: Halving, count: int) -> str | None:
+    """Which levels have beyond them fewer records than four times the noise of their node, in words; None for none."""
     nodes = {node.index: node for depth in halving.depths for node in depth}
     clear = [
         level
         for index, level in enumerate(levels)
         if min(level, 1.0 - level) * count >= _CLEAR * halving.noise(nodes[index])
     ]
-    if len(clear) < len(levels):
-        usable = f"of these the outermost are {min(clear):g} and {max(clear):g}" if clear else "none of these has them"
-        raise ValueError(
-            f"of {count} records too few lie beyond the outer levels at this epsilon: a level needs four times the "
-            f"noise of its node beyond it, and {usable}. Take fewer levels, or a larger epsilon"
-        )
+    if len(clear) == len(levels):
+        return None
+    usable = f"of these the outermost are {min(clear):g} and {max(clear):g}" if clear else "none of these has them"
+    return (
+        f"of {count} records too few lie beyond the outer levels at this epsilon: a level needs four times the "
+        f"noise of its node beyond it, and {usable}. Take fewer levels, or a larger epsilon"
+    )

@@ -1,0 +1,49 @@
+"""Which quantile process serves curves of several levels by a formula, by public facts alone."""
+
+from typing import Any
+
+import kngjax as kng
+from kngjax.data.formulas import Formula
+from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
+from kngjax.estimators.regressions import domain_of, refuse_levels
+from kngjax.estimators.responses import Response
+from kngjax.samplers.advice import MOST_BOXED
+
+
+def quantile_process(
+    formula: Formula,
+    response: Response,
+    levels: Any,
+    epsilon: Any,
+    adjacency: str,
+    order: str = "halving",
+    domain: Any = None,
+    force: bool = False,
+) -> Analysis:
+    """Curves of all levels by one release. Those beside one another keep their order for all cells within the bounds.
+
+    Columns that are functions of one another, as polynomials of one column, lie in the polytope of `Design.hull`: on
+    the box of their bounds curves would have to keep their order where no record can be.
+
+    **Arguments:** all public; as of `kngjax.QuantileProcess`, Θ made of the bounds of the response if it is left out.
+    Raises ValueError for more than four coefficients.
+    """
+    refuse_levels(response, "a quantile process")
+    design = formula.design
+    if (dimension := len(design.names)) > MOST_BOXED:
+        raise ValueError(
+            f"{formula.text!r} has {dimension} coefficients, and a quantile process takes up to {MOST_BOXED}: leave "
+            "terms out, or ask for quantile_regression at these levels, which share epsilon equally"
+        )
+    theta = domain_of(response, dimension) if domain is None else domain
+    hull = design.hull() if any(len(term.basis_names) > 1 for term in design.terms) else None
+    bounds = bounds_of(design, response, response.bounds_of_quantiles, hull)
+    process = kng.QuantileProcess(levels, bounds, theta, epsilon, adjacency, order, force=force)
+    label = f"tau = {', '.join(map(repr, process.levels))}"
+    part = Part(label, process.making().mechanism, plan=process)
+    return Analysis("quantile process", response, design, (part,), formula.text)
+
+
+def labels_of(levels: Any) -> tuple[str, ...]:
+    """What curves of these levels are called."""
+    return tuple(of_level(float(level)) for level in levels)
