@@ -68,7 +68,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         facts = self.facts
         read, response = facts.read(formula)
         made = quantile_processes.quantile_process(
-            read, response, levels, epsilon, facts.adjacency.value, order, domain, force
+            read, response, levels, epsilon, facts.adjacency.value, facts.count, order, domain, force
         )
         return self._carry_out(made.forced(force), QuantileProcessResults.of)
 

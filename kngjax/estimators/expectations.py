@@ -71,7 +71,7 @@ def preview_of(
     }
     found = kng.preview(part.whole, num_records=count, simulate=simulate, **assumed)
     if part.kept != 1.0:
-        found = dataclasses.replace(found, kept=part.kept)
+        found = dataclasses.replace(found, kept=part.kept, mechanism="QuantileProcess")
     if analysis.remake is not None:
         labels = [one.label for one in analysis.parts]
         place, number = labels.index(part.label), len(labels)

@@ -7,6 +7,7 @@ from kngjax.data.formulas import Formula
 from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
 from kngjax.estimators.regressions import domain_of, refuse_levels
 from kngjax.estimators.responses import Response
+from kngjax.releases.curves.quantile_process import MOST_RECORDS
 from kngjax.samplers.advice import MOST_BOXED
 
 
@@ -16,6 +17,7 @@ def quantile_process(
     levels: Any,
     epsilon: Any,
     adjacency: str,
+    count: int | None,
     order: str = "halving",
     domain: Any = None,
     force: bool = False,
@@ -26,7 +28,8 @@ def quantile_process(
     the box of their bounds curves would have to keep their order where no record can be.
 
     **Arguments:** all public; as of `kngjax.QuantileProcess`, Θ made of the bounds of the response if it is left out.
-    Raises ValueError for more than four coefficients.
+    `count`: n, or a guess of it under add_remove, where a release of more than 2^20 records, or of more than twice this
+    guess if that is more, fails. Raises ValueError for more than four coefficients.
     """
     refuse_levels(response, "a quantile process")
     design = formula.design
@@ -38,7 +41,9 @@ def quantile_process(
     theta = domain_of(response, dimension) if domain is None else domain
     hull = design.hull() if any(len(term.basis_names) > 1 for term in design.terms) else None
     bounds = bounds_of(design, response, response.bounds_of_quantiles, hull)
-    process = kng.QuantileProcess(levels, bounds, theta, epsilon, adjacency, order, force=force)
+    most = 2 * (count or 0)
+    limit = most if adjacency == kng.Adjacency.ADD_REMOVE.value and most > MOST_RECORDS else None
+    process = kng.QuantileProcess(levels, bounds, theta, epsilon, adjacency, order, limit, force=force)
     label = f"tau = {', '.join(map(repr, process.levels))}"
     part = Part(label, process.making().mechanism, plan=process)
     return Analysis("quantile process", response, design, (part,), formula.text)

@@ -104,7 +104,7 @@ class Halving:
         return together.to_replace() if adjacency is Adjacency.REPLACE else together
 
     def noise(self, node: Node) -> float:
-        """The standard deviation of the noise on how many records lie below a curve, where Θ does not bind.
+        """The standard deviation of the noise on how many of its records lie below a curve, where Θ does not bind.
 
         That of a coordinate of K-norm noise with density ∝ exp(-ε'/2·max_j |z_j|/w_j): w_j·(2/ε')√((d + 1)(d + 2)/3).
         """
@@ -112,13 +112,34 @@ class Halving:
         (change,) = _changes([float(node.relative)], mechanism)
         return change * 2.0 / float(mechanism.epsilon) * math.sqrt((d + 1) * (d + 2) / 3.0)
 
-    def stand_in(self, node: Node, level: float) -> KNG:
-        """KNG of all records at τ with the noise of this curve's score, ε'w(τ)/w(t): for previews, it is not drawn."""
-        mechanism = self.mechanisms[node.index]
-        own, of_level = _changes([float(node.relative), level], mechanism)
-        epsilon = float(mechanism.epsilon) * of_level / own
-        given = mechanism.bounds, mechanism.domain, epsilon, mechanism.adjacency
-        return KNG(QuantileLoss(level), *given, allow_large_epsilon=True)
+    def whole_noises(self) -> dict[int, float]:
+        """By level the same with what it has from the curves beside it: R = Z + t·R_above + (1 - t)·R_below.
+
+        For a node's records are those between its curves: as many too many as the upper one has, of which the part t is
+        to lie below, and too few as the lower one has.
+        """
+        size = len(self.mechanisms)
+        shares = {None: np.zeros(size)}
+        for node in (node for nodes in self.depths for node in nodes):
+            own = self.noise(node) * np.eye(size)[node.index]
+            t = float(node.relative)
+            shares[node.index] = own + t * shares[node.above] + (1.0 - t) * shares[node.below]
+        return {index: float(np.linalg.norm(row)) for index, row in shares.items() if index is not None}
+
+    def stand_ins(self, levels: Any) -> list[KNG]:
+        """For previews, of each level KNG of all records whose score has the noise of its curve: these are not drawn.
+
+        Its rate is ε'w(τ)/w(t) for the noise of the curve's own node, less for what it has from the curves beside it.
+        Noise of θ is H^{-1} times that of the score, and H at a curve is the same of the records about it and of all.
+        """
+        whole, found = self.whole_noises(), {}
+        for node in (node for nodes in self.depths for node in nodes):
+            mechanism, level = self.mechanisms[node.index], levels[node.index]
+            own, of_level = _changes([float(node.relative), level], mechanism)
+            epsilon = float(mechanism.epsilon) * of_level / own * self.noise(node) / whole[node.index]
+            given = mechanism.bounds, mechanism.domain, epsilon, mechanism.adjacency
+            found[node.index] = KNG(QuantileLoss(level), *given, allow_large_epsilon=True)
+        return [found[index] for index in range(len(found))]
 
     def parts(self, levels: Any) -> list[dict[str, Any]]:
         """Mechanism, price and assurance of each curve, in increasing order of their levels, JSON-ready."""

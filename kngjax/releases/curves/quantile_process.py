@@ -288,13 +288,8 @@ class Curves(AbstractDrawing):
         return [Release._of(value.reshape(-1), certificate)]
 
     def stand_ins(self) -> list[KNG]:
-        """For previews, of each level KNG of all records that has the noise of its curve, in order of the levels.
-
-        What limits of noise follow from its score, H^{-1}z, have the same H: between two curves there are fewer
-        records, and about the curve as many as before.
-        """
-        nodes = sorted((node for depth in self.halving.depths for node in depth), key=lambda node: node.index)
-        return [self.halving.stand_in(node, self.plan.levels[node.index]) for node in nodes]
+        """For previews, of each level KNG of all records that has the noise of its curve."""
+        return self.halving.stand_ins(self.plan.levels)
 
 
 _DERIVATIONS = {
