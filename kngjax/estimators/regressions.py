@@ -242,6 +242,7 @@ def levels_of(tau: Any) -> tuple[float, ...]:
 
 
 def refuse_levels(response: Response, what: str) -> None:
+    """Raises ValueError for a response of levels. **Arguments:** `what`: the analysis, in words."""
     if response.levels is not None:
         raise ValueError(f"{what} needs a response of numbers, and {response.column!r} has levels")
 

@@ -155,7 +155,7 @@ REFUSED = {
     ),
     "levels": ({"formula": "parttime ~ education"}, "a quantile process needs a response of numbers"),
     "order of levels": ({"levels": [0.5, 0.25]}, r"levels must increase, each given once: levels=\[0.25, 0.5\]"),
-    "one level": ({"levels": 0.5}, "strictly between 0 and 1|at least two levels"),
+    "one level": ({"levels": [0.5]}, "a quantile process has at least two levels"),
     "order": ({"order": "joint"}, "order must be one of 'halving', got 'joint'"),
     "few records": (
         {"levels": [0.001, 0.5, 0.999], "epsilon": 1},

@@ -157,7 +157,7 @@ def test_stand_ins_have_the_noise_of_their_curve_and_of_those_beside_it(adjacenc
     """By hand at ε = 3, L = 2: ε' = 3/2; the median's score changes by 1 (replace) or 1/2, the others' by 1/2."""
     low, middle, high = of_numbers(adjacency).stand_ins(LEVELS)
     first, later = (1.0, 0.75) if adjacency == "replace" else (0.5, 1.5)
-    assert float(middle.epsilon) == 1.5
+    assert float(middle.epsilon) == pytest.approx(1.5)
     # Noise in records is in proportion to change over ε; a quarter has half of the median's besides.
     whole = np.hypot(0.5 / later, 0.5 * first / 1.5)
     for one, level in ((low, 0.25), (high, 0.75)):
