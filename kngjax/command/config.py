@@ -161,6 +161,10 @@ class Config(Declared):
         return self.privacy.adjacency
 
     @property
+    def public_files(self) -> tuple[pathlib.Path, ...]:
+        return () if self.intervals is None or self.intervals.file is None else (self.intervals.file,)
+
+    @property
     def drops(self) -> bool:
         """Whether records with missing cells are dropped."""
         return "drop" in (self.response.missing, *(term.missing for term in self.terms))

@@ -42,6 +42,11 @@ class Declared(abc.ABC):
     def adjacency(self) -> str:
         """Of all releases, "replace" or "add_remove"."""
 
+    @property
+    @abc.abstractmethod
+    def public_files(self) -> tuple[pathlib.Path, ...]:
+        """Those of public records, which those of a release must not be."""
+
 
 def beside(config: pathlib.Path, named: str) -> pathlib.Path:
     """A path of the file: relative to the folder of the configuration, or else to the working directory."""

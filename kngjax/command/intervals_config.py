@@ -23,12 +23,13 @@ class Intervals:
     """[intervals]: `covariance` with the settings of its constructor, or none for the narrowest one; `level`.
 
     **Arguments:** `asked`: a covariance, or True for the narrowest. `written`: what the file says of it, JSON-ready.
-    `level`: of what is printed and drawn; every other can be had of what was released.
+    `level`: of what is printed and drawn; every other can be had of what was released. `file`: that of public rows.
     """
 
     asked: Any
     written: dict[str, Any]
     level: float = 0.95
+    file: pathlib.Path | None = None
 
 
 def read_intervals(table: Any, where: str, path: pathlib.Path, data: Source | None = None) -> Intervals:
@@ -59,15 +60,22 @@ def read_intervals(table: Any, where: str, path: pathlib.Path, data: Source | No
         return Intervals(True, {"covariance": "narrowest"}, share)
     made = registry.public(COVARIANCES[kind])
     try:
-        rows, known = _public_rows(others.pop("rows", None), path, data) if kind == "public_design" else ({}, {})
+        rows, known, file = {}, {}, None
+        if kind == "public_design":
+            rows, known, file = _public_rows(others.pop("rows", None), path, data)
         given = registry.settings(made, others)
-        return Intervals(made(**rows, **given), {"covariance": kind} | known | given, share)
+        return Intervals(made(**rows, **given), {"covariance": kind} | known | given, share, file)
     except (OSError, TypeError, ValueError) as error:
         raise ValueError(f"{where} {error}") from None
 
 
-def _public_rows(named: Any, path: pathlib.Path, data: Source | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """The frame of a file of public records, and what of it decides which job this is: its name and its content."""
+def _public_rows(
+    named: Any, path: pathlib.Path, data: Source | None
+) -> tuple[dict[str, Any], dict[str, str], pathlib.Path]:
+    """The frame of a file of public records, what of it decides which job this is, its name and content, and the file.
+
+    Raises ValueError for the file of [data], and for one that cannot be read.
+    """
     if named is None:
         raise ValueError(
             'rows: must name a file of public records, rows = "FILE.csv", with the columns of the terms in own units'
@@ -83,4 +91,4 @@ def _public_rows(named: Any, path: pathlib.Path, data: Source | None) -> tuple[d
     except (OSError, ValueError) as error:
         raise ValueError(f"rows: {error}") from None
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    return {"rows": frame}, {"rows": file.name, "sha256_of_rows": digest}
+    return {"rows": frame}, {"rows": file.name, "sha256_of_rows": digest}, file

@@ -122,9 +122,11 @@ def load(config: Declared, file: str | pathlib.Path | None = None) -> Any:
     to the folder of the configuration, or else to the working directory.
 
     **Raises:** as `kngjax.data.files`: `FileNotFoundError`, `ImportError` where no package is there that could read it,
-    `ValueError` for other suffixes and for what cannot be read.
+    `ValueError` for other suffixes, for what cannot be read, and for a file that `rows` of the job names as public.
     """
     if file is not None:
+        if pathlib.Path(file).resolve() in [one.resolve() for one in config.public_files]:
+            raise ValueError(f"{config.path}: rows: {file} is the file of data, and its records are private")
         return read(pathlib.Path(file))
     if config.data is None:
         raise ValueError(f"{config.path}: the table [data] is missing, and no file of data was given")

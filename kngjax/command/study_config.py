@@ -67,6 +67,11 @@ class StudyConfig(Declared):
     def adjacency(self) -> str:
         return self.study["adjacency"]
 
+    @property
+    def public_files(self) -> tuple[pathlib.Path, ...]:
+        every = [self.intervals, *(one.intervals for one in self.analyses)]
+        return tuple(one.file for one in every if one is not None and one.file is not None)
+
 
 def read_study(path: Any, tables: dict[str, Any]) -> StudyConfig:
     """Of the tables of a file; raises ValueError that names the table and the key of what is unknown or absent."""

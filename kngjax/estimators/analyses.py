@@ -90,7 +90,9 @@ class Part:
             what = "estimates with intervals" if self.has_intervals else "quantile processes"
             raise ValueError(f"{what} take no sampler: leave it out")
         is_public = self.mechanism.adjacency is kng.Adjacency.REPLACE
-        return self.making.certify(Facts(self.mechanism.dimension or 1, num_records if is_public else None))
+        facts = Facts(self.mechanism.dimension or 1, num_records if is_public else None)
+        made = self.plan.drawing(facts) if isinstance(self.plan, kng.QuantileProcess) else self.making
+        return made.certify(facts)
 
     def owed(self, certificates: Sequence[kng.Certificate]) -> tuple[kng.Guarantee, bool]:
         """What a ledger debits for releases of these certificates, and whether it is proved to cost no more."""

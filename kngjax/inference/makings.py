@@ -49,10 +49,6 @@ class AbstractMaking(AbstractDrawing):
     def settings(self) -> dict[str, Any]:
         """JSON-ready."""
 
-    @abc.abstractmethod
-    def check(self, X: Any, y: Any) -> None:
-        """Raises `UnfitType` for what records cannot be taken from as they are asked for; sees no value."""
-
     @property
     @abc.abstractmethod
     def laws(self) -> list[Guarantee]:

@@ -21,7 +21,7 @@ from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.debits import settings
-from kngjax.releases.one_debit import release_by_one_debit
+from kngjax.releases.one_debit import release_of_records
 from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.release import Release
 
@@ -102,28 +102,8 @@ class WithIntervals(AbstractReleasePlan):
         self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = None
     ) -> "ReleaseWithIntervals":
         """As `kngjax.release` of this plan, which calls it."""
-        facts, refusal = run_telling_refusals(functools.partial(self.mechanism.admit, X, y))
-        released, making = None, None
-        if refusal is None:
-            try:
-                making = self._making_for(facts)
-                making.check(X, y)
-                certificates = making.certify(facts)
-                released = release_by_one_debit(
-                    functools.partial(making.draw, X, y, progress),
-                    lambda drawn: making.owed(_certificates(drawn, certificates)),
-                    ledger,
-                    self.settings(),
-                )
-            except Exception as error:
-                refusal = error.with_traceback(None)
-        # Frames of a traceback hold their local variables.
-        del X, y
-        if refusal is not None:
-            raise refusal
-        assert released is not None
-        assert making is not None
-        return _of_parts(making, released)
+        given = X, y, ledger, self.settings(), progress
+        return _of_parts(*release_of_records(self.mechanism.admit, self._making_for, *given))
 
     def of_parts(self, parts: Sequence[Release]) -> "ReleaseWithIntervals":
         """What this plan makes of its own releases, as a ledger keeps them; under replace it has `num_records`."""
@@ -137,10 +117,6 @@ class WithIntervals(AbstractReleasePlan):
 
 def _of_parts(making: AbstractMaking, parts: Sequence[Release]) -> "ReleaseWithIntervals":
     return ReleaseWithIntervals(tuple(parts), making.settings(), making.owed([one.certificate for one in parts])[0])
-
-
-def _certificates(drawn: Sequence[Release] | None, beforehand: list[Certificate]) -> list[Certificate]:
-    return beforehand if drawn is None else [one.certificate for one in drawn]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

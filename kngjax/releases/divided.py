@@ -41,13 +41,18 @@ def owed_together(groups: Iterable[Sequence[Owed]], adjacency: Adjacency) -> Owe
     debits = [list(group) for group in groups]
     proved = all(known for group in debits for _, known in group)
     worst = Guarantee.parallel([composed([cost for cost, _ in group]) for group in debits])
-    if adjacency is Adjacency.ADD_REMOVE:
-        return worst, proved
-    twice = worst.to_replace()
-    if worst.kind in (Kind.GAUSSIAN, Kind.ZCDP) and worst.exact_epsilon is not None:
-        delta = with_both_orders(worst.exact_epsilon, worst.exact_delta)
-        twice = twice.stated(delta) if delta < 1 else twice
-    return twice, proved
+    return (worst if adjacency is Adjacency.ADD_REMOVE else _exchanged(worst)), proved
+
+
+def _exchanged(cost: Guarantee) -> Guarantee:
+    """`to_replace`, with what can be stated anywhere stated at (1 + e^ε)δ; of a sum each part by itself."""
+    if cost.parts and Guarantee.counted(cost.parts) == cost:
+        return Guarantee.counted((_exchanged(part), count) for part, count in cost.parts)
+    twice = cost.to_replace()
+    if cost.kind in (Kind.GAUSSIAN, Kind.ZCDP) and cost.exact_epsilon is not None:
+        delta = with_both_orders(cost.exact_epsilon, cost.exact_delta)
+        return twice.stated(delta) if delta < 1 else twice
+    return twice
 
 
 def certify_groups(drawn: Sequence[Sequence[Drawn]]) -> list[list[list[Certificate]]]:

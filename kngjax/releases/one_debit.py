@@ -1,16 +1,21 @@
 """Several releases that one debit pays for."""
 
+import functools
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core import arithmetic, side_doors
-from kngjax.core.errors import run_hiding_errors
+from kngjax.core.errors import run_hiding_errors, run_telling_refusals
+from kngjax.data.admission import Facts
 from kngjax.ledger.book import LedgerError
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.releases.debits import reserve_cost
+from kngjax.releases.plans import AbstractDrawing
 from kngjax.releases.release import Release
+
+Drawing = TypeVar("Drawing", bound=AbstractDrawing)
 
 
 def release_by_one_debit(
@@ -46,3 +51,42 @@ def release_by_one_debit(
         exact = all(one.certificate.exact for one in drawn)
         reservation.commit(json.dumps(every, sort_keys=True, allow_nan=False), exact=exact)
     return drawn
+
+
+def release_of_records(
+    admit: Callable[[Any, Any], Facts],
+    drawing_of: Callable[[Facts], Drawing],
+    X: Any,
+    y: Any,
+    ledger: Ledger | Reservation | None,
+    what: Any,
+    progress: bool | None,
+) -> tuple[Drawing, list[Release]]:
+    """What a plan draws of its records, and how, by one debit; no traceback of a refusal holds them.
+
+    **Arguments:** `admit`: looks at types and shapes of X and y alone. `drawing_of`: every setting of the releases, of
+    these public facts; raises ValueError for what they refuse. `ledger`, `what`: as of `release_by_one_debit`.
+    `progress`: whether a bar shows how far a draw is. Raises as `kngjax.release`.
+    """
+    facts, refusal = run_telling_refusals(functools.partial(admit, X, y))
+    found = None
+    if refusal is None:
+        try:
+            drawing = drawing_of(facts)
+            drawing.check(X, y)
+            certificates = drawing.certify(facts)
+            released = release_by_one_debit(
+                functools.partial(drawing.draw, X, y, progress),
+                lambda drawn: drawing.owed(certificates if drawn is None else [one.certificate for one in drawn]),
+                ledger,
+                what,
+            )
+            found = drawing, released
+        except Exception as error:
+            refusal = error.with_traceback(None)
+    # Frames of a traceback hold their local variables.
+    del X, y
+    if refusal is not None:
+        raise refusal
+    assert found is not None
+    return found

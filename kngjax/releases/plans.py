@@ -13,6 +13,11 @@ from kngjax.releases.certificate import Certificate
 class AbstractReleasePlan(abc.ABC):
     """Several releases that belong together. All of it is public."""
 
+    @property
+    def takes_sampler(self) -> bool:
+        """Whether `release` has an argument `sampler`, which the caller names."""
+        return False
+
     @abc.abstractmethod
     def release(self, X: Any, y: Any, *, ledger: Ledger | Reservation | None, progress: bool | None) -> Any:
         """What the plan makes of the records, by one debit. Raises as `kngjax.release`."""
@@ -26,6 +31,10 @@ class AbstractDrawing(abc.ABC):
     """Every public setting of several releases of the same records that belong together. `mechanism`: of the first."""
 
     mechanism: Any
+
+    @abc.abstractmethod
+    def check(self, X: Any, y: Any) -> None:
+        """Raises `UnfitType` for what records cannot be taken from as they are asked for; sees no value."""
 
     @abc.abstractmethod
     def certify(self, facts: Facts) -> list[Certificate]:

@@ -204,9 +204,10 @@ def release(
             "key=kngjax.research_key(seed))"
         )
     if isinstance(mechanism, AbstractReleasePlan):
-        _check_nothing_else(weights, sampler, progress)
+        named = {"sampler": sampler} if mechanism.takes_sampler else {}
+        _check_nothing_else(weights, None if named else sampler, progress)
         try:
-            return mechanism.release(X, y, ledger=ledger, progress=progress)
+            return mechanism.release(X, y, ledger=ledger, progress=progress, **named)
         except Exception as error:
             refusal = error.with_traceback(None)
         # Frames of a traceback hold their local variables.

@@ -80,9 +80,14 @@ class Rounding:
             centre, units = mechanism.typical_values(dimension)
             noise = mechanism.least_noise(dimension, public)
         centre = np.broadcast_to(np.asarray(centre, np.float64), (dimension,))
-        factor = 1.0 + math.exp(min(mechanism.guarantee_for(dimension).epsilon, 700.0))
+        return cls.of_sizes(centre, units, noise, mechanism.guarantee_for(dimension).epsilon)
+
+    @classmethod
+    def of_sizes(cls, centre: Any, units: Any, noise: Any, epsilon: float) -> "Rounding":
+        """The grid for numbers of these public centres, sizes and least noise, of an ε-DP draw; shapes (d,)."""
+        factor = 1.0 + math.exp(min(epsilon, 700.0))
         cells = [
-            _cell(abs(float(middle)), float(unit), float(scale), factor * dimension)
+            _cell(abs(float(middle)), float(unit), float(scale), factor * len(centre))
             for middle, unit, scale in zip(centre, units, noise, strict=True)
         ]
         return cls(tuple(map(float, centre)), *(tuple(column) for column in zip(*cells, strict=True)))

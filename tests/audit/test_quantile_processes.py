@@ -65,6 +65,26 @@ def test_no_outcome_of_more_records_does(adjacency, epsilon, levels):
     assert found > (0.45 if adjacency == "replace" else 0.6) * epsilon
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_no_outcome_of_lines_tells_neighbours_apart_by_more_than_epsilon(adjacency):
+    """On parts of Θ with two coefficients: ties y = x'θ, records beyond the bounds, and none at all."""
+    bounds, box, coarse = kng.Bounds(x=([-1.0], [1.0])), kng.Box(-1.0, 1.0), kng.Lattice(data_digits=3, theta_digits=1)
+    drawn = Halving.of((0.25, 0.5, 0.9), bounds, box, 4.0, kng.Adjacency.parse(adjacency), 2, 16, coarse)
+    laws, generator, found = ProcessLaws(drawn), np.random.default_rng(0), []
+    for number in (0, 1, 2, 4):
+        x = generator.choice([-1.0, -0.5, 0.0, 1.0, 9.0], (number + 1, 1))
+        y = generator.choice([-9.0, -1.0, 0.0, 0.5, 9.0], number + 1)
+        if adjacency == "add_remove":
+            others = x[1:], y[1:]
+        else:
+            others = np.vstack([[[-x[0, 0] or 1.0]], x[1:]]), np.append(-y[0] or 9.0, y[1:])
+        one, other = laws.law(x, y), laws.law(*others)
+        assert np.logaddexp.reduce(list(one.values())) == pytest.approx(0.0, abs=1e-9)
+        found.append(process_loss(one, other))
+    assert 0.15 * 4.0 < max(found) <= 4.0
+
+
 def test_the_price_of_one_node_under_replace_is_seen_by_the_enumeration(monkeypatch):
     """Twice too cheap: a record that leaves one node may enter another."""
 

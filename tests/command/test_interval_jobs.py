@@ -227,6 +227,17 @@ def test_rows_that_are_not_public_or_not_there_are_refused(tmp_path, change, wor
         job.planned(read(tmp_path, (PUBLIC[0], PUBLIC[1].replace('rows = "public.csv"', change))), 1500)
 
 
+def test_public_rows_are_not_the_file_of_data_that_the_command_names_either(tmp_path):
+    write_public_rows(tmp_path)
+    own = ('{ covariance = "groups", number = 3 }', '{ covariance = "public_design", rows = "public.csv" }')
+    sums = ('covariance = "groups"\nnumber = 4', 'covariance = "public_design"\nrows = "public.csv"')
+    single = configuration.read(write_job(tmp_path, *PLAIN, sums, data=workers(1500)))
+    for config in (single, read(tmp_path, PUBLIC), read(tmp_path, own)):
+        with pytest.raises(ValueError, match=r"rows: .*public.csv is the file of data, and its records are private"):
+            job.load(config, tmp_path / "public.csv")
+        assert len(job.load(config, tmp_path / "workers.csv")) == 1500
+
+
 WRONG = {
     "another covariance": (('covariance = "sandwich"', 'covariance = "bootstrap"'), "must be one of sandwich, groups"),
     "no covariance": (('covariance = "sandwich"\n', ""), r"\[intervals\] needs the key 'covariance', .* for share"),

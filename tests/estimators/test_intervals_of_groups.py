@@ -87,6 +87,21 @@ def test_gaussian_sums_of_groups_are_zcdp_together_as_the_mechanism_is(adjacency
     assert 7.999 < float(cost.exact_rho) <= 8.0
 
 
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_epsilon_and_delta_of_adassp_are_those_of_all_groups_with_their_sums(tmp_path, adjacency):
+    """Its noise is Gaussian and may be stated at any δ, and an exchange at that where twice its ε holds."""
+    plan = study(adjacency=adjacency).plan()
+    given = {"epsilon": 8, "method": "adassp", "delta": 1e-6, "intervals": WAYS["sums"], "force": True}
+    plan.by("region", num_records=3000).linear_regression(FORMULA, **given)
+    [step] = plan.steps()
+    cost, _ = step.owed(0)
+    assert (cost.adjacency, cost.epsilon <= 8.0, cost.delta <= 1e-6) == (adjacency, True, True)
+    paid = kng.Ledger.create(
+        tmp_path / "people", kng.Budget.approximate(8, 1e-6), adjacency=adjacency, dataset="people"
+    )
+    paid.reserve(cost, "intervals of groups")
+
+
 @pytest.mark.default_cases("sums-replace", "groups-add_remove")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("way", list(WAYS))

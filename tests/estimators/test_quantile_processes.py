@@ -156,7 +156,8 @@ REFUSED = {
     "levels": ({"formula": "parttime ~ education"}, "a quantile process needs a response of numbers"),
     "order of levels": ({"levels": [0.5, 0.25]}, r"levels must increase, each given once: levels=\[0.25, 0.5\]"),
     "one level": ({"levels": [0.5]}, "a quantile process has at least two levels"),
-    "order": ({"order": "joint"}, "order must be one of 'halving', got 'joint'"),
+    "order": ({"order": "joint"}, "of order='halving' alone, .* no sampler of the joint density is proved"),
+    "unknown order": ({"order": "sorted"}, "order must be one of 'halving', 'joint', got 'sorted'"),
     "few records": (
         {"levels": [0.001, 0.5, 0.999], "epsilon": 1},
         r"of 1000 records too few lie beyond .*Nothing was spent; force=True releases it all the same",

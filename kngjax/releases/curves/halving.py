@@ -27,6 +27,7 @@ from kngjax.releases.lattice.problems import WholeRecords, check_score, whole_re
 from kngjax.releases.lattice.regions import Region, vertices_of
 from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity import gradients
+from kngjax.sensitivity.gradients import Sensitivity
 
 # By the index of its level, k of each curve that is drawn.
 Curves = Mapping[int, Int[np.ndarray, " dimension"]]
@@ -103,6 +104,11 @@ class Halving:
         together = Guarantee.parallel([self.mechanisms[node.index].guarantee for node in (first, *others)])
         return together.to_replace() if adjacency is Adjacency.REPLACE else together
 
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Of each node's score in its own norm, and how the nodes share ε."""
+        return Sensitivity(1.0, _DERIVATIONS[self.first.adjacency].format(depths=len(self.depths)))
+
     def noise(self, node: Node) -> float:
         """The standard deviation of the noise on how many of its records lie below a curve, where Θ does not bind.
 
@@ -141,9 +147,18 @@ class Halving:
             found[node.index] = KNG(QuantileLoss(level), *given, allow_large_epsilon=True)
         return [found[index] for index in range(len(found))]
 
+    @property
+    def noises(self) -> list[float]:
+        """Of each level, in increasing order of these."""
+        return [self.noise(node) for node in self._in_order]
+
+    @property
+    def _in_order(self) -> list[Node]:
+        """The nodes, in increasing order of their levels."""
+        return sorted((node for nodes in self.depths for node in nodes), key=lambda node: node.index)
+
     def parts(self, levels: Any) -> list[dict[str, Any]]:
         """Mechanism, price and assurance of each curve, in increasing order of their levels, JSON-ready."""
-        nodes = sorted((node for nodes in self.depths for node in nodes), key=lambda node: node.index)
         return [
             {
                 "level": levels[node.index],
@@ -155,7 +170,7 @@ class Halving:
                 "epsilon": float(self.mechanisms[node.index].epsilon),
                 "assurance": WITH_ROUNDING,
             }
-            for node in nodes
+            for node in self._in_order
         ]
 
     @property
@@ -234,3 +249,16 @@ def budget_of(depth: int, depths: int, epsilon: float, adjacency: Adjacency) -> 
     """ε of each node at a depth: ε/L, and where an exchanged record may change two nodes half of it; rounded down."""
     share = exactly(float(epsilon)) / depths
     return inward(share if depth == 0 or adjacency is Adjacency.ADD_REMOVE else share / 2)
+
+
+_DERIVATIONS = {
+    Adjacency.ADD_REMOVE: (
+        "each curve is KNG, in the norm in which its own score has sensitivity 1, of the records between the curves "
+        "drawn before; one record more or less changes one node of each of the {depths} depths, at epsilon/{depths}."
+    ),
+    Adjacency.REPLACE: (
+        "each curve is KNG, in the norm in which its own score has sensitivity 1, of the records between the curves "
+        "drawn before. The first one costs epsilon/{depths}; at each other of the {depths} depths an exchanged record "
+        "leaves one node and enters another, or the same one, at half of epsilon/{depths} each."
+    ),
+}

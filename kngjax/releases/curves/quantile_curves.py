@@ -38,6 +38,13 @@ class QuantileCurves:
         return self.release.value.reshape(len(self.levels), -1)
 
     @property
+    def totals(self) -> Float[np.ndarray, " dimension"]:
+        """T, the sums of the columns with noise, the intercept's first: of curves that were drawn jointly."""
+        if "totals" not in self.release.published:
+            raise AttributeError("totals are released with curves of QuantileProcess(order='joint') alone")
+        return self.release.published["totals"]
+
+    @property
     def certificate(self) -> Certificate:
         """What was proved of all curves together, and what each of them cost."""
         return self.release.certificate
@@ -100,18 +107,18 @@ class QuantileCurves:
         return found if bounds["y_lower"] is None else np.clip(found, bounds["y_lower"], bounds["y_upper"])
 
     def explain(self) -> str:
-        """The certificate as text, and a line for each curve: how it was drawn, and what it cost."""
+        """The certificate as text, and by halving a line for each curve: how it was drawn, and what it cost."""
         lines = [
             f"Level {part['level']:g}: depth {part['depth']}, of the records {_between(part['between'])}, at their "
             f"level {part['relative_level']:g}; {part['mechanism']} for {part['adjacency']} at epsilon = "
             f"{part['epsilon']:.6g}, {part['assurance']}."
-            for part in self.certificate.sampler["parts"]
+            for part in self.certificate.sampler.get("parts", [])
         ]
         return "\n".join([self.certificate.explain(), *lines])
 
     def __repr__(self) -> str:
         levels = ", ".join(f"{level:g}" for level in self.levels)
-        return f"<QuantileCurves of levels {levels}; {self.certificate.guarantee.explain()}; explain() says more>"
+        return f"<QuantileCurves of levels {levels}; {self.certificate.summary()}; explain() says more>"
 
     def _repr_html_(self) -> str:
         names = self.names or [f"value[{place}]" for place in range(self.value.shape[1])]

@@ -3,50 +3,50 @@
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from jaxtyping import PRNGKeyArray
 
-from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.core import arithmetic
+from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import parameter
 from kngjax.core.errors import run_telling_refusals
+from kngjax.core.randomness import require_typed_key
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
+from kngjax.data.records import Records
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.ledger.ledgers import Ledger, Reservation
-from kngjax.mechanisms.kng import KNG
-from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part
-from kngjax.releases.certificate import EXACT_ARITHMETIC, TOO_MANY, Certificate, describe
+from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part, require_positive
+from kngjax.releases.certificate import Certificate, describe
+from kngjax.releases.curves.drawing import DrawingOfCurves
 from kngjax.releases.curves.halving import Halving
+from kngjax.releases.curves.joint import CurveDraws, Joint, require_gradient_space
 from kngjax.releases.curves.quantile_curves import QuantileCurves
-from kngjax.releases.debits import in_json, owed
-from kngjax.releases.one_debit import release_by_one_debit
-from kngjax.releases.plans import AbstractDrawing, AbstractReleasePlan
+from kngjax.releases.debits import in_json
+from kngjax.releases.one_debit import release_of_records
+from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.release import Release
-from kngjax.releases.routes.lattice import RECORDS_LIMITED
-from kngjax.sensitivity.gradients import Sensitivity
+from kngjax.samplers.chains.gradient_space import GradientSpace
 
-ORDERS = ("halving",)
+ORDERS = ("halving", "joint")
 # Under add_remove, where nothing else is said.
 MOST_RECORDS = 2**20
 # An outer level has so many times the noise of a node, in records, beyond it.
 _CLEAR = 4.0
-_REASON = (
-    "Every curve is an exact draw on a lattice, of the records between the curves that were drawn before, on the part "
-    "of the domain where it lies between them. No draw is given up."
-)
+_WIDTH = "the width that smooths bins, a public number in the units of y"
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
-    """A plan for `kngjax.release`: quantile regression at m levels τ_1 < ... < τ_m, all for one ε, by halving.
+    """A plan for `kngjax.release`: quantile regression at m levels τ_1 < ... < τ_m, all for one ε.
 
-    Levels are drawn in the order of a balanced tree of depth L = ⌈log₂(m + 1)⌉ (Kaplan, Schnapp and Stemmer 2022, of
-    numbers): first one in the middle, then one on either side of it, and so on. A level between the nearest drawn ones
-    a < τ < b, with curves θ_a and θ_b, is a draw of `KNG` with the check loss at the relative level t = (τ - a)/(b - a)
-    of the records between these curves,
+    **By halving**, the default, whose every rounding is proved, levels are drawn in the order of a balanced tree of
+    depth L = ⌈log₂(m + 1)⌉ (Kaplan, Schnapp and Stemmer 2022, of numbers): first one in the middle, then one on either
+    side of it, and so on. A level between the nearest drawn ones a < τ < b, with curves θ_a and θ_b, is a draw of `KNG`
+    with the check loss at the relative level t = (τ - a)/(b - a) of the records between these curves,
 
         f(θ) ∝ exp(-ε'/2·max_j |G_j(θ)|/w_j),    G(θ) = Σ_i (1{y_i ≤ x_i'θ} - t)·x_i,  i with x_i'θ_a < y_i ≤ x_i'θ_b
 
@@ -78,16 +78,35 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
 
     A tree's relative levels have four decimals, and of all trees of least depth it is one that is most balanced.
 
+    **Jointly**, `order="joint"`: one draw of all curves and of T in R^d from
+
+        f(θ, T) ∝ exp(-ε/(2Δ)·Σ_k ‖H_k(θ) - (τ_{k+1} - τ_k)·T‖_K),    k = 0, ..., m,  τ_0 = 0, τ_{m+1} = 1
+
+    on Θ^m × R^d where x'θ_j ≤ x'θ_{j+1} for all x that the bounds allow. H_k is the sum of x_i over the records with k
+    curves below y_i, or of their shares where `bandwidth` smooths the bins. Noise grows with √m, but from a smaller
+    number than by halving: some two to three times less for m up to 20.
+
+    **Proof.** Shares of a record are not negative and add up to 1 at every θ: the values x_i'θ_j are sorted before they
+    are subtracted, which changes nothing in the cone, and keeps the proof where rounding makes curves touch. So one
+    record changes the score by at most Δ = max ‖x‖_K, an exchanged one by twice that (`kngjax.sensitivity.bins`), at
+    every (θ, T) of a set that is public. It is integrable, since Σ_k ‖H_k - π_kT‖ ≥ ‖Σ_i x_i - T‖ and Θ is bounded.
+    So f is ε-bounded-range: ε-DP and (ε²/8)-zCDP. ∎ That is of f. No sampler of f is proved: a release names its chain,
+    `kngjax.release(process, X, y, sampler=kngjax.GradientSpace())`, and its certificate says that it is not proved.
+
     **Arguments:** all public.
 
     - `levels`: τ in (0, 1), at least two, in increasing order. Chosen from the data they void the guarantee.
     - `bounds`: of one record; `Bounds(..., hull=)` where columns are functions of one another. Without weights.
-    - `domain`: Θ of every curve: `Box`, `L1Ball` or `L2Ball`. Up to four coefficients.
+    - `domain`: Θ of every curve: `Box`, `L1Ball` or `L2Ball`. By halving up to four coefficients.
     - `epsilon`: ε in nats, of all curves together; at most 100 unless `allow_large_epsilon`.
     - `adjacency`: "replace" or "add_remove".
-    - `order`: "halving".
-    - `max_records`: under add_remove a number that n does not exceed, 2^20 if it is left out; a release of more fails.
+    - `order`: "halving" or "joint".
+    - `max_records`: by halving, under add_remove a number that n does not exceed, 2^20 if it is left out; a release of
+        more fails.
     - `force`: release also levels that `refusal` speaks of.
+    - `bandwidth`: h of joint bins, in the units of y: F is the logistic distribution function of (x'θ - y)/h. None for
+        bins without smoothing, which no sampler draws from. Computed from the data it voids the guarantee.
+    - `norm`: ‖·‖_K of joint bins; None for max_j |v_j|/w_j with w_j the largest |x_j|, where Δ is 1 or 2.
 
     Raises ValueError for levels that are no such list (of one level, take `KNG`), and for parts without a proof. A
     release, or `certify`, raises it for levels of which public facts say that they are little but noise, by `refusal`,
@@ -103,6 +122,8 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     max_records: int | None = None
     force: bool = False
     allow_large_epsilon: bool = False
+    bandwidth: float | None = None
+    norm: AbstractNorm | None = None
 
     def __init__(
         self,
@@ -116,6 +137,8 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         *,
         force: bool = False,
         allow_large_epsilon: bool = False,
+        bandwidth: Any = None,
+        norm: AbstractNorm | None = None,
     ):
         def keep(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
@@ -132,79 +155,126 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         keep("allow_large_epsilon", allow_large_epsilon)
         if order not in ORDERS:
             raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, got {order!r}")
+        keep("bandwidth", None if bandwidth is None else float(require_positive("bandwidth", bandwidth, _WIDTH)))
+        keep("norm", norm)
+        if order != "joint" and (bandwidth is not None or norm is not None):
+            raise ValueError("bandwidth and norm are of order='joint': leave them out")
+        if order == "joint" and max_records is not None:
+            raise ValueError("max_records is of order='halving': leave it out")
         if self.max_records is not None and self.adjacency is Adjacency.REPLACE:
             raise ValueError("under 'replace' the number of records is public: leave max_records out")
         if self.bounds.weight is not None:
             raise ValueError("QuantileProcess takes no weights of records: leave Bounds(..., weight=...) out")
         if self.bounds.dimension is not None:
             # What no lattice serves is refused here, and again where n is known.
-            self._halving(Facts(self.bounds.dimension))
+            self._made(Facts(self.bounds.dimension))
 
     @property
     def dimension(self) -> int | None:
         """d, the number of coefficients of a curve; None while scalar bounds leave it open."""
         return self.bounds.dimension
 
-    def _halving(self, facts: Facts) -> Halving:
-        most = facts.num_records or self.max_records or MOST_RECORDS
-        given = self.levels, self.bounds, self.domain, self.epsilon, self.adjacency
-        return Halving.of(*given, facts.dimension, most)
+    @property
+    def takes_sampler(self) -> bool:
+        return self.order == "joint"
 
-    def certify(self, X: Any = None, y: Any = None) -> Certificate:
+    def _made(self, facts: Facts) -> Halving | Joint:
+        given = self.levels, self.bounds, self.domain, self.epsilon, self.adjacency
+        if self.order == "joint":
+            return Joint.of(*given, facts.dimension, self.norm, self.bandwidth)
+        return Halving.of(*given, facts.dimension, facts.num_records or self.max_records or MOST_RECORDS)
+
+    def certify(self, X: Any = None, y: Any = None, sampler: Any = None) -> Certificate:
         """The certificate of all curves together, before a value is looked at."""
         facts, refusal = run_telling_refusals(functools.partial(self._admitting.admit, X, y))
         del X, y
         if refusal is not None:
             raise refusal
-        return self._certificate(self._checked(facts), facts)
+        return self.drawing(facts, sampler).certify(facts)[0]
 
     @functools.cached_property
     def _admitting(self) -> Any:
         """What says which records are admitted."""
         return self.making().mechanism
 
-    def _checked(self, facts: Facts) -> Halving:
-        """Raises ValueError for what public facts refuse."""
+    def making(self, num_records: int | None = None) -> DrawingOfCurves:
+        """What is drawn, with every setting, whatever facts refuse. **Arguments:** `num_records`: n, where public."""
+        return self._drawing(Facts(self.dimension or 1 + self.bounds.intercept, num_records), None)
+
+    def drawing(self, facts: Facts, sampler: Any = None) -> DrawingOfCurves:
+        """What is drawn of records of these public facts; raises ValueError for what they refuse."""
         if not facts.are_in_memory:
             raise ValueError("a quantile process needs all records in memory: give X and y as they are")
-        halving = self._halving(facts)
+        if self.order == "joint":
+            require_gradient_space(sampler, self.bandwidth)
+        elif sampler is not None:
+            raise TypeError("curves by halving are drawn exactly: leave the sampler out")
+        drawing = self._drawing(facts, sampler)
         count = self.max_records if facts.num_records is None else facts.num_records
-        if count is not None and not self.force and (why := _unclear(self.levels, halving, count)) is not None:
+        if count is not None and not self.force and (why := self._unclear(drawing, count)) is not None:
             raise ValueError(why)
-        return halving
+        return drawing
+
+    def _drawing(self, facts: Facts, sampler: Any) -> DrawingOfCurves:
+        return DrawingOfCurves(tuple(self.levels), self.settings(), self._made(facts), sampler)
 
     def refusal(self, num_records: int) -> str | None:
-        """Why levels would be little but noise, in words: min(τ, 1 - τ)·n is below four times the noise of their node.
+        """Why levels would be little but noise, in words: min(τ, 1 - τ)·n is below four times their own noise.
 
         None where none would. **Arguments:** `num_records`: n, or a guess of it. Bounds must say how many columns there
         are.
         """
-        return _unclear(self.levels, self.making().halving, num_records)
+        return self._unclear(self.making(), num_records)
 
-    def making(self, num_records: int | None = None) -> "Curves":
-        """What is drawn, with every setting. **Arguments:** `num_records`: n, where it is public."""
-        return Curves(self, self._halving(Facts(self.dimension or 1 + self.bounds.intercept, num_records)))
+    def _unclear(self, drawing: DrawingOfCurves, count: int) -> str | None:
+        clear = [
+            level
+            for level, noise in zip(self.levels, drawing.made.noises, strict=True)
+            if min(level, 1.0 - level) * count >= _CLEAR * noise
+        ]
+        if len(clear) == len(self.levels):
+            return None
+        usable = f"of these the outermost are {min(clear):g} and {max(clear):g}" if clear else "none of these has them"
+        return (
+            f"of {count} records too few lie beyond the outer levels at this epsilon: a level needs four times its "
+            f"noise, in records, beyond it, and {usable}. Take fewer levels, or a larger epsilon"
+        )
 
     def of_parts(self, parts: Sequence[Release]) -> QuantileCurves:
         """What this plan makes of its own release, as a ledger keeps it."""
         [only] = parts
         return QuantileCurves(only)
 
-    def _certificate(self, halving: Halving, facts: Facts) -> Certificate:
-        is_limited = self.adjacency is not Adjacency.REPLACE
-        made = Certificate.of(
-            halving.first,
-            facts,
-            {**describe(halving.settings), "parts": halving.parts(self.levels)},
-            _REASON,
-            is_rounded=False,
-            assumptions=(*EXACT_ARITHMETIC, *(RECORDS_LIMITED if is_limited else ())),
-            failures=TOO_MANY if is_limited else (),
-        )
-        sensitivity = Sensitivity(1.0, _DERIVATIONS[self.adjacency].format(depths=len(halving.depths)))
-        return dataclasses.replace(
-            made, mechanism=self.settings(), guarantee=halving.guarantee, sensitivity=sensitivity
-        )
+    def _joint(self, data: Records | None = None) -> Joint:
+        if self.order != "joint":
+            raise ValueError("research draws and densities are of QuantileProcess(order='joint')")
+        dimension = self.dimension if data is None else data.dimension
+        return cast(Joint, self._made(Facts(dimension or 1 + self.bounds.intercept)))
+
+    def prepare(self, X: Any = None, y: Any = None) -> Records:
+        """Records, validated and clipped, for `log_density` and `sample`. Private."""
+        return self._joint().prepare(X, y)
+
+    def log_density(self, curves: Any, totals: Any, data: Records) -> float:
+        """log f(θ, T) of the joint density, unnormalised; -inf where curves cross or leave Θ. Private.
+
+        **Arguments:** `curves`: shape (m, d). `totals`: T, shape (d,). `data`: from `prepare`.
+        """
+        return self._joint(data).log_density(curves, totals, data)
+
+    def sample(
+        self, data: Records, *, key: PRNGKeyArray, sampler: GradientSpace | None = None, num_draws: int = 100
+    ) -> CurveDraws:
+        """Draws of all curves and T by one chain, for research and the owner's eyes: nothing of them is private.
+
+        **Arguments:** `data`: from `prepare`. `key`: `kngjax.research_key(seed)`. `sampler`: None for
+        `GradientSpace()`. `num_draws`: kept ones, after its warm-up.
+        """
+        require_typed_key(key)
+        if num_draws < 1:
+            raise ValueError(f"num_draws must be at least 1, got {num_draws}")
+        named = require_gradient_space(GradientSpace() if sampler is None else sampler, self.bandwidth)
+        return self._joint(data).draws(data, named, key, num_draws)
 
     def settings(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -218,91 +288,23 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
                 "adjacency": str(self.adjacency),
                 "order": self.order,
                 "max_records": self.max_records,
+                **({"bandwidth": self.bandwidth, "norm": describe(self.norm)} if self.order == "joint" else {}),
             }
         )
 
     def release(
-        self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = None
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        ledger: Ledger | Reservation | None = None,
+        progress: bool | None = None,
+        sampler: Any = None,
     ) -> QuantileCurves:
         """As `kngjax.release` of this plan, which calls it. **Arguments:** `progress`: it takes no notice of it."""
-        facts, refusal = run_telling_refusals(functools.partial(self._admitting.admit, X, y))
-        released = None
-        if refusal is None:
-            try:
-                making = Curves(self, self._checked(facts))
-                (certificate,) = making.certify(facts)
-                (released,) = release_by_one_debit(
-                    functools.partial(making.draw_certified, certificate, X, y),
-                    lambda drawn: owed(certificate if drawn is None else drawn[0].certificate),
-                    ledger,
-                    self.settings(),
-                )
-            except Exception as error:
-                refusal = error.with_traceback(None)
-        # Frames of a traceback hold their local variables.
-        del X, y
-        if refusal is not None:
-            raise refusal
-        assert released is not None
+        given = X, y, ledger, self.settings(), progress
+        _, (released,) = release_of_records(self._admitting.admit, lambda facts: self.drawing(facts, sampler), *given)
         return QuantileCurves(released)
-
-
-@dataclasses.dataclass(frozen=True)
-class Curves(AbstractDrawing):
-    """How the curves of a process are drawn, of records of a known number of columns.
-
-    **Arguments:** `plan`: the process. `halving`: every setting of its draws.
-    """
-
-    plan: QuantileProcess
-    halving: Halving
-
-    @property
-    def mechanism(self) -> Any:
-        """That of the first curve, of all records."""
-        return self.halving.first
-
-    @property
-    def laws(self) -> list[Guarantee]:
-        """What draws from exactly its law cost."""
-        return [self.halving.guarantee]
-
-    def certify(self, facts: Facts) -> list[Certificate]:
-        """Raises ValueError for what public facts refuse."""
-        return [self.plan._certificate(self.plan._checked(facts), facts)]
-
-    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
-        [only] = certificates
-        return owed(only)
-
-    def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
-        [certificate] = self.certify(self.mechanism.admit(X, y))
-        return self.draw_certified(certificate, X, y)
-
-    def draw_certified(self, certificate: Certificate, X: Any, y: Any) -> list[Release]:
-        """One draw by the operating system's randomness. Private until it is kept."""
-        value = self.halving.draw(self.halving.prepare(X, y))
-        # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
-        if arithmetic.broken():
-            raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")
-        return [Release._of(value.reshape(-1), certificate)]
-
-    def stand_ins(self) -> list[KNG]:
-        """For previews, of each level KNG of all records that has the noise of its curve."""
-        return self.halving.stand_ins(self.plan.levels)
-
-
-_DERIVATIONS = {
-    Adjacency.ADD_REMOVE: (
-        "each curve is KNG, in the norm in which its own score has sensitivity 1, of the records between the curves "
-        "drawn before; one record more or less changes one node of each of the {depths} depths, at epsilon/{depths}."
-    ),
-    Adjacency.REPLACE: (
-        "each curve is KNG, in the norm in which its own score has sensitivity 1, of the records between the curves "
-        "drawn before. The first one costs epsilon/{depths}; at each other of the {depths} depths an exchanged record "
-        "leaves one node and enters another, or the same one, at half of epsilon/{depths} each."
-    ),
-}
 
 
 def _levels(levels: Any) -> tuple[float, ...]:
@@ -319,20 +321,3 @@ def _levels(levels: Any) -> tuple[float, ...]:
     if np.any(np.diff(given) <= 0.0):
         raise ValueError(f"levels must increase, each given once: levels={sorted(set(given.tolist()))}")
     return tuple(given.tolist())
-
-
-def _unclear(levels: Sequence[float], halving: Halving, count: int) -> str | None:
-    """Which levels have beyond them fewer records than four times the noise of their node, in words; None for none."""
-    nodes = {node.index: node for depth in halving.depths for node in depth}
-    clear = [
-        level
-        for index, level in enumerate(levels)
-        if min(level, 1.0 - level) * count >= _CLEAR * halving.noise(nodes[index])
-    ]
-    if len(clear) == len(levels):
-        return None
-    usable = f"of these the outermost are {min(clear):g} and {max(clear):g}" if clear else "none of these has them"
-    return (
-        f"of {count} records too few lie beyond the outer levels at this epsilon: a level needs four times the "
-        f"noise of its node beyond it, and {usable}. Take fewer levels, or a larger epsilon"
-    )

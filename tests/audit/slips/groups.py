@@ -10,8 +10,8 @@ SLIPS = (
     slip(
         "an exchanged record at the price of one group",
         "releases/divided",
-        "twice = worst.to_replace()",
-        "twice = Guarantee.bounded_range(worst.epsilon, adjacency)",
+        "twice = cost.to_replace()",
+        "twice = Guarantee.bounded_range(cost.epsilon, Adjacency.REPLACE)",
         "estimators/test_groups.py::test_no_pair_of_small_tables_costs_more_than_the_guarantee",
         PRICES,
     ),

@@ -102,8 +102,8 @@ SLIPS = (
     slip(
         "a covariance as if its noise were none",
         "inference/errors_of_release",
-        "sums - covariance.noise_draws(summing, random, DRAWS),",
-        "sums - 0.0 * covariance.noise_draws(summing, random, DRAWS),",
+        "sums - covariance.noise_draws(summing, random, draws),",
+        "sums - 0.0 * covariance.noise_draws(summing, random, draws),",
         f"{_WITH}test_noise_of_the_sums_widens_intervals",
     ),
     slip(
@@ -123,8 +123,9 @@ SLIPS = (
     slip(
         "sums of no record that fail",
         "inference/covariances",
-        "made = np.column_stack(self._columns(x, curvature, square))",
-        "made = np.concatenate([one.reshape(len(x), -1) for one in self._columns(x, curvature, square)], axis=1)",
+        "return np.column_stack(self._columns(x, curvature, square))[:, kept]",
+        "made = [one.reshape(len(x), -1) for one in self._columns(x, curvature, square)]\n"
+        "        return np.concatenate(made, axis=1)[:, kept]",
         f"{_WITH}test_no_record_and_only_dropped_ones_are_released_like_any",
     ),
     slip(
