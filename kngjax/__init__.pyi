@@ -28,11 +28,13 @@ from .estimators.functions import median as median
 from .estimators.functions import poisson_regression as poisson_regression
 from .estimators.functions import quantile as quantile
 from .estimators.functions import quantile_interval as quantile_interval
+from .estimators.functions import quantile_process as quantile_process
 from .estimators.functions import quantile_regression as quantile_regression
 from .estimators.functions import sum as sum
 from .estimators.functions import variance as variance
 from .estimators.grouped_results import GroupedResults as GroupedResults
 from .estimators.moment_results import MomentResults as MomentResults
+from .estimators.quantile_process_results import QuantileProcessResults as QuantileProcessResults
 from .estimators.regression_results import RegressionResults as RegressionResults
 from .estimators.study import Study as Study
 from .estimators.table_results import TableResults as TableResults

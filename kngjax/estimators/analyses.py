@@ -30,13 +30,29 @@ class Part:
 
     **Arguments:** `label`: its name in tables. `mechanism`: its settings. `epsilon`: its exact part of a total, where
     one was declared. `plan`: of the estimate with intervals, `mechanism` being that of the estimate alone, at what the
-    plan leaves it of ε; None without intervals.
+    plan leaves it of ε; or of curves of several levels, `mechanism` being that of the first one; None of one mechanism
+    alone. `kept`: of what is drawn with others by one plan, the part of ε that has the same noise alone.
     """
 
     label: str
     mechanism: Any
     epsilon: Fraction | None = None
-    plan: kng.WithIntervals | None = None
+    plan: kng.WithIntervals | kng.QuantileProcess | None = None
+    kept: float = 1.0
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether what intervals are made of is released with it."""
+        return isinstance(self.plan, kng.WithIntervals)
+
+    @functools.cached_property
+    def alone(self) -> "tuple[Part, ...]":
+        """What stands for it in previews: itself, or of a process a mechanism for each level with the same noise."""
+        if not isinstance(self.plan, kng.QuantileProcess):
+            return (self,)
+        each = zip(self.plan.levels, self.plan.making().stand_ins(), strict=True)
+        whole = float(self.plan.epsilon)
+        return tuple(Part(of_level(level), one, kept=float(one.epsilon) / whole) for level, one in each)
 
     @functools.cached_property
     def making(self) -> Any:
@@ -71,9 +87,12 @@ class Part:
         if self.plan is None:
             return [totals.certify(self.mechanism, sampler, num_records)]
         if sampler is not None:
-            raise ValueError("estimates with intervals take no sampler: leave it out")
+            what = "estimates with intervals" if self.has_intervals else "quantile processes"
+            raise ValueError(f"{what} take no sampler: leave it out")
         is_public = self.mechanism.adjacency is kng.Adjacency.REPLACE
-        return self.making.certify(Facts(self.mechanism.dimension or 1, num_records if is_public else None))
+        facts = Facts(self.mechanism.dimension or 1, num_records if is_public else None)
+        made = self.plan.drawing(facts) if isinstance(self.plan, kng.QuantileProcess) else self.making
+        return made.certify(facts)
 
     def owed(self, certificates: Sequence[kng.Certificate]) -> tuple[kng.Guarantee, bool]:
         """What a ledger debits for releases of these certificates, and whether it is proved to cost no more."""
@@ -123,6 +142,11 @@ class Analysis:
     def __repr__(self) -> str:
         kinds = sorted({type(part.mechanism).__name__ for part in self.parts})
         return f"<Analysis: {self.what}, by {', '.join(kinds)}>"
+
+    @property
+    def previewed(self) -> tuple[Part, ...]:
+        """What is previewed of it: its parts, and of a process each level."""
+        return tuple(one for part in self.parts for one in part.alone)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -315,10 +339,17 @@ def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray | None, weight
     return {"X": y[:, None] if y.ndim == 1 else y, "weights": weights}
 
 
-def bounds_of(design: Design | None, response: Response, of_response: Mapping[str, Any] | None = None) -> kng.Bounds:
+def of_level(level: float) -> str:
+    """What a curve of this level is called."""
+    return f"tau = {level!r}"
+
+
+def bounds_of(
+    design: Design | None, response: Response, of_response: Mapping[str, Any] | None = None, hull: Any = None
+) -> kng.Bounds:
     """The public promises of the basis columns and of the transformed response.
 
-    **Arguments:** `of_response`: what the bounds say of y; its ends if left out.
+    **Arguments:** `of_response`: what the bounds say of y; its ends if left out. `hull`: of the basis columns, or None.
 
     The policy of missing cells is applied where cells become columns; here the certificate is told of it, in units of
     the basis.
@@ -327,9 +358,8 @@ def bounds_of(design: Design | None, response: Response, of_response: Mapping[st
     if design is None:
         return kng.Bounds(missing_y=response.substitute, **given)
     columns, missing = design.basis_names[1:], [policy for term in design.terms for policy in term.substitutes]
-    return kng.Bounds(
-        (design.lower, design.upper), columns=columns, missing=missing, missing_y=response.substitute, **given
-    )
+    policies = {"missing": missing, "missing_y": response.substitute}
+    return kng.Bounds((design.lower, design.upper), hull=hull, columns=columns, **policies, **given)
 
 
 def bounds_of_values(response: Response, ends: tuple[float, float]) -> kng.Bounds:

@@ -15,21 +15,22 @@ if TYPE_CHECKING:
 class AnalysisPreview:
     """Previews of the releases of one analysis, of public facts alone. Print it for what they say.
 
-    **Arguments:** `title`: what it is. `labels`: one a release. `previews`: of each release, None where nothing is
-    known.
+    **Arguments:** `title`: what it is. `labels`: one a release, or of several levels that are drawn together one a
+    level. `previews`: of each, None where nothing is known. `number`: of releases, which have equal parts of ε.
     """
 
     title: str
     labels: tuple[str, ...]
     previews: tuple[kng.Preview | None, ...]
+    number: int
 
     @classmethod
     def of(cls, analysis: Analysis, count: int | None, design: Any = None, residual: Any = None) -> "AnalysisPreview":
         """That of an analysis of n records, or of a guess of n. **Arguments:** as of `kngjax.preview`."""
-        parts, assumed = analysis.parts, (design, residual, False)
+        parts, assumed = analysis.previewed, (design, residual, False)
         title = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
         previews = tuple(preview_of(analysis, part, count, *assumed) for part in parts)
-        return cls(title, tuple(part.label for part in parts), previews)
+        return cls(title, tuple(part.label for part in parts), previews, len(analysis.parts))
 
     @property
     def noise(self) -> "pd.DataFrame":
@@ -68,8 +69,7 @@ class AnalysisPreview:
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
         """ε of all releases together, in equal parts, with noise of at most `ratio` standard errors everywhere."""
-        known = self._known()
-        return len(known) * max(one.epsilon_for(ratio) for one in known)
+        return self.number * max(one.epsilon_for(ratio) for one in self._known())
 
     def num_records_for(self, ratio: float = 0.5) -> float | int:
         """The least n with noise of at most `ratio` standard errors in every coefficient."""

@@ -3,18 +3,20 @@
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from kngjax.estimators import estimates, regressions
+from kngjax.estimators import estimates, quantile_processes, regressions
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.intervals import with_intervals
 from kngjax.estimators.public_facts import PublicFacts
+from kngjax.estimators.quantile_process_results import QuantileProcessResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.tabulations import AbstractTabulations, Summed, Tabled
 
 Regressed = TypeVar("Regressed")
 Estimated = TypeVar("Estimated")
+Curved = TypeVar("Curved")
 
 
-class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, Estimated, Tabled, Summed]):
+class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, Estimated, Tabled, Summed, Curved]):
     """What can be asked of a table. All arguments are public; ε is that of all releases of one call together."""
 
     facts: PublicFacts
@@ -45,6 +47,30 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
             read, response, tau, epsilon, facts.adjacency.value, facts.count, domain, scale
         )
         return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
+
+    def quantile_process(
+        self,
+        formula: str,
+        *,
+        levels: Sequence[float],
+        epsilon: Any,
+        order: str = "halving",
+        domain: Any = None,
+        force: bool = False,
+    ) -> Curved:
+        """Quantiles of the response at several levels, drawn together for one ε: curves that never cross.
+
+        By `kngjax.QuantileProcess`, of up to four coefficients; the more levels, the less noise than that of
+        `quantile_regression`, of which each level has its part of ε alone.
+
+        **Arguments:** `levels`: τ, in increasing order. `order`: "halving". The others as of `quantile_regression`.
+        """
+        facts = self.facts
+        read, response = facts.read(formula)
+        made = quantile_processes.quantile_process(
+            read, response, levels, epsilon, facts.adjacency.value, facts.count, order, domain, force
+        )
+        return self._carry_out(made.forced(force), QuantileProcessResults.of)
 
     def linear_regression(
         self,

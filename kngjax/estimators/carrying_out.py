@@ -19,7 +19,7 @@ from kngjax.core.errors import FAILED_OF_FRAME, ReleaseFailed, run_hiding_errors
 from kngjax.releases import totals
 from kngjax.releases.debits import require_cover
 
-Released = kng.Release | kng.ReleaseWithIntervals
+Released = kng.Release | kng.ReleaseWithIntervals | kng.QuantileCurves
 # What was released, by the labels of the steps: each may make several releases by one debit.
 Made = Mapping[str, list[Any]]
 

@@ -53,9 +53,9 @@ def preview_of(
 ) -> kng.Preview | None:
     """The preview of one release in own units; None where n is not known, and for mechanisms of other kinds.
 
-    **Arguments:** all public. `count`: n, or a guess of it. `design`, `residual`, `simulate`: as of `kngjax.preview`,
-    or as `design` a frame or a mapping of public or made-up cells in own units. `largest`: the weight of every record,
-    for sums by a mechanism that has no weights.
+    **Arguments:** all public. `part`: of `Analysis.previewed`. `count`: n, or a guess of it. `design`, `residual`,
+    `simulate`: as of `kngjax.preview`, or as `design` a frame or a mapping of public or made-up cells in own units.
+    `largest`: the weight of every record, for sums by a mechanism that has no weights.
     """
     is_served = isinstance(analysis.response, Response) and isinstance(part.mechanism, AbstractMechanism)
     if not count or not is_served:
@@ -70,6 +70,8 @@ def preview_of(
         "residual": analysis.scale if residual is None else residual,
     }
     found = kng.preview(part.whole, num_records=count, simulate=simulate, **assumed)
+    if part.kept != 1.0:
+        found = dataclasses.replace(found, kept=part.kept, mechanism="QuantileProcess")
     if analysis.remake is not None:
         labels = [one.label for one in analysis.parts]
         place, number = labels.index(part.label), len(labels)
@@ -92,18 +94,19 @@ def expect(analysis: Analysis, count: int | None, largest: float = 1.0) -> Expec
 
     **Arguments:** `count`: n, or a guess of it. `largest`: as of `preview_of`.
     """
+    parts = analysis.previewed
     if not isinstance(analysis.response, Response):
         # Of counts and sums the noise is known exactly, and stands beside each number.
-        return Expectations((None,) * len(analysis.parts))
+        return Expectations((None,) * len(parts))
     if analysis.unweighted is not None:
         # What is little but noise if every record has the largest weight is so with smaller ones.
         at_best = expect(analysis.unweighted, count, analysis.weights.bounds[1])
-        return Expectations((None,) * len(analysis.parts), warning=at_best.warning or _WEIGHTED)
+        return Expectations((None,) * len(parts), warning=at_best.warning or _WEIGHTED)
     if not count:
-        return Expectations((None,) * len(analysis.parts), warning=_UNKNOWN_COUNT)
-    previews = [preview_of(analysis, part, count, largest=largest) for part in analysis.parts]
-    warning = None
-    for part, preview in zip(analysis.parts, previews, strict=True):
+        return Expectations((None,) * len(parts), warning=_UNKNOWN_COUNT)
+    warning = _unclear(analysis, count)
+    previews = [preview_of(analysis, part, count, largest=largest) for part in parts]
+    for part, preview in zip(parts, previews, strict=True):
         if preview is None or warning is not None or (why := preview.hopeless) is None:
             continue
         of_part = f"{analysis.title}, {part.label}" if len(previews) > 1 else analysis.title
@@ -116,7 +119,7 @@ def expect(analysis: Analysis, count: int | None, largest: float = 1.0) -> Expec
         warning = warning.replace(
             "would be little but noise", "is little but noise, and was asked for by force=True", 1
         )
-    for part, preview in zip(analysis.parts, previews, strict=True):
+    for part, preview in zip(parts, previews, strict=True):
         if preview is None or warning is not None or _has_width(preview):
             continue
         warning = f"no intervals are expected of {part.label}: noise would drown what they are made of"
@@ -132,6 +135,17 @@ def expect(analysis: Analysis, count: int | None, largest: float = 1.0) -> Expec
         None if preview is None or preview.noise is None else tuple(map(float, preview.noise)) for preview in previews
     )
     return Expectations(noise, _in_words(known), warning)
+
+
+def _unclear(analysis: Analysis, count: int) -> str | None:
+    """Why levels of a quantile process have too few records beyond them; raises ValueError unless it is forced."""
+    for plan in (part.plan for part in analysis.parts if isinstance(part.plan, kng.QuantileProcess)):
+        if (why := plan.refusal(count)) is None:
+            continue
+        if not analysis.force:
+            raise ValueError(f"{why}. Nothing was spent; force=True releases it all the same")
+        return f"{why}; it was asked for by force=True"
+    return None
 
 
 def _has_width(preview: kng.Preview) -> bool:

@@ -15,6 +15,7 @@ from kngjax.estimators.study import Study
 # The methods of `Study` that are functions too.
 NAMES = (
     "quantile_regression",
+    "quantile_process",
     "linear_regression",
     "logistic_regression",
     "poisson_regression",
@@ -30,9 +31,14 @@ NAMES = (
 )
 
 
+# Arguments of methods that are called as a fact of the frame is, and what functions call them.
+_RENAMED = {"levels": "tau"}
+
+
 def signature_of(name: str) -> inspect.Signature:
     """What is estimated, the frame, the method's arguments, and the public facts of the frame."""
-    _, what, *given = inspect.signature(getattr(Study, name)).parameters.values()
+    _, what, *own = inspect.signature(getattr(Study, name)).parameters.values()
+    given = [one.replace(name=_RENAMED.get(one.name, one.name)) for one in own]
     frame, *facts = inspect.signature(Study).parameters.values()
     if what.kind is what.VAR_POSITIONAL:
         what = what.replace(annotation=Sequence[str], kind=what.POSITIONAL_OR_KEYWORD)
@@ -42,16 +48,18 @@ def signature_of(name: str) -> inspect.Signature:
 def _function(name: str) -> Any:
     method, signature = getattr(Study, name), signature_of(name)
     what, facts = next(iter(signature.parameters)), inspect.signature(Study).parameters.keys() - {"frame"}
+    own = {new: old for old, new in _RENAMED.items() if old in inspect.signature(method).parameters}
 
     def function(*positional: Any, **named: Any) -> Any:
         given = signature.bind(*positional, **named).arguments
         study = Study(given.pop("frame"), **{fact: given.pop(fact) for fact in facts if fact in given})
         # Frames of a traceback hold their local variables.
         del positional, named
-        return method(study, given.pop(what), **given)
+        return method(study, given.pop(what), **{own.get(one, one): value for one, value in given.items()})
 
     function.__name__ = function.__qualname__ = name
-    added = f"`frame`: private. The arguments after those of `Study.{name}` are those of `Study`."
+    renamed = "".join(f" `{new}`: the `{old}` of that method." for new, old in own.items())
+    added = f"`frame`: private. The arguments after those of `Study.{name}` are those of `Study`.{renamed}"
     function.__doc__ = f"{inspect.cleandoc(method.__doc__)}\n\n{added}"
     function.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
     return function

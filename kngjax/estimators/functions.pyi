@@ -5,6 +5,7 @@ from typing import Any
 
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.moment_results import MomentResults
+from kngjax.estimators.quantile_process_results import QuantileProcessResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.table_results import TableResults
 
@@ -28,6 +29,26 @@ def quantile_regression(
     dither: Any = None,
 ) -> RegressionResults:
     """Quantiles of the response at the levels τ, which share ε equally."""
+
+def quantile_process(
+    formula: str,
+    frame: Any,
+    *,
+    tau: Sequence[float],
+    epsilon: Any,
+    order: str = "halving",
+    domain: Any = None,
+    force: bool = False,
+    bounds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    adjacency: str | None = None,
+    ledger: Any = None,
+    missing: Any = None,
+    num_records: int | None = None,
+    weights: Any = None,
+    dither: Any = None,
+) -> QuantileProcessResults:
+    """Quantiles of the response at several levels, drawn together for one ε: curves that never cross."""
 
 def linear_regression(
     formula: str,

@@ -86,6 +86,11 @@ class GroupedAnalysis:
         first = self.analyses[0]
         if first.sampler is not None:
             raise ValueError("groups take no sampler: each release takes the best one")
+        if any(isinstance(part.plan, kng.QuantileProcess) for part in first.parts):
+            raise ValueError(
+                "groups have no quantile process: ask for quantile_regression of each group, or for a quantile process "
+                "of all records with the column of the groups as a term"
+            )
         named = (*first.response.columns, *(() if first.design is None else first.design.columns))
         for column in self.grouping.division.by:
             if column in named:

@@ -104,7 +104,7 @@ def _counts(grouping: Grouping, whole: int | None, given: int | Mapping[Any, int
     return [given] * len(groups)
 
 
-class _OfOneGroup(AbstractAnalyses[Any, Any, Any, Any]):
+class _OfOneGroup(AbstractAnalyses[Any, Any, Any, Any, Any]):
     """Analyses with what to make of their releases, and nothing else."""
 
     def __init__(self, facts: PublicFacts):

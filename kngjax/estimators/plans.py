@@ -15,7 +15,7 @@ from kngjax.estimators.public_facts import PublicFacts
 from kngjax.estimators.results import AbstractResults
 
 
-class Previews(AbstractAnalyses[AnalysisPreview, AnalysisPreview, AnalysisPreview, AnalysisPreview]):
+class Previews(AbstractAnalyses[AnalysisPreview, AnalysisPreview, AnalysisPreview, AnalysisPreview, AnalysisPreview]):
     """What analyses would be worth, from public facts alone; it holds no data. `Study.preview` makes one."""
 
     def __init__(self, facts: PublicFacts, design: Any = None, residual: Any = None):
@@ -26,7 +26,7 @@ class Previews(AbstractAnalyses[AnalysisPreview, AnalysisPreview, AnalysisPrevie
         return AnalysisPreview.of(self.facts.weighted(analysis), self.facts.count, *self._assumed)
 
 
-class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis]):
+class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis, Analysis]):
     """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
 
     Nothing is spent, drawn or seen of a value before `run`.

@@ -1,6 +1,7 @@
 """A released regression: coefficients with names, predictions, curves."""
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,11 @@ from kngjax.data.terms import Design
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.carrying_out import Released
 from kngjax.estimators.expectations import Expectations
+from kngjax.estimators.fitted_curves import AbstractFittedCurves
 from kngjax.estimators.fitted_intervals import frames_of, in_words, intervals_of, side_by_side
 from kngjax.estimators.public_json import design_from_json, design_in_json
 from kngjax.estimators.responses import Response
-from kngjax.estimators.results import AbstractResults, releases_from, response_from
+from kngjax.estimators.results import releases_from, response_from
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,7 +30,7 @@ _MEANS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class RegressionResults(AbstractResults):
+class RegressionResults(AbstractFittedCurves):
     """A released regression. **Arguments:** `formula`: as it was written. `design`: its public terms. `link`: of
     `Analysis`.
     """
@@ -52,28 +54,8 @@ class RegressionResults(AbstractResults):
         return cls(*public, labels, tuple(releases), analysis.link, analysis.expected)
 
     @property
-    def params(self) -> "pd.Series | pd.DataFrame":
-        """Coefficients in own units, by name: a series, or of several releases a frame with a column for each."""
-        import pandas as pd
-
-        names = self._index()
-        values = {label: self.design.in_own_units(one.value) for label, one in self._pairs()}
-        if len(self.labels) == 1:
-            return pd.Series(values[self.labels[0]], names, name=self.labels[0])
-        return pd.DataFrame(values, index=names)
-
-    @property
-    def noise(self) -> "pd.Series | pd.DataFrame | None":
-        """The standard deviation of the noise for privacy of each of `params`; None where it is not known."""
-        import pandas as pd
-
-        if self.expected is None or any(one is None for one in self.expected.noise):
-            return None
-        names = self._index()
-        values = dict(zip(self.labels, self.expected.noise, strict=True))
-        if len(self.labels) == 1:
-            return pd.Series(values[self.labels[0]], names, name="noise")
-        return pd.DataFrame(values, index=names)
+    def curves(self) -> dict[str, np.ndarray]:
+        return {label: one.value for label, one in self._pairs()}
 
     @property
     def has_intervals(self) -> bool:
@@ -120,18 +102,6 @@ class RegressionResults(AbstractResults):
         mixed = np.count_nonzero(self.design.own_units_matrix, axis=1) > 1
         return in_words(self._intervals(level), self.design.names, mixed.tolist())
 
-    @property
-    def basis_params(self) -> "pd.DataFrame":
-        """The released numbers themselves: coefficients of the basis, a column for each release."""
-        import pandas as pd
-
-        names = pd.Index(self.design.basis_names, name="coefficient")
-        return pd.DataFrame({label: one.value for label, one in self._pairs()}, index=names)
-
-    @property
-    def clipped(self) -> dict[str, tuple[float, float]]:
-        return self.response.ranges | self.design.ranges
-
     def predict(self, new: Any, *, original: bool = False) -> "pd.Series | pd.DataFrame":
         """What the regression says of new cells: by the basis, which clips them to the public bounds.
 
@@ -142,8 +112,8 @@ class RegressionResults(AbstractResults):
         """
         import pandas as pd
 
-        x, of = self._basis_of(new, original)
-        values = {label: of(one.value[0] + x @ one.value[1:]) for label, one in self._pairs()}
+        x, of = self._basis_of(new, original), self._mean_by(original)
+        values = {label: of(one[0] + x @ one[1:]) for label, one in self.curves.items()}
         index = new.index if isinstance(new, pd.DataFrame) else None
         if len(self.labels) == 1:
             return pd.Series(values[self.labels[0]], index, name=self.labels[0])
@@ -166,30 +136,9 @@ class RegressionResults(AbstractResults):
         numbers are at the middle of their bounds and categories at their reference if left out. `original`: as in
         `predict`. `ax`: axes to draw on. `level`: of the bands.
         """
-        import matplotlib.pyplot as plt
-        import pandas as pd
-
-        if x is None:
-            x, *others = self.design.ranges or [""]
-            if others or not x:
-                raise ValueError(f"name the column of the horizontal axis, plot(x={x or 'age'!r})")
-        axes = plt.subplots()[1] if ax is None else ax
-        given, grid = dict(at or {}), self.design.range_of(x)
-        if unknown := [name for name in given if name not in self.design.columns]:
-            raise ValueError(f"at names {unknown}, which are no columns of the formula")
-        rest = {name: self.design.middle_of(name) for name in self.design.columns if name not in (x, *given)}
-        cells = rest | given | {x: grid}
-        predicted = pd.DataFrame(self.predict(cells, original=original))
-        bands = self._bands(cells, level, original) if self.has_intervals else {}
-        for label in self.labels:
-            (line,) = axes.plot(grid, predicted[label], label=label)
-            if (band := bands.get(label)) is not None:
-                axes.fill_between(grid, band["lower"], band["upper"], color=line.get_color(), alpha=0.2, linewidth=0.0)
-        axes.set_xlabel(x)
-        axes.set_ylabel(self.response.column if original else self.response.name)
-        if len(self.labels) > 1:
-            axes.legend()
-        return axes
+        bands = functools.partial(self._bands, level=level, original=original)
+        predict = functools.partial(self.predict, original=original)
+        return self._drawn_over(x, at, original, ax, predict, bands if self.has_intervals else lambda _: {})
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -221,11 +170,6 @@ class RegressionResults(AbstractResults):
     def __reduce__(self) -> tuple[Any, ...]:
         return RegressionResults.from_json, (self.to_json(),)
 
-    def _index(self) -> "pd.Index":
-        import pandas as pd
-
-        return pd.Index(self.design.names, name="coefficient")
-
     def _intervals(self, level: float) -> dict[str, kng.Interval | kng.NoInterval]:
         """Of the coefficients in own units."""
         return intervals_of(dict(self._pairs()), level, self.design.own_units_matrix)
@@ -234,17 +178,14 @@ class RegressionResults(AbstractResults):
         """Intervals of predictions by label: of what is between them and the linear predictor, which is monotone."""
         import pandas as pd
 
-        x, of = self._basis_of(new, original)
+        x, of = self._basis_of(new, original), self._mean_by(original)
         found = intervals_of(dict(self._pairs()), level, np.hstack([np.ones((len(x), 1)), x]))
         index = new.index if isinstance(new, pd.DataFrame) else pd.RangeIndex(len(x))
         return {label: pd.DataFrame(frame.apply(of)) for label, frame in frames_of(found, index).items()}
 
-    def _basis_of(self, new: Any, original: bool) -> tuple[np.ndarray, Callable[[Any], Any]]:
-        """The basis columns of new cells, and what makes a prediction of a linear predictor."""
-        if original and self.response.transform != "log":
-            raise ValueError("original=True is for a response log(y), and this one is not transformed")
-        x = self.design.matrix_of(new) if isinstance(new, Mapping) else self.design.matrix(new)
-        return x, np.exp if original else _MEANS[self.link]
+    def _mean_by(self, original: bool) -> Callable[[Any], Any]:
+        """What makes a prediction of a linear predictor."""
+        return np.exp if original else _MEANS[self.link]
 
     def _pairs(self) -> list[tuple[str, Released]]:
         return list(zip(self.labels, self.releases, strict=True))

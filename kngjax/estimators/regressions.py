@@ -12,7 +12,7 @@ import kngjax as kng
 from kngjax.accounting.exact import exactly, inward
 from kngjax.data.formulas import Formula
 from kngjax.data.terms import Polynomial
-from kngjax.estimators.analyses import Analysis, Part, bounds_of
+from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
 from kngjax.estimators.centres import middle_of, public_centre
 from kngjax.estimators.responses import Response
 from kngjax.inference.score_laws import SCATTER
@@ -54,7 +54,7 @@ def quantile_regression(
     **Arguments:** all public. `count`: n, or a guess of it under add_remove. `scale`: how far responses scatter about
     the regression, a public guess, for the bandwidth; a tenth of the width of their bounds if it is left out.
     """
-    _refuse_levels(response, "quantile regression")
+    refuse_levels(response, "quantile regression")
     levels = levels_of(tau)
     dimension, parts = len(formula.design.names), []
     for level, share in zip(levels, equal_parts(epsilon, len(levels)), strict=True):
@@ -62,7 +62,7 @@ def quantile_regression(
             kind, loss = kng.KNG, kng.QuantileLoss(level)
         else:
             kind, loss = _smoothed(level, formula, _count(count), share, adjacency, _scale(scale, response))
-        parts.append(Part(f"tau = {level!r}", _made(kind, loss, formula, response, share, adjacency, domain)))
+        parts.append(Part(of_level(level), _made(kind, loss, formula, response, share, adjacency, domain)))
     given = {"adjacency": adjacency, "domain": domain, "scale": scale}
     remake = functools.partial(quantile_regression, formula, response, tau, **given)
     return Analysis(
@@ -167,7 +167,7 @@ def poisson_regression(
     formula: Formula, response: Response, epsilon: Any, adjacency: str, count: int | None, domain: Any = None
 ) -> Analysis:
     """Of a response of counts: the logarithm of their mean."""
-    _refuse_levels(response, "Poisson regression")
+    refuse_levels(response, "Poisson regression")
     if response.ends is None:
         raise ValueError(_needs_bounds(response))
     if domain is None:
@@ -207,7 +207,7 @@ def _made(
     if loss.score_is_piecewise_constant:
         of_response = response.bounds_of_quantiles
     bounds, dimension = bounds_of(formula.design, response, of_response), len(formula.design.names)
-    theta = _domain(response, dimension) if domain is None else domain
+    theta = domain_of(response, dimension) if domain is None else domain
     if kind is kng.ObjectivePerturbation:
         return kind(loss, bounds, theta, epsilon, adjacency, centre=public_centre(loss, bounds, dimension))
     return kind(loss, bounds, theta, epsilon, adjacency)
@@ -222,7 +222,7 @@ def _kind(dimension: int, count: int | None, epsilon: Any, adjacency: str) -> Ca
     return kng.KNG if is_enough and dimension > MOST_BOXED else kng.ObjectivePerturbation
 
 
-def _domain(response: Response, dimension: int) -> kng.Box:
+def domain_of(response: Response, dimension: int) -> kng.Box:
     """A value within the response's bounds at the middle of all columns, and moves of some widths of them."""
     if response.ends is None:
         raise ValueError(_needs_bounds(response))
@@ -241,7 +241,8 @@ def levels_of(tau: Any) -> tuple[float, ...]:
     return levels
 
 
-def _refuse_levels(response: Response, what: str) -> None:
+def refuse_levels(response: Response, what: str) -> None:
+    """Raises ValueError for a response of levels. **Arguments:** `what`: the analysis, in words."""
     if response.levels is not None:
         raise ValueError(f"{what} needs a response of numbers, and {response.column!r} has levels")
 

@@ -14,11 +14,12 @@ from kngjax.estimators.groups import Groups, groups_of
 from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.plans import Plan, Previews
 from kngjax.estimators.public_facts import PublicFacts
+from kngjax.estimators.quantile_process_results import QuantileProcessResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.table_results import TableResults
 
 
-class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, MomentResults]):
+class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, MomentResults, QuantileProcessResults]):
     """Analyses of one private table, each with its own ε, debited from one ledger.
 
     **Arguments:** `frame`: private; pandas, polars or pyarrow. All others are public, and chosen without looking at it.

@@ -68,7 +68,12 @@ class SurveyWeights:
         is not named here.
         """
         made = analysis
-        if any(part.plan is not None for part in analysis.parts):
+        if any(isinstance(part.plan, kng.QuantileProcess) for part in analysis.parts):
+            raise ValueError(
+                "records with weights have no quantile process: make a Study without weights for it, or ask for "
+                "quantile_regression, which takes them"
+            )
+        if any(part.has_intervals for part in analysis.parts):
             raise ValueError("records with weights have no intervals here: make a Study without weights for them")
         if isinstance(columns := analysis.response, CentredSquares):
             # The sum of the weights is private, whatever n is.

@@ -310,3 +310,18 @@ def test_a_plan_under_add_remove_needs_no_number_of_records(tmp_path, capfd):
 def test_an_owners_view_is_of_the_other_form(tmp_path, capfd):
     assert cli.main(["release", str(write_study(tmp_path)), "--owner-view"]) == 2
     assert "an owner's view is of regressions" in capfd.readouterr().err
+
+
+def test_a_quantile_process_is_asked_for_in_a_file_and_read_again(tmp_path, ledger):
+    old = 'method = "quantile_regression"\nformula = "log(wage) ~ education"\ntau = [0.25, 0.5]'
+    new = 'method = "quantile_process"\nformula = "log(wage) ~ education"\nlevels = [0.4, 0.6]'
+    config = read(tmp_path, (old, new))
+    output = tmp_path / "out"
+    output.mkdir()
+    first, _ = job.run(config, workers(40), ledger=ledger, directory=output)
+    result = written(output)["analyses"][0]
+    assert result["labels"] == [f"1. quantile process {FORMULA}, tau = 0.4, 0.6"]
+    again = kng.QuantileProcessResults.from_json(json.dumps(result["result"]))
+    assert again.predict({"education": 12}).shape == (1, 2)
+    resumed, _ = job.run(config, workers(40), ledger=ledger, directory=output, resume=True)
+    assert resumed.to_json() == first.to_json()

@@ -16,6 +16,8 @@ def test_functions_are_studies():
     assert isinstance(
         kng.quantile_regression("wage ~ education", PEOPLE, tau=0.5, epsilon=1, **facts), RegressionResults
     )
+    process = kng.quantile_process("wage ~ education", PEOPLE, tau=[0.4, 0.6], epsilon=9, **facts)
+    assert list(process.params.columns) == ["tau = 0.4", "tau = 0.6"]
     assert kng.linear_regression("wage ~ education", PEOPLE, epsilon=1, **facts).labels == ("robust",)
     assert kng.logistic_regression("parttime ~ education", PEOPLE, epsilon=1, **facts).labels == ("log odds",)
     assert kng.poisson_regression("sick ~ education", frame=PEOPLE, epsilon=1, **facts).labels == ("log rate",)
@@ -40,6 +42,7 @@ def test_functions_tell_their_arguments():
     assert arguments == ["formula", "frame", *own, *list(inspect.signature(kng.Study).parameters)[1:]]
     text = pydoc.render_doc(kng.quantile_regression)
     assert all(words in text for words in ("tau: ", "adjacency: ", "which share ε equally", "those of `Study`"))
+    assert "`tau`: the `levels` of that method" in pydoc.render_doc(kng.quantile_process)
     with pytest.raises(TypeError, match="'tau'"):
         kng.median("wage", PEOPLE, epsilon=1, tau=0.5)
     with pytest.raises(TypeError, match="'epsilon'"):

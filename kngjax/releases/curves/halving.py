@@ -110,14 +110,42 @@ class Halving:
         return Sensitivity(1.0, _DERIVATIONS[self.first.adjacency].format(depths=len(self.depths)))
 
     def noise(self, node: Node) -> float:
-        """The standard deviation of the noise on how many records lie below a curve, where Θ does not bind.
+        """The standard deviation of the noise on how many of its records lie below a curve, where Θ does not bind.
 
         That of a coordinate of K-norm noise with density ∝ exp(-ε'/2·max_j |z_j|/w_j): w_j·(2/ε')√((d + 1)(d + 2)/3).
         """
         mechanism, d = self.mechanisms[node.index], self.dimension
-        with float64():
-            (change,) = np.asarray(gradients.quantile_changes(np.array([float(node.relative)]), mechanism.adjacency))
-        return float(change) * 2.0 / float(mechanism.epsilon) * math.sqrt((d + 1) * (d + 2) / 3.0)
+        (change,) = _changes([float(node.relative)], mechanism)
+        return change * 2.0 / float(mechanism.epsilon) * math.sqrt((d + 1) * (d + 2) / 3.0)
+
+    def whole_noises(self) -> dict[int, float]:
+        """By level the same with what it has from the curves beside it: R = Z + t·R_above + (1 - t)·R_below.
+
+        For a node's records are those between its curves: as many too many as the upper one has, of which the part t is
+        to lie below, and too few as the lower one has.
+        """
+        size = len(self.mechanisms)
+        shares: dict[int | None, np.ndarray] = {None: np.zeros(size)}
+        for node in (node for nodes in self.depths for node in nodes):
+            own = self.noise(node) * np.eye(size)[node.index]
+            t = float(node.relative)
+            shares[node.index] = own + t * shares[node.above] + (1.0 - t) * shares[node.below]
+        return {index: float(np.linalg.norm(row)) for index, row in shares.items() if index is not None}
+
+    def stand_ins(self, levels: Any) -> list[KNG]:
+        """For previews, of each level KNG of all records whose score has the noise of its curve: these are not drawn.
+
+        Its rate is ε'w(τ)/w(t) for the noise of the curve's own node, less for what it has from the curves beside it.
+        Noise of θ is H^{-1} times that of the score, and H at a curve is the same of the records about it and of all.
+        """
+        whole, found = self.whole_noises(), {}
+        for node in (node for nodes in self.depths for node in nodes):
+            mechanism, level = self.mechanisms[node.index], levels[node.index]
+            own, of_level = _changes([float(node.relative), level], mechanism)
+            epsilon = float(mechanism.epsilon) * of_level / own * self.noise(node) / whole[node.index]
+            given = mechanism.bounds, mechanism.domain, epsilon, mechanism.adjacency
+            found[node.index] = KNG(QuantileLoss(level), *given, allow_large_epsilon=True)
+        return [found[index] for index in range(len(found))]
 
     @property
     def noises(self) -> list[float]:
@@ -204,6 +232,12 @@ class Halving:
             for nodes in self.depths:
                 curves.update({node.index: self.envelope(node, records, curves).draw(bits) for node in nodes})
         return curves
+
+
+def _changes(levels: list[float], mechanism: KNG) -> list[float]:
+    """How much one record can change a score at each level by, over the size of its features."""
+    with float64():
+        return np.asarray(gradients.quantile_changes(np.array(levels), mechanism.adjacency)).tolist()
 
 
 def adjacency_of(depth: int, adjacency: Adjacency) -> Adjacency:

@@ -8,11 +8,10 @@ from typing import Any, cast
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.core import arithmetic
-from kngjax.core.arrays import float64, parameter
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.core.arrays import parameter
 from kngjax.core.errors import run_telling_refusals
-from kngjax.core.randomness import require_typed_key, secure_key
+from kngjax.core.randomness import require_typed_key
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
@@ -20,28 +19,17 @@ from kngjax.data.records import Records
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.ledger.ledgers import Ledger, Reservation
-from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part, require_positive
-from kngjax.releases.certificate import (
-    EXACT_ARITHMETIC,
-    IN_FLOAT64,
-    TOO_MANY,
-    UNPROVED_OF_CHAINS,
-    UNPROVED_OF_CONVERGENCE,
-    Certificate,
-    describe,
-)
+from kngjax.releases.certificate import Certificate, describe
+from kngjax.releases.curves.drawing import DrawingOfCurves
 from kngjax.releases.curves.halving import Halving
 from kngjax.releases.curves.joint import CurveDraws, Joint, require_gradient_space
 from kngjax.releases.curves.quantile_curves import QuantileCurves
-from kngjax.releases.debits import in_json, owed
+from kngjax.releases.debits import in_json
 from kngjax.releases.one_debit import release_of_records
-from kngjax.releases.plans import AbstractDrawing, AbstractReleasePlan
+from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.release import Release
-from kngjax.releases.routes.base import ON_REQUEST
-from kngjax.releases.routes.lattice import RECORDS_LIMITED
 from kngjax.samplers.chains.gradient_space import GradientSpace
-from kngjax.samplers.promises import NONE
 
 ORDERS = ("halving", "joint")
 # Under add_remove, where nothing else is said.
@@ -49,10 +37,6 @@ MOST_RECORDS = 2**20
 # An outer level has so many times the noise of a node, in records, beyond it.
 _CLEAR = 4.0
 _WIDTH = "the width that smooths bins, a public number in the units of y"
-_REASON = (
-    "Every curve is an exact draw on a lattice, of the records between the curves that were drawn before, on the part "
-    "of the domain where it lies between them. No draw is given up."
-)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -119,13 +103,14 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     - `order`: "halving" or "joint".
     - `max_records`: by halving, under add_remove a number that n does not exceed, 2^20 if it is left out; a release of
         more fails.
+    - `force`: release also levels that `refusal` speaks of.
     - `bandwidth`: h of joint bins, in the units of y: F is the logistic distribution function of (x'θ - y)/h. None for
         bins without smoothing, which no sampler draws from. Computed from the data it voids the guarantee.
     - `norm`: ‖·‖_K of joint bins; None for max_j |v_j|/w_j with w_j the largest |x_j|, where Δ is 1 or 2.
 
     Raises ValueError for levels that are no such list (of one level, take `KNG`), and for parts without a proof. A
-    release, or `certify`, raises it for levels of which public facts say that they are little but noise: min(τ, 1 -
-    τ)·n is below four times the noise of their node in records, where n is public or `max_records` is given.
+    release, or `certify`, raises it for levels of which public facts say that they are little but noise, by `refusal`,
+    where n is public or `max_records` is given.
     """
 
     levels: Sequence[float]
@@ -135,6 +120,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     adjacency: Any
     order: str = "halving"
     max_records: int | None = None
+    force: bool = False
     allow_large_epsilon: bool = False
     bandwidth: float | None = None
     norm: AbstractNorm | None = None
@@ -149,6 +135,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         order: str = "halving",
         max_records: Any = None,
         *,
+        force: bool = False,
         allow_large_epsilon: bool = False,
         bandwidth: Any = None,
         norm: AbstractNorm | None = None,
@@ -164,6 +151,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         keep("order", order)
         meaning = "a number that n does not exceed"
         keep("max_records", None if max_records is None else int(check_count("max_records", max_records, meaning)))
+        keep("force", bool(force))
         keep("allow_large_epsilon", allow_large_epsilon)
         if order not in ORDERS:
             raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, got {order!r}")
@@ -202,54 +190,60 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         del X, y
         if refusal is not None:
             raise refusal
-        return self._drawing(facts, sampler).certify(facts)[0]
+        return self.drawing(facts, sampler).certify(facts)[0]
 
     @functools.cached_property
     def _admitting(self) -> Any:
         """What says which records are admitted."""
-        return self._made(Facts(self.dimension or 1 + self.bounds.intercept)).first
+        return self.making().mechanism
 
-    def _drawing(self, facts: Facts, sampler: Any) -> "_Drawing":
-        """Raises ValueError for what public facts refuse."""
+    def making(self, num_records: int | None = None) -> DrawingOfCurves:
+        """What is drawn, with every setting, whatever facts refuse. **Arguments:** `num_records`: n, where public."""
+        return self._drawing(Facts(self.dimension or 1 + self.bounds.intercept, num_records), None)
+
+    def drawing(self, facts: Facts, sampler: Any = None) -> DrawingOfCurves:
+        """What is drawn of records of these public facts; raises ValueError for what they refuse."""
         if not facts.are_in_memory:
             raise ValueError("a quantile process needs all records in memory: give X and y as they are")
         if self.order == "joint":
             require_gradient_space(sampler, self.bandwidth)
         elif sampler is not None:
             raise TypeError("curves by halving are drawn exactly: leave the sampler out")
-        made = self._made(facts)
+        drawing = self._drawing(facts, sampler)
         count = self.max_records if facts.num_records is None else facts.num_records
-        if count is not None:
-            _require_clear(self.levels, made.noises, count)
-        return _Drawing(self, made, sampler)
+        if count is not None and not self.force and (why := self._unclear(drawing, count)) is not None:
+            raise ValueError(why)
+        return drawing
 
-    def _certificate(self, made: Halving | Joint, facts: Facts, sampler: Any) -> Certificate:
-        if isinstance(made, Joint):
-            certificate = Certificate.of(
-                made.first,
-                facts,
-                {**describe(sampler), "published": ["totals"]},
-                ON_REQUEST,
-                promise=NONE,
-                is_rounded=False,
-                assumptions=IN_FLOAT64,
-                unproved=(UNPROVED_OF_CHAINS[0], *sampler.unproved, *UNPROVED_OF_CONVERGENCE),
-            )
-            certificate = dataclasses.replace(certificate, rounding=made.rounding(facts.num_records))
-        else:
-            is_limited = self.adjacency is not Adjacency.REPLACE
-            certificate = Certificate.of(
-                made.first,
-                facts,
-                {**describe(made.settings), "parts": made.parts(self.levels)},
-                _REASON,
-                is_rounded=False,
-                assumptions=(*EXACT_ARITHMETIC, *(RECORDS_LIMITED if is_limited else ())),
-                failures=TOO_MANY if is_limited else (),
-            )
-        return dataclasses.replace(
-            certificate, mechanism=self.settings(), guarantee=made.guarantee, sensitivity=made.sensitivity
+    def _drawing(self, facts: Facts, sampler: Any) -> DrawingOfCurves:
+        return DrawingOfCurves(tuple(self.levels), self.settings(), self._made(facts), sampler)
+
+    def refusal(self, num_records: int) -> str | None:
+        """Why levels would be little but noise, in words: min(τ, 1 - τ)·n is below four times their own noise.
+
+        None where none would. **Arguments:** `num_records`: n, or a guess of it. Bounds must say how many columns there
+        are.
+        """
+        return self._unclear(self.making(), num_records)
+
+    def _unclear(self, drawing: DrawingOfCurves, count: int) -> str | None:
+        clear = [
+            level
+            for level, noise in zip(self.levels, drawing.made.noises, strict=True)
+            if min(level, 1.0 - level) * count >= _CLEAR * noise
+        ]
+        if len(clear) == len(self.levels):
+            return None
+        usable = f"of these the outermost are {min(clear):g} and {max(clear):g}" if clear else "none of these has them"
+        return (
+            f"of {count} records too few lie beyond the outer levels at this epsilon: a level needs four times its "
+            f"noise, in records, beyond it, and {usable}. Take fewer levels, or a larger epsilon"
         )
+
+    def of_parts(self, parts: Sequence[Release]) -> QuantileCurves:
+        """What this plan makes of its own release, as a ledger keeps it."""
+        [only] = parts
+        return QuantileCurves(only)
 
     def _joint(self, data: Records | None = None) -> Joint:
         if self.order != "joint":
@@ -309,54 +303,8 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     ) -> QuantileCurves:
         """As `kngjax.release` of this plan, which calls it. **Arguments:** `progress`: it takes no notice of it."""
         given = X, y, ledger, self.settings(), progress
-        _, (released,) = release_of_records(self._admitting.admit, lambda facts: self._drawing(facts, sampler), *given)
+        _, (released,) = release_of_records(self._admitting.admit, lambda facts: self.drawing(facts, sampler), *given)
         return QuantileCurves(released)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class _Drawing(AbstractDrawing):
-    """How all curves are drawn, with every setting.
-
-    **Arguments:** `plan`, `sampler`: what was asked for. `made`: what follows from public facts.
-    """
-
-    plan: QuantileProcess
-    made: Halving | Joint
-    sampler: Any
-
-    @property
-    def mechanism(self) -> KNG:
-        """Of the first curve, of all records."""
-        return self.made.first
-
-    def check(self, X: Any, y: Any) -> None:
-        """Takes all that is admitted."""
-
-    def certify(self, facts: Facts) -> list[Certificate]:
-        return [self.plan._certificate(self.made, facts, self.sampler)]
-
-    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
-        [only] = certificates
-        return owed(only)
-
-    def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
-        """One draw by the operating system's randomness. Private until it is kept."""
-        [certificate] = self.certify(self.mechanism.admit(X, y))
-        if isinstance(self.made, Joint):
-            with float64():
-                numbers = self.made.draw(self.made.prepare(X, y), self.sampler, secure_key())
-        else:
-            numbers = self.made.draw(self.made.prepare(X, y)).reshape(-1)
-        # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
-        if arithmetic.broken():
-            raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")
-        if certificate.rounding is None:
-            return [Release._of(numbers, certificate)]
-        if not np.all(np.isfinite(numbers)):
-            raise RuntimeError("the draw is not a number and is not released")
-        numbers = certificate.rounding(numbers)
-        value, totals = np.split(numbers, [len(numbers) - self.made.dimension])
-        return [Release._of(value, certificate, published={"totals": totals})]
 
 
 def _levels(levels: Any) -> tuple[float, ...]:
@@ -373,16 +321,3 @@ def _levels(levels: Any) -> tuple[float, ...]:
     if np.any(np.diff(given) <= 0.0):
         raise ValueError(f"levels must increase, each given once: levels={sorted(set(given.tolist()))}")
     return tuple(given.tolist())
-
-
-def _require_clear(levels: Sequence[float], noises: Sequence[float], count: int) -> None:
-    """Raises ValueError for levels beyond which there are fewer records than four times their own noise."""
-    clear = [
-        level for level, noise in zip(levels, noises, strict=True) if min(level, 1.0 - level) * count >= _CLEAR * noise
-    ]
-    if len(clear) < len(levels):
-        usable = f"of these the outermost are {min(clear):g} and {max(clear):g}" if clear else "none of these has them"
-        raise ValueError(
-            f"of {count} records too few lie beyond the outer levels at this epsilon: a level needs four times its "
-            f"noise, in records, beyond it, and {usable}. Take fewer levels, or a larger epsilon"
-        )

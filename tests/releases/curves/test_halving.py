@@ -150,3 +150,31 @@ def test_the_noise_of_a_first_curve_is_that_of_the_limit_law():
     counts = [np.sum(~records.are_above(envelope.draw(bits))) for _ in range(400)]
     # A standard deviation of 400 draws is off by about 1/28 of itself.
     assert np.std(counts) == pytest.approx(drawn.noise(node), rel=0.15)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_stand_ins_have_the_noise_of_their_curve_and_of_those_beside_it(adjacency):
+    """By hand at ε = 3, L = 2: ε' = 3/2; the median's score changes by 1 (replace) or 1/2, the others' by 1/2."""
+    low, middle, high = of_numbers(adjacency).stand_ins(LEVELS)
+    first, later = (1.0, 0.75) if adjacency == "replace" else (0.5, 1.5)
+    assert float(middle.epsilon) == pytest.approx(1.5)
+    # Noise in records is in proportion to change over ε; a quarter has half of the median's besides.
+    whole = np.hypot(0.5 / later, 0.5 * first / 1.5)
+    for one, level in ((low, 0.25), (high, 0.75)):
+        assert one.loss.tau == level
+        assert float(one.epsilon) == pytest.approx(0.75 / whole)
+
+
+@pytest.mark.slow
+def test_the_noise_of_stand_ins_is_that_of_draws():
+    """Standard deviations of 300 releases of one table, each to 4%, beside previews for its law of responses."""
+    generator = np.random.default_rng(0)
+    levels, number, epsilon = [0.1, 0.3, 0.5, 0.7, 0.9], 4000, 2.0
+    y = np.clip(generator.standard_normal(number), -4.0, 4.0)
+    process = kng.QuantileProcess(levels, kng.Bounds(y=(-4.0, 4.0)), kng.Box(-4.0, 4.0), epsilon, "replace")
+    found = np.array([kng.release(process, y=y).value[:, 0] for _ in range(300)])
+    halving = process.making(number).made
+    noises = halving.whole_noises()
+    densities = np.exp(-0.5 * np.quantile(y, levels) ** 2) / np.sqrt(2.0 * np.pi)
+    expected = np.array([noises[index] for index in range(5)]) / (number * densities)
+    np.testing.assert_allclose(np.std(found, axis=0), expected, rtol=0.25)

@@ -1,0 +1,61 @@
+"""Which quantile process serves curves of several levels by a formula, by public facts alone."""
+
+from typing import Any
+
+import kngjax as kng
+from kngjax.data.formulas import Formula
+from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
+from kngjax.estimators.regressions import domain_of, refuse_levels
+from kngjax.estimators.responses import Response
+from kngjax.releases.curves.quantile_process import MOST_RECORDS
+from kngjax.samplers.advice import MOST_BOXED
+
+
+def quantile_process(
+    formula: Formula,
+    response: Response,
+    levels: Any,
+    epsilon: Any,
+    adjacency: str,
+    count: int | None,
+    order: str = "halving",
+    domain: Any = None,
+    force: bool = False,
+) -> Analysis:
+    """Curves of all levels by one release. Those beside one another keep their order for all cells within the bounds.
+
+    Columns that are functions of one another, as polynomials of one column, lie in the polytope of `Design.hull`: on
+    the box of their bounds curves would have to keep their order where no record can be.
+
+    **Arguments:** all public; as of `kngjax.QuantileProcess`, Θ made of the bounds of the response if it is left out.
+    `count`: n, or a guess of it under add_remove, where a release of more than 2^20 records, or of more than twice this
+    guess if that is more, fails. `order`: "halving". Raises ValueError for "joint", of which no sampler is proved, and
+    for more than four coefficients.
+    """
+    refuse_levels(response, "a quantile process")
+    if order == "joint":
+        raise ValueError(
+            "studies have quantile processes of order='halving' alone, which is drawn exactly: no sampler of the joint "
+            "density is proved. Leave the order out, or name the chain, "
+            "kngjax.release(kngjax.QuantileProcess(..., order='joint'), X, y, sampler=kngjax.GradientSpace())"
+        )
+    design = formula.design
+    if (dimension := len(design.names)) > MOST_BOXED:
+        raise ValueError(
+            f"{formula.text!r} has {dimension} coefficients, and a quantile process takes up to {MOST_BOXED}: leave "
+            "terms out, or ask for quantile_regression at these levels, which share epsilon equally"
+        )
+    theta = domain_of(response, dimension) if domain is None else domain
+    hull = design.hull() if any(len(term.basis_names) > 1 for term in design.terms) else None
+    bounds = bounds_of(design, response, response.bounds_of_quantiles, hull)
+    most = 2 * (count or 0)
+    limit = most if adjacency == kng.Adjacency.ADD_REMOVE.value and most > MOST_RECORDS else None
+    process = kng.QuantileProcess(levels, bounds, theta, epsilon, adjacency, order, limit, force=force)
+    label = f"tau = {', '.join(map(repr, process.levels))}"
+    part = Part(label, process.making().mechanism, plan=process)
+    return Analysis("quantile process", response, design, (part,), formula.text)
+
+
+def labels_of(levels: Any) -> tuple[str, ...]:
+    """What curves of these levels are called."""
+    return tuple(of_level(float(level)) for level in levels)
