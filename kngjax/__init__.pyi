@@ -7,6 +7,7 @@ domains, mechanisms and samplers here, each by its room.
 from . import accounting as accounting
 from . import audit as audit
 from . import data as data
+from . import owner as owner
 from .accounting.adjacency import Adjacency as Adjacency
 from .accounting.guarantees import Guarantee as Guarantee
 from .core import side_doors as side_doors

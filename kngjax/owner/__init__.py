@@ -1,5 +1,7 @@
-"""For the data owner's eyes: research draws, the estimate without privacy, each person's privacy."""
+"""For the data owner's eyes: research draws, the estimate without privacy, each person's privacy, synthetic tables."""
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach(__name__, submodules=["nonprivate", "per_instance"])
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__, submodules=["nonprivate", "per_instance"], submod_attrs={"comparisons": ["UtilityReport", "utility"]}
+)

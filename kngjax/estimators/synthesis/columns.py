@@ -82,9 +82,9 @@ class Category(AbstractColumn):
     `share`: its part of ε.
     """
 
-    name: str
-    levels: tuple[Any, ...]
-    parents: tuple[str, ...] = ()
+    name: Any
+    levels: Any
+    parents: Any = ()
     other: Any = "other"
     missing: Any = None
     share: Any = None
@@ -160,11 +160,11 @@ class Ordinal(AbstractColumn):
     None: they fail the release. `share`: its part of ε.
     """
 
-    name: str
-    low: int
-    high: int
-    parents: tuple[str, ...] = ()
-    missing: int | None = None
+    name: Any
+    low: Any
+    high: Any
+    parents: Any = ()
+    missing: Any = None
     share: Any = None
 
     def __post_init__(self) -> None:
@@ -251,7 +251,7 @@ def check_whole(name: str, low: Any, high: Any, missing: Any) -> None:
         raise ValueError(f"missing of {name!r} must be a whole number from {low} to {high}, or None, not {missing!r}")
 
 
-def read_numbers(name: str, column: Any, missing: Any, low: float, high: float) -> np.ndarray:
+def read_numbers(name: str, column: Any, missing: Any, low: float | int, high: float | int) -> np.ndarray:
     """Cells as numbers within the bounds, each by itself. Private.
 
     Raises ValueError for cells that are none where `missing` is None; the message tells no value.

@@ -78,12 +78,12 @@ class Count(AbstractCurvedColumn):
     of ε.
     """
 
-    name: str
-    low: int
-    high: int
-    given: str | None = None
-    levels: tuple[float, ...] = LEVELS
-    missing: int | None = None
+    name: Any
+    low: Any
+    high: Any
+    given: Any = None
+    levels: Any = LEVELS
+    missing: Any = None
     share: Any = None
 
     def __post_init__(self) -> None:
@@ -127,16 +127,16 @@ class Numeric(AbstractCurvedColumn):
     release. `share`: its part of ε, of which a table of heaps has a fourth.
     """
 
-    name: str
-    low: float
-    high: float
-    transform: str | None = None
-    heaps: tuple[float, ...] = ()
-    parents: tuple[str, ...] = ()
-    given: str | None = None
-    levels: tuple[float, ...] = LEVELS
-    dither: float | None = None
-    missing: float | None = None
+    name: Any
+    low: Any
+    high: Any
+    transform: Any = None
+    heaps: Any = ()
+    parents: Any = ()
+    given: Any = None
+    levels: Any = LEVELS
+    dither: Any = None
+    missing: Any = None
     share: Any = None
 
     def __post_init__(self) -> None:
