@@ -40,14 +40,14 @@ class TableLaws:
 
     def losses(self, first: Any, second: Any) -> dict[str, tuple[float, float]]:
         """Of each release the largest log P/P' and log P'/P, on two tables that are frames. Made up, neighbours."""
-        laws = [self._laws(frame) for frame in (first, second)]
-        return {label: _spread(laws[0][label], laws[1][label]) for label in laws[0]}
+        return losses_of(self.laws(first), self.laws(second))
 
     def loss(self, first: Any, second: Any) -> float:
         """The largest |log P/P'| of all releases together."""
         return max(map(sum, zip(*self.losses(first, second).values(), strict=True)))
 
-    def _laws(self, frame: Any) -> dict[str, Law]:
+    def laws(self, frame: Any) -> dict[str, Law]:
+        """Of each release by its label. Private."""
         values, rows = self.plan.read(frame), len(frame)
         return {part.label: self._law(part, *part.records(values, rows)) for part in self.plan.parts()}
 
@@ -77,6 +77,11 @@ class TableLaws:
             made = given.levels, given.bounds, given.domain, given.epsilon, given.adjacency, 1
             self._processes[part.label] = ProcessLaws(Halving.of(*made, self.num_records, self.lattice))
         return self._processes[part.label]
+
+
+def losses_of(first: dict[str, Law], second: dict[str, Law]) -> dict[str, tuple[float, float]]:
+    """Of each release the largest logarithm of each ratio of its two laws."""
+    return {label: _spread(first[label], second[label]) for label in first}
 
 
 def _spread(first: Law, second: Law) -> tuple[float, float]:

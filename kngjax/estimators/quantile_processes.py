@@ -64,6 +64,7 @@ def process_of(
     domain: Any = None,
     force: bool = False,
     order: str = "halving",
+    allow_large_epsilon: bool = False,
 ) -> kng.QuantileProcess:
     """The process of these terms; of none, without a design, of the quantiles of the response alone.
 
@@ -77,7 +78,8 @@ def process_of(
         theta = domain_of(response, len(design.names))
     bounds = bounds_of(design, response, of_response, hull)
     made = theta if domain is None else domain
-    return kng.QuantileProcess(levels, bounds, made, epsilon, adjacency, order, max_records, force=force)
+    named = {"force": force, "allow_large_epsilon": allow_large_epsilon}
+    return kng.QuantileProcess(levels, bounds, made, epsilon, adjacency, order, max_records, **named)
 
 
 def labels_of(levels: Any) -> tuple[str, ...]:

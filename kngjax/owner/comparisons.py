@@ -1,7 +1,7 @@
 """How like the private table a synthetic one is: for the data owner's eyes alone."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import PRNGKeyArray
@@ -12,20 +12,6 @@ from kngjax.data import formulas
 from kngjax.owner import distances
 
 Columns = Mapping[str, np.ndarray]
-
-
-class Drawable(Protocol):
-    """What can be compared: tables of columns are drawn from it, and the private frame is read as these are."""
-
-    plan: Any
-
-    def columns_of(self, num_rows: int | None, key: PRNGKeyArray) -> Mapping[str, np.ndarray]:
-        """The columns of a table that is drawn, by name."""
-        ...
-
-    def readings(self, frame: Any) -> Mapping[str, np.ndarray]:
-        """The private columns alike."""
-        ...
 
 
 @owner_only
@@ -67,9 +53,7 @@ class UtilityReport(OwnerOnly):
         return axes
 
 
-def utility(
-    table: Drawable, frame: Any, *, formula: str | None = None, key: PRNGKeyArray | None = None
-) -> UtilityReport:
+def utility(table: Any, frame: Any, *, formula: str | None = None, key: PRNGKeyArray | None = None) -> UtilityReport:
     """How like the private table one synthetic table is, of as many rows. FOR THE DATA OWNER ONLY.
 
     Nothing of it has noise: to publish it, or to choose a plan by it, voids the guarantee of the releases.

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax.audit.synthetic_tables import TableLaws
+from kngjax.audit.synthetic_tables import TableLaws, losses_of
 from kngjax.estimators.synthesis import parts
 
 ADJACENCIES = ("replace", "add_remove")
@@ -45,9 +45,16 @@ def neighbours(records, number, adjacency):
 
 def worst(laws, records, number, adjacency):
     """The largest loss of all parts together, and of each the largest one."""
-    together, each = 0.0, collections.Counter()
+    together, each, known = 0.0, collections.Counter(), {}
+
+    def of(counts):
+        name = frozenset(counts.items())
+        if name not in known:
+            known[name] = laws.laws(frame(counts))
+        return known[name]
+
     for one, other in neighbours(records, number, adjacency):
-        losses = laws.losses(frame(one), frame(other))
+        losses = losses_of(of(one), of(other))
         together = max(together, *map(sum, zip(*losses.values(), strict=True)))
         for label, loss in losses.items():
             each[label] = max(each[label], *loss)

@@ -78,7 +78,9 @@ class RowsPart(AbstractPart):
     @functools.cached_property
     def mechanism(self) -> kng.GeometricMechanism:
         """Of the number of records that are in cell 1, where all are."""
-        return kng.GeometricMechanism(kng.Bounds(y=(0.0, 1.0)), inward(self.epsilon), self.adjacency, counted=[1])
+        bounds = kng.Bounds(y=(0.0, 1.0))
+        given = bounds, inward(self.epsilon), self.adjacency
+        return kng.GeometricMechanism(*given, counted=[1], allow_large_epsilon=True)
 
     def certificate(self, num_records: int | None) -> kng.Certificate:
         return totals.certify(self.mechanism, None, num_records)
@@ -133,7 +135,7 @@ class TablePart(AbstractPart):
     def mechanism(self) -> kng.GeometricMechanism:
         """Of all cells."""
         bounds = kng.Bounds(y=(0.0, math.prod(self.shape) - 1.0))
-        return kng.GeometricMechanism(bounds, inward(self.epsilon), self.adjacency)
+        return kng.GeometricMechanism(bounds, inward(self.epsilon), self.adjacency, allow_large_epsilon=True)
 
     def certificate(self, num_records: int | None) -> kng.Certificate:
         return totals.certify(self.mechanism, None, num_records)

@@ -45,6 +45,7 @@ class SynthesisPlan:
 
     def __post_init__(self) -> None:
         # What cannot be is refused here.
+        _check_order(self.columns)
         _ = self.parts()
 
     @functools.cached_property
@@ -92,6 +93,7 @@ class SynthesisPlan:
             "add_remove" if is_private else "replace",
             most if is_private else None,
             force=self.force,
+            allow_large_epsilon=True,
         )
         curves = CurvesPart(column.name, of_curves, adjacency, column, earlier, design, process, not has_heaps)
         if not has_heaps:
@@ -231,7 +233,6 @@ def synthesis(
             raise TypeError(f"columns must be Category, Ordinal, Count or Numeric, not {type(column).__name__}")
     if not every:
         raise ValueError("a synthetic table needs a column")
-    _check_order(every)
     if meant is kng.Adjacency.REPLACE:
         if rows is not None or max_records is not None:
             raise ValueError("under replace the number of records is public: leave rows and max_records out")

@@ -57,6 +57,12 @@ def test_shares_are_those_that_were_given_and_equal_parts_of_the_rest():
     assert plan(*thirds).cost.epsilon == pytest.approx(3.0)
 
 
+def test_a_large_epsilon_is_allowed_where_it_is_meant():
+    assert plan(REGION, epsilon=1000.0, allow_large_epsilon=True).cost.epsilon == 1000.0
+    alone = kng.Numeric("wage", 1, 100, levels=THREE)
+    assert plan(alone, epsilon=400.0, allow_large_epsilon=True).cost.epsilon == pytest.approx(400.0)
+
+
 def test_a_plan_is_read_from_what_it_writes():
     made = plan(adjacency="add_remove", rows=0.1, max_records=5000, force=True)
     again = kng.SynthesisPlan.from_dict(json.loads(json.dumps(made.to_dict())))
