@@ -163,7 +163,7 @@ class Numeric(AbstractCurvedColumn):
         _ = self.response
 
     @property
-    def facts(self) -> tuple[tuple[float, float], None]:
+    def facts(self) -> tuple[tuple[float | int, float | int], None]:
         return (min(self.low, *self.heaps, self.high), max(self.high, *self.heaps, self.low)), None
 
     @property
