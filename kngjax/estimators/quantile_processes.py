@@ -78,8 +78,8 @@ def process_of(
         theta = domain_of(response, len(design.names))
     bounds = bounds_of(design, response, of_response, hull)
     made = theta if domain is None else domain
-    named = {"force": force, "allow_large_epsilon": allow_large_epsilon}
-    return kng.QuantileProcess(levels, bounds, made, epsilon, adjacency, order, max_records, **named)
+    given = levels, bounds, made, epsilon, adjacency, order, max_records
+    return kng.QuantileProcess(*given, force=force, allow_large_epsilon=allow_large_epsilon)
 
 
 def labels_of(levels: Any) -> tuple[str, ...]:

@@ -29,8 +29,8 @@ def coded(real: np.ndarray, drawn: np.ndarray, labels: list[str] | None) -> Code
     """A column of both tables. **Arguments:** `labels`: of levels, as text; None of numbers, cut at private deciles."""
     if labels is not None:
         index = {label: place for place, label in enumerate(labels)}
-        places = (np.array([index[str(value)] for value in each.tolist()], np.int64) for each in (real, drawn))
-        return Coded(*places, labels)
+        first, second = (np.array([index[str(value)] for value in each.tolist()], np.int64) for each in (real, drawn))
+        return Coded(first, second, labels)
     cuts = np.unique(np.quantile(real, np.arange(1, _PARTS) / _PARTS)) if len(real) else np.zeros(0)
     ends = ["", *(f"{cut:.4g}" for cut in cuts), ""]
     names = [f"{low}-{high}" for low, high in itertools.pairwise(ends)]
