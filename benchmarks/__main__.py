@@ -21,7 +21,7 @@ ROOMS = {
     "ten_tasks": ("--repeats", "1"),
     "peers": ("--records", "2000", "--dimension", "3", "--draws", "100"),
     "quantile_regression": ("--sizes", "2:2000", "--walk-sweeps", "100"),
-    "quantile_process": ("--records", "2000", "--releases", "1"),
+    "quantile_process": ("--records", "2000", "--releases", "1", "--epsilon", "20"),
     "real_tables": ("--tables", "HousePrices", "--repeats", "1"),
     "squared_loss": (
         *("--replicates", "4", "--sizes", "100", "10000"),

@@ -125,7 +125,7 @@ class Halving:
         to lie below, and too few as the lower one has.
         """
         size = len(self.mechanisms)
-        shares = {None: np.zeros(size)}
+        shares: dict[int | None, np.ndarray] = {None: np.zeros(size)}
         for node in (node for nodes in self.depths for node in nodes):
             own = self.noise(node) * np.eye(size)[node.index]
             t = float(node.relative)
