@@ -187,8 +187,9 @@ def test_rows_are_public_or_released_as_the_adjacency_says():
         kng.synthesize(plan(), PEOPLE, rows="n")
     with pytest.raises(TypeError, match="plan"):
         kng.synthesize({"columns": []}, PEOPLE)  # pyright: ignore[reportArgumentType]
-    table = kng.synthesize(plan("add_remove"), PEOPLE.iloc[:0], rows="released")
+    table = kng.synthesize(plan("add_remove", columns=COLUMNS), PEOPLE.iloc[:0], rows="released")
     assert table.num_rows == 1
+    assert table.draw(9, key=kng.research_key(0)).shape == (9, 4)
     with pytest.raises(TypeError, match="made by"):
         kng.SyntheticTable(plan(), [1.0, 2.0], 5)
     with pytest.raises(ValueError, match="num_rows"):
