@@ -38,7 +38,7 @@ def pytest_addoption(parser):
         "--cases-of-each",
         type=int,
         metavar="N",
-        help="of each test N cases, those that show most values of its parameters: what another Python is tried with",
+        help="of each test N cases, those that show most values of its parameters: for CI",
     )
 
 

@@ -152,12 +152,14 @@ def test_planted_bugs_are_seen_by_the_replay(bug, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_draws_alone_tell_no_more_and_much(adjacency):
-    drawn = of_numbers(adjacency, epsilon=3.0)
-    one = np.repeat([0.4, 0.9], [4, 4])
-    other = one[1:] if adjacency == "add_remove" else np.append(one[1:], 0.9)
-    found, claimed = black_box_of_process(drawn, (None, one), (None, other), num_draws=1500)
+    drawn = of_numbers(adjacency, epsilon=6.0)
+    # Of the pairs of few records those that enumerated laws tell apart best, by outcomes of a sixth of all draws.
+    pairs = {"replace": ([0.1, 0.1, 0.4, 0.4, 0.4], [0.1, 0.4, 0.4, 0.4, 0.9]), "add_remove": ([0.1, 0.9], [0.9])}
+    one, other = map(np.array, pairs[adjacency])
+    found, claimed = black_box_of_process(drawn, (None, one), (None, other), num_draws=800)
     assert found <= claimed
-    assert found > 0.2 * claimed
+    # The laws differ there by .52 and .84 of ε; 400 draws that are not looked at before prove less.
+    assert found > {"replace": 0.1, "add_remove": 0.2}[adjacency] * claimed
 
 
 def test_laws_of_fine_lattices_are_refused():

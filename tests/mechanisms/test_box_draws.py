@@ -240,6 +240,7 @@ def test_other_settings_are_drawn_as_before():
         assert mechanism.on_grid(mechanism.admit(np.zeros((3, columns)), np.zeros(3))) is None
 
 
+@pytest.mark.default_cases(4)
 @pytest.mark.parametrize("epsilon", [1e-6, 100.0])
 @pytest.mark.parametrize("unit", [1e-30, 1.0, 2.0**30])
 @pytest.mark.parametrize("loss", ["pseudo-Huber", "logistic"])

@@ -65,6 +65,7 @@ def columns_of(mechanism, x, y):
     return np.column_stack([records.x, records.y]).T.copy()
 
 
+@pytest.mark.default_cases(5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_release_has_every_rounding_in_its_proof(kind):
     """Each way to spend the budget, at the mechanism's own (ε, δ) and nothing besides."""
@@ -157,7 +158,7 @@ def steps(monkeypatch):
 
 LAW_KINDS = [
     pytest.param(kinds, count, id=f"{'-'.join(kinds)}-{count}", marks=[pytest.mark.slow] if count > 1000 else [])
-    for kinds, count in itertools.product([("gaussian", "gaussian"), ("laplace", "laplace")], [500, 10_000])
+    for kinds, count in itertools.product([("gaussian", "gaussian"), ("laplace", "laplace")], [300, 2500])
 ]
 
 

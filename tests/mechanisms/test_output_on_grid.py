@@ -39,7 +39,7 @@ CASES = {"logistic": (kng.LogisticLoss(), logistic, 1.0), "pseudo-Huber": (kng.P
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("number", [1500, pytest.param(20_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [1500, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_a_release_is_drawn_by_the_normal_law_about_the_minimiser(name, number, monkeypatch):
     """With the deviation of the exact profile by hand, on a grid about as coarse as the noise."""
     loss, objective, change = CASES[name]

@@ -61,6 +61,7 @@ def points_of(boxes, number, generator):
     return chosen, np.clip(lower + shares * (upper - lower), lower, upper)
 
 
+@pytest.mark.default_cases(6)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("domain", ["box", "outside"])
@@ -73,7 +74,7 @@ def test_floors_are_at_most_what_gradients_are(loss, kind, domain):
             found = cover.Cover(sums, gauge, body.range, sums.coordinates.whole(body))
             for most in (1, 200):
                 found.refine(most)
-                chosen, points = points_of(found.boxes, 60, generator)
+                chosen, points = points_of(found.boxes, 30, generator)
                 with ctx.workprec(200):
                     for box, level in zip(chosen, levels(sums, gauge, points), strict=True):
                         assert arb(float(found.boxes.floors[box])) <= level
@@ -214,6 +215,7 @@ def test_norms_are_rounded_to_the_side_that_proofs_need(kind):
     assert gauge.below(np.array([np.inf, 1.0, np.nan])) == 0.0
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("floored", [False, True])
 def test_the_law_does_not_depend_on_the_boxes(floored, monkeypatch):
     """Without a floor, and in coordinates that are those of no record; θ_2 is kept, which no box is aligned with."""
