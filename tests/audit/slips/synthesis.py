@@ -48,8 +48,8 @@ SLIPS = (
     slip(
         "responses of other records beside heaps",
         "estimators/synthesis/parts",
-        "self.column.response.of(own[chosen])",
-        "self.column.response.of(own[::-1][chosen])",
+        "own[chosen]",
+        "own[::-1][chosen]",
         f"{SYNTHESIZING}::test_curves_are_of_the_records_beside_the_heaps_each_with_its_own_columns",
     ),
     slip(
