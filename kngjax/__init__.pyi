@@ -7,6 +7,7 @@ domains, mechanisms and samplers here, each by its room.
 from . import accounting as accounting
 from . import audit as audit
 from . import data as data
+from . import owner as owner
 from .accounting.adjacency import Adjacency as Adjacency
 from .accounting.guarantees import Guarantee as Guarantee
 from .core import side_doors as side_doors
@@ -37,6 +38,14 @@ from .estimators.moment_results import MomentResults as MomentResults
 from .estimators.quantile_process_results import QuantileProcessResults as QuantileProcessResults
 from .estimators.regression_results import RegressionResults as RegressionResults
 from .estimators.study import Study as Study
+from .estimators.synthesis.columns import Category as Category
+from .estimators.synthesis.columns import Ordinal as Ordinal
+from .estimators.synthesis.numbers import Count as Count
+from .estimators.synthesis.numbers import Numeric as Numeric
+from .estimators.synthesis.plans import SynthesisPlan as SynthesisPlan
+from .estimators.synthesis.plans import synthesis as synthesis
+from .estimators.synthesis.synthesizing import synthesize as synthesize
+from .estimators.synthesis.synthetic_tables import SyntheticTable as SyntheticTable
 from .estimators.table_results import TableResults as TableResults
 from .geometry.base_measures import BaseMeasure as BaseMeasure
 from .geometry.domains import Box as Box

@@ -38,6 +38,11 @@ FAILED_OF_FIT = (
     "missing= and missing_y=, which say what such cells count as. The data owner finds them with the tools of the "
     f"frame or of NumPy, for the owner's eyes alone. {_ELSE}"
 )
+# Of synthetic tables.
+FAILED_OF_SYNTHESIS = (
+    f"{_FAILED}a column has cells that are missing, infinite or no number, and its description has no missing=, which "
+    f"says what such cells count as. {_ELSE}, and the data owner finds out by plan.read(frame)"
+)
 
 UNREADABLE = (
     "the data cannot be read: pass a NumPy array with a row a record, or a pandas, polars or pyarrow data frame. "

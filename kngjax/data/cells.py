@@ -22,7 +22,7 @@ from typing import Any
 
 import narwhals as nw
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from kngjax.core.errors import UnfitType
 
@@ -99,6 +99,17 @@ def require_levels(of: str, declared: Sequence[Any]) -> None:
 def same_level(one: Any, other: Any) -> bool:
     """Whether two declared levels are one by the rule, like 1, True, 1.0 and "01"."""
     return _key(one) == _key(other)
+
+
+def are_empty(column: Any) -> Bool[np.ndarray, "..."]:
+    """Whether each cell, shape (n,), is neither a number nor text: missing, NaN, infinite, a date, or blank text.
+
+    **Arguments:** `column`, private, as for `numbers`. **Raises:** `TypeError` for what is no column.
+    """
+    values = _values(column)
+    if isinstance(values, np.ndarray) and values.dtype == np.float64:
+        return ~np.isfinite(values)
+    return _each(values, lambda cell: _key(cell) in (None, ""), np.bool_)
 
 
 def is_readable(column: Any) -> bool:

@@ -4,6 +4,7 @@ from typing import Any
 
 import kngjax as kng
 from kngjax.data.formulas import Formula
+from kngjax.data.terms import Design
 from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
 from kngjax.estimators.regressions import domain_of, refuse_levels
 from kngjax.estimators.responses import Response
@@ -45,15 +46,40 @@ def quantile_process(
             f"{formula.text!r} has {dimension} coefficients, and a quantile process takes up to {MOST_BOXED}: leave "
             "terms out, or ask for quantile_regression at these levels, which share epsilon equally"
         )
-    theta = domain_of(response, dimension) if domain is None else domain
-    hull = design.hull() if any(len(term.basis_names) > 1 for term in design.terms) else None
-    bounds = bounds_of(design, response, response.bounds_of_quantiles, hull)
     most = 2 * (count or 0)
     limit = most if adjacency == kng.Adjacency.ADD_REMOVE.value and most > MOST_RECORDS else None
-    process = kng.QuantileProcess(levels, bounds, theta, epsilon, adjacency, order, limit, force=force)
+    process = process_of(design, response, levels, epsilon, adjacency, limit, domain, force, order)
     label = f"tau = {', '.join(map(repr, process.levels))}"
     part = Part(label, process.making().mechanism, plan=process)
     return Analysis("quantile process", response, design, (part,), formula.text)
+
+
+def process_of(
+    design: Design | None,
+    response: Response,
+    levels: Any,
+    epsilon: Any,
+    adjacency: str,
+    max_records: int | None = None,
+    domain: Any = None,
+    force: bool = False,
+    order: str = "halving",
+    allow_large_epsilon: bool = False,
+) -> kng.QuantileProcess:
+    """The process of these terms; of none, without a design, of the quantiles of the response alone.
+
+    **Arguments:** all public; as of `kngjax.QuantileProcess`.
+    """
+    of_response = response.bounds_of_quantiles
+    if design is None:
+        hull, theta = None, kng.Box(*of_response["y"])
+    else:
+        hull = design.hull() if any(len(term.basis_names) > 1 for term in design.terms) else None
+        theta = domain_of(response, len(design.names))
+    bounds = bounds_of(design, response, of_response, hull)
+    made = theta if domain is None else domain
+    given = levels, bounds, made, epsilon, adjacency, order, max_records
+    return kng.QuantileProcess(*given, force=force, allow_large_epsilon=allow_large_epsilon)
 
 
 def labels_of(levels: Any) -> tuple[str, ...]:

@@ -11,11 +11,14 @@ from kngjax.releases.routes.choice import route_for
 from kngjax.samplers.base import AbstractSampler
 
 
-def certify(mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | None, num_records: int) -> Certificate:
+def certify(
+    mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | None, num_records: int | None
+) -> Certificate:
     """The certificate of a release from records in memory, before anything is debited.
 
     **Arguments:** `mechanism`: whose bounds say how many columns there are. `sampler`: what is asked for, or None.
-    `num_records`: used where it is public, under replace. Raises ValueError for a sampler that cannot serve.
+    `num_records`: used where it is public, under replace; None where nobody knows it yet. Raises ValueError for a
+    sampler that cannot serve.
     """
     count = num_records if mechanism.adjacency is Adjacency.REPLACE else None
     return route_for(mechanism, sampler, Facts(mechanism.dimension or 1, count)).certify()

@@ -47,6 +47,7 @@ OBJECTS = {
     "summary": kng.PerInstanceSummary(SECRET, SECRET, SECRET, {0.5: SECRET}, {1.0: SECRET}, FOR_ALL, SECRET, 0.1, ""),
     "for all": FOR_ALL,
     "pair": PAIR,
+    "utility": kng.owner.UtilityReport(SECRET, {}, {}, None, None, {"it": (["a"], VALUES, VALUES)}),
     "fit": kng.nonprivate.NonprivateFit(VALUES, VALUES),
     "records": Records(np.full((3, 2), SECRET), VALUES),
     "weighted records": WeightedRecords(Records(np.full((3, 2), SECRET), VALUES), VALUES),

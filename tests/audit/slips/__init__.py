@@ -21,6 +21,7 @@ from tests.audit.slips import (
     scikit_learn,
     sensitivities,
     shells,
+    synthesis,
     weights,
 )
 from tests.audit.slips.base import Slip as Slip
@@ -43,5 +44,12 @@ _ON_GRIDS = (
     + curves.SLIPS
 )
 SLIPS = (
-    sensitivities.SLIPS + mechanisms.SLIPS + draws.SLIPS + _ON_GRIDS + costs.SLIPS + groups.SLIPS + scikit_learn.SLIPS
+    sensitivities.SLIPS
+    + mechanisms.SLIPS
+    + draws.SLIPS
+    + _ON_GRIDS
+    + costs.SLIPS
+    + groups.SLIPS
+    + synthesis.SLIPS
+    + scikit_learn.SLIPS
 )

@@ -1,0 +1,1 @@
+"""Synthetic tables: columns that are drawn one after the other from released tables and quantile curves."""

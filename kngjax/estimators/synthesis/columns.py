@@ -1,0 +1,264 @@
+"""Columns of levels of a synthetic table, described by public facts alone."""
+
+import abc
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Int
+
+from kngjax.data import cells
+from kngjax.data.terms.base import is_number, refuse_missing
+
+# Of more whole numbers a count is meant, or a number.
+MOST_OF_ORDINAL = 1000
+
+
+class AbstractColumn(abc.ABC):
+    """A column of a synthetic table. Everything in it is public, and chosen without looking at the data.
+
+    `name`: in the frame. `share`: its part of ε, or None for an equal part of what the others leave. `parents`: earlier
+    columns of levels, for whose combinations it has a table each. `given`: the right side of a formula of earlier
+    columns, which its quantile curves depend on; None without curves, or where they depend on nothing.
+    """
+
+    name: str
+    share: Any
+    parents: tuple[str, ...] = ()
+    given: str | None = None
+
+    @property
+    @abc.abstractmethod
+    def labels(self) -> tuple[Any, ...]:
+        """What the cells of its table are of; empty where it has no table."""
+
+    @property
+    def is_parent(self) -> bool:
+        """Whether tables of later columns may be by it."""
+        return False
+
+    @property
+    @abc.abstractmethod
+    def facts(self) -> tuple[tuple[Any, Any] | None, tuple[str, ...] | None]:
+        """What formulas of later columns are told of it: its bounds, or the text of its levels."""
+
+    @abc.abstractmethod
+    def read(self, column: Any) -> np.ndarray:
+        """The value of each private cell, shape (n,), of that cell alone. Raises ValueError where `missing` is None."""
+
+    @abc.abstractmethod
+    def places(self, values: np.ndarray) -> Int[np.ndarray, " records"]:
+        """The index of each value among `labels`."""
+
+    @abc.abstractmethod
+    def of_places(self, places: Int[np.ndarray, " records"]) -> np.ndarray:
+        """The inverse of `places`."""
+
+    @abc.abstractmethod
+    def in_formulas(self, values: np.ndarray) -> np.ndarray:
+        """Values as formulas of later columns see them."""
+
+    @abc.abstractmethod
+    def shown(self, values: np.ndarray) -> np.ndarray:
+        """Values as a synthetic table has them."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"type": type(self).__name__, **dataclasses.asdict(self)}  # pyright: ignore[reportArgumentType]
+
+
+@dataclasses.dataclass(frozen=True)
+class Category(AbstractColumn):
+    """A column of levels, of which a table of counts is released, for each combination of levels of its parents.
+
+    Each cell by itself is the declared level that `kngjax.data.cells` finds in it; `other` where it has a number or
+    text that is none of them; and `missing` where it has neither number nor text.
+
+    **Arguments:** all public. `name`: of the column. `levels`: all text or all numbers, those that the data have or may
+    have; read off the data they tell who is in them. `parents`: names of earlier columns, `Category` or `Ordinal`.
+    `other`, `missing`: one of the levels, or another one beside them. `missing` None: such cells fail the release.
+    `share`: its part of ε.
+    """
+
+    name: Any
+    levels: Any
+    parents: Any = ()
+    other: Any = "other"
+    missing: Any = None
+    share: Any = None
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+        object.__setattr__(self, "levels", as_tuple(self.name, "levels", self.levels))
+        object.__setattr__(self, "parents", as_tuple(self.name, "parents", self.parents))
+        cells.require_levels(f"the levels of {self.name!r}", self.levels)
+        if not self.levels:
+            raise ValueError(f"the category {self.name!r} needs levels, like ('north', 'south')")
+        for word, label in (("other", self.other), ("missing", self.missing)):
+            if label is not None and not isinstance(label, str | int | float | bool):
+                raise TypeError(f"{word} of {self.name!r} must be a level, like {word!r}, not {label!r}")
+        if self.other is None:
+            raise ValueError(f"other of {self.name!r} must name a level, for cells that have none of the declared ones")
+        if len({str(label) for label in self.labels}) < len(self.labels):
+            raise ValueError(f"the levels of {self.name!r} must be all different as text, with other and missing")
+        if len(self.labels) < 2:
+            raise ValueError(f"the category {self.name!r} has one level alone: leave the column out")
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The declared levels, then `other` and `missing` where these are none of them."""
+        every = list(self.levels)
+        for label in (self.other, self.missing):
+            if label is not None and not any(cells.same_level(label, known) for known in every):
+                every.append(label)
+        return tuple(every)
+
+    @property
+    def is_parent(self) -> bool:
+        return True
+
+    @property
+    def facts(self) -> tuple[None, tuple[str, ...]]:
+        return None, tuple(map(str, self.labels))
+
+    def read(self, column: Any) -> Int[np.ndarray, " records"]:
+        places, empty = cells.levels(column, self.levels), cells.are_empty(column)
+        is_missing, is_other = (places < 0) & empty, (places < 0) & ~empty
+        refuse_missing(self.name, self.missing, is_missing)
+        for chosen, label in ((is_other, self.other), (is_missing, self.missing)):
+            if label is not None:
+                places[chosen] = self._place(label)
+        return places
+
+    def _place(self, label: Any) -> int:
+        return next(place for place, known in enumerate(self.labels) if cells.same_level(label, known))
+
+    def places(self, values: np.ndarray) -> Int[np.ndarray, " records"]:
+        return values
+
+    def of_places(self, places: Int[np.ndarray, " records"]) -> np.ndarray:
+        return places
+
+    def in_formulas(self, values: np.ndarray) -> np.ndarray:
+        return np.array([str(label) for label in self.labels], object)[values]
+
+    def shown(self, values: np.ndarray) -> np.ndarray:
+        kinds = {type(label) for label in self.labels}
+        return np.array(self.labels, kinds.pop() if kinds in ({int}, {float}) else object)[values]
+
+
+@dataclasses.dataclass(frozen=True)
+class Ordinal(AbstractColumn):
+    """A column of few whole numbers, of which a table of counts is released for each combination of its parents.
+
+    Each cell by itself is clipped to the bounds and rounded to the nearest whole number.
+
+    **Arguments:** all public. `name`: of the column. `low`, `high`: the least and the largest number. `parents`: names
+    of earlier columns, `Category` or `Ordinal`. `missing`: the whole number that cells count as which are no number;
+    None: they fail the release. `share`: its part of ε.
+    """
+
+    name: Any
+    low: Any
+    high: Any
+    parents: Any = ()
+    missing: Any = None
+    share: Any = None
+
+    def __post_init__(self) -> None:
+        make_plain(self)
+        check_whole(self.name, self.low, self.high, self.missing)
+        object.__setattr__(self, "parents", as_tuple(self.name, "parents", self.parents))
+        if self.high - self.low >= MOST_OF_ORDINAL:
+            raise ValueError(
+                f"the table of {self.name!r} would have {self.high - self.low + 1} numbers, and an Ordinal has up to "
+                f"{MOST_OF_ORDINAL}: take Count, or Numeric"
+            )
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        """The whole numbers."""
+        return tuple(range(int(self.low), int(self.high) + 1))
+
+    @property
+    def is_parent(self) -> bool:
+        return True
+
+    @property
+    def facts(self) -> tuple[tuple[int, int], None]:
+        return (self.low, self.high), None
+
+    def read(self, column: Any) -> np.ndarray:
+        return np.rint(read_numbers(self.name, column, self.missing, self.low, self.high))
+
+    def places(self, values: np.ndarray) -> Int[np.ndarray, " records"]:
+        return (values - self.low).astype(np.int64)
+
+    def of_places(self, places: Int[np.ndarray, " records"]) -> np.ndarray:
+        return (places + self.low).astype(np.float64)
+
+    def in_formulas(self, values: np.ndarray) -> np.ndarray:
+        return values
+
+    def shown(self, values: np.ndarray) -> np.ndarray:
+        return values.astype(np.int64)
+
+
+def make_plain(column: Any) -> None:
+    """Numbers of NumPy as Python's, which JSON has. Raises TypeError unless the name can be one."""
+    for field in dataclasses.fields(column):
+        if isinstance(value := getattr(column, field.name), np.generic):
+            object.__setattr__(column, field.name, value.item())
+    if not isinstance(column.name, str) or not column.name:
+        raise TypeError(f"a column's name must be text, like 'age', not {column.name!r}")
+
+
+def refuse_auto(of: str, **given: Any) -> None:
+    """Raises ValueError for a setting that asks the data. **Arguments:** `of`: the column or the plan, in words."""
+    for setting, value in given.items():
+        if isinstance(value, str) and value.strip().lower() == "auto":
+            raise ValueError(
+                f"{setting} of {of} may not be 'auto': it would be read off the data, and tell of them without a "
+                "guarantee. Name what you know beforehand, or from public data"
+            )
+
+
+def as_tuple(name: str, setting: str, given: Any) -> tuple[Any, ...]:
+    """A list of public things; raises ValueError for "auto", TypeError for what is no list."""
+    refuse_auto(f"{name!r}", **{setting: given})
+    if isinstance(given, str | Mapping) or not isinstance(given, Sequence | np.ndarray):
+        raise TypeError(f"{setting} of {name!r} must be a list, not {given!r}")
+    return tuple(one.item() if isinstance(one, np.generic) else one for one in given)
+
+
+def check_ends(name: str, low: Any, high: Any) -> None:
+    """Raises TypeError or ValueError unless these can be the public bounds of a column of numbers."""
+    refuse_auto(f"{name!r}", low=low, high=high)
+    if not (is_number(low) and is_number(high)):
+        raise TypeError(f"low and high of {name!r} must be numbers, the public bounds of its cells, not {(low, high)}")
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"low and high of {name!r} must be finite, the lower one first, not {(low, high)}")
+
+
+def check_whole(name: str, low: Any, high: Any, missing: Any) -> None:
+    """Raises TypeError or ValueError unless these can be the public bounds of a column of whole numbers."""
+    check_ends(name, low, high)
+    if not all(float(end).is_integer() and abs(end) < 2**53 for end in (low, high)):
+        raise ValueError(f"low and high of {name!r} must be whole numbers, not {(low, high)}")
+    if missing is not None and not (is_number(missing) and float(missing).is_integer() and low <= missing <= high):
+        raise ValueError(f"missing of {name!r} must be a whole number from {low} to {high}, or None, not {missing!r}")
+
+
+def read_numbers(name: str, column: Any, missing: Any, low: float | int, high: float | int) -> np.ndarray:
+    """Cells as numbers within the bounds, each by itself. Private.
+
+    Raises ValueError for cells that are none where `missing` is None; the message tells no value.
+    """
+    numbers = cells.numbers(column)
+    absent = np.isnan(numbers)
+    refuse_missing(name, missing, absent)
+    if missing is not None:
+        numbers = np.where(absent, float(missing), numbers)
+    return np.clip(numbers, low, high)

@@ -1,0 +1,62 @@
+"""How synthetic columns are drawn from what was released: post-processing, which costs no privacy."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float, Int, PRNGKeyArray
+
+import kngjax as kng
+from kngjax.core.arrays import float64
+from kngjax.estimators.synthesis.columns import AbstractColumn
+from kngjax.estimators.synthesis.numbers import AbstractCurvedColumn
+from kngjax.estimators.synthesis.parts import AbstractPart, CurvesPart, TablePart
+
+
+def probabilities(counts: Float[np.ndarray, "... levels"]) -> Float[np.ndarray, "... levels"]:
+    """Noisy counts as probabilities of the last axis: those below 0 count as 0; where nothing is left all are alike."""
+    kept = np.maximum(counts, 0.0)
+    totals = kept.sum(axis=-1, keepdims=True)
+    even = np.full(kept.shape, 1.0 / kept.shape[-1])
+    return np.where(totals > 0.0, kept / np.where(totals > 0.0, totals, 1.0), even)
+
+
+def drawn_places(
+    released: Float[np.ndarray, "... levels"], parents: Sequence[Int[np.ndarray, " rows"]], key: PRNGKeyArray, rows: int
+) -> Int[np.ndarray, " rows"]:
+    """A level for each row, drawn by `probabilities` at the row's own levels of the parents."""
+    upper = np.cumsum(probabilities(released), axis=-1)
+    upper /= upper[..., -1:]
+    with float64():
+        uniform = np.asarray(jax.random.uniform(key, (rows,)))
+    own = upper[tuple(parents)] if parents else np.broadcast_to(upper, (rows, upper.shape[-1]))
+    return np.sum(uniform[:, None] >= own, axis=1)
+
+
+def drawn_values(
+    columns: Sequence[AbstractColumn],
+    parts: Mapping[str, list[tuple[AbstractPart, kng.Release]]],
+    rows: int,
+    key: PRNGKeyArray,
+) -> dict[str, np.ndarray]:
+    """The values of all columns by name, of so many rows, one column after the other.
+
+    **Arguments:** `parts`: of each column, with what was released. `key`: each column's own is folded from it.
+    """
+    values: dict[str, np.ndarray] = {}
+    for number, column in enumerate(columns):
+        keys = jax.random.split(jax.random.fold_in(key, number))
+        found: Any = None
+        for part, release in parts[column.name]:
+            if isinstance(part, TablePart):
+                parents = [parent.places(values[parent.name]) for parent in part.columns[:-1]]
+                places = drawn_places(release.value.reshape(part.shape), parents, keys[0], rows)
+                found = column.of_places(places)
+            elif isinstance(part, CurvesPart) and isinstance(column, AbstractCurvedColumn):
+                x = part.matrix(values)
+                drawn = kng.QuantileCurves(release).draw(np.zeros((rows, 0)) if x is None else x, keys[1])
+                own = column.of_drawn(drawn)
+                found = own if found is None else np.where(np.isnan(found), own, found)
+        values[column.name] = found
+    return values

@@ -1,0 +1,238 @@
+"""What is released for a synthetic table: counts and quantile curves, each with its price."""
+
+import abc
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.accounting.exact import inward
+from kngjax.data.admission import Facts
+from kngjax.data.terms import Design
+from kngjax.estimators.synthesis.columns import AbstractColumn
+from kngjax.estimators.synthesis.numbers import AbstractCurvedColumn
+from kngjax.mechanisms.geometric import MOST_CELLS
+from kngjax.releases import totals
+from kngjax.releases.debits import owed
+
+Values = Mapping[str, np.ndarray]
+
+
+class AbstractPart(abc.ABC):
+    """One release for a synthetic table. Everything in it is public.
+
+    `label`: its name among all parts. `epsilon`: the part of the plan's ε that is its own. `adjacency`: of the table.
+    """
+
+    label: str
+    epsilon: Fraction
+    adjacency: kng.Adjacency
+
+    @property
+    def column_name(self) -> str:
+        """The column that is drawn from it; empty where none is."""
+        return ""
+
+    @property
+    @abc.abstractmethod
+    def what(self) -> str:
+        """What is released, in words."""
+
+    @abc.abstractmethod
+    def certificate(self, num_records: int | None) -> kng.Certificate:
+        """Of the release, before a value is looked at. **Arguments:** `num_records`: n where it is public."""
+
+    @abc.abstractmethod
+    def records(self, values: Values, rows: int) -> tuple[Any, Any]:
+        """X and y of the mechanism, each row a record by itself. Private.
+
+        **Arguments:** `values`: of the columns by name, as these read them. `rows`: n.
+        """
+
+    @abc.abstractmethod
+    def release(self, values: Values, rows: int) -> kng.Release:
+        """The release. Private until all parts are kept."""
+
+    def price(self, certificate: kng.Certificate) -> tuple[kng.Guarantee, bool]:
+        """What it costs for neighbours of the whole table, and whether that is proved."""
+        return owed(certificate)
+
+
+@dataclasses.dataclass(frozen=True)
+class RowsPart(AbstractPart):
+    """The number of records plus whole noise, under add_remove: one record more or less changes it by 1."""
+
+    label: str
+    epsilon: Fraction
+    adjacency: kng.Adjacency
+
+    @property
+    def what(self) -> str:
+        return "the number of records"
+
+    @functools.cached_property
+    def mechanism(self) -> kng.GeometricMechanism:
+        """Of the number of records that are in cell 1, where all are."""
+        bounds = kng.Bounds(y=(0.0, 1.0))
+        given = bounds, inward(self.epsilon), self.adjacency
+        return kng.GeometricMechanism(*given, counted=[1], allow_large_epsilon=True)
+
+    def certificate(self, num_records: int | None) -> kng.Certificate:
+        return totals.certify(self.mechanism, None, num_records)
+
+    def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:
+        return None, np.ones(rows)
+
+    def release(self, values: Values, rows: int) -> kng.Release:
+        return kng.release(self.mechanism, y=self.records(values, rows)[1], progress=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class TablePart(AbstractPart):
+    """The number of records of each combination of levels of columns, plus whole noise (`kngjax.GeometricMechanism`).
+
+    A record is in one cell, so that one more or less changes one count by 1, and an exchanged one two: the law of each
+    count has the rate ε under add_remove, and ε/2 under replace.
+
+    **Arguments:** `columns`: the parents, then the column itself.
+    """
+
+    label: str
+    epsilon: Fraction
+    adjacency: kng.Adjacency
+    columns: tuple[AbstractColumn, ...]
+
+    def __post_init__(self) -> None:
+        if math.prod(self.shape) > MOST_CELLS:
+            raise ValueError(
+                f"the table of {self.label} has {math.prod(self.shape):,} cells: {MOST_CELLS:,} is the most, and noise "
+                "drowns far fewer. Take fewer parents"
+            )
+
+    @functools.cached_property
+    def shape(self) -> tuple[int, ...]:
+        """How many levels each column has."""
+        return tuple(len(column.labels) for column in self.columns)
+
+    @property
+    def column_name(self) -> str:
+        return self.columns[-1].name
+
+    @property
+    def what(self) -> str:
+        *parents, own = self.columns
+        by = f" by {', '.join(parent.name for parent in parents)}" if parents else ""
+        counted = f"{self.shape[-1]} levels" if own.is_parent else f"{self.shape[-1] - 1} heaps and all beside them"
+        noise = float(self.mechanism.noise_deviations(1, None)[0])
+        return f"counts of {counted}{by}, {math.prod(self.shape)} cells; noise of each has the deviation {noise:.3g}"
+
+    @functools.cached_property
+    def mechanism(self) -> kng.GeometricMechanism:
+        """Of all cells."""
+        bounds = kng.Bounds(y=(0.0, math.prod(self.shape) - 1.0))
+        return kng.GeometricMechanism(bounds, inward(self.epsilon), self.adjacency, allow_large_epsilon=True)
+
+    def certificate(self, num_records: int | None) -> kng.Certificate:
+        return totals.certify(self.mechanism, None, num_records)
+
+    def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:
+        places = [column.places(values[column.name]) for column in self.columns]
+        return None, np.ravel_multi_index(places, self.shape).astype(np.float64)
+
+    def release(self, values: Values, rows: int) -> kng.Release:
+        return kng.release(self.mechanism, y=self.records(values, rows)[1], progress=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class CurvesPart(AbstractPart):
+    """Quantile curves of a column, of all records or of those that are at none of its heaps, by halving.
+
+    **Of all records** it is a `kngjax.QuantileProcess` for the adjacency of the table, at ε.
+
+    **Of those beside the heaps** how many these are is private under either adjacency, and an exchanged record may
+    leave them, enter them, or both. The process is one for add_remove, which is ε'-private for one record of it more or
+    less and whose law does not use their number. Let D, D' be neighbours, and S, S' their records beside the heaps;
+    which ones these are each record says by itself.
+
+    - add_remove: S' is S, or has one record more or less. ε' = ε.
+    - replace: S' is S without one record, or with one more, or both, S → S∖{r} → S∖{r} ∪ {r'}: two steps of ε' each
+      at most, so that P(output | S) ≤ e^{2ε'}·P(output | S'). ε' = ε/2. One step would not do: a record that goes from
+      far below all curves to far above them makes both in the same direction.
+
+    So its price is ε again, of which `Guarantee.to_replace` is the proof for every kind of guarantee. Nothing is lost
+    beside a process for replace but at the first depth: all others have these prices there too.
+
+    **Arguments:** `column`: whose curves. `earlier`: the columns before it. `design`: the terms; None where they depend
+    on nothing. `process`: at ε'. `are_all`: whether of all records.
+    """
+
+    label: str
+    epsilon: Fraction
+    adjacency: kng.Adjacency
+    column: AbstractCurvedColumn
+    earlier: tuple[AbstractColumn, ...]
+    design: Design | None
+    process: kng.QuantileProcess
+    are_all: bool
+
+    @property
+    def column_name(self) -> str:
+        return self.column.name
+
+    @property
+    def what(self) -> str:
+        given = f" given {self.column.given}" if self.column.given else ""
+        which = "" if self.are_all else ", of the records beside its heaps"
+        return f"{len(self.process.levels)} quantile curves of {self.column.response.name}{given}{which}"
+
+    def drawing(self, num_records: int | None) -> Any:
+        """What is drawn, with every setting; raises ValueError where public facts say that it is little but noise."""
+        dimension = 1 if self.design is None else len(self.design.names)
+        count = num_records if self.process.adjacency is kng.Adjacency.REPLACE else None
+        try:
+            return self.process.drawing(Facts(dimension, count))
+        except ValueError as error:
+            raise ValueError(f"column {self.column.name!r}: {error}") from None
+
+    def certificate(self, num_records: int | None) -> kng.Certificate:
+        drawing = self.drawing(num_records)
+        count = num_records if self.process.adjacency is kng.Adjacency.REPLACE else None
+        [only] = drawing.certify(Facts(drawing.made.dimension, count))
+        return only
+
+    def price(self, certificate: kng.Certificate) -> tuple[kng.Guarantee, bool]:
+        cost, proved = owed(certificate)
+        return (cost if cost.adjacency is self.adjacency else cost.to_replace()), proved
+
+    def records(self, values: Values, rows: int) -> tuple[np.ndarray | None, np.ndarray]:
+        own = values[self.column.name]
+        chosen = np.ones(rows, bool) if self.are_all else self.column.are_beside_heaps(own)
+        return self.matrix({name: column[chosen] for name, column in values.items()}), self.column.response.of(
+            own[chosen]
+        )
+
+    def matrix(self, values: Values) -> np.ndarray | None:
+        """The columns of the design, shape (n, k), of values of the columns by name; None without terms."""
+        if self.design is None:
+            return None
+        named = [column for column in self.earlier if column.name in self.design.columns]
+        return self.design.matrix_of({column.name: column.in_formulas(values[column.name]) for column in named})
+
+    def release(self, values: Values, rows: int) -> kng.Release:
+        count = rows if self.process.adjacency is kng.Adjacency.REPLACE else None
+        [released] = self.drawing(count).draw(*self.records(values, rows), False)
+        return released
+
+
+def prices(parts: Sequence[AbstractPart], certificates: Sequence[kng.Certificate]) -> tuple[kng.Guarantee, bool]:
+    """What a ledger debits for all parts together, and whether it is proved that they cost no more.
+
+    Each is a mechanism of the same records, drawn by itself: costs add up.
+    """
+    costs = [part.price(certificate) for part, certificate in zip(parts, certificates, strict=True)]
+    return totals.composed([cost for cost, _ in costs]), all(proved for _, proved in costs)

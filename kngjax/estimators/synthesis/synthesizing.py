@@ -1,0 +1,71 @@
+"""The release of a synthetic table: one debit, all parts or none."""
+
+import functools
+from typing import Any
+
+import kngjax as kng
+from kngjax.core.errors import FAILED_OF_SYNTHESIS, run_telling_refusals
+from kngjax.estimators.synthesis.plans import SynthesisPlan
+from kngjax.estimators.synthesis.synthetic_tables import SyntheticTable
+from kngjax.releases.one_debit import release_by_one_debit
+
+
+def synthesize(
+    plan: SynthesisPlan, frame: Any, ledger: kng.Ledger | kng.Reservation | None = None, rows: str | None = None
+) -> SyntheticTable:
+    """Releases what a plan of `kngjax.synthesis` says, from which tables are drawn for free: `table.draw(key=...)`.
+
+    Columns, types and public facts are checked first, and refused in words: nothing is spent then. One debit of what
+    all parts cost together comes before a value is looked at. The frame is read once, each cell by itself, and every
+    part drawn by the operating system's randomness; all of them are kept at once, or none.
+
+    **Arguments:** `plan`: public. `frame`: private; pandas, polars or pyarrow. `ledger`: a budget, or a reservation of
+    `plan.cost` made there. `rows`: "public" under replace, where the number of records is, "released" under add_remove;
+    to say so is to be sure, and left out it is what the adjacency says.
+
+    Raises ValueError or TypeError for what is refused, BudgetExceeded, and `kngjax.ReleaseFailed`, one text whatever
+    happened, once the debit is made.
+    """
+    if not isinstance(plan, SynthesisPlan):
+        raise TypeError(f"plan must be made by kngjax.synthesis(columns=[...], ...), not a {type(plan).__name__}")
+    is_public = plan.adjacency is kng.Adjacency.REPLACE
+    if rows not in (None, "public", "released"):
+        raise ValueError(f'rows must be "public" or "released", not {rows!r}')
+    if rows is not None and (rows == "public") != is_public:
+        raise ValueError(
+            'rows="released" is for add_remove: under replace the number of records is public'
+            if is_public
+            else 'rows="public" is for replace: under add_remove the number of records is private, and is released'
+        )
+    released, refusal = None, None
+    try:
+        released = _synthesize(plan, frame, ledger, is_public)
+    except Exception as error:
+        is_failure = isinstance(error, kng.ReleaseFailed)
+        refusal = kng.ReleaseFailed(FAILED_OF_SYNTHESIS) if is_failure else error.with_traceback(None)
+    # Frames of a traceback hold their local variables.
+    del frame
+    if refusal is not None:
+        raise refusal
+    assert released is not None
+    return released
+
+
+def _synthesize(
+    plan: SynthesisPlan, frame: Any, ledger: kng.Ledger | kng.Reservation | None, is_public: bool
+) -> SyntheticTable:
+    table, refusal = run_telling_refusals(functools.partial(plan.check, frame))
+    if refusal is not None:
+        raise refusal
+    count = len(table) if is_public else None
+    parts = plan.parts(count)
+    certificates = [part.certificate(count) for part in parts]
+
+    def draw() -> list[kng.Release]:
+        values = plan.read(table)
+        return [part.release(values, len(table)) for part in parts]
+
+    def owed(drawn: list[kng.Release] | None) -> tuple[kng.Guarantee, bool]:
+        return plan.owed(certificates if drawn is None else [one.certificate for one in drawn])
+
+    return SyntheticTable(plan, release_by_one_debit(draw, owed, ledger, {"synthesis": plan.to_dict()}), count)

@@ -1,0 +1,97 @@
+"""Distances between a private table and a synthetic one, and regressions of both. Owner-only numbers."""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+import scipy.stats
+from jaxtyping import Float, Int
+
+# Intervals that numbers are cut into.
+_PARTS = 10
+_STEPS, _LARGEST_STEP, _RIDGE = 25, 3.0, 1e-6
+
+
+class Coded(NamedTuple):
+    """A column of both tables as places of levels, or of intervals of numbers, with what these are."""
+
+    real: Int[np.ndarray, " rows"]
+    drawn: Int[np.ndarray, " others"]
+    labels: list[str]
+
+    def frequencies(self, which: int) -> Float[np.ndarray, " labels"]:
+        """Of the private table, 0, or the synthetic one, 1."""
+        places = self[which]
+        return np.bincount(places, minlength=len(self.labels)) / max(len(places), 1)
+
+
+def coded(real: np.ndarray, drawn: np.ndarray, labels: list[str] | None) -> Coded:
+    """A column of both tables. **Arguments:** `labels`: of levels, as text; None of numbers, cut at private deciles."""
+    if labels is not None:
+        index = {label: place for place, label in enumerate(labels)}
+        first, second = (np.array([index[str(value)] for value in each.tolist()], np.int64) for each in (real, drawn))
+        return Coded(first, second, labels)
+    cuts = np.unique(np.quantile(real, np.arange(1, _PARTS) / _PARTS)) if len(real) else np.zeros(0)
+    ends = ["", *(f"{cut:.4g}" for cut in cuts), ""]
+    names = [f"{low}-{high}" for low, high in itertools.pairwise(ends)]
+    return Coded(np.searchsorted(cuts, real, side="right"), np.searchsorted(cuts, drawn, side="right"), names)
+
+
+def paired(first: Coded, second: Coded) -> tuple[np.ndarray, np.ndarray]:
+    """The places of both columns together, of both tables."""
+    width = len(second.labels)
+    return first.real * width + second.real, first.drawn * width + second.drawn
+
+
+def total_variation(real: Int[np.ndarray, " rows"], drawn: Int[np.ndarray, " others"]) -> float:
+    """½Σ|p - q| over places, p and q their frequencies."""
+    size = int(max(real.max(initial=0), drawn.max(initial=0))) + 1
+    one, other = (np.bincount(places, minlength=size) / max(len(places), 1) for places in (real, drawn))
+    return float(np.abs(one - other).sum() / 2)
+
+
+def pmse_ratio(real: Float[np.ndarray, "rows k"], drawn: Float[np.ndarray, "others k"]) -> float:
+    """The propensity score's mean square over its expectation under the true model (Snoke et al. 2018).
+
+    pMSE = mean (p̂ - c)², c the part of the rows that is synthetic, p̂ by logistic regression on an intercept and k
+    columns; its expectation is k(1 - c)²c/N for rows of the true model fitted to the private ones, and 1/(1 - c) times
+    that for a new sample of the population. Columns that are functions of others are left out, and k counts the rest.
+    """
+    label = np.concatenate([np.zeros(len(real)), np.ones(len(drawn))])
+    columns = np.vstack([real, drawn])
+    columns = columns[:, columns.std(axis=0) > 0.0]
+    scaled = np.column_stack([np.ones(len(columns)), (columns - columns.mean(0)) / columns.std(0)])
+    basis, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
+    x = basis[:, sizes > 1e-9 * sizes[0]] * np.sqrt(len(scaled))
+    rank, part, theta = x.shape[1] - 1, float(label.mean()), np.zeros(x.shape[1])
+    for _ in range(_STEPS):
+        p = 1.0 / (1.0 + np.exp(-np.clip(x @ theta, -30.0, 30.0)))
+        curvature = x.T @ (x * np.maximum(p * (1.0 - p), 1e-9)[:, None]) + _RIDGE * len(x) * np.eye(len(theta))
+        step = np.linalg.solve(curvature, x.T @ (label - p) - _RIDGE * len(x) * theta)
+        theta = theta + np.clip(step, -_LARGEST_STEP, _LARGEST_STEP)
+        if np.max(np.abs(step)) < 1e-8:
+            break
+    p = 1.0 / (1.0 + np.exp(-np.clip(x @ theta, -30.0, 30.0)))
+    expected = max(rank, 1) * (1.0 - part) ** 2 * part / len(x)
+    return float(np.mean((p - part) ** 2) / expected)
+
+
+def least_squares(
+    x: Float[np.ndarray, "rows d"], y: Float[np.ndarray, " rows"]
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
+    """Coefficients and their standard errors for unequal variances, (X'X)^{-1}Σ r_i²x_ix_i'(X'X)^{-1}."""
+    theta = np.linalg.lstsq(x, y, rcond=None)[0]
+    inverse, scores = np.linalg.pinv(x.T @ x), x * (y - x @ theta)[:, None]
+    return theta, np.sqrt(np.diagonal(inverse @ (scores.T @ scores) @ inverse))
+
+
+def overlaps(
+    first: np.ndarray, errors: np.ndarray, second: np.ndarray, others: np.ndarray, level: float = 0.95
+) -> Float[np.ndarray, " d"]:
+    """The mean of the parts of two intervals that both have (Karr et al. 2006), below 0 where they are apart."""
+    half = scipy.stats.norm.ppf((1.0 + level) / 2.0)
+    shared = np.minimum(first + half * errors, second + half * others) - np.maximum(
+        first - half * errors, second - half * others
+    )
+    widths = [2.0 * half * np.where(each > 0.0, each, np.finfo(float).tiny) for each in (errors, others)]
+    return (shared / widths[0] + shared / widths[1]) / 2.0
