@@ -443,7 +443,7 @@ COVERAGE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COVERAGE)
 def test_intervals_hold_the_truth_as_often_as_they_say(name, monkeypatch):
-    """200 tables: .95 but for three standard errors of as many shares of d coefficients; noise hides few covariances."""
+    """200 tables: .95 but for three standard errors of as many shares; the noise hides few covariances."""
     monkeypatch.setattr("secrets.randbits", random.Random(6).getrandbits)
     make, number = COVERAGE[name]
     plan, held = kng.WithIntervals(make(), kng.Sandwich(0.3)), []
