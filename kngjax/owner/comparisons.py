@@ -62,11 +62,14 @@ def utility(table: Any, frame: Any, *, formula: str | None = None, key: PRNGKeyA
     of a column of numbers on others, like "log(wage) ~ education + C(region)", by least squares in both tables with
     standard errors for unequal variances; None without one. `key`: of the table that is drawn.
 
-    Raises as `table.plan.read`, and ValueError for a formula that these columns do not have.
+    Raises as `table.plan.read`, and ValueError for a frame without records and for a formula that these columns do not
+    have.
     """
     real = table.readings(frame)
     rows = len(next(iter(real.values())))
-    drawn = table.columns_of(max(rows, 1), research_key(0) if key is None else key)
+    if rows == 0:
+        raise ValueError("the private table has no record: there is nothing to compare")
+    drawn = table.columns_of(rows, research_key(0) if key is None else key)
     kinds = {column.name: column for column in table.plan.columns}
     coded = {name: distances.coded(real[name], drawn[name], _labels(kinds[name])) for name in kinds}
     pairs = [(one, other) for place, one in enumerate(coded) for other in list(coded)[:place]]

@@ -88,10 +88,17 @@ def least_squares(
 def overlaps(
     first: np.ndarray, errors: np.ndarray, second: np.ndarray, others: np.ndarray, level: float = 0.95
 ) -> Float[np.ndarray, " d"]:
-    """The mean of the parts of two intervals that both have (Karr et al. 2006), below 0 where they are apart."""
+    """The mean of the parts of two intervals that both have (Karr et al. 2006), below 0 where they are apart.
+
+    An interval without width is in the other one as a whole, 1, or apart from it, minus infinity.
+    """
     half = scipy.stats.norm.ppf((1.0 + level) / 2.0)
     shared = np.minimum(first + half * errors, second + half * others) - np.maximum(
         first - half * errors, second - half * others
     )
-    widths = [2.0 * half * np.where(each > 0.0, each, np.finfo(float).tiny) for each in (errors, others)]
-    return (shared / widths[0] + shared / widths[1]) / 2.0
+    widths = [2.0 * half * each for each in (errors, others)]
+    parts = [
+        np.where(width > 0.0, shared / np.where(width > 0.0, width, 1.0), np.where(shared < 0.0, -np.inf, 1.0))
+        for width in widths
+    ]
+    return (parts[0] + parts[1]) / 2.0

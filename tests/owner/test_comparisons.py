@@ -60,6 +60,11 @@ def test_regressions_are_those_of_statsmodels_and_intervals_overlap_as_drawn():
     one, half = np.ones(4), 1.959964
     moved = np.array([0.0, half, 2 * half, 4 * half])
     np.testing.assert_allclose(distances.overlaps(0 * one, one, moved, one), [1.0, 0.5, 0.0, -1.0], atol=1e-6)
+    # Fits without residuals, as of numbers that are all at one heap.
+    centres, others = np.array([0.0, 0.0, 9.0, 0.0]), np.array([0.0, 1.0, 0.0, 0.0])
+    expected = [1.0, 1.0, -np.inf, 0.5]
+    errors = np.array([0.0, 1.0, 1.0, 1.0])
+    np.testing.assert_allclose(distances.overlaps(0 * one, errors, centres, others), expected, atol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +112,10 @@ def test_a_regression_that_the_table_does_not_have_is_refused(released):
         kng.owner.utility(*released, formula="group ~ age")
     with pytest.raises(ValueError, match="wage"):
         kng.owner.utility(*released, formula="age ~ wage")
+
+
+def test_a_table_without_records_is_not_compared(released):
+    table, frame = released
+    empty = kng.synthesis(table.plan.columns, epsilon=60.0, adjacency="add_remove")
+    with pytest.raises(ValueError, match="has no record"):
+        kng.owner.utility(kng.synthesize(empty, frame.iloc[:0]), frame.iloc[:0])

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int
 
 from kngjax.data import cells
-from kngjax.data.terms.base import is_number, refuse_missing
+from kngjax.data.terms.base import is_number
 
 # Of more whole numbers a count is meant, or a number.
 MOST_OF_ORDINAL = 1000
@@ -99,6 +99,9 @@ class Category(AbstractColumn):
         for word, label in (("other", self.other), ("missing", self.missing)):
             if label is not None and not isinstance(label, str | int | float | bool):
                 raise TypeError(f"{word} of {self.name!r} must be a level, like {word!r}, not {label!r}")
+        is_level = any(cells.same_level(self.missing, level) for level in self.levels)
+        if self.missing == "drop" and not is_level:
+            raise ValueError(f"missing of {self.name!r} may not be 'drop': every record is kept, and counts as a level")
         if self.other is None:
             raise ValueError(f"other of {self.name!r} must name a level, for cells that have none of the declared ones")
         if len({str(label) for label in self.labels}) < len(self.labels):
@@ -126,7 +129,7 @@ class Category(AbstractColumn):
     def read(self, column: Any) -> Int[np.ndarray, " records"]:
         places, empty = cells.levels(column, self.levels), cells.are_empty(column)
         is_missing, is_other = (places < 0) & empty, (places < 0) & ~empty
-        refuse_missing(self.name, self.missing, is_missing)
+        refuse_absent(self.name, self.missing, is_missing)
         for chosen, label in ((is_other, self.other), (is_missing, self.missing)):
             if label is not None:
                 places[chosen] = self._place(label)
@@ -191,7 +194,7 @@ class Ordinal(AbstractColumn):
         return (self.low, self.high), None
 
     def read(self, column: Any) -> np.ndarray:
-        return np.rint(read_numbers(self.name, column, self.missing, self.low, self.high))
+        return whole_numbers(self.name, column, self.missing, self.low, self.high)
 
     def places(self, values: np.ndarray) -> Int[np.ndarray, " records"]:
         return (values - self.low).astype(np.int64)
@@ -251,14 +254,26 @@ def check_whole(name: str, low: Any, high: Any, missing: Any) -> None:
         raise ValueError(f"missing of {name!r} must be a whole number from {low} to {high}, or None, not {missing!r}")
 
 
-def read_numbers(name: str, column: Any, missing: Any, low: float | int, high: float | int) -> np.ndarray:
-    """Cells as numbers within the bounds, each by itself. Private.
+def refuse_absent(name: str, missing: Any, absent: np.ndarray) -> None:
+    """Raises ValueError where cells are missing and nothing says what they count as."""
+    if missing is None and absent.any():
+        raise ValueError(
+            f"column {name!r} has cells that are missing, infinite or no number: say in its description what these "
+            "count as, missing=..., a public value"
+        )
+
+
+def all_numbers(name: str, column: Any, missing: Any) -> np.ndarray:
+    """The number of each cell by itself, `missing` where it is none. Private.
 
     Raises ValueError for cells that are none where `missing` is None; the message tells no value.
     """
     numbers = cells.numbers(column)
     absent = np.isnan(numbers)
-    refuse_missing(name, missing, absent)
-    if missing is not None:
-        numbers = np.where(absent, float(missing), numbers)
-    return np.clip(numbers, low, high)
+    refuse_absent(name, missing, absent)
+    return numbers if missing is None else np.where(absent, float(missing), numbers)
+
+
+def whole_numbers(name: str, column: Any, missing: Any, low: float | int, high: float | int) -> np.ndarray:
+    """The nearest whole number of each cell by itself, within the bounds. Private. Raises as `all_numbers`."""
+    return np.rint(np.clip(all_numbers(name, column, missing), low, high))

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Int
 
-from kngjax.data import cells
-from kngjax.data.terms.base import is_number, refuse_missing
+from kngjax.data.terms.base import is_number
 from kngjax.estimators.responses import Response
 from kngjax.estimators.synthesis.columns import (
     AbstractColumn,
+    all_numbers,
     as_tuple,
     check_ends,
     check_whole,
     make_plain,
-    read_numbers,
     refuse_auto,
+    whole_numbers,
 )
 
 # The quantile levels of curves where none are named: three depths of a tree.
@@ -101,7 +101,7 @@ class Count(AbstractCurvedColumn):
         return Response(self.name, None, (self.low, self.high), dither=1)
 
     def read(self, column: Any) -> np.ndarray:
-        return np.rint(read_numbers(self.name, column, self.missing, self.low, self.high))
+        return whole_numbers(self.name, column, self.missing, self.low, self.high)
 
     def of_drawn(self, drawn: np.ndarray) -> np.ndarray:
         return np.clip(np.rint(drawn), self.low, self.high)
@@ -171,11 +171,7 @@ class Numeric(AbstractCurvedColumn):
         return Response(self.name, self.transform, (self.low, self.high), dither=self.dither)
 
     def read(self, column: Any) -> np.ndarray:
-        numbers = cells.numbers(column)
-        absent = np.isnan(numbers)
-        refuse_missing(self.name, self.missing, absent)
-        if self.missing is not None:
-            numbers = np.where(absent, float(self.missing), numbers)
+        numbers = all_numbers(self.name, column, self.missing)
         return np.where(self.are_beside_heaps(numbers), np.clip(numbers, self.low, self.high), numbers)
 
     def of_drawn(self, drawn: np.ndarray) -> np.ndarray:

@@ -46,7 +46,11 @@ class SynthesisPlan:
     def __post_init__(self) -> None:
         # What cannot be is refused here.
         _check_order(self.columns)
-        _ = self.parts()
+        for column in self.columns:
+            _check_written(column)
+        labels = [part.label for part in self.parts()]
+        if twice := [label for label in labels if labels.count(label) > 1]:
+            raise ValueError(f"two releases would be called {twice[0]!r}: give the column another name in the frame")
 
     @functools.cached_property
     def shares(self) -> dict[str, Fraction]:
@@ -85,16 +89,19 @@ class SynthesisPlan:
         # Of some records alone their number is private, see `CurvesPart`.
         is_private = has_heaps or adjacency is kng.Adjacency.ADD_REMOVE
         halved = has_heaps and adjacency is kng.Adjacency.REPLACE
-        process = process_of(
-            design,
-            column.response,
-            column.levels,
-            inward(of_curves / 2 if halved else of_curves),
-            "add_remove" if is_private else "replace",
-            most if is_private else None,
-            force=self.force,
-            allow_large_epsilon=True,
-        )
+        try:
+            process = process_of(
+                design,
+                column.response,
+                column.levels,
+                inward(of_curves / 2 if halved else of_curves),
+                "add_remove" if is_private else "replace",
+                most if is_private else None,
+                force=self.force,
+                allow_large_epsilon=True,
+            )
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"column {column.name!r}: {error}") from None
         curves = CurvesPart(column.name, of_curves, adjacency, column, earlier, design, process, not has_heaps)
         if not has_heaps:
             return [curves]
@@ -263,6 +270,17 @@ def _check_order(columns: tuple[AbstractColumn, ...]) -> None:
                     f"{parent!r}, a parent of {column.name!r}, has no table of levels: parents are Category and Ordinal"
                 )
         known[column.name] = column
+
+
+def _check_written(column: AbstractColumn) -> None:
+    """Raises TypeError for settings that no file has: a ledger is told of them, and tables are kept with them."""
+    try:
+        json.dumps(column.to_dict(), allow_nan=False)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"all that is said of column {column.name!r} must be text, finite numbers of Python and lists of these: "
+            "others cannot be written with the plan"
+        ) from None
 
 
 def _shares(columns: tuple[AbstractColumn, ...], taken: Fraction) -> dict[str, Fraction]:

@@ -26,6 +26,25 @@ def synthesize(
     Raises ValueError or TypeError for what is refused, BudgetExceeded, and `kngjax.ReleaseFailed`, one text whatever
     happened, once the debit is made.
     """
+    released, refusal = None, None
+    try:
+        released = _synthesize(plan, frame, ledger, rows)
+    except Exception as error:
+        is_failure = isinstance(error, kng.ReleaseFailed)
+        refusal = kng.ReleaseFailed(FAILED_OF_SYNTHESIS) if is_failure else error.with_traceback(None)
+        # What it was raised of has a traceback too, whose frames lead back to those that hold the data.
+        refusal.__cause__ = refusal.__context__ = None
+    # Frames of a traceback hold their local variables.
+    del frame
+    if refusal is not None:
+        raise refusal
+    assert released is not None
+    return released
+
+
+def _synthesize(
+    plan: SynthesisPlan, frame: Any, ledger: kng.Ledger | kng.Reservation | None, rows: str | None
+) -> SyntheticTable:
     if not isinstance(plan, SynthesisPlan):
         raise TypeError(f"plan must be made by kngjax.synthesis(columns=[...], ...), not a {type(plan).__name__}")
     is_public = plan.adjacency is kng.Adjacency.REPLACE
@@ -37,23 +56,6 @@ def synthesize(
             if is_public
             else 'rows="public" is for replace: under add_remove the number of records is private, and is released'
         )
-    released, refusal = None, None
-    try:
-        released = _synthesize(plan, frame, ledger, is_public)
-    except Exception as error:
-        is_failure = isinstance(error, kng.ReleaseFailed)
-        refusal = kng.ReleaseFailed(FAILED_OF_SYNTHESIS) if is_failure else error.with_traceback(None)
-    # Frames of a traceback hold their local variables.
-    del frame
-    if refusal is not None:
-        raise refusal
-    assert released is not None
-    return released
-
-
-def _synthesize(
-    plan: SynthesisPlan, frame: Any, ledger: kng.Ledger | kng.Reservation | None, is_public: bool
-) -> SyntheticTable:
     table, refusal = run_telling_refusals(functools.partial(plan.check, frame))
     if refusal is not None:
         raise refusal

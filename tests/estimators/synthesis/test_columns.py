@@ -78,6 +78,8 @@ def test_missing_cells_without_a_policy_are_refused_without_a_value(column):
     with pytest.raises(ValueError, match="missing") as told:
         column.read([7, 1.2345, np.nan])
     assert "1.2345" not in str(told.value)
+    # No column drops records.
+    assert "drop" not in str(told.value)
 
 
 REFUSED = {
@@ -103,6 +105,7 @@ REFUSED = {
     "a long table": (lambda: kng.Ordinal("it", 0, 10**6), ValueError, "take Count"),
     "missing beyond": (lambda: kng.Ordinal("it", 0, 9, missing=10), ValueError, "missing of 'it'"),
     "missing as text": (lambda: kng.Numeric("it", 0, 9, missing="drop"), ValueError, "missing of 'it'"),
+    "missing records": (lambda: kng.Category("it", ["a", "b"], missing="drop"), ValueError, "every record is kept"),
     "log of 0": (lambda: kng.Numeric("it", 0, 9, transform="log"), ValueError, "lower > 0"),
     "a root": (lambda: kng.Numeric("it", 1, 9, transform="sqrt"), ValueError, "'log' or None"),
     "parents without heaps": (lambda: kng.Numeric("it", 1, 9, parents=["a"]), ValueError, "given="),

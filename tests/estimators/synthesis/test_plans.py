@@ -2,6 +2,8 @@
 
 import json
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
@@ -123,7 +125,22 @@ REFUSED = {
     "levels unsorted": (of(wage(levels=[0.5, 0.25])), ValueError, "increase"),
     "levels twice": (of(wage(levels=[0.5, 0.5])), ValueError, "increase"),
     "levels beyond": (of(wage(levels=[0.5, 1.0])), ValueError, "strictly between 0 and 1"),
-    "one level": (of(wage(levels=[0.5])), ValueError, "KNG"),
+    "one level": (of(wage(levels=[0.5])), ValueError, "column 'wage'.*KNG"),
+    "levels of text": (of(wage(levels=["a", "b"])), TypeError, "column 'wage'.*list of numbers"),
+    "the name of another release": (
+        of(kng.Category("rows", ["a", "b"]), adjacency="add_remove"),
+        ValueError,
+        "two releases would be called 'rows'",
+    ),
+    "the name of a table of heaps": (
+        of(kng.Category("wage, heaps", ["a", "b"]), wage(heaps=[0])),
+        ValueError,
+        "two releases would be called 'wage, heaps'",
+    ),
+    "a level that no file has": (of(kng.Category("it", ["a", "b"], other=math.nan)), TypeError, "'it' must be text"),
+    "an infinite level": (of(kng.Category("it", ["a", "b"], missing=math.inf)), TypeError, "'it' must be text"),
+    "levels of other types": (of(kng.Category("it", [Decimal("1.5"), 2])), TypeError, "'it' must be text"),
+    "a share of another type": (of(kng.Category("it", ["a", "b"], share=Fraction(1))), TypeError, "'it' must be text"),
 }
 
 

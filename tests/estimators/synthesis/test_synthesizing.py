@@ -3,6 +3,7 @@
 import json
 import pickle
 import random
+import traceback
 
 import matplotlib as mpl
 import numpy as np
@@ -207,3 +208,28 @@ def test_a_failure_in_one_part_releases_nothing_and_stays_spent(tmp_path, monkey
         kng.synthesize(made, PEOPLE, ledger=paid)
     assert str(failed.value) == FAILED_OF_SYNTHESIS
     assert (len(paid.verify().reserved), paid.releases()) == (1, {})
+
+
+BROKEN = PEOPLE.assign(education=np.nan)
+BARE = kng.synthesis([kng.Numeric("wage", 0, 500, levels=(0.01, 0.5))], epsilon=0.1, adjacency="replace")
+HELD = {
+    "a failure": (plan(), BROKEN, {}, kng.ReleaseFailed),
+    "levels with few records": (BARE, PEOPLE, {}, ValueError),
+    "no plan": ({}, PEOPLE, {}, TypeError),
+    "rows": (plan(), PEOPLE, {"rows": "released"}, ValueError),
+    "no ledger": (plan(), PEOPLE, {"ledger": "people"}, TypeError),
+}
+
+
+@pytest.mark.parametrize("case", HELD)
+def test_no_refusal_holds_the_records(case):
+    """In a frame of its traceback, or of another error that it was raised of, whose frames lead back to these."""
+    made, frame, changed, kind = HELD[case]
+    with pytest.raises(kind) as refused:
+        kng.synthesize(made, frame, **changed)
+    error = refused.value
+    assert error.__cause__ is error.__context__ is None
+    for step, _ in traceback.walk_tb(error.__traceback__):
+        if not step.f_code.co_name.startswith("test_"):
+            held = [one for one in step.f_locals.values() if isinstance(one, pd.DataFrame | np.ndarray)]
+            assert not held, step.f_code.co_name
