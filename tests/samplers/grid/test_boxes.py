@@ -260,6 +260,22 @@ def test_what_float64_rejects_is_rejected_in_balls():
     assert rejected > 20
 
 
+def test_what_lies_outside_of_the_domain_is_not_accepted():
+    """In balls alone, by a last number that accepts all else: float64 rejects it before."""
+    sums, gauge, body = problem("pseudo-Huber", "maximum", "l2", scale=Fraction(1))
+    bits, outside = random.Random(9).getrandbits, 0
+    with np.errstate(all="ignore"):
+        found = cover.Cover(sums, gauge, body.range, sums.coordinates.whole(body))
+        proposals = draws.Proposals(sums, gauge, body, found, bits)
+        for box in proposals._choose(100):
+            *places, share = (draws.Uniform(bits, word, 64) for word in (bits(64), bits(64), 1))
+            proposal = draws.Proposal(sums.coordinates, found.boxes.lower[box], found.boxes.upper[box], places)
+            length = np.hypot(*(float(one.mid()) for one in proposal.place(64)))
+            assert proposals._is_accepted(proposal, int(proposals._weights.whole[box]), share) == (length < 1.5)
+            outside += length > 1.5
+    assert 20 < outside < 80
+
+
 def test_weights_are_at_least_the_masses_that_floors_allow():
     sums, gauge, body = problem("logistic", "sum", dimension=3)
     with np.errstate(all="ignore"):
