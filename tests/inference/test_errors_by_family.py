@@ -442,9 +442,8 @@ COVERAGE = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COVERAGE)
-def test_intervals_hold_the_truth_as_often_as_they_say(name, monkeypatch):
+def test_intervals_hold_the_truth_as_often_as_they_say(name):
     """200 tables: .95 but for three standard errors of as many shares; the noise hides few covariances."""
-    monkeypatch.setattr("secrets.randbits", random.Random(6).getrandbits)
     make, number = COVERAGE[name]
     plan, held = kng.WithIntervals(make(), kng.Sandwich(0.3)), []
     truth = (LOWER + UPPER) / 2.0 if name == "mean" else BETA

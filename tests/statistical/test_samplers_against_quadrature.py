@@ -14,7 +14,7 @@ from kngjax.releases.sampler_choice import default_sampler
 from tests.statistical import problems
 from tests.statistical.problems import Quadrature, assert_follows, problem
 
-NUM_DRAWS = 600
+NUM_DRAWS = 1000
 POINTS = {1: 20_000, 2: 700}
 
 # The sampler and how many sweeps follow its warm-up: a kernel that was adapted until the last moment is off its law.

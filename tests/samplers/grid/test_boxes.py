@@ -215,7 +215,6 @@ def test_norms_are_rounded_to_the_side_that_proofs_need(kind):
     assert gauge.below(np.array([np.inf, 1.0, np.nan])) == 0.0
 
 
-@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("floored", [False, True])
 def test_the_law_does_not_depend_on_the_boxes(floored, monkeypatch):
     """Without a floor, and in coordinates that are those of no record; θ_2 is kept, which no box is aligned with."""
@@ -259,6 +258,22 @@ def test_what_float64_rejects_is_rejected_in_balls():
             )
             assert not proposals._is_accepted(proposal, int(proposals._weights.whole[chosen[0]]), shares[-1])
     assert rejected > 20
+
+
+def test_what_lies_outside_of_the_domain_is_not_accepted():
+    """In balls alone, by a last number that accepts all else: float64 rejects it before."""
+    sums, gauge, body = problem("pseudo-Huber", "maximum", "l2", scale=Fraction(1))
+    bits, outside = random.Random(9).getrandbits, 0
+    with np.errstate(all="ignore"):
+        found = cover.Cover(sums, gauge, body.range, sums.coordinates.whole(body))
+        proposals = draws.Proposals(sums, gauge, body, found, bits)
+        for box in proposals._choose(100):
+            *places, share = (draws.Uniform(bits, word, 64) for word in (bits(64), bits(64), 1))
+            proposal = draws.Proposal(sums.coordinates, found.boxes.lower[box], found.boxes.upper[box], places)
+            length = np.hypot(*(float(one.mid()) for one in proposal.place(64)))
+            assert proposals._is_accepted(proposal, int(proposals._weights.whole[box]), share) == (length < 1.5)
+            outside += length > 1.5
+    assert 20 < outside < 80
 
 
 def test_weights_are_at_least_the_masses_that_floors_allow():

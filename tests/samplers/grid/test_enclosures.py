@@ -12,7 +12,7 @@ from tests.oracles.smooth_minima import LOSSES as MINIMA
 from tests.oracles.smooth_minima import made, refined
 
 # In all, over the losses.
-MANY = 10_000
+MANY = 4_000
 
 
 def lengths(table, vector):
