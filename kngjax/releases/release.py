@@ -296,8 +296,7 @@ def _check_arguments(mechanism: Any, X: Any, y: Any, weights: Any, sampler: Any,
     if isinstance(mechanism, type):
         raise TypeError(f"mechanism must be an object, and {mechanism.__name__} is a class: call it with its settings")
     if not isinstance(mechanism, AbstractMechanism):
-        own = ": it has a method certify(X, y) of its own" if hasattr(mechanism, "certify") else ""
-        raise TypeError(f"mechanism must be an object like kngjax.KNG(...), not a {type(mechanism).__name__}{own}")
+        raise TypeError(f"mechanism must be an object like kngjax.KNG(...), not a {type(mechanism).__name__}")
     if isinstance(sampler, type) and issubclass(sampler, REQUESTS):
         raise TypeError(f"sampler is the class {sampler.__name__}: call it, kngjax.{sampler.__name__}()")
     if sampler is not None and not isinstance(sampler, REQUESTS):

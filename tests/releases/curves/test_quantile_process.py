@@ -169,11 +169,6 @@ REFUSED = {
 }
 
 
-def test_its_certificate_is_its_own():
-    with pytest.raises(TypeError, match=r"not a QuantileProcess: it has a method certify\(X, y\) of its own"):
-        kng.certify(process())
-
-
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_makes_no_process_is_refused_in_words(name):
     changes, error, words = REFUSED[name]
