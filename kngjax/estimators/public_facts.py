@@ -83,19 +83,24 @@ class PublicFacts:
                     "records of each level"
                 )
             return Response(column, transform, None, self.levels[column], missing, self.dither.get(column))
+        if transform == "log" and column not in self.bounds:
+            raise self._undeclared(column)
         return Response(column, transform, self.bounds.get(column), None, missing, self.dither.get(column))
 
     def declared(self, column: str) -> Response:
         """As `response`, of a column with bounds or levels; raises ValueError that names those for another."""
         made = self.response(column)
         if column not in self.bounds and column not in self.levels:
-            every = [*self.bounds, *self.levels]
-            there = f"; there are some of {', '.join(map(repr, every))}." if every else ""
-            raise ValueError(
-                f"column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}{there}"
-                f"{formulas.similar_to(column, every)}"
-            )
+            raise self._undeclared(column)
         return made
+
+    def _undeclared(self, column: str) -> ValueError:
+        every = [*self.bounds, *self.levels]
+        there = f"; there are some of {', '.join(map(repr, every))}." if every else ""
+        return ValueError(
+            f"column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}{there}"
+            f"{formulas.similar_to(column, every)}"
+        )
 
     def weighted(self, analysis: Any) -> Any:
         """The analysis with the weights of the records, if they have some; raises where it does not take them.

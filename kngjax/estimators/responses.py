@@ -89,7 +89,10 @@ class Response(AbstractResponse):
         elif isinstance(self.missing, str | bool) and self.missing != "drop":
             raise ValueError(f'missing: must be a number or "drop", not {self.missing!r}')
         if self.transform == "log" and (self.bounds is None or self.bounds[0] <= 0):
-            raise ValueError('transform = "log" needs bounds = [lower, upper] with lower > 0, where the log is defined')
+            raise ValueError(
+                f'transform = "log" needs bounds = [lower, upper] of {self.column!r} with lower > 0, where the log is '
+                "defined"
+            )
         if self.bounds is not None and isinstance(self.missing, int | float):
             lower, upper = self.bounds
             if not lower <= self.missing <= upper:

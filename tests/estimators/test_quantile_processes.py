@@ -163,6 +163,7 @@ REFUSED = {
         r"of 1000 records too few lie beyond .*Nothing was spent; force=True releases it all the same",
     ),
     "little ε": ({"epsilon": 0.01}, "too few lie beyond"),
+    "a misspelt response": ({"formula": "log(wagee) ~ education"}, "'wagee' needs public bounds.* Did you mean 'wage'"),
     "unbounded": ({"formula": "tenure ~ education"}, "needs public bounds in own units"),
 }
 

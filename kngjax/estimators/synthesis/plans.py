@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -84,7 +85,8 @@ class SynthesisPlan:
         parents = tuple(known[parent] for parent in column.parents)
         if not isinstance(column, AbstractCurvedColumn):
             return [TablePart(column.name, epsilon, adjacency, (*parents, column))]
-        design, has_heaps = _design(column, earlier), bool(column.heaps)
+        later = [one.name for one in self.columns[len(earlier) + 1 :]]
+        design, has_heaps = _design(column, earlier, later), bool(column.heaps)
         of_curves = epsilon * (1 - _HEAPS) if has_heaps else epsilon
         # Of some records alone their number is private, see `CurvesPart`.
         is_private = has_heaps or adjacency is kng.Adjacency.ADD_REMOVE
@@ -255,15 +257,21 @@ def synthesis(
 def _check_order(columns: tuple[AbstractColumn, ...]) -> None:
     """Raises ValueError unless each has a name of its own, and parents that come before it and have levels."""
     known: dict[str, AbstractColumn] = {}
+    later = {column.name for column in columns}
     for column in columns:
+        later.discard(column.name)
         if column.name in known:
             raise ValueError(f"two columns are called {column.name!r}")
         if len(set(column.parents)) < len(column.parents):
             raise ValueError(f"parents of {column.name!r} must be all different, not {column.parents}")
         for parent in column.parents:
             if parent not in known:
+                remedy = (
+                    f" Put it before {column.name!r}." if parent in later else formulas.similar_to(parent, [*known])
+                )
                 raise ValueError(
-                    f"{parent!r}, a parent of {column.name!r}, is no earlier column, and columns depend on these alone"
+                    f"{parent!r}, a parent of {column.name!r}, is no earlier column, and columns depend on earlier "
+                    f"ones alone.{remedy}"
                 )
             if not known[parent].is_parent:
                 raise ValueError(
@@ -310,7 +318,7 @@ def _facts(columns: tuple[AbstractColumn, ...]) -> tuple[dict[str, Any], dict[st
     return bounds, {name: levels for name, (_, levels) in facts.items() if levels is not None}
 
 
-def _design(column: AbstractCurvedColumn, earlier: tuple[AbstractColumn, ...]) -> Any:
+def _design(column: AbstractCurvedColumn, earlier: tuple[AbstractColumn, ...], later: Sequence[str]) -> Any:
     """The terms of its formula; None without one."""
     if column.given is None:
         return None
@@ -318,7 +326,9 @@ def _design(column: AbstractCurvedColumn, earlier: tuple[AbstractColumn, ...]) -
         design = formulas.read(f"`{column.name}` ~ {column.given}", *_facts(earlier)).design
     except ValueError as error:
         before = ", ".join(repr(one.name) for one in earlier) or "none"
-        raise ValueError(f"given of {column.name!r} may name earlier columns, here {before}: {error}") from None
+        too_late = [repr(name) for name in later if re.search(rf"\b{re.escape(name)}\b", column.given)]
+        why = f"put {', '.join(too_late)} before {column.name!r}" if too_late else error
+        raise ValueError(f"given of {column.name!r} may name earlier columns, here {before}: {why}") from None
     if len(design.names) > MOST_BOXED:
         raise ValueError(
             f"given of {column.name!r}, {column.given!r}, has {len(design.names)} coefficients with the intercept, and "

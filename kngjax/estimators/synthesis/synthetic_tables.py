@@ -140,8 +140,15 @@ class SyntheticTable:
 
     @classmethod
     def from_json(cls, text: str) -> "SyntheticTable":
-        """The inverse of `to_json`."""
-        fields = json.loads(text)
+        """The inverse of `to_json`; raises ValueError for what is no such text, as a file's name is."""
+        try:
+            fields = json.loads(text)
+        except ValueError:
+            raise ValueError(
+                "this is no JSON: text must be what to_json() returned, of a file pathlib.Path(name).read_text()"
+            ) from None
+        if not isinstance(fields, dict) or not {"plan", "num_records", "releases"} <= fields.keys():
+            raise ValueError("this JSON is of no synthetic table: text must be what SyntheticTable.to_json() returned")
         releases = [kng.Release.from_json(json.dumps(one)) for one in fields["releases"]]
         return cls(SynthesisPlan.from_dict(fields["plan"]), releases, fields["num_records"])
 

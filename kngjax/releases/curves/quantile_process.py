@@ -26,6 +26,7 @@ from kngjax.releases.curves.halving import Halving
 from kngjax.releases.curves.joint import CurveDraws, Joint, require_gradient_space
 from kngjax.releases.curves.quantile_curves import QuantileCurves
 from kngjax.releases.debits import in_json
+from kngjax.releases.lattice.lattice import LARGEST_DIMENSION
 from kngjax.releases.one_debit import release_of_records
 from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.release import Release
@@ -182,6 +183,11 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         given = self.levels, self.bounds, self.domain, self.epsilon, self.adjacency
         if self.order == "joint":
             return Joint.of(*given, facts.dimension, self.norm, self.bandwidth)
+        if facts.dimension > LARGEST_DIMENSION:
+            raise ValueError(
+                f"a quantile process by halving takes up to {LARGEST_DIMENSION} coefficients with the intercept, not "
+                f"{facts.dimension}: leave columns out, or release a regression of each level by SmoothedQuantileLoss"
+            )
         return Halving.of(*given, facts.dimension, facts.num_records or self.max_records or MOST_RECORDS)
 
     def certify(self, X: Any = None, y: Any = None, sampler: Any = None) -> Certificate:
@@ -319,5 +325,6 @@ def _levels(levels: Any) -> tuple[float, ...]:
     if given.size < 2:
         raise ValueError("a quantile process has at least two levels: of one take KNG(QuantileLoss(tau), ...)")
     if np.any(np.diff(given) <= 0.0):
-        raise ValueError(f"levels must increase, each given once: levels={sorted(set(given.tolist()))}")
+        meant = sorted(set(given.tolist()))
+        raise ValueError(f"levels must increase, each given once: levels={meant}{' would do' * (len(meant) > 1)}")
     return tuple(given.tolist())

@@ -86,11 +86,21 @@ def wage(**changed):
 
 REFUSED = {
     "columns auto": (lambda: kng.synthesis("auto", epsilon=1, adjacency="replace"), ValueError, "read off the data"),
-    "a later parent": (of(EDUCATION, REGION), ValueError, "no earlier column"),
+    "a later parent": (of(EDUCATION, REGION), ValueError, "no earlier column, .* Put it before 'education'"),
+    "a misspelt parent": (
+        of(REGION, kng.Ordinal("it", 0, 3, parents=["regoin"])),
+        ValueError,
+        "no earlier column, .* Did you mean 'region'",
+    ),
     "its own parent": (of(kng.Ordinal("it", 0, 3, parents=["it"])), ValueError, "no earlier column"),
     "a parent of numbers": (of(AGE, kng.Ordinal("it", 0, 3, parents=["age"])), ValueError, "Category and Ordinal"),
     "a parent twice": (of(REGION, kng.Ordinal("it", 0, 3, parents=["region"] * 2)), ValueError, "all different"),
-    "given later": (of(wage(given="education"), REGION, EDUCATION), ValueError, "may name earlier columns"),
+    "given later": (
+        of(wage(given="education"), REGION, EDUCATION),
+        ValueError,
+        "may name earlier columns, here none: put 'education' before 'wage'",
+    ),
+    "given misspelt": (of(REGION, EDUCATION, wage(given="educaton")), ValueError, "Did you mean 'education'"),
     "given itself": (of(wage(given="wage")), ValueError, "may name earlier columns"),
     "five coefficients": (
         of(REGION, EDUCATION, AGE, wage(given="poly(education, 2) + poly(age, 2)")),

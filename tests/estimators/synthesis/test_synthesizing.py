@@ -153,6 +153,12 @@ def test_what_depends_on_values_is_one_text_after_the_debit(tmp_path):
     assert set(kng.synthesize(kept, frame, ledger=paid).releases) == {"region", "education"}
 
 
+@pytest.mark.parametrize("text", ["table.json", "{}", "[]"])
+def test_what_is_no_json_of_a_table_is_refused_in_words(text):
+    with pytest.raises(ValueError, match=r"to_json\(\) returned"):
+        kng.SyntheticTable.from_json(text)
+
+
 FEW = {
     "no column": (lambda: PEOPLE.drop(columns="education"), ValueError, "which the data do not have"),
     "no frame": (lambda: PEOPLE.to_numpy(), TypeError, "must be a pandas, polars or pyarrow frame"),

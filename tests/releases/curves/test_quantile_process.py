@@ -156,7 +156,11 @@ REFUSED = {
     "no adjacency": ({"adjacency": None}, ValueError, "adjacency"),
     "a large epsilon": ({"epsilon": 200.0}, ValueError, "allow_large_epsilon"),
     "a base measure": ({"domain": kng.BaseMeasure(dist.Normal(0.0, 1.0))}, ValueError, "Box"),
-    "five coefficients": ({"bounds": kng.Bounds(x=(-np.ones(4), np.ones(4)))}, ValueError, "up to 4 coefficients"),
+    "five coefficients": (
+        {"bounds": kng.Bounds(x=(-np.ones(4), np.ones(4)))},
+        ValueError,
+        "by halving takes up to 4 coefficients with the intercept, not 5: leave columns out",
+    ),
     "another order": ({"order": "outwards"}, ValueError, "halving"),
     "records promised where they are public": ({"max_records": 9}, ValueError, "leave max_records out"),
     "no number of records": ({"max_records": 0.5, "adjacency": "add_remove"}, ValueError, "max_records"),
