@@ -193,7 +193,8 @@ def test_results_are_the_same_to_the_bit_on_eight_devices(tmp_path):
     found = []
     for number in (1, 8):
         path = tmp_path / f"{number}.npy"
-        flags = {"XLA_FLAGS": f"--xla_force_host_platform_device_count={number}", "JAX_PLATFORMS": "cpu"}
+        own = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={number}"
+        flags = {"XLA_FLAGS": own, "JAX_PLATFORMS": "cpu"}
         command = [sys.executable, "-c", PROGRAM, str(number), str(path)]
         subprocess.run(command, check=True, env={**os.environ, **flags}, timeout=600)
         found.append(np.load(path))
