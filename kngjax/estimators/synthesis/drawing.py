@@ -30,8 +30,14 @@ def drawn_places(
     upper /= upper[..., -1:]
     with float64():
         uniform = np.asarray(jax.random.uniform(key, (rows,)))
-    own = upper[tuple(parents)] if parents else np.broadcast_to(upper, (rows, upper.shape[-1]))
-    return np.sum(uniform[:, None] >= own, axis=1)
+    *shape, number = upper.shape
+    cells = np.ravel_multi_index(tuple(parents), tuple(shape)) if parents else np.zeros(rows, np.int64)
+    order = np.argsort(cells, kind="stable")
+    found, starts = np.unique(cells[order], return_index=True)
+    places = np.empty(rows, np.int64)
+    for cell, chosen in zip(found, np.split(order, starts[1:]), strict=bool(rows)):
+        places[chosen] = np.searchsorted(upper.reshape(-1, number)[cell], uniform[chosen], side="right")
+    return places
 
 
 def drawn_values(

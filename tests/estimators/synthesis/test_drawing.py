@@ -1,5 +1,7 @@
 """Levels are drawn at the frequencies of counts, of which those below 0 are none."""
 
+import tracemalloc
+
 import jax
 import numpy as np
 import pytest
@@ -30,3 +32,17 @@ def test_each_row_is_drawn_at_its_own_levels_of_the_parents():
     for seed in range(5):
         key = jax.random.fold_in(kng.research_key(0), seed)
         np.testing.assert_array_equal(drawn_places(counts, [first, second], key, 5), first)
+
+
+def test_no_row_takes_memory_for_each_level():
+    """A million rows of a thousand levels are some megabytes, and none are none."""
+    rows, parent = 1_000_000, np.tile([0, 1], 500_000)
+    counts = np.ones((2, 1000))
+    counts[0, 500:] = counts[1, :500] = 0.0
+    tracemalloc.start()
+    places = drawn_places(counts, [parent], kng.research_key(1), rows)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 100 * rows
+    np.testing.assert_array_equal(places // 500, parent)
+    assert drawn_places(counts, [parent[:0]], kng.research_key(1), 0).size == 0
