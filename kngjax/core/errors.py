@@ -85,6 +85,17 @@ class UnfitType(TypeError):
     """Refused for a type or a dtype, before a value was looked at: a release may say it in words."""
 
 
+def bare(error: Exception, failed: str | None = None) -> Exception:
+    """The error without its traceback, cause and context, whose frames hold the records as local variables.
+
+    **Arguments:** `failed`: the text that a `ReleaseFailed` says from there on, whatever happened; None for its own.
+    """
+    if failed is not None and isinstance(error, ReleaseFailed):
+        return ReleaseFailed(failed)
+    error.__context__ = error.__cause__ = None
+    return error.with_traceback(None)
+
+
 def run_telling_refusals(step: Callable[[], Any]) -> tuple[Any, Exception | None]:
     """step() and None; or None and its refusal in words, new, so that neither traceback nor context holds the data.
 

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from kngjax.core import arithmetic, side_doors
-from kngjax.core.errors import FAILED_OF_FRAME, ReleaseFailed, run_hiding_errors, run_telling_refusals
+from kngjax.core.errors import FAILED_OF_FRAME, bare, run_hiding_errors, run_telling_refusals
 from kngjax.releases import totals
 from kngjax.releases.debits import require_cover
 
@@ -103,7 +103,7 @@ def carry_out(
     try:
         _release_missing(steps, frame, ledger, asked, made)
     except Exception as error:
-        refusal = ReleaseFailed(asked.failed) if isinstance(error, ReleaseFailed) else error.with_traceback(None)
+        refusal = bare(error, asked.failed)
     # Frames of a traceback hold their local variables.
     del frame
     if refusal is not None:

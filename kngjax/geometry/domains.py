@@ -151,6 +151,18 @@ class _AbstractBall(AbstractDomain):
     def contains(self, theta: Vector) -> Bool[Array, ""]:
         return self.norm(theta) <= self.radius
 
+    @abc.abstractmethod
+    def _nearest(self, theta: Vector) -> Float[Array, " dimension"]:
+        """The point of Θ nearest to θ, but for roundings."""
+
+    def project(self, theta: Vector) -> Float[Array, " dimension"]:
+        """What is projected lies within Θ by more than the roundings of its size: else it might lie beyond."""
+        theta = jnp.asarray(theta)
+        found = self._nearest(theta)
+        inward = 1.0 - (theta.shape[-1] + 6) * jnp.finfo(theta.dtype).eps
+        size = jnp.maximum(self.norm(found), self.radius)
+        return jnp.where(self.contains(theta), theta, inward * (self.radius / size) * found)
+
     def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
         """± radius · ‖max(|lower|, |upper|)‖_*, by the definition of the dual norm."""
         sides = jnp.maximum(jnp.abs(lower), jnp.abs(upper))
@@ -187,10 +199,10 @@ class L1Ball(_AbstractBall):
     norm: ClassVar[AbstractAbsoluteNorm] = norms.L1()
     power: ClassVar[int] = 1
 
-    def project(self, theta: Vector) -> Float[Array, " dimension"]:
+    def _nearest(self, theta: Vector) -> Float[Array, " dimension"]:
         from optax.projections import projection_l1_ball
 
-        return projection_l1_ball(jnp.asarray(theta), self.radius)
+        return projection_l1_ball(theta, self.radius)
 
 
 class L2Ball(_AbstractBall):
@@ -204,10 +216,10 @@ class L2Ball(_AbstractBall):
     norm: ClassVar[AbstractAbsoluteNorm] = norms.L2()
     power: ClassVar[int] = 2
 
-    def project(self, theta: Vector) -> Float[Array, " dimension"]:
+    def _nearest(self, theta: Vector) -> Float[Array, " dimension"]:
         from optax.projections import projection_l2_ball
 
-        return projection_l2_ball(jnp.asarray(theta), self.radius)
+        return projection_l2_ball(theta, self.radius)
 
 
 class Box(AbstractDomain):

@@ -125,9 +125,7 @@ class TiltedMinimum(AbstractGridDraw):
         if domain is None:
             return value
         with float64():
-            value = np.array(_projected(domain, value))
-            # A point of a ball's surface may be rounded to one beyond it.
-            return value if bool(domain.contains(value)) else value * (1.0 - 2.0**-50)
+            return np.array(_projected(domain, value))
 
     @property
     def centre(self) -> list[Fraction]:

@@ -9,7 +9,10 @@ from jaxtyping import PRNGKeyArray
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.randomness import research_key
 from kngjax.data import formulas
+from kngjax.data.records import Records
+from kngjax.losses.squared import SquaredLoss
 from kngjax.owner import distances
+from kngjax.owner.nonprivate import fit
 
 Columns = Mapping[str, np.ndarray]
 
@@ -127,9 +130,10 @@ def _of_regression(plan: Any, formula: str, real: Columns, drawn: Columns) -> tu
         x = read.design.matrix_of(cells)
         kept = response > 0.0 if read.transform == "log" else np.ones(len(response), bool)
         y = np.log(response[kept]) if read.transform == "log" else response
-        fits.append(distances.least_squares(np.column_stack([np.ones(kept.sum()), x[kept]]), y))
-    (first, errors), (second, others) = fits
-    shared = distances.overlaps(first, errors, second, others)
-    away = np.abs(second - first) / np.where(errors > 0.0, errors, 1.0)
+        fits.append(fit(SquaredLoss(), Records(np.column_stack([np.ones(kept.sum()), x[kept]]), y)))
+    first, second = fits
+    errors = first.standard_errors
+    shared = distances.overlaps(first.theta, errors, second.theta, second.standard_errors)
+    away = np.abs(second.theta - first.theta) / np.where(errors > 0.0, errors, 1.0)
     names = read.design.basis_names
     return dict(zip(names, shared.tolist(), strict=True)), dict(zip(names, away.tolist(), strict=True))

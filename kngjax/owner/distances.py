@@ -4,12 +4,16 @@ import itertools
 from typing import NamedTuple
 
 import numpy as np
+import scipy.special
 import scipy.stats
 from jaxtyping import Float, Int
 
+from kngjax.data.records import Records
+from kngjax.losses.logistic import LogisticLoss
+from kngjax.owner.nonprivate import minimiser
+
 # Intervals that numbers are cut into.
 _PARTS = 10
-_STEPS, _LARGEST_STEP, _RIDGE = 25, 3.0, 1e-6
 
 
 class Coded(NamedTuple):
@@ -63,26 +67,10 @@ def pmse_ratio(real: Float[np.ndarray, "rows k"], drawn: Float[np.ndarray, "othe
     scaled = np.column_stack([np.ones(len(columns)), (columns - columns.mean(0)) / columns.std(0)])
     basis, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
     x = basis[:, sizes > 1e-9 * sizes[0]] * np.sqrt(len(scaled))
-    rank, part, theta = x.shape[1] - 1, float(label.mean()), np.zeros(x.shape[1])
-    for _ in range(_STEPS):
-        p = 1.0 / (1.0 + np.exp(-np.clip(x @ theta, -30.0, 30.0)))
-        curvature = x.T @ (x * np.maximum(p * (1.0 - p), 1e-9)[:, None]) + _RIDGE * len(x) * np.eye(len(theta))
-        step = np.linalg.solve(curvature, x.T @ (label - p) - _RIDGE * len(x) * theta)
-        theta = theta + np.clip(step, -_LARGEST_STEP, _LARGEST_STEP)
-        if np.max(np.abs(step)) < 1e-8:
-            break
-    p = 1.0 / (1.0 + np.exp(-np.clip(x @ theta, -30.0, 30.0)))
+    rank, part = x.shape[1] - 1, float(label.mean())
+    p = scipy.special.expit(x @ minimiser(LogisticLoss(), Records(x, label)))
     expected = max(rank, 1) * (1.0 - part) ** 2 * part / len(x)
     return float(np.mean((p - part) ** 2) / expected)
-
-
-def least_squares(
-    x: Float[np.ndarray, "rows d"], y: Float[np.ndarray, " rows"]
-) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " d"]]:
-    """Coefficients and their standard errors for unequal variances, (X'X)^{-1}Σ r_i²x_ix_i'(X'X)^{-1}."""
-    theta = np.linalg.lstsq(x, y, rcond=None)[0]
-    inverse, scores = np.linalg.pinv(x.T @ x), x * (y - x @ theta)[:, None]
-    return theta, np.sqrt(np.diagonal(inverse @ (scores.T @ scores) @ inverse))
 
 
 def overlaps(

@@ -10,6 +10,7 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact import with_both_orders
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.accounting.kinds import Kind
+from kngjax.core.errors import bare
 from kngjax.data.admission import Facts
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
@@ -134,7 +135,7 @@ def release_groups(
     try:
         released = release_by_one_debit(draw, owed_by, ledger, what)
     except Exception as error:
-        refusal = error.with_traceback(None)
+        refusal = bare(error)
     # Frames of a traceback hold their local variables.
     del read, draw
     if refusal is not None:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core import arithmetic, side_doors
-from kngjax.core.errors import run_hiding_errors, run_telling_refusals
+from kngjax.core.errors import bare, run_hiding_errors, run_telling_refusals
 from kngjax.data.admission import Facts
 from kngjax.ledger.book import LedgerError
 from kngjax.ledger.ledgers import Ledger, Reservation
@@ -83,7 +83,7 @@ def release_of_records(
             )
             found = drawing, released
         except Exception as error:
-            refusal = error.with_traceback(None)
+            refusal = bare(error)
     # Frames of a traceback hold their local variables.
     del X, y
     if refusal is not None:

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.compiling import programs_run_once
-from kngjax.core.errors import run_hiding_errors, run_telling_refusals
+from kngjax.core.errors import bare, run_hiding_errors, run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.data.processes import ALONE, Processes
 from kngjax.data.shards import Shards
@@ -209,7 +209,7 @@ def release(
         try:
             return mechanism.release(X, y, ledger=ledger, progress=progress, **named)
         except Exception as error:
-            refusal = error.with_traceback(None)
+            refusal = bare(error)
         # Frames of a traceback hold their local variables.
         del X, y
         raise refusal
@@ -230,7 +230,7 @@ def release(
             reservation = debits.reserve(ledger, certificate, processes)
         except Exception as error:
             # It depends on public facts alone, so it is told as it is.
-            refusal = error.with_traceback(None)
+            refusal = bare(error)
         else:
             with programs_run_once():
                 numbers, refusal = run_hiding_errors(functools.partial(_draw_numbers, route, X, y, processes, progress))

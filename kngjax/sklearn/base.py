@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import kngjax as kng
+from kngjax.core.errors import FAILED_OF_FIT, bare
 from kngjax.data.columns import Columns
 from kngjax.data.formulas import Formula
 from kngjax.data.terms import Design
@@ -17,7 +18,7 @@ from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.expectations import expecting
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
-from kngjax.sklearn.errors import UncountedFits, bare
+from kngjax.sklearn.errors import UncountedFits
 from kngjax.sklearn.facts import design_of, pair_of, plain
 from kngjax.sklearn.tables import feature_names, refuse_text, renamed, seen_as, table_of, with_response
 
@@ -102,7 +103,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
             analysis, table = self._admit(X, y)
             self._keep(analysis, analysis.release(table, self.ledger))
         except Exception as error:
-            refusal = bare(error)
+            refusal = bare(error, FAILED_OF_FIT)
         # Frames of a traceback hold their local variables.
         del X, y, table
         if refusal is not None:

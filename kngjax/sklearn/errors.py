@@ -1,17 +1,4 @@
-"""Errors of private estimators: a refusal of unpaid fits, and what is left of an error outside of a fit."""
-
-from kngjax.core.errors import FAILED_OF_FIT, ReleaseFailed
-
-
-def bare(error: Exception) -> Exception:
-    """The error without its traceback and contexts, whose frames hold the records as local variables.
-
-    `ReleaseFailed` says, whatever happened, what users of estimators can do.
-    """
-    if isinstance(error, ReleaseFailed):
-        return ReleaseFailed(FAILED_OF_FIT)
-    error.__context__ = error.__cause__ = None
-    return error.with_traceback(None)
+"""The refusal of unpaid fits of private estimators."""
 
 
 class UncountedFits(ValueError):

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 import kngjax as kng
-from kngjax.core.errors import run_hiding_errors
+from kngjax.core.errors import FAILED_OF_FIT, bare, run_hiding_errors
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.responses import Response
@@ -21,7 +21,7 @@ from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.debits import settings
 from kngjax.releases.totals import certify
 from kngjax.sklearn.base import NO_SCORE, AbstractPrivateEstimator, refuse_arguments
-from kngjax.sklearn.errors import UncountedFits, bare
+from kngjax.sklearn.errors import UncountedFits
 from kngjax.sklearn.holdouts import is_covered, parts
 from kngjax.sklearn.public_pipeline import PublicPipeline
 
@@ -75,7 +75,7 @@ class PrivateSearch(BaseEstimator):
         try:
             self._fit(X, y)
         except Exception as error:
-            refusal = bare(error)
+            refusal = bare(error, FAILED_OF_FIT)
         # Frames of a traceback hold their local variables.
         del X, y
         if refusal is not None:

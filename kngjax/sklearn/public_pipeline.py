@@ -7,11 +7,10 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 
-from kngjax.core.errors import UnfitShape
+from kngjax.core.errors import FAILED_OF_FIT, UnfitShape, bare
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis
 from kngjax.sklearn.base import AbstractPrivateEstimator, refuse_arguments
-from kngjax.sklearn.errors import bare
 from kngjax.sklearn.made_up_rows import dense, made_up_rows, with_public_types
 from kngjax.sklearn.public_steps import require_no_memory, require_public
 
@@ -39,7 +38,7 @@ class PublicPipeline(Pipeline):
             analysis, table = self._admit(X, y)
             self._keep(analysis, analysis.release(table, self._last.ledger))
         except Exception as error:
-            refusal = bare(error)
+            refusal = bare(error, FAILED_OF_FIT)
         # Frames of a traceback hold their local variables.
         del X, y, table
         if refusal is not None:

@@ -1,5 +1,7 @@
 """Domains as sets: membership, nearest points, chords, extreme products, and points to start from."""
 
+from fractions import Fraction
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -77,6 +79,23 @@ def test_project_finds_the_nearest_point(name, dimension):
             assert np.all((vertices(name, dimension) - projected) @ (theta - projected) <= 1e-12)
     for theta in inside_points(name, dimension, 5, 3):
         np.testing.assert_allclose(project(theta), theta, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", [kng.L1Ball, kng.L2Ball])
+@pytest.mark.parametrize("dimension", [1, 3, 40])
+def test_what_is_projected_onto_a_ball_lies_in_it_exactly(kind, dimension):
+    """In fractions, and for `contains`: half of the points on the surface would be rounded to ones beyond it."""
+    domain = kind(0.9)
+    thetas = np.random.default_rng(9).standard_normal((200, dimension)) * 5.0
+    found = np.asarray(jax.jit(jax.vmap(domain.project))(thetas))
+    assert all(bool(domain.contains(theta)) for theta in found)
+    for theta, given in zip(found, thetas, strict=True):
+        size = sum(abs(Fraction(float(one))) ** domain.power for one in theta)
+        assert size <= Fraction(0.9) ** domain.power
+        if not bool(domain.contains(given)):
+            assert size >= Fraction(0.9) ** domain.power * (1 - Fraction(1, 10**13))
+        else:
+            np.testing.assert_array_equal(theta, given)
 
 
 @pytest.mark.slow

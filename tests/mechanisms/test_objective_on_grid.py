@@ -12,7 +12,6 @@ import scipy.optimize
 from flint import arb, ctx
 
 import kngjax as kng
-from kngjax.audit import cases
 from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of, power_of_two
 from kngjax.data.admission import Facts
@@ -323,14 +322,3 @@ def test_the_ridge_is_where_it_says():
         lambda theta: 0.5 * np.sum((y - x @ theta) ** 2) + 0.5 * ridge * theta @ theta, np.zeros(2), tol=1e-14
     )
     np.testing.assert_allclose([float(place) for place in places], expected.x, rtol=1e-6)
-
-
-def test_values_on_the_surface_of_a_ball_lie_in_it():
-    """One in a hundred would be rounded beyond it."""
-    mechanism = cases.CASES["objective"]().mechanism
-    x, y = np.array([[0.3, 0.3]]), np.array([1.0])
-    way, bits = mechanism.on_grid(mechanism.admit(x, y)), random.Random(1).getrandbits
-    data = way.prepare(x, y)
-    drawn = np.array([way.draw(data, bits) for _ in range(500)])
-    assert np.sum(np.linalg.norm(drawn, axis=1) > 2.0 - 1e-9) > 100
-    assert all(bool(mechanism.domain.contains(theta)) for theta in drawn)

@@ -7,7 +7,8 @@ import pytest
 import statsmodels.api as sm
 
 import kngjax as kng
-from kngjax.owner import distances
+from kngjax.data.records import Records
+from kngjax.owner import distances, nonprivate
 
 
 def test_total_variation_is_half_the_sum_of_the_differences():
@@ -53,10 +54,9 @@ def test_regressions_are_those_of_statsmodels_and_intervals_overlap_as_drawn():
     generator = np.random.default_rng(1)
     x = np.column_stack([np.ones(200), generator.standard_normal((200, 2))])
     y = x @ [1.0, 2.0, -1.0] + generator.standard_normal(200) * (1.0 + np.abs(x[:, 1]))
-    theta, errors = distances.least_squares(x, y)
-    fit = sm.OLS(y, x).fit(cov_type="HC0")
-    np.testing.assert_allclose(theta, fit.params)
-    np.testing.assert_allclose(errors, fit.bse)
+    ours, fit = nonprivate.fit(kng.SquaredLoss(), Records(x, y)), sm.OLS(y, x).fit(cov_type="HC0")
+    np.testing.assert_allclose(ours.theta, fit.params)
+    np.testing.assert_allclose(ours.standard_errors, fit.bse)
     one, half = np.ones(4), 1.959964
     moved = np.array([0.0, half, 2 * half, 4 * half])
     np.testing.assert_allclose(distances.overlaps(0 * one, one, moved, one), [1.0, 0.5, 0.0, -1.0], atol=1e-6)

@@ -63,8 +63,23 @@ class AbstractPart(abc.ABC):
         return owed(certificate)
 
 
+class AbstractCounts(AbstractPart):
+    """Numbers of records, plus whole noise."""
+
+    @property
+    @abc.abstractmethod
+    def mechanism(self) -> kng.GeometricMechanism:
+        """Of all cells."""
+
+    def certificate(self, num_records: int | None) -> kng.Certificate:
+        return totals.certify(self.mechanism, None, num_records)
+
+    def release(self, values: Values, rows: int) -> kng.Release:
+        return kng.release(self.mechanism, y=self.records(values, rows)[1], progress=False)
+
+
 @dataclasses.dataclass(frozen=True)
-class RowsPart(AbstractPart):
+class RowsPart(AbstractCounts):
     """The number of records plus whole noise, under add_remove: one record more or less changes it by 1."""
 
     label: str
@@ -82,18 +97,12 @@ class RowsPart(AbstractPart):
         given = bounds, inward(self.epsilon), self.adjacency
         return kng.GeometricMechanism(*given, counted=[1], allow_large_epsilon=True)
 
-    def certificate(self, num_records: int | None) -> kng.Certificate:
-        return totals.certify(self.mechanism, None, num_records)
-
     def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:
         return None, np.ones(rows)
 
-    def release(self, values: Values, rows: int) -> kng.Release:
-        return kng.release(self.mechanism, y=self.records(values, rows)[1], progress=False)
-
 
 @dataclasses.dataclass(frozen=True)
-class TablePart(AbstractPart):
+class TablePart(AbstractCounts):
     """The number of records of each combination of levels of columns, plus whole noise (`kngjax.GeometricMechanism`).
 
     A record is in one cell, so that one more or less changes one count by 1, and an exchanged one two: the law of each
@@ -137,15 +146,9 @@ class TablePart(AbstractPart):
         bounds = kng.Bounds(y=(0.0, math.prod(self.shape) - 1.0))
         return kng.GeometricMechanism(bounds, inward(self.epsilon), self.adjacency, allow_large_epsilon=True)
 
-    def certificate(self, num_records: int | None) -> kng.Certificate:
-        return totals.certify(self.mechanism, None, num_records)
-
     def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:
         places = [column.places(values[column.name]) for column in self.columns]
         return None, np.ravel_multi_index(places, self.shape).astype(np.float64)
-
-    def release(self, values: Values, rows: int) -> kng.Release:
-        return kng.release(self.mechanism, y=self.records(values, rows)[1], progress=False)
 
 
 @dataclasses.dataclass(frozen=True)

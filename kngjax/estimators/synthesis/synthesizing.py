@@ -4,7 +4,7 @@ import functools
 from typing import Any
 
 import kngjax as kng
-from kngjax.core.errors import FAILED_OF_SYNTHESIS, run_telling_refusals
+from kngjax.core.errors import FAILED_OF_SYNTHESIS, bare, run_telling_refusals
 from kngjax.estimators.synthesis.plans import SynthesisPlan
 from kngjax.estimators.synthesis.synthetic_tables import SyntheticTable
 from kngjax.releases.one_debit import release_by_one_debit
@@ -30,10 +30,7 @@ def synthesize(
     try:
         released = _synthesize(plan, frame, ledger, rows)
     except Exception as error:
-        is_failure = isinstance(error, kng.ReleaseFailed)
-        refusal = kng.ReleaseFailed(FAILED_OF_SYNTHESIS) if is_failure else error.with_traceback(None)
-        # What it was raised of has a traceback too, whose frames lead back to those that hold the data.
-        refusal.__cause__ = refusal.__context__ = None
+        refusal = bare(error, FAILED_OF_SYNTHESIS)
     # Frames of a traceback hold their local variables.
     del frame
     if refusal is not None:
