@@ -173,6 +173,31 @@ def test_what_types_and_shapes_decide_is_told(name):
     assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
+def test_no_refusal_keeps_the_error_that_it_was_raised_of(monkeypatch):
+    """Its frames lead back to those that hold the records; of a release, of one with intervals and of a study."""
+
+    def refuse(*_, **__):
+        try:
+            raise KeyError("behind it")
+        except KeyError as error:
+            raise ValueError("told") from error
+
+    frame = pl.DataFrame({"age": X[:, 0], "pay": Y})
+    study = kng.Study(frame, bounds={"age": (0.0, 1.0), "pay": (0.0, 1.0)}, adjacency="replace")
+    for place in ("release", "totals"):
+        monkeypatch.setattr(f"kngjax.releases.{place}.route_for", refuse)
+    monkeypatch.setattr("kngjax.releases.curves.quantile_process.QuantileProcess.drawing", refuse)
+    process = kng.QuantileProcess([0.25, 0.75], kng.Bounds(y=(0.0, 1.0)), BOX, 1.0, "replace")
+    for work in (
+        lambda: kng.release(MEAN, X),
+        lambda: kng.release(process, y=Y),
+        lambda: study.mean("age", epsilon=1.0, force=True),
+    ):
+        with pytest.raises(ValueError, match="told") as caught:
+            work()
+        assert (caught.value.__cause__, caught.value.__context__) == (None, None)
+
+
 def test_shapes_are_looked_at_before_values():
     """Else which of two texts it is would tell whether there is a NaN."""
     texts = set()

@@ -12,10 +12,12 @@ import kngjax as kng
 from kngjax.core.html import html_table
 from kngjax.core.randomness import require_typed_key
 from kngjax.estimators.synthesis.columns import AbstractColumn
+from kngjax.estimators.synthesis.comparisons import compare
 from kngjax.estimators.synthesis.drawing import drawn_values
 from kngjax.estimators.synthesis.parts import AbstractPart, RowsPart
 from kngjax.estimators.synthesis.plans import SynthesisPlan
 from kngjax.mechanisms.parameters import check_count
+from kngjax.owner.comparisons import UtilityReport
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,10 +78,14 @@ class SyntheticTable:
         values = drawn_values(self.plan.columns, self._of_columns, rows, key)
         return {column.name: column.shown(values[column.name]) for column in self.plan.columns}
 
-    def readings(self, frame: Any) -> dict[str, np.ndarray]:
-        """The private columns as a table that is drawn has them: clipped, rounded, and by level. FOR THE OWNER ONLY."""
+    def compared(self, frame: Any, formula: str | None = None, key: PRNGKeyArray | None = None) -> UtilityReport:
+        """As `kngjax.owner.utility` of this table, which calls it. FOR THE DATA OWNER ONLY."""
         values = self.plan.read(frame)
-        return {column.name: column.shown(values[column.name]) for column in self.plan.columns}
+        real = {column.name: column.shown(values[column.name]) for column in self.plan.columns}
+        rows = len(next(iter(real.values())))
+        if rows == 0:
+            raise ValueError("the private table has no record: there is nothing to compare")
+        return compare(self.plan, real, self.columns_of(rows, kng.research_key(0) if key is None else key), formula)
 
     @functools.cached_property
     def _of_columns(self) -> dict[str, list[tuple[AbstractPart, kng.Release]]]:

@@ -70,8 +70,8 @@ SLIPS = (
     slip(
         "why a synthetic table failed",
         "estimators/synthesis/synthesizing",
-        "is_failure = isinstance(error, kng.ReleaseFailed)",
-        "is_failure = False",
+        "refusal = bare(error, FAILED_OF_SYNTHESIS)",
+        "refusal = bare(error)",
         f"{SYNTHESIZING}::test_what_depends_on_values_is_one_text_after_the_debit",
     ),
 )

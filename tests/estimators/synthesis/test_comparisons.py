@@ -8,7 +8,8 @@ import statsmodels.api as sm
 
 import kngjax as kng
 from kngjax.data.records import Records
-from kngjax.owner import distances, nonprivate
+from kngjax.estimators.synthesis import distances
+from kngjax.owner import nonprivate
 
 
 def test_total_variation_is_half_the_sum_of_the_differences():

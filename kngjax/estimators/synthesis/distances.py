@@ -8,8 +8,8 @@ import scipy.special
 import scipy.stats
 from jaxtyping import Float, Int
 
+import kngjax as kng
 from kngjax.data.records import Records
-from kngjax.losses.logistic import LogisticLoss
 from kngjax.owner.nonprivate import minimiser
 
 # Intervals that numbers are cut into.
@@ -68,7 +68,7 @@ def pmse_ratio(real: Float[np.ndarray, "rows k"], drawn: Float[np.ndarray, "othe
     basis, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
     x = basis[:, sizes > 1e-9 * sizes[0]] * np.sqrt(len(scaled))
     rank, part = x.shape[1] - 1, float(label.mean())
-    p = scipy.special.expit(x @ minimiser(LogisticLoss(), Records(x, label)))
+    p = scipy.special.expit(x @ minimiser(kng.LogisticLoss(), Records(x, label)))
     expected = max(rank, 1) * (1.0 - part) ** 2 * part / len(x)
     return float(np.mean((p - part) ** 2) / expected)
 
