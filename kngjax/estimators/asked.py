@@ -1,7 +1,8 @@
 """The analyses that can be asked of a table, whatever is made of them: releases, plans, previews."""
 
-from collections.abc import Sequence
-from typing import Any, Generic, TypeVar
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from kngjax.estimators import estimates, quantile_processes, regressions
 from kngjax.estimators.estimate_results import EstimateResults
@@ -14,6 +15,24 @@ from kngjax.estimators.tabulations import AbstractTabulations, Summed, Tabled
 Regressed = TypeVar("Regressed")
 Estimated = TypeVar("Estimated")
 Curved = TypeVar("Curved")
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+def _not_called(**others: str) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
+    """A method that refuses an argument by the name that others have for it. **Arguments:** the right name by that."""
+
+    def of(method: Callable[Given, Made]) -> Callable[Given, Made]:
+        @functools.wraps(method)
+        def told_apart(*positional: Given.args, **named: Given.kwargs) -> Made:
+            for other, right in others.items():
+                if other in named:
+                    raise TypeError(f"{method.__name__} has no argument {other!r}: it is called {right!r} there")
+            return method(*positional, **named)
+
+        return told_apart
+
+    return of
 
 
 class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, Estimated, Tabled, Summed, Curved]):
@@ -21,6 +40,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
 
     facts: PublicFacts
 
+    @_not_called(levels="tau")
     def quantile_regression(
         self,
         formula: str,
@@ -48,6 +68,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         )
         return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
 
+    @_not_called(tau="levels")
     def quantile_process(
         self,
         formula: str,

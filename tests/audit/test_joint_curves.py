@@ -7,6 +7,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.audit.joint_curves import curves_loss
+from kngjax.releases.curves.joint import Joint
 
 EPSILON = 4.0
 BOUNDS = kng.Bounds(x=([0.5], [1.0]), intercept=False)
@@ -20,11 +21,12 @@ EIGHT = (
 
 
 def targets(pair, adjacency):
-    process = kng.QuantileProcess([1 / 3, 2 / 3], BOUNDS, kng.Box(0.0, 1.0), EPSILON, adjacency, order="joint")
+    meant, levels = kng.Adjacency.parse(adjacency), [1 / 3, 2 / 3]
+    drawn = Joint.of(levels, BOUNDS, kng.Box(0.0, 1.0), EPSILON, meant, 1, norm=None, bandwidth=None)
     records, new = pair
     other = [*records[adjacency == "replace" :], new]
     made = (np.array(each).T for each in (records, other))
-    return [process._joint().target(process.prepare(x[:, None], y)) for x, y in made]
+    return [drawn.target(drawn.prepare(x[:, None], y)) for x, y in made]
 
 
 @pytest.mark.parametrize("pair", [TWO_LOW, SEVEN_HIGH, EIGHT], ids=["two", "seven", "eight"])

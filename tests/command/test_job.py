@@ -274,7 +274,7 @@ UNFIT = {
     "response of dates": (
         [pl.exclude("wage"), pl.lit(datetime.date(2020, 1, 1)).alias("wage")],
         TypeError,
-        "the type of the response, column 'wage', holds neither",
+        "the type of column 'wage', which the response names, holds neither",
     ),
     "NaN": (
         [pl.exclude("wage"), pl.when(FEW).then(float("nan")).otherwise(WAGE).alias("wage")],

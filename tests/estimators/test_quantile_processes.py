@@ -188,6 +188,14 @@ def test_weights_and_groups_are_refused():
         study().quantile_process(FORMULA, levels=TAU, epsilon=4, intervals=True)
 
 
+def test_names_of_other_methods_are_told_apart():
+    for asked in (study(), study().plan(), study().by("region")):
+        with pytest.raises(TypeError, match="quantile_process has no argument 'tau': it is called 'levels' there"):
+            asked.quantile_process(FORMULA, tau=TAU, epsilon=4)
+    with pytest.raises(TypeError, match="quantile_regression has no argument 'levels': it is called 'tau' there"):
+        study().quantile_regression(FORMULA, levels=TAU, epsilon=4)
+
+
 def test_polynomials_lie_in_their_polytope_and_not_in_a_box():
     plan = study(missing={"wage": "drop", "experience": 20}, adjacency="add_remove", num_records=10**6).plan()
     plan.quantile_process("log(wage) ~ poly(experience, 2)", levels=TAU, epsilon=4)

@@ -86,7 +86,9 @@ class Joint:
         norm: AbstractNorm | None,
         bandwidth: float | None,
     ) -> "Joint":
-        """**Arguments:** as of `kngjax.QuantileProcess`. Raises ValueError, in words, for parts without a proof."""
+        """**Arguments:** as of `kngjax.QuantileProcess`; `bandwidth` None for bins without smoothing, which have a
+        density and no sampler. Raises ValueError, in words, for parts without a proof.
+        """
         loss = QuantileLoss(0.5) if bandwidth is None else SmoothedQuantileLoss(0.5, bandwidth)
         if not domain.is_uniform or not np.all(np.isfinite(np.asarray(domain.widths(dimension)))):
             raise ValueError("the joint density needs a bounded domain without a base measure: Box, L1Ball or L2Ball")
@@ -196,7 +198,7 @@ class Joint:
             return float(_log_density(self.target(data), jnp.asarray(curves), jnp.asarray(totals)))
 
 
-def require_gradient_space(sampler: Any, bandwidth: float | None) -> GradientSpace:
+def require_gradient_space(sampler: Any) -> GradientSpace:
     """The sampler that was named. Raises ValueError or TypeError where none was, or one that does not serve."""
     if sampler is None:
         raise ValueError(NAME_A_SAMPLER)
@@ -204,11 +206,6 @@ def require_gradient_space(sampler: Any, bandwidth: float | None) -> GradientSpa
         raise TypeError(f"the joint density is drawn by kngjax.GradientSpace(), not by a {type(sampler).__name__}")
     if sampler.num_sweeps < 1:
         raise ValueError(f"a release makes a proposal: num_sweeps must be at least 1, got {sampler.num_sweeps}")
-    if bandwidth is None:
-        raise ValueError(
-            "GradientSpace solves equations of smooth losses: give QuantileProcess(order='joint', bandwidth=...), a "
-            "public number in the units of y; or take order='halving'"
-        )
     return sampler
 
 

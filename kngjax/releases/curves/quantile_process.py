@@ -35,9 +35,17 @@ from kngjax.samplers.chains.gradient_space import GradientSpace
 ORDERS = ("halving", "joint")
 # Under add_remove, where nothing else is said.
 MOST_RECORDS = 2**20
+# By halving a curve takes about half a second, of 20,000 records and two coefficients on one core: all percentiles
+# about a minute. What lies between released levels costs nothing.
+MOST_LEVELS = 99
 # An outer level has so many times the noise of a node, in records, beyond it.
 _CLEAR = 4.0
 _WIDTH = "the width that smooths bins, a public number in the units of y"
+_NO_BANDWIDTH = (
+    "bandwidth is missing: order='joint' is drawn of smooth bins alone, of a public width in the units of y, like "
+    "kngjax.SmoothedQuantileLoss.public_bandwidth(0.5, num_records, dimension, scale) of public facts, with scale a "
+    "public guess of how far responses scatter about the curves; or take order='halving', which needs none"
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +104,8 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
 
     **Arguments:** all public.
 
-    - `levels`: τ in (0, 1), at least two, in increasing order. Chosen from the data they void the guarantee.
+    - `levels`: τ in (0, 1), from two to 99 of them, in increasing order: `QuantileCurves.quantiles` has those between
+        them. Chosen from the data they void the guarantee.
     - `bounds`: of one record; `Bounds(..., hull=)` where columns are functions of one another. Without weights.
     - `domain`: Θ of every curve: `Box`, `L1Ball` or `L2Ball`. By halving up to four coefficients.
     - `epsilon`: ε in nats, of all curves together; at most 100 unless `allow_large_epsilon`.
@@ -105,8 +114,9 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     - `max_records`: by halving, under add_remove a number that n does not exceed, 2^20 if it is left out; a release of
         more fails.
     - `force`: release also levels that `refusal` speaks of.
-    - `bandwidth`: h of joint bins, in the units of y: F is the logistic distribution function of (x'θ - y)/h. None for
-        bins without smoothing, which no sampler draws from. Computed from the data it voids the guarantee.
+    - `bandwidth`: h of joint bins, in the units of y: F is the logistic distribution function of (x'θ - y)/h. Jointly
+        it must be given, as no sampler draws of bins without smoothing: `SmoothedQuantileLoss.public_bandwidth` has
+        one. Computed from the data it voids the guarantee.
     - `norm`: ‖·‖_K of joint bins; None for max_j |v_j|/w_j with w_j the largest |x_j|, where Δ is 1 or 2.
 
     Raises ValueError for levels that are no such list (of one level, take `KNG`), and for parts without a proof. A
@@ -160,6 +170,8 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         keep("norm", norm)
         if order != "joint" and (bandwidth is not None or norm is not None):
             raise ValueError("bandwidth and norm are of order='joint': leave them out")
+        if order == "joint" and bandwidth is None:
+            raise ValueError(_NO_BANDWIDTH)
         if order == "joint" and max_records is not None:
             raise ValueError("max_records is of order='halving': leave it out")
         if self.max_records is not None and self.adjacency is Adjacency.REPLACE:
@@ -212,7 +224,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         if not facts.are_in_memory:
             raise ValueError("a quantile process needs all records in memory: give X and y as they are")
         if self.order == "joint":
-            require_gradient_space(sampler, self.bandwidth)
+            require_gradient_space(sampler)
         elif sampler is not None:
             raise TypeError("curves by halving are drawn exactly: leave the sampler out")
         drawing = self._drawing(facts, sampler)
@@ -279,7 +291,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         require_typed_key(key)
         if num_draws < 1:
             raise ValueError(f"num_draws must be at least 1, got {num_draws}")
-        named = require_gradient_space(GradientSpace() if sampler is None else sampler, self.bandwidth)
+        named = require_gradient_space(GradientSpace() if sampler is None else sampler)
         return self._joint(data).draws(data, named, key, num_draws)
 
     def settings(self) -> dict[str, Any]:
@@ -324,6 +336,11 @@ def _levels(levels: Any) -> tuple[float, ...]:
         raise ValueError(f"levels must be a list of numbers strictly between 0 and 1, got {levels!r}")
     if given.size < 2:
         raise ValueError("a quantile process has at least two levels: of one take KNG(QuantileLoss(tau), ...)")
+    if given.size > MOST_LEVELS:
+        raise ValueError(
+            f"a quantile process has up to {MOST_LEVELS} levels, not {given.size}: of more a release takes minutes. "
+            "Take fewer; release.quantiles(x, tau) has any level between them, for nothing"
+        )
     if np.any(np.diff(given) <= 0.0):
         meant = sorted(set(given.tolist()))
         raise ValueError(f"levels must increase, each given once: levels={meant}{' would do' * (len(meant) > 1)}")

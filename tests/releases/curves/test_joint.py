@@ -90,8 +90,7 @@ def test_a_release_names_its_chain_and_is_not_called_proved(tmp_path):
 
 REFUSED = {
     "another sampler": ({}, kng.Exact(), TypeError, "GradientSpace"),
-    "bins without smoothing": ({"bandwidth": None}, kng.GradientSpace(), ValueError, "bandwidth"),
-    "none": ({"bandwidth": None}, None, ValueError, "halving"),
+    "none": ({}, None, ValueError, "halving"),
     "no proposal": ({}, kng.GradientSpace(num_sweeps=0), ValueError, "num_sweeps"),
 }
 
@@ -106,7 +105,8 @@ def test_who_draws_otherwise_is_refused_before_a_value_is_looked_at(name):
 MAKES_NONE = {
     "bandwidth by halving": ({"order": "halving"}, "order='joint'"),
     "a number of records": ({"max_records": 100}, "max_records"),
-    "no bandwidth": ({"bandwidth": -1.0}, "bandwidth"),
+    "no bandwidth": ({"bandwidth": None}, r"bandwidth is missing: .*public_bandwidth\(.*or take order='halving'"),
+    "no width": ({"bandwidth": -1.0}, "bandwidth"),
     "a cone without interior": ({"bounds": kng.Bounds(x=([-1.0], [1.0]), intercept=False)}, "keep their order"),
 }
 

@@ -147,6 +147,11 @@ REFUSED = {
     "twice": ({"levels": [0.5, 0.5]}, ValueError, "each given once"),
     "outside": ({"levels": [0.0, 0.5]}, ValueError, "strictly between 0 and 1"),
     "one": ({"levels": [0.5]}, ValueError, "of one take KNG"),
+    "a hundred": (
+        {"levels": np.arange(1, 101) / 101},
+        ValueError,
+        r"up to 99 levels, not 100: .*Take fewer; release.quantiles\(x, tau\) has any level between them",
+    ),
     "a number": ({"levels": 0.5}, ValueError, "list"),
     "words": ({"levels": "auto"}, TypeError, "list of numbers"),
     "no levels": ({"levels": None}, ValueError, "levels are missing"),
