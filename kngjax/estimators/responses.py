@@ -57,8 +57,8 @@ def check_column(table: nw.DataFrame | Columns, column: str, what: str) -> None:
         raise UnfitShape(f"{what} names the column {column!r}, which the data do not have")
     if not cells.is_readable(table[column]):
         raise UnfitType(
-            f"the type of column {column!r}, which {what} names, holds neither numbers nor text: convert it by a public "
-            "rule"
+            f"the type of column {column!r}, which {what} names, holds neither numbers nor text: convert it by a "
+            "public rule"
         )
 
 
