@@ -16,6 +16,7 @@ from kngjax.command import registry
 from kngjax.command.declared import Declared, Source
 from kngjax.command.intervals_config import Intervals, read_intervals
 from kngjax.command.study_config import read_study
+from kngjax.command.synthesis_config import read_synthesis
 from kngjax.command.toml import Level, Pair, Text, convert, read_table, refuse_unknown, shown
 from kngjax.estimators import responses
 
@@ -186,10 +187,11 @@ class Config(Declared):
 
 
 def read(path: str | pathlib.Path) -> Any:
-    """Read and check the TOML file of a job: a `Config`, or of a study a `kngjax.command.study_config.StudyConfig`.
+    """Read and check the TOML file of a job: a `Config`, of a study a `kngjax.command.study_config.StudyConfig`, of a
+    synthetic table a `kngjax.command.synthesis_config.SynthesisConfig`.
 
-    **Arguments:** `path`, of a public file with the tables [study] and [[analyses]], or [response], [[terms]], [loss],
-    [mechanism] and [privacy], and perhaps [data], [sampler], [intervals] and [figure].
+    **Arguments:** `path`, of a public file with the tables [study] and [[analyses]], or [synthesis], or [response],
+    [[terms]], [loss], [mechanism] and [privacy], and perhaps [data], [sampler], [intervals] and [figure].
 
     **Raises:** `FileNotFoundError`; `ValueError` that names the file, the table and the key of whatever is absent,
     unknown or cannot be.
@@ -205,6 +207,8 @@ def read(path: str | pathlib.Path) -> Any:
         raise ValueError(f"{path} is not TOML: it is not text in UTF-8") from None
     if "study" in tables or "analyses" in tables:
         return read_study(path, tables)
+    if "synthesis" in tables:
+        return read_synthesis(path, tables)
     refuse_unknown(tables, [*_TABLES, "terms", "intervals"], str(path), "table")
     if absent := [name for name in ("response", "mechanism", "privacy") if name not in tables]:
         raise ValueError(f"{path}: the table [{absent[0]}] is missing")

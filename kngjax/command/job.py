@@ -17,6 +17,8 @@ from kngjax.command.declared import Declared, beside
 from kngjax.command.planned import AbstractPlanned, PlannedRegressions
 from kngjax.command.study_config import StudyConfig
 from kngjax.command.study_job import PlannedStudy
+from kngjax.command.synthesis_config import SynthesisConfig
+from kngjax.command.synthesis_job import PlannedSynthesis
 from kngjax.core.errors import UnfitShape, UnfitType, bare
 from kngjax.data.admission import Facts
 from kngjax.data.files import read, read_rdatasets
@@ -36,6 +38,8 @@ def planned(config: Declared, num_records: int | None = None) -> AbstractPlanned
     """
     if isinstance(config, StudyConfig):
         return PlannedStudy(config, num_records)
+    if isinstance(config, SynthesisConfig):
+        return PlannedSynthesis(config, num_records)
     assert isinstance(config, Config)
     made = PlannedRegressions(config, num_records)
     for step in made.steps:
@@ -67,7 +71,8 @@ def planned_for(config: Declared, frame: Any) -> AbstractPlanned:
 
 
 def _of_sampler(config: Declared, make: Any) -> Any:
-    return planning.translate_errors(config, "analyses" if isinstance(config, StudyConfig) else "sampler", make)
+    tables = {StudyConfig: "analyses", SynthesisConfig: "synthesis", Config: "sampler"}
+    return planning.translate_errors(config, tables[type(config)], make)
 
 
 def public_count(config: Declared, file: str | pathlib.Path | None = None, given: int | None = None) -> int | None:
@@ -94,16 +99,8 @@ def foreseen(config: Declared, num_records: int | None, ledger: kng.Ledger | Non
 
     **Returns** the text, and whether the ledger, if there is one, allows all. Raises as `planned`.
     """
-    count, lines, steps = num_records or 0, [], planned(config, num_records).steps
-    for step in steps:
-        alike: dict[str, int] = {}
-        for certificate in _of_sampler(config, functools.partial(step.certificates, count)):
-            kind, loss = certificate.mechanism["type"], certificate.mechanism.get("loss")
-            of_loss = "" if loss is None else f" with {loss['type']}"
-            words = f"{kind}{of_loss} by {certificate.summary()}"
-            alike[words] = alike.get(words, 0) + 1
-        for words, number in alike.items():
-            lines.append(f"{step.label}: {words if number == 1 else f'{number} times {words}, of groups of records'}")
+    count, made = num_records or 0, planned(config, num_records)
+    lines, steps = _of_sampler(config, functools.partial(made.lines, count)), made.steps
     lines += ["", f"All together: {in_words(together(steps, count))}"]
     if ledger is None:
         return "\n".join([*lines, "No ledger is named."]), True
@@ -159,7 +156,7 @@ def identity(config: Declared) -> str:
 
     `kngjax.command.resuming` finds by it what was paid for.
     """
-    if isinstance(config, StudyConfig):
+    if isinstance(config, StudyConfig | SynthesisConfig):
         return resuming.identity(config.public)
     assert isinstance(config, Config)
     return resuming.identity(planning.public_settings(config))

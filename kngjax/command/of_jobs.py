@@ -6,10 +6,11 @@ import sys
 from typing import Any
 
 from kngjax.command import config as configuration
-from kngjax.command import job, planning, registry, report, resuming
+from kngjax.command import job, planning, registry, report, resuming, synthesis_job
 from kngjax.command.cli import FAILED, USER_ERROR
 from kngjax.command.config import Config
 from kngjax.command.study_config import StudyConfig
+from kngjax.command.synthesis_config import SynthesisConfig
 from kngjax.core import side_doors
 
 
@@ -47,6 +48,9 @@ def release(options: argparse.Namespace) -> int:
     if with_figure:
         written.append(directory / "curves.png")
         report.figure(config, results).savefig(written[-1], dpi=200)
+    if isinstance(config, SynthesisConfig):
+        for table in results:
+            written += synthesis_job.write_draws(config, table, directory)
     print(f"Written: {', '.join(map(str, written))}")
     if options.owner_view:
         print("\n" + report.owner_view(config, frame, results))
@@ -88,6 +92,11 @@ def audit(options: argparse.Namespace) -> int:
     settings = {} if options.steps is None else {"num_steps": options.steps}
     found = []
     config = configuration.read(options.config)
+    if isinstance(config, SynthesisConfig):
+        raise ValueError(
+            f"{config.path}: 'kngjax audit' searches the densities of single mechanisms, and a synthesis is of counts "
+            "and curves: docs/promises.md says how those are audited"
+        )
     count = job.public_count(config, None, options.records) if isinstance(config, StudyConfig) else None
     asked = [(step.label, mechanism) for step in job.planned(config, count).steps for mechanism in step.mechanisms]
     for label, mechanism in asked:

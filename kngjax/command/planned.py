@@ -20,15 +20,20 @@ from kngjax.releases import totals
 class AbstractPlanned(abc.ABC):
     """A job made of its public parts. Nothing in it is private.
 
-    `steps`: its releases, in order. `columns`: of the data, with their public bounds or levels, for the owner's check.
+    `steps`: its releases, in order, each as a `kngjax.estimators.analyses.Step`. `columns`: of the data, with their
+    public bounds or levels, for the owner's check.
     """
 
-    steps: Sequence[Step | GroupedStep]
+    steps: Sequence[Any]
     columns: Sequence[tuple[str, Any, Any]]
 
     @abc.abstractmethod
     def results(self, made: Made) -> list[Any]:
         """Those of the releases that were made. **Arguments:** `made`: by the labels of `steps`."""
+
+    @abc.abstractmethod
+    def lines(self, num_records: int) -> list[str]:
+        """What each release would be made by and cost. **Arguments:** `num_records`: n, used where it is public."""
 
     @abc.abstractmethod
     def text(self, results: Sequence[Any]) -> str:
@@ -41,6 +46,21 @@ class AbstractPlanned(abc.ABC):
     def missing(self, labels: Sequence[str]) -> list[str]:
         """The labels of the steps that are not among these."""
         return sorted({step.label for step in self.steps} - set(labels))
+
+
+def lines_of(steps: Sequence[Step | GroupedStep], num_records: int) -> list[str]:
+    """A line a step: its mechanism, how it would be drawn, and what it costs. Raises as their `certificates`."""
+    lines = []
+    for step in steps:
+        alike: dict[str, int] = {}
+        for certificate in step.certificates(num_records):
+            kind, loss = certificate.mechanism["type"], certificate.mechanism.get("loss")
+            of_loss = "" if loss is None else f" with {loss['type']}"
+            words = f"{kind}{of_loss} by {certificate.summary()}"
+            alike[words] = alike.get(words, 0) + 1
+        for words, number in alike.items():
+            lines.append(f"{step.label}: {words if number == 1 else f'{number} times {words}, of groups of records'}")
+    return lines
 
 
 class PlannedRegressions(AbstractPlanned):
@@ -63,6 +83,9 @@ class PlannedRegressions(AbstractPlanned):
 
         done = [(step.part, *made[step.label]) for step in self._steps if step.label in made]
         return [Result(part, release, in_own_units(release)) for part, release in done]
+
+    def lines(self, num_records: int) -> list[str]:
+        return lines_of(self.steps, num_records)
 
     def text(self, results: Sequence[Result]) -> str:
         intervals = [] if self.config.intervals is None else [report.intervals(self.config, results)]

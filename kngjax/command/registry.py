@@ -23,9 +23,9 @@ SAMPLERS = tuple(registry.names("samplers").values())
 # What a job says instead of `kngjax.core.errors.FAILED`, whatever happened.
 FAILED = (
     "the release did not complete, and nothing of it is released; what it was debited from a ledger stays spent. Why "
-    "is not told, since it may depend on the data: most often cells are missing or no number where [[terms]] or "
-    "[response] have no 'missing = ...', or [study.missing] no value, or responses are none of the levels. The data "
-    "owner finds out by 'kngjax check CONFIG', for the owner's eyes alone"
+    "is not told, since it may depend on the data: most often cells are missing or no number where [[terms]], "
+    "[response] or [[synthesis.columns]] have no 'missing = ...', or [study.missing] no value, or responses are none "
+    "of the levels. The data owner finds out by 'kngjax check CONFIG', for the owner's eyes alone"
 )
 # A loss with its levels, which a file declares in another table.
 LEVELS = (r"\bLogisticLoss\(levels=\([^()]*\)\)", 'levels = ["no", "yes"] in [response]')

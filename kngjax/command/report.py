@@ -15,8 +15,6 @@ from kngjax.command.planning import Result
 from kngjax.data import cells
 from kngjax.data.records import prepare
 from kngjax.data.terms import Design
-from kngjax.estimators.analyses import Step
-from kngjax.estimators.grouping import GroupedStep
 from kngjax.estimators.results import cost_of
 from kngjax.owner import nonprivate
 from kngjax.releases import totals
@@ -268,9 +266,7 @@ def owner_view(config: Config, frame: Any, results: Sequence[Result], progress: 
     return "\n".join([*lines, "", OWNER_BANNER])
 
 
-def owner_check(
-    steps: Sequence[Step | GroupedStep], columns: Sequence[tuple[str, Any, Any]], frame: Any
-) -> tuple[str, bool]:
+def owner_check(steps: Sequence[Any], columns: Sequence[tuple[str, Any, Any]], frame: Any) -> tuple[str, bool]:
     """FOR THE DATA OWNER ONLY: whether each release of a job can prepare these records, and in words why not.
 
     **Arguments:** `steps` and `columns`: of `kngjax.command.planned`. `frame`, private, as for `job.run`. Nothing is

@@ -146,6 +146,8 @@ def _in_file(path: pathlib.Path, job: str, data: str | None) -> Earlier:
 
 def _releases(fields: dict[str, Any]) -> list[tuple[str, Any]]:
     """Labels and releases of a job's output; of a study the results have them."""
+    if "synthesis" in fields:
+        return [] if fields["synthesis"] is None else [("synthesis", fields["synthesis"]["releases"])]
     if "releases" in fields:
         return [(entry["label"], entry["release"]) for entry in fields["releases"]]
     found = []

@@ -6,7 +6,7 @@ from typing import Any
 
 import kngjax as kng
 from kngjax.command import registry
-from kngjax.command.planned import AbstractPlanned
+from kngjax.command.planned import AbstractPlanned, lines_of
 from kngjax.command.study_config import Asked, StudyConfig, methods, plain
 from kngjax.estimators.carrying_out import Made, in_words
 from kngjax.estimators.results import AbstractResults
@@ -64,6 +64,9 @@ class PlannedStudy(AbstractPlanned):
 
     def results(self, made: Made) -> list[AbstractResults | None]:
         return self.plan.results(made)
+
+    def lines(self, num_records: int) -> list[str]:
+        return lines_of(self.steps, num_records)
 
     def text(self, results: Sequence[AbstractResults | None]) -> str:
         made = [one for one in results if one is not None]

@@ -143,7 +143,7 @@ def test_what_a_study_refuses_is_refused_in_the_terms_of_the_file_and_costs_noth
 
 def test_the_example_of_the_page_is_a_study(tmp_path):
     page = (pathlib.Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    example, _ = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
     (tmp_path / "page.toml").write_text(example, encoding="utf-8")
     steps = job.planned(configuration.read(tmp_path / "page.toml"), 28_155).steps
     assert [step.part.label for step in steps] == ["tau = 0.1", "tau = 0.5", "tau = 0.9", "quantile"]

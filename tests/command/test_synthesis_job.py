@@ -1,0 +1,238 @@
+"""Jobs written as syntheses: the plan of the file, refusals, releases with tables that are drawn, resuming, costs."""
+
+import json
+import pathlib
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kngjax as kng
+from kngjax.command import cli, job
+from kngjax.command import config as configuration
+from kngjax.command.synthesis_config import KINDS, Draws
+from tests.command.small_jobs import SECRET_WAGE, workers
+
+TEXT = """
+[data]
+path = "workers.csv"
+
+[synthesis]
+epsilon = 3
+adjacency = "replace"
+
+[[synthesis.columns]]
+kind = "category"
+name = "region"
+levels = ["north", "south"]
+other = "south"
+share = 0.1
+
+[[synthesis.columns]]
+kind = "ordinal"
+name = "education"
+low = 0
+high = 18
+parents = ["region"]
+
+[[synthesis.columns]]
+kind = "numeric"
+name = "wage"
+low = 20
+high = 20000
+transform = "log"
+given = "education"
+levels = [0.25, 0.75]
+share = 0.5
+
+[synthesis.draws]
+tables = 2
+num_rows = 50
+seed = 7
+"""
+PLAN = {
+    "columns": [
+        kng.Category("region", ["north", "south"], other="south", share=0.1),
+        kng.Ordinal("education", 0, 18, parents=["region"]),
+        kng.Numeric("wage", 20, 20000, "log", given="education", levels=[0.25, 0.75], share=0.5),
+    ],
+    "epsilon": 3,
+}
+
+
+def write(folder, *changes, records=300):
+    text = TEXT
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    workers(records).write_csv(folder / "workers.csv")
+    path = folder / "table.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def read(folder, *changes):
+    return configuration.read(write(folder, *changes))
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    return kng.Ledger.create(tmp_path / "book", kng.Budget.pure(3), adjacency="replace", dataset="workers")
+
+
+def test_its_plan_is_the_one_of_python(tmp_path):
+    assert job.planned(read(tmp_path)).plan == kng.synthesis(**PLAN, adjacency="replace")
+    change = ('"replace"', '"add_remove"\nrows = 0.1\nmax_records = 1000')
+    expected = kng.synthesis(**PLAN, adjacency="add_remove", rows=0.1, max_records=1000)
+    assert job.planned(read(tmp_path, change)).plan == expected
+    every = {getattr(kng, name) for name in KINDS.values()}
+    assert every == {kng.Category, kng.Ordinal, kng.Count, kng.Numeric}
+
+
+WRONG = {
+    "another table": (('[data]\npath = "workers.csv"', "[loss]\n"), "unknown table 'loss'; known are data, synthesis"),
+    "a key": (("epsilon = 3", "epsilon = 3\ndelta = 0.1"), "[synthesis] has an unknown key 'delta'; known are epsilon"),
+    "no epsilon": (("epsilon = 3", ""), "[synthesis] needs the key 'epsilon'"),
+    "no adjacency": (('adjacency = "replace"', ""), "[synthesis] needs the key 'adjacency': 'replace'"),
+    "a ledger": (("epsilon = 3", "epsilon = 3\nledger = 3"), "[synthesis] ledger: must be the path"),
+    "a kind": (('"ordinal"', '"text"'), "number 2 needs the key 'kind', one of category, ordinal, count, numeric; not"),
+    "a key of a column": (("high = 18", "heigh = 18"), "number 2, ordinal, has an unknown key 'heigh'; known are name"),
+    "half a column": (("high = 18", ""), "number 2, ordinal, needs the key 'high'"),
+    "a key of draws": (("seed = 7", "key = 7"), "[synthesis.draws] has an unknown key 'key'; known are tables"),
+    "no draws": (("tables = 2", "tables = 0"), "[synthesis.draws] tables: must be at least 1, not 0"),
+    "a folder": (("seed = 7", 'file = "../a.csv"'), "file: must be a name that ends in .csv"),
+    "another format": (("seed = 7", 'file = "a.json"'), "file: must be a name that ends in .csv"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_errors_of_the_file_name_the_table_and_the_key(tmp_path, wrong):
+    change, message = WRONG[wrong]
+    with pytest.raises(ValueError, match=re.escape(message)) as error:
+        read(tmp_path, change)
+    assert str(error.value).startswith(str(tmp_path / "table.toml"))
+
+
+BUILT = {
+    "a column": (("high = 18", "high = -1"), "[[synthesis.columns]] number 2, ordinal: low and high of 'education'"),
+    "a parent": (('["region"]', '["regio"]'), "[synthesis] 'regio', a parent of 'education', is no earlier column"),
+    "auto": (('["north", "south"]', '"auto"'), "number 1, category: levels of 'region' may not be 'auto'"),
+    "shares": (("share = 0.1", "share = 0.6"), "[synthesis] the shares must add up to 1 of epsilon"),
+    "rows": (("epsilon = 3", "epsilon = 3\nrows = 0.1"), "[synthesis] under replace the number of records is public"),
+    "noise": (("epsilon = 3", "epsilon = 0.1"), "of 300 records too few lie beyond the outer levels"),
+}
+
+
+@pytest.mark.parametrize("wrong", BUILT)
+def test_what_makes_no_plan_is_refused_before_anything_is_spent(tmp_path, ledger, wrong):
+    change, message = BUILT[wrong]
+    with pytest.raises(ValueError, match=re.escape(message)):
+        job.run(read(tmp_path, change), workers(), ledger=ledger)
+    ledger.require([kng.Guarantee.pure(3, "replace")])
+
+
+def test_draws_have_names_and_keys_of_their_own():
+    assert Draws().files == ("synthetic.csv",)
+    assert Draws(tables=3, file="a.b.CSV", seed=4).files == ("a.b_1.CSV", "a.b_2.CSV", "a.b_3.CSV")
+    assert Draws(tables=3, seed=4).seeds == (4, 5, 6)
+
+
+def test_a_release_is_one_debit_and_its_tables_are_drawn_beside_it(tmp_path, ledger, capfd):
+    config, output = write(tmp_path), tmp_path / "output"
+    words = ["release", str(config), "--ledger", str(ledger.path), "--output", str(output)]
+    assert cli.main(words) == 0
+    said = capfd.readouterr().out
+    assert "education: counts of 19 levels by region, 38 cells" in said
+    assert "wage: 2 quantile curves of log wage given education: epsilon = 1.5, exact_with_rounding" in said
+    assert "all together: pure 3-differential privacy" in said
+    assert f"{output / 'releases.json'}, {output / 'synthetic_1.csv'}, {output / 'synthetic_2.csv'}" in said
+    written = json.loads((output / "releases.json").read_text(encoding="utf-8"))
+    assert written["privacy"]["epsilon"] == pytest.approx(3.0)
+    assert written["missing"] == []
+    table = kng.SyntheticTable.from_json(json.dumps(written["synthesis"]))
+    for number, seed in ((1, 7), (2, 8)):
+        drawn = pd.read_csv(output / f"synthetic_{number}.csv")
+        pd.testing.assert_frame_equal(drawn, table.draw(50, key=kng.research_key(seed)), check_dtype=False)
+    assert str(SECRET_WAGE) not in said + "".join(path.read_text() for path in output.iterdir())
+    assert ledger.verify().spent.epsilon == pytest.approx(3.0)
+    number = ledger.verify().num_rows
+    # Another run is refused, and resumed nothing is spent or drawn anew, of the ledger and of the output alone.
+    assert cli.main(words) == 2
+    (output / "synthetic_1.csv").unlink()
+    for resumed in ([*words, "--resume"], [*words[:2], *words[4:], "--resume"]):
+        assert cli.main(resumed) == 0
+        assert json.loads((output / "releases.json").read_text(encoding="utf-8")) == written
+        assert (output / "synthetic_1.csv").exists()
+    assert ledger.verify().num_rows == number
+
+
+def test_what_is_drawn_decides_nothing_of_what_is_released(tmp_path):
+    one = job.identity(read(tmp_path))
+    assert job.identity(read(tmp_path, ("tables = 2", "tables = 3"))) == one
+    assert job.identity(read(tmp_path, ("share = 0.5", "share = 0.4"))) != one
+
+
+def test_under_add_remove_the_number_of_rows_is_released(tmp_path, capfd):
+    change = ('"replace"', '"add_remove"'), ("num_rows = 50\n", ""), ("tables = 2", "tables = 1")
+    config, output = write(tmp_path, *change), tmp_path / "output"
+    assert cli.main(["plan", str(config)]) == 0
+    assert "rows: the number of records: epsilon = 0.15" in capfd.readouterr().out
+    assert cli.main(["release", str(config), "--output", str(output)]) == 0
+    written = json.loads((output / "releases.json").read_text(encoding="utf-8"))
+    assert written["synthesis"]["num_records"] is None
+    assert len(pd.read_csv(output / "synthetic.csv")) == written["synthesis"]["releases"][0]["value"][0]
+
+
+def test_a_plan_tells_what_each_column_costs_and_reads_no_value(tmp_path, ledger, capfd):
+    config = write(tmp_path)
+    (tmp_path / "workers.csv").unlink()
+    words = ["plan", str(config), "--ledger", str(ledger.path)]
+    assert cli.main([*words, "--records", "300"]) == 0
+    said = capfd.readouterr().out
+    assert "region: counts of 2 levels, 2 cells" in said
+    assert "All together: pure 3-differential privacy" in said
+    assert "The ledger allows all: 3 of epsilon = 3 is left." in said
+    assert cli.main([*words, "--records", "20"]) == 2
+    assert "column 'wage': of 20 records too few lie beyond" in capfd.readouterr().err
+    assert cli.main(words) == 2
+    ledger.reserve(kng.Guarantee.pure(1, "replace"))
+    assert cli.main([*words, "--records", "300"]) == 2
+    assert "The ledger refuses" in capfd.readouterr().out
+
+
+def test_a_failure_is_one_text_and_the_owner_finds_out_why(tmp_path, ledger, capfd):
+    config, output = write(tmp_path), tmp_path / "output"
+    frame = workers().to_pandas()
+    frame.loc[3, "education"] = np.nan
+    frame.to_csv(tmp_path / "workers.csv", index=False)
+    assert cli.main(["release", str(config), "--ledger", str(ledger.path), "--output", str(output)]) == 1
+    said = capfd.readouterr().err
+    assert "[response] or [[synthesis.columns]] have no 'missing = ...'" in said
+    assert "education" not in said
+    assert not list(output.iterdir())
+    assert cli.main(["check", str(config)]) == 2
+    said = capfd.readouterr().out
+    assert "synthesis: REFUSED: column 'education' has cells that are missing" in said
+    assert "  education: 0.003333, missing 0.003333" in said
+    assert cli.main(["check", str(write(tmp_path))]) == 0
+    assert "synthesis: its records can be prepared" in capfd.readouterr().out
+
+
+def test_audits_and_views_of_the_owner_are_of_other_jobs(tmp_path, capfd):
+    config = str(write(tmp_path))
+    assert cli.main(["audit", config]) == 2
+    assert "of single mechanisms" in capfd.readouterr().err
+    assert cli.main(["release", config, "--owner-view"]) == 2
+    assert "an owner's view is of regressions" in capfd.readouterr().err
+
+
+def test_the_example_of_the_page_is_a_synthesis(tmp_path):
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
+    _, example = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    (tmp_path / "page.toml").write_text(example, encoding="utf-8")
+    made = job.planned(configuration.read(tmp_path / "page.toml"), 28_155)
+    assert [column.name for column in made.plan.columns] == ["region", "education", "wage"]
+    assert made.lines(28_155)
+    for kind, name in KINDS.items():
+        assert f'`"{kind}"`' in page, name
