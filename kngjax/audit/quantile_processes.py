@@ -16,14 +16,18 @@ from kngjax.audit.black_box import epsilon_lower_bound
 from kngjax.audit.replay import Replay
 from kngjax.releases.curves.halving import Curves, Halving
 from kngjax.releases.curves.levels import Node
+from kngjax.releases.curves.location_scale import LocationScale
 from kngjax.releases.lattice.lattice import Problem
 from kngjax.releases.lattice.problems import WholeRecords
+from kngjax.releases.lattice.regions import Region
 from kngjax.releases.lattice.units import DomainLattice
 
 _MOST_POINTS = 2**12
 # By k of each level's curve, in increasing order of levels, the logarithm of its probability.
 Law = dict[tuple[tuple[int, ...], ...], float]
 NodeLaw = dict[tuple[int, ...], float]
+# How far apart, over what that may cost, and of how many points.
+Found = tuple[Fraction, int]
 
 
 class ProcessLaws:
@@ -40,7 +44,10 @@ class ProcessLaws:
 
     def law(self, X: Any, y: Any) -> Law:
         """Of every outcome that these records give a probability. Private."""
-        records = self.halving.prepare(X, y)
+        return self.of_records(self.halving.prepare(X, y))
+
+    def of_records(self, records: WholeRecords) -> Law:
+        """The same of records on the lattice. Private."""
         curves: list[tuple[dict[int, np.ndarray], float]] = [({}, 0.0)]
         for nodes in self.halving.depths:
             curves = [
@@ -64,12 +71,40 @@ class ProcessLaws:
         return self._known[name]
 
     def _enumerated(self, node: Node, members: WholeRecords, curves: Curves) -> NodeLaw:
-        score, domain, rate = self.halving.problem(node, members)
-        region, box = self.halving.region(node, curves), score.whole(domain.low, domain.high)
-        points = [point for point in _points(domain) if region is None or region.contains(point)]
-        masses = np.array([-float(rate * score.at(point, box.runs[0], box.sums[0])) for point in points])
-        total = float(np.logaddexp.reduce(masses))
-        return {tuple(map(int, point)): float(mass) - total for point, mass in zip(points, masses, strict=True)}
+        return _law_of(self.halving.problem(node, members), self.halving.region(node, curves))
+
+
+class LocationScaleLaws:
+    """The laws of location, scale and levels together of some data sets, as `ProcessLaws` has those of curves.
+
+    An outcome is the point of the location, that of the scale, and those of the levels in increasing order.
+
+    **Arguments:** `made`: how they are drawn.
+    """
+
+    def __init__(self, made: LocationScale):
+        self.made, self._levels = made, ProcessLaws(made.quantiles)
+
+    def law(self, X: Any, y: Any) -> Law:
+        """Of every outcome that these records give a probability. Private."""
+        made, found = self.made, {}
+        records = made.prepare(X, y)
+        for location, of_location in _law_of(made.location_problem(records), None).items():
+            centre = np.array(location)
+            for scale, of_scale in _law_of(made.scale_problem(records, centre), made.region).items():
+                numbers = made.standardised(records, centre, np.array(scale))
+                for levels, of_levels in self._levels.of_records(numbers).items():
+                    found[(location, scale, *levels)] = of_location + of_scale + of_levels
+        return found
+
+
+def _law_of(problem: Problem, region: Region | None) -> NodeLaw:
+    score, domain, rate = problem
+    box = score.whole(domain.low, domain.high)
+    points = [point for point in _points(domain) if region is None or region.contains(point)]
+    masses = np.array([-float(rate * score.at(point, box.runs[0], box.sums[0])) for point in points])
+    total = float(np.logaddexp.reduce(masses))
+    return {tuple(map(int, point)): float(mass) - total for point, mass in zip(points, masses, strict=True)}
 
 
 def process_loss(first: Law, second: Law) -> float:
@@ -92,21 +127,59 @@ def replayed_process(
     """
     generator, bits = np.random.default_rng(seed), random.Random(seed).getrandbits
     both = [halving.prepare(*pair) for pair in (first, second)]
-    worst, tried = Fraction(0), 0
+    found = [_replayed(halving, both, generator, bits, num_points) for _ in range(num_draws)]
+    return _worst(found)
+
+
+def replayed_location_scale(
+    made: LocationScale, first: Any, second: Any, *, seed: int = 0, num_draws: int = 4, num_points: int = 40
+) -> Replay:
+    """The same of location, scale and levels, each given what was drawn before it on the first data set.
+
+    **Arguments:** as of `replayed_process`.
+    """
+    generator, bits = np.random.default_rng(seed), random.Random(seed).getrandbits
+    both = [made.prepare(*pair) for pair in (first, second)]
+    found = []
     for _ in range(num_draws):
-        curves = halving.draw_points(both[0], bits)
-        for nodes in halving.depths:
-            changes = Fraction(0)
-            for node in nodes:
-                problems = [halving.problem(node, halving.members(node, one, curves)) for one in both]
-                low, high = problems[0].domain.low, problems[0].domain.high
-                points = np.vstack([curves[node.index], generator.integers(low, high + 1, (num_points, len(low)))])
-                points = points[problems[0].domain.contains_each(points)]
-                here, there = (_scores(problem, points) for problem in problems)
-                changes += 2 * problems[0].rate * max(abs(one - other) for one, other in zip(here, there, strict=True))
-                tried += len(points)
-            worst = max(worst, changes / exactly(halving.of_depth(nodes).epsilon))
-    return Replay(float(worst), tried, 0.0)
+        location = made.settings.envelope(made.location_problem(both[0])).draw(bits)
+        problems = [made.location_problem(one) for one in both]
+        change, tried = _change(problems, location, generator, num_points)
+        found.append((change / exactly(float(made.location.epsilon)), tried))
+        problems = [made.scale_problem(one, location) for one in both]
+        scale = made.settings.envelope(problems[0], made.region).draw(bits)
+        change, tried = _change(problems, scale, generator, num_points)
+        found.append((change / exactly(float(made.scale.epsilon)), tried))
+        numbers = [made.standardised(one, location, scale) for one in both]
+        found.append(_replayed(made.quantiles, numbers, generator, bits, num_points))
+    return _worst(found)
+
+
+def _replayed(halving: Halving, both: list[WholeRecords], generator: Any, bits: Any, num_points: int) -> Found:
+    worst, tried = Fraction(0), 0
+    curves = halving.draw_points(both[0], bits)
+    for nodes in halving.depths:
+        changes = Fraction(0)
+        for node in nodes:
+            problems = [halving.problem(node, halving.members(node, one, curves)) for one in both]
+            change, number = _change(problems, curves[node.index], generator, num_points)
+            changes, tried = changes + change, tried + number
+        worst = max(worst, changes / exactly(halving.of_depth(nodes).epsilon))
+    return worst, tried
+
+
+def _change(problems: list[Problem], drawn: np.ndarray, generator: Any, num_points: int) -> Found:
+    """2c|s - s'| at its largest, of the drawn point and of others, and how many these are."""
+    domain = problems[0].domain
+    points = np.vstack([drawn, generator.integers(domain.low, domain.high + 1, (num_points, len(domain.low)))])
+    points = points[domain.contains_each(points)]
+    here, there = (_scores(problem, points) for problem in problems)
+    change = 2 * problems[0].rate * max(abs(one - other) for one, other in zip(here, there, strict=True))
+    return change, len(points)
+
+
+def _worst(found: list[Found]) -> Replay:
+    return Replay(float(max(ratio for ratio, _ in found)), sum(tried for _, tried in found), 0.0)
 
 
 def _scores(problem: Problem, points: np.ndarray) -> list[int]:
@@ -124,7 +197,13 @@ def _points(domain: DomainLattice) -> list[np.ndarray]:
 
 
 def black_box_of_process(
-    halving: Halving, first: Any, second: Any, *, seed: int = 0, num_draws: int = 2000, confidence: float = 0.999
+    halving: Halving,
+    first: Any,
+    second: Any,
+    *,
+    seed: int = 0,
+    num_draws: int = 2000,
+    confidence: float = 0.999,
 ) -> tuple[float, float]:
     """A lower bound on ε of all curves together, by draws alone as of `kngjax.audit.black_box`, and what is claimed.
 

@@ -30,8 +30,8 @@ def quantile_process(
 
     **Arguments:** all public; as of `kngjax.QuantileProcess`, Θ made of the bounds of the response if it is left out.
     `count`: n, or a guess of it under add_remove, where a release of more than 2^20 records, or of more than twice this
-    guess if that is more, fails. `order`: "halving". Raises ValueError for "joint", of which no sampler is proved, and
-    for more than four coefficients.
+    guess if that is more, fails. `order`: "halving". Raises ValueError for "joint", of which no sampler is proved, for
+    "location_scale", of which there are no previews, and for more than four coefficients.
     """
     refuse_levels(response, "a quantile process")
     if order == "joint":
@@ -39,6 +39,11 @@ def quantile_process(
             "studies have quantile processes of order='halving' alone, which is drawn exactly: no sampler of the joint "
             "density is proved. Leave the order out, or name the chain, "
             "kngjax.release(kngjax.QuantileProcess(..., order='joint'), X, y, sampler=kngjax.GradientSpace())"
+        )
+    if order == "location_scale":
+        raise ValueError(
+            "studies have quantile processes of order='halving' alone, of which they have previews: leave the order "
+            "out, or release kngjax.QuantileProcess(..., order='location_scale')"
         )
     design = formula.design
     if (dimension := len(design.names)) > MOST_BOXED:

@@ -157,7 +157,8 @@ REFUSED = {
     "order of levels": ({"levels": [0.5, 0.25]}, r"levels must increase, each given once: levels=\[0.25, 0.5\]"),
     "one level": ({"levels": [0.5]}, "a quantile process has at least two levels"),
     "order": ({"order": "joint"}, "of order='halving' alone, .* no sampler of the joint density is proved"),
-    "unknown order": ({"order": "sorted"}, "order must be one of 'halving', 'joint', got 'sorted'"),
+    "unknown order": ({"order": "sorted"}, "order must be one of 'halving', 'location_scale', 'joint', got"),
+    "no previews": ({"order": "location_scale"}, "studies have .*release kngjax.QuantileProcess"),
     "few records": (
         {"levels": [0.001, 0.5, 0.999], "epsilon": 1},
         r"of 1000 records too few lie beyond .*Nothing was spent; force=True releases it all the same",

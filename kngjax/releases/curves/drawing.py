@@ -23,6 +23,7 @@ from kngjax.releases.certificate import (
 )
 from kngjax.releases.curves.halving import Halving
 from kngjax.releases.curves.joint import Joint
+from kngjax.releases.curves.location_scale import LocationScale
 from kngjax.releases.debits import owed
 from kngjax.releases.plans import AbstractDrawing
 from kngjax.releases.release import Release
@@ -30,23 +31,18 @@ from kngjax.releases.routes.base import ON_REQUEST
 from kngjax.releases.routes.lattice import RECORDS_LIMITED
 from kngjax.samplers.promises import NONE
 
-_REASON = (
-    "Every curve is an exact draw on a lattice, of the records between the curves that were drawn before, on the part "
-    "of the domain where it lies between them. No draw is given up."
-)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DrawingOfCurves(AbstractDrawing):
     """How all curves are drawn, with every setting. All of it is public.
 
     **Arguments:** `levels`: τ. `settings`: of the plan, JSON-ready. `made`: what follows from the plan and public
-    facts. `sampler`: of a joint draw; None by halving.
+    facts. `sampler`: of a joint draw; None of others.
     """
 
     levels: tuple[float, ...]
     settings: dict[str, Any]
-    made: Halving | Joint
+    made: Halving | Joint | LocationScale
     sampler: Any = None
 
     @property
@@ -62,10 +58,10 @@ class DrawingOfCurves(AbstractDrawing):
     def stand_ins(self) -> list[KNG]:
         """For previews, of each level KNG of all records that has the noise of its curve.
 
-        Raises ValueError for curves that are drawn jointly, of which no previews are made.
+        Raises ValueError for curves of other orders, of which no previews are made.
         """
-        if isinstance(self.made, Joint):
-            raise ValueError("previews are of curves by halving, and these are drawn jointly")
+        if not isinstance(self.made, Halving):
+            raise ValueError("previews are of curves by halving, and these are of another order")
         return self.made.stand_ins(self.levels)
 
     def check(self, X: Any, y: Any) -> None:
@@ -73,7 +69,7 @@ class DrawingOfCurves(AbstractDrawing):
 
     def certify(self, facts: Facts) -> list[Certificate]:
         made = self.made
-        certificate = self._by_chain(made, facts) if isinstance(made, Joint) else self._by_halving(made, facts)
+        certificate = self._by_chain(made, facts) if isinstance(made, Joint) else self._on_lattices(made, facts)
         return [
             dataclasses.replace(
                 certificate, mechanism=self.settings, guarantee=made.guarantee, sensitivity=made.sensitivity
@@ -103,13 +99,13 @@ class DrawingOfCurves(AbstractDrawing):
         value, totals = np.split(numbers, [len(numbers) - self.made.dimension])
         return [Release._of(value, certificate, published={"totals": totals})]
 
-    def _by_halving(self, made: Halving, facts: Facts) -> Certificate:
+    def _on_lattices(self, made: Halving | LocationScale, facts: Facts) -> Certificate:
         is_limited = made.first.adjacency is not Adjacency.REPLACE
         return Certificate.of(
             made.first,
             facts,
-            {**describe(made.settings), "parts": made.parts(self.levels)},
-            _REASON,
+            made.sampler(self.levels),
+            made.reason,
             is_rounded=False,
             assumptions=(*EXACT_ARITHMETIC, *(RECORDS_LIMITED if is_limited else ())),
             failures=TOO_MANY if is_limited else (),

@@ -18,7 +18,7 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
-from kngjax.releases.certificate import WITH_ROUNDING
+from kngjax.releases.certificate import WITH_ROUNDING, describe
 from kngjax.releases.curves.levels import Node, tree_of
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.lattice import Lattice, Problem, rate_of
@@ -156,6 +156,18 @@ class Halving:
     def _in_order(self) -> list[Node]:
         """The nodes, in increasing order of their levels."""
         return sorted((node for nodes in self.depths for node in nodes), key=lambda node: node.index)
+
+    @property
+    def reason(self) -> str:
+        """Why they are drawn so, in words."""
+        return (
+            "Every curve is an exact draw on a lattice, of the records between the curves that were drawn before, on "
+            "the part of the domain where it lies between them. No draw is given up."
+        )
+
+    def sampler(self, levels: Any) -> dict[str, Any]:
+        """What a certificate says of the draw, JSON-ready."""
+        return {**describe(self.settings), "parts": self.parts(levels)}
 
     def parts(self, levels: Any) -> list[dict[str, Any]]:
         """Mechanism, price and assurance of each curve, in increasing order of their levels, JSON-ready."""

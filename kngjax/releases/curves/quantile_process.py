@@ -24,6 +24,7 @@ from kngjax.releases.certificate import Certificate, describe
 from kngjax.releases.curves.drawing import DrawingOfCurves
 from kngjax.releases.curves.halving import Halving
 from kngjax.releases.curves.joint import CurveDraws, Joint, require_gradient_space
+from kngjax.releases.curves.location_scale import LocationScale
 from kngjax.releases.curves.quantile_curves import QuantileCurves
 from kngjax.releases.debits import in_json
 from kngjax.releases.lattice.lattice import LARGEST_DIMENSION
@@ -32,7 +33,7 @@ from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.release import Release
 from kngjax.samplers.chains.gradient_space import GradientSpace
 
-ORDERS = ("halving", "joint")
+ORDERS = ("halving", "location_scale", "joint")
 # Under add_remove, where nothing else is said.
 MOST_RECORDS = 2**20
 # By halving a curve takes about half a second, of 20,000 records and two coefficients on one core: all percentiles
@@ -87,6 +88,16 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
 
     A tree's relative levels have four decimals, and of all trees of least depth it is one that is most balanced.
 
+    **As location and scale**, `order="location_scale"` (He 1997), for few records: one curve μ of medians, one curve γ
+    of the medians of |y - x'μ|, positive where records may be, and quantiles q_j of (y - x'μ)/(x'γ), in
+
+        θ_j = μ + q_j·γ
+
+    So all levels share the shape of their dependence on x, whose price does not grow with m; curves never cross. Where
+    that shape is wrong the curves are, however many records there are. The parts are drawn one after the other, at 2/5,
+    3/10 and 3/10 of ε, of all records, and every rounding is in the proof
+    (`kngjax.releases.curves.location_scale`). Θ is that of μ; curves of other levels may leave it.
+
     **Jointly**, `order="joint"`: one draw of all curves and of T in R^d from
 
         f(θ, T) ∝ exp(-ε/(2Δ)·Σ_k ‖H_k(θ) - (τ_{k+1} - τ_k)·T‖_K),    k = 0, ..., m,  τ_0 = 0, τ_{m+1} = 1
@@ -107,12 +118,12 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     - `levels`: τ in (0, 1), from two to 99 of them, in increasing order: `QuantileCurves.quantiles` has those between
         them. Chosen from the data they void the guarantee.
     - `bounds`: of one record; `Bounds(..., hull=)` where columns are functions of one another. Without weights.
-    - `domain`: Θ of every curve: `Box`, `L1Ball` or `L2Ball`. By halving up to four coefficients.
+    - `domain`: Θ of every curve: `Box`, `L1Ball` or `L2Ball`. Up to four coefficients, jointly any number.
     - `epsilon`: ε in nats, of all curves together; at most 100 unless `allow_large_epsilon`.
     - `adjacency`: "replace" or "add_remove".
-    - `order`: "halving" or "joint".
-    - `max_records`: by halving, under add_remove a number that n does not exceed, 2^20 if it is left out; a release of
-        more fails.
+    - `order`: "halving", "location_scale" or "joint".
+    - `max_records`: but for joint draws, under add_remove a number that n does not exceed, 2^20 if it is left out; a
+        release of more fails.
     - `force`: release also levels that `refusal` speaks of.
     - `bandwidth`: h of joint bins, in the units of y: F is the logistic distribution function of (x'θ - y)/h. Jointly
         it must be given, as no sampler draws of bins without smoothing: `SmoothedQuantileLoss.public_bandwidth` has
@@ -173,7 +184,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         if order == "joint" and bandwidth is None:
             raise ValueError(_NO_BANDWIDTH)
         if order == "joint" and max_records is not None:
-            raise ValueError("max_records is of order='halving': leave it out")
+            raise ValueError("max_records is of the orders that are drawn exactly: leave it out")
         if self.max_records is not None and self.adjacency is Adjacency.REPLACE:
             raise ValueError("under 'replace' the number of records is public: leave max_records out")
         if self.bounds.weight is not None:
@@ -191,16 +202,18 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     def takes_sampler(self) -> bool:
         return self.order == "joint"
 
-    def _made(self, facts: Facts) -> Halving | Joint:
+    def _made(self, facts: Facts) -> Halving | Joint | LocationScale:
         given = self.levels, self.bounds, self.domain, self.epsilon, self.adjacency
         if self.order == "joint":
             return Joint.of(*given, facts.dimension, self.norm, self.bandwidth)
         if facts.dimension > LARGEST_DIMENSION:
             raise ValueError(
-                f"a quantile process by halving takes up to {LARGEST_DIMENSION} coefficients with the intercept, not "
-                f"{facts.dimension}: leave columns out, or release a regression of each level by SmoothedQuantileLoss"
+                f"a quantile process by {self.order} takes up to {LARGEST_DIMENSION} coefficients with the intercept, "
+                f"not {facts.dimension}: leave columns out, or release a regression of each level by "
+                "SmoothedQuantileLoss"
             )
-        return Halving.of(*given, facts.dimension, facts.num_records or self.max_records or MOST_RECORDS)
+        kind = Halving if self.order == "halving" else LocationScale
+        return kind.of(*given, facts.dimension, facts.num_records or self.max_records or MOST_RECORDS)
 
     def certify(self, X: Any = None, y: Any = None, sampler: Any = None) -> Certificate:
         """The certificate of all curves together, before a value is looked at."""
@@ -226,7 +239,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         if self.order == "joint":
             require_gradient_space(sampler)
         elif sampler is not None:
-            raise TypeError("curves by halving are drawn exactly: leave the sampler out")
+            raise TypeError(f"curves by {self.order} are drawn exactly: leave the sampler out")
         drawing = self._drawing(facts, sampler)
         count = self.max_records if facts.num_records is None else facts.num_records
         if count is not None and not self.force and (why := self._unclear(drawing, count)) is not None:

@@ -4,6 +4,7 @@ from tests.audit.slips.base import slip
 
 AUDIT = "audit/test_quantile_processes.py"
 HALVING = "releases/curves/test_halving.py"
+LOCATION_SCALE = "releases/curves/test_location_scale.py"
 REGIONS = "releases/lattice/test_regions.py"
 
 SLIPS = (
@@ -14,6 +15,55 @@ SLIPS = (
         "return inward(share)",
         f"{HALVING}::test_all_depths_together_cost_epsilon_and_as_good_as_all_of_it",
         f"{AUDIT}::test_the_price_of_one_node_under_replace_is_seen_by_the_enumeration",
+    ),
+    slip(
+        "a location at twice its price",
+        "releases/curves/location_scale",
+        '"location": Fraction(2, 5)',
+        '"location": Fraction(4, 5)',
+        f"{LOCATION_SCALE}::test_all_parts_together_cost_epsilon_and_as_good_as_all_of_it",
+    ),
+    slip(
+        "a scale at twice its price",
+        "releases/curves/location_scale",
+        '"scale": Fraction(3, 10)',
+        '"scale": Fraction(3, 5)',
+        f"{LOCATION_SCALE}::test_all_parts_together_cost_epsilon_and_as_good_as_all_of_it",
+    ),
+    slip(
+        "levels of residuals at twice their price",
+        "releases/curves/location_scale",
+        '"levels": Fraction(3, 10)',
+        '"levels": Fraction(3, 5)',
+        f"{LOCATION_SCALE}::test_all_parts_together_cost_epsilon_and_as_good_as_all_of_it",
+    ),
+    slip(
+        "a scale for free",
+        "releases/curves/location_scale",
+        "self.location.guarantee, self.scale.guarantee, self.quantiles.guarantee",
+        "self.location.guarantee, self.quantiles.guarantee",
+        f"{LOCATION_SCALE}::test_all_parts_together_cost_epsilon_and_as_good_as_all_of_it",
+    ),
+    slip(
+        "residuals over a number of all of them",
+        "releases/curves/location_scale",
+        "np.clip(residuals / scales,",
+        "np.clip(residuals / np.mean(scales),",
+        f"{LOCATION_SCALE}::test_residuals_and_their_quotients_are_of_each_record_by_itself",
+    ),
+    slip(
+        "scales anywhere in Θ",
+        "releases/curves/location_scale",
+        "self.scale_problem(records, location), self.region)",
+        "self.scale_problem(records, location), None)",
+        f"{LOCATION_SCALE}::test_curves_never_cross_where_records_may_be",
+    ),
+    slip(
+        "more records than were promised, as location and scale",
+        "releases/curves/location_scale",
+        "if records.num_records > self.most:",
+        "if False:",
+        f"{LOCATION_SCALE}::test_previews_samplers_and_too_many_records_are_refused",
     ),
     slip(
         "the size of a node public",
