@@ -4,8 +4,8 @@
 like no other, the target, and as many with an ordinary person in its place. The attacker knows all others, the plan
 and both candidates, which is more than any real one does, and learns from a half of the tables of each kind to tell them
 apart: random forests and logistic regressions of counts, means and quantiles of a table (Stadler, Oprisanu and Troncoso
-2022; Houssiau et al. 2022). They guess about the other half, and the halves change places, so that every table is
-guessed about once, by an attack that has not seen it.
+2022; Houssiau et al. 2022). They guess about the other half, which they have not seen: given what was learnt, these
+guesses are independent.
 
 The advantage is TPR - FPR, how often "with the target" is said of tables with it and of those without, with its standard
 error. Under ε-differential privacy, for every attack,
@@ -87,12 +87,13 @@ def _plan(regions: Any, works: Any, epsilon: float, with_numbers: bool) -> kng.S
 
 
 def features(table: pd.DataFrame) -> np.ndarray:
-    """What an attack looks at: shares of all levels and pairs of levels; mean, deviation and quantiles of numbers."""
+    """What an attack looks at: shares of levels and pairs, how many are seen; mean, deviation and quantiles."""
     region, works = (
         np.array([table[name] == level for level in levels]) for name, levels in (("region", LEVELS), ("works", WORKS))
     )
     pairs = (region[:, None] & works).mean(axis=2)
-    found = [*region.mean(axis=1), *works.mean(axis=1), *pairs.reshape(-1)]
+    seen = [np.count_nonzero(each.any(axis=1)) for each in (region, works)]
+    found = [*region.mean(axis=1), *works.mean(axis=1), *pairs.reshape(-1), *seen]
     if "income" in table:
         income = table["income"].to_numpy(float)
         found += [income.mean(), income.std(), *np.quantile(income, QUANTILES), income.min(), income.max()]
@@ -135,17 +136,17 @@ ATTACKS: dict[str, Callable[[], Any]] = {"random forest": forest, "logistic regr
 
 
 def advantage(inside: np.ndarray, outside: np.ndarray, attack: Callable[[], Any]) -> Advantage:
-    """TPR - FPR of an attack that learns from a half of the tables and guesses about the other one, both ways round.
+    """TPR - FPR of an attack that learns from every other table and guesses about the rest.
+
+    The halves do not change places: both guesses would depend on how the same two samples differ, and the standard
+    error of independent ones would be too small.
 
     **Arguments:** `inside`, `outside`: features of tables with the target and without, shape (tables, k). `attack`:
     makes a classifier with `fit` and `predict`.
     """
-    guesses: tuple[list[bool], list[bool]] = ([], [])
-    for half in (0, 1):
-        seen = [each[half::2] for each in (inside, outside)]
-        made = attack().fit(np.vstack(seen), np.repeat([1, 0], [len(each) for each in seen]))
-        for said, each in zip(guesses, (inside, outside), strict=True):
-            said.extend(made.predict(each[1 - half :: 2]) == 1)
+    seen = [each[::2] for each in (inside, outside)]
+    made = attack().fit(np.vstack(seen), np.repeat([1, 0], [len(each) for each in seen]))
+    guesses = [made.predict(each[1::2]) == 1 for each in (inside, outside)]
     rates = [float(np.mean(said)) for said in guesses]
     variances = [rate * (1.0 - rate) / len(said) for rate, said in zip(rates, guesses, strict=True)]
     return Advantage(rates[0] - rates[1], math.sqrt(sum(variances)))

@@ -29,13 +29,13 @@ def replayed_curves(
     0. Both data sets go the way of a release, through validation, clipping and the hull of the bounds.
 
     **Arguments:** `process`: of `order="joint"`. `first`, `second`: pairs (X, y), neighbours by its adjacency, made up.
-    `num_draws`: of the chain. `num_points`: all others, before some are left out.
+    `num_draws`: of the chain; 0 for none, whose program takes long to compile. `num_points`: all others, before some are left out.
     """
     data = [process.prepare(*pair) for pair in (first, second)]
     joint = process._joint(data[0])
     key = research_key(seed)
     recorded = None
-    if process.bandwidth is not None:
+    if num_draws and process.bandwidth is not None:
         recorded = process.sample(data[0], key=key, num_draws=num_draws)
     with float64(), programs_run_once():
         here, there = (joint.target(each) for each in data)
