@@ -1,14 +1,14 @@
 """Who is in a synthetic table: an attack by shadow tables, beside what ε allows, and a planted leak that it sees.
 
-`python -m benchmarks.membership [--tables 100] [--epsilon 1]` makes so many synthetic tables of people with one that is
-like no other, the target, and as many with an ordinary person in its place. The attacker knows all others, the plan
-and both candidates, which is more than any real one does, and learns from a half of the tables of each kind to tell them
-apart: random forests and logistic regressions of counts, means and quantiles of a table (Stadler, Oprisanu and Troncoso
-2022; Houssiau et al. 2022). They guess about the other half, which they have not seen: given what was learnt, these
-guesses are independent.
+`python -m benchmarks.membership [--tables 100] [--epsilon 1]` makes so many synthetic tables of people with one that
+is like no other, the target, and as many with an ordinary person in its place. The attacker knows all others, the plan
+and both candidates, which is more than any real one does, and learns from a half of the tables of each kind to tell
+them apart: random forests and logistic regressions of counts, means and quantiles of a table (Stadler, Oprisanu and
+Troncoso 2022; Houssiau et al. 2022). They guess about the other half, which they have not seen: given what was learnt,
+these guesses are independent.
 
-The advantage is TPR - FPR, how often "with the target" is said of tables with it and of those without, with its standard
-error. Under ε-differential privacy, for every attack,
+The advantage is TPR - FPR, how often "with the target" is said of tables with it and of those without, with its
+standard error. Under ε-differential privacy, for every attack,
 
     TPR ≤ e^ε·FPR  and  1 - FPR ≤ e^ε·(1 - TPR),    so that    TPR - FPR ≤ (e^ε - 1)/(e^ε + 1) = tanh(ε/2)
 
@@ -66,8 +66,8 @@ def public_levels(frame: pd.DataFrame, epsilon: float, with_numbers: bool = True
 
 def levels_of_the_data(frame: pd.DataFrame, epsilon: float, with_numbers: bool = True) -> kng.SynthesisPlan:
     """The planted leak: levels that are read off the table."""
-    found = (list(frame[name].unique()) for name in ("region", "works"))
-    return _plan(*found, epsilon, with_numbers)
+    regions, works = (list(frame[name].unique()) for name in ("region", "works"))
+    return _plan(regions, works, epsilon, with_numbers)
 
 
 WAYS: dict[str, Callable[..., kng.SynthesisPlan]] = {

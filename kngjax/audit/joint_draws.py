@@ -29,7 +29,8 @@ def replayed_curves(
     0. Both data sets go the way of a release, through validation, clipping and the hull of the bounds.
 
     **Arguments:** `process`: of `order="joint"`. `first`, `second`: pairs (X, y), neighbours by its adjacency, made up.
-    `num_draws`: of the chain; 0 for none, whose program takes long to compile. `num_points`: all others, before some are left out.
+    `num_draws`: of the chain; 0 for none, as its program takes long to compile. `num_points`: all others, before some
+    are left out.
     """
     data = [process.prepare(*pair) for pair in (first, second)]
     joint = process._joint(data[0])
@@ -103,4 +104,5 @@ def black_box_of_curves(
             raise RuntimeError(f"the chain took {made.acceptance:.0%} of its proposals, too few for independent draws")
         both = np.column_stack([made.curves.reshape(len(made.curves), -1), made.totals])
         drawn.append(both[thinned - 1 :: thinned])
-    return epsilon_lower_bound(*drawn, 0.0, confidence), float(process.epsilon)
+    one, other = drawn
+    return epsilon_lower_bound(one, other, 0.0, confidence), float(process.epsilon)
