@@ -1,11 +1,10 @@
-"""Audits of the joint density of several curves in any dimension: its score replayed, and draws told apart."""
+"""Audits of the joint density of several curves in any dimension: its score replayed on a neighbour."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
-from kngjax.audit.black_box import epsilon_lower_bound
 from kngjax.audit.replay import Replay
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import programs_run_once
@@ -75,34 +74,3 @@ def _points(
     scale = np.abs(np.asarray(target.totals())) + np.max(np.abs(joint.vertices), axis=0)
     wide = np.asarray(jax.random.uniform(keys[3], (2 * half, joint.dimension), minval=-1.0, maxval=1.0))
     return np.concatenate([anywhere, along]), _FAR * scale * wide
-
-
-def black_box_of_curves(
-    process: QuantileProcess,
-    first: tuple,
-    second: tuple,
-    *,
-    seed: int = 0,
-    num_draws: int = 1000,
-    thinned: int = 8,
-    confidence: float = 0.999,
-) -> tuple[float, float]:
-    """A lower bound on ε of all curves and T, by draws alone as of `kngjax.audit.black_box`, and what is claimed.
-
-    Draws are of the chain, one of every `thinned` after its warm-up: as it takes most proposals, which are independent,
-    these are as good as independent. So the audit is one of the density and of its chain together, and what it finds
-    may be of either.
-
-    **Arguments:** `process`: of `order="joint"`, with a bandwidth. `first`, `second`: pairs (X, y), neighbours by its
-    adjacency, made up. Raises RuntimeError where the chain takes less than half of its proposals.
-    """
-    drawn = []
-    for number, pair in enumerate((first, second)):
-        key = jax.random.fold_in(research_key(seed), number)
-        made = process.sample(process.prepare(*pair), key=key, num_draws=num_draws * thinned)
-        if made.acceptance < 0.5:
-            raise RuntimeError(f"the chain took {made.acceptance:.0%} of its proposals, too few for independent draws")
-        both = np.column_stack([made.curves.reshape(len(made.curves), -1), made.totals])
-        drawn.append(both[thinned - 1 :: thinned])
-    one, other = drawn
-    return epsilon_lower_bound(one, other, 0.0, confidence), float(process.epsilon)

@@ -1,11 +1,11 @@
-"""Audits of the joint density of curves in several dimensions, and of its chain: bugs that are seen."""
+"""Audits of the joint density of curves in several dimensions: no claim betrayed, and bugs that are seen."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.audit.joint_draws import black_box_of_curves, replayed_curves
+from kngjax.audit.joint_draws import replayed_curves
 from kngjax.geometry import feature_hulls
 from kngjax.samplers.curves_target import CurvesTarget
 from kngjax.sensitivity import bins
@@ -123,31 +123,3 @@ def test_a_hull_through_points_of_a_curve_is_seen_where_records_are_not_moved_in
     assert found(wrong).passed
     monkeypatch.setattr(kng.FeatureHull, "move_inside", lambda hull, columns: columns)
     assert found(wrong).ratio > 1.01
-
-
-def numbers(adjacency, epsilon=1.0, **changes):
-    given = {"order": "joint", "bandwidth": 0.02} | changes
-    bounds = kng.Bounds(y=(0.0, 1.0))
-    return kng.QuantileProcess([1 / 3, 2 / 3], bounds, kng.Box(0.0, 1.0), epsilon, adjacency, **given)
-
-
-NUMBERS = {
-    "replace": ([0.002, 0.01, 0.99, 0.6, 0.45], [0.998, 0.01, 0.99, 0.6, 0.45]),
-    "add_remove": ([0.01, 0.002, 0.998], [0.01, 0.002]),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_draws_alone_tell_no_more_and_half_of_the_noise_is_seen(adjacency):
-    one, other = ((None, np.array(values)) for values in NUMBERS[adjacency])
-    found, claimed = black_box_of_curves(numbers(adjacency), one, other, num_draws=4000)
-    assert 0.05 * claimed < found <= claimed
-    planted, _ = black_box_of_curves(numbers(adjacency, 4.0), one, other, num_draws=4000)
-    assert planted > claimed
-
-
-@pytest.mark.slow
-def test_a_chain_that_stays_where_it_is_is_no_source_of_independent_draws():
-    with pytest.raises(RuntimeError, match="too few"):
-        black_box_of_curves(numbers("replace", 30.0, bandwidth=1e-4), (None, [0.1]), (None, [0.9]), num_draws=20)
