@@ -43,7 +43,6 @@ def test_no_draw_of_the_chain_does(adjacency):
     found = replayed_curves(curves(adjacency), *pair(adjacency), num_points=2)
     assert found.passed
     assert found.num_points >= 24
-    assert found.ratio > 0.2
 
 
 @pytest.mark.slow
