@@ -22,6 +22,7 @@ ROOMS = {
     "peers": ("--records", "2000", "--dimension", "3", "--draws", "100"),
     "quantile_regression": ("--sizes", "2:2000", "--walk-sweeps", "100"),
     "quantile_process": ("--records", "2000", "--releases", "1", "--epsilon", "20"),
+    "membership": ("--tables", "4"),
     "real_tables": ("--tables", "HousePrices", "--repeats", "1"),
     "squared_loss": (
         *("--replicates", "4", "--sizes", "100", "10000"),

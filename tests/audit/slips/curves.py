@@ -3,9 +3,12 @@
 from tests.audit.slips.base import slip
 
 AUDIT = "audit/test_quantile_processes.py"
+BINS = "sensitivity/test_bins.py"
 HALVING = "releases/curves/test_halving.py"
 LOCATION_SCALE = "releases/curves/test_location_scale.py"
+JOINT = "releases/curves/test_joint.py"
 REGIONS = "releases/lattice/test_regions.py"
+REPLAY = "audit/test_joint_draws.py"
 
 SLIPS = (
     slip(
@@ -157,5 +160,49 @@ SLIPS = (
         "guarantee=made.guarantee",
         "guarantee=made.first.guarantee",
         "releases/curves/test_quantile_process.py::test_a_release_is_one_debit_with_one_certificate_of_all_parts",
+    ),
+    slip(
+        "totals of curves that are the sum of x",
+        "samplers/curves_target",
+        "jnp.outer(self.shares, totals)",
+        "jnp.outer(self.shares, self.totals())",
+        f"{REPLAY}::test_no_point_betrays_the_claim_and_one_needs_all_of_it",
+        f"{JOINT}::test_its_density_is_the_written_one_and_curves_do_not_cross",
+    ),
+    slip(
+        "differences of indicators of curves that may cross",
+        "samplers/curves_target",
+        "jnp.sort(x @ jnp.asarray(curves).T, axis=1)",
+        "x @ jnp.asarray(curves).T",
+        f"{BINS}::test_crossing_or_not_no_record_moves_the_sums_further_and_one_does_so_far",
+    ),
+    slip(
+        "joint curves that cross",
+        "samplers/curves_target",
+        "inside = jnp.where(self.are_in_order(curves), 0.0, -jnp.inf)",
+        "inside = 0.0",
+        f"{JOINT}::test_its_density_is_the_written_one_and_curves_do_not_cross",
+    ),
+    slip(
+        "a record exchanged between bins that counts once",
+        "sensitivity/bins",
+        "value = 2.0 * largest if exchanged else largest",
+        "value = largest",
+        f"{REPLAY}::test_no_point_betrays_the_claim_and_one_needs_all_of_it",
+        f"{BINS}::test_crossing_or_not_no_record_moves_the_sums_further_and_one_does_so_far",
+    ),
+    slip(
+        "half of the rate's twice the sensitivity of bins",
+        "releases/curves/joint",
+        "return float(self.first.epsilon) / (2.0 * self.sensitivity.value)",
+        "return float(self.first.epsilon) / self.sensitivity.value",
+        f"{REPLAY}::test_no_point_betrays_the_claim_and_one_needs_all_of_it",
+    ),
+    slip(
+        "a hull through points on a curve",
+        "geometry/feature_hulls",
+        "points.append(symmetric[1:] / binomials)",
+        "points.append((start + (stop - start) * ends / degree) ** np.arange(1, degree + 1))",
+        "geometry/test_feature_hulls.py::test_more_pieces_are_tighter_down_to_the_curve",
     ),
 )
