@@ -56,6 +56,9 @@ def _error_texts(package: pathlib.Path) -> Iterator[ErrorText]:
         parts = path.relative_to(package).with_suffix("").parts
         module = ".".join(part for part in parts if part != "__init__")
         own = constants | _constants(tree)
+        for kind, default in _default_texts(tree, exceptions):
+            if text := in_words(default, own):
+                yield ErrorText(parts[0].removesuffix(".py"), kind, kind, text, default.lineno)
         for where, call in _calls(tree, module):
             kind = _last_name(call.func)
             if kind in exceptions and call.args:
@@ -131,14 +134,21 @@ def _constants(tree: ast.Module) -> dict[str, ast.expr]:
     }
 
 
-def _calls(tree: ast.AST, where: str) -> Iterator[tuple[str, ast.Call]]:
-    """Every call, with the class or the outermost function that it is in; or the module."""
-    for node in ast.iter_child_nodes(tree):
-        definition = isinstance(node, ast.ClassDef | ast.FunctionDef)
-        inside = node.name if definition and isinstance(tree, ast.Module) else where
-        if isinstance(node, ast.Call):
-            yield inside, node
-        yield from _calls(node, inside)
+def _calls(tree: ast.Module, module: str) -> Iterator[tuple[str, ast.Call]]:
+    """Every call by its line, with the class or the function of the module that it is in; or the module."""
+    for statement in tree.body:
+        where = statement.name if isinstance(statement, ast.ClassDef | ast.FunctionDef) else module
+        calls = [node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+        yield from ((where, call) for call in sorted(calls, key=lambda call: call.lineno))
+
+
+def _default_texts(tree: ast.Module, exceptions: set[str]) -> Iterator[tuple[str, ast.expr]]:
+    """What exceptions of the module say where they are raised without a text: the defaults of their constructors."""
+    for kind in tree.body:
+        if isinstance(kind, ast.ClassDef) and kind.name in exceptions:
+            for method in kind.body:
+                if isinstance(method, ast.FunctionDef) and method.name == "__init__":
+                    yield from ((kind.name, default) for default in method.args.defaults)
 
 
 def _last_name(expression: ast.expr) -> str:

@@ -158,7 +158,7 @@ def in_words(expression, **constants):
         ("f'{name} must lie in {low_end:g} to {float(high)}'", "‹name› must lie in ‹low end› to …"),
         ("f'{_FAILED}: why' + ' not'", "failed: why not"),
         ("_FAILED.format(1)", "failed"),
-        ('f\'give {"a" if one else "two of"} norm\'', "give (a / two of) norm"),
+        ('f\'give {"one" if one else "two of"} norm\'', "give (one / two of) norm"),
         ("str(error)", ""),
         ("message", ""),
     ],
