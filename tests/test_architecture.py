@@ -45,6 +45,7 @@ def module_name(path):
 
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.py"))
+SITE = [ROOT / "docs" / "conf.py", *sorted((ROOT / "docs" / "_generate").rglob("*.py"))]
 
 
 @functools.cache
@@ -209,7 +210,9 @@ def test_the_function_release_is_not_hidden_by_the_file_of_its_name(before):
     assert run_python(f"{before}; import kngjax; print(callable(kngjax.release))") == ["True"]
 
 
-@pytest.mark.parametrize("path", [*MODULES.values(), *EXPERIMENTS], ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "path", [*MODULES.values(), *EXPERIMENTS, *SITE], ids=lambda path: path.relative_to(ROOT).as_posix()
+)
 def test_files_are_short_and_documented(path):
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
     tree = syntax(path)

@@ -4,6 +4,8 @@ import functools
 import pathlib
 import re
 
+import matplotlib
+import matplotlib.pyplot as plt
 import pytest
 
 import kngjax as kng
@@ -13,13 +15,16 @@ from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss, AbstractResi
 
 ROOT = pathlib.Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-EXECUTED = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+# Without what a build of the site has left there.
+EXECUTED = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if page.parts[-2] != "generated")]
 PAGES = [*EXECUTED, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]
 MOST_LINES_OF_THE_README = 120
 # Their programs compile for long.
-SLOW = {"each-person.md", "how-to-choose.md", "posteriors.md"}
+SLOW = {"each-person.md", "first-median.md", "how-to-choose.md", "posteriors.md"}
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:(?:(?!^```|^#).)*?^```text\n(.*?)^```$)?", flags=re.DOTALL | re.MULTILINE)
+# A cell of a notebook: the site shows what it prints, and options may stand before its code.
+CELL = re.compile(r"^```\{code-cell\} python\n(?:---\n.*?^---\n)?(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
 @functools.cache
@@ -62,6 +67,25 @@ def test_the_python_blocks_run_and_print_what_is_shown(page, capsys):
         assert matches(printed, shown), f"{page.name} shows\n{shown}\nand this was printed:\n{printed}"
 
 
+@of_every_page(
+    [
+        pytest.param(page, marks=[pytest.mark.slow] * (page.name in SLOW))
+        for page in EXECUTED
+        if "```{code-cell}" in text(page)
+    ]
+)
+def test_the_cells_of_a_notebook_run(page, monkeypatch):
+    """What they print differs each time, and is nobody's to compare; a picture is drawn."""
+    monkeypatch.setattr(plt, "show", lambda: shown.append(plt.gcf()))
+    cells, shown, names = CELL.findall(text(page)), [], {"__name__": page.stem}
+    assert len(cells) == text(page).count("```{code-cell}")
+    with matplotlib.rc_context({"backend": "agg"}):
+        for program in cells:
+            exec(compile(program, page.name, "exec"), names)
+    assert shown
+    plt.close("all")
+
+
 def test_the_readme_is_short():
     assert len(text(ROOT / "README.md").splitlines()) <= MOST_LINES_OF_THE_README
 
@@ -94,7 +118,8 @@ def test_every_link_and_path_leads_somewhere(page):
 
 def test_every_page_is_in_the_index():
     index = text(DOCS / "index.md")
-    assert all(f"]({page.name})" in index for page in DOCS.glob("*.md") if page.name != "index.md")
+    pages = [page.relative_to(DOCS).as_posix() for page in EXECUTED if DOCS in page.parents]
+    assert all(f"]({page})" in index for page in pages if page != "index.md")
 
 
 def homes(*rooms):

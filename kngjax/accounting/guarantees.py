@@ -38,6 +38,7 @@ class Guarantee:
     - `adjacency`: the pairs of data sets that it is stated for. `kind`: what it rests on.
     - `table`: of a profile. `parts`: of a composition, with how many times each, in a fixed order.
     - `exact_distance`: in total variation from the law that `ideal` is the guarantee of; summed in a composition.
+    - `ideal`: the guarantee of that law, where `kind` is near; else None.
     """
 
     kind: Kind

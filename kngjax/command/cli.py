@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Errors of the user end in one line on the standard error stream, in the terms of the file and the command, which
     tells no value of the data; so does Ctrl-C, with 130. Output that nobody reads on ends in silence, with 141.
     """
-    options = _parser().parse_args(arguments)
+    options = command_parser().parse_args(arguments)
     try:
         module, _, name = options.run.partition(".")
         status = getattr(importlib.import_module(f"kngjax.command.{module}"), name)(options)
@@ -61,7 +61,8 @@ def _error_in_toml(error: Exception) -> str:
     return str(error) if isinstance(error, OSError) else registry.in_toml(str(error))
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
+    """What reads the words after `kngjax`; it loads no JAX."""
     parser = argparse.ArgumentParser(
         prog="kngjax", description="Statistical estimates under differential privacy, by the K-norm gradient mechanism."
     )

@@ -118,10 +118,16 @@ def _argument(parameter: inspect.Parameter, value: Any) -> Any:
     """A value as the parameter's annotation has it, or where that says nothing, its default; else numbers."""
     if parameter.name in ("norm", "domain"):
         return part(value, NORMS if parameter.name == "norm" else DOMAINS)
+    kind = kind_of(parameter)
+    return numbers(value) if kind is None else convert(value, kind)
+
+
+def kind_of(parameter: inspect.Parameter) -> Any:
+    """The type that a key of this parameter is converted to; None for a number or a list of numbers."""
     annotation = without_none(parameter.annotation)
     if annotation not in _PLAIN and get_origin(annotation) is not Literal:
         annotation = type(parameter.default)
-    return convert(value, annotation) if annotation in _PLAIN or get_origin(annotation) is Literal else numbers(value)
+    return annotation if annotation in _PLAIN or get_origin(annotation) is Literal else None
 
 
 def numbers(value: Any) -> float | tuple[float, ...]:
@@ -147,7 +153,12 @@ def part(value: Any, known: dict[str, str]) -> Any:
             return kind(np.asarray(rows))
         if len(sides) > 1 and isinstance(given, list) and len(given) == len(sides):
             return kind(*(np.asarray(numbers(side)) for side in given))
-    raise ValueError(f"must be one of {', '.join(sorted(map(_form, known.items())))}; not {shown(value)}")
+    raise ValueError(f"must be one of {', '.join(forms(known))}; not {shown(value)}")
+
+
+def forms(known: dict[str, str]) -> list[str]:
+    """How a file writes each norm, or each domain: "l2", { l2_ball = radius }."""
+    return sorted(map(_form, known.items()))
 
 
 def _by_place(kind: type) -> list[str]:

@@ -21,6 +21,7 @@ Pair = tuple[float, float]
 # What a value must be, of the types that keys have.
 _WORDS = {
     float: "a number",
+    Fraction: "a positive number",
     int: "a whole number",
     bool: "true or false",
     str: "text",
@@ -49,11 +50,20 @@ def convert(value: Any, kind: Any) -> Any:
     try:
         converted = msgspec.convert(value, kind)
     except msgspec.ValidationError:
-        words = f"one of {', '.join(get_args(kind))};" if get_origin(kind) is Literal else f"{_WORDS[kind]},"
-        raise ValueError(f"must be {words} not {shown(value)}") from None
+        stop = ";" if get_origin(kind) is Literal else ","
+        raise ValueError(f"must be {in_words(kind)}{stop} not {shown(value)}") from None
     if kind == Pair and not converted[0] < converted[1]:
         raise ValueError(f"must be [lower, upper] with lower < upper, not {shown(value)}")
     return converted
+
+
+def in_words(kind: Any) -> str:
+    """What a value of this type must be: "a number", "one of replace, add_remove"."""
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(get_args(kind))}"
+    if get_origin(kind) is tuple and Ellipsis in get_args(kind):
+        return f"{in_words(get_args(kind)[0])}, or a list of such"
+    return _WORDS[kind]
 
 
 def _is_finite(value: Any) -> bool:

@@ -1,0 +1,92 @@
+"""The pages that are made from the code, and those of the repository with the links of the site."""
+
+import hashlib
+import importlib.metadata
+import pathlib
+
+from docs._generate.certificate_fields import page_of_certificate
+from docs._generate.command_line import page_of_commands
+from docs._generate.entries import page_of_names
+from docs._generate.error_texts import page_of_errors
+from docs._generate.links import MADE, OUTSIDE, name_of_outside, parts_of_index, trees, with_links_of_site
+from docs._generate.public_names import PAGES
+from docs._generate.tables import table
+from docs._generate.toml_keys import page_of_keys
+
+ROOT = pathlib.Path(__file__).parents[2]
+# Of the index: what stands in its place on the site.
+PLACE = "<!-- the reference that the site is built with -->"
+
+
+def made_pages() -> dict[str, str]:
+    """The pages of the reference by their documents, in reading order."""
+    names = {f"{MADE}/{page.slug}": page_of_names(page) for page in PAGES}
+    return names | {
+        f"{MADE}/certificate-fields": page_of_certificate(),
+        f"{MADE}/toml-keys": page_of_keys(),
+        f"{MADE}/command-line": page_of_commands(),
+        f"{MADE}/error-texts": page_of_errors(ROOT / "kngjax"),
+    }
+
+
+def table_of_made_pages(pages: dict[str, str]) -> str:
+    """For the index: each page of the reference, and the names that it has."""
+    says = {f"{MADE}/{page.slug}": page.says for page in PAGES} | {
+        f"{MADE}/certificate-fields": "What a certificate says, field by field.",
+        f"{MADE}/toml-keys": "What a job's file may have, with types and defaults.",
+        f"{MADE}/command-line": "Commands, arguments and exit statuses.",
+        f"{MADE}/error-texts": "What an error says, and what to do about it.",
+    }
+    rows = ([f"[{text.splitlines()[0].removeprefix('# ')}]({name}.md)", says[name]] for name, text in pages.items())
+    return table(["page", "what it has"], rows)
+
+
+def digest_of_sources() -> str:
+    """Of all that decides what cells print: the package's code, and the versions of what it computes with."""
+    versions = sorted(f"{one.name} {one.version}" for one in importlib.metadata.distributions())
+    digest = hashlib.sha256("\n".join(versions).encode())
+    for file in sorted((ROOT / "kngjax").rglob("*.py")):
+        digest.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def known_pages() -> frozenset[str]:
+    """The hand-written pages of `docs/`, from the root of the repository."""
+    files = (file.relative_to(ROOT) for file in (ROOT / "docs").rglob("*.md"))
+    return frozenset(file.as_posix() for file in files if file.parts[1] not in (MADE, "_generate"))
+
+
+def write(pages: dict[str, str]) -> None:
+    """Writes those whose text has changed, so that Sphinx reads no other again, and removes what is made no more."""
+    folder = ROOT / "docs" / MADE
+    folder.mkdir(exist_ok=True)
+    wanted = {ROOT / "docs" / f"{name}.md": text for name, text in pages.items()}
+    for file in folder.glob("*.md"):
+        if file not in wanted:
+            file.unlink()
+    for file, text in wanted.items():
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
+            file.write_text(text, encoding="utf-8")
+
+
+def outside_pages() -> dict[str, str]:
+    """The pages of the site that show those outside of `docs/`."""
+    known = known_pages()
+    return {
+        name_of_outside(file): with_links_of_site((ROOT / file).read_text(encoding="utf-8"), "", f"docs/{MADE}", known)
+        for file in OUTSIDE
+    }
+
+
+def with_site(text: str, document: str, made: dict[str, str]) -> str:
+    """A hand-written page as the site has it; the index with the pages of the reference, and with the navigation.
+
+    **Arguments:** `document`: the page's path in `docs/`, without its suffix. `made`: what `made_pages` made.
+    """
+    if document == "index":
+        parts = parts_of_index(text)
+        parts["Reference"] = [*made, *parts["Reference"]]
+        parts["Project"] = [name_of_outside(file) for file in OUTSIDE]
+        text = f"{text.replace(PLACE, table_of_made_pages(made))}\n\n{trees(parts)}"
+    folder = str(pathlib.PurePosixPath("docs", document).parent)
+    return with_links_of_site(text, folder, folder, known_pages() | {f"docs/{name}.md" for name in made})

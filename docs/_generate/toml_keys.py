@@ -1,0 +1,136 @@
+"""The keys of a job's file, with their types and defaults, from what reads such files."""
+
+import dataclasses
+import inspect
+from collections.abc import Iterator
+from typing import Any, get_type_hints
+
+from docs._generate.signatures import annotation_in_words, default_in_words
+from docs._generate.tables import arguments_in_words, table
+from kngjax.command import registry
+from kngjax.command.config import Figure, Privacy, Response, Term
+from kngjax.command.declared import Source
+from kngjax.command.intervals_config import COVARIANCES
+from kngjax.command.study_config import methods
+from kngjax.command.toml import in_words, shown, without_none
+
+TABLES = {"[data]": Source, "[response]": Response, "[[terms]]": Term, "[privacy]": Privacy, "[figure]": Figure}
+# Tables whose `type` names a public class, and these names.
+KINDS = {"[loss]": registry.LOSSES, "[mechanism]": registry.MECHANISMS}
+_HEAD = ("key", "what it is", "if it is left out")
+_REQUIRED = "an error: it is required"
+# What the methods of a study say once for all of them.
+_SAID = {
+    "adjacency": '"replace" (one record exchanged, their number public) or "add_remove" (one more or less)',
+    "epsilon": "a positive number",
+    "delta": "a positive number",
+    "domain": "as under [mechanism]",
+    "intervals": "true or false, or the keys of [intervals]",
+}
+_ABOUT = """# The keys of a job
+
+A job is a [study](#a-study), with public facts and any number of analyses, or [one mechanism](#one-mechanism) on one
+response. Whatever is in such a file is public, and chosen without looking at the data. A key that is not listed here is
+refused."""
+
+
+def page_of_keys() -> str:
+    """The whole page in MyST Markdown."""
+    parts = [
+        _ABOUT,
+        "## Of either",
+        "### [data]",
+        _said(Source),
+        table(_HEAD, keys_of_table(Source)),
+        "### [intervals]",
+    ]
+    parts += [
+        "`covariance` is one of these, with the keys of its own; without it that whose previewed width is least.",
+        table(("key", *_HEAD[1:]), _keys_of_intervals()),
+        "## A study",
+        "### [study]",
+        "The arguments of {py:class}`kngjax.Study`. Tables of columns are written `[study.bounds]`, a column a key.",
+        table(_HEAD, keys_of_call(registry.public("Study"), without=("frame",), required=("adjacency",))),
+    ]
+    for name in methods():
+        parts += [
+            f'### [[analyses]] method = "{name}"',
+            f"The arguments of {{py:meth}}`kngjax.Study.{name}`, and `by`, a list of columns of groups.",
+            table(_HEAD, keys_of_call(getattr(registry.public("Study"), name), without=("self",))),
+        ]
+    parts.append("## One mechanism")
+    for name, kind in TABLES.items():
+        if kind is not Source:
+            parts += [f"### {name}", _said(kind), table(_HEAD, keys_of_table(kind))]
+    for name, kinds in KINDS.items():
+        for short, public in kinds.items():
+            parts += [f'### {name} type = "{short}"', f"{{py:class}}`kngjax.{public}`.", _keys_of_class(public)]
+    for sampler in registry.SAMPLERS:
+        parts += [f'### [sampler] type = "{sampler}"', f"{{py:class}}`kngjax.{sampler}`.", _keys_of_class(sampler)]
+    return "\n\n".join(parts) + "\n"
+
+
+def keys_of_table(kind: type) -> Iterator[list[str]]:
+    """Of a table that a dataclass declares: each key, what its value must be, and its default."""
+    hints = get_type_hints(kind, include_extras=True)
+    for field in dataclasses.fields(kind):
+        default = _REQUIRED
+        if field.default is not dataclasses.MISSING:
+            default = "none" if field.default is None else f"`{shown(field.default)}`"
+        yield [f"`{field.name}`", in_words(without_none(hints[field.name])), default]
+
+
+def keys_of_call(called: Any, without: tuple[str, ...], required: tuple[str, ...] = ()) -> Iterator[list[str]]:
+    """Of a table that has the arguments of `Study` or of a method, as their docstrings and types say.
+
+    **Arguments:** `required`: what is required of a file although the signature has a default.
+    """
+    said = arguments_in_words(called)
+    for name, one in inspect.signature(called).parameters.items():
+        if name in without:
+            continue
+        several, written = one.kind is one.VAR_POSITIONAL, annotation_in_words(one.annotation, paths=False)
+        kind = "a list of columns" if several else said.get(name) or _SAID.get(name) or f"`{written}`"
+        yield [f"`{name}`", kind, _default(one, several or name in required)]
+
+
+def keys_of_class(name: str) -> Iterator[list[str]]:
+    """Of a table that has the arguments of a public class, but for those that other tables say."""
+    kind = registry.public(name)
+    known = registry.parameters(kind)
+    for key in registry.keys(kind):
+        yield [f"`{key}`", _value_in_words(known[key]), _default(known[key])]
+
+
+def _value_in_words(one: inspect.Parameter) -> str:
+    if one.name in ("norm", "domain"):
+        known = registry.NORMS if one.name == "norm" else registry.DOMAINS
+        return "one of " + ", ".join(f"`{form}`" for form in registry.forms(known))
+    kind = registry.kind_of(one)
+    return "a number, or a list of numbers" if kind is None else in_words(kind)
+
+
+def _default(one: inspect.Parameter, required: bool = False) -> str:
+    if required or one.default is one.empty:
+        return _REQUIRED
+    return "none" if one.default is None else f"`{default_in_words(one.default)}`"
+
+
+def _keys_of_class(name: str) -> str:
+    rows = list(keys_of_class(name))
+    return table(_HEAD, rows) if rows else "It has no other key."
+
+
+def _keys_of_intervals() -> list[list[str]]:
+    rows = [["`covariance`", f"one of {', '.join(COVARIANCES)}", "that of the least previewed width"]]
+    rows.append(["`level`", "a number between 0 and 1", "`0.95`"])
+    for written, public in COVARIANCES.items():
+        for key, kind, default in keys_of_class(public):
+            kind = "a file of public records beside the configuration" if key == "`rows`" else kind
+            default = _REQUIRED if key == "`rows`" else default
+            rows.append([f"{key} of `{written}`", kind, default])
+    return rows
+
+
+def _said(kind: type) -> str:
+    return inspect.getdoc(kind) or ""

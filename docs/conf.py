@@ -1,0 +1,55 @@
+"""How Sphinx builds the site of these pages: see CONTRIBUTING.md for the command."""
+
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+import kngjax  # noqa: E402
+from docs._generate.made_pages import digest_of_sources  # noqa: E402
+
+project = "kngjax"
+author = "the authors of kngjax"
+copyright = author
+version = release = kngjax.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx_copybutton",
+    "docs._generate.extensions.pages",
+    "docs._generate.extensions.mathml",
+    "docs._generate.extensions.references",
+]
+exclude_patterns = ["_generate", "_static"]
+
+# Headings as hosts of repositories spell them in links.
+myst_heading_anchors = 6
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+# Money is no mathematics.
+myst_dmath_allow_digits = False
+myst_dmath_allow_space = False
+
+# What cells printed is kept until the package's code or a version of what it computes with changes.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(ROOT / "output" / "executed" / digest_of_sources())
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
+
+html_theme = "sphinx_book_theme"
+html_title = "kngjax"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+html_show_sphinx = False
+html_copy_source = False
+html_theme_options = {"show_navbar_depth": 1, "show_toc_level": 2, "home_page_in_toc": True}
+
+# Types of signatures are written with their paths, which lead to their entries, and shown without them.
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 90
+toc_object_entries = False
+# Formulas have primes: X'X.
+smartquotes = False
+copybutton_exclude = ".linenos, .gp"

@@ -1,0 +1,102 @@
+"""Links and navigation of the site, made from pages that read well where they lie."""
+
+import importlib.metadata
+import pathlib
+
+import pytest
+
+from docs._generate import links, made_pages
+
+INDEX = """# Title
+
+## Tutorials
+
+| question | page |
+| --- | --- |
+| a | [A](tutorials/a.md) |
+
+## How-to
+
+[B](b.md#part), [B again](b.md), [out](../README.md).
+
+## Empty
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [
+        ("[a](ledger.md#x)", "[a](../ledger.md#x)"),
+        ("[a](../README.md)", "[a](../generated/readme.md)"),
+        ("[two\nlines](../CONTRIBUTING.md#words)", "[two\nlines](../generated/contributing.md#words)"),
+        ("[a](../configs/b.toml)", "a"),
+        ("![a](../results/b.png)", "![a](../../results/b.png)"),
+        ("[a](https://b.org/c.md)", "[a](https://b.org/c.md)"),
+        ("[a](#b)", "[a](#b)"),
+    ],
+)
+def test_links_lead_to_pages_of_the_site(text, moved):
+    known = frozenset({"docs/ledger.md"})
+    assert links.with_links_of_site(text, "docs", "docs/tutorials", known) == moved
+
+
+def test_the_parts_of_the_index_are_those_of_the_site():
+    parts = links.parts_of_index(INDEX)
+    assert parts == {"Tutorials": ["tutorials/a"], "How-to": ["b"], "Empty": []}
+    trees = links.trees(parts)
+    assert trees.count("```{toctree}") == 2
+    assert ":caption: How-to\n\nb\n```" in trees
+
+
+def test_the_navigation_has_every_page():
+    made = {"generated/owner": "# kngjax.owner\n"}
+    site = made_pages.with_site((made_pages.ROOT / "docs" / "index.md").read_text(encoding="utf-8"), "index", made)
+    trees = site.split("```{toctree}", 1)[1]
+    for page in made_pages.known_pages() - {"docs/index.md"}:
+        assert f"\n{pathlib.PurePosixPath(page).relative_to('docs').with_suffix('')}\n" in trees
+    parts = [line.removeprefix(":caption: ") for line in trees.splitlines() if line.startswith(":caption:")]
+    assert parts == ["Tutorials", "How-to", "Reference", "Explanation", "Project"]
+    assert made_pages.PLACE not in site
+    assert "[kngjax.owner](generated/owner.md)" in site
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("KNG", "kngjax.KNG"),
+        ("kng.KNG(loss, bounds)", "kngjax.KNG"),
+        ("Study.by", "kngjax.Study.by"),
+        ("count", None),
+        ("kng.count", "kngjax.count"),
+        ("count(None, frame)", "kngjax.count"),
+        ("Laplace", None),
+        ("KNG and more", None),
+    ],
+)
+def test_code_that_is_a_public_name_leads_to_its_entry(code, name):
+    known = frozenset({"kngjax.KNG", "kngjax.Study.by", "kngjax.count"})
+    assert links.named_in(code, known) == name
+
+
+def test_what_cells_printed_is_kept_by_the_code_that_printed_it(tmp_path, monkeypatch):
+    (tmp_path / "kngjax").mkdir()
+    source = tmp_path / "kngjax" / "a.py"
+    source.write_text("x = 1\n")
+    monkeypatch.setattr(made_pages, "ROOT", tmp_path)
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda: [])
+    before = made_pages.digest_of_sources()
+    assert before == made_pages.digest_of_sources()
+    source.write_text("x = 2\n")
+    assert made_pages.digest_of_sources() != before
+
+
+def test_only_pages_that_changed_are_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(made_pages, "ROOT", tmp_path)
+    folder = tmp_path / "docs" / links.MADE
+    folder.mkdir(parents=True)
+    (folder / "old.md").write_text("gone")
+    made_pages.write({"generated/a": "1"})
+    written = (folder / "a.md").stat().st_mtime_ns
+    made_pages.write({"generated/a": "1"})
+    assert [file.name for file in folder.iterdir()] == ["a.md"]
+    assert (folder / "a.md").stat().st_mtime_ns == written

@@ -1,0 +1,185 @@
+"""The reference of the site is complete: names, fields, keys, commands and errors; all without Sphinx."""
+
+import argparse
+import ast
+import dataclasses
+import inspect
+import pathlib
+import re
+
+import pytest
+
+import kngjax as kng
+from docs._generate import command_line, error_texts, made_pages, toml_keys
+from docs._generate.certificate_fields import PARTS, fields_of
+from docs._generate.entries import docstring, first_sentence, is_elsewhere, members, page_of_names, shared_classes
+from docs._generate.public_names import PAGES, full_name, public_names
+from docs._generate.signatures import annotation_in_words, default_in_words, signature_in_words
+from docs._generate.tables import arguments_in_words, table
+from kngjax.command import registry as jobs
+from kngjax.core import registry
+
+PACKAGE = pathlib.Path(kng.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return {page: page_of_names(page) for page in PAGES}
+
+
+def test_every_public_name_is_on_one_page():
+    listed = [name for page in PAGES if page.package == "kngjax" for name in public_names(page)]
+    modules = {name for name in registry.public_names() if inspect.ismodule(getattr(kng, name))}
+    assert sorted(listed) == sorted(set(registry.public_names()) - modules)
+    of_modules = {page.package for page in PAGES if not page.files}
+    assert {getattr(kng, name).__name__ for name in modules} <= of_modules
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.slug)
+def test_every_name_has_an_entry_with_its_docstring(page, texts):
+    assert public_names(page)
+    for name, one in public_names(page).items():
+        if not is_elsewhere(page, name):
+            assert re.search(rf"^::::::\{{py:\w+\}} {re.escape(full_name(page, name))}\b", texts[page], re.MULTILINE)
+        assert docstring(one) in texts[page] or is_elsewhere(page, name)
+
+
+def test_what_only_a_base_class_says_is_there_once(texts):
+    everywhere = "".join(texts.values())
+    assert everywhere.count("{py:class} kngjax.mechanisms.base.AbstractMechanism\n") == 1
+    shared = [base for page in PAGES for base in shared_classes(page)]
+    assert len(shared) == len(set(shared)) > 10
+
+
+def test_members_are_those_that_a_class_itself_documents():
+    found = dict(members(kng.Certificate))
+    assert {"explain", "epsilon", "names", "to_dict"} <= found.keys()
+    assert not found.keys() & {"_of_draw", "mechanism", "versions"}
+    assert "plan" in dict(members(kng.Study))
+    assert {"REPLACE", "ADD_REMOVE"} <= dict(members(kng.Adjacency)).keys()
+
+
+def test_signatures_are_python():
+    for page in PAGES:
+        for one in public_names(page).values():
+            if callable(one):
+                ast.parse(f"def f{signature_in_words(one)}: ...")
+    assert signature_in_words(kng.QuantileLoss) == "(tau: Any)"
+    assert signature_in_words(kng.shard).endswith("-> Shards")
+    assert annotation_in_words(kng.Bounds | None) == "kngjax.Bounds | None"
+    assert default_in_words(kng.Adjacency.REPLACE) == "Adjacency.REPLACE"
+    assert default_in_words("x" * 50) == "..."
+
+
+def test_no_docstring_opens_a_tag():
+    class Comparing:
+        """P(a <b) and `<c>`."""
+
+    assert docstring(Comparing) == r"P(a \<b) and `<c>`."
+    assert first_sentence(Comparing) == r"P(a \<b) and `<c>`."
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
+def test_every_field_of_a_certificate_is_explained(part):
+    said = arguments_in_words(part)
+    for field in dataclasses.fields(part):
+        assert said[field.name], field.name
+        assert f"| `{field.name}` |" in fields_of(part)
+
+
+def test_arguments_are_read_in_both_forms():
+    class Inline:
+        """One. **Arguments:** `a`: first, of `b`. `b`, `c`:
+        two at once.
+
+        Raises nothing.
+        """
+
+    assert arguments_in_words(Inline) == {"a": "first, of `b`.", "b": "two at once.", "c": "two at once."}
+
+
+def test_bars_in_cells_are_no_borders():
+    assert table(["a"], [["x | y"]]).splitlines()[-1] == r"| x \| y |"
+
+
+def test_every_key_of_a_job_is_listed():
+    page = toml_keys.page_of_keys()
+    for name, kind in toml_keys.TABLES.items():
+        rows = list(toml_keys.keys_of_table(kind))
+        assert f"### {name}" in page
+        assert [row[0] for row in rows] == [f"`{field.name}`" for field in dataclasses.fields(kind)]
+    for kinds in (jobs.LOSSES, jobs.MECHANISMS):
+        for short, public in kinds.items():
+            section = page.split(f'type = "{short}"\n')[1].split("\n###")[0]
+            assert all(f"| `{key}` |" in section for key in jobs.keys(jobs.public(public)))
+    assert all(f'### [sampler] type = "{sampler}"' in page for sampler in jobs.SAMPLERS)
+    assert "| `adjacency` | one of replace, add_remove | an error: it is required |" in page
+    assert "| `degree` | a whole number | `1` |" in page
+
+
+def test_every_command_and_option_is_listed():
+    page = command_line.page_of_commands()
+    found = list(command_line.commands())
+    assert {one.prog for one in found} >= {"kngjax release", "kngjax ledger verify", "kngjax trust"}
+    for one in found:
+        assert f"## {one.prog}\n" in page
+        options = [option for action in one._actions for option in action.option_strings]
+        assert all(f"`{option}" in page for option in options if option not in ("-h", "--help"))
+        assert not isinstance(one, argparse._SubParsersAction)
+
+
+def raised_with_words():
+    """The lines of the package that raise something with words in their very statement; found by text alone."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines, start=1):
+            if found := re.match(r"\s*raise (\w+)\((f?[\"'].*)?$", line):
+                following = found[2] or lines[number].strip()
+                if re.match(r"f?[\"']\w+ \w+", following):
+                    yield path.relative_to(PACKAGE).parts[0], found[1], number
+
+
+def test_every_error_with_words_is_listed():
+    listed = {(one.room.removesuffix(".py"), one.exception, one.line) for one in error_texts.error_texts(PACKAGE)}
+    raised = list(raised_with_words())
+    assert len(raised) > 300
+    assert not [one for one in raised if (one[0].removesuffix(".py"), *one[1:]) not in listed]
+
+
+def in_words(expression, **constants):
+    parsed = {name: ast.parse(repr(text), mode="eval").body for name, text in constants.items()}
+    return error_texts.in_words(ast.parse(expression, mode="eval").body, parsed)
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("'tau must be below 1'", "tau must be below 1"),
+        ("f'{name} must lie in {low_end:g} to {float(high)}'", "‹name› must lie in ‹low end› to …"),
+        ("f'{_FAILED}: why' + ' not'", "failed: why not"),
+        ("_FAILED.format(1)", "failed"),
+        ('f\'give {"one" if one else "two of"} norm\'', "give (one / two of) norm"),
+        ("str(error)", ""),
+        ("message", ""),
+    ],
+)
+def test_texts_are_read_off_expressions(expression, text):
+    assert in_words(expression, _FAILED="failed") == text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "tau must lie strictly between 0 and 1, got …",
+        "the release did not complete, and nothing is released",
+        "under replace the number of records is that of the table: leave num\\_records out",
+    ],
+)
+def test_known_errors_are_on_the_page(words):
+    assert words in error_texts.page_of_errors(PACKAGE)
+
+
+def test_made_pages_have_a_title_and_a_row_in_the_index():
+    made = {"generated/one": "# One\n", **{f"generated/{page.slug}": f"# {page.title}\n" for page in PAGES}}
+    listed = made_pages.table_of_made_pages({name: text for name, text in made.items() if name != "generated/one"})
+    assert all(f"[{page.title}](generated/{page.slug}.md)" in listed for page in PAGES)
