@@ -291,6 +291,8 @@ class Guarantee:
         """The guarantee in one sentence for a reader who knows differential privacy."""
         return sentence(self)
 
+    __str__ = explain
+
     def _epsilon_at(self, delta: float) -> float:
         match self.kind:
             case Kind.BOUNDED_RANGE:

@@ -190,6 +190,7 @@ WORDS = [
 @pytest.mark.parametrize(("guarantee", "law"), WORDS, ids=lambda case: str(getattr(case, "kind", "")))
 def test_every_kind_is_explained_with_its_numbers(guarantee, law):
     assert guarantee.explain() == f"{law}, for any two data sets of the same size that differ in one record"
+    assert str(guarantee) == guarantee.explain()
 
 
 def test_the_two_adjacencies_are_explained_in_different_words():
