@@ -10,7 +10,7 @@ from kngjax.core.arrays import float64
 from kngjax.core.compiling import programs_run_once
 from kngjax.core.randomness import research_key
 from kngjax.releases.curves.joint import Joint
-from kngjax.releases.curves.quantile_process import QuantileProcess
+from kngjax.samplers.chains.gradient_space import GradientSpace
 from kngjax.samplers.curves_target import CurvesTarget
 
 # T is tried so many times as far from 0 as S, and curves so much closer to one another than Θ is wide.
@@ -19,7 +19,7 @@ _NARROW = 2.0
 
 
 def replayed_curves(
-    process: QuantileProcess, first: tuple, second: tuple, *, seed: int = 0, num_draws: int = 24, num_points: int = 400
+    joint: Joint, first: tuple, second: tuple, *, seed: int = 0, num_draws: int = 24, num_points: int = 400
 ) -> Replay:
     """2c·|s(θ, T; D) - s(θ, T; D')|/ε at its largest over many (θ, T), c = ε/(2Δ): at most 1, whatever the dimension.
 
@@ -27,16 +27,13 @@ def replayed_curves(
     one line. Of these the density of D leaves some out, as those that cross. T is a draw's own, or anywhere about S and
     0. Both data sets go the way of a release, through validation, clipping and the hull of the bounds.
 
-    **Arguments:** `process`: of `order="joint"`. `first`, `second`: pairs (X, y), neighbours by its adjacency, made up.
-    `num_draws`: of the chain; 0 for none, as its program takes long to compile. `num_points`: all others, before some
-    are left out.
+    **Arguments:** `joint`: the density, of smooth bins or not. `first`, `second`: pairs (X, y), neighbours by its
+    adjacency, made up. `num_draws`: of the chain, which smooth bins alone have; 0 for none, as its program takes long
+    to compile. `num_points`: all others, before some are left out.
     """
-    data = [process.prepare(*pair) for pair in (first, second)]
-    joint = process._joint(data[0])
+    data = [joint.prepare(*pair) for pair in (first, second)]
     key = research_key(seed)
-    recorded = None
-    if num_draws and process.bandwidth is not None:
-        recorded = process.sample(data[0], key=key, num_draws=num_draws)
+    recorded = joint.draws(data[0], GradientSpace(), key, num_draws) if num_draws else None
     with float64(), programs_run_once():
         here, there = (joint.target(each) for each in data)
         curves, totals = _points(joint, here, jax.random.fold_in(key, 1), num_points)
@@ -55,7 +52,7 @@ def replayed_curves(
             return jax.lax.map(change, (curves, totals), batch_size=64)
 
         found = np.asarray(changes(here, there, curves, totals))
-    return Replay(float(np.nanmax(found)) / float(process.epsilon), int(np.sum(np.isfinite(found))))
+    return Replay(float(np.nanmax(found)) / float(joint.first.epsilon), int(np.sum(np.isfinite(found))))
 
 
 def _points(

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kngjax import audit
+from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit import cases, climbing, joint_draws, killed_jobs, ledger_strain, mutations, plans
 from kngjax.audit.grid_laws.cases import CASES
 from kngjax.audit.grid_laws.laws import are_right
@@ -31,7 +32,7 @@ from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation
 from kngjax.releases.certificate import IN_REALS, WITH_ROUNDING
-from kngjax.releases.curves.quantile_process import QuantileProcess
+from kngjax.releases.curves.joint import Joint
 from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 from kngjax.samplers.exact.exact import Exact
 
@@ -238,8 +239,9 @@ def _replayed_curves(quick: bool) -> Finding:
     ratios = []
     for adjacency, other in (("replace", above), ("add_remove", (x, y))):
         bounds, box = Bounds(([-1.0], [1.0])), Box(-4.0, 4.0)
-        process = QuantileProcess([0.25, 0.5, 0.75], bounds, box, 1.0, adjacency, order="joint", bandwidth=0.2)
-        ratios.append(joint_draws.replayed_curves(process, below, other, num_draws=0 if quick else 24).ratio)
+        meant = Adjacency.parse(adjacency)
+        joint = Joint.of([0.25, 0.5, 0.75], bounds, box, 1.0, meant, 2, None, 0.2)
+        ratios.append(joint_draws.replayed_curves(joint, below, other, num_draws=0 if quick else 24).ratio)
     return Finding(
         "largest change of bins between curves",
         f"{max(ratios):.3f} of its sensitivity, of {len(ratios)} kinds of neighbours, replayed in float64",

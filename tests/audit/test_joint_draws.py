@@ -7,6 +7,7 @@ import pytest
 import kngjax as kng
 from kngjax.audit.joint_draws import replayed_curves
 from kngjax.geometry import feature_hulls
+from kngjax.releases.curves.joint import Joint
 from kngjax.samplers.curves_target import CurvesTarget
 from kngjax.sensitivity import bins
 
@@ -16,8 +17,8 @@ LEVELS = (0.25, 0.5, 0.75)
 
 def curves(adjacency, bounds=None, **changes):
     bounds = kng.Bounds(x=([-1.0, 0.0], [1.0, 1.0])) if bounds is None else bounds
-    given = {"order": "joint", "bandwidth": 0.2} | changes
-    return kng.QuantileProcess(LEVELS, bounds, kng.Box(-4.0, 4.0), 2.0, adjacency, **given)
+    given = {"norm": None, "bandwidth": 0.2} | changes
+    return Joint.of(LEVELS, bounds, kng.Box(-4.0, 4.0), 2.0, kng.Adjacency.parse(adjacency), 3, **given)
 
 
 def pair(adjacency, response=-50.0):
@@ -91,10 +92,10 @@ def test_planted_bugs_are_seen_by_the_replay(bug, monkeypatch):
     """Of one record less in the midst of the others, but for a bug that it does not have."""
     adjacency = "replace" if "exchanged" in bug else "add_remove"
     asked, given = curves(adjacency, bandwidth=None), pair(adjacency, 0.0)
-    assert replayed_curves(asked, *given).passed
+    assert replayed_curves(asked, *given, num_draws=0).passed
     for change in PLANTED[bug]:
         monkeypatch.setattr(*change)
-    assert replayed_curves(asked, *given).ratio > 1.2
+    assert replayed_curves(asked, *given, num_draws=0).ratio > 1.2
 
 
 def points_on_the_curve(degree, lower, upper, pieces=4):
@@ -114,7 +115,7 @@ def test_a_hull_through_points_of_a_curve_is_seen_where_records_are_not_moved_in
 
     def found(hull):
         asked = curves("add_remove", kng.Bounds(hull=hull), bandwidth=None, norm=about(hull))
-        return replayed_curves(asked, (x, y), (x[1:], y[1:]), num_points=1000)
+        return replayed_curves(asked, (x, y), (x[1:], y[1:]), num_draws=0, num_points=1000)
 
     assert found(kng.FeatureHull.powers(2, 0.0, 1.0, 2)).passed
     monkeypatch.setattr(feature_hulls, "moment_curve", points_on_the_curve)

@@ -50,7 +50,7 @@ def attacked(way, epsilon, number):
 
 def test_levels_of_the_data_are_seen(fixed_bits):
     """Tables of levels alone: names that only the target's tables have tell of it at an ε that allows little."""
-    leak = attacked("levels of the data", 0.2, 24)
+    leak = attacked("levels of the data", 0.2, 40)
     assert leak.value - 3.0 * leak.error > membership.allowed(0.2)
 
 
