@@ -20,7 +20,15 @@ EXECUTED = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if p
 PAGES = [*EXECUTED, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]
 MOST_LINES_OF_THE_README = 120
 # Their programs compile for long.
-SLOW = {"each-person.md", "first-median.md", "how-to-choose.md", "posteriors.md"}
+SLOW = {
+    "each-person.md",
+    "first-median.md",
+    "how-to-choose.md",
+    "hundred-thousand-releases.md",
+    "posteriors.md",
+    "published-to-posterior.md",
+    "wage-curves.md",
+}
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:(?:(?!^```|^#).)*?^```text\n(.*?)^```$)?", flags=re.DOTALL | re.MULTILINE)
 # A cell of a notebook: the site shows what it prints, and options may stand before its code.
