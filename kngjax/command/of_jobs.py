@@ -53,6 +53,7 @@ def release(options: argparse.Namespace) -> int:
             written += synthesis_job.write_draws(config, table, directory)
     print(f"Written: {', '.join(map(str, written))}")
     if options.owner_view:
+        assert isinstance(config, Config)
         print("\n" + report.owner_view(config, frame, results))
     return 0
 
