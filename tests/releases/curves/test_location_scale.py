@@ -77,7 +77,7 @@ def test_draws_have_the_law_that_audits_enumerate(adjacency):
         outcome = tuple(centre + q * slope for q in values_of)
         curves[outcome] = curves.get(outcome, 0.0) + np.exp(logarithm)
     records, bits = made.prepare(None, values), random.Random(1).getrandbits
-    found = [tuple(made.draw(records, bits)[:, 0].tolist()) for _ in range(300)]
+    found = [tuple(made.draw(records, bits)[:, 0].tolist()) for _ in range(1000)]
     assert set(found) <= curves.keys()
     assert_cell_frequencies([found.count(outcome) for outcome in curves], list(curves.values()))
 
