@@ -156,7 +156,11 @@ class _AbstractBall(AbstractDomain):
         """The point of Θ nearest to θ, but for roundings."""
 
     def project(self, theta: Vector) -> Float[Array, " dimension"]:
-        """What is projected lies within Θ by more than the roundings of its size: else it might lie beyond."""
+        """What is projected lies within Θ by more than the roundings of its size: else it might lie beyond.
+
+        With unit roundoff u, a size that is a sum of d numbers, or the root of one of squares, is off by at most
+        (d + 1)u of itself in any order, and the scale and the product by five roundings more: (d + 6)·2u covers them.
+        """
         theta = jnp.asarray(theta)
         found = self._nearest(theta)
         inward = 1.0 - (theta.shape[-1] + 6) * jnp.finfo(theta.dtype).eps
