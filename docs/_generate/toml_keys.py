@@ -12,6 +12,8 @@ from kngjax.command.config import Figure, Privacy, Response, Term
 from kngjax.command.declared import Source
 from kngjax.command.intervals_config import COVARIANCES
 from kngjax.command.study_config import methods
+from kngjax.command.synthesis_config import KINDS as COLUMNS
+from kngjax.command.synthesis_config import Draws
 from kngjax.command.toml import in_words, shown, without_none
 
 TABLES = {"[data]": Source, "[response]": Response, "[[terms]]": Term, "[privacy]": Privacy, "[figure]": Figure}
@@ -29,8 +31,8 @@ _SAID = {
 }
 _ABOUT = """# The keys of a job
 
-A job is a [study](#a-study), with public facts and any number of analyses, or [one mechanism](#one-mechanism) on one
-response. Whatever is in such a file is public, and chosen without looking at the data. A key that is not listed here is
+A job is a [study](#a-study), with public facts and any number of analyses, a [synthesis](#a-synthesis), of which
+synthetic tables are drawn, or [one mechanism](#one-mechanism) on one response. Whatever is in such a file is public, and chosen without looking at the data. A key that is not listed here is
 refused."""
 
 
@@ -38,7 +40,7 @@ def page_of_keys() -> str:
     """The whole page in MyST Markdown."""
     parts = [
         _ABOUT,
-        "## Of either",
+        "## Of any",
         "### [data]",
         _said(Source),
         table(_HEAD, keys_of_table(Source)),
@@ -58,6 +60,19 @@ def page_of_keys() -> str:
             f"The arguments of {{py:meth}}`kngjax.Study.{name}`, and `by`, a list of columns of groups.",
             table(_HEAD, keys_of_call(getattr(registry.public("Study"), name), without=("self",))),
         ]
+    parts += [
+        "## A synthesis",
+        "### [synthesis]",
+        "The arguments of {py:func}`kngjax.synthesis`, and `ledger`, the path of one.",
+        table(_HEAD, keys_of_call(registry.public("synthesis"), without=("columns",), required=("epsilon", "adjacency"))),
+    ]
+    for kind, name in COLUMNS.items():
+        parts += [
+            f'### [[synthesis.columns]] kind = "{kind}"',
+            f"The arguments of {{py:class}}`kngjax.{name}`, in the order in which columns are drawn.",
+            table(_HEAD, keys_of_call(registry.public(name), without=())),
+        ]
+    parts += ["### [synthesis.draws]", _said(Draws), table(_HEAD, keys_of_table(Draws))]
     parts.append("## One mechanism")
     for name, kind in TABLES.items():
         if kind is not Source:

@@ -17,6 +17,7 @@ from docs._generate.public_names import PAGES, full_name, public_names
 from docs._generate.signatures import annotation_in_words, default_in_words, signature_in_words
 from docs._generate.tables import arguments_in_words, table
 from kngjax.command import registry as jobs
+from kngjax.command.synthesis_config import KINDS, Draws
 from kngjax.core import registry
 
 PACKAGE = pathlib.Path(kng.__file__).parent
@@ -113,6 +114,13 @@ def test_every_key_of_a_job_is_listed():
             section = page.split(f'type = "{short}"\n')[1].split("\n###")[0]
             assert all(f"| `{key}` |" in section for key in jobs.keys(jobs.public(public)))
     assert all(f'### [sampler] type = "{sampler}"' in page for sampler in jobs.SAMPLERS)
+    for kind, name in KINDS.items():
+        section = page.split(f'### [[synthesis.columns]] kind = "{kind}"\n')[1].split("\n###")[0]
+        assert all(f"| `{key}` |" in section for key in inspect.signature(getattr(kng, name)).parameters)
+    synthesis = page.split("### [synthesis]\n")[1].split("\n###")[0]
+    assert all(f"| `{key}` |" in synthesis for key in inspect.signature(kng.synthesis).parameters if key != "columns")
+    draws = page.split("### [synthesis.draws]\n")[1].split("\n##")[0]
+    assert all(f"| `{field.name}` |" in draws for field in dataclasses.fields(Draws))
     assert "| `adjacency` | one of replace, add_remove | an error: it is required |" in page
     assert "| `degree` | a whole number | `1` |" in page
 
