@@ -26,12 +26,14 @@ def release(options: argparse.Namespace) -> int:
     again: Any = {"resume": options.resume, "force": options.force, "data": job.name_of_data(config, options.data)}
     past = job.earlier_releases(config, ledger, directory, **again)
     # Of a study the number of records may decide what is released, where it is public.
-    if isinstance(config, Config) or config.adjacency != "replace":
+    if not isinstance(config, StudyConfig) or config.adjacency != "replace":
         steps = job.planned(config).steps
         if ledger is not None:
             # The laws cost no more than the releases, whose cost is known when the number of records is.
             missing = [step.law for step in steps if step.label not in past.releases]
             resuming.require(ledger, missing, past)
+    if isinstance(config, SynthesisConfig) and not (options.resume or options.force):
+        synthesis_job.refuse_to_replace(config, directory)
     with_figure = getattr(config, "figure", None) is not None and not options.no_figure
     if with_figure:
         _require_matplotlib()

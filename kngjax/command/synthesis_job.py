@@ -136,6 +136,16 @@ def _made(column: Any, number: int, config: SynthesisConfig) -> Any:
         raise type(error)(where + registry.in_toml(str(error))) from None
 
 
+def refuse_to_replace(config: SynthesisConfig, directory: pathlib.Path) -> None:
+    """Raises ValueError where a file lies in the place of a table that would be drawn: it may be that of the data."""
+    for name in () if config.draws is None else config.draws.files:
+        if (directory / name).exists():
+            raise ValueError(
+                f"{directory / name} exists: move it away, or give [synthesis.draws] another file; --resume and "
+                "--force replace it"
+            )
+
+
 def write_draws(config: SynthesisConfig, table: kng.SyntheticTable, directory: pathlib.Path) -> list[pathlib.Path]:
     """Tables that are drawn of a release, which is free, as CSV files of an existing directory; returns their paths.
 

@@ -132,6 +132,31 @@ def test_what_makes_no_plan_is_refused_before_anything_is_spent(tmp_path, ledger
     ledger.require([kng.Guarantee.pure(3, "replace")])
 
 
+@pytest.mark.parametrize("wrong", ["a column", "auto", "shares", "rows"])
+def test_what_no_data_decide_is_refused_before_they_are_read(tmp_path, ledger, wrong, capfd):
+    change, message = BUILT[wrong]
+    config = write(tmp_path, change)
+    (tmp_path / "workers.csv").unlink()
+    assert cli.main(["release", str(config), "--output", str(tmp_path / "output")]) == 2
+    assert message in capfd.readouterr().err
+    ledger.reserve(kng.Guarantee.pure(1, "replace"))
+    config = write(tmp_path)
+    (tmp_path / "workers.csv").unlink()
+    assert cli.main(["release", str(config), "--ledger", str(ledger.path), "--output", str(tmp_path / "output")]) == 2
+    assert "budget" in capfd.readouterr().err
+
+
+def test_no_table_is_drawn_over_a_file_that_is_there(tmp_path, ledger, capfd):
+    """That of the data, in the folder that tables are written to."""
+    config = write(tmp_path, ("tables = 2", "tables = 1"), ("seed = 7", 'file = "workers.csv"'))
+    before = (tmp_path / "workers.csv").read_bytes()
+    words = ["release", str(config), "--ledger", str(ledger.path), "--output", str(tmp_path)]
+    assert cli.main(words) == 2
+    assert "workers.csv exists: move it away" in capfd.readouterr().err
+    assert (tmp_path / "workers.csv").read_bytes() == before
+    ledger.require([kng.Guarantee.pure(3, "replace")])
+
+
 def test_draws_have_names_and_keys_of_their_own():
     assert Draws().files == ("synthetic.csv",)
     assert Draws(tables=3, file="a.b.CSV", seed=4).files == ("a.b_1.CSV", "a.b_2.CSV", "a.b_3.CSV")
