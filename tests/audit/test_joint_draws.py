@@ -21,11 +21,11 @@ def curves(adjacency, bounds=None, **changes):
     return Joint.of(LEVELS, bounds, kng.Box(-4.0, 4.0), 2.0, kng.Adjacency.parse(adjacency), 3, **given)
 
 
-def pair(adjacency, response=-50.0):
-    """A record far beyond the bounds below all curves, for one above them, or for none."""
+def pair(adjacency, response=-50.0, number=12):
+    """A record far beyond the bounds below all curves, for one above them, or for none, beside so many others."""
     generator = np.random.default_rng(0)
-    x, far = generator.uniform([-1.0, 0.0], 1.0, (12, 2)), [9.0, 9.0]
-    y = x @ [1.0, -0.5] + generator.standard_normal(12)
+    x, far = generator.uniform([-1.0, 0.0], 1.0, (number, 2)), [9.0, 9.0]
+    y = x @ [1.0, -0.5] + generator.standard_normal(number)
     first = np.vstack([x, far]), np.append(y, response)
     return first, (x, y) if adjacency == "add_remove" else (np.vstack([x, far]), np.append(y, 50.0))
 
@@ -41,9 +41,15 @@ def test_no_point_betrays_the_claim_and_one_needs_all_of_it(adjacency):
 @pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_no_draw_of_the_chain_does(adjacency):
-    found = replayed_curves(curves(adjacency), *pair(adjacency), num_points=2)
+    """Of so many records that it moves."""
+    joint, given = curves(adjacency), pair(adjacency, number=2000)
+    drawn = joint.draws(joint.prepare(*given[0]), kng.GradientSpace(), kng.research_key(0), 24)
+    assert len(np.unique(drawn.curves.reshape(24, -1), axis=0)) > 12
+    found = replayed_curves(joint, *given, num_points=2)
     assert found.passed
     assert found.num_points >= 24
+    # Some draws alone need all of it.
+    assert found.ratio > 0.99
 
 
 @pytest.mark.slow
