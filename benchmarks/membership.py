@@ -164,7 +164,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--tables", type=int, default=100, help="of each kind: with the target, and without")
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     options = parser.parse_args(arguments)
-    print(f"{'':42}{'advantage':>10}{'+-':>7}{'allowed':>9}{'ms a table':>12}")
+    print(f"{'':62}{'advantage':>10}{'+-':>7}{'allowed':>9}{'ms a table':>12}")
     for epsilon in options.epsilon:
         for way in options.ways:
             start = time.process_time()
@@ -174,7 +174,7 @@ def main(arguments: list[str] | None = None) -> None:
             for name, attack in ATTACKS.items():
                 found = advantage(*tables, attack)
                 row = f"epsilon = {epsilon:g}, {way}, {name}"
-                print(f"{row:62}{found.value:10.3f}{found.error:7.3f}{allowed(epsilon):9.3f}{taken:9.0f}", flush=True)
+                print(f"{row:62}{found.value:10.3f}{found.error:7.3f}{allowed(epsilon):9.3f}{taken:12.0f}", flush=True)
 
 
 if __name__ == "__main__":

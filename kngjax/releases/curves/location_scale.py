@@ -29,7 +29,7 @@ from kngjax.sensitivity.gradients import Sensitivity
 
 # Of ε: the location, the scale, and the levels of what is standardised by both.
 SHARES = {"location": Fraction(2, 5), "scale": Fraction(3, 10), "levels": Fraction(3, 10)}
-# Residuals are held to so many scales, which are medians of their sizes: of a normal law 2^-90 lies beyond.
+# Residuals are held to so many scales, which are medians of their sizes: of a normal law 2^-87 lies beyond.
 MOST_SCALES = 16.0
 # The least scale is so small a part of the width of Θ's intercept.
 _LEAST_SCALE = 12

@@ -88,13 +88,14 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
 
     A tree's relative levels have four decimals, and of all trees of least depth it is one that is most balanced.
 
-    **As location and scale**, `order="location_scale"` (He 1997), for few records: one curve μ of medians, one curve γ
-    of the medians of |y - x'μ|, positive where records may be, and quantiles q_j of (y - x'μ)/(x'γ), in
+    **As location and scale**, `order="location_scale"` (He 1997): one curve μ of medians, one curve γ of the medians of
+    |y - x'μ|, positive where records may be, and quantiles q_j of (y - x'μ)/(x'γ), held to ±16, in
 
         θ_j = μ + q_j·γ
 
-    So all levels share the shape of their dependence on x, whose price does not grow with m; curves never cross. Where
-    that shape is wrong the curves are, however many records there are. The parts are drawn one after the other, at 2/5,
+    So all levels share the shape of their dependence on x, whose price does not grow with m; curves never cross. With
+    four coefficients it was nearer to the truth than halving, with two farther from it (`docs/quantile-processes.md`).
+    Where that shape is wrong the curves are, however many records there are. The parts are drawn one after the other, at 2/5,
     3/10 and 3/10 of ε, of all records, and every rounding is in the proof
     (`kngjax.releases.curves.location_scale`). Θ is that of μ; curves of other levels may leave it.
 
