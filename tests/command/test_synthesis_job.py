@@ -157,6 +157,19 @@ def test_no_table_is_drawn_over_a_file_that_is_there(tmp_path, ledger, capfd):
     ledger.require([kng.Guarantee.pure(3, "replace")])
 
 
+@pytest.mark.parametrize("word", ["--force", "--resume"])
+@pytest.mark.parametrize("file", ["workers.csv", "book.csv"])
+def test_none_is_drawn_over_the_data_or_the_ledger_whatever_is_said(tmp_path, file, word, capfd):
+    ledger = kng.Ledger.create(tmp_path / "book.csv", kng.Budget.pure(3), adjacency="replace", dataset="workers")
+    config = write(tmp_path, ("tables = 2", "tables = 1"), ("seed = 7", f'file = "{file}"'))
+    before = (tmp_path / file).read_bytes()
+    words = ["release", str(config), "--ledger", str(ledger.path), "--output", str(tmp_path), word]
+    assert cli.main(words) == 2
+    assert f"{file} would be written over, and is the" in capfd.readouterr().err
+    assert (tmp_path / file).read_bytes() == before
+    ledger.require([kng.Guarantee.pure(3, "replace")])
+
+
 def test_draws_have_names_and_keys_of_their_own():
     assert Draws().files == ("synthetic.csv",)
     assert Draws(tables=3, file="a.b.CSV", seed=4).files == ("a.b_1.CSV", "a.b_2.CSV", "a.b_3.CSV")
