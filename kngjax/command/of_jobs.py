@@ -49,6 +49,7 @@ def release(options: argparse.Namespace) -> int:
     written = [directory / job.RELEASES]
     print(job.planned(config, len(frame)).text(results), end="\n\n", flush=True)
     if with_figure:
+        assert isinstance(config, Config)
         written.append(directory / job.FIGURE)
         report.figure(config, results).savefig(written[-1], dpi=200)
     if isinstance(config, SynthesisConfig):
