@@ -29,7 +29,10 @@ PAGES = (
     Page("studies", "Studies", "Analyses of a private data frame.", files=r"estimators\.(study|functions)"),
     Page("results", "Results", "What a study releases, with names.", files=r"estimators\.\w+_results"),
     Page(
-        "synthetic-tables", "Synthetic tables", "Tables made up of released counts.", files=r"estimators\.synthesis\..*"
+        "synthetic-tables",
+        "Synthetic tables",
+        "Tables drawn of released counts and curves.",
+        files=r"estimators\.synthesis\..*",
     ),
     Page("mechanisms", "Mechanisms", "Each with its guarantee.", files=r"mechanisms\..*|releases\.curves\..*"),
     Page("losses", "Losses", "What is estimated.", files=r"losses\..*"),

@@ -32,8 +32,8 @@ _SAID = {
 _ABOUT = """# The keys of a job
 
 A job is a [study](#a-study), with public facts and any number of analyses, a [synthesis](#a-synthesis), of which
-synthetic tables are drawn, or [one mechanism](#one-mechanism) on one response. Whatever is in such a file is public, and chosen without looking at the data. A key that is not listed here is
-refused."""
+synthetic tables are drawn, or [one mechanism](#one-mechanism) on one response. Whatever is in such a file is public,
+and chosen without looking at the data. A key that is not listed here is refused."""
 
 
 def page_of_keys() -> str:
@@ -64,7 +64,9 @@ def page_of_keys() -> str:
         "## A synthesis",
         "### [synthesis]",
         "The arguments of {py:func}`kngjax.synthesis`, and `ledger`, the path of one.",
-        table(_HEAD, keys_of_call(registry.public("synthesis"), without=("columns",), required=("epsilon", "adjacency"))),
+        table(
+            _HEAD, keys_of_call(registry.public("synthesis"), without=("columns",), required=("epsilon", "adjacency"))
+        ),
     ]
     for kind, name in COLUMNS.items():
         parts += [

@@ -17,13 +17,12 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.kng import KNG
-from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 from kngjax.releases.certificate import WITH_ROUNDING, describe
 from kngjax.releases.curves.levels import Node, tree_of
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.lattice import Lattice, Problem, rate_of
 from kngjax.releases.lattice.plans import Plan
-from kngjax.releases.lattice.problems import WholeRecords, check_score, whole_records
+from kngjax.releases.lattice.problems import WholeRecords, check_score, prepared
 from kngjax.releases.lattice.regions import Region, vertices_of
 from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity import gradients
@@ -195,11 +194,7 @@ class Halving:
 
         Raises RuntimeError for more than `most` of them.
         """
-        records = self.first.records(X, y, dither_key=dither_key)
-        if records.num_records > self.most:
-            raise RuntimeError(TOO_MANY_RECORDS)
-        with float64():
-            return whole_records(records, self.plans[0])
+        return prepared(self.first, X, y, self.plans[0], self.most, dither_key)
 
     def members(self, node: Node, records: WholeRecords, curves: Curves) -> WholeRecords:
         """The records of this node: those with as many drawn curves below y as there are below it. Private.

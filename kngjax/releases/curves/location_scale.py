@@ -17,12 +17,11 @@ from kngjax.data.records import Records
 from kngjax.geometry.domains import AbstractDomain, Box
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.kng import KNG
-from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 from kngjax.releases.certificate import WITH_ROUNDING, describe
 from kngjax.releases.curves.halving import Halving
 from kngjax.releases.lattice.lattice import Lattice, Problem, rate_of
 from kngjax.releases.lattice.plans import Plan
-from kngjax.releases.lattice.problems import WholeRecords, check_score, whole_records
+from kngjax.releases.lattice.problems import WholeRecords, check_score, prepared, whole_records
 from kngjax.releases.lattice.regions import Region, vertices_of
 from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity.gradients import Sensitivity
@@ -152,11 +151,7 @@ class LocationScale:
 
         Raises RuntimeError for more than `most` of them.
         """
-        records = self.location.records(X, y, dither_key=dither_key)
-        if records.num_records > self.most:
-            raise RuntimeError(TOO_MANY_RECORDS)
-        with float64():
-            return whole_records(records, self.plans[0])
+        return prepared(self.location, X, y, self.plans[0], self.most, dither_key)
 
     def location_problem(self, records: WholeRecords) -> Problem:
         """Of which μ is drawn. Private."""

@@ -95,8 +95,8 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
 
     So all levels share the shape of their dependence on x, whose price does not grow with m; curves never cross. With
     four coefficients it was nearer to the truth than halving, with two farther from it (`docs/quantile-processes.md`).
-    Where that shape is wrong the curves are, however many records there are. The parts are drawn one after the other, at 2/5,
-    3/10 and 3/10 of ε, of all records, and every rounding is in the proof
+    Where that shape is wrong the curves are, however many records there are. The parts are drawn one after the other,
+    at 2/5, 3/10 and 3/10 of ε, of all records, and every rounding is in the proof
     (`kngjax.releases.curves.location_scale`). Θ is that of μ; curves of other levels may leave it.
 
     **Jointly**, `order="joint"`: one draw of all curves and of T in R^d from

@@ -2,15 +2,17 @@
 
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Int
 
+from kngjax.core.arrays import float64
 from kngjax.core.balls import power_of_two
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Records
 from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 from kngjax.releases.lattice.check_scores import QuantileScore
 from kngjax.releases.lattice.plans import Plan
 from kngjax.releases.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore
@@ -82,6 +84,20 @@ def whole_records(data: Records, plan: Plan) -> WholeRecords:
     end = math.ldexp(plan.reach, plan.unit)
     responses = np.clip(np.asarray(data.y, np.float64), -end, end)
     return WholeRecords(whole_features(data, plan), on_lattice(responses, plan.unit))
+
+
+def prepared(
+    mechanism: AbstractDensityMechanism, X: Any, y: Any, plan: Plan, most: int, dither_key: Any = None
+) -> WholeRecords:
+    """Records as the mechanism prepares them, each rounded to its lattice for itself. Private.
+
+    Raises RuntimeError for more than `most` of them.
+    """
+    records = mechanism.records(X, y, dither_key=dither_key)
+    if records.num_records > most:
+        raise RuntimeError(TOO_MANY_RECORDS)
+    with float64():
+        return whole_records(records, plan)
 
 
 def check_score(mechanism: AbstractDensityMechanism, records: WholeRecords, plan: Plan) -> QuantileScore:

@@ -70,13 +70,6 @@ SLIPS = (
         f"{LOCATION_SCALE}::test_curves_never_cross_where_records_may_be",
     ),
     slip(
-        "more records than were promised, as location and scale",
-        "releases/curves/location_scale",
-        "if records.num_records > self.most:",
-        "if False:",
-        f"{LOCATION_SCALE}::test_previews_samplers_and_too_many_records_are_refused",
-    ),
-    slip(
         "the size of a node public",
         "releases/curves/halving",
         "return adjacency if depth == 0 else Adjacency.ADD_REMOVE",
@@ -113,11 +106,12 @@ SLIPS = (
         f"{HALVING}::test_its_lattice_is_one_for_all_levels",
     ),
     slip(
-        "more records than were promised, in halving",
-        "releases/curves/halving",
-        "if records.num_records > self.most:",
+        "more curves' records than were promised",
+        "releases/lattice/problems",
+        "if records.num_records > most:",
         "if False:",
         f"{HALVING}::test_more_records_than_were_promised_are_refused",
+        f"{LOCATION_SCALE}::test_previews_samplers_and_too_many_records_are_refused",
     ),
     slip(
         "two nodes of one rank",
