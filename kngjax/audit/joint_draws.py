@@ -24,8 +24,9 @@ def replayed_curves(
     """2c·|s(θ, T; D) - s(θ, T; D')|/ε at its largest over many (θ, T), c = ε/(2Δ): at most 1, whatever the dimension.
 
     Points are draws on D by the chain, where bins are smooth; curves anywhere in Θ; and curves of any distances along
-    one line. Of these the density of D leaves some out, as those that cross. T is a draw's own, or anywhere about S and
-    0. Both data sets go the way of a release, through validation, clipping and the hull of the bounds.
+    one line. Of these both densities leave some out, as those that cross; where one alone does, or a score is no
+    number, the ratio is infinite. T is a draw's own, or anywhere about S and 0. Both data sets go the way of a release,
+    through validation, clipping and the hull of the bounds.
 
     **Arguments:** `joint`: the density, of smooth bins or not. `first`, `second`: pairs (X, y), neighbours by its
     adjacency, made up. `num_draws`: of the chain, which smooth bins alone have; 0 for none, as its program takes long
@@ -47,12 +48,15 @@ def replayed_curves(
             def change(point):
                 theta, total = point
                 found = 2.0 * first.rate * jnp.abs(first.score(theta, total) - second.score(theta, total))
-                return jnp.where(jnp.isfinite(first.log_base(theta)), found, jnp.nan)
+                bases = jnp.array([first.log_base(theta), second.log_base(theta)])
+                # No number is no proof, and what one of the densities leaves out tells them apart for certain.
+                found = jnp.where(jnp.isnan(found) | (bases[0] != bases[1]), jnp.inf, found)
+                return jnp.where(jnp.all(bases == -jnp.inf), jnp.nan, found)
 
             return jax.lax.map(change, (curves, totals), batch_size=64)
 
         found = np.asarray(changes(here, there, curves, totals))
-    return Replay(float(np.nanmax(found)) / float(joint.first.epsilon), int(np.sum(np.isfinite(found))))
+    return Replay(float(np.nanmax(found)) / float(joint.first.epsilon), int(np.sum(~np.isnan(found))))
 
 
 def _points(

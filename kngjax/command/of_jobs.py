@@ -34,6 +34,7 @@ def release(options: argparse.Namespace) -> int:
             resuming.require(ledger, missing, past)
     if isinstance(config, SynthesisConfig) and not (options.resume or options.force):
         synthesis_job.refuse_to_replace(config, directory)
+    job.refuse_to_lose(config, ledger, directory, options.data)
     with_figure = getattr(config, "figure", None) is not None and not options.no_figure
     if with_figure:
         _require_matplotlib()
@@ -49,7 +50,7 @@ def release(options: argparse.Namespace) -> int:
     print(job.planned(config, len(frame)).text(results), end="\n\n", flush=True)
     if with_figure:
         assert isinstance(config, Config)
-        written.append(directory / "curves.png")
+        written.append(directory / job.FIGURE)
         report.figure(config, results).savefig(written[-1], dpi=200)
     if isinstance(config, SynthesisConfig):
         for table in results:

@@ -11,6 +11,7 @@ from kngjax.command import registry, resuming
 from kngjax.command.planned import AbstractPlanned
 from kngjax.command.synthesis_config import KINDS, SynthesisConfig
 from kngjax.estimators.carrying_out import Records
+from kngjax.estimators.synthesis.synthetic_tables import MOST_ROWS
 from kngjax.releases import totals
 
 LABEL = "synthesis"
@@ -93,6 +94,8 @@ class PlannedSynthesis(AbstractPlanned):
             self.plan = kng.synthesis(columns, **config.settings)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{config.path}: [synthesis] {registry.in_toml(str(error))}") from None
+        if config.draws is not None and (rows := config.draws.num_rows or 0) > MOST_ROWS:
+            raise ValueError(f"{config.path}: [synthesis.draws] num_rows: must be at most {MOST_ROWS:,}, not {rows:,}")
         count = num_records if config.adjacency == "replace" else None
         self.steps = (SynthesisStep(AnalysisOfColumns(self.plan), count),)
         self.columns = [

@@ -104,6 +104,28 @@ def test_planted_bugs_are_seen_by_the_replay(bug, monkeypatch):
     assert replayed_curves(asked, *given, num_draws=0).ratio > 1.2
 
 
+def no_number_far_away(original):
+    return lambda target, theta, totals: jnp.where(totals[0] > 5.0, jnp.nan, original(target, theta, totals))
+
+
+def curves_at_records(target, theta):
+    return jnp.all(jnp.diff(target.data.x @ jnp.asarray(theta).T, axis=1) >= 0.0)
+
+
+DENSITIES = {
+    "a score that is no number": ("score", no_number_far_away(CurvesTarget.score)),
+    "a cone of the records": ("are_in_order", curves_at_records),
+}
+
+
+@pytest.mark.parametrize("bug", DENSITIES)
+def test_what_has_no_number_or_is_there_of_one_neighbour_alone_betrays_the_claim(bug, monkeypatch):
+    monkeypatch.setattr(CurvesTarget, *DENSITIES[bug])
+    found = replayed_curves(curves("add_remove", bandwidth=None), *pair("add_remove"), num_draws=0, num_points=2000)
+    assert found.ratio == np.inf
+    assert not found.passed
+
+
 def points_on_the_curve(degree, lower, upper, pieces=4):
     return np.linspace(lower, upper, pieces + 1)[:, None] ** np.arange(1, degree + 1)
 

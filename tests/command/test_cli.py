@@ -233,3 +233,29 @@ def test_an_audit_that_fails_is_the_exit_status(tmp_path, monkeypatch, capfd):
     config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"), ("epsilon = 0.3", "epsilon = 1.0"))
     assert cli.main(["audit", str(config), "--steps", "2"]) == 1
     assert "FAILED" in capfd.readouterr().out
+
+
+LOST = {
+    "the ledger": ("releases.json", "workers.csv", "small.toml"),
+    "the file of data": ("book", "curves.png", "small.toml"),
+    "the file of the job": ("book", "workers.csv", "releases.json"),
+}
+
+
+@pytest.mark.parametrize("words", [("--force",), ("--resume",), ()])
+@pytest.mark.parametrize("what", LOST)
+def test_no_output_is_written_over_what_a_job_reads(tmp_path, what, words, capfd):
+    """Whatever is said of earlier releases: a ledger that is gone has forgotten what was spent."""
+    book, data, named = (tmp_path / name for name in LOST[what])
+    config = write_job(tmp_path).rename(named)
+    (tmp_path / "workers.csv").rename(data)
+    ledger = Ledger.create(book, Budget.pure(9), adjacency="replace", dataset="workers", unproved="allow")
+    before = {path: path.read_bytes() for path in (book, data, named)}
+    # By another name of the folder, too.
+    (tmp_path / "link").symlink_to(tmp_path)
+    given = ["--data", str(data), "--ledger", str(ledger.path), "--output", str(tmp_path / "link")]
+    assert cli.main(["release", str(named), *given, *words]) == 2
+    said = capfd.readouterr().err
+    assert "would be written over, and is" in said or "exists" in said or "is of another job" in said
+    assert config.exists()
+    assert {path: path.read_bytes() for path in before} == before

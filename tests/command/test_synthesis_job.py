@@ -120,6 +120,7 @@ BUILT = {
     "auto": (('["north", "south"]', '"auto"'), "number 1, category: levels of 'region' may not be 'auto'"),
     "shares": (("share = 0.1", "share = 0.6"), "[synthesis] the shares must add up to 1 of epsilon"),
     "rows": (("epsilon = 3", "epsilon = 3\nrows = 0.1"), "[synthesis] under replace the number of records is public"),
+    "too many rows": (("num_rows = 50", "num_rows = 100_000_001"), "[synthesis.draws] num_rows: must be at most"),
     "noise": (("epsilon = 3", "epsilon = 0.1"), "of 300 records too few lie beyond the outer levels"),
 }
 
@@ -132,7 +133,7 @@ def test_what_makes_no_plan_is_refused_before_anything_is_spent(tmp_path, ledger
     ledger.require([kng.Guarantee.pure(3, "replace")])
 
 
-@pytest.mark.parametrize("wrong", ["a column", "auto", "shares", "rows"])
+@pytest.mark.parametrize("wrong", ["a column", "auto", "shares", "rows", "too many rows"])
 def test_what_no_data_decide_is_refused_before_they_are_read(tmp_path, ledger, wrong, capfd):
     change, message = BUILT[wrong]
     config = write(tmp_path, change)
@@ -154,6 +155,19 @@ def test_no_table_is_drawn_over_a_file_that_is_there(tmp_path, ledger, capfd):
     assert cli.main(words) == 2
     assert "workers.csv exists: move it away" in capfd.readouterr().err
     assert (tmp_path / "workers.csv").read_bytes() == before
+    ledger.require([kng.Guarantee.pure(3, "replace")])
+
+
+@pytest.mark.parametrize("word", ["--force", "--resume"])
+@pytest.mark.parametrize("file", ["workers.csv", "book.csv"])
+def test_none_is_drawn_over_the_data_or_the_ledger_whatever_is_said(tmp_path, file, word, capfd):
+    ledger = kng.Ledger.create(tmp_path / "book.csv", kng.Budget.pure(3), adjacency="replace", dataset="workers")
+    config = write(tmp_path, ("tables = 2", "tables = 1"), ("seed = 7", f'file = "{file}"'))
+    before = (tmp_path / file).read_bytes()
+    words = ["release", str(config), "--ledger", str(ledger.path), "--output", str(tmp_path), word]
+    assert cli.main(words) == 2
+    assert f"{file} would be written over, and is the" in capfd.readouterr().err
+    assert (tmp_path / file).read_bytes() == before
     ledger.require([kng.Guarantee.pure(3, "replace")])
 
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# More rows would not fit into memory, and would end the process that has the data.
+MOST_ROWS = 10**8
+
+
 class SyntheticTable:
     """What `kngjax.synthesize` released: counts and curves with their certificates. All that is made of them is free.
 
@@ -57,9 +61,11 @@ class SyntheticTable:
     @property
     def num_rows(self) -> int:
         """How many rows a table has that is drawn without another number: n where that is public, else the released
-        number.
+        number, held to what the plan promises of it in public.
         """
-        return max(1, int(self.releases["rows"].value[0])) if self.num_records is None else self.num_records
+        if self.num_records is not None:
+            return self.num_records
+        return int(np.clip(self.releases["rows"].value[0], 1, min(self.plan.max_records or MOST_ROWS, MOST_ROWS)))
 
     def draw(self, num_rows: int | None = None, *, key: PRNGKeyArray) -> "pd.DataFrame":
         """A table of rows that are nobody's; with another key another one. Free: post-processing of the releases.
@@ -75,6 +81,10 @@ class SyntheticTable:
         """As `draw`, of arrays by name."""
         require_typed_key(key)
         rows = self.num_rows if num_rows is None else int(check_count("num_rows", num_rows, "how many rows to draw"))
+        if rows > MOST_ROWS:
+            raise ValueError(
+                f"num_rows must be at most {MOST_ROWS:,}, not {rows:,}: draw several tables, by other keys"
+            )
         values = drawn_values(self.plan.columns, self._of_columns, rows, key)
         return {column.name: column.shown(values[column.name]) for column in self.plan.columns}
 

@@ -1,5 +1,6 @@
 """Synthetic tables: one debit, all parts or none, tables drawn for free, and near the data where ε is large."""
 
+import dataclasses
 import json
 import pickle
 import random
@@ -183,6 +184,20 @@ def test_levels_with_too_few_records_beyond_them_are_refused_by_public_facts(tmp
     with pytest.raises(ValueError, match=r"column 'wage'.*outermost are 0.5 and 0.5"):
         kng.synthesize(few, PEOPLE, ledger=paid)
     assert len(paid.verify().reserved) == 0
+
+
+def test_no_more_rows_are_drawn_than_memory_or_the_plan_has():
+    """Noise of any size on their number makes no table that ends the process, which has the data."""
+    columns = [kng.Category("region", ["north", "south"], other="south")]
+    frame = pd.DataFrame({"region": ["north", "south"]})
+    for _ in range(8):
+        plan = kng.synthesis(columns, epsilon=1e-40, adjacency="add_remove", max_records=40)
+        table = kng.synthesize(plan, frame)
+        assert table.num_rows in (1, 40)
+        assert len(table.draw(key=kng.research_key(0))) == table.num_rows
+        assert kng.synthesize(dataclasses.replace(plan, max_records=None), frame).num_rows in (1, 10**8)
+    with pytest.raises(ValueError, match="num_rows must be at most 100,000,000"):
+        table.draw(10**14, key=kng.research_key(0))
 
 
 def test_rows_are_public_or_released_as_the_adjacency_says():
