@@ -18,6 +18,8 @@ from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import ExactShape
 from kngjax.inference.score_laws import ScoreLaw
 
+# A probability of draws from far off that may be neglected.
+LITTLE = 0.01
 _POINTS, _ROWS = 4000, 400
 
 
@@ -45,7 +47,7 @@ class FarDraws:
         dimension = rows.shape[1]
         domain = getattr(mechanism, "domain", None)
         shape = None if domain is None else domain.exact_shape(dimension)
-        if shape is None or getattr(mechanism, "scored_by", None) != "gradient" or mechanism.is_pointwise:
+        if shape is None or not levels_off(mechanism):
             return None
         with float64():
             norm = mechanism.score_norm(dimension)
@@ -73,6 +75,11 @@ class FarDraws:
         log_far = self.log_volume + most + math.log(np.mean(np.exp(exponents - most)))
         log_near = self.log_near - self.dimension * math.log(rate)
         return float(1.0 / (1.0 + math.exp(min(log_near - log_far, 700.0))))
+
+
+def levels_off(mechanism: Any) -> bool:
+    """Whether far from the estimate the density of a mechanism falls no further, as that of KNG of a regression."""
+    return getattr(mechanism, "scored_by", None) == "gradient" and not mechanism.is_pointwise
 
 
 def end_gap_share(rate: float, density: float, level: float, num_records: int, width: float) -> float:

@@ -80,5 +80,5 @@ def _name(making: Any) -> str:
 
 def _in_words(widths: Widths) -> str:
     if not np.all(np.isfinite(widths)):
-        return "none at all, as noise would drown what they are made of"
+        return "none at all, as there is too much noise"
     return f"up to {np.max(widths):.3g} times as wide as without privacy"

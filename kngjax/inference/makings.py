@@ -27,7 +27,7 @@ from kngjax.inference.released_designs import ReleasedDesign
 from kngjax.inference.score_laws import SCATTER
 from kngjax.inference.score_moments import RecordCurvature, can_serve
 from kngjax.inference.scores_alone import suited
-from kngjax.inference.widths import best_number_of_groups, narrowest, require_straight
+from kngjax.inference.widths import best_number_of_groups, narrowest, require_near, require_straight
 from kngjax.inference.without_intervals import OF_MATRICES, reason
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
@@ -82,13 +82,14 @@ class SumsMaking(AbstractMaking):
     """The estimate, and then sums over the records at it.
 
     **Arguments:** `mechanism`: of the estimate, at its own ε. `covariance`: which sums. `budget`: ε of the sums, of
-    Gaussian ones μ. `bandwidth`: as of `RecordCurvature`.
+    Gaussian ones μ. `bandwidth`: as of `RecordCurvature`. `num_records`: n, or a guess of it, or None.
     """
 
     mechanism: Any
     covariance: AbstractSums
     budget: float
     bandwidth: float | None
+    num_records: int | None = None
 
     @property
     def dimension(self) -> int:
@@ -116,6 +117,7 @@ class SumsMaking(AbstractMaking):
         pass
 
     def certify(self, facts: Facts) -> list[Certificate]:
+        require_near(self.mechanism, self.num_records or facts.num_records)
         count = facts.num_records or 0
         return [certify(self.mechanism, None, count), certify(self.summing, None, count)]
 
@@ -293,7 +295,7 @@ def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> S
     if not (mechanism.loss.has_response and mechanism.loss.score_is_piecewise_constant):
         if bandwidth is not None:
             raise ValueError(f"{type(mechanism.loss).__name__} has a curvature of its own: leave bandwidth out")
-        return SumsMaking(point, covariance, rest, None)
+        return SumsMaking(point, covariance, rest, None, count)
     if bandwidth is None and count is not None:
         bounds = mechanism.bounds
         if bounds.y_lower is None:
@@ -306,4 +308,4 @@ def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> S
             "guess of n to make one of, WithIntervals(..., num_records=10_000)"
         )
     # Under replace n is known when records are, and before any will do.
-    return SumsMaking(point, covariance, rest, 1.0 if bandwidth is None else float(bandwidth))
+    return SumsMaking(point, covariance, rest, 1.0 if bandwidth is None else float(bandwidth), count)

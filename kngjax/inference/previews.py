@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kngjax.core.arrays import float64
+from kngjax.inference.far_draws import LITTLE
 from kngjax.inference.interval_previews import IntervalPreview
 from kngjax.inference.settings import Expected, Setting
 
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 # Of n·ε/d: below it the limit law of KNG is not near.
 LIMIT_LAW_FROM = 30.0
-# A probability of draws from far off that is too much, and one that may be neglected.
-MUCH, LITTLE = 0.05, 0.01
+# A probability of draws from far off that is too much.
+MUCH = 0.05
 # What a ridge may take of a coefficient before little else is left.
 MOST_PULLED = 0.5
 # How large noise may be in units of the deviation of a number of which nothing is known but its bounds.

@@ -167,7 +167,7 @@ class Setting:
             # Of many records the two are the same but for the error of few draws.
             larger = max(1.0, float(np.max(np.diag(solved) / np.diag(noise.covariance))) / _ERROR)
             noise = noise._replace(covariance=noise.covariance * larger)
-        return Expected(noise, self.sampling(num_records), self._far_share(num_records) if and_far else None)
+        return Expected(noise, self.sampling(num_records), self.far_share(num_records) if and_far else None)
 
     def sampling(self, num_records: int) -> Float[np.ndarray, "dimension dimension"]:
         """H^{-1}JH^{-1}: the covariance of the estimate of n records without privacy."""
@@ -188,7 +188,8 @@ class Setting:
         """The same of a mechanism that differs in its ε alone."""
         return replace(self, mechanism=mechanism)
 
-    def _far_share(self, num_records: int) -> float | None:
+    def far_share(self, num_records: int) -> float | None:
+        """The probability of a draw from far off; None where that is not asked of the mechanism."""
         if (far := self.far_draws()) is not None:
             return far.share(num_records, self.epsilon)
         if self.responses is None or self.law is not None:

@@ -10,6 +10,7 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import Sandwich
 from kngjax.inference.errors_of_release import interval_of_sums
+from kngjax.inference.far_draws import LITTLE, levels_off
 from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval
 from kngjax.inference.settings import Setting
@@ -26,11 +27,16 @@ Combinations = Float[np.ndarray, "combinations dimension"] | None
 def width_of_sums(
     making: Any, setting: Setting, num_records: int, combinations: Combinations = None
 ) -> Float[np.ndarray, " combinations"]:
-    """Of a 95% interval from noisy sums, on records as is assumed; infinite where the noise would drown them.
+    """Of a 95% interval from noisy sums, on records as is assumed.
+
+    Infinite where the noise would drown them, and where draws of the estimate may come from far off.
 
     **Arguments:** `making`: a `SumsMaking`. `setting`: of its mechanism. `combinations`: A, for those of Aθ.
     """
     dimension, covariance, mechanism = making.dimension, making.covariance, making.mechanism
+    none = np.full(dimension if combinations is None else len(combinations), np.inf)
+    if _is_far(setting, num_records):
+        return none
     theta, _ = mechanism.typical_values(dimension)
     curvature_unit, square_unit = making.curvature.units(theta)
     assert setting.rows is not None
@@ -44,7 +50,6 @@ def width_of_sums(
     given = mechanism, making.noise(), making.summing, covariance, making.curvature
     noises = covariance.noise_draws(making.summing, np.random.default_rng(1), _TABLES)
     found = [interval_of_sums(theta, parts + noise, *given, count, LEVEL, combinations) for noise in noises]
-    none = np.full(dimension if combinations is None else len(combinations), np.inf)
     widths = [one.upper - one.lower if isinstance(one, Interval) else none for one in found]
     return np.median(widths, axis=0)
 
@@ -90,15 +95,42 @@ def _bend(setting: Setting, number: int, expected: Any) -> float:
     return (noise + sampling / 3.0) * np.sqrt(number / (noise + sampling)) / setting.law.straight
 
 
+def require_near(mechanism: Any, num_records: int | None) -> None:
+    """Raises ValueError where an estimate may come from far off, where sums at it say nothing of its error.
+
+    Noise of KNG has density ∝ exp(-c‖z‖)/det H of z, and intervals from sums take H as it is at the released value.
+    Where that is far off, scores have reached their ends and H is nearly 0: such values are not covered, and the sums
+    released at them look the better determined the less is left of H beside their noise. So they must be rare.
+    """
+    if not (mechanism.loss.has_response and levels_off(mechanism)):
+        return
+    setting = _usual_setting(mechanism, num_records)
+    if setting is None or num_records is None or not _is_far(setting, num_records):
+        return
+    raise ValueError(
+        f"of {num_records} records an estimate at this epsilon may come from far off, where no sums tell its error: a "
+        "larger epsilon, more records or a smaller domain would do, or kngjax.ObjectivePerturbation; without intervals "
+        "release the mechanism alone"
+    )
+
+
+def _is_far(setting: Setting, num_records: int) -> bool:
+    return (setting.far_share(num_records) or 0.0) > LITTLE
+
+
+def _usual_setting(mechanism: Any, num_records: int | None) -> Setting | None:
+    """None where how many records there are, or how far responses scatter, is not public."""
+    is_known = mechanism.bounds.y_lower is not None or mechanism.loss.usual_responses(mechanism.bounds, 2) is not None
+    return Setting.of(mechanism, None, None) if num_records is not None and is_known else None
+
+
 def require_straight(mechanism: Any, number: int, num_records: int | None) -> None:
     """Raises ValueError where so many groups would have estimates whose bias is not small beside their spread."""
-    is_known = mechanism.bounds.y_lower is not None or mechanism.loss.usual_responses(mechanism.bounds, 2) is not None
-    if num_records is None or not is_known:
-        # How many records there are, or how far responses scatter, is not public.
+    setting = _usual_setting(mechanism, num_records)
+    if setting is None or num_records is None:
         return
-    setting = Setting.of(mechanism, None, None)
-    expected = None if setting is None else setting.expected(num_records, and_far=False)
-    if setting is None or expected is None or _bend(setting, number, expected) <= _BENT:
+    expected = setting.expected(num_records, and_far=False)
+    if expected is None or _bend(setting, number, expected) <= _BENT:
         return
     most = next((m for m in range(number - 1, groups.FEWEST - 1, -1) if _bend(setting, m, expected) <= _BENT), None)
     do = "kngjax.Sandwich, " if most is None else f"{most} groups, "
@@ -160,8 +192,8 @@ def narrowest(
     best = _best(of_groups)
     if best is None and not np.all(np.isfinite(of_sums)):
         raise ValueError(
-            f"of {num_records} records no intervals are expected at this epsilon, by public facts: name a covariance, "
-            "like kngjax.Sandwich(), to release the estimate nevertheless"
+            f"of {num_records} records no intervals are expected at this epsilon, by public facts: take a larger "
+            "epsilon or more records, or release the mechanism alone"
         )
     if best is None or np.max(of_sums / of_groups[best]) <= 1.0:
         return by_sums.covariance
