@@ -25,9 +25,12 @@ SLOW = {
     "first-median.md",
     "how-to-choose.md",
     "hundred-thousand-releases.md",
+    "plan-a-year.md",
     "posteriors.md",
     "published-to-posterior.md",
+    "teach.md",
     "wage-curves.md",
+    "weights.md",
 }
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:(?:(?!^```|^#).)*?^```text\n(.*?)^```$)?", flags=re.DOTALL | re.MULTILINE)
