@@ -37,7 +37,10 @@ class Categorical(AbstractColumnTerm):
         if self.missing == "drop" and is_level:
             raise ValueError(f"'drop' is a level of column {self.column!r}: missing = 'drop' would have two meanings.")
         if self.missing not in (None, "drop") and not is_level:
-            raise ValueError(f"missing of column {self.column!r} must be one of its levels, 'drop' or None.")
+            raise ValueError(
+                f"missing of column {self.column!r} must be one of its levels, 'drop' or None: declare a level for it, "
+                "as 'unknown'."
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
