@@ -20,6 +20,7 @@ extensions = [
     "docs._generate.extensions.pages",
     "docs._generate.extensions.mathml",
     "docs._generate.extensions.references",
+    "docs._generate.extensions.accessible",
 ]
 exclude_patterns = ["_generate", "_static"]
 

@@ -139,8 +139,8 @@ def command_parser() -> argparse.ArgumentParser:
     docs = commands.add_parser(
         "docs",
         help="tell where the documentation is",
-        description="Print where to read: the site, if it was built in this checkout, else the pages of docs/, else the "
-        "address that the installed package names.",
+        description="Print where to read: the site, if it was built in this checkout, else the pages of docs/, else "
+        "the address that the installed package names.",
         epilog="CONTRIBUTING.md has the command that builds the site.",
     )
     docs.set_defaults(run="of_documentation.show")
