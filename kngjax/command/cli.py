@@ -69,8 +69,8 @@ def command_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     release = commands.add_parser(
         "release",
-        help="release the regressions of a configuration, privately",
-        description="Release the regressions of a configuration once, print them and write them as JSON.",
+        help="release what a configuration asks for, privately",
+        description="Release once what a configuration asks for, print it and write it as JSON.",
         epilog=f"[mechanism] type: {', '.join(registry.MECHANISMS)}. [loss] type: {', '.join(registry.LOSSES)}. "
         f"[sampler] type: {', '.join(registry.SAMPLERS)}. Their settings are in docs/jobs.md.",
     )

@@ -45,8 +45,8 @@ FAILED_OF_SYNTHESIS = (
 )
 
 UNREADABLE = (
-    "the data cannot be read: pass a NumPy array with a row a record, or a pandas, polars or pyarrow data frame. "
-    "Nothing was spent"
+    "the data cannot be read: pass a NumPy array with a row a record, or a pandas, polars or pyarrow data frame "
+    "whose columns have different names. Nothing was spent"
 )
 
 

@@ -145,14 +145,16 @@ def test_releases_of_the_same_records_share_their_scores():
 
 
 def test_independent_studies_are_two_names():
+    study = released("robust")
+
     def model():
         location = numpyro.sample("location", dist.Normal(0.0, 1.0))
         for name in ("first", "second"):
-            kng.observe(released("robust"), record=lambda x: dist.Normal(location, 0.5), name=name)
+            kng.observe(study, record=lambda x: dist.Normal(location, 0.5), name=name)
 
     def of_one():
         location = numpyro.sample("location", dist.Normal(0.0, 1.0))
-        kng.observe(released("robust"), record=lambda x: dist.Normal(location, 0.5))
+        kng.observe(study, record=lambda x: dist.Normal(location, 0.5))
 
     zero, prior = jnp.zeros(1), float(dist.Normal(0.0, 1.0).log_prob(0.3))
     together = density_of(model, location=0.3, first_score=zero, second_score=zero)
