@@ -45,7 +45,13 @@ html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_show_sphinx = False
 html_copy_source = False
-html_theme_options = {"show_navbar_depth": 1, "show_toc_level": 2, "home_page_in_toc": True}
+html_theme_options = {
+    "show_navbar_depth": 1,
+    "show_toc_level": 2,
+    "home_page_in_toc": True,
+    # It leads to sources, which the site does not have.
+    "use_download_button": False,
+}
 
 # Types of signatures are written with their paths, which lead to their entries, and shown without them.
 python_use_unqualified_type_names = True
