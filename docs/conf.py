@@ -1,5 +1,6 @@
 """How Sphinx builds the site of these pages: see CONTRIBUTING.md for the command."""
 
+import os
 import pathlib
 import sys
 
@@ -37,6 +38,10 @@ nb_execution_cache_path = str(ROOT / "output" / "executed" / digest_of_sources()
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
+# What cells write on the standard error stream is a warning of the build, but for one that a library gives where no
+# widgets are installed.
+nb_output_stderr = "warn"
+os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found")
 
 html_theme = "sphinx_book_theme"
 html_title = "kngjax"
