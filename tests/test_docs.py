@@ -12,6 +12,7 @@ import kngjax as kng
 from kngjax.command import registry as jobs
 from kngjax.core import registry
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss, AbstractResidualLoss
+from tests.test_architecture import ROOMS
 
 ROOT = pathlib.Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -27,9 +28,13 @@ SLOW = {
     "first-median.md",
     "how-to-choose.md",
     "hundred-thousand-releases.md",
+    "kng-in-pictures.md",
+    "plan-a-year.md",
     "posteriors.md",
     "published-to-posterior.md",
+    "teach.md",
     "wage-curves.md",
+    "weights.md",
 }
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$(?:(?:(?!^```|^#).)*?^```text\n(.*?)^```$)?", flags=re.DOTALL | re.MULTILINE)
@@ -161,6 +166,25 @@ def test_every_page_is_in_the_index():
     index = text(DOCS / "index.md")
     pages = [page.relative_to(DOCS).as_posix() for page in EXECUTED if DOCS in page.parents]
     assert all(f"]({page})" in index for page in pages if page != "index.md")
+
+
+def test_the_errors_of_the_literature_are_shown_by_tests_that_exist():
+    """And those that are slow are called so."""
+    page = text(DOCS / "explanation" / "literature-errors.md")
+    named = re.findall(r"`(tests/[^`]*\.py)`, `(test_\w+)`( \(slow\))?", page)
+    assert len(named) == len(re.findall(r"`test_", page)) > 10
+    for file, test, slow in named:
+        found = re.search(rf"^((?:@.*\n|[ )\]].*\n)*)def {test}\(", text(ROOT / file), flags=re.MULTILINE)
+        assert found, f"{file} has no {test}"
+        assert ("@pytest.mark.slow" in found[1]) == bool(slow), f"is {test} slow?"
+
+
+def test_the_page_of_architecture_has_every_room_in_its_order():
+    page = text(DOCS / "explanation" / "architecture.md")
+    assert tuple(re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE)) == ROOMS
+    drawn = re.search(r"ROOMS = \(\n(.*?)\)", page, flags=re.DOTALL)
+    assert drawn is not None
+    assert tuple(re.findall(r"\w+", drawn[1])) == ROOMS
 
 
 def homes(*rooms):
