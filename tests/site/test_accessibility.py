@@ -12,7 +12,10 @@ ROOT = pathlib.Path(__file__).parents[2]
 WRITTEN = [*OUTSIDE, *sorted(made_pages.known_pages())]
 FENCED = re.compile(r"^(`{3,}|:{3,}).*?^\1\s*$", flags=re.DOTALL | re.MULTILINE)
 CELL = re.compile(r"^```\{code-cell\}.*?\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
-ALTERNATIVE = re.compile(r"\A---\nmystnb:\n(?:  .*\n)*?  image:\n(?:    .*\n)*?    alt: (.*)\n")
+# In one line, or after a mark in several.
+ALTERNATIVE = re.compile(
+    r"\A---\nmystnb:\n(?:  .*\n)*?  image:\n(?:    .*\n)*?    alt: (?:>-?\n((?: {6}.*\n)+)|(?!>)(.*)\n)"
+)
 # Shorter than this it names the picture, and does not say what is seen.
 FEWEST_WORDS = 4
 
@@ -37,7 +40,7 @@ def pictures(markdown):
     for cell in CELL.findall(markdown):
         if "plt.show()" in cell:
             found = ALTERNATIVE.match(cell)
-            yield found[1] if found else ""
+            yield " ".join((found[1] or found[2]).split()) if found else ""
 
 
 def test_a_level_that_is_left_out_is_found():
@@ -51,6 +54,8 @@ def test_a_picture_without_a_text_is_found():
     cell = "```{code-cell} python\n---\nmystnb:\n  image:\n    alt: Seen so.\n---\nplt.show()\n```\n"
     assert list(pictures(f"![](a.png) ![two words](b.png)\n\n{cell}")) == ["", "two words", "Seen so."]
     assert list(pictures("```{code-cell} python\nplt.show()\n```\n")) == [""]
+    assert list(pictures(cell.replace("Seen so.", ">-\n      Seen\n      so."))) == ["Seen so."]
+    assert list(pictures(cell.replace("Seen so.", ">-"))) == [""]
 
 
 @pytest.mark.parametrize("page", WRITTEN)
