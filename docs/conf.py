@@ -36,7 +36,7 @@ myst_dmath_allow_space = False
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "output" / "executed" / digest_of_sources())
 nb_execution_raise_on_error = True
-nb_execution_timeout = 300
+nb_execution_timeout = 600
 nb_merge_streams = True
 # What cells write on the standard error stream is a warning of the build, but for one that a library gives where no
 # widgets are installed.
