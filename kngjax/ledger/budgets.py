@@ -147,10 +147,10 @@ class Budget:
         stated, (sums, distance) = Sums.of(every), _apart(every)
         rho = "no known rho" if sums.rho is None else f"rho = {digits(sums.rho)}"
         if self.rule is Rule.ZCDP:
-            return rho + _at(distance, "a distance of")
+            return rho + _if_any(distance, "at a distance of")
         epsilon = "no finite epsilon" if stated.losses is None else f"epsilon = {digits(stated.losses)}"
-        words = epsilon + _at(stated.failures, "delta =")
-        return f"{rho}{_at(distance, 'a distance of')} and {words}" if self.rule is Rule.CONVERTED else words
+        words = epsilon + _if_any(stated.failures, "at delta =")
+        return f"{rho}{_if_any(distance, 'at a distance of')} and {words}" if self.rule is Rule.CONVERTED else words
 
     def advice(self, parts: Parts) -> str:
         """Which budget would take such releases, or which releases this one takes; empty where it only is too small."""
@@ -158,10 +158,10 @@ class Budget:
         stated, (sums, distance) = Sums.of(every), _apart(every)
         if self.rule is Rule.PURE and (stated.failures or distance):
             return (
-                "A pure budget takes no release with a delta, and outputs rounded in float64 have one. Lattice() draws "
-                "without: quantiles one by one (budget='split'), KNG and the exponential mechanism with the quantile "
-                "loss, the squared loss and, for means, SquaredDistanceLoss(). Else the ledger needs "
-                "Budget.approximate, or Budget.converted for many small releases"
+                "A pure budget takes no release with a delta, and outputs rounded in float64 have one. Leave the "
+                "sampler out, or name Lattice(): release then draws with every rounding in its proof where it can, "
+                "which kngjax.certify says beforehand. Else the ledger needs Budget.approximate, or Budget.converted "
+                "for many small releases"
             )
         if self.rho is not None and sums.rho is None:
             return "This budget adds up rho, which is not known of this release: it needs Budget.approximate"
@@ -181,12 +181,12 @@ class Budget:
                 return f"pure epsilon = {epsilon}, by the sum of epsilon"
             case Rule.ZCDP:
                 words = f"rho = {digits(self.rho or Fraction(0))} of zCDP, by the sum of rho"
-                return words + _at(self.distance, "within a total variation of")
+                return words + _if_any(self.distance, "within a total variation of")
             case Rule.APPROXIMATE:
                 return f"epsilon = {epsilon} at delta = {digits(self.delta)}, by the sums of epsilon and of delta"
         return (
             f"epsilon = {epsilon} at delta = {digits(self.delta)}, by the sum of rho up to {float(self.rho or 0):.6g}, "
-            f"or by the sum of pure epsilon" + _at(self.distance, "of laws within a total variation of")
+            f"or by the sum of pure epsilon" + _if_any(self.distance, "of laws within a total variation of")
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -217,8 +217,8 @@ def _apart(parts: Sequence[tuple[Guarantee, int]]) -> tuple[Sums, Fraction]:
     return sums, total((distance, count) for _, distance, count in pairs)
 
 
-def _at(number: Fraction, words: str) -> str:
-    return f" at {words} {digits(number)}" if number else ""
+def _if_any(number: Fraction, words: str) -> str:
+    return f" {words} {digits(number)}" if number else ""
 
 
 def digits(number: Fraction) -> str:
