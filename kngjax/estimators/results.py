@@ -28,8 +28,8 @@ _NOT_RELEASED = frozenset(
 
 
 _INTERVALS = (
-    ". Intervals are released with the estimate or not at all: quantile_interval of a column, kngjax.WithIntervals of a "
-    "mechanism, intervals=True of a study's regression; `noise` is what privacy adds"
+    ". Intervals are released with the estimate or not at all: quantile_interval of a column, kngjax.WithIntervals of "
+    "a mechanism, intervals=True of a study's regression; `noise` is what privacy adds"
 )
 
 
