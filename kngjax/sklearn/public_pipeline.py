@@ -81,7 +81,7 @@ class PublicPipeline(Pipeline):
         return X
 
     def predict(self, X: Any, **settings: Any) -> Any:
-        """What the last step predicts of the rows of X: post-processing, which costs nothing."""
+        """What the last step predicts of the rows of X. It costs nothing, and is private if X is."""
         return super().predict(with_public_types(X), **settings)
 
     @available_if(lambda self: hasattr(self._last, "predict_proba"))
