@@ -1,5 +1,6 @@
 """How Sphinx builds the site of these pages: see CONTRIBUTING.md for the command."""
 
+import os
 import pathlib
 import sys
 
@@ -20,6 +21,7 @@ extensions = [
     "docs._generate.extensions.pages",
     "docs._generate.extensions.mathml",
     "docs._generate.extensions.references",
+    "docs._generate.extensions.accessible",
 ]
 exclude_patterns = ["_generate", "_static"]
 
@@ -34,8 +36,12 @@ myst_dmath_allow_space = False
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "output" / "executed" / digest_of_sources())
 nb_execution_raise_on_error = True
-nb_execution_timeout = 300
+nb_execution_timeout = 600
 nb_merge_streams = True
+# What cells write on the standard error stream is a warning of the build, but for one that a library gives where no
+# widgets are installed.
+nb_output_stderr = "warn"
+os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found")
 
 html_theme = "sphinx_book_theme"
 html_title = "kngjax"
@@ -44,7 +50,13 @@ html_css_files = ["site.css"]
 html_math_renderer = "mathml"
 html_show_sphinx = False
 html_copy_source = False
-html_theme_options = {"show_navbar_depth": 1, "show_toc_level": 2, "home_page_in_toc": True}
+html_theme_options = {
+    "show_navbar_depth": 1,
+    "show_toc_level": 2,
+    "home_page_in_toc": True,
+    # It leads to sources, which the site does not have.
+    "use_download_button": False,
+}
 
 # Types of signatures are written with their paths, which lead to their entries, and shown without them.
 python_use_unqualified_type_names = True

@@ -20,6 +20,8 @@ DOCS = ROOT / "docs"
 EXECUTED = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if page.parts[-2] != "generated")]
 PAGES = [*EXECUTED, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]
 MOST_LINES_OF_THE_README = 120
+# Of code that a page has in a row as README.md has it: imports, and the generator of made-up data.
+MOST_LINES_IN_COMMON = 4
 # Their programs compile for long.
 SLOW = {
     "each-person.md",
@@ -110,6 +112,37 @@ def test_the_commands_name_what_exists():
     assert config is not None
     assert (ROOT / config.group(1)).is_file()
     assert "python3 -m venv .*pytest" in (ROOT / ".ci" / "run").read_text()
+
+
+def lines_in_common(program, others):
+    """The most lines in a row, empty ones left out, that a program shares with one of others."""
+    mine = [line.strip() for line in program.splitlines() if line.strip()]
+    longest = 0
+    for other in others:
+        theirs = "\n".join(["", *(line.strip() for line in other.splitlines() if line.strip()), ""])
+        for start in range(len(mine)):
+            while start + longest < len(mine) and "\n".join(["", *mine[start : start + longest + 1], ""]) in theirs:
+                longest += 1
+    return longest
+
+
+def test_lines_in_common_are_counted():
+    assert lines_in_common("a\n\nb\nc\nd\n", ["b\nc\n", "c\n\n  d\na\nb\n", "bcd"]) == 2
+    assert lines_in_common("a", ["ab", ""]) == 0
+
+
+def test_the_code_of_the_readme_is_written_once():
+    """The site shows it in the index as well, from the same file."""
+    pages = [page for page in EXECUTED if page != ROOT / "README.md"]
+    others = [
+        program
+        for page in pages
+        for program in (*(block[0] for block in BLOCK.findall(text(page))), *CELL.findall(text(page)))
+    ]
+    for program, _ in BLOCK.findall(text(ROOT / "README.md")):
+        assert lines_in_common(program, others) <= MOST_LINES_IN_COMMON, f"a page repeats this of README.md:\n{program}"
+    install = re.findall(r"^python3 -m venv .*$", text(ROOT / "README.md"), flags=re.MULTILINE)
+    assert set(re.findall(r"^python3 -m venv .*$", text(ROOT / "CONTRIBUTING.md"), flags=re.MULTILINE)) <= set(install)
 
 
 def anchors(page):

@@ -52,7 +52,8 @@ def is_elsewhere(page: Page, name: str) -> bool:
 def first_sentence(one: Any) -> str:
     """That of its docstring, in one line of a table."""
     text = " ".join(docstring(one).split("\n\n")[0].split())
-    found = re.match(r"(?:`[^`]*`|[^`])*?\.(?=\s|$)", text)
+    # The dots of "1, ..., n" end none.
+    found = re.match(r"(?:`[^`]*`|[^`])*?(?<!\.)\.(?=\s|$)", text)
     return (found[0] if found else text).removesuffix(":").replace("|", r"\|")
 
 

@@ -2,6 +2,7 @@
 
 import posixpath
 import re
+from collections.abc import Mapping
 
 # Pages outside of `docs/` that are pages of the site too.
 OUTSIDE = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
@@ -10,6 +11,8 @@ MADE = "generated"
 _LINK = re.compile(r"(!?\[[^\]]*\]\()(?!https?:|#)([^)#\s]+)(#[^)]*)?\)", flags=re.DOTALL)
 _NAME = re.compile(r"(?:kng(?:jax)?\.)?((?:[a-z]+\.)?[A-Za-z_]\w*(?:\.[a-z_]\w*)?)(?:\(.*\))?", flags=re.DOTALL)
 _PART = re.compile(r"^## (.*)$", flags=re.MULTILINE)
+# In a page: `<!-- README.md: Install, A mechanism by itself -->`, where the site has these parts of that page.
+_PARTS_OF = re.compile(r"^<!-- (\S+\.md): (.+) -->$", flags=re.MULTILINE)
 
 
 def name_of_outside(file: str) -> str:
@@ -39,14 +42,35 @@ def with_links_of_site(text: str, folder: str, target: str, known: frozenset[str
     return _LINK.sub(moved, text)
 
 
+def parts(text: str) -> dict[str, str]:
+    """What stands under each heading of second level, by the headings, in their order."""
+    pieces = _PART.split(text)[1:]
+    return dict(zip(pieces[::2], pieces[1::2], strict=True))
+
+
 def parts_of_index(index: str) -> dict[str, list[str]]:
     """The parts of the site, its headings of second level, and the documents that each links to, in their order."""
-    pieces = _PART.split(index)[1:]
-    found = dict(zip(pieces[::2], pieces[1::2], strict=True))
     return {
         title: list(dict.fromkeys(name.removesuffix(".md") for _, name, _ in _LINK.findall(body) if "../" not in name))
-        for title, body in found.items()
+        for title, body in parts(index).items()
     }
+
+
+def with_parts_of_others(text: str, pages: Mapping[str, str]) -> str:
+    """A page with the parts of other pages that its comments name, so that what both show is written once.
+
+    Where the page lies nobody sees the comment.
+
+    **Arguments:** `pages`: the text of each page that may be named, with the links that it will have.
+
+    Raises KeyError for a page or part that is not there.
+    """
+
+    def included(found: re.Match[str]) -> str:
+        there = parts(pages[found[1]])
+        return "\n\n".join(f"## {title}\n\n{there[title].strip()}" for title in found[2].split(", "))
+
+    return _PARTS_OF.sub(included, text)
 
 
 def trees(parts: dict[str, list[str]]) -> str:

@@ -8,7 +8,15 @@ from docs._generate.certificate_fields import page_of_certificate
 from docs._generate.command_line import page_of_commands
 from docs._generate.entries import page_of_names
 from docs._generate.error_texts import page_of_errors
-from docs._generate.links import MADE, OUTSIDE, name_of_outside, parts_of_index, trees, with_links_of_site
+from docs._generate.links import (
+    MADE,
+    OUTSIDE,
+    name_of_outside,
+    parts_of_index,
+    trees,
+    with_links_of_site,
+    with_parts_of_others,
+)
 from docs._generate.public_names import PAGES
 from docs._generate.tables import table
 from docs._generate.toml_keys import page_of_keys
@@ -71,11 +79,12 @@ def write(pages: dict[str, str]) -> None:
 
 def outside_pages() -> dict[str, str]:
     """The pages of the site that show those outside of `docs/`."""
+    return {name_of_outside(file): text for file, text in _outside_pages(f"docs/{MADE}").items()}
+
+
+def _outside_pages(target: str) -> dict[str, str]:
     known = known_pages()
-    return {
-        name_of_outside(file): with_links_of_site((ROOT / file).read_text(encoding="utf-8"), "", f"docs/{MADE}", known)
-        for file in OUTSIDE
-    }
+    return {file: with_links_of_site((ROOT / file).read_text(encoding="utf-8"), "", target, known) for file in OUTSIDE}
 
 
 def with_site(text: str, document: str, made: dict[str, str]) -> str:
@@ -89,4 +98,5 @@ def with_site(text: str, document: str, made: dict[str, str]) -> str:
         parts["Project"] = [name_of_outside(file) for file in OUTSIDE]
         text = f"{text.replace(PLACE, table_of_made_pages(made))}\n\n{trees(parts)}"
     folder = str(pathlib.PurePosixPath("docs", document).parent)
-    return with_links_of_site(text, folder, folder, known_pages() | {f"docs/{name}.md" for name in made})
+    linked = with_links_of_site(text, folder, folder, known_pages() | {f"docs/{name}.md" for name in made})
+    return with_parts_of_others(linked, _outside_pages(folder))

@@ -1,4 +1,4 @@
-"""The command `kngjax`: releases and audits of a job that a TOML file declares, and ledgers of privacy budgets.
+"""The command `kngjax`: releases and audits of a job in a TOML file, ledgers of budgets, where the documentation is.
 
 Nothing heavy is imported before a subcommand runs, so that `kngjax --help` answers at once.
 """
@@ -136,6 +136,14 @@ def command_parser() -> argparse.ArgumentParser:
     )
     trust.add_argument("--quick", action="store_true", help="small numbers; the whole takes some twenty minutes")
     trust.set_defaults(run="of_jobs.trust")
+    docs = commands.add_parser(
+        "docs",
+        help="tell where the documentation is",
+        description="Print where to read: the site, if it was built in this checkout, else the pages of docs/, else "
+        "the address that the installed package names.",
+        epilog="CONTRIBUTING.md has the command that builds the site.",
+    )
+    docs.set_defaults(run="of_documentation.show")
     return parser
 
 

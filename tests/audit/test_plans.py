@@ -131,8 +131,8 @@ def test_a_share_that_is_counted_several_times_is_told_apart(noise, monkeypatch)
     """The sums at four times their budget, besides an estimate at what it has."""
     declared = makings.SumsMaking.__init__
 
-    def greedy(made, point, covariance, budget, bandwidth):
-        declared(made, point, covariance, 4.0 * budget, bandwidth)
+    def greedy(made, point, covariance, budget, *rest):
+        declared(made, point, covariance, 4.0 * budget, *rest)
 
     monkeypatch.setattr(makings.SumsMaking, "__init__", greedy)
     seen, _ = told_apart(*of_sums(noise), delta=0.0 if noise == "pure" else 0.01)

@@ -29,7 +29,7 @@ def sharp(tau):
 @pytest.mark.parametrize("made", [smoothed, pytest.param(sharp, marks=pytest.mark.slow)])
 def test_five_quantiles_pay_for_the_design_once(made, tmp_path):
     ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(5.3), adjacency="replace", dataset="made up")
-    x, y = table(800)
+    x, y = table(3000)
     released = kng.release(kng.DesignMoments(BOUNDS, 0.3, "replace"), x, ledger=ledger)
     spent = []
     for tau in (0.1, 0.25, 0.5, 0.75, 0.9):

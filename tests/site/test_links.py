@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import pathlib
+import re
 
 import pytest
 
@@ -46,6 +47,25 @@ def test_the_parts_of_the_index_are_those_of_the_site():
     trees = links.trees(parts)
     assert trees.count("```{toctree}") == 2
     assert ":caption: How-to\n\nb\n```" in trees
+
+
+def test_parts_of_other_pages_stand_where_comments_name_them():
+    pages = {"README.md": "# R\n\n## One\n\n```sh\n1\n```\n\n## Two\n\n2\n\n## Three\n"}
+    text = "a\n\n<!-- README.md: Two, One -->\n\nb <!-- README.md: Two -->\n"
+    included = "a\n\n## Two\n\n2\n\n## One\n\n```sh\n1\n```\n\nb <!-- README.md: Two -->\n"
+    assert links.with_parts_of_others(text, pages) == included
+    for wrong in ("<!-- README.md: Four -->", "<!-- OTHER.md: One -->"):
+        with pytest.raises(KeyError):
+            links.with_parts_of_others(wrong, pages)
+
+
+def test_the_index_shows_the_first_example_of_the_readme():
+    site = made_pages.with_site((made_pages.ROOT / "docs" / "index.md").read_text(encoding="utf-8"), "index", {})
+    readme = (made_pages.ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n.*?^```$", readme, flags=re.DOTALL | re.MULTILINE)
+    assert blocks[0] in site
+    assert "\n## Install\n" in site
+    assert "[studies](studies.md)" in site
 
 
 def test_the_navigation_has_every_page():

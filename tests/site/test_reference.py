@@ -80,6 +80,13 @@ def test_no_docstring_opens_a_tag():
     assert first_sentence(Comparing) == r"P(a \<b) and `<c>`."
 
 
+def test_dots_within_a_sentence_do_not_end_it():
+    class Levels:
+        """Curves at τ_1 < ... < τ_m. More."""
+
+    assert first_sentence(Levels) == "Curves at τ_1 < ... < τ_m."
+
+
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
 def test_every_field_of_a_certificate_is_explained(part):
     said = arguments_in_words(part)
