@@ -78,7 +78,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
 
     @abc.abstractmethod
     def predict(self, X: Any) -> np.ndarray:
-        """What the regression says of the rows of X, shape (m,): post-processing, which costs nothing."""
+        """What the regression says of the rows of X, shape (m,). It costs nothing, and is private if X is."""
 
     @abc.abstractmethod
     def owner_score(self, X: Any, y: Any) -> float:

@@ -65,11 +65,11 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
         self.coef_, self.intercept_ = self.coef_[None, :], np.array([self.intercept_])
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The log odds of the second class, shape (m,)."""
+        """The log odds of the second class, shape (m,). Private if X is."""
         return self._linear(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class, shape (m, 2)."""
+        """The probability of each class, shape (m, 2). Private if X is."""
         event = 0.5 * (1.0 + np.tanh(0.5 * self._linear(X)))
         return np.column_stack([1.0 - event, event])
 

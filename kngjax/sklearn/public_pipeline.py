@@ -1,5 +1,6 @@
 """A pipeline whose steps before the last are public, so that what its last one releases is all that is released."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -69,7 +70,10 @@ class PublicPipeline(Pipeline):
                 # One that was fitted to records elsewhere is forgotten.
                 fitted = clone(step)
                 self.steps[place] = name, fitted
-                made = dense(fitted.fit(made).transform(made))
+                with warnings.catch_warnings():
+                    # Of the made-up rows, whose text is no category.
+                    warnings.filterwarnings("ignore", "Found unknown categories", UserWarning)
+                    made = dense(fitted.fit(made).transform(made))
         return last._admit(X, y, is_paid, through=(made, self._transformed))
 
     def _transformed(self, X: Any) -> Any:
@@ -81,7 +85,7 @@ class PublicPipeline(Pipeline):
         return X
 
     def predict(self, X: Any, **settings: Any) -> Any:
-        """What the last step predicts of the rows of X: post-processing, which costs nothing."""
+        """What the last step predicts of the rows of X. It costs nothing, and is private if X is."""
         return super().predict(with_public_types(X), **settings)
 
     @available_if(lambda self: hasattr(self._last, "predict_proba"))

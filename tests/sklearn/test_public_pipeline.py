@@ -99,6 +99,13 @@ def test_public_steps_make_what_is_regressed_on():
     assert pipeline("passthrough", ordinal, bounds=(0, 1)).fit(FRAME[["region"]], Y)[-1].n_features_in_ == 1
 
 
+def test_nobody_is_warned_of_categories_that_only_made_up_rows_have():
+    """Warnings are errors here."""
+    encoder = OneHotEncoder(categories=[["north", "south"]], handle_unknown="ignore", drop="first")
+    columns = ColumnTransformer([("region", encoder, ["region"]), ("skill", "passthrough", ["skill"])])
+    assert pipeline(columns, bounds=[(0, 1), (0, 10)]).fit(FRAME, Y)[-1].n_features_in_ == 2
+
+
 def test_a_design_gives_names_and_bounds_to_the_estimator():
     design = PublicDesign(terms=(kng.terms.Polynomial("age", 20, 70, degree=2),)).set_output(transform="pandas")
     fit = pipeline(design, bounds=design.get_bounds_out(), epsilon=50.0).fit(X, Y)
