@@ -30,10 +30,10 @@ import numpy as np
 import kngjax as kng
 from benchmarks._coverage_tables import EXACT, KINDS, POPULATIONS, Population, Table
 from benchmarks._quick_releases import Fit, QuickRelease, fit_of, kept_facts, sums_of
-from kngjax.data.admission import Facts
 from kngjax.inference.errors_of_release import interval_of_sums
 from kngjax.inference.groups_of_records import interval_of_groups
-from kngjax.inference.makings import GroupsMaking
+from kngjax.inference.makings import GroupsMaking, SumsMaking
+from kngjax.inference.widths import require_near
 
 LEVEL = 0.95
 WAYS: dict[str, Callable[[np.ndarray], Any]] = {
@@ -118,7 +118,9 @@ class Cell:
         for name in names:
             try:
                 ways[name] = Way(kng.WithIntervals(mechanism, WAYS[name](people.rows)), count, draws)
-                ways[name].making.certify(Facts(1 + len(people.lower), count))
+                making = ways[name].making
+                if isinstance(making, SumsMaking):
+                    require_near(making.mechanism, count)
             except ValueError as error:
                 ways.pop(name, None)
                 refused[name] = str(error)
