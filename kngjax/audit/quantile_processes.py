@@ -197,13 +197,7 @@ def _points(domain: DomainLattice) -> list[np.ndarray]:
 
 
 def black_box_of_process(
-    halving: Halving,
-    first: Any,
-    second: Any,
-    *,
-    seed: int = 0,
-    num_draws: int = 2000,
-    confidence: float = 0.999,
+    halving: Halving, first: Any, second: Any, *, seed: int = 0, num_draws: int = 2000, confidence: float = 0.999
 ) -> tuple[float, float]:
     """A lower bound on ε of all curves together, by draws alone as of `kngjax.audit.black_box`, and what is claimed.
 

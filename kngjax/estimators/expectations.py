@@ -122,13 +122,14 @@ def expect(analysis: Analysis, count: int | None, largest: float = 1.0) -> Expec
     for part, preview in zip(parts, previews, strict=True):
         if preview is None or warning is not None or _has_width(preview):
             continue
-        warning = f"no intervals are expected of {part.label}: noise would drown what they are made of"
+        warning = f"no intervals are expected of {part.label}, as there is too much noise"
         # Of features that are spread evenly over their bounds, at best.
         if not analysis.force and not _has_width(kng.preview(part.whole, num_records=count, simulate=False)):
             raise ValueError(
                 f"{warning}, of {count:,} records at epsilon = {preview.epsilon:g}. Fewer terms, a larger epsilon or "
                 "share, or another covariance would do, as preview() says; intervals=False releases the estimate "
-                "alone. Nothing was spent; force=True releases it all the same"
+                "alone. Nothing was spent; force=True releases it all the same, but not KNG whose estimate may come from "
+                "far off"
             )
     known = [preview for preview in previews if preview is not None and preview.noise is not None]
     noise = tuple(

@@ -8,14 +8,13 @@ import pytest
 import kngjax as kng
 from kngjax.audit.quantile_processes import (
     LocationScaleLaws,
-    process_loss,
     replayed_location_scale,
 )
 from kngjax.releases.curves import location_scale
 from kngjax.releases.curves.location_scale import LocationScale
 from kngjax.releases.lattice.problems import WholeRecords
 from kngjax.sensitivity import in_fractions
-from tests.audit.test_quantile_processes import ADJACENCIES, COARSE, NUMBERS, halved, neighbours, pair
+from tests.audit.test_quantile_processes import ADJACENCIES, COARSE, NUMBERS, halved, pair, worst_loss_of
 
 EPSILON = 4.0
 
@@ -26,14 +25,7 @@ def of_numbers(adjacency, epsilon=EPSILON, levels=(0.3, 0.6)):
 
 
 def worst_loss(adjacency, values, most):
-    laws, known = LocationScaleLaws(of_numbers(adjacency)), {}
-
-    def law(counts):
-        if counts not in known:
-            known[counts] = laws.law(None, np.repeat(values, counts))
-        return known[counts]
-
-    return max(process_loss(law(one), law(other)) for one, other in neighbours(values, most, adjacency))
+    return worst_loss_of(LocationScaleLaws(of_numbers(adjacency)), values, most, adjacency)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

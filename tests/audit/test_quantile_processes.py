@@ -37,7 +37,11 @@ def neighbours(values, most, adjacency):
 
 
 def worst_loss(drawn, values, most, adjacency):
-    laws, known = ProcessLaws(drawn), {}
+    return worst_loss_of(ProcessLaws(drawn), values, most, adjacency)
+
+
+def worst_loss_of(laws, values, most, adjacency):
+    known = {}
 
     def law(counts):
         if counts not in known:
