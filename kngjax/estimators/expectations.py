@@ -128,8 +128,8 @@ def expect(analysis: Analysis, count: int | None, largest: float = 1.0) -> Expec
             raise ValueError(
                 f"{warning}, of {count:,} records at epsilon = {preview.epsilon:g}. Fewer terms, a larger epsilon or "
                 "share, or another covariance would do, as preview() says; intervals=False releases the estimate "
-                "alone. Nothing was spent; force=True releases it all the same, but not KNG whose estimate may come from "
-                "far off"
+                "alone. Nothing was spent; force=True releases it all the same, but not KNG whose estimate may come "
+                "from far off"
             )
     known = [preview for preview in previews if preview is not None and preview.noise is not None]
     noise = tuple(
