@@ -100,7 +100,11 @@ def expect(analysis: Analysis, count: int | None, largest: float = 1.0) -> Expec
         return Expectations((None,) * len(parts))
     if analysis.unweighted is not None:
         # What is little but noise if every record has the largest weight is so with smaller ones.
-        at_best = expect(analysis.unweighted, count, analysis.weights.bounds[1])
+        of_weights = [preview_of(analysis, part, count) for part in parts]
+        if any(one is None or one.expected is None for one in of_weights):
+            at_best = expect(analysis.unweighted, count, analysis.weights.bounds[1])
+        else:
+            at_best = expect(dataclasses.replace(analysis, unweighted=None), count)
         return Expectations((None,) * len(parts), warning=at_best.warning or _WEIGHTED)
     if not count:
         return Expectations((None,) * len(parts), warning=_UNKNOWN_COUNT)

@@ -42,7 +42,7 @@ class FarDraws:
     def of(cls, mechanism: Any, rows: np.ndarray, law: ScoreLaw) -> "FarDraws | None":
         """Those of a mechanism; None for what is not KNG, and where Θ has another form.
 
-        **Arguments:** all public. `rows`: features, shape (m, d). `law`: of scores.
+        **Arguments:** all public. `rows`: features, shape (m, d). `law`: of scores. Weights count as the largest.
         """
         dimension = rows.shape[1]
         domain = getattr(mechanism, "domain", None)
@@ -53,11 +53,12 @@ class FarDraws:
             norm = mechanism.score_norm(dimension)
             unit_rate = 0.5 / float(mechanism.sensitivity_value(dimension))
             log_ball = float(norm.log_volume(dimension))
-        hessian = law.curvature * (rows.T @ rows) / len(rows)
+        weight = 1.0 if mechanism.bounds.weight is None else float(mechanism.bounds.weight)
+        hessian = weight * law.curvature * (rows.T @ rows) / len(rows)
         log_near = math.lgamma(dimension + 1.0) + log_ball - np.linalg.slogdet(hessian)[1]
         steps, log_volume = _points(shape, dimension)
         few = rows[np.random.default_rng(1).permutation(len(rows))[:_ROWS]]
-        gradients = law.mean_score(steps @ few.T) @ few / len(few)
+        gradients = weight * law.mean_score(steps @ few.T) @ few / len(few)
         linear, norms = _norms(norm, steps @ hessian), _norms(norm, gradients)
         return cls(unit_rate, float(log_near), log_volume, linear, norms, dimension)
 

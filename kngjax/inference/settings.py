@@ -49,7 +49,7 @@ class Setting:
     a regression, else None. `room`: for each coefficient the deviation of a number of which nothing is known but what
     the bounds allow. `words`: what was assumed. `far_draws`: makes those of KNG, once. `theta`: what is estimated, of
     residuals about 0, where it is more than a constant; else None. `target`: what it stands for, in words. `bias`:
-    computes θ* less it, once.
+    computes θ* less it, once. `weight`: of every record, by which the mechanism multiplies its loss; 1 without weights.
     """
 
     mechanism: Any
@@ -64,16 +64,21 @@ class Setting:
     theta: np.ndarray | None = None
     target: str | None = None
     bias: Callable[[], np.ndarray | None] = lambda: None
+    weight: float = 1.0
 
     @classmethod
     def of(cls, mechanism: AbstractMechanism, design: Any, residual: Any, target: Any = None) -> "Setting | None":
         """Those of a mechanism, as `kngjax.preview` takes them; None for losses whose curvature is not served.
 
-        With weights of records those of the same mechanism without them, as if all weights were the largest.
+        Weights of records are taken to be all the largest.
         """
-        if mechanism.bounds.weight is not None:
-            found = cls.of(_of_the_largest_weights(mechanism), design, residual, target)
-            return None if found is None else replace(found, words=(*found.words, _WEIGHTED))
+        found = cls._of(mechanism, design, residual, target)
+        if found is None or mechanism.bounds.weight is None:
+            return found
+        return replace(found, weight=float(mechanism.bounds.weight), words=(*found.words, _WEIGHTED))
+
+    @classmethod
+    def _of(cls, mechanism: AbstractMechanism, design: Any, residual: Any, target: Any) -> "Setting | None":
         loss = mechanism.loss
         if target is not None and not (mechanism.has_regressors and isinstance(loss, AbstractResidualLoss)):
             raise ValueError(f"target is for regressions with residuals, and {type(loss).__name__} has none here")
@@ -156,14 +161,14 @@ class Setting:
 
     def expected(self, num_records: int, and_far: bool = True) -> Expected | None:
         """What follows for n records; None where the mechanism's noise is not known. `and_far`: with its `far`."""
-        hessian = num_records * self.hessian
-        noise = self.mechanism.expected_noise(hessian, num_records)
+        noise = self.mechanism.expected_noise(num_records * self.weight * self.hessian, num_records)
         if noise is None:
             return None
         law, rows, tilt = self.law, self.rows, noise.tilt
         # ε last, which may take a search.
         if law is not None and rows is not None and tilt is not None and self._is_curved(num_records):
-            solved = noise_of_minima(law, rows, num_records, *tilt)
+            # Of the loss without weights: the equation divided by W.
+            solved = noise_of_minima(law, rows, num_records, tilt[0] / self.weight**2, tilt[1] / self.weight)
             # Of many records the two are the same but for the error of few draws.
             larger = max(1.0, float(np.max(np.diag(solved) / np.diag(noise.covariance))) / _ERROR)
             noise = noise._replace(covariance=noise.covariance * larger)
@@ -209,13 +214,14 @@ def _bias(setting: Setting, target: Any) -> np.ndarray | None:
     return bias_of(setting.mechanism.loss, setting.rows, setting.responses.law, target)
 
 
-def _of_the_largest_weights(mechanism: Any) -> Any:
-    """The mechanism without weights whose law is that of records which all have the weight W.
+def without_weights(mechanism: Any) -> Any:
+    """The mechanism whose law is that of records which all have the weight W, where Δ is W times that without weights.
 
-    Losses and noise are W times as large, so that W cancels, but from fixed numbers: λ counts as λ/W, and γ, of the
-    noise (γH)^{-1} with H in proportion to W, as Wγ.
+    Losses and noise are W times as large then, so that W cancels, but from fixed numbers: λ counts as λ/W, and γ, of
+    the noise (γH)^{-1} with H in proportion to W, as Wγ.
     """
-    largest = np.asarray(mechanism.bounds.weight)
+    if (largest := mechanism.bounds.weight) is None:
+        return mechanism
     for name, factor in (("regularization", 1.0 / largest), ("gamma", largest)):
         if (number := getattr(mechanism, name, None)) is not None:
             mechanism = eqx.tree_at(lambda one, name=name: getattr(one, name), mechanism, number * factor)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.randomness import research_key
-from kngjax.inference.settings import Expected, Setting
+from kngjax.inference.settings import Expected, Setting, without_weights
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.sampler_choice import default_sampler
 from kngjax.releases.simulation import simulate
@@ -16,12 +16,16 @@ from kngjax.releases.simulation import simulate
 _TABLES = 100
 
 
-def simulated_noise(setting: Setting, num_records: int, expected: Expected) -> Float[np.ndarray, "dimension dimension"]:
+def simulated_noise(
+    setting: Setting, num_records: int, expected: Expected
+) -> Float[np.ndarray, "dimension dimension"] | None:
     """E(θ̃ - θ)(θ̃ - θ)' over a hundred tables of n records as assumed, less the covariance without privacy.
 
-    So it holds bias and draws from far off as well. NaN where no draw was found.
+    So it holds bias and draws from far off as well. NaN where no draw was found; None of weights that make another law.
     """
-    mechanism = setting.mechanism
+    mechanism = without_weights(setting.mechanism)
+    if mechanism is not setting.mechanism and not _is_of_one_law(setting, mechanism, num_records):
+        return None
     sampler = None
     if isinstance(mechanism, AbstractDensityMechanism):
         sampler, _ = default_sampler(mechanism, setting.dimension, num_records)
@@ -29,6 +33,13 @@ def simulated_noise(setting: Setting, num_records: int, expected: Expected) -> F
     errors = found.theta[0, 0] - found.truth[0]
     errors = errors[np.all(np.isfinite(errors), axis=1)]
     return errors.T @ errors / (len(errors) or np.nan) - expected.sampling
+
+
+def _is_of_one_law(setting: Setting, mechanism: Any, num_records: int) -> bool:
+    """Whether the mechanism without weights has the noise of weights that are all the largest."""
+    weighted = setting.mechanism.expected_noise(num_records * setting.weight * setting.hessian, num_records)
+    plain = mechanism.expected_noise(num_records * setting.hessian, num_records)
+    return np.allclose(weighted.covariance, plain.covariance, rtol=1e-6, atol=0.0)
 
 
 def _tables(setting: Setting) -> Any:

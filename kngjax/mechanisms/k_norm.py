@@ -156,7 +156,7 @@ class KNormMechanism(AbstractDirectMechanism):
         with float64():
             rate = float(self.epsilon) / float(self.sensitivity_value(dimension))
             noise = k_norm_covariance(self.score_norm(dimension), rate, dimension)
-        return ExpectedNoise.of_gradient_noise(num_records * np.eye(dimension), noise, is_exact=True)
+        return ExpectedNoise.of_gradient_noise(hessian, noise, is_exact=True)
 
     def gradient_noise(self, dimension: int) -> GradientNoise:
         """nθ̃ - Σx is the noise itself, of rate ε/Δ."""

@@ -8,7 +8,8 @@ the gradient's coordinate j changes by at most
     replace:     w_j = M_j - m_j          (one contribution in the box is exchanged for another)
     add_remove:  w_j = max(|m_j|, |M_j|)  (one contribution comes or goes)
 
-What all records share at the same θ an exchange cancels: for the mean, whose contribution is θ - x, that is θ. Where
+What all records share at the same θ an exchange cancels: for the mean, whose contribution is θ - x, that is θ (with
+weights in part: `kngjax.sensitivity.weighted`). Where
 contributions have one length and any direction, as for the geometric median, a change lies in an l2 ball.
 
 A quantile of numbers is quantile regression with an intercept alone. Several together have a gradient of one coordinate
@@ -268,8 +269,15 @@ def explain_gradient_sensitivity(
     if bounds.weight is not None:
         shown = "" if score is None else f", s*x with s in [{score[0]:.6g}, {score[1]:.6g}]"
         largest = float(bounds.weight)
-        what = f"its weight, from 0 to {largest:.6g}, times that of the loss{shown}, in [m_j, M_j] in coordinate j;"
-        most = "w_j = M_j - m_j" if exchange else "w_j = max(|m_j|, |M_j|)"
+        if exchange and loss.gradient_slope is not None:
+            what = (
+                f"its weight, from 0 to {largest:.6g}, times that of the loss: that of a record of weight "
+                f"{largest:.6g} between x and theta, so"
+            )
+            most = f"{largest:.6g} times the width of what holds x's bounds and Theta's"
+        else:
+            what = f"its weight, from 0 to {largest:.6g}, times that of the loss{shown}, in [m_j, M_j] in coordinate j;"
+            most = "w_j = M_j - m_j" if exchange else "w_j = max(|m_j|, |M_j|)"
     return (
         f"one record's gradient is {what} {event} coordinate j of the gradient by at most {most}: {widths}. "
         f"{in_norm}{by_points}"

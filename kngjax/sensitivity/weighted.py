@@ -9,9 +9,16 @@ since a product of w and v lies between 0 and W·v; and both ends are reached wh
 w = W or w = 0. A score s in [a, b] of a gradient s·x becomes w·s in [min(0, W·a), max(0, W·b)], and all that follows
 from a score interval follows from this one.
 
-*Exchanging a record* cancels what two contributions at the same θ share, as θ in θ - x of a mean. It is no longer
-shared when weights differ: w(θ - x) - w'(θ - x') has (w - w')θ in it. So with weights the whole range counts, as it
-does where one record comes or goes.
+*Exchanging a record* cancels what two contributions at the same θ share, as θ in θ - x of a mean. With weights it is no
+longer shared: w(θ - x) - w'(θ - x') has (w - w')θ in it. But w(θ - x) = W(θ - z) with z = (w/W)x + (1 - w/W)θ: a record
+x of weight w counts as one of weight W that lies between x and θ. So an exchange changes coordinate j by W(z'_j - z_j)
+where both z are in the hull of the bounds [l_j, u_j] of x and of Θ's [a_j, b_j], and by at most
+
+    W·(max(u_j, b_j) - min(l_j, a_j)),
+
+which is W(u_j - l_j), the W-fold of that without weights, where Θ lies within the bounds. It is reached: if θ is at an
+end of Θ beyond the bounds, by a record at the other end that loses its weight W, else by two records at both ends. Of
+gradients where nothing cancels the whole range counts, as where one record comes or goes.
 
 *A gradient of one length and any direction*, as (θ - x)/‖θ - x‖_2 of a geometric median, becomes w·u with ‖u‖_2 = 1 and
 w in [0, W]: any point of the l2 ball of radius W, and no other. One record more or less changes the sum by at most W,
@@ -40,7 +47,7 @@ from jaxtyping import Array, Float
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Vector
 from kngjax.data.bounds import Bounds
-from kngjax.geometry.reach import Reach
+from kngjax.geometry.reach import Reach, coordinate_ends
 from kngjax.losses.base import AbstractLoss, Ends
 
 
@@ -75,14 +82,29 @@ def root_times(bounds: Bounds, radius: Any) -> Float[Array, "..."]:
 
 
 def adjacency_of_ranges(bounds: Bounds, adjacency: Adjacency) -> Adjacency:
-    """As which exchange a loss is asked for ranges: with weights nothing that records share cancels."""
+    """As which exchange a loss is asked for ranges: with weights what records share does not cancel by itself."""
     return adjacency if bounds.weight is None else Adjacency.ADD_REMOVE
 
 
 def gradient_range(loss: AbstractLoss, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
-    """(m, M) of one record's contribution to the gradient, its weight included, for every θ ∈ Θ."""
+    """(m, M) of one record's contribution to the gradient, its weight included, for every θ ∈ Θ.
+
+    Under replace up to what all records share at the same θ: of gradients cθ - f(x) it is that of W times f(x) or cθ.
+    """
+    if bounds.weight is not None and adjacency is Adjacency.REPLACE and loss.gradient_slope is not None:
+        lower, upper = loss.gradient_range(bounds, reach, adjacency, dimension)
+        first, last = (loss.gradient_slope * end for end in coordinate_ends(reach, dimension))
+        return times(bounds, jnp.minimum(lower, first)), times(bounds, jnp.maximum(upper, last))
     of_loss = loss.gradient_range(bounds, reach, adjacency_of_ranges(bounds, adjacency), dimension)
     return of_weighted(of_loss, bounds)
+
+
+def mean_changes_in_fractions(
+    sides: list[tuple[Fraction, Fraction]], domain: list[tuple[Fraction, Fraction]], largest: Fraction
+) -> list[Fraction]:
+    """W·(max(u_j, b_j) - min(l_j, a_j)) of a mean under replace. **Arguments:** [l_j, u_j] and [a_j, b_j], and W."""
+    pairs = zip(sides, domain, strict=True)
+    return [largest * (max(upper, last) - min(lower, first)) for (lower, upper), (first, last) in pairs]
 
 
 def gradient_range_at(loss: AbstractLoss, theta: Vector, bounds: Bounds, adjacency: Adjacency) -> Ends:

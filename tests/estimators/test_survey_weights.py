@@ -159,11 +159,22 @@ def test_counts_and_tables_are_sums_of_weights(adjacency):
 
 
 def test_previews_of_sums_are_of_sums():
-    """Of n records within bounds 10 apart, spread evenly over them; of weights that are all the largest, 4."""
+    """Of n records, spread evenly over their bounds; of weights that are all the largest, 4, or may be 0."""
     for weights, times in ((None, 1.0), ("weight", 4.0)):
-        found = study(weights=weights).preview().sum("wage", epsilon=0.5)
-        np.testing.assert_allclose(found.noise.iloc[0, 0], times * 2.0**0.5 * 10.0 / 0.5)
-        np.testing.assert_allclose(found.standard_error.iloc[0, 0], times * 10.0 / 12.0**0.5 * COUNT**0.5, rtol=1e-6)
+        for column, width, moved in (("wage", 10.0, 10.0), ("age", 40.0, 40.0 if weights is None else 60.0)):
+            found = study(weights=weights).preview().sum(column, epsilon=0.5)
+            np.testing.assert_allclose(found.noise.iloc[0, 0], times * 2.0**0.5 * moved / 0.5)
+            np.testing.assert_allclose(
+                found.standard_error.iloc[0, 0], times * width / 12.0**0.5 * COUNT**0.5, rtol=1e-6
+            )
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_means_of_largest_weights_have_the_noise_that_their_preview_says(adjacency):
+    """2√2·W·(hi - lo)/(ε·Σw) of ages within [20, 60], at either adjacency."""
+    guess = {"num_records": COUNT} if adjacency == "add_remove" else {}
+    found = study(adjacency=adjacency, **guess).preview().mean("age", epsilon=0.5)
+    np.testing.assert_allclose(found.noise.iloc[0, 0], 2.0 * 2.0**0.5 * 40.0 / (0.5 * COUNT))
 
 
 def test_least_squares_by_adassp_are_those_of_the_weights():
