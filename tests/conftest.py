@@ -38,7 +38,8 @@ def pytest_addoption(parser):
         "--cases-of-each",
         type=int,
         metavar="N",
-        help="of each test N cases, those that show most values of its parameters: for CI",
+        help="of each test N cases, those that show most values of its parameters; with -m slow none of tests of which "
+        "other cases run by default: for CI",
     )
 
 
@@ -108,21 +109,30 @@ def pytest_pycollect_makeitem():
     return made
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
-    """Of each test as many cases as `--cases-of-each` says."""
+    """Of each test as many cases as `--cases-of-each` says; of slow ones but those that no default run has cases of."""
+    default = {_test_of(item) for item in items if not item.get_closest_marker("slow")}
+    yield
     if (number := config.option.cases_of_each) is None:
         return
     tests, dropped = collections.defaultdict(list), []
     for item in items:
-        tests[item.parent.nodeid, getattr(item, "originalname", item.name)].append(item)
-    for cases in tests.values():
-        if len(cases) > number:
+        tests[_test_of(item)].append(item)
+    for test, cases in tests.items():
+        if config.option.markexpr == "slow" and test in default:
+            dropped += cases
+        elif len(cases) > number:
             chosen = first_cases(cases, number)
             dropped += [case for case in cases if case not in chosen]
     config.hook.pytest_deselected(items=dropped)
     left_out = set(dropped)
     items[:] = [item for item in items if item not in left_out]
+
+
+def _test_of(item):
+    """Of which test it is a case."""
+    return item.parent.nodeid, getattr(item, "originalname", item.name)
 
 
 def pytest_collection_finish():

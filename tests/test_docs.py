@@ -22,16 +22,20 @@ PAGES = [*EXECUTED, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md"
 MOST_LINES_OF_THE_README = 120
 # Of code that a page has in a row as README.md has it: imports, and the generator of made-up data.
 MOST_LINES_IN_COMMON = 4
-# Their programs compile for long.
+# Their programs compile for long; of notebooks, the build of the site runs all cells.
 SLOW = {
+    "choosing-epsilon.md",
+    "coming-from.md",
     "each-person.md",
     "first-median.md",
+    "for-the-owner.md",
     "how-to-choose.md",
     "hundred-thousand-releases.md",
     "kng-in-pictures.md",
     "plan-a-year.md",
     "posteriors.md",
     "published-to-posterior.md",
+    "scikit-learn-pipeline.md",
     "teach.md",
     "wage-curves.md",
     "weights.md",

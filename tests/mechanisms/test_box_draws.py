@@ -145,6 +145,7 @@ def test_releases_have_the_probabilities_of_quadrature(number, monkeypatch):
     assert_cell_frequencies(*counted("logistic", draw_all))
 
 
+@pytest.mark.default_cases(4)
 @pytest.mark.parametrize("norm", [None, "l1", "l2"])
 @pytest.mark.parametrize(
     ("loss", "shift", "epsilon"), [("pseudo-Huber", 0.0, 6.0), ("logistic", 0.0, 6.0), ("Huber", 1.4, 9.0)]
@@ -171,6 +172,7 @@ def test_draws_of_two_coefficients_have_the_probabilities_of_quadrature(loss, no
 SETTINGS = list(itertools.product(LOSSES, DOMAINS, ("replace", "add_remove"), NORMS))
 
 
+@pytest.mark.default_cases(42)
 @pytest.mark.parametrize(("loss", "domain", "adjacency", "norm"), SETTINGS)
 def test_noise_is_twice_the_largest_change_over_epsilon(loss, domain, adjacency, norm):
     mechanism = mechanism_of(loss, DOMAINS[domain], 0.4, adjacency, NORMS[norm])

@@ -87,6 +87,7 @@ def test_a_release_is_drawn_by_the_law_of_the_minimiser(name, number, monkeypatc
     assert_cell_frequencies(np.append(counts, len(values) - counts.sum()), np.append(chances, 1.0 - chances.sum()))
 
 
+@pytest.mark.default_cases("domain2")
 @pytest.mark.parametrize("domain", [kng.Box(-0.5, 0.3), kng.L1Ball(0.6), kng.L2Ball(0.4)])
 def test_in_the_plane_it_has_the_law_of_draws_in_float64(domain):
     """Inside and on faces."""
@@ -106,6 +107,7 @@ def test_in_the_plane_it_has_the_law_of_draws_in_float64(domain):
         assert_two_samples_agree(drawn @ direction + spread[:1500], others @ direction + spread[1500:])
 
 
+@pytest.mark.default_cases("smoothed", "Poisson")
 @pytest.mark.parametrize("name", ["pseudo-Huber on R", "Huber", "smoothed", "Poisson", "expectile"])
 def test_in_the_plane_other_losses_have_the_law_of_draws_in_float64(name):
     loss, bounds, domain = LAWS[name]
@@ -182,23 +184,19 @@ def test_a_public_shift_of_responses_and_centre_shifts_what_is_released(loss):
     assert len(np.unique(drawn[0])) > 6
 
 
-def test_the_constants_are_those_of_the_float64_law_and_on_the_safe_side():
+@pytest.mark.default_cases(2)
+@pytest.mark.parametrize("norm", [None, kng.L1(), kng.L2(), kng.LInf(), kng.WeightedLInf([2.0, 0.3])], ids=repr)
+def test_the_constants_are_those_of_the_float64_law_and_on_the_safe_side(norm):
     for adjacency, (loss, bounds, domain) in itertools.product(("replace", "add_remove"), LAWS.values()):
-        for norm in (None, kng.L1(), kng.L2(), kng.LInf(), kng.WeightedLInf([2.0, 0.3])):
-            mechanism = kng.ObjectivePerturbation(loss, bounds.for_dimension(2), domain, 1.3, adjacency, norm)
-            way = mechanism.on_grid(Facts(2, None))
-            with float64():
-                rate, ridge = float(mechanism.noise_rate(2)), float(mechanism.ridge(2))
-                sides = np.asarray(mechanism.score_norm(2).box_sides(2) if norm is None else np.ones(2))
-            assert float(way.law.ridge) == pytest.approx(ridge, rel=1e-12)
-            scale = math.sqrt(way.law.noise.scale_squared)
-            if norm is None:
-                np.testing.assert_allclose([scale * float(w) * rate for w in way.law.noise.weights], sides, rtol=1e-12)
-            else:
-                expected = np.array([2.0, 0.3]) if isinstance(norm, kng.WeightedLInf) else np.ones(2)
-                np.testing.assert_allclose(
-                    [scale * float(w) * rate for w in way.law.noise.weights], expected, rtol=1e-12
-                )
+        mechanism = kng.ObjectivePerturbation(loss, bounds.for_dimension(2), domain, 1.3, adjacency, norm)
+        way = mechanism.on_grid(Facts(2, None))
+        with float64():
+            rate, ridge = float(mechanism.noise_rate(2)), float(mechanism.ridge(2))
+            sides = np.asarray(mechanism.score_norm(2).box_sides(2) if norm is None else np.ones(2))
+        assert float(way.law.ridge) == pytest.approx(ridge, rel=1e-12)
+        scale = math.sqrt(way.law.noise.scale_squared)
+        expected = np.array([2.0, 0.3]) if isinstance(norm, kng.WeightedLInf) else sides
+        np.testing.assert_allclose([scale * float(w) * rate for w in way.law.noise.weights], expected, rtol=1e-12)
 
 
 def test_nothing_of_the_noise_is_rounded_and_the_ridge_is_rounded_up():

@@ -113,6 +113,7 @@ def test_a_box_that_newtons_image_leaves_says_nothing():
     assert float(fraction_of(found)) == pytest.approx(1.4, abs=0.1)
 
 
+@pytest.mark.default_cases("pseudo-Huber", "Huber")
 @pytest.mark.parametrize("name", LOSSES)
 def test_boxes_contain_the_minimisers_for_noise_of_which_little_is_known(name):
     """Slopes change over such a box: those at its middle would not do."""

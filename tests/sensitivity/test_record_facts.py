@@ -66,6 +66,7 @@ def test_ends_that_are_the_same_count_once(adjacency):
     assert changes_of_products((half, half), [point, wide], adjacency) == expected
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
 def test_facts_are_those_of_float64(loss):
     for domain, adjacency in itertools.product(DOMAINS, Adjacency):

@@ -64,6 +64,7 @@ def test_tails_are_those_of_chi_square_numbers(half):
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
+@pytest.mark.default_cases(4)
 @pytest.mark.parametrize("dimension", [1, 3, 12])
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-7), (0.5, 1e-6), (3.0, 1e-3), (1e-3, 1e-9)])
 def test_it_is_certain_at_the_scale_of_float64_and_at_none_that_is_smaller(dimension, epsilon, delta):

@@ -53,6 +53,7 @@ def check(case, on_lattice, in_balls):
     assert found.pvalue >= FAILURE_RATE, counts
 
 
+@pytest.mark.default_cases("box", "means")
 @pytest.mark.parametrize("case", ["box", "l2", "means"])
 def test_draws_of_both_agree(case):
     check(case, 250, 500)

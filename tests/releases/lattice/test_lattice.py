@@ -77,6 +77,7 @@ def test_scores_are_those_of_fractions_rounded_down(case):
         assert np.all(np.isin(levels - law.scores, [0, 1]))
 
 
+@pytest.mark.default_cases("squared", "quantile value")
 @pytest.mark.parametrize("case", list(CASES))
 def test_draws_have_the_probabilities_of_brute_force(case):
     x, y = some_records(11)

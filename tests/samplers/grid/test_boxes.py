@@ -215,6 +215,7 @@ def test_norms_are_rounded_to_the_side_that_proofs_need(kind):
     assert gauge.below(np.array([np.inf, 1.0, np.nan])) == 0.0
 
 
+@pytest.mark.default_cases("False")
 @pytest.mark.parametrize("floored", [False, True])
 def test_the_law_does_not_depend_on_the_boxes(floored, monkeypatch):
     """Without a floor, and in coordinates that are those of no record; θ_2 is kept, which no box is aligned with."""
@@ -322,21 +323,22 @@ def test_shares_are_about_how_much_of_a_box_lies_in_the_domain(domain):
         assert shares[k] == pytest.approx(may_meet(body.range, places, places).mean(), abs=0.12)
 
 
-def test_coordinates_are_usable_whatever_the_records_are():
+@pytest.mark.default_cases(1)
+@pytest.mark.parametrize("loss", [LOSSES["Huber"], LOSSES["logistic"], kng.PseudoHuberLoss(1e-9)], ids=repr)
+def test_coordinates_are_usable_whatever_the_records_are(loss):
     """Collinear, without any size, as steep as jumps, far outside of Θ: invertible, and no unit wider than Θ."""
     generator = np.random.default_rng(6)
     x = generator.uniform(-1.0, 1.0, (60, 3))
     tables = (x, 0.0 * x, x[:, :1].repeat(3, axis=1), x * [1.0, 1.0, 0.0], x * [1.0, 1e-150, 1.0], x[:1], x[:0])
     gauge = Gauge(Noise("maximum", (Fraction(1, 3),) * 3, Fraction(1, 100)))
-    for loss in (LOSSES["logistic"], LOSSES["Huber"], kng.PseudoHuberLoss(1e-9)):
-        for domain in (kng.Box([-1.0, -1e-6, -1.0], [1.0, 1e-6, 1e3]), kng.L1Ball(1.5)):
-            body = body_of(domain.exact_shape(3))
-            half = [float(one) for one in body.half_widths]
-            for table in tables:
-                y = np.full(len(table), 1.0)
-                scores = loss.verified_score().extended((Fraction(-9), Fraction(9)))
-                found = coordinates_for(table, RecordScores(scores, y), gauge, body)
-                assert np.all(np.isfinite(found.centre))
-                assert np.all(np.abs(found.matrix) <= 4.0 * np.array(half)[:, None])
-                lower, upper = found.whole(body)
-                assert np.all(np.isfinite(lower) & np.isfinite(upper) & (lower < upper))
+    for domain in (kng.Box([-1.0, -1e-6, -1.0], [1.0, 1e-6, 1e3]), kng.L1Ball(1.5)):
+        body = body_of(domain.exact_shape(3))
+        half = [float(one) for one in body.half_widths]
+        for table in tables:
+            y = np.full(len(table), 1.0)
+            scores = loss.verified_score().extended((Fraction(-9), Fraction(9)))
+            found = coordinates_for(table, RecordScores(scores, y), gauge, body)
+            assert np.all(np.isfinite(found.centre))
+            assert np.all(np.abs(found.matrix) <= 4.0 * np.array(half)[:, None])
+            lower, upper = found.whole(body)
+            assert np.all(np.isfinite(lower) & np.isfinite(upper) & (lower < upper))

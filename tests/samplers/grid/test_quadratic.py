@@ -116,6 +116,7 @@ SOME = [
 ]
 
 
+@pytest.mark.default_cases(6)
 @pytest.mark.parametrize(("data", "domain", "kind"), SOME)
 def test_draws_have_the_probabilities_of_quadrature(data, domain, kind):
     law, bits = law_of(data, domain, kind), random.Random(7).getrandbits

@@ -47,7 +47,7 @@ def log_total(mechanism, data, lower, upper, points):
     return float(np.log(width) + np.logaddexp.reduce(-float(target.rate) * scores))
 
 
-@pytest.mark.default_cases("pseudo_huber-1-40", "logistic-2-300")
+@pytest.mark.default_cases("pseudo_huber-1-40")
 @pytest.mark.parametrize(
     ("name", "dimension", "count"),
     [
