@@ -180,9 +180,16 @@ def by_augmentation(name, part, values, keys, num_draws):
 
 
 def calibrate(
-    name: str, method: str, num_records: int, num_sets: int, epsilon: float, num_draws: int, seed: int = 0
+    name: str,
+    method: str,
+    num_records: int,
+    num_sets: int,
+    epsilon: float,
+    num_draws: int,
+    seed: int = 0,
+    batch: int = BATCH,
 ) -> dict:
-    """The figures of one row."""
+    """The figures of one row. **Arguments:** `batch`: how many data sets one call of the program has."""
     mechanism, key = MECHANISMS[name](epsilon), kng.research_key(seed)
     sampler = kng.Exact() if name == "robust" else None
     start = time.perf_counter()
@@ -202,10 +209,10 @@ def calibrate(
         part = ReleasedGradient.of(kng.Release.from_json(template.to_json()))
         keys, values = jax.random.split(jax.random.key(seed + 1), num_sets), made.theta[0, 0]
         start, parts = time.perf_counter(), []
-        for first in tqdm(range(0, num_sets, BATCH), desc=name):
-            batch = slice(first, first + BATCH)
+        for first in tqdm(range(0, num_sets, batch), desc=name):
+            some = slice(first, first + batch)
             by = {"nuts": by_nuts, "importance": by_importance, "augmentation": by_augmentation}[method]
-            drawn = by(name, part, values[batch], keys[batch], num_draws)
+            drawn = by(name, part, values[some], keys[some], num_draws)
             parts.append(jax.tree.map(np.asarray, drawn))
         row["seconds"] = round(time.perf_counter() - start, 1)
     found, other = jax.tree.map(lambda *pieces: np.concatenate(pieces), *parts)
@@ -251,9 +258,11 @@ def main() -> None:
     parser.add_argument("--data-sets", type=int, default=500)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--draws", type=int, default=None, help="for each data set, by NUTS of each chain")
+    parser.add_argument("--batch", type=int, default=BATCH, help="data sets at once: on an accelerator all of them")
     given = parser.parse_args()
     draws = given.draws or DRAWS[given.by]
-    row = calibrate(given.mechanism, given.by, given.records, given.data_sets, given.epsilon, draws)
+    sizes = given.records, given.data_sets
+    row = calibrate(given.mechanism, given.by, *sizes, given.epsilon, draws, batch=given.batch)
     print(json.dumps(row), flush=True)
 
 
