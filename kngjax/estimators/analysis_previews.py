@@ -17,12 +17,14 @@ class AnalysisPreview:
 
     **Arguments:** `title`: what it is. `labels`: one a release, or of several levels that are drawn together one a
     level. `previews`: of each, None where nothing is known. `number`: of releases, which have equal parts of ε.
+    `of_counts`: of a table the standard deviation of the noise of each count, which is exact; None of what is no table.
     """
 
     title: str
     labels: tuple[str, ...]
     previews: tuple[kng.Preview | None, ...]
     number: int
+    of_counts: float | None = None
 
     @classmethod
     def of(cls, analysis: Analysis, count: int | None, design: Any = None, residual: Any = None) -> "AnalysisPreview":
@@ -30,11 +32,18 @@ class AnalysisPreview:
         parts, assumed = analysis.previewed, (design, residual, False)
         title = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
         previews = tuple(preview_of(analysis, part, count, *assumed) for part in parts)
-        return cls(title, tuple(part.label for part in parts), previews, len(analysis.parts))
+        return cls(title, tuple(part.label for part in parts), previews, len(analysis.parts), _of_counts(analysis))
 
     @property
     def noise(self) -> "pd.DataFrame":
-        """The standard deviation of the noise of each coefficient in own units, a column a release."""
+        """The standard deviation of the noise of each coefficient in own units, a column a release.
+
+        Of counts there is one row, for each of them.
+        """
+        if self.of_counts is not None:
+            import pandas as pd
+
+            return pd.DataFrame({label: self.of_counts for label in self.labels}, index=["each count"])
         return self._table("noise")
 
     @property
@@ -81,6 +90,8 @@ class AnalysisPreview:
             "not previewed. Regressions, means and quantiles are, of a number of records, which under add_remove is a "
             "public guess, num_records=10_000; of counts and sums the noise is exact, and stands beside each number."
         )
+        if self.of_counts is not None:
+            unknown = f"noise of standard deviation {self.of_counts:.3g} on each count, exactly."
         lines = [
             f"{label}: {unknown if one is None else one.explain()}"
             for label, one in zip(self.labels, self.previews, strict=True)
@@ -99,3 +110,11 @@ class AnalysisPreview:
         import pandas as pd
 
         return pd.DataFrame({label: getattr(one, name) for label, one in zip(self.labels, self._known(), strict=True)})
+
+
+def _of_counts(analysis: Analysis) -> float | None:
+    """The deviation of the noise of each count, where all that is released are counts."""
+    mechanisms = [part.mechanism for part in analysis.parts]
+    if not all(isinstance(one, kng.GeometricMechanism) for one in mechanisms):
+        return None
+    return max(float(one.noise_deviations(one.dimension, None)[0]) for one in mechanisms)
