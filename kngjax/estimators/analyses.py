@@ -117,7 +117,7 @@ class Analysis:
     `names_of_values`: of what is released, where that is no regression. `link`: what a prediction is the mean by,
     "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is). `weights`: the column of the
     records' weights, a `SurveyWeights`; None where they have none: then no mechanism of the parts has bounds for it.
-    `unweighted`: the same without them, whose law is that of weights which are all the largest.
+    `unweighted`: the same without them, of which more is known beforehand.
     `sampler`: what is asked for of each release, or None. `scale`: how far responses scatter, a public guess, or None.
     `force`: whether it is released although public facts say that it is little but noise. `expected`: what they say,
     once that was asked. `remake`: makes the same of another `epsilon` of all parts and another `count` of records, on

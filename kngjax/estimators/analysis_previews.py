@@ -43,7 +43,7 @@ class AnalysisPreview:
         if self.of_counts is not None:
             import pandas as pd
 
-            return pd.DataFrame({label: self.of_counts for label in self.labels}, index=["each count"])
+            return pd.DataFrame(dict.fromkeys(self.labels, self.of_counts), index=["each count"])
         return self._table("noise")
 
     @property

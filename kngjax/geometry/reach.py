@@ -3,7 +3,6 @@
 from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -17,11 +16,6 @@ class Reach(Protocol):
     def linear_interval(self, lower: Any, upper: Any) -> tuple[Any, Any]:
         """The smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper."""
         ...
-
-
-def coordinate_ends(reach: Reach, dimension: int) -> tuple[Array, Array]:
-    """The smallest and the largest θ_j over Θ, each of shape (d,)."""
-    return jax.vmap(lambda axis: reach.linear_interval(axis, axis))(jnp.eye(dimension))
 
 
 class Everywhere(eqx.Module):

@@ -47,6 +47,7 @@ def preview(
         `lambda x: Normal(0.0, 0.3 + 0.2 * x[:, 1])`.
     - `simulate`: whether to draw from the mechanism itself on a hundred made-up tables; None does so for regressions
         where n·ε < 30d, where the limit law says little, but for those that are hopeless. It takes seconds to minutes.
+        With weights it draws from the mechanism without them, and not at all where that is of another noise.
     - `target`: what the coefficients are to be of responses given features, "mean", "median" or the level of a
         quantile, to which `bias` refers. None is the level of a quantile loss, smoothed or not, and the mean for
         squared, Huber's and pseudo-Huber's; expectiles are their own. A loss with residuals has one.

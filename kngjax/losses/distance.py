@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -11,7 +12,7 @@ from kngjax.core.arrays import Vector, block_sums, is_traced, parameter, weighte
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums, column_sums, square_sum, weighted_gram_of
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
-from kngjax.geometry.reach import Reach, coordinate_ends
+from kngjax.geometry.reach import Reach
 from kngjax.losses.base import AbstractLoss, Ends, Interval, Rows, WholeScore, require_rows
 from kngjax.losses.estimates import geometric_median
 from kngjax.losses.quantile import QuantileLoss
@@ -20,7 +21,7 @@ from kngjax.losses.quantile import QuantileLoss
 def _steps(bounds: Bounds, reach: Reach, dimension: int) -> tuple[Array, Array]:
     """The smallest and the largest θ_j - x_j over Θ and the bounds, each of shape (d,)."""
     lower, upper = bounds.features(dimension)
-    smallest, largest = coordinate_ends(reach, dimension)
+    smallest, largest = jax.vmap(lambda axis: reach.linear_interval(axis, axis))(jnp.eye(dimension))
     return smallest - upper, largest - lower
 
 

@@ -19,6 +19,7 @@ from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.samplers.target import Target
+from kngjax.sensitivity import weighted
 
 
 class AbstractDensityMechanism(AbstractMechanism):
@@ -86,8 +87,9 @@ class AbstractDensityMechanism(AbstractMechanism):
         slope, norm = self.loss.gradient_slope, self.score_norm(dimension)
         if slope is None or norm is None or not num_records:
             return np.zeros(dimension)
-        # The law is exp(-(ε/2Δ)·nc‖θ - θ̂‖_K).
-        rate = slope * num_records * float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
+        # The law is exp(-(ε/2Δ)·c·Σw_i·‖θ - θ̂‖_K), with weights w_i of at most W.
+        total = float(weighted.times(self.bounds, float(num_records)))
+        rate = slope * total * float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
         return np.array([float(norm.dual(axis)) for axis in np.eye(dimension)]) / rate
 
     @property

@@ -61,6 +61,14 @@ class SensitivitySet:
         return Ellipsoid.of(self.points)
 
 
+def changes_within(gradient_range: tuple[Any, Any], adjacency: Adjacency) -> Float[Array, " dimension"]:
+    """By how much each coordinate can change where one record's contribution lies in (m, M), shape (d,)."""
+    smallest, largest = (jnp.asarray(end) for end in gradient_range)
+    if adjacency is Adjacency.REPLACE:
+        return largest - smallest
+    return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
+
+
 def number_of_points(blocks: tuple[Any, ...], adjacency: Adjacency) -> int:
     """How many points `change_points` gives, from the blocks' shapes alone."""
     shapes = [np.shape(block) for block in blocks]

@@ -9,8 +9,8 @@ the gradient's coordinate j changes by at most
     add_remove:  w_j = max(|m_j|, |M_j|)  (one contribution comes or goes)
 
 What all records share at the same θ an exchange cancels: for the mean, whose contribution is θ - x, that is θ (with
-weights in part: `kngjax.sensitivity.weighted`). Where
-contributions have one length and any direction, as for the geometric median, a change lies in an l2 ball.
+weights in part, see `kngjax.sensitivity.weighted`). Where contributions have one length and any direction, as for the
+geometric median, a change lies in an l2 ball.
 
 A quantile of numbers is quantile regression with an intercept alone. Several together have a gradient of one coordinate
 a level, #{y ≤ θ_j} - nτ_j, whose total variation a record changes by little, whatever the number of levels.
@@ -40,9 +40,15 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.reach import Reach
-from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss, Ends
+from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.sensitivity import weighted
-from kngjax.sensitivity.change_sets import LARGEST_NUMBER, SensitivitySet, change_points, number_of_points
+from kngjax.sensitivity.change_sets import (
+    LARGEST_NUMBER,
+    SensitivitySet,
+    change_points,
+    changes_within,
+    number_of_points,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,15 +71,7 @@ def gradient_changes(
     loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
 ) -> Float[Array, " dimension"]:
     """w: by how much each coordinate of ∇ℓ_n can change between neighbouring data sets, shape (d,)."""
-    return changes_within(weighted.gradient_range(loss, bounds, domain, adjacency, dimension), adjacency)
-
-
-def changes_within(gradient_range: Ends, adjacency: Adjacency) -> Float[Array, " dimension"]:
-    """w from the range (m, M) of one record's gradient, shape (d,)."""
-    smallest, largest = (jnp.asarray(end) for end in gradient_range)
-    if adjacency is Adjacency.REPLACE:
-        return largest - smallest
-    return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
+    return weighted.gradient_changes(loss, bounds, domain, adjacency, dimension)
 
 
 def _length_of_change(loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency) -> Float[Array, ""]:
@@ -269,15 +267,10 @@ def explain_gradient_sensitivity(
     if bounds.weight is not None:
         shown = "" if score is None else f", s*x with s in [{score[0]:.6g}, {score[1]:.6g}]"
         largest = float(bounds.weight)
+        what = f"its weight, from 0 to {largest:.6g}, times that of the loss{shown}, in [m_j, M_j] in coordinate j;"
+        most = "w_j = M_j - m_j" if exchange else "w_j = max(|m_j|, |M_j|)"
         if exchange and loss.gradient_slope is not None:
-            what = (
-                f"its weight, from 0 to {largest:.6g}, times that of the loss: that of a record of weight "
-                f"{largest:.6g} between x and theta, so"
-            )
-            most = f"{largest:.6g} times the width of what holds x's bounds and Theta's"
-        else:
-            what = f"its weight, from 0 to {largest:.6g}, times that of the loss{shown}, in [m_j, M_j] in coordinate j;"
-            most = "w_j = M_j - m_j" if exchange else "w_j = max(|m_j|, |M_j|)"
+            most = "w_j, the most that a record of the largest weight adds, or that two of them differ by"
     return (
         f"one record's gradient is {what} {event} coordinate j of the gradient by at most {most}: {widths}. "
         f"{in_norm}{by_points}"

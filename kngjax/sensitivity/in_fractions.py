@@ -137,13 +137,14 @@ def joint_quantile_sensitivity(levels: Sequence[Fraction], adjacency: Adjacency)
 def change_vectors(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> list[list[Fraction]]:
     """Vectors v ≥ 0: no change of the gradient is longer than the longest of them, in any absolute norm."""
     if kind_of(loss) == "distances":
+        weight, moves = ranges.weight or 1, [max(map(abs, ends)) for ends in _differences(ranges)]
+        if adjacency is Adjacency.ADD_REMOVE:
+            return [[weight * move for move in moves]]
         # θ - x: exchanging a record takes θ out, but for weights that differ.
-        if adjacency is Adjacency.REPLACE:
-            if ranges.weight is None:
-                return [[upper - lower for lower, upper in ranges.features]]
-            return [weighted.mean_changes_in_fractions(ranges.features, ranges.domain.sides, ranges.weight)]
-        moves = [weighted.of_weighted_in_fractions(ends, ranges.weight) for ends in _differences(ranges)]
-        return [[max(abs(end) for end in ends) for ends in moves]]
+        widths = [upper - lower for lower, upper in ranges.features]
+        if ranges.weight is None:
+            return [widths]
+        return [[weight * max(width, move) for width, move in zip(widths, moves, strict=True)]]
     return changes_of_products(_score_interval(loss, ranges), ranges.features, adjacency)
 
 

@@ -14,7 +14,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.losses.base import AbstractLoss
 from kngjax.sensitivity import weighted
-from kngjax.sensitivity.gradients import changes_within
+from kngjax.sensitivity.change_sets import changes_within
 
 
 class PointwiseSensitivity(eqx.Module):

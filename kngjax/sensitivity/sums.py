@@ -23,8 +23,7 @@ from kngjax.data import weights
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.sensitivity import weighted
-from kngjax.sensitivity.change_sets import LARGEST_NUMBER, change_points, number_of_points
-from kngjax.sensitivity.gradients import changes_within
+from kngjax.sensitivity.change_sets import LARGEST_NUMBER, change_points, changes_within, number_of_points
 
 _compiled = functools.partial(Compiled, static_argnames=("adjacency", "dimension"))
 

@@ -10,15 +10,19 @@ w = W or w = 0. A score s in [a, b] of a gradient s·x becomes w·s in [min(0, W
 from a score interval follows from this one.
 
 *Exchanging a record* cancels what two contributions at the same θ share, as θ in θ - x of a mean. With weights it is no
-longer shared: w(θ - x) - w'(θ - x') has (w - w')θ in it. But w(θ - x) = W(θ - z) with z = (w/W)x + (1 - w/W)θ: a record
-x of weight w counts as one of weight W that lies between x and θ. So an exchange changes coordinate j by W(z'_j - z_j)
-where both z are in the hull of the bounds [l_j, u_j] of x and of Θ's [a_j, b_j], and by at most
+longer shared: w(θ - x) - w'(θ - x') has (w - w')θ in it. Of gradients g and g' at one θ, and weights w ≥ w' (else they
+change places),
 
-    W·(max(u_j, b_j) - min(l_j, a_j)),
+    wg - w'g' = w'(g - g') + (w - w')g,
 
-which is W(u_j - l_j), the W-fold of that without weights, where Θ lies within the bounds. It is reached: if θ is at an
-end of Θ beyond the bounds, by a record at the other end that loses its weight W, else by two records at both ends. Of
-gradients where nothing cancels the whole range counts, as where one record comes or goes.
+so with D_j the most that coordinate j of g - g' can be, and M_j that of g, it changes by at most w'D_j + (w - w')M_j,
+which is at most
+
+    W·max(D_j, M_j),
+
+and both are reached where they are reached without weights: by w = w' = W, or w = W and w' = 0. For a mean D_j is the
+width u_j - l_j of its bounds, and M_j is no larger where Θ lies within them. Where nothing cancels it is the width of
+what holds 0 and W·[m_j, M_j].
 
 *A gradient of one length and any direction*, as (θ - x)/‖θ - x‖_2 of a geometric median, becomes w·u with ‖u‖_2 = 1 and
 w in [0, W]: any point of the l2 ball of radius W, and no other. One record more or less changes the sum by at most W,
@@ -47,8 +51,9 @@ from jaxtyping import Array, Float
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Vector
 from kngjax.data.bounds import Bounds
-from kngjax.geometry.reach import Reach, coordinate_ends
+from kngjax.geometry.reach import Reach
 from kngjax.losses.base import AbstractLoss, Ends
+from kngjax.sensitivity.change_sets import changes_within
 
 
 def of_weighted(ends: tuple[Any, Any], bounds: Bounds) -> tuple[Any, Any]:
@@ -86,29 +91,24 @@ def adjacency_of_ranges(bounds: Bounds, adjacency: Adjacency) -> Adjacency:
     return adjacency if bounds.weight is None else Adjacency.ADD_REMOVE
 
 
-def gradient_range(loss: AbstractLoss, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
-    """(m, M) of one record's contribution to the gradient, its weight included, for every θ ∈ Θ.
+def gradient_changes(
+    loss: AbstractLoss, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int
+) -> Float[Array, " dimension"]:
+    """By how much each coordinate of ∇ℓ_n can change between neighbouring data sets, weights included, shape (d,)."""
 
-    Under replace up to what all records share at the same θ: of gradients cθ - f(x) it is that of W times f(x) or cθ.
-    """
-    if bounds.weight is not None and adjacency is Adjacency.REPLACE and loss.gradient_slope is not None:
-        lower, upper = loss.gradient_range(bounds, reach, adjacency, dimension)
-        first, last = (loss.gradient_slope * end for end in coordinate_ends(reach, dimension))
-        return times(bounds, jnp.minimum(lower, first)), times(bounds, jnp.maximum(upper, last))
-    of_loss = loss.gradient_range(bounds, reach, adjacency_of_ranges(bounds, adjacency), dimension)
-    return of_weighted(of_loss, bounds)
+    def without(between: Adjacency) -> Float[Array, " dimension"]:
+        return changes_within(loss.gradient_range(bounds, reach, between, dimension), between)
 
-
-def mean_changes_in_fractions(
-    sides: list[tuple[Fraction, Fraction]], domain: list[tuple[Fraction, Fraction]], largest: Fraction
-) -> list[Fraction]:
-    """W·(max(u_j, b_j) - min(l_j, a_j)) of a mean under replace. **Arguments:** [l_j, u_j] and [a_j, b_j], and W."""
-    pairs = zip(sides, domain, strict=True)
-    return [largest * (max(upper, last) - min(lower, first)) for (lower, upper), (first, last) in pairs]
+    if bounds.weight is None:
+        return without(adjacency)
+    comes_or_goes = without(Adjacency.ADD_REMOVE)
+    if adjacency is Adjacency.ADD_REMOVE:
+        return times(bounds, comes_or_goes)
+    return times(bounds, jnp.maximum(without(Adjacency.REPLACE), comes_or_goes))
 
 
 def gradient_range_at(loss: AbstractLoss, theta: Vector, bounds: Bounds, adjacency: Adjacency) -> Ends:
-    """`gradient_range` at this θ alone."""
+    """(m, M) of one record's contribution to the gradient, its weight included, at this θ alone."""
     return of_weighted(loss.gradient_range_at(theta, bounds, adjacency_of_ranges(bounds, adjacency)), bounds)
 
 

@@ -10,6 +10,7 @@ from numpyro import distributions
 
 import kngjax as kng
 from kngjax.core import registry
+from kngjax.inference import settings
 
 ONES = kng.Bounds(y=(-1.0, 1.0))
 
@@ -200,6 +201,27 @@ def test_weights_of_records_are_taken_to_be_all_the_largest():
         np.testing.assert_allclose(found.pull, expected.pull, rtol=1e-9, atol=1e-15)
         assert found.setting.words[:-1] == expected.setting.words
         assert "every record has the largest weight" in found.setting.words[-1]
+
+
+def test_few_records_with_the_largest_weights_are_those_without(monkeypatch):
+    """Of which draws come from far off, and where the objective may be curved as far as noise reaches."""
+
+    def few(make, weight):
+        bounds = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=1, weight=weight)
+        return kng.preview(make(bounds), num_records=60, residual=0.3, simulate=False).expected
+
+    loss, theta = kng.PseudoHuberLoss(0.2), kng.Box(-2.0, 2.0)
+    heavy, plain = (few(lambda bounds: kng.KNG(loss, bounds, theta, 1.0, "replace"), weight) for weight in (4.0, None))
+    assert 0.01 < plain.far < 0.99
+    assert heavy.far == pytest.approx(plain.far, rel=1e-9)
+    # So that the noise of minima is what counts.
+    monkeypatch.setattr(settings, "_ERROR", 1e-3)
+    heavy, plain = (
+        few(lambda bounds: kng.ObjectivePerturbation(loss, bounds, theta, 2.0, "replace"), weight)
+        for weight in (4.0, None)
+    )
+    assert plain.noise.covariance[0, 0] > 0.05
+    np.testing.assert_allclose(heavy.noise.covariance, plain.noise.covariance, rtol=1e-6)
 
 
 LINE = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=1)

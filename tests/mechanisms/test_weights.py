@@ -306,6 +306,14 @@ def test_replayed_neighbours_that_differ_in_a_weight_spend_no_more_than_epsilon(
     assert found.ratio > (0.9 if adjacency == "add_remove" else 0.45)
 
 
+def test_the_least_noise_of_a_mean_does_not_depend_on_the_unit_of_weights():
+    """It is that of n records of the largest weight, by which values are rounded: 2W·(hi - lo)/(ε·nW) here."""
+    for weight in (None, 1.0, 1e6):
+        bounds = kng.Bounds(x=(np.array([0.0]), np.array([3.0])), intercept=False, weight=weight)
+        mechanism = kng.KNG(kng.SquaredDistanceLoss(), bounds, kng.Box(0.0, 3.0), 0.5, "replace")
+        np.testing.assert_allclose(mechanism.least_noise(1, 100), 2.0 * 3.0 / (0.5 * 100), rtol=1e-12)
+
+
 def test_what_does_not_declare_weights_refuses_them():
     """Of all mechanisms, from the registry."""
     known = registry.classes("mechanisms").values()

@@ -75,7 +75,9 @@ def thetas(generator):
     return np.concatenate([corners, lower + (upper - lower) * generator.uniform(size=(12, 2))])
 
 
-@pytest.mark.default_cases(5)
+@pytest.mark.default_cases(
+    "quantile-replace", "squared-add_remove", "logistic-replace", "mean-replace", "mean-add_remove"
+)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", LOSSES)
 def test_changes_are_reached_and_never_exceeded(name, adjacency):
@@ -120,11 +122,27 @@ def test_the_worst_neighbours_of_a_quantile_spend_all_of_epsilon(norm, adjacency
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_mean_of_weights_that_differ_cancels_theta_but_where_it_leaves_the_bounds(adjacency):
-    """By hand: θ in [-.5, 1] and x in [-.5, 2], then θ in [-1, 1.5] and x in [1, 4]."""
+    """By hand: x in [-.5, 2] and [1, 4], and a Θ within, below, above or around them, or none of it there."""
     loss, bounds = LOSSES["mean"], bounds_of("mean")
+    around = {
+        (0.0, 0.5): (2.5, 4.0),
+        (-3.0, 0.5): (5.0, 7.0),
+        (0.0, 9.0): (9.5, 8.0),
+        (-1.0, 6.0): (6.5, 5.0),
+        (7.0, 8.0): (8.5, 7.0),
+        (-0.5, 2.0): (2.5, 4.5),
+    }
     with float64():
-        changes = np.asarray(gradients.gradient_changes(loss, bounds, DOMAIN, adjacency, 2))
-        np.testing.assert_array_equal(changes, LARGEST * np.array([2.5, 5.0]))
+        for (low, high), most in around.items():
+            domain = kng.Box(low, high)
+            changes = np.asarray(gradients.gradient_changes(loss, bounds, domain, adjacency, 2))
+            if adjacency is Adjacency.ADD_REMOVE:
+                most = tuple(max(high - lower, upper - low) for lower, upper in ((-0.5, 2.0), (1.0, 4.0)))
+            np.testing.assert_array_equal(changes, LARGEST * np.array(most), str((low, high)))
+            exact = in_fractions.gradient_changes(
+                loss, in_fractions.Ranges.of(bounds, domain.exact_shape(2)), adjacency
+            )
+            assert [float(one) for one in exact] == changes.tolist()
         ends = weighted.gradient_range_at(loss, jnp.array([0.5, 2.0]), bounds, adjacency)
         np.testing.assert_allclose(ends, [[-LARGEST * 1.5, -LARGEST * 2.0], [LARGEST, LARGEST]])
         score = pointwise.PointwiseSensitivity(loss, bounds, adjacency)
