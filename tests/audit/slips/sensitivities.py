@@ -149,7 +149,7 @@ LOSSES = (
 SENSITIVITIES = (
     slip(
         "an exchange counts as one record",
-        "sensitivity/gradients",
+        "sensitivity/change_sets",
         "    if adjacency is Adjacency.REPLACE:\n        return largest - smallest\n",
         "",
         "sensitivity/test_gradients.py::test_no_gradient_change_exceeds_the_sensitivity_in_any_norm",
