@@ -23,6 +23,7 @@ def preview(
     residual: Any = None,
     simulate: bool | None = None,
     target: Any = None,
+    coefficients: Any = None,
 ) -> Preview:
     """What a release of n records would be worth, with no data and nothing spent.
 
@@ -52,15 +53,20 @@ def preview(
         quantile, to which `bias` refers. None is the level of a quantile loss, smoothed or not, and the mean for
         squared, Huber's and pseudo-Huber's; expectiles are their own. A loss with residuals has one.
 
+    - `coefficients`: a guess of them, shape (d,), the intercept first. Of `AdaSSP` noise on X'X goes by them: None is
+        the middle of the bounds of y and slopes of 0, and `explain` says by how much noise may then be larger. Of
+        others noise does not depend on them.
+
     Raises ValueError where the number of columns or the scatter of responses is left open, and for more records than
     the mechanism's `max_records`.
     """
     if not isinstance(num_records, int | np.integer) or num_records < 1:
         raise ValueError(f"num_records must be a whole number of at least 1, not {num_records!r}")
+    assumed = design, residual, target, coefficients
     if isinstance(mechanism, WithIntervals):
-        found = _of_plan(mechanism, int(num_records), design, residual, target)
+        found = _of_plan(mechanism, int(num_records), assumed)
     elif isinstance(mechanism, AbstractMechanism):
-        found = _of(mechanism, int(num_records), design, residual, target)
+        found = _of(mechanism, int(num_records), assumed)
     else:
         raise TypeError(f"a preview is of a mechanism, such as KNG(...), and not of {type(mechanism).__name__}")
     setting, expected = found.setting, found.expected
@@ -71,10 +77,11 @@ def preview(
     return dataclasses.replace(found, simulated=simulated_noise(setting, found.records_of_one, expected))
 
 
-def _of(given: AbstractMechanism, num_records: int, design: Any, residual: Any, target: Any) -> Preview:
+def _of(given: AbstractMechanism, num_records: int, assumed: tuple[Any, ...]) -> Preview:
+    """**Arguments:** `assumed`: design, residual, target and coefficients."""
     given.check_count(num_records)
     mechanism = given.for_count(num_records)
-    setting = Setting.of(mechanism, design, residual, target)
+    setting = Setting.of(mechanism, *assumed)
     expected = None if setting is None else setting.expected(num_records)
     found = Preview(type(mechanism).__name__, num_records, setting, expected, _names(mechanism, setting))
     if getattr(mechanism, "statistic", None) == "sum":
@@ -82,15 +89,15 @@ def _of(given: AbstractMechanism, num_records: int, design: Any, residual: Any, 
         times = num_records * float(1.0 if mechanism.bounds.weight is None else mechanism.bounds.weight)
         found = found.shown_in(found.names, times * np.eye(len(found.names)))
     if mechanism is not given:
-        found = dataclasses.replace(found, again=functools.partial(_of_count, given, (design, residual, target)))
+        found = dataclasses.replace(found, again=functools.partial(_of_count, given, assumed))
     return found
 
 
-def _of_plan(plan: WithIntervals, num_records: int, design: Any, residual: Any, target: Any) -> Preview:
+def _of_plan(plan: WithIntervals, num_records: int, assumed: tuple[Any, ...]) -> Preview:
     """Of the estimate, which has a part of ε or is the mean of several, and of its intervals."""
     making = plan.making(num_records)
     groups = making.number if isinstance(making, GroupsMaking) else 1
-    found = _of(making.mechanism, num_records // groups, design, residual, target)
+    found = _of(making.mechanism, num_records // groups, assumed)
     kept = float(making.mechanism.epsilon) / float(plan.mechanism.epsilon)
     if (of_one := found.again) is not None:
         found = dataclasses.replace(found, again=lambda count, epsilon: of_one(max(count // groups, 1), kept * epsilon))
@@ -101,10 +108,10 @@ def _of_plan(plan: WithIntervals, num_records: int, design: Any, residual: Any, 
     return dataclasses.replace(found, intervals=IntervalPreview(plan, making, of_plan, num_records))
 
 
-def _of_count(mechanism: Any, assumed: tuple[Any, Any, Any], num_records: int, epsilon: float) -> Setting | None:
+def _of_count(mechanism: Any, assumed: tuple[Any, ...], num_records: int, epsilon: float) -> Setting | None:
     """What is assumed of a mechanism whose settings follow from n; None where n is too small for it.
 
-    **Arguments:** `assumed`: design, residual and target.
+    **Arguments:** `assumed`: as of `_of`.
     """
     try:
         made = mechanism.at_epsilon(epsilon).for_count(num_records)

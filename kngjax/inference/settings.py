@@ -50,6 +50,7 @@ class Setting:
     the bounds allow. `words`: what was assumed. `far_draws`: makes those of KNG, once. `theta`: what is estimated, of
     residuals about 0, where it is more than a constant; else None. `target`: what it stands for, in words. `bias`:
     computes θ* less it, once. `weight`: of every record, by which the mechanism multiplies its loss; 1 without weights.
+    `coefficients`: a guess of θ̃, where noise goes by it; else None.
     """
 
     mechanism: Any
@@ -65,14 +66,19 @@ class Setting:
     target: str | None = None
     bias: Callable[[], np.ndarray | None] = lambda: None
     weight: float = 1.0
+    coefficients: np.ndarray | None = None
 
     @classmethod
-    def of(cls, mechanism: AbstractMechanism, design: Any, residual: Any, target: Any = None) -> "Setting | None":
+    def of(
+        cls, mechanism: AbstractMechanism, design: Any, residual: Any, target: Any = None, coefficients: Any = None
+    ) -> "Setting | None":
         """Those of a mechanism, as `kngjax.preview` takes them; None for losses whose curvature is not served.
 
         Weights of records are taken to be all the largest.
         """
         found = cls._of(mechanism, design, residual, target)
+        if found is not None and coefficients is not None:
+            found = replace(found, coefficients=_guessed(coefficients, found.dimension))
         if found is None or mechanism.bounds.weight is None:
             return found
         return replace(found, weight=float(mechanism.bounds.weight), words=(*found.words, _WEIGHTED))
@@ -164,6 +170,8 @@ class Setting:
         noise = self.mechanism.expected_noise(num_records * self.weight * self.hessian, num_records)
         if noise is None:
             return None
+        if self.coefficients is not None and noise.at is not None:
+            noise = noise._replace(covariance=noise.at(self.coefficients), growth=1.0)
         law, rows, tilt = self.law, self.rows, noise.tilt
         # ε last, which may take a search.
         if law is not None and rows is not None and tilt is not None and self._is_curved(num_records):
@@ -212,6 +220,13 @@ def _bias(setting: Setting, target: Any) -> np.ndarray | None:
     assert setting.responses is not None
     assert setting.rows is not None
     return bias_of(setting.mechanism.loss, setting.rows, setting.responses.law, target)
+
+
+def _guessed(coefficients: Any, dimension: int) -> np.ndarray:
+    guess = np.asarray(coefficients, np.float64)
+    if guess.shape != (dimension,) or not np.all(np.isfinite(guess)):
+        raise ValueError(f"coefficients must be a guess of each of {dimension} numbers, the intercept first")
+    return guess
 
 
 def without_weights(mechanism: Any) -> Any:

@@ -211,7 +211,15 @@ class AdaSSP(AbstractDirectMechanism):
         to_own = float(units.y_half_width) * to_public.T
         pull = to_own @ public.pull @ np.linalg.inv(to_own)
         growth = math.hypot(1.0, on_matrix / on_moment)
-        return ExpectedNoise(to_own @ public.covariance @ to_own.T, pull, growth=growth)
+        middle = float(units.y_middle) * np.eye(dimension)[0] if self.bounds.intercept else np.zeros(dimension)
+        inverse = to_own @ np.linalg.inv(gram + ridge * np.eye(dimension))
+
+        def at(theta: np.ndarray) -> np.ndarray:
+            inside = np.linalg.solve(to_own, theta - middle)
+            on_gram = 0.5 * on_matrix**2 * (inside @ inside * np.eye(dimension) + np.outer(inside, inside))
+            return inverse @ (on_moment**2 * np.eye(dimension) + on_gram) @ inverse.T
+
+        return ExpectedNoise(to_own @ public.covariance @ to_own.T, pull, growth=growth, at=at)
 
     def released_moments(self, published: Mapping[str, np.ndarray]) -> ReleasedMoments:
         """What follows from the moments that a release publishes: post-processing."""

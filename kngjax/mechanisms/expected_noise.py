@@ -1,6 +1,7 @@
 """How far a released value will lie from the estimate without privacy, to first order and from public facts."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +22,8 @@ class ExpectedNoise(NamedTuple):
     without one; m is where it pulls to. `is_exact`: whether this is the law whatever the records are. `tilt`: where θ̃
     solves ∇ℓ_n(θ) + γ(θ - m) = z, the covariance of z and γ. `towards`: m, None for 0. `growth`: where the noise is
     larger the larger θ is, and C is that of θ in the middle of what the bounds allow, by which factor deviations are
-    larger of coefficients that explain responses which fill their bounds evenly by a column that does; else 1.
+    larger of coefficients that explain responses which fill their bounds evenly by a column that does; else 1. `at`:
+    there the covariance of a θ, shape (d,); else None.
     """
 
     covariance: Float[np.ndarray, "dimension dimension"]
@@ -30,6 +32,7 @@ class ExpectedNoise(NamedTuple):
     tilt: tuple[np.ndarray, float] | None = None
     towards: Float[np.ndarray, " dimension"] | None = None
     growth: float = 1.0
+    at: Callable[[np.ndarray], np.ndarray] | None = None
 
     @classmethod
     def of_gradient_noise(

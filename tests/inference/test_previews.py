@@ -224,6 +224,24 @@ def test_few_records_with_the_largest_weights_are_those_without(monkeypatch):
     np.testing.assert_allclose(heavy.noise.covariance, plain.noise.covariance, rtol=1e-6)
 
 
+def test_a_guess_of_the_coefficients_tells_what_noise_on_squares_adds():
+    bounds = kng.Bounds(x=([0.0], [4.0]), y=(-2.0, 4.0))
+    options = {"num_records": 20_000, "residual": 0.3, "simulate": False}
+    made = kng.AdaSSP(bounds, 1.0, 1e-6, "replace")
+    plain, steep = (kng.preview(made, coefficients=one, **options) for one in (None, [-2.0, 1.5]))
+    assert "noise of small coefficients" in plain.explain()
+    assert "noise of small coefficients" not in steep.explain()
+    assert np.all(steep.noise > 1.1 * plain.noise)
+    np.testing.assert_allclose(kng.preview(made, coefficients=[1.0, 0.0], **options).noise, plain.noise, rtol=1e-9)
+    assert steep.epsilon_for(ratio=0.5) > plain.epsilon_for(ratio=0.5)
+    squared = kng.KNG(kng.SquaredLoss(), bounds, kng.Box(-9.0, 9.0), 1.0, "replace")
+    alike = [kng.preview(squared, coefficients=one, **options).noise for one in (None, [-2.0, 1.5])]
+    np.testing.assert_array_equal(*alike)
+    for wrong in ([1.0], [1.0, np.nan]):
+        with pytest.raises(ValueError, match="a guess of each of 2 numbers"):
+            kng.preview(made, coefficients=wrong, **options)
+
+
 LINE = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=1)
 ANY = kng.Box(-2.0, 2.0)
 # One of each registered mechanism.

@@ -75,3 +75,8 @@ def test_noise_on_sums_of_squares_grows_with_the_coefficients():
     assert expected.growth > 1.4
     # Off θ̃ half of the variance is left.
     np.testing.assert_allclose(times[1:], [expected.growth, np.sqrt(0.5 + 0.5 * expected.growth**2)], rtol=0.06)
+    # θ̃ in own units: a slope of 3/2, and 1 in the middle of a column about 2.
+    assert expected.at is not None
+    at = np.sqrt(np.diag(expected.at(np.array([-2.0, 1.5, 0.0]))))
+    np.testing.assert_allclose(np.std(draws, axis=0), at, rtol=0.06)
+    np.testing.assert_allclose(expected.at(np.array([1.0, 0.0, 0.0])), expected.covariance, rtol=1e-9, atol=1e-12)
