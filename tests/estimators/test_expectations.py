@@ -77,7 +77,10 @@ def test_previews_of_counts_say_that_their_noise_is_exact():
     plan.histogram("region", epsilon=1)
     plan.mean("age", epsilon=1)
     counts, mean = plan.preview()
-    assert "is exact" in counts.explain()
+    assert "noise of standard deviation 2.8 on each count, exactly" in counts.explain()
+    # An exchanged record leaves one count and enters another: Δ = 2.
+    expected = 1.0 / (np.sqrt(2.0) * np.sinh(1.0 / 4.0))
+    np.testing.assert_allclose(counts.noise, [[expected]], rtol=1e-12)
     assert mean.hopeless is None
 
 
