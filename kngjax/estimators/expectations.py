@@ -49,13 +49,11 @@ def preview_of(
     design: Any = None,
     residual: Any = None,
     simulate: Any = False,
-    largest: float = 1.0,
 ) -> kng.Preview | None:
     """The preview of one release in own units; None where n is not known, and for mechanisms of other kinds.
 
     **Arguments:** all public. `part`: of `Analysis.previewed`. `count`: n, or a guess of it. `design`, `residual`,
     `simulate`: as of `kngjax.preview`, or as `design` a frame or a mapping of public or made-up cells in own units.
-    `largest`: the weight of every record, for sums by a mechanism that has no weights.
     """
     is_served = isinstance(analysis.response, Response) and isinstance(part.mechanism, AbstractMechanism)
     if not count or not is_served:
@@ -85,14 +83,13 @@ def preview_of(
         return found.shown_in(analysis.names, terms.own_units_matrix)
     names = analysis.names_of(part)
     units = np.eye(len(names)) if found.own_units is None else found.own_units
-    is_sum = getattr(part.mechanism, "statistic", None) == "sum"
-    return found.shown_in(names, largest * units if is_sum else units)
+    return found.shown_in(names, units)
 
 
-def expect(analysis: Analysis, count: int | None, largest: float = 1.0) -> Expectations:
+def expect(analysis: Analysis, count: int | None) -> Expectations:
     """What is expected of an analysis; raises ValueError for one that would be little but noise, unless it is forced.
 
-    **Arguments:** `count`: n, or a guess of it. `largest`: as of `preview_of`.
+    **Arguments:** `count`: n, or a guess of it.
     """
     parts = analysis.previewed
     if not isinstance(analysis.response, Response):
@@ -102,14 +99,14 @@ def expect(analysis: Analysis, count: int | None, largest: float = 1.0) -> Expec
         # What is little but noise if every record has the largest weight is so with smaller ones.
         of_weights = [preview_of(analysis, part, count) for part in parts]
         if any(one is None or one.expected is None for one in of_weights):
-            at_best = expect(analysis.unweighted, count, analysis.weights.bounds[1])
+            at_best = expect(analysis.unweighted, count)
         else:
             at_best = expect(dataclasses.replace(analysis, unweighted=None), count)
         return Expectations((None,) * len(parts), warning=at_best.warning or _WEIGHTED)
     if not count:
         return Expectations((None,) * len(parts), warning=_UNKNOWN_COUNT)
     warning = _unclear(analysis, count)
-    previews = [preview_of(analysis, part, count, largest=largest) for part in parts]
+    previews = [preview_of(analysis, part, count) for part in parts]
     for part, preview in zip(parts, previews, strict=True):
         if preview is None or warning is not None or (why := preview.hopeless) is None:
             continue

@@ -52,10 +52,9 @@ def preview(
     - `target`: what the coefficients are to be of responses given features, "mean", "median" or the level of a
         quantile, to which `bias` refers. None is the level of a quantile loss, smoothed or not, and the mean for
         squared, Huber's and pseudo-Huber's; expectiles are their own. A loss with residuals has one.
-
     - `coefficients`: a guess of them, shape (d,), the intercept first. Of `AdaSSP` noise on X'X goes by them: None is
-        the middle of the bounds of y and slopes of 0, and `explain` says by how much noise may then be larger. Of
-        others noise does not depend on them.
+        the middle of the bounds of y and slopes of 0, and `explain` says by how much noise may then be larger; with a
+        guess it is not simulated. Of other mechanisms the preview does not use it.
 
     Raises ValueError where the number of columns or the scatter of responses is left open, and for more records than
     the mechanism's `max_records`.
@@ -71,6 +70,9 @@ def preview(
         raise TypeError(f"a preview is of a mechanism, such as KNG(...), and not of {type(mechanism).__name__}")
     setting, expected = found.setting, found.expected
     if setting is None or expected is None or setting.rows is None:
+        return found
+    if setting.coefficients is not None and expected.noise.at is not None:
+        # Made-up tables have slopes of 0.
         return found
     if simulate is False or (simulate is None and (found.has_enough or found.hopeless is not None)):
         return found

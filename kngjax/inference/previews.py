@@ -188,6 +188,8 @@ class Preview:
                 f"That is noise of small coefficients: of such as explain responses that fill their bounds it is up to "
                 f"{growth:.2g} times as large."
             )
+        if self.setting.coefficients is not None and self.expected.noise.at is not None:
+            lines.append("That is noise of the coefficients that were guessed, by which it goes.")
         lines += self._bias_in_words()
         if far is not None and far > LITTLE:
             lines.append(f"With probability {far:.0%} a draw comes from anywhere in the domain.")

@@ -197,7 +197,7 @@ class AdaSSP(AbstractDirectMechanism):
         """(X'X + λI)^{-1}e in public units with the λ that the expected λ_min gives, in own units.
 
         The noise E on X'X adds -Eθ̃ to e, of covariance σ²(|θ̃|²I + θ̃θ̃')/2. θ̃ is not known before: C is that of 0, and
-        `growth` that of |θ̃| = 1, along θ̃. λ pulls towards the middle of the bounds of y.
+        `growth` that of |θ̃| = 1, along θ̃; `at` has that of any θ. λ pulls towards the middle of the bounds of y.
         """
         dimension = len(hessian)
         units = self.public_units(dimension)

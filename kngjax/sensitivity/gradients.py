@@ -270,7 +270,7 @@ def explain_gradient_sensitivity(
         what = f"its weight, from 0 to {largest:.6g}, times that of the loss{shown}, in [m_j, M_j] in coordinate j;"
         most = "w_j = M_j - m_j" if exchange else "w_j = max(|m_j|, |M_j|)"
         if exchange and loss.gradient_slope is not None:
-            most = "w_j, the most that a record of the largest weight adds, or that two of them differ by"
+            most = "w_j, the larger of what one record of the largest weight adds and what two of them differ by"
     return (
         f"one record's gradient is {what} {event} coordinate j of the gradient by at most {most}: {widths}. "
         f"{in_norm}{by_points}"

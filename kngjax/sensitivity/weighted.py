@@ -15,13 +15,13 @@ change places),
 
     wg - w'g' = w'(g - g') + (w - w')g,
 
-so with D_j the most that coordinate j of g - g' can be, and M_j that of g, it changes by at most w'D_j + (w - w')M_j,
+so with D_j the largest |g_j - g'_j| and B_j the largest |g_j|, coordinate j changes by at most w'D_j + (w - w')B_j,
 which is at most
 
-    W·max(D_j, M_j),
+    W·max(D_j, B_j),
 
 and both are reached where they are reached without weights: by w = w' = W, or w = W and w' = 0. For a mean D_j is the
-width u_j - l_j of its bounds, and M_j is no larger where Θ lies within them. Where nothing cancels it is the width of
+width u_j - l_j of its bounds, and B_j is no larger where Θ lies within them. Where nothing cancels it is the width of
 what holds 0 and W·[m_j, M_j].
 
 *A gradient of one length and any direction*, as (θ - x)/‖θ - x‖_2 of a geometric median, becomes w·u with ‖u‖_2 = 1 and

@@ -231,6 +231,9 @@ def test_a_guess_of_the_coefficients_tells_what_noise_on_squares_adds():
     plain, steep = (kng.preview(made, coefficients=one, **options) for one in (None, [-2.0, 1.5]))
     assert "noise of small coefficients" in plain.explain()
     assert "noise of small coefficients" not in steep.explain()
+    assert "the coefficients that were guessed" in steep.explain()
+    # Made-up tables have slopes of 0.
+    assert kng.preview(made, coefficients=[-2.0, 1.5], **options | {"simulate": True}).simulated is None
     assert np.all(steep.noise > 1.1 * plain.noise)
     np.testing.assert_allclose(kng.preview(made, coefficients=[1.0, 0.0], **options).noise, plain.noise, rtol=1e-9)
     assert steep.epsilon_for(ratio=0.5) > plain.epsilon_for(ratio=0.5)
