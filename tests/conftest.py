@@ -116,18 +116,22 @@ def pytest_collection_modifyitems(config, items):
     yield
     if (number := config.option.cases_of_each) is None:
         return
-    tests, dropped = collections.defaultdict(list), []
+    dropped = left_out(items, number, default if config.option.markexpr == "slow" else ())
+    config.hook.pytest_deselected(items=list(dropped))
+    items[:] = [item for item in items if item not in dropped]
+
+
+def left_out(items, number, default):
+    """What `--cases-of-each` leaves out. **Arguments:** `default`: tests whose other cases run by default."""
+    tests, dropped = collections.defaultdict(list), set()
     for item in items:
         tests[_test_of(item)].append(item)
     for test, cases in tests.items():
-        if config.option.markexpr == "slow" and test in default:
-            dropped += cases
+        if test in default:
+            dropped.update(cases)
         elif len(cases) > number:
-            chosen = first_cases(cases, number)
-            dropped += [case for case in cases if case not in chosen]
-    config.hook.pytest_deselected(items=dropped)
-    left_out = set(dropped)
-    items[:] = [item for item in items if item not in left_out]
+            dropped.update(set(cases).difference(first_cases(cases, number)))
+    return dropped
 
 
 def _test_of(item):

@@ -115,7 +115,13 @@ def test_the_commands_name_what_exists():
     config = re.search(r"kngjax release (\S+)", commands[0])
     assert config is not None
     assert (ROOT / config.group(1)).is_file()
-    assert "python3 -m venv .*pytest" in (ROOT / ".ci" / "run").read_text()
+    run = (ROOT / ".ci" / "run").read_text()
+    assert "python3 -m venv .*pytest" in run
+    named = re.findall(r"(tests/[\w/.]+)(?:::(\w+))?", run)
+    assert len(named) > 10
+    for path, test in named:
+        assert (ROOT / path).exists()
+        assert not test or f"def {test}(" in text(ROOT / path)
 
 
 def lines_in_common(program, others):

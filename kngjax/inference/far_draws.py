@@ -17,6 +17,7 @@ from kngjax.core.arrays import float64
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import ExactShape
 from kngjax.inference.score_laws import ScoreLaw
+from kngjax.sensitivity import weighted
 
 # A probability of draws from far off that may be neglected.
 LITTLE = 0.01
@@ -53,7 +54,7 @@ class FarDraws:
             norm = mechanism.score_norm(dimension)
             unit_rate = 0.5 / float(mechanism.sensitivity_value(dimension))
             log_ball = float(norm.log_volume(dimension))
-        weight = 1.0 if mechanism.bounds.weight is None else float(mechanism.bounds.weight)
+        weight = weighted.largest(mechanism.bounds)
         hessian = weight * law.curvature * (rows.T @ rows) / len(rows)
         log_near = math.lgamma(dimension + 1.0) + log_ball - np.linalg.slogdet(hessian)[1]
         steps, log_volume = _points(shape, dimension)

@@ -13,6 +13,7 @@ from kngjax.inference.settings import Setting
 from kngjax.inference.simulated import simulated_noise
 from kngjax.inference.with_intervals import WithIntervals
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.sensitivity import weighted
 
 
 def preview(
@@ -88,7 +89,7 @@ def _of(given: AbstractMechanism, num_records: int, assumed: tuple[Any, ...]) ->
     found = Preview(type(mechanism).__name__, num_records, setting, expected, _names(mechanism, setting))
     if getattr(mechanism, "statistic", None) == "sum":
         # It is n times a mean, and W times that where every record has the largest weight.
-        times = num_records * float(1.0 if mechanism.bounds.weight is None else mechanism.bounds.weight)
+        times = num_records * weighted.largest(mechanism.bounds)
         found = found.shown_in(found.names, times * np.eye(len(found.names)))
     if mechanism is not given:
         found = dataclasses.replace(found, again=functools.partial(_of_count, given, assumed))

@@ -19,6 +19,7 @@ from kngjax.inference.score_laws import Responses, ScoreLaw
 from kngjax.losses.base import AbstractPredictorLoss, AbstractResidualLoss
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise
+from kngjax.sensitivity import weighted
 
 # Of a number of which nothing is known but that it lies in an interval of this width.
 _EVEN = 1.0 / np.sqrt(12.0)
@@ -49,8 +50,7 @@ class Setting:
     a regression, else None. `room`: for each coefficient the deviation of a number of which nothing is known but what
     the bounds allow. `words`: what was assumed. `far_draws`: makes those of KNG, once. `theta`: what is estimated, of
     residuals about 0, where it is more than a constant; else None. `target`: what it stands for, in words. `bias`:
-    computes θ* less it, once. `weight`: of every record, by which the mechanism multiplies its loss; 1 without weights.
-    `coefficients`: a guess of θ̃, where noise goes by it; else None.
+    computes θ* less it, once. `coefficients`: a guess of θ̃, where noise goes by it; else None.
     """
 
     mechanism: Any
@@ -65,7 +65,6 @@ class Setting:
     theta: np.ndarray | None = None
     target: str | None = None
     bias: Callable[[], np.ndarray | None] = lambda: None
-    weight: float = 1.0
     coefficients: np.ndarray | None = None
 
     @classmethod
@@ -81,7 +80,7 @@ class Setting:
             found = replace(found, coefficients=_guessed(coefficients, found.dimension))
         if found is None or mechanism.bounds.weight is None:
             return found
-        return replace(found, weight=float(mechanism.bounds.weight), words=(*found.words, _WEIGHTED))
+        return replace(found, words=(*found.words, _WEIGHTED))
 
     @classmethod
     def _of(cls, mechanism: AbstractMechanism, design: Any, residual: Any, target: Any) -> "Setting | None":
@@ -159,6 +158,11 @@ class Setting:
     @property
     def dimension(self) -> int:
         return len(self.hessian)
+
+    @property
+    def weight(self) -> float:
+        """Of every record, by which the mechanism multiplies its loss; 1 without weights."""
+        return weighted.largest(self.mechanism.bounds)
 
     @functools.cached_property
     def epsilon(self) -> float:

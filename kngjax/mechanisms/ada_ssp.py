@@ -219,7 +219,7 @@ class AdaSSP(AbstractDirectMechanism):
             on_gram = 0.5 * on_matrix**2 * (inside @ inside * np.eye(dimension) + np.outer(inside, inside))
             return inverse @ (on_moment**2 * np.eye(dimension) + on_gram) @ inverse.T
 
-        return ExpectedNoise(to_own @ public.covariance @ to_own.T, pull, growth=growth, at=at)
+        return ExpectedNoise(at(middle), pull, growth=growth, at=at)
 
     def released_moments(self, published: Mapping[str, np.ndarray]) -> ReleasedMoments:
         """What follows from the moments that a release publishes: post-processing."""

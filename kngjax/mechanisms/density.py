@@ -88,7 +88,7 @@ class AbstractDensityMechanism(AbstractMechanism):
         if slope is None or norm is None or not num_records:
             return np.zeros(dimension)
         # The law is exp(-(ε/2Δ)·c·Σw_i·‖θ - θ̂‖_K), with weights w_i of at most W.
-        total = float(weighted.times(self.bounds, float(num_records)))
+        total = num_records * weighted.largest(self.bounds)
         rate = slope * total * float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
         return np.array([float(norm.dual(axis)) for axis in np.eye(dimension)]) / rate
 

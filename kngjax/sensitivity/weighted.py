@@ -76,6 +76,11 @@ def largest_in_fractions(bounds: Bounds) -> Fraction | None:
     return None if bounds.weight is None else Fraction(float(bounds.weight))
 
 
+def largest(bounds: Bounds) -> float:
+    """W; 1 where records have no weights."""
+    return 1.0 if bounds.weight is None else float(bounds.weight)
+
+
 def times(bounds: Bounds, value: Any) -> Float[Array, "..."]:
     """W·value; the value where records have no weights."""
     return jnp.asarray(value) if bounds.weight is None else jnp.asarray(bounds.weight) * jnp.asarray(value)

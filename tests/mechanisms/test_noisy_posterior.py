@@ -80,7 +80,6 @@ def test_releases_of_a_line_have_the_probabilities_of_the_normal_law(mechanism, 
     assert_cell_frequencies(np.append(counts, 0), np.append(chances, 1.0 - sum(chances)))
 
 
-@pytest.mark.default_cases("add_remove")
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 def test_certificates_cover_every_rounding_and_cost_none(adjacency):
     mechanisms = [

@@ -56,7 +56,6 @@ def worst_loss(epsilon, adjacency, known_epsilon=None):
     return worst
 
 
-@pytest.mark.default_cases("add_remove")
 @pytest.mark.parametrize("adjacency", [REPLACE, ADD_REMOVE], ids=["replace", "add_remove"])
 def test_neighbours_differ_by_epsilon_at_most_and_nearly(adjacency):
     epsilon = 6.0
