@@ -18,7 +18,6 @@ import kngjax as kng
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled
 from kngjax.data.bounds import Bounds
-from kngjax.data.records import Records
 from kngjax.inference import gaussian_sums
 from kngjax.inference.covariances import IndependentErrors, Sandwich
 from kngjax.inference.score_moments import RecordCurvature
@@ -48,25 +47,37 @@ class Drawn(NamedTuple):
     effective: float
 
 
-def scores(loss: Any, predictor: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """s and w of records. **Arguments:** `predictor`: shape (n,), or (n, proposals) with y of shape (n, 1)."""
+def score(loss: Any, predictor: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """s of records. **Arguments:** `predictor`: shape (n,), or (proposals, n)."""
+    distance = predictor - y
     if isinstance(loss, kng.SquaredLoss):
-        return predictor - y, np.ones_like(predictor)
+        return distance
+    if isinstance(loss, kng.LogisticLoss):
+        return scipy.special.expit(predictor) - y
+    if isinstance(loss, kng.SmoothedQuantileLoss):
+        return scipy.special.expit(distance / float(loss.bandwidth)) - float(loss.tau)
+    return distance / np.sqrt(1.0 + (distance / float(loss.k)) ** 2)
+
+
+def curvature(loss: Any, predictor: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """w of records, the derivative of `score`."""
+    if isinstance(loss, kng.SquaredLoss):
+        return np.ones_like(predictor)
     if isinstance(loss, kng.LogisticLoss):
         chance = scipy.special.expit(predictor)
-        return chance - y, chance * (1.0 - chance)
+        return chance * (1.0 - chance)
     if isinstance(loss, kng.SmoothedQuantileLoss):
-        width, level = float(loss.bandwidth), float(loss.tau)
+        width = float(loss.bandwidth)
         chance = scipy.special.expit((predictor - y) / width)
-        return chance - level, chance * (1.0 - chance) / width
-    distance = predictor - y
-    inverse = 1.0 / np.sqrt(1.0 + (distance / float(loss.k)) ** 2)
-    return distance * inverse, inverse**3
+        return chance * (1.0 - chance) / width
+    # A power of three is a product: NumPy's takes three times as long.
+    inverse = 1.0 / np.sqrt(1.0 + ((predictor - y) / float(loss.k)) ** 2)
+    return inverse * inverse * inverse
 
 
 def hessian(loss: Any, x: np.ndarray, y: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """H."""
-    return (x * scores(loss, x @ theta, y)[1][:, None]).T @ x
+    return _weighted(x, curvature(loss, x @ theta, y))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -81,8 +92,7 @@ class Equation:
 
     def left(self, thetas: np.ndarray, noises: np.ndarray) -> np.ndarray:
         """The left less the right side, a row for each θ and z."""
-        found, _ = scores(self.loss, self.x @ thetas.T, self.y[:, None])
-        return found.T @ self.x + self.ridge * (thetas - self.centre) - noises
+        return score(self.loss, thetas @ self.x.T, self.y) @ self.x + self.ridge * (thetas - self.centre) - noises
 
     def solutions(self, start: np.ndarray, inverse: np.ndarray, noises: np.ndarray) -> np.ndarray:
         """θ for each z, NaN where there is none within reach. **Arguments:** `inverse`: of H + γI at the start."""
@@ -123,9 +133,9 @@ def fit_of(loss: Any, x: np.ndarray, y: np.ndarray) -> Fit:
     """θ̂ and its standard errors."""
     start = np.zeros(x.shape[1]) if isinstance(loss, kng.LogisticLoss) else np.linalg.solve(x.T @ x, x.T @ y)
     theta = Equation(loss, x, y).by_newton(start)
-    score, curvature = scores(loss, x @ theta, y)
-    inverse = np.linalg.inv((x * curvature[:, None]).T @ x)
-    return Fit(theta, inverse, np.sqrt(np.diag(inverse @ ((x * (score**2)[:, None]).T @ x) @ inverse)))
+    inverse = np.linalg.inv(hessian(loss, x, y, theta))
+    square = _weighted(x, score(loss, x @ theta, y) ** 2)
+    return Fit(theta, inverse, np.sqrt(np.diag(inverse @ square @ inverse)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -214,26 +224,36 @@ def sums_of(making: Any, x: np.ndarray, y: np.ndarray, theta: np.ndarray) -> np.
     **Arguments:** `making`: a `SumsMaking` under replace. `x`, `y`: within the bounds.
     """
     covariance, bounds, adjacency = making.covariance, making.mechanism.bounds, making.mechanism.adjacency
-    curvature, square = making.curvature.of(Records(x, y), theta)
+    loss, predictor, units = making.mechanism.loss, x @ theta, making.curvature.units(theta)
+    # No record has more than its unit.
+    curvatures = np.minimum(curvature(loss, predictor, y) / units[0], 1.0)
+    squares = np.minimum(score(loss, predictor, y) ** 2 / units[1], 1.0)
     chosen = getattr(covariance, "chosen", covariance)
     if covariance.is_gaussian:
-        return len(x) * gaussian_sums.mean_moments(covariance.columns_of(x, curvature, square, bounds, adjacency))
+        above = np.triu_indices(x.shape[1])
+        matrices = [gaussian_sums.in_public_units(_weighted(x, one), bounds) for one in (curvatures, squares)]
+        return np.concatenate([one[above] for one in matrices])
     if isinstance(chosen, Sandwich):
-        rows = np.vstack([_roots(x, curvature), _roots(x, square)])
-        curvature, square = np.repeat(np.eye(2), x.shape[1], axis=1)
+        rows = np.vstack([_roots(_weighted(x, curvatures)), _roots(_weighted(x, squares))])
+        curvatures, squares = np.repeat(np.eye(2), x.shape[1], axis=1)
     elif isinstance(covariance, IndependentErrors):
         # Matrices of features alone, and the two numbers with a record without features.
-        rows = np.vstack([_roots(x, np.ones(len(x))), np.zeros(x.shape[1])])
+        rows = np.vstack([_roots(x.T @ x), np.zeros(x.shape[1])])
         last = np.eye(len(rows))[-1]
-        curvature, square = last * curvature.sum(), last * square.sum()
+        curvatures, squares = last * curvatures.sum(), last * squares.sum()
     else:
         rows = x
-    return covariance.columns_of(rows, curvature, square, bounds, adjacency).sum(axis=0)
+    return covariance.columns_of(rows, curvatures, squares, bounds, adjacency).sum(axis=0)
 
 
-def _roots(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """R with R'R = Σ w·xx'."""
-    values, vectors = np.linalg.eigh((x * weights[:, None]).T @ x)
+def _weighted(x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Σ w·xx'."""
+    return (x.T * weights) @ x
+
+
+def _roots(matrix: np.ndarray) -> np.ndarray:
+    """R with R'R the matrix."""
+    values, vectors = np.linalg.eigh(matrix)
     return np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
 
 
