@@ -112,15 +112,19 @@ def released(cell: Cell, order: str, count: int) -> Drawn:
 def within(seconds: float, most: int, draw: Callable[[int], Drawn]) -> tuple[np.ndarray, float, float]:
     """Curves of as many draws as there is time for, two at least, their `effective`, and seconds a draw.
 
-    **Arguments:** `draw`: so many draws. Batches double, and what the next one would take is guessed from the last.
+    **Arguments:** `draw`: so many draws. Batches double, and the time of the next one is guessed from the last.
     """
-    start, size, parts = time.process_time(), 2, []
+    start, size, least, parts = time.process_time(), 2, 1, []
     while (made := sum(len(part.curves) for part in parts)) < most:
-        before = time.process_time()
-        parts.append(draw(min(size, most - made)))
-        now, last, size = time.process_time(), len(parts[-1].curves), 2 * size
-        if now - start + (now - before) * max(min(size, most) / last, 1.0) > seconds:
+        before, asked = time.process_time(), min(size, most - made)
+        parts.append(draw(asked))
+        now, last = time.process_time(), len(parts[-1].curves)
+        affordable = int((seconds - (now - start)) * last / max(now - before, 1e-9)) if seconds < np.inf else most
+        # A chain has its own length, whatever was asked for.
+        least = last if last > asked else least
+        if affordable < least:
             break
+        size = min(2 * size, affordable)
     curves = np.concatenate([part.curves for part in parts])
     effective = float(np.average([part.effective for part in parts], weights=[len(part.curves) for part in parts]))
     return curves, effective, (time.process_time() - start) / len(curves)

@@ -179,6 +179,21 @@ def test_draws_stop_at_the_time_or_at_the_number():
     assert len(within(0.0, 9, draw)[0]) == 2
 
 
+def test_draws_fill_the_time_that_there_is(monkeypatch):
+    """Of a second each: 2 and 4, and then 3 of 9.5 seconds; of chains of 4 draws as many as are done in it."""
+    clock, sizes = [0.0], []
+    monkeypatch.setattr("time.process_time", lambda: clock[0])
+
+    def draw(count, least=1):
+        sizes.append(count)
+        clock[0] += max(count, least)
+        return ways.Drawn(np.zeros((max(count, least), 5, 2)), 0.5)
+
+    curves, _, seconds = within(9.5, 60, draw)
+    assert (sizes, len(curves), seconds) == ([2, 4, 3], 9, 1.0)
+    assert len(within(9.5, 60, lambda count: draw(count, 4))[0]) == 8
+
+
 def test_there_is_a_row_for_every_cell(monkeypatch, table):
     monkeypatch.setattr("experiments.quantile_process.wages", lambda records: table)
     settings = {"records": 0, "levels": [5, 9], "epsilon": [1.0, 3.0], "sizes": [50], "dimensions": [2], "seed": 0}
