@@ -16,7 +16,9 @@ since TPR - FPR is at most (1 - e^-ε)·TPR by the one and (e^ε - 1)·(1 - TPR)
 largest at TPR = e^ε/(1 + e^ε). Randomised response attains it.
 
 Two ways make tables: by a plan whose levels are public, and by one whose levels are those that the people have, which
-is the planted leak: a level that nobody else has is seen in its tables by its name.
+is the planted leak: a level that nobody else has is seen in its tables by its name. `--peer PYTHON SOURCE` adds tables
+by MST, of the same columns in public bins (`experiments.synthesis.marginal_peers`); it is (ε, 10⁻⁶)-private where a
+record is added or removed, and two such steps exchange one: tanh(ε) is what that allows, and 10⁻⁵ or so.
 """
 
 import argparse
@@ -30,6 +32,7 @@ import pandas as pd
 from tqdm import tqdm
 
 import kngjax as kng
+from experiments.synthesis import marginal_peers
 
 LEVELS = ("north", "south", "island")
 WORKS = ("no", "yes", "abroad")
@@ -116,6 +119,22 @@ def shadow_tables(
     return found[0], found[1]
 
 
+def shadow_tables_by_mst(
+    python: str, source: str, epsilon: float, number: int, bar: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same of tables by MST. **Arguments:** `python`, `source`: as of `marginal_peers.tables`."""
+    found = []
+    for place, one in enumerate((TARGET, ORDINARY)):
+        frame, rows = people(one), []
+        seeds = range(place * number, (place + 1) * number)
+        plan = public_levels(frame, epsilon)
+        for drawn, _ in marginal_peers.tables(python, source, "MST", plan, frame, epsilon, seeds):
+            rows.append(features(pd.DataFrame(drawn)))
+            bar.update()
+        found.append(np.array(rows))
+    return found[0], found[1]
+
+
 def forest(seed: int = 0) -> Any:
     """A random forest of scikit-learn."""
     from sklearn.ensemble import RandomForestClassifier
@@ -163,18 +182,22 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--epsilon", type=float, nargs="*", default=[1.0])
     parser.add_argument("--tables", type=int, default=100, help="of each kind: with the target, and without")
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--peer", nargs=2, metavar=("PYTHON", "SOURCE"), help="for tables by MST, which take seconds")
     options = parser.parse_args(arguments)
     print(f"{'':62}{'advantage':>10}{'+-':>7}{'allowed':>9}{'ms a table':>12}")
     for epsilon in options.epsilon:
-        for way in options.ways:
-            start = time.process_time()
+        for way in (*options.ways, *(["MST"] if options.peer else [])):
+            start = time.perf_counter()
             with tqdm(total=2 * options.tables, desc=way, leave=False, disable=None) as bar:
-                tables = shadow_tables(WAYS[way], epsilon, options.tables, bar)
-            taken = 1000.0 * (time.process_time() - start) / (2 * options.tables)
+                if way == "MST":
+                    tables, most = shadow_tables_by_mst(*options.peer, epsilon, options.tables, bar), 2.0 * epsilon
+                else:
+                    tables, most = shadow_tables(WAYS[way], epsilon, options.tables, bar), epsilon
+            taken = 1000.0 * (time.perf_counter() - start) / (2 * options.tables)
             for name, attack in ATTACKS.items():
                 found = advantage(*tables, attack)
                 row = f"epsilon = {epsilon:g}, {way}, {name}"
-                print(f"{row:62}{found.value:10.3f}{found.error:7.3f}{allowed(epsilon):9.3f}{taken:12.0f}", flush=True)
+                print(f"{row:62}{found.value:10.3f}{found.error:7.3f}{allowed(most):9.3f}{taken:12.0f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-"""How like a private table are synthetic ones, at ε = 1, 3 and 8, on two real tables of 28,155 and 53,940 rows.
+"""How like a private table are synthetic ones, at ε = 1, 3 and 8, on three real tables of 28,155 to 327,346 rows.
 
-Three kinds of plans, each with whole releases from secure keys, one synthetic table drawn of each:
+Three kinds of plans, each with whole releases from secure keys, one synthetic table drawn of each, beside two peers:
 
 - `sequential`: each column drawn from earlier ones, by its parents and by the formula of its quantile curves;
 - `margins`: the same columns at the same shares of ε, all independent: what is lost where nothing is said of how they
   depend on one another;
 - `no noise`: the sequential plan at an ε so large that noise is nil, no release: it shows what the models miss. One is
-  made, and a table drawn of it for each replicate.
+  made, and a table drawn of it for each replicate;
+- `MST`, `AIM`: tables by noisy marginals of the same columns in public bins, (ε, 10⁻⁶)-private where a record is
+  added or removed, by their authors' code in an environment of its own (`marginal_peers`), where one is named.
 
 `pmse_ratio` is 1 for tables of the true model; `one_way` and `two_way` are the largest distances in total variation of
 columns and of pairs of them; `moved` is the mean over the coefficients of a regression by least squares of how far one
@@ -16,17 +18,23 @@ which are the data owner's alone, may be shown.
 """
 
 import csv
+import itertools
 import pathlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
+from experiments.synthesis import marginal_peers
+from kngjax.estimators.synthesis.comparisons import compare
 
-SETTINGS = ("tables", "epsilon", "replicates", "nearly_none", "rows", "seed")
+SETTINGS = (
+    *("tables", "epsilon", "replicates", "nearly_none", "rows", "seed"),
+    *("peers", "peer_replicates", "peer_python", "peer_source"),
+)
 MEASURES = ("pmse_ratio", "one_way", "two_way", "moved", "overlap", "seconds")
 HEADER = ("table", "n", "plan", "epsilon", "replicate", *MEASURES)
 
@@ -61,6 +69,17 @@ TABLES = {
             kng.Numeric("price", 100, 30000, transform="log", given="log(carat)", share=0.4),
         ),
         "log(price) ~ log(carat)",
+    ),
+    "flights": Table(
+        ("nycflights13", "flights"),
+        (
+            kng.Category("origin", ["EWR", "JFK", "LGA"], other="JFK"),
+            kng.Ordinal("month", 1, 12, parents=["origin"]),
+            kng.Ordinal("hour", 5, 23, parents=["origin"]),
+            kng.Count("dep_delay", -30, 300, given="hour"),
+            kng.Count("arr_delay", -60, 300, given="dep_delay", share=0.4),
+        ),
+        "arr_delay ~ dep_delay",
     ),
 }
 
@@ -120,42 +139,73 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     """
     if set(settings) != set(SETTINGS):
         raise ValueError(f"the experiment needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
-    if unknown := set(settings["tables"]) - set(TABLES):
-        raise ValueError(f"there are the tables {', '.join(TABLES)}, and not {', '.join(unknown)}")
+    for of, known in (("tables", TABLES), ("peers", marginal_peers.MECHANISMS)):
+        if unknown := set(settings[of]) - set(known):
+            raise ValueError(f"there are the {of} {', '.join(known)}, and not {', '.join(unknown)}")
     if smoke:
         largest = [max(settings["epsilon"])]
         settings = settings | {"tables": settings["tables"][:1], "epsilon": largest, "replicates": 1, "rows": 2000}
+        settings |= {"peer_replicates": 1}
+    if not settings["peer_python"]:
+        print("no peers: peer_python names no interpreter that has mbi")
+        settings = settings | {"peers": []}
     frames = {name: frame_of(TABLES[name], settings["rows"], settings["seed"]) for name in settings["tables"]}
-    cells = [(plan, epsilon) for plan in PLANS for epsilon in settings["epsilon"]] + [("no noise", None)]
+    of_frame = settings["replicates"] * (len(PLANS) * len(settings["epsilon"]) + 1)
+    of_frame += settings["peer_replicates"] * len(settings["peers"]) * len(settings["epsilon"])
     found: dict[tuple[Any, ...], list[dict[str, float]]] = {}
-    noiseless: dict[str, tuple[Any, float]] = {}
     with (
         (output / "synthesis.csv").open("w", newline="", encoding="utf-8") as file,
-        tqdm(total=settings["replicates"] * len(frames) * len(cells), unit="table", disable=None) as bar,
+        tqdm(total=len(frames) * of_frame, unit="table", disable=None) as bar,
     ):
         writer = csv.writer(file)
         writer.writerow(HEADER)
-        for replicate in range(settings["replicates"]):
-            for name, frame in frames.items():
-                for plan, epsilon in cells:
-                    if epsilon is not None:
-                        released, seconds = _released(PLANS[plan](TABLES[name], epsilon), frame)
-                    else:
-                        if name not in noiseless:
-                            noiseless[name] = _released(sequential(TABLES[name], settings["nearly_none"]), frame)
-                        released, seconds = noiseless[name]
-                    key = kng.research_key(settings["seed"] + replicate)
-                    report = kng.owner.utility(released, frame, formula=TABLES[name].formula, key=key)
-                    row = measures(report, seconds)
-                    cell = name, len(frame), plan, "" if epsilon is None else epsilon
-                    found.setdefault(cell, []).append(row)
-                    writer.writerow([*cell, replicate, *(f"{row[measure]:.5g}" for measure in MEASURES)])
-                    file.flush()
-                    bar.update()
+        for cell, row in itertools.chain(_by_plans(settings, frames), _by_peers(settings, frames)):
+            rows = found.setdefault(cell, [])
+            writer.writerow([*cell, len(rows), *(f"{row[measure]:.5g}" for measure in MEASURES)])
+            file.flush()
+            rows.append(row)
+            bar.update()
     print(f"{'':34}{'tables':>8}" + "".join(f"{measure:>14}" for measure in MEASURES))
     for cell, rows in found.items():
         words = ", ".join(str(part) for part in cell)
         print(f"{words:34}{len(rows):8}" + "".join(f"{np.mean([row[one] for row in rows]):14.4g}" for one in MEASURES))
+
+
+# A cell, and the figures of one table.
+Row = tuple[tuple[Any, ...], dict[str, float]]
+
+
+def _by_plans(settings: dict[str, Any], frames: dict[str, Any]) -> Iterator[Row]:
+    """Of all plans, the first tables of all cells before the second ones."""
+    cells = [(plan, epsilon) for plan in PLANS for epsilon in settings["epsilon"]] + [("no noise", None)]
+    noiseless: dict[str, tuple[kng.SyntheticTable, float]] = {}
+    for replicate in range(settings["replicates"]):
+        for name, frame in frames.items():
+            for plan, epsilon in cells:
+                if epsilon is not None:
+                    released, seconds = _released(PLANS[plan](TABLES[name], epsilon), frame)
+                else:
+                    if name not in noiseless:
+                        noiseless[name] = _released(sequential(TABLES[name], settings["nearly_none"]), frame)
+                    released, seconds = noiseless[name]
+                key = kng.research_key(settings["seed"] + replicate)
+                report = kng.owner.utility(released, frame, formula=TABLES[name].formula, key=key)
+                yield (name, len(frame), plan, "" if epsilon is None else epsilon), measures(report, seconds)
+
+
+def _by_peers(settings: dict[str, Any], frames: dict[str, Any]) -> Iterator[Row]:
+    """Of the peers, cell by cell: each interpreter then compiles once."""
+    seeds = range(settings["seed"], settings["seed"] + settings["peer_replicates"])
+    where = settings["peer_python"], settings["peer_source"]
+    for name, frame in frames.items():
+        table = TABLES[name]
+        for mechanism, epsilon in itertools.product(settings["peers"], settings["epsilon"]):
+            plan = sequential(table, epsilon)
+            values = plan.read(frame)
+            real = {column.name: column.shown(values[column.name]) for column in plan.columns}
+            for drawn, seconds in marginal_peers.tables(*where, mechanism, plan, frame, epsilon, seeds):
+                report = compare(plan, real, drawn, table.formula)
+                yield (name, len(frame), mechanism, epsilon), measures(report, seconds)
 
 
 def _released(plan: kng.SynthesisPlan, frame: Any) -> tuple[kng.SyntheticTable, float]:
