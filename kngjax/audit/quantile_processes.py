@@ -1,6 +1,6 @@
-"""Audits of quantile processes: the law of all curves together, by outcomes, and curves of neighbours told apart.
+"""Audits of quantile processes: the law of all curves together, by outcomes, and curves replayed on a neighbour.
 
-Laws are enumerated on coarse lattices by the code that draws; the black box looks at draws alone.
+Laws are enumerated on coarse lattices by the code that draws.
 """
 
 import itertools
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from kngjax.accounting.exact import exactly
-from kngjax.audit.black_box import epsilon_lower_bound
 from kngjax.audit.replay import Replay
 from kngjax.releases.curves.halving import Curves, Halving
 from kngjax.releases.curves.levels import Node
@@ -142,12 +141,12 @@ def replayed_location_scale(
     both = [made.prepare(*pair) for pair in (first, second)]
     found = []
     for _ in range(num_draws):
-        location = made.settings.envelope(made.location_problem(both[0])).draw(bits)
+        location = made.location_envelope(both[0]).draw(bits)
         problems = [made.location_problem(one) for one in both]
         change, tried = _change(problems, location, generator, num_points)
         found.append((change / exactly(float(made.location.epsilon)), tried))
         problems = [made.scale_problem(one, location) for one in both]
-        scale = made.settings.envelope(problems[0], made.region).draw(bits)
+        scale = made.scale_envelope(both[0], location).draw(bits)
         change, tried = _change(problems, scale, generator, num_points)
         found.append((change / exactly(float(made.scale.epsilon)), tried))
         numbers = [made.standardised(one, location, scale) for one in both]
@@ -194,19 +193,3 @@ def _points(domain: DomainLattice) -> list[np.ndarray]:
         raise ValueError("the lattice has more than 2^12 points: give Lattice fewer theta_digits")
     every = (np.array(point) for point in itertools.product(*sides))
     return [point for point in every if domain.contains(point)]
-
-
-def black_box_of_process(
-    halving: Halving, first: Any, second: Any, *, seed: int = 0, num_draws: int = 2000, confidence: float = 0.999
-) -> tuple[float, float]:
-    """A lower bound on ε of all curves together, by draws alone as of `kngjax.audit.black_box`, and what is claimed.
-
-    **Arguments:** `first`, `second`: pairs (X, y) of few records, neighbours by the adjacency, made up.
-    """
-    bits = random.Random(seed).getrandbits
-    drawn = []
-    for pair in (first, second):
-        records = halving.prepare(*pair)
-        drawn.append(np.array([halving.draw(records, bits).reshape(-1) for _ in range(num_draws)]))
-    one, other = drawn
-    return epsilon_lower_bound(one, other, 0.0, confidence), halving.guarantee.epsilon

@@ -18,6 +18,7 @@ from kngjax.audit.grid_laws.cases import CASES
 from kngjax.audit.grid_laws.laws import are_right
 from kngjax.audit.grid_laws.neighbours import worst_ratios
 from kngjax.audit.lattice_search import search_lattices
+from kngjax.audit.processes_told_apart import black_box_of_process, worst_pairs
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import Box
@@ -81,6 +82,7 @@ def figures(jobs: Jobs, quick: bool = False) -> Iterator[Finding]:
     yield _told_apart(quick)
     yield _replayed_sums(quick)
     yield from _plans_told_apart(quick)
+    yield from _processes_told_apart(quick)
     yield _worst_of_noise()
     yield _laws(quick)
     naive = audit.impossible_outputs(audit.laplace_values(), 0.0, 1.0, 1.0)
@@ -338,6 +340,18 @@ def _plans_told_apart(quick: bool) -> Iterator[Finding]:
         yield Finding(
             f"epsilon of {name} together",
             f"at least {found:.3f} of {claimed:g} by a black-box attack on {number} draws a side",
+            found <= claimed,
+        )
+
+
+def _processes_told_apart(quick: bool) -> Iterator[Finding]:
+    """What an attacker makes of all curves of two neighbours, of each order."""
+    number = 1_000 if quick else 4_000
+    for name, made, first, second in worst_pairs():
+        found, claimed = black_box_of_process(made, first, second, num_draws=number)
+        yield Finding(
+            f"epsilon of {name}",
+            f"at least {found:.3f} of {claimed:g} by black-box attacks on {number} draws a side",
             found <= claimed,
         )
 

@@ -19,6 +19,7 @@ from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.kng import KNG
 from kngjax.releases.certificate import WITH_ROUNDING, describe
 from kngjax.releases.curves.halving import Halving
+from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.lattice import Lattice, Problem, rate_of
 from kngjax.releases.lattice.plans import Plan
 from kngjax.releases.lattice.problems import WholeRecords, check_score, prepared, whole_records
@@ -170,6 +171,14 @@ class LocationScale:
         least[0] = max(1, int(domain.high[0] - domain.low[0]) >> _LEAST_SCALE)
         return Region(self.vertices, domain.exponents, least, None)
 
+    def location_envelope(self, records: WholeRecords) -> Envelope:
+        """From which μ is drawn. Private."""
+        return self.settings.envelope(self.location_problem(records))
+
+    def scale_envelope(self, records: WholeRecords, location: Point) -> Envelope:
+        """From which γ is drawn. Private."""
+        return self.settings.envelope(self.scale_problem(records, location), self.region)
+
     def standardised(self, records: WholeRecords, location: Point, scale: Point) -> WholeRecords:
         """(y_i - x_i'μ)/(x_i'γ) of each record by itself, on the lattice of `quantiles`. Private."""
         residuals = (records.y - records.x @ location).astype(np.float64)
@@ -185,8 +194,8 @@ class LocationScale:
         **Arguments:** `bits`: fair and independent; those of the operating system for whatever is published.
         """
         with precision(DEFAULT_DIGITS):
-            location = self.settings.envelope(self.location_problem(records)).draw(bits)
-            scale = self.settings.envelope(self.scale_problem(records, location), self.region).draw(bits)
+            location = self.location_envelope(records).draw(bits)
+            scale = self.scale_envelope(records, location).draw(bits)
         numbers = self.quantiles.draw(self.standardised(records, location, scale), bits)
         centre, slope = self.plans[0].domain.values(location), self.plans[1].domain.values(scale)
         return centre + numbers * slope
