@@ -56,6 +56,8 @@ def score(loss: Any, predictor: np.ndarray, y: np.ndarray) -> np.ndarray:
         return scipy.special.expit(predictor) - y
     if isinstance(loss, kng.SmoothedQuantileLoss):
         return scipy.special.expit(distance / float(loss.bandwidth)) - float(loss.tau)
+    if not isinstance(loss, kng.PseudoHuberLoss):
+        raise TypeError(f"no quick release has the loss {loss}")
     return distance / np.sqrt(1.0 + (distance / float(loss.k)) ** 2)
 
 

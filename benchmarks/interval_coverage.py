@@ -77,7 +77,7 @@ class Way:
     def interval(self, x: np.ndarray, y: np.ndarray, fit: Fit, drawn: dict[float, Any], random: Any) -> Any:
         """That of a quick release. **Arguments:** `drawn`: estimates of this table by their ε, which ways share."""
         if isinstance(self.making, GroupsMaking):
-            # Records are drawn one like another, so that their order is as good as a random one.
+            # Records are independent with one law, so that groups by position have the law of random ones.
             groups = zip(np.array_split(x, self.making.number), np.array_split(y, self.making.number), strict=True)
             fits = [(*one, self._scaled(fit, len(one[0]))) for one in groups]
             return interval_of_groups(np.array([self.quick(*one, random).value for one in fits]), LEVEL)

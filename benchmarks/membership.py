@@ -17,8 +17,9 @@ largest at TPR = e^ε/(1 + e^ε). Randomised response attains it.
 
 Two ways make tables: by a plan whose levels are public, and by one whose levels are those that the people have, which
 is the planted leak: a level that nobody else has is seen in its tables by its name. `--peer PYTHON SOURCE` adds tables
-by MST, of the same columns in public bins (`experiments.synthesis.marginal_peers`); it is (ε, 10⁻⁶)-private where a
-record is added or removed, and two such steps exchange one: tanh(ε) is what that allows, and 10⁻⁵ or so.
+by MST, of the same columns in public bins (`experiments.synthesis.marginal_peers`); it is (ε, δ)-private where a
+record is added or removed, δ = 10⁻⁶, and two such steps exchange one, (2ε, δ(1 + e^ε))-privately. That allows tanh(ε) +
+2δ(1 + e^ε)/(1 + e^(2ε)), tanh(ε) and 10⁻⁶ at most.
 """
 
 import argparse

@@ -29,7 +29,6 @@ from tqdm import tqdm
 
 import kngjax as kng
 from experiments.synthesis import marginal_peers
-from kngjax.estimators.synthesis.comparisons import compare
 
 SETTINGS = (
     *("tables", "epsilon", "replicates", "nearly_none", "rows", "seed"),
@@ -201,10 +200,8 @@ def _by_peers(settings: dict[str, Any], frames: dict[str, Any]) -> Iterator[Row]
         table = TABLES[name]
         for mechanism, epsilon in itertools.product(settings["peers"], settings["epsilon"]):
             plan = sequential(table, epsilon)
-            values = plan.read(frame)
-            real = {column.name: column.shown(values[column.name]) for column in plan.columns}
             for drawn, seconds in marginal_peers.tables(*where, mechanism, plan, frame, epsilon, seeds):
-                report = compare(plan, real, drawn, table.formula)
+                report = kng.owner.utility(plan, frame, formula=table.formula, drawn=drawn)
                 yield (name, len(frame), mechanism, epsilon), measures(report, seconds)
 
 

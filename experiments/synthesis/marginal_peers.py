@@ -18,7 +18,8 @@ import kngjax as kng
 DELTA = 1e-6
 MECHANISMS = ("MST", "AIM")
 PROGRAM = pathlib.Path(__file__).with_name("marginal_tables.py")
-# Equal parts of a number's bounds, on the scale of its transform; of whole numbers, parts of as many of them each.
+# Equal parts of a number's bounds, on the scale of its transform. Of whole numbers at most 40 bins, of equally many
+# numbers but for the last one.
 _BINS, _BINS_OF_WHOLE_NUMBERS = 60, 40
 
 

@@ -47,16 +47,21 @@ class UtilityReport(OwnerOnly):
         return axes
 
 
-def utility(table: Any, frame: Any, *, formula: str | None = None, key: PRNGKeyArray | None = None) -> UtilityReport:
+def utility(
+    table: Any, frame: Any, *, formula: str | None = None, key: PRNGKeyArray | None = None, drawn: Any = None
+) -> UtilityReport:
     """How like the private table one synthetic table is, of as many rows. FOR THE DATA OWNER ONLY.
 
     Nothing of it has noise: to publish it, or to choose a plan by it, voids the guarantee of the releases.
 
     **Arguments:** `table`: from `kngjax.synthesize`, public. `frame`: private, as it was given. `formula`: a regression
     of a column of numbers on others, like "log(wage) ~ education + C(region)", by least squares in both tables with
-    standard errors for unequal variances; None without one. `key`: of the table that is drawn.
+    standard errors for unequal variances; None without one. `key`: of the table that is drawn. `drawn`: a table with
+    the same columns in its place, of any number of rows, whoever made it; `table` may then be the plan alone.
 
     Raises as `table.plan.read`, and ValueError for a frame without records and for a formula that these columns do not
     have.
     """
-    return table.compared(frame, formula, key)
+    if drawn is None:
+        return table.compared(frame, formula, key)
+    return getattr(table, "plan", table).compared(frame, drawn, formula)

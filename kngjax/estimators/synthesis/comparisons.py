@@ -9,15 +9,17 @@ import kngjax as kng
 from kngjax.data import formulas
 from kngjax.data.records import Records
 from kngjax.estimators.synthesis import distances
-from kngjax.estimators.synthesis.plans import SynthesisPlan
 from kngjax.owner.comparisons import UtilityReport
 from kngjax.owner.nonprivate import fit
 
 Columns = Mapping[str, np.ndarray]
 
 
-def compare(plan: SynthesisPlan, real: Columns, drawn: Columns, formula: str | None) -> UtilityReport:
-    """Raises as `kngjax.owner.utility`. **Arguments:** `real`: the private columns as `drawn` has them, a table."""
+def compare(plan: Any, real: Columns, drawn: Columns, formula: str | None) -> UtilityReport:
+    """Raises as `kngjax.owner.utility`.
+
+    **Arguments:** `plan`: a `SynthesisPlan`. `real`: the private columns as `drawn` has them, a table.
+    """
     kinds = {column.name: column for column in plan.columns}
     coded = {name: distances.coded(real[name], drawn[name], _labels(kinds[name])) for name in kinds}
     pairs = [(one, other) for place, one in enumerate(coded) for other in list(coded)[:place]]
@@ -63,9 +65,7 @@ def _features(kinds: Mapping[str, Any], columns: Columns, real: Columns) -> np.n
     return np.hstack([*blocks, *products])
 
 
-def _of_regression(
-    plan: SynthesisPlan, formula: str, real: Columns, drawn: Columns
-) -> tuple[dict[str, float], dict[str, float]]:
+def _of_regression(plan: Any, formula: str, real: Columns, drawn: Columns) -> tuple[dict[str, float], dict[str, float]]:
     """By coefficient the overlap of its two intervals, and how many standard errors it moved."""
     read = formulas.read(formula, *plan.facts)
     if read.response not in real or read.response not in plan.facts[0]:

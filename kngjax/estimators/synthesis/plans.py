@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 import kngjax as kng
 from kngjax.accounting.exact import exactly, inward
 from kngjax.core.errors import UnfitShape
@@ -18,9 +20,11 @@ from kngjax.estimators.analyses import table_of
 from kngjax.estimators.quantile_processes import process_of
 from kngjax.estimators.responses import check_column
 from kngjax.estimators.synthesis.columns import AbstractColumn, Category, Ordinal, refuse_auto
+from kngjax.estimators.synthesis.comparisons import compare
 from kngjax.estimators.synthesis.numbers import AbstractCurvedColumn, Count, Numeric
 from kngjax.estimators.synthesis.parts import AbstractPart, CurvesPart, RowsPart, TablePart, Values, prices
 from kngjax.mechanisms.parameters import check_count, check_epsilon
+from kngjax.owner.comparisons import UtilityReport
 from kngjax.samplers.advice import MOST_BOXED
 
 _KINDS = {kind.__name__: kind for kind in (Category, Ordinal, Count, Numeric)}
@@ -143,6 +147,21 @@ class SynthesisPlan:
         """
         table = self.check(frame)
         return {column.name: column.read(table[column.name]) for column in self.columns}
+
+    def compared(self, frame: Any, drawn: Any, formula: str | None = None) -> UtilityReport:
+        """As `kngjax.owner.utility` of such a table, which calls it. FOR THE DATA OWNER ONLY.
+
+        **Arguments:** `drawn`: a table with these columns, whoever made it.
+        """
+        values = self.read(frame)
+        real = {column.name: column.shown(values[column.name]) for column in self.columns}
+        if not len(next(iter(real.values()))):
+            raise ValueError("the private table has no record: there is nothing to compare")
+        try:
+            columns = {name: np.asarray(drawn[name]) for name in real}
+        except (KeyError, IndexError, TypeError):
+            raise ValueError(f"the drawn table needs the columns of the plan: {', '.join(real)}") from None
+        return compare(self, real, columns, formula)
 
     @functools.cached_property
     def facts(self) -> tuple[dict[str, Any], dict[str, Any]]:

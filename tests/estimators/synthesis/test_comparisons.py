@@ -108,6 +108,18 @@ def test_the_report_is_the_owners_and_is_drawn(released):
         mpl.pyplot.close("all")
 
 
+def test_a_table_of_another_maker_is_compared_as_its_own(released):
+    table, frame = released
+    key = kng.research_key(4)
+    drawn, asked = table.draw(key=key), {"formula": "age ~ group"}
+    own, other = (kng.owner.utility(*released, **asked, key=key), kng.owner.utility(*released, **asked, drawn=drawn))
+    of_plan = kng.owner.utility(table.plan, frame, **asked, drawn=dict(drawn))
+    for found in (other, of_plan):
+        assert (found.pmse_ratio, found.one_way, found.moved) == (own.pmse_ratio, own.one_way, own.moved)
+    with pytest.raises(ValueError, match="needs the columns of the plan: group, age"):
+        kng.owner.utility(table.plan, frame, drawn=drawn[["age"]])
+
+
 def test_a_regression_that_the_table_does_not_have_is_refused(released):
     with pytest.raises(ValueError, match="no column of numbers"):
         kng.owner.utility(*released, formula="group ~ age")
