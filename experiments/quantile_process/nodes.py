@@ -19,8 +19,8 @@ import kngjax as kng
 DOMAIN = (-20.0, 20.0)
 # On a part of the domain candidates that do not lie in it after so many tries walk there, so many steps.
 _STEPS, _TRIES = 400, 20
-# Candidates that count, on average over draws.
-_LEAST_EFFECTIVE = 30.0
+# Of fewer coefficients there are as many candidates as of four. Those that count, on average over draws.
+_FEW, _LEAST_EFFECTIVE = 4, 30.0
 _NEWTON, _HALVINGS = 25, 6
 # At a time: of more the products leave the cache.
 _ROWS = 4096
@@ -193,7 +193,7 @@ def weighted(
     **Arguments:** `records`: x with the intercept, and y, of each draw. `count`: of candidates, a coefficient. `reach`:
     of |θ_j| in Θ. Raises NotDrawn where none lies in Θ, or too few count.
     """
-    count, k = count * len(node.widths), _power(len(node.widths))
+    count, k = count * max(len(node.widths), _FEW), _power(len(node.widths))
     thetas, sizes = candidates(node, expansions, part, count, random)
     found, effective = [], []
     for (x, y), points, of_points in zip(records, thetas, sizes, strict=True):

@@ -28,7 +28,7 @@ def truth(table):
 
 
 def cell_of(table, truth, epsilon=3.0):
-    return ways.Cell(table, tuple(truth.levels.tolist()), epsilon, truth.fits, 24)
+    return ways.Cell(table, tuple(truth.levels.tolist()), epsilon, truth.fits, 60)
 
 
 @pytest.mark.slow
