@@ -13,8 +13,9 @@ On CPS1988 (log wage on education and a polynomial of experience, d = 4, n = 28,
 `law` says how draws follow the mechanism's law:
 
 - `release`: whole releases, exact draws by secure keys with every rounding in the proof: of few cells, to check others.
-- `weighted`: of candidates from the limit law one by its weight, with the exact check loss of all records
-  (`experiments.quantile_process.nodes`): a hundredth of the time of a release, which `seconds` then does not show.
+- `weighted`: of candidates from about the limit law one by its weight, with the gradients of all records, which follows
+  the law of releases approximately (`experiments.quantile_process.nodes`) in a fraction of their time, which `seconds`
+  then does not show.
 - `chain`: the library's Markov chain, whose compilation is part of `seconds`. Its draws are not independent.
 - `bootstrap`: of `sampling`.
 - Without draws: `refused` by the public rule of `QuantileProcess.refusal`, of each way's own noise, as too few records
@@ -38,7 +39,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from experiments.quantile_process.measures import Truth, mean_check_loss, measure
-from experiments.quantile_process.nodes import Node, NotDrawn, expansion
+from experiments.quantile_process.nodes import NotDrawn
 from experiments.quantile_process.tables import Table, made_up, wages
 from experiments.quantile_process.ways import WAYS, Cell, Drawn
 from kngjax import nonprivate
@@ -88,17 +89,13 @@ def truth_of(table: Table, m: int, rows: int, seed: int) -> Truth:
     return Truth(levels, fits, table.x, table.y, table.x[chosen], table.vertices)
 
 
-def resampled(truth: Truth, count: int, random: np.random.Generator) -> Drawn:
+def resampled(table: Table, levels: np.ndarray, count: int, random: np.random.Generator) -> Drawn:
     """Fits to as many records as there are, drawn with replacement."""
-    n, d = truth.x.shape
-    # Newton's method stops at a score that is small beside its own deviation, and no smaller than a step of it.
-    rate = 0.3 / (d + 0.02 * np.sqrt(n))
     found = []
     for _ in range(count):
-        places = random.integers(0, n, n)
-        x, y = truth.x[places], truth.y[places]
-        nodes = [Node(float(level), np.ones(d), rate, 0.0) for level in truth.levels]
-        found.append([expansion(node, x, y, start).centre for node, start in zip(nodes, truth.fits, strict=True)])
+        places = random.integers(0, len(table.y), len(table.y))
+        records = prepare(table.bounds, table.columns[places], table.y[places])
+        found.append([nonprivate.minimiser(kng.QuantileLoss(float(level)), records) for level in levels])
     return Drawn(np.array(found), 1.0)
 
 
@@ -135,7 +132,7 @@ def compare(task: Task, truth: Truth, loss: float, settings: dict[str, Any]) -> 
     random = np.random.default_rng([settings["seed"], task.m, len(task.table.y), len(truth.fits[0])])
     nothing, most, seconds = [0, *[""] * len(MEASURES)], settings["draws"], settings["seconds"]
     if task.epsilon is None:
-        law, draw = "bootstrap", lambda count: resampled(truth, count, random)
+        law, draw = "bootstrap", lambda count: resampled(task.table, truth.levels, count, random)
     else:
         levels, way = tuple(truth.levels.tolist()), WAYS[task.way]
         cell = Cell(task.table, levels, task.epsilon, truth.fits, settings["candidates"])
@@ -153,7 +150,8 @@ def compare(task: Task, truth: Truth, loss: float, settings: dict[str, Any]) -> 
         return [reason.law, 0, *[""] * 4, f"{reason.share:.3g}", ""]
     found = np.array([measure(truth, one, loss) for one in curves])
     error, crossing, crps = found.mean(axis=0)
-    deviation = found[:, 0].std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.nan
+    # Draws of a chain depend on one another.
+    deviation = np.nan if law == "chain" else found[:, 0].std(ddof=1) / np.sqrt(len(found))
     return [law, len(found), *(f"{one:.5g}" for one in (error, deviation, crossing, crps, effective, seconds))]
 
 

@@ -2,9 +2,10 @@
 
     f(θ) ∝ exp(-c·max_j |G_j(θ)|/w_j),    G(θ) = Σ_i (1{y_i ≤ x_i'θ} - τ)·x_i,    v'θ_below ≤ v'θ ≤ v'θ_above at all v
 
-Candidates are drawn from the limit law q(θ) ∝ exp(-.8c·max_j |u_j|), u = diag(w)^{-1}H(θ - θ̂), on the same part, and
-one of them is taken with probability in proportion to f/q, with G of all records. What is taken follows f once there
-are many candidates (Rubin 1988); their effective share says how many there are.
+The limit law is exp(-c·max_j |u_j|), u = diag(w)^{-1}H(θ - θ̂). Candidates are drawn from one with longer tails,
+q(θ) ∝ (1 + c·max_j |u_j|/k)^{-k} with k = 2d + 4, on the same part, there by a walk of so many steps that is near q and
+not exactly it. One of them is taken with probability in proportion to f/q, with G of all records. What is taken follows
+f once there are many candidates that count (Rubin 1988): of fewer than thirty nothing is said.
 """
 
 import math
@@ -16,8 +17,10 @@ import numpy as np
 import kngjax as kng
 
 DOMAIN = (-20.0, 20.0)
-# Candidates have longer tails than the limit law. On a part of the domain a walk makes them, of so many steps.
-_TAILS, _STEPS, _TRIES = 0.8, 120, 4
+# On a part of the domain candidates that do not lie in it after so many tries walk there, so many steps.
+_STEPS, _TRIES = 400, 20
+# Of fewer coefficients there are as many candidates as of four. Those that count, on average over draws.
+_FEW, _LEAST_EFFECTIVE = 4, 30.0
 _NEWTON, _HALVINGS = 25, 6
 # At a time: of more the products leave the cache.
 _ROWS = 4096
@@ -124,8 +127,8 @@ def candidates(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draws from q, shape (D, count, d), and max|u| of each. **Arguments:** `expansions`: of each of D draws."""
     centres, matrices = (np.array(each) for each in zip(*expansions, strict=True))
-    shape, rate = (len(centres), count, centres.shape[1]), _TAILS * node.rate
-    u = _k_norm(shape, rate, random)
+    shape, rate = (len(centres), count, centres.shape[1]), node.rate
+    u = _long_tailed(shape, rate, random)
     if part is not None:
         turned = part.vertices @ matrices
         # v'(θ - θ_below) ≥ 0 is turned·u ≥ v'(θ_below - θ̂).
@@ -139,25 +142,33 @@ def candidates(
             places = u @ turned.transpose(0, 2, 1)
             is_inside = np.all((places >= low[:, None]) & (places <= high[:, None]), axis=2) & ~is_placed
             walkers[is_inside], is_placed = u[is_inside], is_placed | is_inside
-            u = _k_norm(shape, rate, random)
+            u = _long_tailed(shape, rate, random)
         u = _walked(walkers, rate, turned, low[:, None], high[:, None], random)
     return centres[:, None] + u @ matrices.transpose(0, 2, 1), np.max(np.abs(u), axis=2)
 
 
-def _k_norm(shape: tuple[int, ...], rate: float, random: np.random.Generator) -> np.ndarray:
-    """Of density ∝ exp(-rate·max|u|): a Gamma(d + 1) radius times a point of the cube."""
-    radii = random.gamma(shape[-1] + 1.0, 1.0 / rate, (*shape[:-1], 1))
-    return radii * random.uniform(-1.0, 1.0, shape)
+def _power(dimension: int) -> float:
+    """k."""
+    return 2.0 * dimension + 4.0
+
+
+def _long_tailed(shape: tuple[int, ...], rate: float, random: np.random.Generator) -> np.ndarray:
+    """Of density ∝ (1 + rate·max|u|/k)^{-k}: rate·max|u|/k is a ratio of gamma variables of d and k - d."""
+    d, k = shape[-1], _power(shape[-1])
+    radii = k / rate * random.gamma(d, size=(*shape[:-1], 1)) / random.gamma(k - d, size=(*shape[:-1], 1))
+    directions = random.uniform(-1.0, 1.0, shape)
+    return radii * directions / np.max(np.abs(directions), axis=-1, keepdims=True)
 
 
 def _walked(
     u: np.ndarray, rate: float, rows: np.ndarray, low: Any, high: Any, random: np.random.Generator
 ) -> np.ndarray:
     """Hit-and-run by slices: uniform on the chord of {low ≤ rows·u ≤ high, max|u| ≤ a level drawn above this one}."""
-    turned = rows.transpose(0, 2, 1)
+    turned, k = rows.transpose(0, 2, 1), _power(u.shape[2])
     for _ in range(_STEPS):
         direction = random.standard_normal(u.shape)
-        level = np.max(np.abs(u), axis=2, keepdims=True) + random.exponential(1.0 / rate, (*u.shape[:2], 1))
+        shrunk = random.uniform(size=(*u.shape[:2], 1)) ** (-1.0 / k)
+        level = ((1.0 + rate / k * np.max(np.abs(u), axis=2, keepdims=True)) * shrunk - 1.0) * k / rate
         places, slopes = u @ turned, direction @ turned
         ends = np.concatenate([(low - places) / slopes, (-level - u) / direction], axis=2)
         others = np.concatenate([(high - places) / slopes, (level - u) / direction], axis=2)
@@ -175,22 +186,25 @@ def weighted(
     part: Part | None,
     count: int,
     random: np.random.Generator,
-) -> tuple[np.ndarray, np.ndarray]:
-    """One θ for each of D draws, shape (D, d), and the effective share of its candidates.
+    reach: float = DOMAIN[1],
+) -> tuple[np.ndarray, float]:
+    """One θ for each of D draws, shape (D, d), and the effective share of its candidates, on average over draws.
 
-    **Arguments:** `records`: x with the intercept, and y, of each draw. `count`: of candidates, a coefficient.
-    Raises NotDrawn where none lies in Θ.
+    **Arguments:** `records`: x with the intercept, and y, of each draw. `count`: of candidates, a coefficient. `reach`:
+    of |θ_j| in Θ. Raises NotDrawn where none lies in Θ, or too few count.
     """
-    count *= len(node.widths)
+    count, k = count * max(len(node.widths), _FEW), _power(len(node.widths))
     thetas, sizes = candidates(node, expansions, part, count, random)
     found, effective = [], []
     for (x, y), points, of_points in zip(records, thetas, sizes, strict=True):
-        logs = _TAILS * node.rate * of_points - node.rate * node.size(gradient(x, y, node.tau, points))
-        logs[np.max(np.abs(points), axis=1) > DOMAIN[1]] = -np.inf
+        logs = k * np.log1p(node.rate * of_points / k) - node.rate * node.size(gradient(x, y, node.tau, points))
+        logs[np.max(np.abs(points), axis=1) > reach] = -np.inf
         if not np.isfinite(logs.max()):
             raise NotDrawn("outside", 0.0)
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
         found.append(points[random.choice(count, p=weights)])
         effective.append(1.0 / np.sum(weights**2) / count)
-    return np.array(found), np.array(effective)
+    if (share := float(np.mean(effective))) * count < _LEAST_EFFECTIVE:
+        raise NotDrawn("few", share)
+    return np.array(found), share

@@ -11,7 +11,7 @@ from experiments.quantile_process.tables import Table
 
 ADJACENCY = "replace"
 # Of joint draws: proposals that are discarded, and those that are kept; of fewer accepted ones nothing is said.
-_WARM_UP, _KEPT, _LEAST_ACCEPTED = 20, 20, 0.1
+_WARM_UP, _KEPT, _LEAST_ACCEPTED = 100, 20, 0.1
 # Residuals are held to so many scales, and a scale to the least one, as the library does.
 _MOST_SCALES, _LEAST_SCALE = 16.0, (DOMAIN[1] - DOMAIN[0]) * 2.0**-12
 _CLEAR = 4.0
@@ -62,7 +62,8 @@ class Drawn(NamedTuple):
 
 class Way(NamedTuple):
     """**Arguments:** `is_clear`: of a cell, by public facts. `draw`: so many draws. `law`: how they follow the
-    mechanism's law. `most`: coefficients that the library serves."""
+    mechanism's law. `most`: coefficients up to which draws are made here, as the cone of curves that do not cross has
+    too many corners beyond, and exact ones are of four."""
 
     is_clear: Callable[[Cell], bool]
     draw: Callable[[Cell, int, np.random.Generator], Drawn]
@@ -114,9 +115,8 @@ def halving(cell: Cell, count: int, random: np.random.Generator) -> Drawn:
     certificate = cell.process("halving").certify(cell.table.columns, cell.table.y)
     records, table = [(cell.table.x, cell.table.y)] * count, cell.table
     starts = np.repeat(cell.fits[:, None], count, axis=1)
-    return _by_halves(
-        certificate.sampler["parts"], table.bounds, table.vertices, records, starts, cell, table.scale, random
-    )
+    given = certificate.sampler["parts"], table.bounds, table.vertices, records, starts, cell.candidates
+    return _by_halves(*given, table.scale, DOMAIN[1], random)
 
 
 def location_scale(cell: Cell, count: int, random: np.random.Generator) -> Drawn:
@@ -140,9 +140,10 @@ def location_scale(cell: Cell, count: int, random: np.random.Generator) -> Drawn
     column, ends = np.ones((len(y), 1)), kng.Bounds(y=(-_MOST_SCALES, _MOST_SCALES))
     starts = np.array([np.quantile(each, cell.levels) for each in numbers]).T[..., None]
     records = [(column, each) for each in numbers]
-    found = _by_halves(settings["parts"], ends, np.ones((1, 1)), records, starts, cell, 1.0, random)
+    given = settings["parts"], ends, np.ones((1, 1)), records, starts, cell.candidates
+    found = _by_halves(*given, 1.0, _MOST_SCALES, random)
     curves = locations[:, None] + found.curves * scales[:, None]
-    return Drawn(curves, float(np.mean([share.mean(), other.mean(), found.effective])))
+    return Drawn(curves, min(share, other, found.effective))
 
 
 def _by_halves(
@@ -151,16 +152,18 @@ def _by_halves(
     vertices: np.ndarray,
     records: Records,
     starts: np.ndarray,
-    cell: Cell,
+    candidates: int,
     scale: float,
+    reach: float,
     random: np.random.Generator,
 ) -> Drawn:
     """Each level of the records between the curves beside it, and between these.
 
     **Arguments:** `parts`: of a certificate. `records`: of each draw. `starts`: shape (m, D, d). `scale`: of y.
+    `reach`: of Θ.
     """
     places = {part["level"]: place for place, part in enumerate(parts)}
-    found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    found: dict[int, tuple[np.ndarray, float]] = {}
     aside = _ASIDE * scale * np.eye(starts.shape[2])[0]
     for place, level in sorted(enumerate(parts), key=lambda each: each[1]["depth"]):
         node = node_of(bounds, level["relative_level"], level["epsilon"], level["adjacency"], starts.shape[2])
@@ -174,7 +177,7 @@ def _by_halves(
             sides = (above - aside) if below is None else (below + aside) if above is None else (below + above) / 2.0
             part = Part(vertices, below, above, sides)
         expansions = [expansion(node, *each, start) for each, start in zip(members, starts[place], strict=True)]
-        found[place] = weighted(node, members, expansions, part, cell.candidates, random)
+        found[place] = weighted(node, members, expansions, part, candidates, random, reach)
     return _together([found[place] for place in range(len(parts))])
 
 
@@ -205,10 +208,10 @@ def joint(cell: Cell, count: int, random: np.random.Generator) -> Drawn:
     return Drawn(draws.curves, draws.acceptance)
 
 
-def _together(found: list[tuple[np.ndarray, np.ndarray]]) -> Drawn:
-    """**Arguments:** `found`: of each level curves, shape (D, d), and the effective shares of candidates."""
+def _together(found: list[tuple[np.ndarray, float]]) -> Drawn:
+    """**Arguments:** `found`: of each level curves, shape (D, d), and the effective share of candidates."""
     curves, shares = zip(*found, strict=True)
-    return Drawn(np.stack(curves, axis=1), float(np.mean(shares)))
+    return Drawn(np.stack(curves, axis=1), min(shares))
 
 
 def _admits(order: str) -> Callable[[Cell], bool]:

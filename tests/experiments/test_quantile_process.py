@@ -28,7 +28,7 @@ def truth(table):
 
 
 def cell_of(table, truth, epsilon=3.0):
-    return ways.Cell(table, tuple(truth.levels.tolist()), epsilon, truth.fits, 24)
+    return ways.Cell(table, tuple(truth.levels.tolist()), epsilon, truth.fits, 60)
 
 
 @pytest.mark.slow
@@ -69,13 +69,22 @@ def test_weighted_draws_follow_the_law_that_exact_draws_follow():
     mechanism = kng.KNG(kng.QuantileLoss(0.3), table.bounds, kng.Box(*nodes.DOMAIN), 0.5, "replace")
     random, start = np.random.default_rng(0), np.array([0.7, -0.5])
     expansions = [nodes.expansion(node, table.x, table.y, start)] * count
-    drawn, effective = nodes.weighted(node, [(table.x, table.y)] * count, expansions, None, 100, random)
+    drawn, effective = nodes.weighted(node, [(table.x, table.y)] * count, expansions, None, 60, random)
     records = mechanism.prepare(table.columns, table.y)
     exact = kng.sample(mechanism, records, key=kng.research_key(0), num_draws=count, num_chains=1, progress=False)
-    assert effective.mean() > 0.2
+    assert effective > 0.2
     for column in range(2):
         found: Any = stats.ks_2samp(drawn[:, column], exact.theta[0][:, column])
         assert found.pvalue > 1e-4
+
+
+def test_where_few_candidates_count_nothing_is_said():
+    """Of the level .1 of few records the law has tails that candidates do not reach."""
+    table = tables.made_up(3000, 4, 0)
+    node = nodes.node_of(table.bounds, 0.1, 1.0 / 9.0, "replace", 4)
+    expansions = [nodes.expansion(node, table.x, table.y, np.zeros(4))] * 4
+    with pytest.raises(nodes.NotDrawn, match="few"):
+        nodes.weighted(node, [(table.x, table.y)] * 4, expansions, None, 60, np.random.default_rng(0))
 
 
 @pytest.mark.parametrize("sides", ["below", "above", "both"])
@@ -159,7 +168,7 @@ def test_with_many_levels_twice_the_check_loss_is_the_continuous_ranked_probabil
 
 
 def test_resampled_fits_scatter_as_standard_errors_say(table, truth):
-    drawn = resampled(truth, 60, np.random.default_rng(0))
+    drawn = resampled(table, truth.levels, 60, np.random.default_rng(0))
     records = prepare(table.bounds, table.columns, table.y)
     errors = nonprivate.fit(kng.QuantileLoss(float(truth.levels[2])), records).standard_errors
     np.testing.assert_allclose(drawn.curves[:, 2].std(axis=0), errors, rtol=0.35)
