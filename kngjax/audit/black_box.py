@@ -11,9 +11,9 @@ from typing import Any
 import jax
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
-from scipy import stats
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.audit.log_ratios import log_ratio_bound
 from kngjax.core.arrays import float64
 from kngjax.data import weights
 from kngjax.data.records import Records, prepare
@@ -115,7 +115,7 @@ def black_box(
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
     pair = _records(mechanism, first), _records(mechanism, second)
     claimed = claimed or mechanism.guarantee_for(pair[0].dimension)
-    _check_neighbours(*pair, claimed.adjacency)
+    check_neighbours(*pair, claimed.adjacency)
     delta = claimed.delta if delta is None else float(delta)
     if not claimed.delta <= delta < 1.0:
         raise ValueError(f"delta must be at least {claimed.delta:g}, which is claimed, and below 1; got {delta:g}")
@@ -155,13 +155,30 @@ def epsilon_lower_bound(
     return max(bounds)
 
 
+def check_neighbours(first: Records, second: Records, adjacency: Adjacency) -> None:
+    """Raises ValueError unless the data sets differ by one record as the adjacency says, in whatever order.
+
+    **Arguments:** `first`, `second`: clipped to the bounds.
+    """
+    rows = [np.column_stack([records.x, records.y]) for records in (first, second)]
+    if rows[0].shape[1] != rows[1].shape[1]:
+        raise ValueError("the two data sets have different numbers of columns")
+    _, places = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
+    counts = [np.bincount(part, minlength=places.max() + 1) for part in np.split(places.ravel(), [len(rows[0])])]
+    difference = counts[0] - counts[1]
+    gone, come = int(np.sum(np.maximum(difference, 0))), int(np.sum(np.maximum(-difference, 0)))
+    allowed = {(1, 1), (0, 0)} if adjacency is Adjacency.REPLACE else {(1, 0), (0, 1)}
+    if (gone, come) not in allowed:
+        raise ValueError(
+            f"the two data sets are no neighbours for {adjacency}: after clipping to the bounds {gone} records are in "
+            f"the first alone and {come} in the second alone"
+        )
+
+
 def _bounds(named: np.ndarray, other: np.ndarray, thresholds: np.ndarray, delta: float, risk: float) -> np.ndarray:
     """log((P - δ)/Q) for the sets above each threshold, P bounded from below and Q from above."""
     above, also = (scores.size - np.searchsorted(np.sort(scores), thresholds) for scores in (named, other))
-    lower = np.where(above > 0, stats.beta.ppf(risk, np.maximum(above, 1), named.size - above + 1), 0.0)
-    upper = np.where(also < other.size, stats.beta.isf(risk, also + 1, np.maximum(other.size - also, 1)), 1.0)
-    with np.errstate(divide="ignore"):
-        return np.log(np.maximum(lower - delta, 0.0)) - np.log(upper)
+    return log_ratio_bound(above, named.size, also, other.size, risk, delta)
 
 
 def _scores(first: np.ndarray, second: np.ndarray) -> Any:
@@ -210,22 +227,6 @@ def _records(mechanism: AbstractMechanism, data: Any) -> Records:
     else:
         raise TypeError(f"a data set must be Records or a pair (X, y), not {type(data).__name__}")
     return prepare(bounds, columns, response if has_response else None, has_response=has_response)
-
-
-def _check_neighbours(first: Records, second: Records, adjacency: Adjacency) -> None:
-    rows = [np.column_stack([records.x, records.y]) for records in (first, second)]
-    if rows[0].shape[1] != rows[1].shape[1]:
-        raise ValueError("the two data sets have different numbers of columns")
-    _, places = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
-    counts = [np.bincount(part, minlength=places.max() + 1) for part in np.split(places.ravel(), [len(rows[0])])]
-    difference = counts[0] - counts[1]
-    gone, come = int(np.sum(np.maximum(difference, 0))), int(np.sum(np.maximum(-difference, 0)))
-    allowed = {(1, 1), (0, 0)} if adjacency is Adjacency.REPLACE else {(1, 0), (0, 1)}
-    if (gone, come) not in allowed:
-        raise ValueError(
-            f"the two data sets are no neighbours for {adjacency}: after clipping to the bounds {gone} records are in "
-            f"the first alone and {come} in the second alone"
-        )
 
 
 def _draws(

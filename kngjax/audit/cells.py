@@ -4,9 +4,10 @@ import dataclasses
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy import stats
 
-# Of all cells together, at about most, where draws are no atoms.
+from kngjax.audit.log_ratios import log_ratio_bound
+
+# Of k coordinates, none with few values, each is cut into 256^(1/k) parts: about so many cells, or 2^k of k > 8.
 _CELLS = 256
 # Numbers of which a coordinate takes no more are counted one by one.
 _FEW_VALUES = 64
@@ -14,14 +15,18 @@ _FEW_VALUES = 64
 Draws = Float[np.ndarray, "draws dimension"]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Cells:
     """Cells of the space of outcomes, by cuts of each coordinate: at its values where it has few, else at quantiles.
 
-    **Arguments:** `cuts`: of each coordinate, in increasing order; a cell has its lower end.
+    All cells without a training draw are taken as one: there may be 65^k of k coordinates.
+
+    **Arguments:** `cuts`: of each coordinate, in increasing order; a cell has its lower end. `known`: of the cells that
+    have training draws how many cuts are at most as large as each coordinate, in lexicographic order.
     """
 
     cuts: tuple[Float[np.ndarray, " cuts"], ...]
+    known: Int[np.ndarray, "cells dimension"]
 
     @classmethod
     def of(cls, draws: Draws) -> "Cells":
@@ -32,13 +37,16 @@ class Cells:
             values = np.unique(column)
             few = len(values) <= _FEW_VALUES
             cuts.append(values if few else np.unique(np.quantile(column, np.arange(1, parts) / parts)))
-        return cls(tuple(cuts))
+        return cls(tuple(cuts), np.unique(_places(cuts, draws), axis=0))
 
-    def counts(self, draws: Draws) -> Int[np.ndarray, " cells"]:
-        """How many of the draws are in each cell."""
-        places = [np.searchsorted(cuts, column, "right") for cuts, column in zip(self.cuts, draws.T, strict=True)]
-        shape = tuple(len(cuts) + 1 for cuts in self.cuts)
-        return np.bincount(np.ravel_multi_index(places, shape), minlength=int(np.prod(shape)))
+    def counts(self, draws: Draws) -> Int[np.ndarray, " cells_and_rest"]:
+        """How many of the draws are in each known cell, and at last how many are in none of them."""
+        number = len(self.known)
+        rows = np.concatenate([self.known, _places(self.cuts, draws)])
+        distinct, rows_of = np.unique(rows, axis=0, return_inverse=True)
+        cells = np.full(len(distinct), number)
+        cells[rows_of.ravel()[:number]] = np.arange(number)
+        return np.bincount(cells[rows_of.ravel()[number:]], minlength=number + 1)
 
 
 def bound_by_cells(first: Draws, second: Draws, confidence: float) -> float:
@@ -58,7 +66,7 @@ def bound_by_cells(first: Draws, second: Draws, confidence: float) -> float:
     for order in (0, 1):
         named, other = trained[order], trained[1 - order]
         places = np.argsort((other + 0.5) / (named + 0.5), kind="stable")
-        found = _bounds(np.cumsum(named[places]), half, np.cumsum(other[places]), half, risk)
+        found = log_ratio_bound(np.cumsum(named[places]), half, np.cumsum(other[places]), half, risk)
         chosen = places[: int(np.argmax(found)) + 1]
         named, other = tested[order], tested[1 - order]
         counts = (
@@ -67,13 +75,11 @@ def bound_by_cells(first: Draws, second: Draws, confidence: float) -> float:
             other[chosen].sum(keepdims=True),
             int(other.sum()),
         )
-        bounds.append(float(_bounds(*counts, risk)[0]))
+        bounds.append(float(log_ratio_bound(*counts, risk)[0]))
     return max(bounds)
 
 
-def _bounds(named: np.ndarray, of_named: int, other: np.ndarray, of_other: int, risk: float) -> np.ndarray:
-    """log(P/Q) from counts of so many draws each; -inf where none is counted."""
-    lower = np.where(named > 0, stats.beta.ppf(risk, np.maximum(named, 1), of_named - named + 1), 0.0)
-    upper = np.where(other < of_other, stats.beta.isf(risk, other + 1, np.maximum(of_other - other, 1)), 1.0)
-    with np.errstate(divide="ignore"):
-        return np.log(lower) - np.log(upper)
+def _places(cuts, draws: Draws) -> Int[np.ndarray, "draws dimension"]:
+    """By coordinate how many cuts are at most as large."""
+    columns = [np.searchsorted(ends, column, "right") for ends, column in zip(cuts, draws.T, strict=True)]
+    return np.stack(columns, axis=1)
