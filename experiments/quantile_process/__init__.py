@@ -151,8 +151,10 @@ def compare(task: Task, truth: Truth, loss: float, settings: dict[str, Any]) -> 
     found = np.array([measure(truth, one, loss) for one in curves])
     error, crossing, crps = found.mean(axis=0)
     # Draws of a chain depend on one another.
-    deviation = np.nan if law == "chain" else found[:, 0].std(ddof=1) / np.sqrt(len(found))
-    return [law, len(found), *(f"{one:.5g}" for one in (error, deviation, crossing, crps, effective, seconds))]
+    has_error = law != "chain" and len(found) > 1
+    deviation = found[:, 0].std(ddof=1) / np.sqrt(len(found)) if has_error else np.nan
+    figures = error, deviation, crossing, crps, effective, seconds
+    return [law, len(found), *("" if np.isnan(one) else f"{one:.5g}" for one in figures)]
 
 
 def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
