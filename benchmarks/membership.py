@@ -130,7 +130,7 @@ def shadow_tables_by_mst(
         seeds = range(place * number, (place + 1) * number)
         plan = public_levels(frame, epsilon)
         for drawn, _ in marginal_peers.tables(python, source, "MST", plan, frame, epsilon, seeds):
-            rows.append(features(pd.DataFrame(drawn)))
+            rows.append(features(drawn))
             bar.update()
         found.append(np.array(rows))
     return found[0], found[1]
@@ -185,7 +185,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--ways", nargs="*", choices=WAYS, default=list(WAYS))
     parser.add_argument("--peer", nargs=2, metavar=("PYTHON", "SOURCE"), help="for tables by MST, which take seconds")
     options = parser.parse_args(arguments)
-    print(f"{'':62}{'advantage':>10}{'+-':>7}{'allowed':>9}{'ms a table':>12}")
+    print(f"{'':62}{'advantage':>10}{'+-':>7}{'allowed':>9}{'ms by clock':>12}")
     for epsilon in options.epsilon:
         for way in (*options.ways, *(["MST"] if options.peer else [])):
             start = time.perf_counter()

@@ -20,11 +20,14 @@ On CPS1988 (log wage on education and a polynomial of experience, d = 4, n = 28,
 - `bootstrap`: of `sampling`.
 - Without draws: `refused` by the public rule of `QuantileProcess.refusal`, of each way's own noise, as too few records
   lie beyond the outer levels; `not served`, as exact draws take four coefficients; `stuck` where the chain accepts less
-  than one in ten of its proposals, as most have curves that cross; `outside` where candidates left the domain.
+  than one in ten of its proposals, as most have curves that cross; `few` where fewer than thirty
+  candidates count; `outside` where they left the domain.
 
-`error`, its standard error `error_se`, `crossing` and `crps` are means over the draws of
-`experiments.quantile_process.measures`, in the units of y, log wages or about a standard deviation of made-up errors.
-`effective`: the share of candidates that count, or of proposals that are accepted. `seconds`: of the processor, a draw.
+`error`, `crossing` and `crps` are means over the draws of `experiments.quantile_process.measures`: `error`, and its
+standard error `error_se` where draws are independent, in the units of y, log wages or about a standard deviation of
+made-up errors; `crossing` a share of pairs; `crps` a relative excess, .1 for a tenth more check loss than the fit has.
+`effective`: the share of candidates that count, of the level where it is least, or of proposals that are accepted.
+`seconds`: of the processor, a draw.
 The data are public, so that the fit may be shown next to draws.
 """
 

@@ -24,7 +24,7 @@ class Truth(NamedTuple):
 class Measures(NamedTuple):
     """**Arguments:** `error`: the mean over rows and levels of |Q̃ - Q̂|, in the units of y, with curves sorted at each
     row. `crossing`: the share of pairs of neighbours among the curves, as they were drawn, that cross somewhere on the
-    polytope. `crps`: by how much, in parts of it, the check loss of sorted curves exceeds that of the fit, on average
+    polytope. `crps`: by what share of it the check loss of sorted curves exceeds that of the fit, on average
     over levels and records: twice that average is the continuous ranked probability score once levels are many.
     """
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 import kngjax as kng
 
@@ -65,8 +66,8 @@ def _scaled(column: Any, values: np.ndarray) -> np.ndarray:
 
 def tables(
     python: str, source: str, mechanism: str, plan: kng.SynthesisPlan, frame: Any, epsilon: float, seeds: range
-) -> Iterator[tuple[dict[str, np.ndarray], float]]:
-    """Synthetic tables, by the name of the column, each with the seconds that it took.
+) -> Iterator[tuple[pd.DataFrame, float]]:
+    """Synthetic tables, each with the seconds of the processor that it took.
 
     **Arguments:** `python`: an interpreter that has `mbi`. `source`: the folder `mechanisms` of its checkout. `plan`:
     its columns, without heaps. `seeds`: one for each table. Raises RuntimeError where the interpreter stops.
@@ -95,8 +96,6 @@ def tables(
                 raise RuntimeError(f"{python} {PROGRAM.name} {source} stopped: see what it printed above")
             with np.load(file) as drawn:
                 random = np.random.default_rng(seed)
-                yield (
-                    {one.column.name: one.values(drawn[one.column.name], random) for one in codings},
-                    float(seconds),
-                )
+                columns = {one.column.name: one.values(drawn[one.column.name], random) for one in codings}
+            yield pd.DataFrame(columns), float(seconds)
         process.stdin.close()

@@ -56,12 +56,14 @@ def utility(
 
     **Arguments:** `table`: from `kngjax.synthesize`, public. `frame`: private, as it was given. `formula`: a regression
     of a column of numbers on others, like "log(wage) ~ education + C(region)", by least squares in both tables with
-    standard errors for unequal variances; None without one. `key`: of the table that is drawn. `drawn`: a table with
-    the same columns in its place, of any number of rows, whoever made it; `table` may then be the plan alone.
+    standard errors for unequal variances; None without one. `key`: of the table that is drawn. `drawn`: a data
+    frame with the same columns in its place, of any number of rows, whoever made it; `table` may then be the plan.
 
-    Raises as `table.plan.read`, and ValueError for a frame without records and for a formula that these columns do not
-    have.
+    Raises as `table.plan.read`, and ValueError for a frame without records, for a formula that these columns do not
+    have, and for a key beside `drawn`.
     """
     if drawn is None:
         return table.compared(frame, formula, key)
+    if key is not None:
+        raise ValueError("key is of a table that is drawn here: leave it out, or leave out drawn=")
     return getattr(table, "plan", table).compared(frame, drawn, formula)

@@ -12,6 +12,7 @@ import kngjax as kng
 from experiments.quantile_process import Task, measures, nodes, resampled, tables, tasks, truth_of, ways, within
 from kngjax import nonprivate
 from kngjax.data import prepare
+from kngjax.releases.curves import location_scale, quantile_process
 from tests.experiments.test_experiments import smoke
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "quantile_process.toml"
@@ -139,6 +140,13 @@ def test_the_rule_is_that_of_the_library(table, truth):
     assert node.noise == pytest.approx(made.noise(made.depths[0][0]), rel=1e-9)
     assert cell.is_clear([node])
     assert not cell.is_clear([node._replace(rate=node.rate / 100.0)])
+
+
+def test_limits_are_those_of_the_library():
+    assert ways._CLEAR == quantile_process._CLEAR
+    assert location_scale.MOST_SCALES == ways._MOST_SCALES
+    width = nodes.DOMAIN[1] - nodes.DOMAIN[0]
+    assert width * 2.0**-location_scale._LEAST_SCALE == ways._LEAST_SCALE
 
 
 def test_measures_are_those_of_direct_formulas(truth):

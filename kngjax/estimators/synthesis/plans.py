@@ -151,17 +151,20 @@ class SynthesisPlan:
     def compared(self, frame: Any, drawn: Any, formula: str | None = None) -> UtilityReport:
         """As `kngjax.owner.utility` of such a table, which calls it. FOR THE DATA OWNER ONLY.
 
-        **Arguments:** `drawn`: a table with these columns, whoever made it.
+        **Arguments:** `drawn`: a data frame with these columns, whoever made it, read as the private one is.
+        """
+        return compare(self, self.shown(frame), self.shown(drawn), formula)
+
+    def shown(self, frame: Any) -> dict[str, np.ndarray]:
+        """The columns of a table as synthetic ones have them, each cell by itself. Private, where the table is.
+
+        Raises as `read`, and ValueError for a table without records.
         """
         values = self.read(frame)
-        real = {column.name: column.shown(values[column.name]) for column in self.columns}
-        if not len(next(iter(real.values()))):
-            raise ValueError("the private table has no record: there is nothing to compare")
-        try:
-            columns = {name: np.asarray(drawn[name]) for name in real}
-        except (KeyError, IndexError, TypeError):
-            raise ValueError(f"the drawn table needs the columns of the plan: {', '.join(real)}") from None
-        return compare(self, real, columns, formula)
+        columns = {column.name: column.shown(values[column.name]) for column in self.columns}
+        if not len(next(iter(columns.values()))):
+            raise ValueError("a table has no record: there is nothing to compare")
+        return columns
 
     @functools.cached_property
     def facts(self) -> tuple[dict[str, Any], dict[str, Any]]:

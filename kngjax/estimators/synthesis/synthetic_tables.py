@@ -12,6 +12,7 @@ import kngjax as kng
 from kngjax.core.html import html_table
 from kngjax.core.randomness import require_typed_key
 from kngjax.estimators.synthesis.columns import AbstractColumn
+from kngjax.estimators.synthesis.comparisons import compare
 from kngjax.estimators.synthesis.drawing import drawn_values
 from kngjax.estimators.synthesis.parts import AbstractPart, RowsPart
 from kngjax.estimators.synthesis.plans import SynthesisPlan
@@ -89,9 +90,9 @@ class SyntheticTable:
 
     def compared(self, frame: Any, formula: str | None = None, key: PRNGKeyArray | None = None) -> UtilityReport:
         """As `kngjax.owner.utility` of this table, which calls it. FOR THE DATA OWNER ONLY."""
-        rows = len(self.plan.check(frame)[self.plan.columns[0].name])
-        drawn = self.columns_of(max(rows, 1), kng.research_key(0) if key is None else key)
-        return self.plan.compared(frame, drawn, formula)
+        real = self.plan.shown(frame)
+        rows = len(next(iter(real.values())))
+        return compare(self.plan, real, self.columns_of(rows, kng.research_key(0) if key is None else key), formula)
 
     @functools.cached_property
     def _of_columns(self) -> dict[str, list[tuple[AbstractPart, kng.Release]]]:

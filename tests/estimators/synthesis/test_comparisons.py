@@ -113,11 +113,16 @@ def test_a_table_of_another_maker_is_compared_as_its_own(released):
     key = kng.research_key(4)
     drawn, asked = table.draw(key=key), {"formula": "age ~ group"}
     own, other = (kng.owner.utility(*released, **asked, key=key), kng.owner.utility(*released, **asked, drawn=drawn))
-    of_plan = kng.owner.utility(table.plan, frame, **asked, drawn=dict(drawn))
+    of_plan = kng.owner.utility(table.plan, frame, **asked, drawn=drawn)
     for found in (other, of_plan):
         assert (found.pmse_ratio, found.one_way, found.moved) == (own.pmse_ratio, own.one_way, own.moved)
-    with pytest.raises(ValueError, match="needs the columns of the plan: group, age"):
+    # Its cells are read as private ones are: by levels, within the bounds.
+    other = drawn.assign(group=drawn["group"].replace("b", "c"), age=drawn["age"].replace(8, 99))
+    assert kng.owner.utility(table.plan, frame, drawn=other).one_way == own.one_way
+    with pytest.raises(ValueError, match="group"):
         kng.owner.utility(table.plan, frame, drawn=drawn[["age"]])
+    with pytest.raises(ValueError, match="leave out drawn"):
+        kng.owner.utility(table, frame, drawn=drawn, key=key)
 
 
 def test_a_regression_that_the_table_does_not_have_is_refused(released):
