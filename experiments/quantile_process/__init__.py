@@ -21,7 +21,7 @@ On CPS1988 (log wage on education and a polynomial of experience, d = 4, n = 28,
 - Without draws: `refused` by the public rule of `QuantileProcess.refusal`, of each way's own noise, as too few records
   lie beyond the outer levels; `not served`, as exact draws take four coefficients; `stuck` where the chain accepts less
   than one in ten of its proposals, as most have curves that cross; `few` where fewer than thirty
-  candidates count; `outside` where they left the domain.
+  candidates count, of the largest number that is tried; `outside` where they left the domain.
 
 `error`, `crossing` and `crps` are means over the draws of `experiments.quantile_process.measures`: `error`, and its
 standard error `error_se` where draws are independent, in the units of y, log wages or about a standard deviation of
@@ -170,6 +170,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
         raise ValueError(f"the experiment needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
     if smoke:
         less = {"epsilon_made_up": [3.0], "released": [5, 3.0], "releases": 1, "draws": 4, "records": 3000}
+        less |= {"candidates": settings["candidates"][:1]}
         settings = settings | _SMOKE | less
     every, rows, key = list(tasks(settings)), [], None
     with (output / "quantile_process.csv").open("w", newline="", encoding="utf-8") as file:

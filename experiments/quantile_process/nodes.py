@@ -9,6 +9,7 @@ f once there are many candidates that count (Rubin 1988): of fewer than thirty n
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -184,27 +185,30 @@ def weighted(
     records: list[tuple[np.ndarray, np.ndarray]],
     expansions: list[Expansion],
     part: Part | None,
-    count: int,
+    counts: Sequence[int],
     random: np.random.Generator,
     reach: float = DOMAIN[1],
 ) -> tuple[np.ndarray, float]:
     """One θ for each of D draws, shape (D, d), and the effective share of its candidates, on average over draws.
 
-    **Arguments:** `records`: x with the intercept, and y, of each draw. `count`: of candidates, a coefficient. `reach`:
-    of |θ_j| in Θ. Raises NotDrawn where none lies in Θ, or too few count.
+    **Arguments:** `records`: x with the intercept, and y, of each draw. `counts`: of candidates, a coefficient: the next
+    number is tried where too few count. `reach`: of |θ_j| in Θ. Raises NotDrawn where none lies in Θ, or too few of
+    the last number count: where a part of the law lies far from the fit, more do not help.
     """
-    count, k = count * max(len(node.widths), _FEW), _power(len(node.widths))
-    thetas, sizes = candidates(node, expansions, part, count, random)
-    found, effective = [], []
-    for (x, y), points, of_points in zip(records, thetas, sizes, strict=True):
-        logs = k * np.log1p(node.rate * of_points / k) - node.rate * node.size(gradient(x, y, node.tau, points))
-        logs[np.max(np.abs(points), axis=1) > reach] = -np.inf
-        if not np.isfinite(logs.max()):
-            raise NotDrawn("outside", 0.0)
-        weights = np.exp(logs - logs.max())
-        weights /= weights.sum()
-        found.append(points[random.choice(count, p=weights)])
-        effective.append(1.0 / np.sum(weights**2) / count)
-    if (share := float(np.mean(effective))) * count < _LEAST_EFFECTIVE:
-        raise NotDrawn("few", share)
-    return np.array(found), share
+    k, share = _power(len(node.widths)), 0.0
+    for count in (each * max(len(node.widths), _FEW) for each in counts):
+        thetas, sizes = candidates(node, expansions, part, count, random)
+        weights = np.empty(sizes.shape)
+        for draw, (x, y) in enumerate(records):
+            logs = k * np.log1p(node.rate * sizes[draw] / k)
+            logs -= node.rate * node.size(gradient(x, y, node.tau, thetas[draw]))
+            logs[np.max(np.abs(thetas[draw]), axis=1) > reach] = -np.inf
+            if not np.isfinite(logs.max()):
+                raise NotDrawn("outside", 0.0)
+            weights[draw] = np.exp(logs - logs.max())
+        weights /= weights.sum(axis=1, keepdims=True)
+        share = float(np.mean(1.0 / np.sum(weights**2, axis=1))) / count
+        if share * count >= _LEAST_EFFECTIVE:
+            places = [random.choice(count, p=each) for each in weights]
+            return thetas[np.arange(len(places)), places], share
+    raise NotDrawn("few", share)

@@ -1,6 +1,6 @@
 """Five ways to release curves of several levels for one ε, many draws of each at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,13 +22,13 @@ Records = list[tuple[np.ndarray, np.ndarray]]
 
 
 class Cell(NamedTuple):
-    """What is drawn. **Arguments:** `fits`: θ̂ of each level, shape (m, d). `candidates`: of a curve, a coefficient."""
+    """What is drawn. **Arguments:** `fits`: θ̂ of each level, shape (m, d). `candidates`: of a curve, a coefficient, tried in turn."""
 
     table: Table
     levels: tuple[float, ...]
     epsilon: float
     fits: np.ndarray
-    candidates: int
+    candidates: Sequence[int]
 
     @property
     def dimension(self) -> int:
@@ -152,7 +152,7 @@ def _by_halves(
     vertices: np.ndarray,
     records: Records,
     starts: np.ndarray,
-    candidates: int,
+    candidates: Sequence[int],
     scale: float,
     reach: float,
     random: np.random.Generator,

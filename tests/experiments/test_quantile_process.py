@@ -29,7 +29,7 @@ def truth(table):
 
 
 def cell_of(table, truth, epsilon=3.0):
-    return ways.Cell(table, tuple(truth.levels.tolist()), epsilon, truth.fits, 60)
+    return ways.Cell(table, tuple(truth.levels.tolist()), epsilon, truth.fits, [60])
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_weighted_draws_follow_the_law_that_exact_draws_follow():
     mechanism = kng.KNG(kng.QuantileLoss(0.3), table.bounds, kng.Box(*nodes.DOMAIN), 0.5, "replace")
     random, start = np.random.default_rng(0), np.array([0.7, -0.5])
     expansions = [nodes.expansion(node, table.x, table.y, start)] * count
-    drawn, effective = nodes.weighted(node, [(table.x, table.y)] * count, expansions, None, 60, random)
+    drawn, effective = nodes.weighted(node, [(table.x, table.y)] * count, expansions, None, [60], random)
     records = mechanism.prepare(table.columns, table.y)
     exact = kng.sample(mechanism, records, key=kng.research_key(0), num_draws=count, num_chains=1, progress=False)
     assert effective > 0.2
@@ -80,13 +80,21 @@ def test_weighted_draws_follow_the_law_that_exact_draws_follow():
         assert found.pvalue > 1e-4
 
 
-def test_where_few_candidates_count_nothing_is_said():
-    """Of the level .1 of few records the law has tails that candidates do not reach."""
+def test_where_few_candidates_count_more_are_tried_or_nothing_is_said():
+    """Of the level .1 of few records a part of the law lies far from the fit."""
     table = tables.made_up(3000, 4, 0)
-    node = nodes.node_of(table.bounds, 0.1, 1.0 / 9.0, "replace", 4)
-    expansions = [nodes.expansion(node, table.x, table.y, np.zeros(4))] * 4
-    with pytest.raises(nodes.NotDrawn, match="few"):
-        nodes.weighted(node, [(table.x, table.y)] * 4, expansions, None, 60, np.random.default_rng(0))
+    of_all = [(table.x, table.y)] * 4
+
+    def drawn(epsilon, counts):
+        node = nodes.node_of(table.bounds, 0.1, epsilon, "replace", 4)
+        expansions = [nodes.expansion(node, table.x, table.y, np.zeros(4))] * 4
+        return nodes.weighted(node, of_all, expansions, None, counts, np.random.default_rng(0))
+
+    for epsilon, counts in ((1.0 / 9.0, [30, 60]), (2.0 / 9.0, [20])):
+        with pytest.raises(nodes.NotDrawn, match="few"):
+            drawn(epsilon, counts)
+    _, share = drawn(2.0 / 9.0, [20, 240])
+    assert share * 240 * 4 >= 30.0
 
 
 @pytest.mark.parametrize("sides", ["below", "above", "both"])
