@@ -191,8 +191,8 @@ def weighted(
 ) -> tuple[np.ndarray, float]:
     """One θ for each of D draws, shape (D, d), and the effective share of its candidates, on average over draws.
 
-    **Arguments:** `records`: x with the intercept, and y, of each draw. `counts`: of candidates, a coefficient: the next
-    number is tried where too few count. `reach`: of |θ_j| in Θ. Raises NotDrawn where none lies in Θ, or too few of
+    **Arguments:** `records`: x with the intercept, and y, of each draw. `counts`: of candidates, a coefficient; the
+    next one is tried where too few count. `reach`: of |θ_j| in Θ. Raises NotDrawn where none lies in Θ, or too few of
     the last number count: where a part of the law lies far from the fit, more do not help.
     """
     k, share = _power(len(node.widths)), 0.0

@@ -22,7 +22,10 @@ Records = list[tuple[np.ndarray, np.ndarray]]
 
 
 class Cell(NamedTuple):
-    """What is drawn. **Arguments:** `fits`: θ̂ of each level, shape (m, d). `candidates`: of a curve, a coefficient, tried in turn."""
+    """What is drawn.
+
+    **Arguments:** `fits`: θ̂ of each level, shape (m, d). `candidates`: of a curve, a coefficient, tried in turn.
+    """
 
     table: Table
     levels: tuple[float, ...]

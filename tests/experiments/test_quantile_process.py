@@ -90,11 +90,10 @@ def test_where_few_candidates_count_more_are_tried_or_nothing_is_said():
         expansions = [nodes.expansion(node, table.x, table.y, np.zeros(4))] * 4
         return nodes.weighted(node, of_all, expansions, None, counts, np.random.default_rng(0))
 
-    for epsilon, counts in ((1.0 / 9.0, [30, 60]), (2.0 / 9.0, [20])):
+    for epsilon, counts in ((1.0 / 9.0, [30, 60]), (1.0, [5])):
         with pytest.raises(nodes.NotDrawn, match="few"):
             drawn(epsilon, counts)
-    _, share = drawn(2.0 / 9.0, [20, 240])
-    assert share * 240 * 4 >= 30.0
+    assert drawn(1.0, [5, 60])[1] * 60 * 4 >= 30.0
 
 
 @pytest.mark.parametrize("sides", ["below", "above", "both"])
