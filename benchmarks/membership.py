@@ -40,6 +40,8 @@ WORKS = ("no", "yes", "abroad")
 TARGET = {"region": "island", "works": "abroad", "income": 1.0}
 ORDINARY = {"region": "north", "works": "no", "income": 0.3}
 NUM_PEOPLE = 100
+# The peer compiles anew for each table, and runs out of memory for programs after some hundreds.
+_TABLES_A_PROCESS = 100
 QUANTILES = np.arange(0.1, 1.0, 0.1)
 
 
@@ -127,11 +129,12 @@ def shadow_tables_by_mst(
     found = []
     for place, one in enumerate((TARGET, ORDINARY)):
         frame, rows = people(one), []
-        seeds = range(place * number, (place + 1) * number)
         plan = public_levels(frame, epsilon)
-        for drawn, _ in marginal_peers.tables(python, source, "MST", plan, frame, epsilon, seeds):
-            rows.append(features(drawn))
-            bar.update()
+        for first in range(place * number, (place + 1) * number, _TABLES_A_PROCESS):
+            seeds = range(first, min(first + _TABLES_A_PROCESS, (place + 1) * number))
+            for drawn, _ in marginal_peers.tables(python, source, "MST", plan, frame, epsilon, seeds):
+                rows.append(features(drawn))
+                bar.update()
         found.append(np.array(rows))
     return found[0], found[1]
 

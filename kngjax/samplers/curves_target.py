@@ -50,6 +50,10 @@ class CurvesTarget(eqx.Module):
         """The gradient of one level alone, at ½, and its domain."""
         return Target(self.loss, self.data, self.domain, self.norm, self.rate)
 
+    def shifts(self) -> Float[Array, "levels dimension"]:
+        """(τ_j - ½)·S: by what the gradients of the levels are less than those at ½."""
+        return jnp.outer(jnp.asarray(self.levels) - 0.5, self.totals())
+
     def totals(self) -> Float[Array, " dimension"]:
         """S = Σ_i x_i."""
         return block_sums(lambda x: jnp.sum(x, axis=0), (self.data.x,))

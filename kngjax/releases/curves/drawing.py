@@ -29,7 +29,8 @@ from kngjax.releases.plans import AbstractDrawing
 from kngjax.releases.release import Release
 from kngjax.releases.routes.base import ON_REQUEST
 from kngjax.releases.routes.lattice import RECORDS_LIMITED
-from kngjax.samplers.promises import NONE
+from kngjax.samplers.exact.exact import Exact
+from kngjax.samplers.promises import EXACT, NONE
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ class DrawingOfCurves(AbstractDrawing):
 
     def certify(self, facts: Facts) -> list[Certificate]:
         made = self.made
-        certificate = self._by_chain(made, facts) if isinstance(made, Joint) else self._on_lattices(made, facts)
+        certificate = self._jointly(made, facts) if isinstance(made, Joint) else self._on_lattices(made, facts)
         return [
             dataclasses.replace(
                 certificate, mechanism=self.settings, guarantee=made.guarantee, sensitivity=made.sensitivity
@@ -85,7 +86,7 @@ class DrawingOfCurves(AbstractDrawing):
         [certificate] = self.certify(self.mechanism.admit(X, y))
         if isinstance(self.made, Joint):
             with float64():
-                numbers = self.made.draw(self.made.prepare(X, y), self.sampler, secure_key())
+                numbers = self.made.draw(self.made.prepare(X, y), self.sampler, secure_key(), progress)
         else:
             numbers = self.made.draw(self.made.prepare(X, y)).reshape(-1)
         # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
@@ -111,15 +112,17 @@ class DrawingOfCurves(AbstractDrawing):
             failures=TOO_MANY if is_limited else (),
         )
 
-    def _by_chain(self, made: Joint, facts: Facts) -> Certificate:
+    def _jointly(self, made: Joint, facts: Facts) -> Certificate:
+        is_exact = isinstance(self.sampler, Exact)
+        unproved = () if is_exact else (UNPROVED_OF_CHAINS[0], *self.sampler.unproved, *UNPROVED_OF_CONVERGENCE)
         certificate = Certificate.of(
             made.first,
             facts,
             {**describe(self.sampler), "published": ["totals"]},
             ON_REQUEST,
-            promise=NONE,
-            is_rounded=False,
-            assumptions=IN_FLOAT64,
-            unproved=(UNPROVED_OF_CHAINS[0], *self.sampler.unproved, *UNPROVED_OF_CONVERGENCE),
+            promise=EXACT if is_exact else NONE,
+            assumptions=(*IN_FLOAT64, *self.sampler.assumptions),
+            failures=self.sampler.failures,
+            unproved=unproved,
         )
         return dataclasses.replace(certificate, rounding=made.rounding(facts.num_records))

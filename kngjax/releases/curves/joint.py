@@ -25,18 +25,22 @@ from kngjax.geometry.norms import WeightedLInf
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.losses.smoothed_quantile import SmoothedQuantileLoss
 from kngjax.mechanisms.kng import KNG
-from kngjax.releases.chains import estimate
+from kngjax.releases.chains import estimate, require_success
 from kngjax.releases.lattice.regions import vertices_of
 from kngjax.releases.rounding import Rounding
 from kngjax.samplers.chains import gradient_space_of_curves
 from kngjax.samplers.chains.gradient_space import GradientSpace
 from kngjax.samplers.curves_target import CurvesTarget
+from kngjax.samplers.exact.curves.envelope import prepare
+from kngjax.samplers.exact.curves.search import draw_from
+from kngjax.samplers.exact.exact import Exact
 from kngjax.sensitivity.bins import bin_norm, bin_sensitivity
 from kngjax.sensitivity.gradients import Sensitivity
 
 NAME_A_SAMPLER = (
-    "no sampler of the joint density is proved, and what a Markov chain releases is not proved to be private: take "
-    "order='halving', which is drawn exactly; or ask for the chain by name, sampler=kngjax.GradientSpace()"
+    "order='joint' needs a sampler by name: sampler=kngjax.Exact() draws from exactly its law, and finds its draw where "
+    "records are many for the levels and bins are wide; of the chain sampler=kngjax.GradientSpace() nothing is proved. "
+    "Or take order='halving', which is drawn exactly of all records"
 )
 # Of the totals where n is private: beyond it they keep as many digits.
 _RECORDS = 1024
@@ -50,7 +54,7 @@ class CurveDraws(OwnerOnly):
     """Research draws of all curves: OWNER ONLY. Publish what `kngjax.release` returns instead.
 
     **Arguments:** `curves`: shape (draws, m, d). `totals`: T, shape (draws, d). `log_density`: log f of each, up to a
-    constant. `acceptance`: the share of proposals that the chain took.
+    constant. `acceptance`: the share of proposals that were taken.
     """
 
     curves: Float[np.ndarray, "draws levels dimension"]
@@ -164,8 +168,17 @@ class Joint:
             loss, data, domain, self.norm, np.asarray(self.rate), np.array(self.levels), np.array(self.vertices)
         )
 
-    def draws(self, data: Records, sampler: GradientSpace, key: PRNGKeyArray, num_draws: int | None) -> CurveDraws:
-        """The chain's positions after its warm-up, or of None the last one of `num_sweeps`. Private."""
+    def draws(
+        self,
+        data: Records,
+        sampler: GradientSpace | Exact,
+        key: PRNGKeyArray,
+        num_draws: int | None,
+        progress: bool | None = False,
+    ) -> CurveDraws:
+        """The chain's positions after its warm-up, or of None the last one of `num_sweeps`; or exact draws. Private."""
+        if isinstance(sampler, Exact):
+            return self._exact_draws(data, sampler, key, num_draws or 1, progress)
         wanted = sampler.num_sweeps if num_draws is None else sampler.num_warmup + num_draws
         with float64(), programs_run_once() if wanted <= _FEW else contextlib.nullcontext():
             target, mixture = self.target(data), jnp.asarray(sampler.mixture)
@@ -187,9 +200,26 @@ class Joint:
         kept = slice(wanted - (num_draws or 1), wanted)
         return CurveDraws(every.curves[kept], every.totals[kept], every.log_density[kept], float(np.mean(shares)))
 
-    def draw(self, data: Records, sampler: GradientSpace, key: PRNGKeyArray) -> Float[np.ndarray, " numbers"]:
-        """What one chain ends with, before it is rounded: all coefficients, level by level, and then T. Private."""
-        ended = self.draws(data, sampler, key, None)
+    def _exact_draws(
+        self, data: Records, sampler: Exact, key: PRNGKeyArray, num_draws: int, progress: bool | None
+    ) -> CurveDraws:
+        """Independent draws from f. Raises RuntimeError where the search reached its public limit."""
+        with float64(), programs_run_once():
+            target = self.target(data)
+            envelope = prepare(target, estimate(self.first, data))
+            found = draw_from(envelope, target, key, num_draws, sampler.most_proposals, progress)
+            require_success(found.succeeded)
+            logs = [float(_log_density(target, *map(jnp.asarray, one))) for one in zip(*found[:2], strict=True)]
+        return CurveDraws(found.curves, found.totals, np.array(logs), found.accepted / found.proposals)
+
+    def draw(
+        self, data: Records, sampler: GradientSpace | Exact, key: PRNGKeyArray, progress: bool | None = False
+    ) -> Float[np.ndarray, " numbers"]:
+        """One exact draw, or what one chain ends with, before it is rounded: all coefficients, level by level, then T.
+
+        Private.
+        """
+        ended = self.draws(data, sampler, key, None, progress)
         return np.append(ended.curves[-1].reshape(-1), ended.totals[-1])
 
     def log_density(self, curves: Any, totals: Any, data: Records) -> float:
@@ -198,12 +228,18 @@ class Joint:
             return float(_log_density(self.target(data), jnp.asarray(curves), jnp.asarray(totals)))
 
 
-def require_gradient_space(sampler: Any) -> GradientSpace:
+def require_sampler_of_curves(sampler: Any) -> GradientSpace | Exact:
     """The sampler that was named. Raises ValueError or TypeError where none was, or one that does not serve."""
     if sampler is None:
         raise ValueError(NAME_A_SAMPLER)
+    if isinstance(sampler, Exact):
+        if sampler.least_records is not None:
+            raise ValueError("least_records is of one regression: leave it out of Exact for order='joint'")
+        return sampler
     if not isinstance(sampler, GradientSpace):
-        raise TypeError(f"the joint density is drawn by kngjax.GradientSpace(), not by a {type(sampler).__name__}")
+        raise TypeError(
+            f"the joint density is drawn by kngjax.Exact() or kngjax.GradientSpace(), not by a {type(sampler).__name__}"
+        )
     if sampler.num_sweeps < 1:
         raise ValueError(f"a release makes a proposal: num_sweeps must be at least 1, got {sampler.num_sweeps}")
     return sampler

@@ -23,7 +23,7 @@ from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domai
 from kngjax.releases.certificate import Certificate, describe
 from kngjax.releases.curves.drawing import DrawingOfCurves
 from kngjax.releases.curves.halving import Halving
-from kngjax.releases.curves.joint import CurveDraws, Joint, require_gradient_space
+from kngjax.releases.curves.joint import CurveDraws, Joint, require_sampler_of_curves
 from kngjax.releases.curves.location_scale import LocationScale
 from kngjax.releases.curves.quantile_curves import QuantileCurves
 from kngjax.releases.debits import in_json
@@ -32,6 +32,7 @@ from kngjax.releases.one_debit import release_of_records
 from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.release import Release
 from kngjax.samplers.chains.gradient_space import GradientSpace
+from kngjax.samplers.exact.exact import Exact
 
 ORDERS = ("halving", "location_scale", "joint")
 # Under add_remove, where nothing else is said.
@@ -238,7 +239,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         if not facts.are_in_memory:
             raise ValueError("a quantile process needs all records in memory: give X and y as they are")
         if self.order == "joint":
-            require_gradient_space(sampler)
+            require_sampler_of_curves(sampler)
         elif sampler is not None:
             raise TypeError(f"curves by {self.order} are drawn exactly: leave the sampler out")
         drawing = self._drawing(facts, sampler)
@@ -295,7 +296,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         return self._joint(data).log_density(curves, totals, data)
 
     def sample(
-        self, data: Records, *, key: PRNGKeyArray, sampler: GradientSpace | None = None, num_draws: int = 100
+        self, data: Records, *, key: PRNGKeyArray, sampler: GradientSpace | Exact | None = None, num_draws: int = 100
     ) -> CurveDraws:
         """Draws of all curves and T by one chain, for research and the owner's eyes: nothing of them is private.
 
@@ -305,7 +306,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         require_typed_key(key)
         if num_draws < 1:
             raise ValueError(f"num_draws must be at least 1, got {num_draws}")
-        named = require_gradient_space(GradientSpace() if sampler is None else sampler)
+        named = require_sampler_of_curves(GradientSpace() if sampler is None else sampler)
         return self._joint(data).draws(data, named, key, num_draws)
 
     def settings(self) -> dict[str, Any]:
@@ -333,7 +334,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         progress: bool | None = None,
         sampler: Any = None,
     ) -> QuantileCurves:
-        """As `kngjax.release` of this plan, which calls it. **Arguments:** `progress`: it takes no notice of it."""
+        """As `kngjax.release` of this plan, which calls it. **Arguments:** `progress`: of exact joint draws."""
         given = X, y, ledger, self.settings(), progress
         _, (released,) = release_of_records(self._admitting.admit, lambda facts: self.drawing(facts, sampler), *given)
         return QuantileCurves(released)

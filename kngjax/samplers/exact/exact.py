@@ -98,6 +98,11 @@ class Exact(AbstractIndependentSampler):
         )
 
     @property
+    def most_proposals(self) -> int | float:
+        """After so many a search is given up."""
+        return math.inf if self.max_proposals is None else self.max_proposals
+
+    @property
     def stated_records(self) -> int | None:
         return self.least_records
 
@@ -143,7 +148,7 @@ class Exact(AbstractIndependentSampler):
         centre: Vector | None = None,
         progress: bool | None = False,
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-        limit = math.inf if self.max_proposals is None else self.max_proposals
+        limit = self.most_proposals
         if isinstance(target.data, QuadraticSummary):
             search = quadratic_search(target, key, num_draws, limit)
             return search.kept, search.count >= num_draws

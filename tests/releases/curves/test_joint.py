@@ -88,8 +88,34 @@ def test_a_release_names_its_chain_and_is_not_called_proved(tmp_path):
     assert len(certificate.rounding.exponents) == 3
 
 
+def test_a_release_by_exact_draws_is_proved_and_a_ledger_takes_it(tmp_path):
+    asked, exact = process(), kng.Exact()
+    careful = kng.Ledger.create(
+        tmp_path / "one", kng.Budget.approximate(9.0, 1e-5), adjacency="add_remove", dataset="a"
+    )
+    made = kng.release(asked, None, Y, ledger=careful, sampler=exact)
+    certificate = made.certificate
+    assert certificate == asked.certify(None, Y, sampler=exact)
+    assert (certificate.assurance, certificate.exact) == ("exact_in_reals", True)
+    assert (certificate.guarantee.epsilon, made.cost.epsilon) == (EPSILON, EPSILON)
+    assert certificate.unproved == ()
+    assert any("public limit" in line for line in certificate.assumptions)
+    assert len(careful.releases()) == 1
+    assert (made.value.shape, made.totals.shape) == ((2, 1), (1,))
+    assert len(certificate.rounding.exponents) == 3
+
+
+def test_a_search_that_ends_without_a_draw_fails_without_a_cause():
+    """Of few records on a vast domain the envelope has e^26 times the mass of the density."""
+    hard = process(epsilon=1.0, domain=kng.Box(-1e9, 1e9))
+    with pytest.raises(kng.ReleaseFailed) as failed:
+        kng.release(hard, None, np.linspace(0.02, 0.98, 200) ** 1.3, sampler=kng.Exact(max_proposals=1))
+    assert failed.value.__cause__ is None
+
+
 REFUSED = {
-    "another sampler": ({}, kng.Exact(), TypeError, "GradientSpace"),
+    "another sampler": ({}, kng.NUTS(), TypeError, "GradientSpace"),
+    "a number of records": ({}, kng.Exact(least_records=100), ValueError, "least_records"),
     "none": ({}, None, ValueError, "halving"),
     "no proposal": ({}, kng.GradientSpace(num_sweeps=0), ValueError, "num_sweeps"),
 }

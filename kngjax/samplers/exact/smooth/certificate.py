@@ -101,13 +101,14 @@ def trivial(theta: Vector) -> Certificate:
     )
 
 
-def certify(target: Target, point: Point, averages: Vector) -> Certificate:
+def certify(target: Target, point: Point, averages: Vector, length: Array | None = None) -> Certificate:
     """The certificate about the point θ₀; the trivial one where H₀ is nearly singular, or float64 overflows.
 
     Runs under jit and vmap.
 
     **Arguments:** `target`: of a loss with `curvature_facts` on a uniform domain. `averages`: lower bounds α of
-    `least_curvatures` for each radius that is tried, -∞ where none is known.
+    `least_curvatures` for each radius that is tried, -∞ where none is known. `length`: the c‖z‖_K beyond which none
+    matters; None for that of one level of the density alone.
     """
     loss, norm, rate, dimension = target.loss, target.norm, target.rate, target.dimension
     assert isinstance(loss, AbstractPredictorLoss)
@@ -130,7 +131,8 @@ def certify(target: Target, point: Point, averages: Vector) -> Certificate:
     spread = jnp.sqrt(norm.largest_quadratic(inverse)) * (1.0 + outward)
     offset = jnp.linalg.norm(inverse_factor @ point.gradient) * (1.0 + outward)
     typical = spread * dimension / rate
-    enough = spread * farthest_length(target, log_determinant(point)) / rate + offset
+    length = farthest_length(target, log_determinant(point)) if length is None else length
+    enough = spread * length / rate + offset
     radii = jnp.append(jnp.geomspace(0.3 * typical, 4.0 * enough, NUM_RADII - 1), jnp.inf)
     lows, bends = _over_radii(target, point, caps, tilt, radii)
 

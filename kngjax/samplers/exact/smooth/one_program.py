@@ -87,7 +87,9 @@ def _round(
     log_left, middle = proposals.log_left[places], envelope.certificate.point.gradient[None]
     # Where there is nothing to solve Newton's method starts from its end.
     values = jnp.where(of_shells[:, None], proposals.z[places], middle)
-    theta, log_ratios, unsettled, inside = solutions(target, envelope, values, proposals.bound[places])
+    theta, log_ratios, unsettled, inside = solutions(
+        target, envelope.certificate.point, values, proposals.bound[places]
+    )
     inside &= of_shells
     theta = jnp.where(of_shell_there[:, None], theta, proposals.theta[places])
     scores = lengths(target, theta)

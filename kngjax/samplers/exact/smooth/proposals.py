@@ -89,9 +89,12 @@ def _components(envelope: Envelope, uniforms: Array) -> Array:
     return jnp.minimum(jnp.searchsorted(sums, uniforms * sums[-1], side="right"), last)
 
 
-def solutions(target: Target, envelope: Envelope, values: Array, bounds: Array) -> tuple[Array, Array, Array, Array]:
-    """θ(z), the log of the second stage's probability, whether z was left unsettled, and whether θ(z) lies in Θ."""
-    start = jax.tree.map(jnp.asarray, envelope.certificate.point)
+def solutions(target: Target, start: Point, values: Array, bounds: Array) -> tuple[Array, Array, Array, Array]:
+    """θ(z), the log of the second stage's probability, whether z was left unsettled, and whether θ(z) lies in Θ.
+
+    **Arguments:** `start`: θ₀. `bounds`: E(z).
+    """
+    start = jax.tree.map(jnp.asarray, start)
     found = jax.vmap(lambda value: solve(target, start, value))(values)
     # The search ends within 1e-6 of z in units of its noise; two whole steps leave nothing but rounding.
     points = jax.vmap(lambda point, value: _step(target, _step(target, point, value), value))(found.point, values)

@@ -147,7 +147,9 @@ def _judge(target: Target, envelope: Envelope, proposals: Proposals, some: np.nd
     component, log_left = proposals.component[some], proposals.log_left[some]
     of_shell = component < num_shells
     if (shells := np.flatnonzero(of_shell)).size:
-        solution = _solve(target, envelope, *_padded(some[shells], part, proposals.z, proposals.bound))
+        solution = _solve(
+            target, envelope.certificate.point, *_padded(some[shells], part, proposals.z, proposals.bound)
+        )
         points, log_ratios, unsettled, inside = (np.array(found)[: shells.size] for found in solution)
         settled = not (unsettled | (inside & np.isnan(log_ratios))).any()
         worst = float(np.max(log_ratios, where=inside, initial=-np.inf))

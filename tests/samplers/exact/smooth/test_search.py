@@ -212,7 +212,9 @@ def test_solutions_are_exact_and_weighed_by_their_determinant():
     generator = np.random.default_rng(0)
     values = generator.normal(size=(search._SOLVED[-1], 2)) / float(target.rate)
     bounds = generator.uniform(size=len(values))
-    theta, log_ratios, unsettled, inside = jax.tree.map(np.array, search._solve(target, envelope, values, bounds))
+    theta, log_ratios, unsettled, inside = jax.tree.map(
+        np.array, search._solve(target, envelope.certificate.point, values, bounds)
+    )
     assert inside.sum() > 100
     assert not unsettled.any()
     gradients = np.array(jax.vmap(target.loss.gradient, (0, None))(theta, data))

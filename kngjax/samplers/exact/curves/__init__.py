@@ -1,0 +1,1 @@
+"""Independent draws from the joint density of curves of several levels."""

@@ -1,0 +1,70 @@
+"""Two curves without columns, and their joint density summed over a grid by its definition, in NumPy."""
+
+import numpy as np
+from scipy import stats
+
+import kngjax as kng
+
+LEVELS, SHARES, WIDTH = (0.3, 0.7), (0.3, 0.4, 0.3), 0.1
+# Where shells are nearly all of the envelope, and where pieces of Θ are.
+SETTINGS = {"shells": {"epsilon": 4.0, "number": 60}, "pieces": {"epsilon": 0.6, "number": 60}}
+
+
+def records(number):
+    return np.linspace(0.02, 0.98, number) ** 1.3
+
+
+def process_of(epsilon, number):
+    return kng.QuantileProcess(
+        levels=LEVELS,
+        bounds=kng.Bounds(y=(0.0, 1.0)),
+        domain=kng.Box(-0.5, 1.5),
+        epsilon=epsilon,
+        adjacency="add_remove",
+        order="joint",
+        bandwidth=WIDTH,
+    )
+
+
+class Grid:
+    """f(θ_1, θ_2, T) = exp(-ε/2·Σ_k |H_k - π_k T|), θ_1 ≤ θ_2 in [-.5, 1.5], at the middles of cells."""
+
+    def __init__(self, epsilon, number):
+        self.y = records(number)
+        self.edges = np.linspace(-0.5, 1.5, 601)
+        self.of_totals = number + np.linspace(-60.0, 60.0, 301) / epsilon
+        theta, totals = ((edges[1:] + edges[:-1]) / 2.0 for edges in (self.edges, self.of_totals))
+        below = np.sum(1.0 / (1.0 + np.exp(-(theta[:, None] - self.y) / WIDTH)), axis=1)
+        parts = [below[:, None], below[None, :] - below[:, None], number - below[None, :]]
+        # A cell on the diagonal lies in the cone by half.
+        cone = np.triu(np.ones((600, 600)), 1) + 0.5 * np.eye(600)
+        self.of_curves, self.of_total = np.zeros((600, 600)), []
+        for total in totals:
+            score = sum(np.abs(part - share * total) for part, share in zip(parts, SHARES, strict=True))
+            mass = np.exp(-epsilon / 2.0 * score) * cone
+            self.of_curves += mass
+            self.of_total.append(mass.sum())
+        self.of_total = np.array(self.of_total)
+
+    @property
+    def mass(self):
+        return self.of_total.sum() * (self.edges[1] - self.edges[0]) ** 2 * (self.of_totals[1] - self.of_totals[0])
+
+    def pvalues(self, curves, totals):
+        """By Kolmogorov and Smirnov, of θ_1, θ_2, their distance and T."""
+        distances = np.add.outer(-np.arange(600), np.arange(600))
+        gaps = np.bincount(np.maximum(distances, 0).reshape(-1), self.of_curves.reshape(-1))
+        width = self.edges[1] - self.edges[0]
+        margins = [
+            (curves[:, 0, 0], self.edges, self.of_curves.sum(axis=1)),
+            (curves[:, 1, 0], self.edges, self.of_curves.sum(axis=0)),
+            # The distance of two uniform places within cells k apart lies within one cell of k.
+            (curves[:, 1, 0] - curves[:, 0, 0], width * (np.arange(601) - 0.5), gaps),
+            (totals[:, 0], self.of_totals, self.of_total),
+        ]
+        return [_pvalue(*margin) for margin in margins]
+
+
+def _pvalue(found, edges, masses):
+    sums = np.append(0.0, np.cumsum(masses)) / np.sum(masses)
+    return stats.kstest(found, lambda value: np.interp(value, edges, sums)).pvalue

@@ -1,0 +1,38 @@
+"""Exact draws of several curves against sums over a grid, where shells are proposed and where pieces of Θ are."""
+
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.core.arrays import float64
+from kngjax.releases.chains import estimate
+from kngjax.samplers.exact.curves import envelope as envelopes
+from kngjax.samplers.exact.curves import search
+from tests.samplers.exact.curves.grid import SETTINGS, Grid, process_of, records
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_draws_have_the_law_of_sums_over_a_grid(name):
+    """Eight tests in all, at 1e-4 each."""
+    process, grid = process_of(**SETTINGS[name]), Grid(**SETTINGS[name])
+    number = 4000 if name == "shells" else 1500
+    drawn = process.sample(
+        process.prepare(None, grid.y), key=kng.research_key(11), sampler=kng.Exact(), num_draws=number
+    )
+    assert np.all(np.diff(drawn.curves[:, :, 0], axis=1) >= 0.0)
+    assert min(grid.pvalues(drawn.curves, drawn.totals)) > 1e-4
+
+
+def test_a_search_ends_at_its_public_limit_and_where_the_proof_is_contradicted():
+    process = process_of(epsilon=4.0, number=60)
+    joint, data = process._joint(), process.prepare(None, records(60))
+    with float64():
+        target = joint.target(data)
+        envelope = envelopes.prepare(target, estimate(joint.first, data))
+        few = search.draw_from(envelope, target, kng.research_key(0), 20_000, 16)
+        assert (few.succeeded, few.curves.shape, few.totals.shape) == (False, (0, 2, 1), (0, 1))
+        # Heights that are too small make a probability above 1.
+        low = envelope._replace(heights=envelope.heights - 3.0)
+        wrong = search.draw_from(low, target, kng.research_key(0), 100, 10**6)
+    assert not wrong.succeeded
+    assert wrong.worst > 1.0
