@@ -30,15 +30,15 @@ def quantile_process(
 
     **Arguments:** all public; as of `kngjax.QuantileProcess`, Θ made of the bounds of the response if it is left out.
     `count`: n, or a guess of it under add_remove, where a release of more than 2^20 records, or of more than twice this
-    guess if that is more, fails. `order`: "halving". Raises ValueError for "joint", of which no sampler is proved, for
-    "location_scale", of which there are no previews, and for more than four coefficients.
+    guess if that is more, fails. `order`: "halving". Raises ValueError for "joint", whose sampler has to be named,
+    for "location_scale", of which there are no previews, and for more than four coefficients.
     """
     refuse_levels(response, "a quantile process")
     if order == "joint":
         raise ValueError(
-            "studies have quantile processes of order='halving' alone, which is drawn exactly: no sampler of the joint "
-            "density is proved. Leave the order out, or name the chain, "
-            "kngjax.release(kngjax.QuantileProcess(..., order='joint'), X, y, sampler=kngjax.GradientSpace())"
+            "studies have quantile processes of order='halving' alone, which is drawn exactly whatever the records are. "
+            "Leave the order out, or name a sampler, "
+            "kngjax.release(kngjax.QuantileProcess(..., order='joint'), X, y, sampler=kngjax.Exact())"
         )
     if order == "location_scale":
         raise ValueError(

@@ -38,9 +38,9 @@ from kngjax.sensitivity.bins import bin_norm, bin_sensitivity
 from kngjax.sensitivity.gradients import Sensitivity
 
 NAME_A_SAMPLER = (
-    "order='joint' needs a sampler by name: sampler=kngjax.Exact() draws from exactly its law, and finds its draw where "
-    "records are many for the levels and bins are wide; of the chain sampler=kngjax.GradientSpace() nothing is proved. "
-    "Or take order='halving', which is drawn exactly of all records"
+    "order='joint' needs a sampler by name: sampler=kngjax.Exact() draws from exactly its law, and is quick where "
+    "records are many for the levels and bins are wide; of the chain, sampler=kngjax.GradientSpace(), nothing is "
+    "proved. Or take order='halving', which is drawn exactly whatever the records are"
 )
 # Of the totals where n is private: beyond it they keep as many digits.
 _RECORDS = 1024

@@ -112,8 +112,10 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     are subtracted, which changes nothing in the cone, and keeps the proof where rounding makes curves touch. So one
     record changes the score by at most Δ = max ‖x‖_K, an exchanged one by twice that (`kngjax.sensitivity.bins`), at
     every (θ, T) of a set that is public. It is integrable, since Σ_k ‖H_k - π_kT‖ ≥ ‖Σ_i x_i - T‖ and Θ is bounded.
-    So f is ε-bounded-range: ε-DP and (ε²/8)-zCDP. ∎ That is of f. No sampler of f is proved: a release names its chain,
-    `kngjax.release(process, X, y, sampler=kngjax.GradientSpace())`, and its certificate says that it is not proved.
+    So f is ε-bounded-range: ε-DP and (ε²/8)-zCDP. ∎ That is of f. A release names what draws from it:
+    `kngjax.release(process, X, y, sampler=kngjax.Exact())` draws from exactly f in real arithmetic
+    (`kngjax.samplers.exact.curves.envelope` has the proof), and is quick where records are many for the levels and bins
+    are wide; of the chain `kngjax.GradientSpace()` nothing is proved, which its certificate says.
 
     **Arguments:** all public.
 

@@ -1,17 +1,19 @@
 """An envelope of the joint density of curves: shells in the space of gradients, and beyond them pieces of Θ^m.
 
-As in `kngjax.samplers.chains.gradient_space_of_curves`, η_k = H_k(θ) - π_k T takes (θ, T) one to one to R^D, D = (m + 1)d,
-with the determinant ∏_j det ∇²ℓ(θ_j), and level j alone solves ∇ℓ_{τ_j}(θ_j) = z_j = Σ_k a_jk η_k with a_jk = 1 - τ_j for
-k < j and -τ_j beyond. With r = c·Σ_k ‖η_k‖_K the density of η is ∝ exp(-r)/∏_j det H_j(θ_j(z_j)) where all θ_j are in Θ
-and in order. Each level has its own certificate about a point θ_j⁰ (`kngjax.samplers.exact.smooth.certificate`), which
-bounds log det H_j⁰ - log det H_j(θ_j(z_j)) by E_j(z_j) wherever θ_j(z_j) ∈ Θ. So the envelope is
+As in `kngjax.samplers.chains.gradient_space_of_curves`, η_k = H_k(θ) - π_k T takes (θ, T) one to one to R^D, D =
+(m + 1)d, with the determinant ∏_j det ∇²ℓ(θ_j). Level j alone solves ∇ℓ_{τ_j}(θ_j) = z_j = Σ_k a_jk η_k, with a_jk =
+1 - τ_j for k < j and -τ_j beyond. With r = c·Σ_k ‖η_k‖_K the density of η is ∝ exp(-r)/∏_j det H_j(θ_j(z_j)) where all
+θ_j are in Θ and in order. Each level has its own certificate about a point θ_j⁰
+(`kngjax.samplers.exact.smooth.certificate`), which bounds log det H_j⁰ - log det H_j(θ_j(z_j)) by E_j(z_j) wherever
+θ_j(z_j) ∈ Θ. So the envelope is
 
-- *on the shell* t_{k-1} ≤ r < t_k: exp(E_k - t_{k-1})/∏_j det H_j⁰, E_k = sup Σ_j E_j over it. Its mass is that times
-  (d!·vol(K)/c^d)^{m+1}·(t_k^D - t_{k-1}^D)/D!, as ∫ exp(-r) dη = (d!·vol(K)/c^d)^{m+1} = D!·vol{r < 1}. There η is r/c
-  times independent K-norm noises over the sum of their norms, t^D uniform.
+- *on the shell* t_{k-1} ≤ r < t_k: exp(E_k - t_{k-1})/∏_j det H_j⁰, E_k ≥ Σ_j E_j on it. Its mass is that times
+  (d!·vol(K)/c^d)^{m+1}·(t_k^D - t_{k-1}^D)/D!, as ∫ exp(-r) dη = (d!·vol(K)/c^d)^{m+1} = D!·vol{r < 1}. There η is
+  r/c times independent K-norm noises over the sum of their norms, r^D uniform.
 
-  *E_k.* Let R = t_k/c. ‖z_j‖ ≤ R·max_k |a_jk|, so C_j of E_j is at most its value at N = ν_j R max_k |a_jk| + N_j⁰. With
-  these C_j held, Σ_j ½C_j|z_j - z_j⁰|² - b_j'(z_j - z_j⁰) is convex in η, and largest where one η_k alone is not zero:
+  *E_k.* Let R = t_k/c. ‖z_j‖ ≤ R·max_k |a_jk|, so C_j of E_j is at most its value at N = ν_j R max_k |a_jk| + N_j⁰.
+  With these C_j held, Σ_j ½C_j|z_j - z_j⁰|² - b_j'(z_j - z_j⁰) is convex in η, and largest on Σ_k ‖η_k‖ ≤ R where one
+  η_k alone is not zero:
 
       E_k ≤ max_k Σ_j [½C_j(ν_j|a_jk|R + N_j⁰)² + |a_jk|R‖b_j‖_* + |b_j'z_j⁰|],   and ≤ Σ_j sup over Θ of E_j.
 
@@ -53,9 +55,9 @@ class CurvesEnvelope(NamedTuple):
     """The shells and pieces with the least mass. Private.
 
     **Arguments:** `certificates`: of the levels, with a leading axis. `edges`: t_0 = 0, t_1, ... `heights`: E_1, ...
-    `last`: t_K. `floors`: s_{g-1} of each piece. `radii`: ρ_jg, shape (pieces, m), infinite for Θ; `inner`: those of the
-    piece before, and -1 for the first. `shares`: a. `log_masses`: of the shells, then of the pieces, -∞ for those that
-    are not part of it. `log_excess`: log of their sum, in units of what it would be if Hessians were constant.
+    `last`: t_K. `floors`: s_{g-1} of each piece. `radii`: ρ_jg, shape (pieces, m), infinite for Θ. `inner`: those of
+    the piece before, and -1 for the first. `shares`: a. `log_masses`: of the shells, then of the pieces, -∞ for those
+    that are not part of it. `log_excess`: log of their sum, in units of what it would be if Hessians were constant.
     """
 
     certificates: Certificate
@@ -138,7 +140,7 @@ def build(target: CurvesTarget, certificates: Certificate) -> CurvesEnvelope:
 
 
 class _Sizes(NamedTuple):
-    """**Arguments:** `log_noise`: log of d!·vol(K)/c^d. `log_core`: of what the mass would be if Hessians were constant."""
+    """**Arguments:** `log_noise`: log of d!·vol(K)/c^d. `log_core`: of the mass if Hessians were constant."""
 
     dimension: int
     log_determinants: np.ndarray

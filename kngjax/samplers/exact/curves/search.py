@@ -1,10 +1,10 @@
 """A search for independent draws of all curves and T, driven from the host: proposals in batches, then solutions.
 
-A proposal η of a shell is accepted with probability exp(-(r - t_{k-1}))·exp(Σ_j E_j(z_j) - E_k), which needs no record,
-times 1{θ_j ∈ Θ, in order}·∏_j (det H_j⁰/det H_j(θ_j))·exp(-E_j(z_j)); one (θ, T) of a piece, if r ≥ t_K, with probability
-exp((1 - a)s_{g-1} + ac‖S - T‖ - r). See `kngjax.samplers.exact.curves.envelope`: all are at most 1, and one above 1
-would contradict the proof. It ends the search as failed, and so does a z of which neither a solution nor its absence was
-found.
+A proposal η of a shell is accepted with probability exp(-(r - t_{k-1}))·exp(Σ_j E_j(z_j) - E_k), which needs no
+record, times 1{θ_j ∈ Θ, in order}·∏_j (det H_j⁰/det H_j(θ_j))·exp(-E_j(z_j)); one (θ, T) of a piece, if r ≥ t_K, with
+probability exp((1 - a)s_{g-1} + ac‖S - T‖ - r). See `kngjax.samplers.exact.curves.envelope`: all are at most 1, and one
+above 1 would contradict the proof. It ends the search as failed, and so does a z of which neither a solution nor its
+absence was found.
 """
 
 import functools
@@ -31,7 +31,7 @@ _PROPOSED, _SOLVED = (16, 512, 8192), 4
 class Found(NamedTuple):
     """Draws and counts; owner-only.
 
-    **Arguments:** `curves`: shape (draws, m, d). `totals`: T, shape (draws, d). `succeeded`. `accepted`, of `proposals`.
+    **Arguments:** `curves`: shape (draws, m, d). `totals`: T, shape (draws, d). `succeeded`. `accepted`, `proposals`.
     `worst`: the largest log of a probability of acceptance, which the proof says is at most 0.
     """
 
@@ -47,8 +47,8 @@ class Proposals(NamedTuple):
     """One batch.
 
     **Arguments:** `of_shell`: of which kind. `z`: of a shell, shape (batch, m, d). `curves`: of a piece. `totals`: T.
-    `first`: log of the first probability of a shell, or of that of a piece, -∞ where it belongs to none. `log_left`: log
-    of what the uniform variable leaves for a second one, -∞ where the first refused it. `bound`: Σ_j E_j.
+    `first`: log of the first probability of a shell, or of that of a piece, -∞ where it belongs to none. `log_left`:
+    log of what the uniform variable leaves for a second one, -∞ where the first refused it. `bound`: Σ_j E_j.
     """
 
     of_shell: Array
@@ -130,7 +130,7 @@ def _propose(target: CurvesTarget, envelope: CurvesEnvelope, key: PRNGKeyArray, 
     z = jnp.einsum("jk,bkd->bjd", multiples(jnp.asarray(target.levels)), eta)
 
     def bounded(values):
-        bounds = jax.vmap(lambda certificate, value: bound_log_determinant(certificate, one.loss, value))
+        bounds = jax.vmap(lambda certificate, value: bound_log_determinant(certificate, target.loss, value))
         return jnp.sum(bounds(envelope.certificates, values))
 
     bound = jax.vmap(bounded)(z)
@@ -181,7 +181,7 @@ def _components(log_masses: Array, uniforms: Array) -> Array:
 def _solve(
     target: CurvesTarget, certificates: Certificate, z: Array, bounds: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """The curves, log of the second stage's probability, whether any is unsettled, and whether all are in Θ and order."""
+    """The curves of each z, log of the second probability, and whether they are unsettled, and in Θ^m and in order."""
 
     def of_level(given):
         shift, point, values = given
