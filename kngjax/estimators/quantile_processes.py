@@ -36,8 +36,8 @@ def quantile_process(
     refuse_levels(response, "a quantile process")
     if order == "joint":
         raise ValueError(
-            "studies have quantile processes of order='halving' alone, which is drawn exactly whatever the records are. "
-            "Leave the order out, or name a sampler, "
+            "studies have quantile processes of order='halving' alone, which is drawn exactly whatever the records "
+            "are. Leave the order out, or name a sampler, "
             "kngjax.release(kngjax.QuantileProcess(..., order='joint'), X, y, sampler=kngjax.Exact())"
         )
     if order == "location_scale":

@@ -156,7 +156,7 @@ REFUSED = {
     "levels": ({"formula": "parttime ~ education"}, "a quantile process needs a response of numbers"),
     "order of levels": ({"levels": [0.5, 0.25]}, r"levels must increase, each given once: levels=\[0.25, 0.5\]"),
     "one level": ({"levels": [0.5]}, "a quantile process has at least two levels"),
-    "order": ({"order": "joint"}, "of order='halving' alone, .* no sampler of the joint density is proved"),
+    "order": ({"order": "joint"}, "of order='halving' alone, .* or name a sampler"),
     "unknown order": ({"order": "sorted"}, "order must be one of 'halving', 'location_scale', 'joint', got"),
     "no previews": ({"order": "location_scale"}, "studies have .*release kngjax.QuantileProcess"),
     "few records": (

@@ -300,7 +300,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     def sample(
         self, data: Records, *, key: PRNGKeyArray, sampler: GradientSpace | Exact | None = None, num_draws: int = 100
     ) -> CurveDraws:
-        """Draws of all curves and T by one chain, for research and the owner's eyes: nothing of them is private.
+        """Draws of all curves and T, by one chain or exact, for research and the owner's eyes: none of them is private.
 
         **Arguments:** `data`: from `prepare`. `key`: `kngjax.research_key(seed)`. `sampler`: None for
         `GradientSpace()`. `num_draws`: kept ones, after its warm-up.
