@@ -39,11 +39,15 @@ class Grid:
         # A cell on the diagonal lies in the cone by half.
         cone = np.triu(np.ones((600, 600)), 1) + 0.5 * np.eye(600)
         self.of_curves, self.of_total = np.zeros((600, 600)), []
+        self.of_scores = np.linspace(0.0, 80.0 / epsilon, 2001)
+        self.of_score = np.zeros(2000)
         for total in totals:
             score = sum(np.abs(part - share * total) for part, share in zip(parts, SHARES, strict=True))
             mass = np.exp(-epsilon / 2.0 * score) * cone
             self.of_curves += mass
             self.of_total.append(mass.sum())
+            places = np.searchsorted(self.of_scores, score.reshape(-1), side="right") - 1
+            self.of_score += np.bincount(np.minimum(places, 1999), mass.reshape(-1), minlength=2000)
         self.of_total = np.array(self.of_total)
 
     @property
@@ -51,7 +55,10 @@ class Grid:
         return self.of_total.sum() * (self.edges[1] - self.edges[0]) ** 2 * (self.of_totals[1] - self.of_totals[0])
 
     def pvalues(self, curves, totals):
-        """By Kolmogorov and Smirnov, of θ_1, θ_2, their distance and T."""
+        """By Kolmogorov and Smirnov, of θ_1, θ_2, their distance, T, and the score of all of them."""
+        below = np.sum(1.0 / (1.0 + np.exp(-(curves - self.y) / WIDTH)), axis=2)
+        parts = [below[:, 0], below[:, 1] - below[:, 0], len(self.y) - below[:, 1]]
+        scores = sum(np.abs(part - share * totals[:, 0]) for part, share in zip(parts, SHARES, strict=True))
         distances = np.add.outer(-np.arange(600), np.arange(600))
         gaps = np.bincount(np.maximum(distances, 0).reshape(-1), self.of_curves.reshape(-1))
         width = self.edges[1] - self.edges[0]
@@ -61,6 +68,7 @@ class Grid:
             # The distance of two uniform places within cells k apart lies within one cell of k.
             (curves[:, 1, 0] - curves[:, 0, 0], width * (np.arange(601) - 0.5), gaps),
             (totals[:, 0], self.of_totals, self.of_total),
+            (scores, self.of_scores, self.of_score),
         ]
         return [_pvalue(*margin) for margin in margins]
 

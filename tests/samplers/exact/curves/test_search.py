@@ -8,12 +8,12 @@ from kngjax.core.arrays import float64
 from kngjax.releases.chains import estimate
 from kngjax.samplers.exact.curves import envelope as envelopes
 from kngjax.samplers.exact.curves import search
-from tests.samplers.exact.curves.grid import SETTINGS, Grid, process_of, records
+from tests.samplers.exact.curves.grid import LEVELS, SETTINGS, WIDTH, Grid, process_of, records
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_draws_have_the_law_of_sums_over_a_grid(name):
-    """Eight tests in all, at 1e-4 each."""
+    """Ten tests in all, at 1e-4 each."""
     process, grid = process_of(**SETTINGS[name]), Grid(**SETTINGS[name])
     number = 4000 if name == "shells" else 1500
     drawn = process.sample(
@@ -36,3 +36,21 @@ def test_a_search_ends_at_its_public_limit_and_where_the_proof_is_contradicted()
         wrong = search.draw_from(low, target, kng.research_key(0), 100, 10**6)
     assert not wrong.succeeded
     assert wrong.worst > 1.0
+
+
+def test_solutions_that_cross_or_leave_the_domain_are_not_taken():
+    process, y = process_of(epsilon=4.0, number=60), records(60)
+    joint, data = process._joint(), process.prepare(None, y)
+    curves = np.array([[0.2, 0.7], [0.7, 0.2], [0.3, 0.31], [-0.6, 0.5]])
+    below = np.sum(1.0 / (1.0 + np.exp(-(curves[..., None] - y) / WIDTH)), axis=2)
+    z = (below - np.array(LEVELS) * len(y))[..., None]
+    with float64():
+        target = joint.target(data)
+        envelope = envelopes.prepare(target, estimate(joint.first, data))
+        found = [np.asarray(part) for part in search._solve(target, envelope.certificates, z, np.zeros(4))]
+    assert found[3].tolist() == [True, False, True, False]
+    assert not found[2].any()
+    np.testing.assert_allclose(found[0][:3, :, 0], curves[:3], atol=1e-9)
+    slopes = np.exp(-(curves[..., None] - y) / WIDTH) / (1.0 + np.exp(-(curves[..., None] - y) / WIDTH)) ** 2 / WIDTH
+    logs = np.log(np.sum(slopes, axis=2)).sum(axis=1)
+    np.testing.assert_allclose(found[1][2] - found[1][0], logs[0] - logs[2], atol=1e-8)
