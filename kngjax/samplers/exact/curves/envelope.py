@@ -101,6 +101,8 @@ def prepare(target: CurvesTarget, centre: Vector) -> CurvesEnvelope:
     return build(target, _certificates(target, starts.theta, length, averages))
 
 
+# Where nothing is known bounds are infinite, and so are sums of them: a warning would tell of the data.
+@np.errstate(all="ignore")
 def build(target: CurvesTarget, certificates: Certificate) -> CurvesEnvelope:
     """From the certificates of the levels."""
     sizes = _Sizes.of(target, certificates)
@@ -108,8 +110,7 @@ def build(target: CurvesTarget, certificates: Certificate) -> CurvesEnvelope:
     heights = _heights(target, certificates, edges[1:]) + MARGIN
     d, log_core = sizes.dimension, sizes.log_core
     size = d * (len(sizes.log_determinants) + 1)
-    with np.errstate(divide="ignore"):
-        log_edges = size * np.log(edges)
+    log_edges = size * np.log(edges)
     log_shells = log_edges[1:] + np.log1p(-np.exp(log_edges[:-1] - log_edges[1:])) - math.lgamma(size + 1)
     log_shells += log_core + heights - edges[:-1]
 
@@ -202,8 +203,7 @@ def _regions(
         known, floors, _ = (np.asarray(part) for part in _rings(target.of_one, one))
         # Increasing, and infinite beyond what is known.
         found = np.append(known, np.inf)[np.searchsorted(floors / most, thresholds)]
-        with np.errstate(divide="ignore"):
-            volume = log_ball + d * np.log(found) - 0.5 * sizes.log_determinants[place]
+        volume = log_ball + d * np.log(found) - 0.5 * sizes.log_determinants[place]
         is_all = ~(volume < sizes.log_domain)
         # The last piece is all that is left.
         is_all[-1] = True

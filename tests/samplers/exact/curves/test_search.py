@@ -54,3 +54,11 @@ def test_solutions_that_cross_or_leave_the_domain_are_not_taken():
     slopes = np.exp(-(curves[..., None] - y) / WIDTH) / (1.0 + np.exp(-(curves[..., None] - y) / WIDTH)) ** 2 / WIDTH
     logs = np.log(np.sum(slopes, axis=2)).sum(axis=1)
     np.testing.assert_allclose(found[1][2] - found[1][0], logs[0] - logs[2], atol=1e-8)
+
+
+@pytest.mark.parametrize("y", [np.zeros(0), np.full(1, 0.5), np.zeros(300)], ids=["none", "one", "at the bound"])
+def test_records_of_which_nothing_is_certain_make_neither_a_failure_nor_a_warning(y):
+    process = process_of(epsilon=4.0, number=60)
+    drawn = process.sample(process.prepare(None, y), key=kng.research_key(3), sampler=kng.Exact(), num_draws=3)
+    assert np.all(np.isfinite(drawn.curves))
+    assert np.all(np.diff(drawn.curves[:, :, 0], axis=1) >= 0.0)
