@@ -6,19 +6,23 @@ from scipy import stats
 import kngjax as kng
 
 LEVELS, SHARES, WIDTH = (0.3, 0.7), (0.3, 0.4, 0.3), 0.1
-# Where shells are nearly all of the envelope, and where pieces of Θ are.
-SETTINGS = {"shells": {"epsilon": 4.0, "number": 60}, "pieces": {"epsilon": 0.6, "number": 60}}
+# Where shells are nearly all of the envelope, where all of Θ is, and where ellipsoids that leave Θ are.
+SETTINGS = {
+    "shells": {"epsilon": 4.0, "number": 60},
+    "pieces": {"epsilon": 0.6, "number": 60},
+    "ellipsoids": {"epsilon": 1.5, "number": 60, "low": 0.05},
+}
 
 
 def records(number):
     return np.linspace(0.02, 0.98, number) ** 1.3
 
 
-def process_of(epsilon, number):
+def process_of(epsilon, number, low=-0.5):
     return kng.QuantileProcess(
         levels=LEVELS,
         bounds=kng.Bounds(y=(0.0, 1.0)),
-        domain=kng.Box(-0.5, 1.5),
+        domain=kng.Box(low, 1.5),
         epsilon=epsilon,
         adjacency="add_remove",
         order="joint",
@@ -27,11 +31,11 @@ def process_of(epsilon, number):
 
 
 class Grid:
-    """f(θ_1, θ_2, T) = exp(-ε/2·Σ_k |H_k - π_k T|), θ_1 ≤ θ_2 in [-.5, 1.5], at the middles of cells."""
+    """f(θ_1, θ_2, T) = exp(-ε/2·Σ_k |H_k - π_k T|), θ_1 ≤ θ_2 in [low, 1.5], at the middles of cells."""
 
-    def __init__(self, epsilon, number):
+    def __init__(self, epsilon, number, low=-0.5):
         self.y = records(number)
-        self.edges = np.linspace(-0.5, 1.5, 601)
+        self.edges = np.linspace(low, 1.5, 601)
         self.of_totals = number + np.linspace(-60.0, 60.0, 301) / epsilon
         theta, totals = ((edges[1:] + edges[:-1]) / 2.0 for edges in (self.edges, self.of_totals))
         below = np.sum(1.0 / (1.0 + np.exp(-(theta[:, None] - self.y) / WIDTH)), axis=1)
