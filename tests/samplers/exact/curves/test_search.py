@@ -1,7 +1,9 @@
 """Exact draws of several curves against sums over a grid, where shells are proposed and where pieces of Θ are."""
 
+import jax
 import numpy as np
 import pytest
+from scipy import stats
 
 import kngjax as kng
 from kngjax.core.arrays import float64
@@ -62,3 +64,32 @@ def test_records_of_which_nothing_is_certain_make_neither_a_failure_nor_a_warnin
     drawn = process.sample(process.prepare(None, y), key=kng.research_key(3), sampler=kng.Exact(), num_draws=3)
     assert np.all(np.isfinite(drawn.curves))
     assert np.all(np.diff(drawn.curves[:, :, 0], axis=1) >= 0.0)
+
+
+def test_a_piece_is_proposed_uniformly_and_left_where_it_is_not_in_the_domain_or_order():
+    """Of the piece with the most mass among those that are an ellipsoid in one curve and Θ in the other."""
+    process, y = process_of(**SETTINGS["ellipsoids"]), records(60)
+    joint, data = process._joint(), process.prepare(None, y)
+    with float64():
+        target = joint.target(data)
+        envelope = envelopes.prepare(target, estimate(joint.first, data))
+        masses = envelope.log_masses.copy()
+        masses[: envelopes.NUM_SHELLS] = -np.inf
+        masses[envelopes.NUM_SHELLS :][~np.isfinite(envelope.radii[:, 0])] = -np.inf
+        piece = np.argmax(masses) - envelopes.NUM_SHELLS
+        masses[np.arange(masses.size) != np.argmax(masses)] = -np.inf
+        made = search._propose(target, envelope._replace(log_masses=masses), kng.research_key(5), 0, 8192)
+        made = jax.tree.map(np.asarray, made)
+    assert not made.of_shell.any()
+    assert np.isinf(envelope.radii[piece, 1])
+    first, second = made.curves[:, 0, 0], made.curves[:, 1, 0]
+    reach = envelope.radii[piece, 0] / envelope.certificates.factor[0, 0, 0]
+    shares = (first - envelope.certificates.point.theta[0, 0]) / reach
+    low = SETTINGS["ellipsoids"]["low"]
+    assert stats.kstest(shares, stats.uniform(-1.0, 2.0).cdf).pvalue > 1e-4
+    assert stats.kstest(second, stats.uniform(low, 1.5 - low).cdf).pvalue > 1e-4
+    allowed = made.first > -np.inf
+    assert 100 < allowed.sum() < 8000
+    assert np.sum(first < low) > 100
+    assert np.all((first[allowed] >= low) & (first[allowed] <= second[allowed]))
+    assert np.all(made.first <= 0.0)
