@@ -4,23 +4,24 @@ As in `kngjax.samplers.chains.gradient_space_of_curves`, η_k = H_k(θ) - π_k T
 (m + 1)d, with the determinant ∏_j det ∇²ℓ(θ_j). Level j alone solves ∇ℓ_{τ_j}(θ_j) = z_j = Σ_k a_jk η_k, with a_jk =
 1 - τ_j for k < j and -τ_j beyond. With r = c·Σ_k ‖η_k‖_K the density of η is ∝ exp(-r)/∏_j det H_j(θ_j(z_j)) where all
 θ_j are in Θ and in order. Each level has its own certificate about a point θ_j⁰
-(`kngjax.samplers.exact.smooth.certificate`), which bounds log det H_j⁰ - log det H_j(θ_j(z_j)) by E_j(z_j) wherever
-θ_j(z_j) ∈ Θ. So the envelope is
+(`kngjax.samplers.exact.smooth.certificate`, which defines C, N, ν, N₀, b, M and z⁰), which bounds log det H_j⁰ -
+log det H_j(θ_j(z_j)) by E_j(z_j) wherever θ_j(z_j) ∈ Θ. So the envelope is
 
 - *on the shell* t_{k-1} ≤ r < t_k: exp(E_k - t_{k-1})/∏_j det H_j⁰, E_k ≥ Σ_j E_j on it. Its mass is that times
   (d!·vol(K)/c^d)^{m+1}·(t_k^D - t_{k-1}^D)/D!, as ∫ exp(-r) dη = (d!·vol(K)/c^d)^{m+1} = D!·vol{r < 1}. There η is
   r/c times independent K-norm noises over the sum of their norms, r^D uniform.
 
   *E_k.* Let R = t_k/c. ‖z_j‖ ≤ R·max_k |a_jk|, so C_j of E_j is at most its value at N = ν_j R max_k |a_jk| + N_j⁰.
-  With these C_j held, Σ_j ½C_j|z_j - z_j⁰|² - b_j'(z_j - z_j⁰) is convex in η, and largest on Σ_k ‖η_k‖ ≤ R where one
-  η_k alone is not zero:
+  With these C_j held, Σ_j ½C_j|z_j - z_j⁰|² - b_j'(z_j - z_j⁰), |·| in the metric of (H_j⁰)⁻¹, is convex in η, and
+  largest on Σ_k ‖η_k‖ ≤ R where one η_k alone is not zero:
 
       E_k ≤ max_k Σ_j [½C_j(ν_j|a_jk|R + N_j⁰)² + |a_jk|R‖b_j‖_* + |b_j'z_j⁰|],   and ≤ Σ_j sup over Θ of E_j.
 
 - *beyond*, r ≥ t_K, in the space of (θ, T): by thresholds t_K = s_0 < s_1 < ... Where |θ_j - θ_j⁰| ≥ ρ in the metric of
-  H_j⁰, c‖z_j‖ ≥ c(M_j(ρ) - N_j⁰)/ν_j, and r ≥ c‖z_j‖/max_k |a_jk|. Let ρ_jg be the least radius of the certificate for
-  which that is at least s_g, and R_jg the ellipsoid of that radius, or Θ where it has less volume or there is none. The
-  piece g has the θ_j in R_jg that are not all in R_j,g-1, so that r ≥ s_{g-1} there. As also r ≥ c‖S - T‖,
+  H_j⁰, c‖z_j‖ ≥ c(M_j(ρ) - N_j⁰)/ν_j, and r ≥ c‖z_j‖/max_k |a_jk|. Let ρ_jg be the least radius of the certificate
+  with c(M_j(ρ) - N_j⁰)/(ν_j max_k |a_jk|) ≥ s_g, and R_jg the ellipsoid of that radius, or Θ where it has less volume
+  or there is none. The piece g = 1, 2, ... has the θ_j in R_jg that are not all in R_j,g-1, where R_j0 is empty. So
+  r ≥ s_{g-1} there, in the first piece because nothing below t_K is taken. As also r ≥ c‖S - T‖,
 
       exp(-r) ≤ exp(-(1 - a)s_{g-1})·exp(-a·c‖S - T‖),   a = min(1, d/s_{g-1}),
 
@@ -56,8 +57,9 @@ class CurvesEnvelope(NamedTuple):
 
     **Arguments:** `certificates`: of the levels, with a leading axis. `edges`: t_0 = 0, t_1, ... `heights`: E_1, ...
     `last`: t_K. `floors`: s_{g-1} of each piece. `radii`: ρ_jg, shape (pieces, m), infinite for Θ. `inner`: those of
-    the piece before, and -1 for the first. `shares`: a. `log_masses`: of the shells, then of the pieces, -∞ for those
-    that are not part of it. `log_excess`: log of their sum, in units of what it would be if Hessians were constant.
+    the piece before, and -1 for the first, of which nothing is left out. `shares`: a. `log_masses`: of the shells, then
+    of the pieces, -∞ for those that are not part of it. `log_excess`: log of their sum, in units of what it would be if
+    Hessians were constant; infinite where nothing is known of a level.
     """
 
     certificates: Certificate
@@ -162,7 +164,8 @@ def _farthest_length(target: CurvesTarget, log_determinants: np.ndarray) -> floa
     """The r beyond which even all of Θ^m adds next to nothing to the mass."""
     d, one = target.dimension, target.of_one
     log_noise = math.lgamma(d + 1) + float(log_ball_volume(one))
-    excess = np.maximum(float(log_domain_volume(one)) + log_determinants - log_noise, 0.0)
+    # Of a singular Hessian nothing is known, and nothing needs to be reached.
+    excess = np.nan_to_num(np.maximum(float(log_domain_volume(one)) + log_determinants - log_noise, 0.0))
     return float(np.sum(excess)) + 5.0 * d * (len(log_determinants) + 1) + 25.0
 
 

@@ -159,7 +159,8 @@ def _propose(target: CurvesTarget, envelope: CurvesEnvelope, key: PRNGKeyArray, 
         return jax.lax.cond(allowed, lambda: target.rate * target.score(curves, totals), lambda: jnp.zeros(()))
 
     lengths = jax.lax.map(length_of, (curves, totals, allowed))
-    allowed &= lengths >= envelope.last
+    # A length that is no number is left in, and ends the search.
+    allowed &= ~(lengths < envelope.last)
     of_noise = shares * target.rate * jax.vmap(norm)(noise)
     log_piece = jnp.where(allowed, (1.0 - shares) * floors + of_noise - lengths, -jnp.inf)
 
