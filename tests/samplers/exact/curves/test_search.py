@@ -93,3 +93,40 @@ def test_a_piece_is_proposed_uniformly_and_left_where_it_is_not_in_the_domain_or
     assert np.sum(first < low) > 100
     assert np.all((first[allowed] >= low) & (first[allowed] <= second[allowed]))
     assert np.all(made.first <= 0.0)
+
+
+def test_a_shell_is_proposed_with_the_length_of_all_its_sums_and_totals_that_belong_to_them():
+    """Of one shell from 0 to L: (r/L)^D is uniform, with η from z and T = S - Σ η."""
+    process, y = process_of(**SETTINGS["shells"]), records(60)
+    joint, data = process._joint(), process.prepare(None, y)
+    with float64():
+        target = joint.target(data)
+        envelope = envelopes.prepare(target, estimate(joint.first, data))
+        masses, edges = np.full(envelope.log_masses.shape, -np.inf), envelope.edges.copy()
+        masses[0], edges[1] = 0.0, 20.0
+        made = search._propose(target, envelope._replace(log_masses=masses, edges=edges), kng.research_key(6), 0, 8192)
+        made = jax.tree.map(np.asarray, made)
+    total = len(y) - made.totals[:, 0]
+    below = made.z[:, :, 0] + np.array(LEVELS) * total[:, None]
+    eta = np.diff(np.column_stack([np.zeros(8192), below, total]), axis=1)
+    lengths = float(target.rate) * np.sum(np.abs(eta), axis=1)
+    assert stats.kstest((lengths / 20.0) ** 3, "uniform").pvalue > 1e-4
+    assert np.all(np.abs(np.mean(eta > 0.0, axis=0) - 0.5) < 0.025)
+
+
+def test_what_float64_cannot_settle_ends_the_search(monkeypatch):
+    process = process_of(**SETTINGS["shells"])
+    joint, data = process._joint(), process.prepare(None, records(60))
+    solve = search._solve
+
+    def unsettled(*given):
+        curves, logs, is_open, within = solve(*given)
+        return curves, logs, np.ones_like(is_open), np.zeros_like(within)
+
+    monkeypatch.setattr(search, "_solve", unsettled)
+    with float64():
+        target = joint.target(data)
+        envelope = envelopes.prepare(target, estimate(joint.first, data))
+        found = search.draw_from(envelope, target, kng.research_key(0), 10, 10**4)
+    assert (found.succeeded, found.accepted) == (False, 0)
+    assert found.proposals < 100
