@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -200,13 +201,18 @@ class Joint:
         kept = slice(wanted - (num_draws or 1), wanted)
         return CurveDraws(every.curves[kept], every.totals[kept], every.log_density[kept], float(np.mean(shares)))
 
+    def centres(self, data: Records) -> Float[np.ndarray, "levels dimension"]:
+        """Estimates without privacy of all levels, about which exact draws are sought. Private."""
+        one = [eqx.tree_at(lambda first: first.loss.tau, self.first, jnp.asarray(level)) for level in self.levels]
+        return np.array([np.asarray(estimate(mechanism, data)) for mechanism in one])
+
     def _exact_draws(
         self, data: Records, sampler: Exact, key: PRNGKeyArray, num_draws: int, progress: bool | None
     ) -> CurveDraws:
         """Independent draws from f. Raises RuntimeError where the search reached its public limit."""
         with float64(), programs_run_once():
             target = self.target(data)
-            envelope = prepare(target, estimate(self.first, data))
+            envelope = prepare(target, self.centres(data))
             found = draw_from(envelope, target, key, num_draws, sampler.most_proposals, progress)
             require_success(found.succeeded)
             logs = [float(_log_density(target, *map(jnp.asarray, one))) for one in zip(*found[:2], strict=True)]

@@ -38,10 +38,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.core.arrays import Vector
 from kngjax.core.compiling import Compiled
-from kngjax.samplers.chains.gradient_space_of_curves import first_points
-from kngjax.samplers.curves_target import CurvesTarget
+from kngjax.samplers.curves_target import Curves, CurvesTarget
 from kngjax.samplers.exact.smooth.certificate import NUM_RADII, Certificate, certify
 from kngjax.samplers.exact.smooth.envelope import MARGIN, rings
 from kngjax.samplers.exact.smooth.moments import is_affordable, least_curvatures
@@ -80,13 +78,14 @@ def multiples(levels: Array) -> Float[Array, "levels bins"]:
     return jnp.where(places[None] < places[1:, None], 1.0 - levels[:, None], -levels[:, None])
 
 
-def prepare(target: CurvesTarget, centre: Vector) -> CurvesEnvelope:
-    """The envelope about the fits of all levels. **Arguments:** `centre`: an estimate of the level ½."""
+def prepare(target: CurvesTarget, centres: Curves) -> CurvesEnvelope:
+    """The envelope about estimates of all levels, or any points. **Arguments:** `centres`: of each level."""
     number = len(target.levels)
-    starts = jax.tree.map(np.asarray, _first_points(target, jnp.asarray(centre)))
-    length = _farthest_length(target, np.asarray(_log_determinants(starts)))
+    middle = np.asarray(target.domain.interior_point(target.dimension))
+    thetas = np.where(np.all(np.isfinite(centres), axis=1, keepdims=True), centres, middle)
+    length = _farthest_length(target, np.asarray(_log_determinants(_points(target, jnp.asarray(thetas)))))
     unknown = np.full((number, NUM_RADII), -np.inf)
-    certificates = _certificates(target, starts.theta, length, unknown)
+    certificates = _certificates(target, thetas, length, unknown)
     envelope = build(target, certificates)
     # A better bound pays where the envelope is far above the density.
     if not (ENOUGH_LOG_EXCESS < envelope.log_excess < np.inf and is_affordable(target.of_one)):
@@ -100,7 +99,7 @@ def prepare(target: CurvesTarget, centre: Vector) -> CurvesEnvelope:
                 averages[place] = least_curvatures(target.of_one, one)
         except (np.linalg.LinAlgError, ValueError):
             continue
-    return build(target, _certificates(target, starts.theta, length, averages))
+    return build(target, _certificates(target, thetas, length, averages))
 
 
 # Where nothing is known bounds are infinite, and so are sums of them: a warning would tell of the data.
@@ -215,7 +214,12 @@ def _regions(
     return np.array(radii).T, np.array(volumes).T
 
 
-_first_points, _rings = Compiled(first_points), Compiled(rings)
+_rings = Compiled(rings)
+
+
+@Compiled
+def _points(target: CurvesTarget, thetas: Array) -> Point:
+    return jax.lax.map(lambda theta: evaluate(target.of_one, theta), thetas)
 
 
 @Compiled

@@ -7,7 +7,6 @@ import pytest
 
 import kngjax as kng
 from kngjax.core.arrays import float64
-from kngjax.releases.chains import estimate
 from kngjax.samplers.exact.curves import envelope as envelopes
 from kngjax.samplers.exact.curves import search
 from tests.samplers.exact.curves.grid import SETTINGS, Grid, process_of
@@ -32,7 +31,7 @@ def regression():
     data = process.prepare(x, y)
     with float64():
         target = joint.target(data)
-        return target, envelopes.prepare(target, estimate(joint.first, data))
+        return target, envelopes.prepare(target, joint.centres(data))
 
 
 def test_each_solution_adds_up_the_sums_below_it():
@@ -94,7 +93,7 @@ def test_the_share_of_proposals_that_are_taken_is_the_mass_of_the_density_in_tha
     joint, data = process._joint(), process.prepare(None, grid.y)
     with float64():
         target = joint.target(data)
-        envelope = envelopes.prepare(target, estimate(joint.first, data))
+        envelope = envelopes.prepare(target, joint.centres(data))
         found = search.draw_from(envelope, target, kng.research_key(7), 1500, 10**6)
     expected = grid.mass / np.exp(np.logaddexp.reduce(envelope.log_masses))
     error = np.sqrt(expected * (1.0 - expected) / found.proposals)

@@ -7,7 +7,6 @@ from scipy import stats
 
 import kngjax as kng
 from kngjax.core.arrays import float64
-from kngjax.releases.chains import estimate
 from kngjax.samplers.exact.curves import envelope as envelopes
 from kngjax.samplers.exact.curves import search
 from tests.samplers.exact.curves.grid import LEVELS, SETTINGS, WIDTH, Grid, process_of, records
@@ -30,7 +29,7 @@ def test_a_search_ends_at_its_public_limit_and_where_the_proof_is_contradicted()
     joint, data = process._joint(), process.prepare(None, records(60))
     with float64():
         target = joint.target(data)
-        envelope = envelopes.prepare(target, estimate(joint.first, data))
+        envelope = envelopes.prepare(target, joint.centres(data))
         few = search.draw_from(envelope, target, kng.research_key(0), 20_000, 16)
         assert (few.succeeded, few.curves.shape, few.totals.shape) == (False, (0, 2, 1), (0, 1))
         # Heights that are too small make a probability above 1.
@@ -48,7 +47,7 @@ def test_solutions_that_cross_or_leave_the_domain_are_not_taken():
     z = (below - np.array(LEVELS) * len(y))[..., None]
     with float64():
         target = joint.target(data)
-        envelope = envelopes.prepare(target, estimate(joint.first, data))
+        envelope = envelopes.prepare(target, joint.centres(data))
         found = [np.asarray(part) for part in search._solve(target, envelope.certificates, z, np.zeros(4))]
     assert found[3].tolist() == [True, False, True, False]
     assert not found[2].any()
@@ -72,7 +71,7 @@ def test_a_piece_is_proposed_uniformly_and_left_where_it_is_not_in_the_domain_or
     joint, data = process._joint(), process.prepare(None, y)
     with float64():
         target = joint.target(data)
-        envelope = envelopes.prepare(target, estimate(joint.first, data))
+        envelope = envelopes.prepare(target, joint.centres(data))
         masses = envelope.log_masses.copy()
         masses[: envelopes.NUM_SHELLS] = -np.inf
         masses[envelopes.NUM_SHELLS :][~np.isfinite(envelope.radii[:, 0])] = -np.inf
@@ -101,7 +100,7 @@ def test_a_shell_is_proposed_with_the_length_of_all_its_sums_and_totals_that_bel
     joint, data = process._joint(), process.prepare(None, y)
     with float64():
         target = joint.target(data)
-        envelope = envelopes.prepare(target, estimate(joint.first, data))
+        envelope = envelopes.prepare(target, joint.centres(data))
         masses, edges = np.full(envelope.log_masses.shape, -np.inf), envelope.edges.copy()
         masses[0], edges[1] = 0.0, 20.0
         made = search._propose(target, envelope._replace(log_masses=masses, edges=edges), kng.research_key(6), 0, 8192)
@@ -126,7 +125,19 @@ def test_what_float64_cannot_settle_ends_the_search(monkeypatch):
     monkeypatch.setattr(search, "_solve", unsettled)
     with float64():
         target = joint.target(data)
-        envelope = envelopes.prepare(target, estimate(joint.first, data))
+        envelope = envelopes.prepare(target, joint.centres(data))
         found = search.draw_from(envelope, target, kng.research_key(0), 10, 10**4)
     assert (found.succeeded, found.accepted) == (False, 0)
     assert found.proposals < 100
+
+
+def test_curves_on_either_side_of_a_gap_are_found_from_estimates_of_their_own():
+    """Where the curve of the middle level lies in the gap, the Hessian there is nearly singular."""
+    random = np.random.default_rng(0)
+    y = random.choice([-1.5, 1.5], 2000) + 0.1 * random.standard_normal(2000)
+    process = kng.QuantileProcess(
+        LEVELS, kng.Bounds(y=(-3.0, 3.0)), kng.Box(-4.0, 4.0), 4.0, "add_remove", order="joint", bandwidth=0.05
+    )
+    drawn = process.sample(process.prepare(None, y), key=kng.research_key(0), sampler=kng.Exact(), num_draws=20)
+    assert drawn.acceptance > 0.3
+    assert np.all(np.abs(drawn.curves[:, :, 0] - [-1.5, 1.5]) < 0.5)
