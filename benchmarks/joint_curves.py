@@ -67,7 +67,8 @@ def main(arguments: list[str] | None = None) -> None:
                 continue
             seconds = time.perf_counter() - start
             errors = np.mean(np.abs((curves - fits) @ table.x[:2000].T), axis=(1, 2))
-            deviation = float("nan") if way == "chain" else np.std(errors, ddof=1) / np.sqrt(len(errors))
+            is_alone = way == "chain" or len(errors) < 2
+            deviation = float("nan") if is_alone else np.std(errors, ddof=1) / np.sqrt(len(errors))
             name = f"n = {count}, d = {dimension}, m = {m}, h = {bandwidth}, {way}"
             print(f"{name:44}{errors.mean():9.4f}{deviation:8.4f}{proposals:11.2f}{seconds:9.1f}", flush=True)
 
