@@ -83,9 +83,10 @@ def prepare(target: CurvesTarget, centres: Curves) -> CurvesEnvelope:
     number = len(target.levels)
     middle = np.asarray(target.domain.interior_point(target.dimension))
     thetas = np.where(np.all(np.isfinite(centres), axis=1, keepdims=True), centres, middle)
-    length = _farthest_length(target, np.asarray(_log_determinants(_points(target, jnp.asarray(thetas)))))
+    points = _points(target, jnp.asarray(thetas))
+    length = _Sizes.of(target, points).farthest
     unknown = np.full((number, NUM_RADII), -np.inf)
-    certificates = _certificates(target, thetas, length, unknown)
+    certificates = _certificates(target, points, length, unknown)
     envelope = build(target, certificates)
     # A better bound pays where the envelope is far above the density.
     if not (ENOUGH_LOG_EXCESS < envelope.log_excess < np.inf and is_affordable(target.of_one)):
@@ -99,15 +100,15 @@ def prepare(target: CurvesTarget, centres: Curves) -> CurvesEnvelope:
                 averages[place] = least_curvatures(target.of_one, one)
         except (np.linalg.LinAlgError, ValueError):
             continue
-    return build(target, _certificates(target, thetas, length, averages))
+    return build(target, _certificates(target, points, length, averages))
 
 
 # Where nothing is known bounds are infinite, and so are sums of them: a warning would tell of the data.
 @np.errstate(all="ignore")
 def build(target: CurvesTarget, certificates: Certificate) -> CurvesEnvelope:
     """From the certificates of the levels."""
-    sizes = _Sizes.of(target, certificates)
-    edges = np.linspace(0.0, _farthest_length(target, sizes.log_determinants), NUM_SHELLS + 1)
+    sizes = _Sizes.of(target, certificates.point)
+    edges = np.linspace(0.0, sizes.farthest, NUM_SHELLS + 1)
     heights = _heights(target, certificates, edges[1:]) + MARGIN
     d, log_core = sizes.dimension, sizes.log_core
     size = d * (len(sizes.log_determinants) + 1)
@@ -151,21 +152,19 @@ class _Sizes(NamedTuple):
     log_core: float
 
     @classmethod
-    def of(cls, target: CurvesTarget, certificates: Certificate) -> "_Sizes":
-        determinants = np.asarray(_log_determinants(certificates.point))
+    def of(cls, target: CurvesTarget, points: Point) -> "_Sizes":
+        determinants = np.asarray(_log_determinants(points))
         d, one = target.dimension, target.of_one
         log_noise = math.lgamma(d + 1) + float(log_ball_volume(one))
         log_core = (len(determinants) + 1) * log_noise - float(determinants.sum())
         return cls(d, determinants, log_noise, float(log_domain_volume(one)), log_core)
 
-
-def _farthest_length(target: CurvesTarget, log_determinants: np.ndarray) -> float:
-    """The r beyond which even all of Θ^m adds next to nothing to the mass."""
-    d, one = target.dimension, target.of_one
-    log_noise = math.lgamma(d + 1) + float(log_ball_volume(one))
-    # Of a singular Hessian nothing is known, and nothing needs to be reached.
-    excess = np.nan_to_num(np.maximum(float(log_domain_volume(one)) + log_determinants - log_noise, 0.0))
-    return float(np.sum(excess)) + 5.0 * d * (len(log_determinants) + 1) + 25.0
+    @property
+    def farthest(self) -> float:
+        """The r beyond which even all of Θ^m adds next to nothing to the mass: on it no law depends, only time."""
+        # Of a singular Hessian nothing is known, and nothing needs to be reached.
+        excess = np.nan_to_num(np.maximum(self.log_domain + self.log_determinants - self.log_noise, 0.0))
+        return float(np.sum(excess)) + 5.0 * self.dimension * (len(self.log_determinants) + 1) + 25.0
 
 
 def _heights(target: CurvesTarget, certificates: Certificate, lengths: np.ndarray) -> np.ndarray:
@@ -219,7 +218,9 @@ _rings = Compiled(rings)
 
 @Compiled
 def _points(target: CurvesTarget, thetas: Array) -> Point:
-    return jax.lax.map(lambda theta: evaluate(target.of_one, theta), thetas)
+    """With the gradients of the levels, which are less by the shifts, and the Hessians, which are those at ½."""
+    found = jax.lax.map(lambda theta: evaluate(target.of_one, theta), thetas)
+    return found._replace(gradient=found.gradient - target.shifts())
 
 
 @Compiled
@@ -233,21 +234,13 @@ def _dual(target: CurvesTarget, tilts: Array) -> Array:
 
 
 @Compiled
-def _certified(target: CurvesTarget, shift: Array, theta: Array, length: Array, averages: Array) -> Certificate:
-    """Of one level, whose gradient is less by the shift, and whose Hessian is that at ½."""
-    point = evaluate(target.of_one, theta)
-    return certify(target.of_one, point._replace(gradient=point.gradient - shift), averages, length)
+def _certified(target: CurvesTarget, point: Point, length: Array, averages: Array) -> Certificate:
+    return certify(target.of_one, point, averages, length)
 
 
-def _certificates(target: CurvesTarget, thetas: np.ndarray, length: float, averages: np.ndarray) -> Certificate:
-    each = zip(_shifts(target), jnp.asarray(thetas), jnp.asarray(averages), strict=True)
-    found = [
-        jax.tree.map(np.asarray, _certified(target, shift, theta, jnp.asarray(length), known))
-        for shift, theta, known in each
-    ]
+def _certificates(target: CurvesTarget, points: Point, length: float, averages: np.ndarray) -> Certificate:
+    found = []
+    for place, known in enumerate(averages):
+        point = jax.tree.map(lambda leaf, place=place: leaf[place], points)
+        found.append(jax.tree.map(np.asarray, _certified(target, point, jnp.asarray(length), jnp.asarray(known))))
     return jax.tree.map(lambda *parts: np.stack(parts), *found)
-
-
-@Compiled
-def _shifts(target: CurvesTarget) -> Array:
-    return target.shifts()

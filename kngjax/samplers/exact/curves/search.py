@@ -22,7 +22,7 @@ from kngjax.samplers.curves_target import CurvesTarget
 from kngjax.samplers.exact.curves.envelope import CurvesEnvelope, multiples
 from kngjax.samplers.exact.smooth.certificate import Certificate, bound_log_determinant
 from kngjax.samplers.exact.smooth.envelope import MARGIN
-from kngjax.samplers.exact.smooth.proposals import solutions
+from kngjax.samplers.exact.smooth.proposals import components, solutions
 
 # Proposals in one compiled call, and solutions in one.
 _PROPOSED, _SOLVED = (16, 512, 8192), 4
@@ -113,7 +113,7 @@ def _propose(target: CurvesTarget, envelope: CurvesEnvelope, key: PRNGKeyArray, 
     norm, one, d, m = target.norm, target.of_one, target.dimension, target.levels.shape[0]
     keys = jax.random.split(jax.random.fold_in(key, number), 5)
     of_component, of_length, of_acceptance = jax.random.uniform(keys[0], (3, batch))
-    component = _components(jnp.asarray(envelope.log_masses), of_component)
+    component = components(jnp.asarray(envelope.log_masses), of_component)
     # 1 - U lies in (0, 1], where its logarithm is finite.
     log_uniform = jnp.log1p(-of_acceptance)
     num_shells, all_totals = envelope.heights.shape[0], target.totals()
@@ -168,14 +168,6 @@ def _propose(target: CurvesTarget, envelope: CurvesEnvelope, key: PRNGKeyArray, 
     # The first stage refuses with probability 1 - e^a; given that it did not, U·e^-a is uniform again.
     left = jnp.where(log_uniform <= first, log_uniform - first, -jnp.inf)
     return Proposals(of_shell, z, curves, totals, first, left, bound)
-
-
-def _components(log_masses: Array, uniforms: Array) -> Array:
-    """Shells and pieces with probabilities in proportion to their masses, of uniform numbers below 1."""
-    sums = jnp.cumsum(jnp.exp(log_masses - jnp.max(log_masses)))
-    # The last with any mass, where a product is rounded up to the sum of all.
-    last = jnp.searchsorted(sums, sums[-1])
-    return jnp.minimum(jnp.searchsorted(sums, uniforms * sums[-1], side="right"), last)
 
 
 @Compiled

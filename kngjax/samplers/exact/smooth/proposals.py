@@ -43,7 +43,7 @@ def propose(target: Target, envelope: Envelope, key: PRNGKeyArray, number: int |
     certificate, point = envelope.certificate, envelope.certificate.point
     keys = jax.random.split(jax.random.fold_in(key, number), 4)
     of_component, of_length, of_acceptance = jax.random.uniform(keys[0], (3, batch))
-    component = _components(envelope, of_component)
+    component = components(jnp.asarray(envelope.log_masses), of_component)
     # 1 - U lies in (0, 1], where its logarithm is finite.
     log_uniform = jnp.log1p(-of_acceptance)
     num_shells = envelope.heights.shape[0]
@@ -80,9 +80,8 @@ def propose(target: Target, envelope: Envelope, key: PRNGKeyArray, number: int |
     return Proposals(component, z, theta, first, jnp.where(is_shell, left, log_uniform), bound, within)
 
 
-def _components(envelope: Envelope, uniforms: Array) -> Array:
+def components(log_masses: Array, uniforms: Array) -> Array:
     """Shells and pieces with probabilities in proportion to their masses, of uniform numbers below 1."""
-    log_masses = jnp.asarray(envelope.log_masses)
     sums = jnp.cumsum(jnp.exp(log_masses - jnp.max(log_masses)))
     # The last with any mass, where a product is rounded up to the sum of all.
     last = jnp.searchsorted(sums, sums[-1])
