@@ -10,6 +10,12 @@ import jax
 import pytest
 
 from tests import type_checks
+from tests.budget import (  # noqa: F401
+    pytest_runtest_call,
+    pytest_runtest_setup,
+    pytest_runtest_teardown,
+    pytest_terminal_summary,
+)
 
 # Before any array is made: JAX refuses to mix the two precisions in one process.
 jax.config.update("jax_enable_x64", True)
@@ -40,6 +46,9 @@ def pytest_addoption(parser):
         metavar="N",
         help="of each test N cases, those that show most values of its parameters; with -m slow none of tests of which "
         "other cases run by default: for CI",
+    )
+    parser.addoption(
+        "--processor-seconds", type=pathlib.Path, metavar="FILE", help="write the processor seconds of each test there"
     )
 
 

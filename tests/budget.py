@@ -1,0 +1,65 @@
+"""Holds each default test to two seconds of a processor, so that the whole suite stays within minutes.
+
+A test's call is timed by `getrusage`, with the processes that it starts and without its fixtures, which others share. A
+busy machine takes up to twice as long: a test fails beyond twice its budget, and is listed beyond its budget.
+"""
+
+import json
+import resource
+
+import pytest
+
+BUDGET, BUSY = 2.0, 2.0
+_START = pytest.StashKey[float]()
+
+
+def processor_seconds():
+    """The seconds that this process and its finished children have taken of a processor."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def budget_of(item):
+    """The seconds that a test may take, by its marker `takes(seconds, why)`; slow ones may take any number."""
+    if item.get_closest_marker("slow"):
+        return float("inf")
+    marker = item.get_closest_marker("takes")
+    return marker.args[0] if marker else BUDGET
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    item.stash[_START] = processor_seconds()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    start = processor_seconds()
+    result = yield
+    taken, budget = processor_seconds() - start, budget_of(item)
+    if taken > budget:
+        item.user_properties.append(("over budget", taken))
+    if taken > BUSY * budget:
+        pytest.fail(f"took {taken:.1f} processor seconds of {budget:g}: make it smaller, or nightly (slow)", False)
+    return result
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item):
+    result = yield
+    item.user_properties.append(("seconds", processor_seconds() - item.stash[_START]))
+    return result
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Lists tests beyond their budgets, and writes all tests' seconds where `--processor-seconds` asks for them."""
+    reports = [report for some in terminalreporter.stats.values() for report in some if hasattr(report, "when")]
+    for report in [report for report in reports if report.when == "call"]:
+        if taken := dict(report.user_properties).get("over budget"):
+            terminalreporter.line(f"{report.nodeid} took {taken:.1f} processor seconds")
+    if file := config.option.processor_seconds:
+        # Reports of passed teardowns stand under "".
+        ended = {report.nodeid: dict(report.user_properties) for report in reports if report.when == "teardown"}
+        seconds = {name: found["seconds"] for name, found in sorted(ended.items()) if "seconds" in found}
+        file.write_text(json.dumps(seconds, indent=0), encoding="utf-8")
+        terminalreporter.line(f"{len(seconds)} tests took {sum(seconds.values()):.0f} processor seconds")

@@ -1,0 +1,117 @@
+"""Chooses the tests that reach a mutant, and runs them on a copy of the tree that has it."""
+
+import collections
+import contextlib
+import json
+import multiprocessing
+import os
+import pathlib
+import shutil
+import sys
+import traceback
+from collections.abc import Iterator
+
+import coverage
+import pytest
+
+from tests.mutants.operators import Mutant
+
+# Imported once for all mutants; neither the package nor what pytest itself must import first.
+_LIBRARIES = ("jax", "jax.numpy", "narwhals", "numpyro.distributions", "optax", "scipy.stats", "flint", "pandas")
+_COPIED = ("kngjax", "tests", "benchmarks", "experiments", "docs", "configs", "pyproject.toml", "README.md")
+# The seconds that a run may last beyond what its tests took when they passed: more counts as a test that hangs.
+_STARTING, _SLOWER = 120.0, 5.0
+
+
+class Reach:
+    """Tells which tests reach a line, by a run of them with coverage's contexts, and their processor seconds."""
+
+    def __init__(self, data: pathlib.Path, seconds: pathlib.Path):
+        self._coverage = coverage.CoverageData(str(data))
+        self._coverage.read()
+        self._files = {name.split("/kngjax/")[-1]: name for name in self._coverage.measured_files()}
+        self._seconds: dict[str, float] = json.loads(seconds.read_text(encoding="utf-8"))
+
+    def tests(self, mutant: Mutant, budget: float) -> list[str]:
+        """Tests of `budget` processor seconds together: those of the line first, then those of its file."""
+        by_line = self._coverage.contexts_by_lineno(self._files.get(mutant.path.removeprefix("kngjax/"), ""))
+        near = {name for line in range(mutant.line, mutant.last + 1) for name in by_line.get(line, ())}
+        chosen: list[str] = []
+        for names in (near, {name for names in by_line.values() for name in names} - near):
+            for test in self._spread({name.split("|")[0] for name in names if name}):
+                if test not in chosen and (budget := budget - self._seconds[test]) > 0:
+                    chosen.append(test)
+        # One file's tests share compiled programs, so they run together, the file with the cheapest first.
+        cheapest: dict[str, float] = {}
+        for test in chosen:
+            file = test.split("::")[0]
+            cheapest[file] = min(cheapest.get(file, 1e9), self._seconds[test])
+        return sorted(chosen, key=lambda test: (cheapest[test.split("::")[0]], test.split("::")[0]))
+
+    def took(self, tests: list[str]) -> float:
+        """Their processor seconds where nothing was planted."""
+        return sum(self._seconds[test] for test in tests)
+
+    def _spread(self, tests: set[str]) -> list[str]:
+        """The cheapest case of each test, then the second cheapest of each, and so on."""
+        cases = collections.defaultdict(list)
+        for test in sorted(tests & self._seconds.keys(), key=lambda test: (self._seconds[test], test)):
+            cases[test.split("[")[0]].append(test)
+        ranks = {test: (rank, self._seconds[test]) for some in cases.values() for rank, test in enumerate(some)}
+        return sorted(ranks, key=lambda test: (*ranks[test], test))
+
+
+@contextlib.contextmanager
+def copied(root: pathlib.Path, folder: pathlib.Path) -> Iterator[pathlib.Path]:
+    """A copy of the tree, which mutants change in the place of the tree itself."""
+    for name in _COPIED:
+        source = root / name
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        elif source.exists():
+            shutil.copy(source, folder / name)
+    for name in _LIBRARIES:
+        __import__(name)
+    yield folder
+
+
+def seen(path: str, source: str, tree: pathlib.Path, tests: list[str], seconds: float) -> str:
+    """Runs these tests with this text in the place of the file's: "killed", "hung", "survived" or "unknown"."""
+    file = tree / path
+    original = file.read_text(encoding="utf-8")
+    file.write_text(source, encoding="utf-8")
+    try:
+        # A fork of a process that has imported libraries and made no array.
+        run = multiprocessing.get_context("fork").Process(target=_tested, args=(tree, tests))
+        run.start()
+        run.join(_STARTING + _SLOWER * seconds)
+        if run.exitcode is None:
+            run.kill()
+            run.join()
+            return "hung"
+    finally:
+        file.write_text(original, encoding="utf-8")
+    if run.exitcode == 4 and "while loading conftest" in (tree / "log").read_text(encoding="utf-8"):
+        return "killed"
+    return {0: "survived", 1: "killed", 2: "killed"}.get(run.exitcode or 0, "unknown")
+
+
+def _tested(tree: pathlib.Path, tests: list[str]) -> None:
+    os.chdir(tree)
+    # Compiled files are told apart by a time in whole seconds, which two mutants may share.
+    os.environ |= {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode = True
+    sys.path[:] = [str(tree), *(place for place in sys.path if not (pathlib.Path(place) / "kngjax").exists())]
+    for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "kngjax")]:
+        del sys.modules[name]
+    with open("log", "w", encoding="utf-8") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+        try:
+            code = int(pytest.main(["-q", "-x", "-n", "0", "-p", "no:cacheprovider", *tests]))
+        except BaseException:
+            traceback.print_exc()
+            code = 99
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
