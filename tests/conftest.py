@@ -1,4 +1,4 @@
-"""Every test computes in float64, and an array of the wrong rank is an error and not a silent broadcast."""
+"""Tests compute in float64 but for rooms that run as users do, and an array of the wrong rank is an error."""
 
 import collections
 import gc
@@ -17,8 +17,10 @@ from tests.budget import (  # noqa: F401
     pytest_terminal_summary,
 )
 
-# Before any array is made: JAX refuses to mix the two precisions in one process.
+# Tests of one file share a precision. These rooms keep JAX's default, as nearly all users do; what they import and
+# make when they are collected holds no array of JAX.
 jax.config.update("jax_enable_x64", True)
+ROOMS_AS_USERS_HAVE_THEM = ("accounting", "command", "data", "estimators", "ledger", "sklearn")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # The same examples in every run, however slow the machine.
@@ -29,6 +31,7 @@ hypothesis.settings.load_profile("fixed")
 # compiler aborts after some thousand programs.
 MOST_MAPPINGS = 40_000
 TESTS_BETWEEN_CHECKS = 20
+_TESTS = pathlib.Path(__file__).parent
 _MAPPINGS = pathlib.Path("/proc/self/maps")
 
 # Most of the time of tests is compiling, of default and of slow ones: together half the time of XLA's defaults or less.
@@ -61,6 +64,18 @@ def pytest_configure(config):
         # Of processes that tests start, and of this one, which has read it.
         os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
         jax.config.update("jax_disable_most_optimizations", os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "true")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def precision(request):
+    """JAX's default precision in one room of three, float64 in the others."""
+    room = request.path.relative_to(_TESTS).parts[0]
+    if room not in ROOMS_AS_USERS_HAVE_THEM or request.node.get_closest_marker("float64"):
+        yield
+        return
+    jax.config.update("jax_enable_x64", False)
+    yield
+    jax.config.update("jax_enable_x64", True)
 
 
 @pytest.fixture(autouse=True)

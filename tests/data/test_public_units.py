@@ -10,6 +10,8 @@ import pytest
 import kngjax as kng
 from kngjax.data.public_units import PublicUnits
 
+# Sums and units are compared in the last digits of float64.
+pytestmark = pytest.mark.float64
 SQUARED = kng.SquaredLoss()
 
 

@@ -21,6 +21,7 @@ import tempfile
 from collections.abc import Iterator
 
 from tests.mutants.named import SLIPS
+
 from tests.mutants.operators import Mutant, mutants
 from tests.mutants.running import Reach, copied, seen
 

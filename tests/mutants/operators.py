@@ -156,8 +156,7 @@ def _nodes(tree: ast.AST, statement: ast.stmt | None = None) -> Iterator[tuple[a
             if not isinstance(child, ast.AST) or isinstance(child, ast.Import | ast.ImportFrom):
                 continue
             own = child if isinstance(child, ast.stmt) else statement
-            if type(child) in _OPERATORS and own is not None and not isinstance(own, ast.Expr):
-                yield child, own
-            elif type(child) in _OPERATORS and isinstance(own, ast.Expr) and isinstance(own.value, ast.Call):
+            words = isinstance(own, ast.Expr) and not isinstance(own.value, ast.Call)
+            if type(child) in _OPERATORS and own is not None and not words:
                 yield child, own
             yield from _nodes(child, own)

@@ -36,8 +36,9 @@ class Reach:
         """Tests of `budget` processor seconds together: those of the line first, then those of its file."""
         by_line = self._coverage.contexts_by_lineno(self._files.get(mutant.path.removeprefix("kngjax/"), ""))
         near = {name for line in range(mutant.line, mutant.last + 1) for name in by_line.get(line, ())}
+        far = {name for some in by_line.values() for name in some} - near
         chosen: list[str] = []
-        for names in (near, {name for names in by_line.values() for name in names} - near):
+        for names in (near, far):
             for test in self._spread({name.split("|")[0] for name in names if name}):
                 if test not in chosen and (budget := budget - self._seconds[test]) > 0:
                     chosen.append(test)
