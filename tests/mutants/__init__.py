@@ -1,0 +1,1 @@
+"""Plants small bugs and says which of them the tests see."""

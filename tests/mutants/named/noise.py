@@ -1,0 +1,18 @@
+"""Names slips that leave half of a mechanism's noise, or less, or noise of another law."""
+
+from tests.mutants.named.slip import Slip
+from tests.mutants.syntax import assigned, called, constant, reference
+
+SLIPS = (
+    Slip("KNG has half of its noise", "AbstractDensityMechanism.target", constant(2.0, 1.0)),
+    Slip("KNG on a lattice has half of its noise", "rate_of", constant(2, 1)),
+    Slip("quadratic losses have half of their noise", "quadratic_draws:noise_of", assigned("rate", "2 * {}")),
+    Slip("counts have half of their noise under replace", "NoisyCounts.wholes", reference("_change", "1")),
+    Slip("noise in an objective has half of its size", "ObjectiveLaw.of", reference("share", "2 * share", nth=0)),
+    Slip("a ridge regression has the noise of one record removed", "NoisyRidge.of", constant(2, 1, nth=0)),
+    Slip("weights of IRLS have no cap", "PrivateIRLS._moments", called("maximum", "{1}")),
+    Slip("posterior draws have half of their noise", "draw_ridge", called("sqrt", "{call} / 2")),
+    Slip("noise of means has half of its size", "draw_cell", assigned("length", "{} / 2")),
+    Slip("geometric noise has one side", "draw_two_sided_geometric", called("_geometric", "0", nth=1)),
+    Slip("K-norm noise has a radius of d exponential numbers", "k_norm_noise", constant(1, 0, nth=0)),
+)

@@ -1,0 +1,43 @@
+"""Names slips in what one record can change, some of which were printed: factors of an exchange, bounds, weights."""
+
+from tests.mutants.named.slip import Slip
+from tests.mutants.syntax import called, condition, constant, reference, returned
+
+SLIPS = (
+    Slip(
+        "the check loss has slopes of at most 1 - tau, as was printed",
+        "QuantileLoss.score_interval",
+        returned("jnp.asarray(self.tau) - 1.0, 1.0 - jnp.asarray(self.tau)"),
+    ),
+    Slip(
+        "the check loss has slopes of at most 1 - tau in fractions, as was printed",
+        "in_fractions:_score_interval",
+        reference("tau", "1 - tau", nth=0),
+    ),
+    Slip("an exchange of records changes a gradient once", "changes_within", condition("REPLACE", "False")),
+    Slip(
+        "an exchange of records changes a gradient once in fractions",
+        "quadratic_draws:noise_of",
+        reference("adjacency", "type({}).ADD_REMOVE", nth=0),
+    ),
+    Slip("an exchange of records changes a sum once", "sum_changes_in_fractions", condition("REPLACE", "False")),
+    Slip("an exchange of records changes X'X without its root of 2", "moments:moment_changes", called("sqrt", "1.0")),
+    Slip(
+        "the loss of one record has half of its range under add_remove",
+        "gradients:value_sensitivity",
+        constant(0.5, 0.25),
+    ),
+    Slip(
+        "the loss of one record has half of its range under replace in fractions",
+        "in_fractions:value_sensitivity",
+        constant(1, 2, nth=1),
+    ),
+    Slip("scores of the squared loss take y at one end alone", "SquaredLoss.score_interval", constant(0, 1, nth=1)),
+    Slip("the largest weight is left out", "weighted:of_weighted", called("asarray", "1.0", nth=0)),
+    Slip(
+        "the errors of a search for a minimiser are forgotten",
+        "OutputPerturbation.sensitivity_value",
+        constant(2.0, 0.0, nth=1),
+    ),
+    Slip("points of a region lie on one side of theta alone", "regions:Region.farthest", called("maximum", "{0}")),
+)
