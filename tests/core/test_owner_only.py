@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import itertools
 import json
 import logging
 import operator
@@ -31,6 +32,7 @@ from kngjax.samplers.grid.quadratic.law import QuadraticLaw
 from kngjax.samplers.grid.shells.certificate import Certificate
 from kngjax.samplers.grid.shells.envelope import Envelope
 from kngjax.samplers.grid.shells.records import ShellRecords
+from tests.offenders import every_case
 
 # As many digits as nothing else shows.
 SECRET = 1.2345678
@@ -85,8 +87,6 @@ WITH_DICTIONARY = (
     "shards",
 )
 
-every_object = pytest.mark.parametrize("name", OBJECTS)
-
 
 def saved(thing, tmp_path):
     np.savez(tmp_path / "file.npz", thing=thing)
@@ -97,13 +97,24 @@ def logged(thing):
     return record.getMessage()
 
 
-@every_object
-@pytest.mark.parametrize("show", [repr, str, format, "{:.3f}".format, "{0!s:>3}".format, logged])
-def test_only_a_label_is_shown(name, show):
-    shown = show(OBJECTS[name])
-    assert type(OBJECTS[name]).__name__ in shown
-    assert not any(part in shown for part in ("1.23", "23456", "1.2"))
-    assert "private" in shown
+SHOWN_BY = {
+    "repr": repr,
+    "str": str,
+    "format": format,
+    "a format of numbers": "{:.3f}".format,
+    "a format of text": "{0!s:>3}".format,
+    "a log line": logged,
+}
+
+
+def test_only_a_label_is_shown():
+    with every_case() as case:
+        for (name, thing), (way, show) in itertools.product(OBJECTS.items(), SHOWN_BY.items()):
+            with case(name, way):
+                shown = show(thing)
+                assert type(thing).__name__ in shown
+                assert not any(part in shown for part in ("1.23", "23456", "1.2"))
+                assert "private" in shown
 
 
 WAYS = {
@@ -129,43 +140,45 @@ WAYS = {
 }
 
 
-@pytest.mark.slow
-@every_object
-@pytest.mark.parametrize("way", WAYS)
-def test_no_way_out_is_taken_by_accident(name, way):
-    with pytest.raises(TypeError) as caught:
-        WAYS[way](OBJECTS[name])
-    assert way == "JAX" or f"a {type(OBJECTS[name]).__name__} is computed from private data" in str(caught.value)
-    assert "1.23" not in str(caught.value)
+def test_no_way_out_is_taken_by_accident():
+    with every_case() as case:
+        for (name, thing), (way, take) in itertools.product(OBJECTS.items(), WAYS.items()):
+            with case(name, way):
+                with pytest.raises(TypeError) as caught:
+                    take(thing)
+                assert way == "JAX" or f"a {type(thing).__name__} is computed from private data" in str(caught.value)
+                assert "1.23" not in str(caught.value)
 
 
-@every_object
-def test_files_are_refused(name, tmp_path):
-    with pytest.raises(TypeError, match="computed from private data"):
-        saved(OBJECTS[name], tmp_path)
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        json.dumps({"found": OBJECTS[name]})
-    assert "1.23" not in json.dumps({"found": OBJECTS[name]}, default=str)
+def test_files_are_refused(tmp_path):
+    with every_case() as case:
+        for name, thing in OBJECTS.items():
+            with case(name, "NumPy's file"), pytest.raises(TypeError, match="computed from private data"):
+                saved(thing, tmp_path)
+            with case(name, "JSON"):
+                with pytest.raises(TypeError, match="not JSON serializable"):
+                    json.dumps({"found": thing})
+                assert "1.23" not in json.dumps({"found": thing}, default=str)
 
 
-@every_object
-def test_an_object_is_not_taken_apart(name):
-    thing = OBJECTS[name]
-    if name not in ("stream", "shards"):
-        for take in (dataclasses.asdict, dataclasses.astuple, dataclasses.fields, dataclasses.replace):
-            with pytest.raises(TypeError, match="computed from private data"):
-                take(thing)
-        assert dataclasses.is_dataclass(thing)
-    if name not in WITH_DICTIONARY:
-        with pytest.raises(TypeError, match="computed from private data"):
-            vars(thing)
+@dataclasses.dataclass
+class Outer:
+    found: object
 
-    @dataclasses.dataclass
-    class Outer:
-        found: object
 
-    with pytest.raises(TypeError, match="computed from private data"):
-        dataclasses.asdict(Outer(thing))
+def test_an_object_is_not_taken_apart():
+    takes = (dataclasses.asdict, dataclasses.astuple, dataclasses.fields, dataclasses.replace)
+    with every_case() as case:
+        for name, thing in OBJECTS.items():
+            ways = {"asdict of what holds it": lambda thing: dataclasses.asdict(Outer(thing))}
+            if name not in ("stream", "shards"):
+                assert dataclasses.is_dataclass(thing)
+                ways |= {take.__name__: take for take in takes}
+            if name not in WITH_DICTIONARY:
+                ways["vars"] = vars
+            for way, take in ways.items():
+                with case(name, way), pytest.raises(TypeError, match="computed from private data"):
+                    take(thing)
 
 
 def test_the_owner_reads_her_attributes_and_jax_its_leaves():
