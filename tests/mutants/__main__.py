@@ -1,7 +1,7 @@
 """Plants small bugs in a copy of the package and says which of them the default tests do not see.
 
     python -m tests.mutants --since COMMIT      bugs in lines that changed since then, of rooms that privacy rests on
-    python -m tests.mutants --named [WORDS]     the bugs that attacks and studies found
+    python -m tests.mutants --named [WORD ...]  the bugs that attacks and studies found
     python -m tests.mutants --sample 150        so many of all bugs, drawn by a fixed seed: a measure of the suite
     python -m tests.mutants --all               every bug, which takes days
     python -m tests.mutants --map               runs the default tests once, to see which lines each of them reaches
@@ -11,6 +11,8 @@ reaches is kept in output/mutants/ until `--map` is asked for again. Exits with 
 """
 
 import argparse
+import collections
+import dataclasses
 import json
 import pathlib
 import random
@@ -21,9 +23,8 @@ import tempfile
 from collections.abc import Iterator
 
 from tests.mutants.named import SLIPS
-
 from tests.mutants.operators import Mutant, mutants
-from tests.mutants.running import Reach, copied, seen
+from tests.mutants.running import Reach, copy, seen
 
 ROOT = pathlib.Path(__file__).parents[2]
 # What privacy rests on; other rooms are tried by `--sample` and `--all`.
@@ -44,26 +45,20 @@ def changed(root: pathlib.Path, commit: str) -> dict[str, set[int]]:
     return {file: numbers for file, numbers in lines.items() if file.endswith(".py") and (root / file).exists()}
 
 
-def every(root: pathlib.Path) -> list[Mutant]:
-    """All mutants of the package."""
-    return [mutant for path in sorted((root / "kngjax").rglob("*.py")) for mutant in mutants(path, root)]
-
-
 def chosen(options: argparse.Namespace) -> Iterator[Mutant]:
-    """The bugs that were asked for; of a named one that no longer finds its place, the reason is raised."""
+    """The bugs that were asked for; a named one that no longer finds its place raises LookupError."""
     root = options.root
-    if options.named:
+    if options.named is not None:
         for slip in SLIPS:
-            if not options.words or any(word in slip.name for word in options.words):
+            if all(word in slip.name for word in options.named):
                 planted = slip.planted(root)
                 yield Mutant(planted.name, planted.path, planted.line, planted.line, planted.source)
     elif options.since:
         for file, lines in changed(root, options.since).items():
             yield from mutants(root / file, root, lines)
-    elif options.sample:
-        yield from random.Random(options.seed).sample(every(root), options.sample)
     else:
-        yield from every(root)
+        every = [mutant for path in sorted((root / "kngjax").rglob("*.py")) for mutant in mutants(path, root)]
+        yield from random.Random(options.seed).sample(every, options.sample) if options.sample else every
 
 
 def mapped(root: pathlib.Path, folder: pathlib.Path) -> None:
@@ -80,38 +75,36 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.splitlines()[0])
     ways = parser.add_mutually_exclusive_group(required=True)
     ways.add_argument("--since", metavar="COMMIT")
-    ways.add_argument("--named", action="store_true")
+    ways.add_argument("--named", nargs="*", metavar="WORD", help="those whose names contain all of these words")
     ways.add_argument("--sample", type=int, metavar="NUMBER")
     ways.add_argument("--all", action="store_true")
     ways.add_argument("--map", action="store_true")
-    parser.add_argument("words", nargs="*", help="with --named: those whose names contain one of the words")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=40.0, help="of tests for one bug")
+    parser.add_argument("--seconds", type=float, default=25.0, help="of tests for one bug")
     parser.add_argument("--part", default="1/1", help="of several runs beside each other, such as 1/2 and 2/2")
     parser.add_argument("--root", type=pathlib.Path, default=ROOT, help="another checkout, with its own tests")
-    parser.add_argument("--reach", type=pathlib.Path, help="the folder of --map; by default output/mutants of the root")
     parser.add_argument("--report", type=pathlib.Path, help="a file for a line of JSON of each bug")
     options = parser.parse_args(arguments)
-    folder = options.reach or options.root / "output" / "mutants"
+    folder = options.root / "output" / "mutants"
     if options.map or not (folder / "reach").exists():
         mapped(options.root, folder)
     if options.map:
         return 0
-    reach, survivors, counted = Reach(folder / "reach", folder / "seconds.json"), 0, 0
-    place, parts = map(int, options.part.split("/"))
-    with tempfile.TemporaryDirectory() as temporary, copied(options.root, pathlib.Path(temporary)) as tree:
+    reach, counts, (place, parts) = Reach(folder), collections.Counter(), map(int, options.part.split("/"))
+    with tempfile.TemporaryDirectory() as temporary:
+        tree = copy(options.root, pathlib.Path(temporary))
         for mutant in list(chosen(options))[place - 1 :: parts]:
             tests = reach.tests(mutant, options.seconds)
             # A line that no test reaches is not run at all.
-            found = seen(mutant.path, mutant.source, tree, tests, reach.took(tests)) if tests else "survived"
-            survivors, counted = survivors + (found in ("survived", "unknown")), counted + 1
+            found = seen(mutant, tree, tests) if tests else "survived"
+            counts[found] += 1
             print(f"{found:9}{mutant.path}:{mutant.line}  {mutant.name}  ({len(tests)} tests)", flush=True)
             if options.report:
-                row = {"found": found, "path": mutant.path, "line": mutant.line, "name": mutant.name}
+                row = dataclasses.asdict(mutant) | {"source": "", "found": found, "tests": len(tests)}
                 with options.report.open("a", encoding="utf-8") as report:
-                    report.write(json.dumps(row | {"tests": len(tests)}) + "\n")
-    print(f"{counted - survivors} of {counted} were seen")
-    return int(survivors > 0)
+                    report.write(json.dumps(row) + "\n")
+    print(", ".join(f"{number} {found}" for found, number in counts.most_common()))
+    return int(counts["survived"] + counts["unknown"] > 0)
 
 
 if __name__ == "__main__":
