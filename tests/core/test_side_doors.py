@@ -12,6 +12,7 @@ from kngjax.command import cli, job
 from kngjax.command.config import read
 from kngjax.core import side_doors
 from tests.command.small_jobs import workers, write_job
+from tests.offenders import every_case
 
 MEAN = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 0.25, "replace")
 X = np.full((5, 1), 0.5)
@@ -39,8 +40,12 @@ def setting():
         jax.config.update(name, value)
 
 
-def refused(match, tmp_path):
-    ledger = kng.Ledger.create(tmp_path / "it", kng.Budget.pure(1), adjacency="replace", dataset="invented")
+@pytest.fixture
+def ledger(tmp_path):
+    return kng.Ledger.create(tmp_path / "it", kng.Budget.pure(1), adjacency="replace", dataset="invented")
+
+
+def refused(match, ledger):
     with pytest.raises(RuntimeError, match=match) as caught:
         kng.release(MEAN, Untouchable(), ledger=ledger)
     assert type(caught.value) is RuntimeError
@@ -51,11 +56,15 @@ def test_nothing_is_open_in_these_tests():
     assert side_doors.found_open() == []
 
 
-@pytest.mark.parametrize("name", SETTINGS)
-def test_settings_of_jax(setting, tmp_path, name):
-    setting(name, SETTINGS[name])
-    words = "persistent compilation cache" if name == "jax_compilation_cache_dir" else name
-    refused(words, tmp_path)
+def test_settings_of_jax(setting, ledger):
+    with every_case() as case:
+        for name, value in SETTINGS.items():
+            before = side_doors._setting(name)
+            setting(name, value)
+            with case(name):
+                refused("persistent compilation cache" if name == "jax_compilation_cache_dir" else name, ledger)
+            setting(name, before)
+            assert side_doors.found_open() == []
 
 
 def test_a_cache_that_is_switched_off_is_no_door(setting):
@@ -79,28 +88,30 @@ FLAGS = {
 }
 
 
-@pytest.mark.parametrize("flags", FLAGS)
-def test_flags_of_xla(monkeypatch, tmp_path, flags):
-    monkeypatch.setenv("XLA_FLAGS", flags)
-    assert bool(side_doors.found_open()) == FLAGS[flags]
-    if FLAGS[flags]:
-        refused("in XLA_FLAGS: remove it", tmp_path)
+def test_flags_of_xla(monkeypatch, tmp_path, ledger):
     file = tmp_path / "flags"
-    file.write_text(flags, encoding="utf-8")
-    monkeypatch.setenv("XLA_FLAGS", str(file))
-    assert bool(side_doors.found_open()) == FLAGS[flags]
+    with every_case() as case:
+        for flags, is_open in FLAGS.items():
+            with case(flags):
+                monkeypatch.setenv("XLA_FLAGS", flags)
+                assert bool(side_doors.found_open()) == is_open
+                if is_open:
+                    refused("in XLA_FLAGS: remove it", ledger)
+                file.write_text(flags, encoding="utf-8")
+                monkeypatch.setenv("XLA_FLAGS", str(file))
+                assert bool(side_doors.found_open()) == is_open
 
 
-def test_a_profiler_that_is_said_to_run(tmp_path, monkeypatch):
+def test_a_profiler_that_is_said_to_run(ledger, monkeypatch):
     monkeypatch.setattr(side_doors, "_profiler_runs", lambda: True)
-    refused("a running profiler", tmp_path)
+    refused("a running profiler", ledger)
 
 
 @pytest.mark.slow
-def test_a_profiler(tmp_path):
+def test_a_profiler(tmp_path, ledger):
     jax.profiler.start_trace(str(tmp_path / "trace"))
     try:
-        refused("a running profiler", tmp_path)
+        refused("a running profiler", ledger)
     finally:
         jax.profiler.stop_trace()
     assert side_doors.found_open() == []
