@@ -1,11 +1,11 @@
 """Names slips in what is claimed about a release: its intervals, a person's privacy, what an attack found."""
 
 from tests.mutants.named.slip import Slip
-from tests.mutants.syntax import called, reference
+from tests.mutants.syntax import called, reference, without_raise
 
 SLIPS = (
     Slip("intervals leave out the noise of the estimate", "errors_of", reference("z", "0.0 * z")),
     Slip("a likelihood has noise at half its rate", "observations:log_likelihood", reference("rate", "0.5 * {}")),
     Slip("the largest residual is at the upper end of y", "largest_residual", called("max", "max({0}, {2})")),
-    Slip("an attack takes shares of draws for their bounds", "log_ratio_bound", reference("risk", "0.5", nth=0)),
+    Slip("data sets that are no neighbours are attacked", "check_neighbours", without_raise("allowed")),
 )

@@ -9,6 +9,7 @@ SLIPS = (
     Slip("a share of epsilon is rounded to nearest", "budget_of", called("inward", "float({0})")),
     Slip("a sensitivity on a lattice is rounded down", "problems:_whole", reference("ceil", "math.floor")),
     Slip("the radius of a ball on a lattice is rounded up", "DomainLattice.of", reference("floor", "math.ceil", nth=1)),
+    Slip("values lie beside their lattice", "DomainLattice.values", returned("{} + 1e-9")),
     Slip("sums are made in float32", "exact_sums:products", reference("float64", "np.float32")),
     Slip("a cell in doubt is guessed", "Grid.cell", called("unique_fmpz", "steps.mid().floor().unique_fmpz()")),
     Slip("an envelope leaves out how the Hessian changes", "Certificate.height", reference("bend", "0.0")),

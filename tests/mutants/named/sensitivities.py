@@ -27,11 +27,7 @@ SLIPS = (
         "gradients:value_sensitivity",
         constant(0.5, 0.25),
     ),
-    Slip(
-        "the loss of one record has half of its range under replace in fractions",
-        "in_fractions:value_sensitivity",
-        constant(1, 2, nth=1),
-    ),
+    Slip("an l1 norm has the sensitivity of the largest entry", "GradientNorm.__call__", reference("max", "np.sum")),
     Slip("scores of the squared loss take y at one end alone", "SquaredLoss.score_interval", constant(0, 1, nth=1)),
     Slip("the largest weight is left out", "weighted:of_weighted", called("asarray", "1.0", nth=0)),
     Slip(
