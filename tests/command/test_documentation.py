@@ -45,18 +45,15 @@ def test_pages_of_a_checkout_until_the_site_is_built(checkout):
     assert place(checkout) == str(site)
 
 
-@pytest.mark.parametrize(
-    ("urls", "address"),
-    [
+def test_the_address_of_an_installed_package(checkout, monkeypatch):
+    """Its folder has pages of another package."""
+    (checkout / "pyproject.toml").unlink()
+    for urls, address in (
         (["Homepage, https://a.org", "Documentation, https://b.org/docs"], "https://b.org/docs"),
         (["Changelog, https://c.org", "repository, https://d.org/kngjax"], "https://d.org/kngjax"),
-    ],
-)
-def test_the_address_of_an_installed_package(checkout, monkeypatch, urls, address):
-    """Whose folder has pages of another package."""
-    (checkout / "pyproject.toml").unlink()
-    of_metadata(monkeypatch, *urls)
-    assert place(checkout) == address
+    ):
+        of_metadata(monkeypatch, *urls)
+        assert place(checkout) == address
 
 
 def test_without_any_of_them_the_sources_are_named(tmp_path, monkeypatch, capfd):
