@@ -1,9 +1,9 @@
-"""Draws on grids, as many as one likes, against exact probabilities: one failure rate for all of them together.
+"""Compares draws with exact probabilities of their cells, with one failure rate for all laws together.
 
-    python -m tests.audit.grid_laws [--draws 100000] [--seed 1] [words...]
+    python -m tests.draws [--draws 100000] [--seed 1] [words...]
 
-tries all cases, or those whose names contain one of the words. A hundred thousand of each take more than an hour on one
-core. Exits with 1 if a law is not right.
+tries all laws, or those whose names contain one of the words. A hundred thousand draws of each take more than an hour
+on one core. Exits with 1 if a law is not right.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from kngjax.audit.grid_laws.laws import FAILURE_RATE, are_right
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.audit.grid_laws", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m tests.draws", description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*")
     parser.add_argument("--draws", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)

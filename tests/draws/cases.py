@@ -1,0 +1,302 @@
+"""One table of the draws of which every rounding is proved: a row has a mechanism, its records and what draws it.
+
+Bounds, radii and budgets are no multiples of powers of two, and lie unevenly about 0: a test of a rounding, or of one
+side of a domain, sees nothing where they are round or symmetric. Exact probabilities of each row's cells are in
+`kngjax.audit.grid_laws.cases`, by the class that draws.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import inspect
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.data.weights import with_weights
+from kngjax.mechanisms.box_draws import BoxDraw
+from kngjax.mechanisms.design_moments import NoisyDesign
+from kngjax.mechanisms.gaussian_moments import GaussianMoments, NoisyGrams
+from kngjax.mechanisms.geometric import NoisyCounts
+from kngjax.mechanisms.grid_draws import AbstractGridDraw
+from kngjax.mechanisms.interval_on_grid import ExactInterval
+from kngjax.mechanisms.irls_on_grid import IteratesOnGrid
+from kngjax.mechanisms.k_norm import NoisyMean
+from kngjax.mechanisms.noisy_ada_ops import NoisyAdaOPS
+from kngjax.mechanisms.noisy_moments import NoisyMoments
+from kngjax.mechanisms.noisy_posterior import NoisyPosterior
+from kngjax.mechanisms.noisy_ridge import NoisyRidge
+from kngjax.mechanisms.objective_on_grid import QuadraticMinimum, SmoothMinimum
+from kngjax.mechanisms.output_on_grid import NoisyMinimum
+from kngjax.mechanisms.private_choice import ExactChoice, PrivateChoice
+from kngjax.mechanisms.quadratic_draws import QuadraticDraw
+from kngjax.mechanisms.shell_draws import ShellDraw
+
+BOTH, REPLACE = ("replace", "add_remove"), ("replace",)
+LOWER, UPPER = np.array([-0.3, 0.1]), np.array([0.7, 0.9])
+RESPONSE = (-0.4, 1.3)
+DELTA = 1e-6
+NUM_RECORDS, PROMISED = 30, 99
+CANDIDATES = {f"candidate {k}": (0.0, 1.0) for k in range(3)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One way in which releases are drawn.
+
+    **Arguments:** `route`: the class that draws. `make(adjacency, size)`: the mechanism, for columns that are `size`
+    times as wide. `adjacencies`: of which it is made. `sizes`: other sizes that it serves. `takes_chunks`: whether
+    records may come in chunks. `responses`: a row of 0 and 1 for a binary response, of whole numbers for cells.
+    `most_weight`: of weights that records keep. `certain`: so many releases differ from so many others but for a
+    probability that is negligible. `count`: how many records it takes here. `sampler`: what is asked for.
+    """
+
+    route: type
+    make: Callable[..., Any]
+    adjacencies: tuple[str, ...] = BOTH
+    sizes: tuple[float, ...] = ()
+    takes_chunks: bool = True
+    responses: tuple[float, ...] = ()
+    most_weight: float | None = None
+    certain: int = 1
+    count: int = NUM_RECORDS
+    sampler: Any = None
+
+    def records(self, count: int | None = None, size: float = 1.0, seed: int = 3) -> "Records":
+        """Records within the bounds, whose sums in float64 depend on their order; some weights are too large."""
+        mechanism = self.made(self.adjacencies[0], size)
+        generator, x, y, weights = np.random.default_rng(seed), None, None, None
+        count = self.count if count is None else count
+        if mechanism.bounds.x_lower is not None:
+            x = generator.uniform(mechanism.bounds.x_lower, mechanism.bounds.x_upper, (count, mechanism.bounds.columns))
+        if self.responses:
+            y = generator.choice(self.responses, count)
+        elif mechanism.loss.has_response:
+            y = generator.uniform(*RESPONSE, count)
+        if self.most_weight is not None:
+            weights = generator.uniform(0.0, 1.2 * self.most_weight, count)
+        return Records(x, y, weights)
+
+    def made(self, adjacency: str, size: float = 1.0) -> Any:
+        """The mechanism; made once, as some compile a program."""
+        return _made(self, adjacency, size)
+
+    def release(self, adjacency: str, records: "Records", seed: int = 0, size: float = 1.0) -> kng.Release:
+        """A release of which the bits of the operating system are those of this seed."""
+        with seeded(seed):
+            return self.release_of(self.made(adjacency, size), records)
+
+    def release_of_new(self, adjacency: str, records: "Records", seed: int = 0) -> kng.Release:
+        """The same by a mechanism that is made now, and not before."""
+        with seeded(seed):
+            return self.release_of(self.make(adjacency, 1.0), records)
+
+    def release_of(self, mechanism: Any, records: "Records", **settings: Any) -> kng.Release:
+        """A release by this mechanism."""
+        return kng.release(
+            mechanism, records.x, records.y, weights=records.weights, sampler=self.sampler, progress=False, **settings
+        )
+
+    def way(self, adjacency: str, records: "Records") -> Any:
+        """How a release of these records draws, by its mechanism's own words; None of what the lattice draws."""
+        mechanism = self.made(adjacency)
+        return mechanism.on_grid(mechanism.admit(with_weights(records.x, records.weights), records.y))
+
+    def certify(self, adjacency: str, records: "Records") -> Any:
+        """The certificate that a release of these records would have."""
+        return kng.certify(self.made(adjacency), records.x, records.y, weights=records.weights, sampler=self.sampler)
+
+
+class Records(NamedTuple):
+    """X, y and weights, each of them None where there are none."""
+
+    x: Any
+    y: Any
+    weights: Any = None
+
+    def changed(self, change: Callable[[Any], Any]) -> "Records":
+        """The same change of X, y and weights, as far as there are any."""
+        return Records(*(None if part is None else change(part) for part in self))
+
+
+@functools.cache
+def _made(row: Row, adjacency: str, size: float) -> Any:
+    return row.make(adjacency, size)
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """While it lasts the operating system's random bits are those of this seed."""
+    with drawn_with(random.Random(seed).getrandbits):
+        yield
+
+
+@contextlib.contextmanager
+def drawn_with(bits: Callable[[int], int]) -> Iterator[None]:
+    """While it lasts these are the operating system's random bits."""
+    draw = kng.Lattice.draw
+
+    # The lattice names those of the operating system as its default.
+    def draw_on_lattice(self: kng.Lattice, mechanism: Any, records: Any) -> np.ndarray:
+        return draw(self, mechanism, records, bits)
+
+    with mock.patch("secrets.randbits", bits), mock.patch.object(kng.Lattice, "draw", draw_on_lattice):
+        yield
+
+
+def plane(size: float = 1.0, **more: Any) -> kng.Bounds:
+    """Two columns without an intercept, and a response."""
+    return kng.Bounds(x=(size * LOWER, size * UPPER), y=RESPONSE, intercept=False, **more)
+
+
+def columns(size: float = 1.0) -> kng.Bounds:
+    """Two columns alone."""
+    return kng.Bounds(x=(size * LOWER, size * UPPER), intercept=False)
+
+
+def line(size: float = 1.0) -> kng.Bounds:
+    """One column without an intercept, and a response."""
+    return kng.Bounds(x=(size * LOWER[:1], size * UPPER[:1]), y=RESPONSE, intercept=False)
+
+
+def theta(size: float = 1.0) -> kng.Box:
+    """A box of two coefficients of such columns, about which the estimates of no row lie evenly."""
+    return kng.Box([-0.7 / size, -0.2 / size], [0.3 / size, 0.9 / size])
+
+
+def _output(adjacency: str, size: float, loss: Any, bounds: kng.Bounds, ridge: float, **more: Any) -> Any:
+    return kng.OutputPerturbation(loss, bounds, ridge * size**2, 1.1, 1e-3, adjacency, **more)
+
+
+def _kng(loss: Any, adjacency: str, bounds: kng.Bounds, domain: Any, epsilon: float = 1.1, **more: Any) -> Any:
+    return kng.KNG(loss, bounds, domain, epsilon, adjacency, **more)
+
+
+def _shells(adjacency: str, size: float) -> Any:
+    """Five coefficients of which no box is made, at an ε so large that some hundred records do."""
+    bounds = kng.Bounds(x=(np.full(5, -0.3), np.full(5, 0.7)), intercept=False)
+    return _kng(kng.LogisticLoss(), adjacency, bounds, kng.L2Ball(0.7), 99.9)
+
+
+_FAR = (1e-50, 2.0**50)
+_HUBER, _CHECK, _SQUARED = kng.HuberLoss(0.3), kng.QuantileLoss(0.3), kng.SquaredLoss()
+_NUMBERS = kng.Bounds(y=RESPONSE)
+
+ROWS: dict[str, Row] = {
+    "mean": Row(NoisyMean, lambda a, s: kng.KNormMechanism(columns(s), 1.1, a), REPLACE, _FAR),
+    "sum": Row(NoisyMean, lambda a, s: kng.KNormMechanism(columns(s), 1.1, a, statistic="sum"), BOTH, _FAR),
+    "design": Row(NoisyDesign, lambda a, s: kng.DesignMoments(columns(s), 1.1, a), BOTH, (1e-25, 2.0**50)),
+    "Gram matrix": Row(NoisyGrams, lambda a, s: GaussianMoments(columns(), 1.1, a, 0.9, 1)),
+    "AdaSSP": Row(NoisyMoments, lambda a, s: kng.AdaSSP(plane(s), 1.1, DELTA, a), BOTH, _FAR),
+    "AdaSSP with weights": Row(
+        NoisyMoments, lambda a, s: kng.AdaSSP(plane(s, weight=3.3), 1.1, DELTA, a), most_weight=3.3
+    ),
+    "AdaOPS": Row(NoisyAdaOPS, lambda a, s: kng.AdaOPS(plane(s), 1.1, DELTA, a), BOTH, _FAR),
+    "posterior sample": Row(
+        NoisyPosterior,
+        lambda a, s: kng.PosteriorSample(plane(s), 100.0 * s**2, 2.1, a, PROMISED, DELTA),
+        BOTH,
+        _FAR,
+    ),
+    "output, squared": Row(
+        NoisyRidge, lambda a, s: _output(a, s, _SQUARED, plane(s), 120.0, max_records=PROMISED), BOTH, (1e-29, 1e29)
+    ),
+    "output, squared, hessian": Row(
+        NoisyPosterior,
+        lambda a, s: _output(a, s, _SQUARED, plane(s), 900.0, metric="hessian", max_records=PROMISED),
+        BOTH,
+        (1e-29, 1e29),
+    ),
+    "output, Huber": Row(NoisyMinimum, lambda a, s: _output(a, s, _HUBER, columns(s), 2.1), BOTH, (1e-40, 1e40), False),
+    "objective, squared": Row(
+        QuadraticMinimum, lambda a, s: kng.ObjectivePerturbation(_SQUARED, plane(s), theta(s), 1.1, a), BOTH, _FAR
+    ),
+    "objective, logistic": Row(
+        SmoothMinimum,
+        lambda a, s: kng.ObjectivePerturbation(kng.LogisticLoss(), columns(s), None, 1.1, a),
+        BOTH,
+        _FAR,
+        False,
+        responses=(0.0, 1.0),
+    ),
+    "private IRLS": Row(
+        IteratesOnGrid, lambda a, s: kng.PrivateIRLS(plane(s), 1.1, DELTA, a, iterations=2), BOTH, _FAR, False
+    ),
+    "private IRLS, Laplace": Row(
+        IteratesOnGrid,
+        lambda a, s: kng.PrivateIRLS(
+            plane(s), 1.1, DELTA, a, iterations=2, power=1.5, moment_noise="laplace", matrix_noise="laplace"
+        ),
+        BOTH,
+        _FAR,
+        False,
+    ),
+    "private IRLS, Wishart": Row(
+        IteratesOnGrid,
+        lambda a, s: kng.PrivateIRLS(
+            plane(s), 1.1, DELTA, a, iterations=2, power=1.5, accounting="basic", matrix_noise="wishart"
+        ),
+        REPLACE,
+        takes_chunks=False,
+    ),
+    "counts": Row(
+        NoisyCounts,
+        lambda a, s: kng.GeometricMechanism(kng.Bounds(y=(0.0, 2.0)), 1.1, a),
+        responses=(0.0, 1.0, 2.0),
+        certain=20,
+    ),
+    "sums of weights": Row(
+        NoisyCounts,
+        lambda a, s: kng.GeometricMechanism(kng.Bounds(y=(0.0, 2.0), weight=3.3), 1.1, a),
+        responses=(0.0, 1.0, 2.0),
+        most_weight=3.3,
+    ),
+    "choice": Row(
+        ExactChoice,
+        lambda a, s: PrivateChoice(kng.Bounds(CANDIDATES, intercept=False), 1.1, a),
+        takes_chunks=False,
+        certain=99,
+    ),
+    "interval": Row(
+        ExactInterval,
+        lambda a, s: kng.QuantileInterval(
+            0.4, _NUMBERS, 1.1, a, force=True, num_records=None if a == "replace" else NUM_RECORDS
+        ),
+    ),
+    "KNG, squared": Row(QuadraticDraw, lambda a, s: _kng(_SQUARED, a, plane(s), theta(s)), BOTH, _FAR),
+    "KNG, means": Row(
+        QuadraticDraw, lambda a, s: _kng(kng.SquaredDistanceLoss(), a, columns(), theta()), BOTH
+    ),
+    "KNG, Huber, boxes": Row(
+        BoxDraw, lambda a, s: _kng(_HUBER, a, line(s), kng.Box(-0.7 / s, 0.3 / s)), BOTH, (1e-30, 2.0**30), False
+    ),
+    "KNG, logistic, shells": Row(ShellDraw, _shells, REPLACE, (), False, responses=(0.0, 1.0), count=400),
+    "KNG, quantile, lattice": Row(kng.Lattice, lambda a, s: _kng(_CHECK, a, plane(s), theta(s)), BOTH, (), False),
+    "KNG, squared, lattice": Row(
+        kng.Lattice, lambda a, s: _kng(_SQUARED, a, plane(s), theta(s)), sampler=kng.Lattice(theta_digits=20)
+    ),
+    "exponential, lattice": Row(
+        kng.Lattice,
+        lambda a, s: kng.ExponentialMechanism(_CHECK, line(s), kng.Box(-0.7 / s, 0.3 / s), 1.1, a),
+        takes_chunks=False,
+    ),
+    "one quantile": Row(kng.Lattice, lambda a, s: kng.PrivateQuantile(0.3, _NUMBERS, 1.1, a), takes_chunks=False),
+    "two quantiles, split": Row(
+        kng.Lattice, lambda a, s: kng.PrivateQuantile([0.3, 0.6], _NUMBERS, 1.1, a, budget="split"), takes_chunks=False
+    ),
+}  # fmt: skip
+
+
+def concrete(kind: type) -> set[type]:
+    """All classes below this one that are not abstract and have none below."""
+    below = set[type]().union(*map(concrete, kind.__subclasses__()))
+    return below if inspect.isabstract(kind) or below else {kind}
+
+
+def all_routes() -> set[type]:
+    """Every class by which a release is drawn with all roundings in its proof."""
+    return concrete(AbstractGridDraw) | {kng.Lattice}

@@ -1,0 +1,96 @@
+"""Laws of draws against the exact probabilities of cells, and another law is seen.
+
+`python -m tests.draws` makes a hundred thousand draws of each, with one failure rate for all of them together.
+"""
+
+import equinox as eqx
+import numpy as np
+import pytest
+
+from kngjax.audit.grid_laws.cases import CASES
+from kngjax.audit.grid_laws.laws import FAILURE_RATE, are_right
+from tests.draws import __main__ as command
+from tests.draws.cases import all_routes
+from tests.made_once import MadeOnce
+
+LAWS = MadeOnce(CASES)
+# Their probabilities, or the program of their noise, take a second or more. `tests/mechanisms/test_shell_draws.py` has
+# draws in shells with one coefficient of each of these losses.
+DEAR = (
+    "private IRLS, Wishart noise",
+    "KNG, logistic, shells, 5",
+    "KNG, Poisson, shells, 5",
+    "KNG, smoothed quantile, shells, 5",
+)
+# Parts of names: a thousand draws of these take some tenths of a second, as a hundred of costly ones do. With half of
+# the noise nearly all laws of default tests are seen to be wrong.
+CHEAP = ("means", "design", "Gram", "posterior", "output, squared", "AdaSSP", "counts", "weights", "choice", "interval")
+COSTLY = ("shells",)
+# A thousand draws tell these laws from those of three quarters of the noise; some of them take milliseconds.
+TOLD = {
+    "means by K-norm noise": True,
+    "AdaSSP": True,
+    "AdaSSP with weights": False,
+    "counts, replace": True,
+    "sums of weights, replace": True,
+    "choice, replace": True,
+    "interval, replace": True,
+    "KNG, Huber, boxes, 1": False,
+    "objective, squared": False,
+}
+
+
+def slow_unless(names, quick):
+    return [name if quick(name) else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+def any_in(words, name):
+    return any(word in name for word in words)
+
+
+def assert_right(name, number):
+    """The failure rate is that of the whole table."""
+    values = LAWS[name].p_values(number, seed=7)
+    assert min(values) * len(values) * len(LAWS) >= FAILURE_RATE
+
+
+@pytest.mark.parametrize("name", slow_unless(CASES, lambda name: name not in DEAR))
+def test_draws_have_the_probabilities_of_their_cells(name):
+    assert_right(name, 1000 if any_in(CHEAP, name) else 100 if any_in(COSTLY, name) else 300)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_three_thousand_draws_have_the_probabilities_of_their_cells(name):
+    assert_right(name, 3000)
+
+
+@pytest.mark.parametrize("name", slow_unless(TOLD, TOLD.get))
+def test_another_epsilon_than_that_of_the_certificate_is_seen(name):
+    """Three quarters of the noise, from a thousand draws."""
+    law = CASES[name]()
+    other = eqx.tree_at(lambda mechanism: mechanism.epsilon, law.mechanism, law.mechanism.epsilon * 4.0 / 3.0)
+    object.__setattr__(law, "mechanism", other)
+    assert not are_right(law.p_values(1000))
+
+
+@pytest.mark.slow
+def test_no_way_of_drawing_has_no_law():
+    assert all_routes() <= {law.route for law in LAWS.values()}
+
+
+def test_the_command_tells_right_laws_from_wrong_ones(capsys, monkeypatch):
+    chosen = ["--draws", "200", "means by", "exponential, squared"]
+    assert command.main(chosen) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("200 draws") == 2
+    assert "as exact laws have it" in printed
+    monkeypatch.setattr(command, "are_right", lambda values: False)
+    assert command.main(chosen) == 1
+    assert "not as exact laws have it" in capsys.readouterr().out
+
+
+def test_one_rate_is_that_of_all_together():
+    assert are_right([0.5, 1e-4])
+    assert not are_right([0.5, 1e-5])
+    assert not are_right([*np.full(99, 0.5), 1e-7])

@@ -1,0 +1,97 @@
+"""What a release depends on: the records as a set, clipped to the bounds, and the random bits; nothing else."""
+
+import jax
+import numpy as np
+import pytest
+
+import kngjax as kng
+from tests.draws.cases import ROWS, Records
+
+
+def both_values(row, adjacency, one, other, seeds=(0, 0)):
+    """Two releases, with all that is published of them."""
+    return [row.release(adjacency, records, seed) for records, seed in zip((one, other), seeds, strict=True)]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_order_of_records_changes_nothing_and_other_bits_change_the_value(name):
+    row = ROWS[name]
+    records = row.records()
+    order = np.random.default_rng(0).permutation(row.count)
+    for adjacency in row.adjacencies:
+        one, other = both_values(row, adjacency, records, records.changed(lambda part: part[order]))
+        assert one == other
+        seeds = range(1, 1 + row.certain)
+        assert any(not np.array_equal(row.release(adjacency, records, seed).value, one.value) for seed in seeds)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_records_in_chunks_draw_the_same_where_chunks_are_taken(name):
+    row = ROWS[name]
+    records = row.records()
+
+    def chunks():
+        parts = [
+            records.changed(lambda part, rows=rows: part[rows]) for rows in np.split(np.arange(row.count), [7, 19])
+        ]
+        if records.x is None:
+            return kng.stream(iter([part.y for part in parts]))
+        return kng.stream(iter([(part.x, part.y) for part in parts]))
+
+    for adjacency in row.adjacencies:
+        if records.weights is not None or records.x is None or not row.takes_chunks:
+            with pytest.raises((ValueError, TypeError, kng.ReleaseFailed)):
+                row.release(adjacency, Records(chunks(), None, records.weights))
+        else:
+            one, other = both_values(row, adjacency, records, Records(chunks(), None))
+            np.testing.assert_array_equal(one.value, other.value)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_records_far_beyond_the_bounds_count_as_those_at_the_bounds(name):
+    row = ROWS[name]
+    for adjacency in row.adjacencies:
+        bounds = row.made(adjacency).bounds
+        ends, far = row.records(), row.records()
+        generator = np.random.default_rng(5)
+        if ends.x is not None:
+            above = generator.random(ends.x.shape) < 0.5
+            ends = ends._replace(x=np.where(above, bounds.x_upper, bounds.x_lower))
+            far = far._replace(x=np.where(above, 1e300, -1e300))
+        if bounds.y_lower is not None:
+            above = generator.random(row.count) < 0.5
+            ends = ends._replace(y=np.where(above, bounds.y_upper, bounds.y_lower))
+            far = far._replace(y=np.where(above, 1e300, -1e300))
+        if ends.weights is not None:
+            ends, far = (
+                one._replace(weights=np.full(row.count, w)) for one, w in ((ends, bounds.weight), (far, 1e300))
+            )
+        one, other = both_values(row, adjacency, ends, far)
+        np.testing.assert_array_equal(one.value, other.value)
+        assert np.all(np.isfinite(one.value))
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.sizes])
+def test_columns_of_any_size_have_a_value_for_many_records_and_for_few(name):
+    row = ROWS[name]
+    for adjacency in row.adjacencies:
+        for size in row.sizes:
+            for count in (row.count, 1, 0)[: 2 + (adjacency == "add_remove")]:
+                released = row.release(adjacency, row.records(count, size), size=size)
+                assert np.all(np.isfinite(released.value))
+                assert released.certificate.assurance == "exact_with_rounding"
+                domain = getattr(row.made(adjacency, size), "domain", None)
+                if domain is not None:
+                    sides = domain.exact_shape(len(released.value))
+                    assert np.all((sides.lower <= released.value) & (released.value <= sides.upper))
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_value_is_the_same_where_jax_has_float32_alone(name):
+    row = ROWS[name]
+    records = row.records()
+    for adjacency in row.adjacencies:
+        expected = row.release(adjacency, records)
+        with jax.enable_x64(False):
+            found = row.release_of_new(adjacency, records)
+        assert found == expected
