@@ -151,7 +151,7 @@ def _only(what: str, found: list[Any], nth: int | None) -> Any:
         raise LookupError(f"{what}: {len(found)} places match, and not one")
     if nth is not None and not -len(found) <= nth < len(found):
         raise LookupError(f"{what}: {len(found)} places match, and none is number {nth}")
-    return found[nth or 0]
+    return sorted(found, key=lambda node: (node.lineno, node.col_offset))[nth or 0]
 
 
 def _text(node: ast.expr) -> str:
@@ -163,7 +163,7 @@ def _enclosed(text: str) -> str:
 
 
 def _nodes(root: ast.AST) -> Iterator[Any]:
-    """The nodes in the order of the text."""
+    """The nodes, but those of annotations and f-strings."""
     yield root
     for field, value in ast.iter_fields(root):
         if field not in _SKIPPED:
@@ -172,13 +172,13 @@ def _nodes(root: ast.AST) -> Iterator[Any]:
                     yield from _nodes(child)
 
 
-def _pairs(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+def _pairs(node: Any) -> Iterator[tuple[Any, Any]]:
     """The targets of an assignment with their values, those of tuples one by one."""
     if isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and node.value is not None:
         yield node.target, node.value
     for target in node.targets if isinstance(node, ast.Assign) else ():
         if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-            yield from zip(target.elts, node.value.elts, strict=True)
+            yield from zip(target.elts, node.value.elts, strict=False)
         else:
             yield target, node.value
 
