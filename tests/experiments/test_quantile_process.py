@@ -65,6 +65,26 @@ def test_a_node_has_the_norm_and_rate_of_the_librarys_density(table):
     np.testing.assert_allclose(-node.rate * np.diff(sizes), np.diff(logs), rtol=1e-9)
 
 
+def test_weighted_draws_have_the_moments_of_sums_over_a_grid():
+    table, count = tables.made_up(400, 2, 1), 600
+    node = nodes.node_of(table.bounds, 0.3, 1.0, "replace", 2)
+    # No more than a thousandth of the law lies beyond.
+    sides = np.linspace(-0.8, 0.8, 81)
+    thetas = np.stack(np.meshgrid(0.5 + sides, -0.8 + 2.0 * sides), axis=-1).reshape(-1, 2)
+    logs = -node.rate * node.size(nodes.gradient(table.x, table.y, 0.3, thetas))
+    masses = np.exp(logs - np.max(logs))
+    masses /= np.sum(masses)
+    mean = masses @ thetas
+    deviations = np.sqrt(masses @ (thetas - mean) ** 2)
+    expansions = [nodes.expansion(node, table.x, table.y, mean)] * count
+    of_all = [(table.x, table.y)] * count
+    drawn, effective = nodes.weighted(node, of_all, expansions, None, [60], np.random.default_rng(0))
+    assert effective > 0.1
+    assert np.all(np.abs(np.mean(drawn, axis=0) - mean) < 4.0 * deviations / np.sqrt(count))
+    np.testing.assert_allclose(np.std(drawn, axis=0), deviations, rtol=0.2)
+
+
+@pytest.mark.slow
 def test_weighted_draws_follow_the_law_that_exact_draws_follow():
     table, count = tables.made_up(400, 2, 1), 400
     node = nodes.node_of(table.bounds, 0.3, 0.5, "replace", 2)
@@ -96,12 +116,13 @@ def test_where_few_candidates_count_more_are_tried_or_nothing_is_said():
     assert drawn(1.0, [5, 60])[1] * 60 * 4 >= 30.0
 
 
+@pytest.mark.default_cases("both")
 @pytest.mark.parametrize("sides", ["below", "above", "both"])
 def test_a_walk_has_the_law_of_what_is_left_of_draws_without_a_part(table, sides):
     """Candidates on a part of Θ against those of all of Θ that lie in it."""
     node = nodes.node_of(table.bounds, 0.5, 0.3, "replace", 2)
     centre = nodes.expansion(node, table.x, table.y, np.array([1.0, -0.5]))
-    one, count = np.array([[1.0, 0.0]]), 4000
+    one, count = np.array([[1.0, 0.0]]), 2000
     gap = 0.3 * np.abs(centre.matrix).sum() / node.rate
     below = None if sides == "above" else centre.centre - gap * one
     above = None if sides == "below" else centre.centre + 1.5 * gap * one
@@ -114,16 +135,17 @@ def test_a_walk_has_the_law_of_what_is_left_of_draws_without_a_part(table, sides
     for end, sign in ((below, 1.0), (above, -1.0)):
         if end is not None:
             inside &= np.all(sign * (free[0] - end) @ table.vertices.T >= 0.0, axis=1)
-    assert 300 < inside.sum() < 0.9 * len(inside)
+    assert 150 < inside.sum() < 0.9 * len(inside)
     for column in range(2):
         found: Any = stats.ks_2samp(walked[0][:, column], free[0][inside, column])
         assert found.pvalue > 1e-4
 
 
+@pytest.mark.default_cases("halving")
 @pytest.mark.parametrize("name", ["stepwise", "halving", "location_scale"])
 def test_curves_that_are_held_apart_never_cross(table, truth, name):
-    drawn = ways.WAYS[name].draw(cell_of(table, truth), 6, np.random.default_rng(0))
-    assert drawn.curves.shape == (6, 5, 2)
+    drawn = ways.WAYS[name].draw(cell_of(table, truth), 3, np.random.default_rng(0))
+    assert drawn.curves.shape == (3, 5, 2)
     assert np.all(np.diff(drawn.curves @ table.vertices.T, axis=1) >= -1e-12)
     assert 0.1 < drawn.effective < 1.0
     assert np.mean(np.abs(drawn.curves - truth.fits)) < 0.3
@@ -183,12 +205,14 @@ def test_with_many_levels_twice_the_check_loss_is_the_continuous_ranked_probabil
     assert 2.0 * measures.mean_check_loss(truth, fits) == pytest.approx(expected, rel=1e-5)
 
 
-def test_resampled_fits_scatter_as_standard_errors_say(table, truth):
-    drawn = resampled(table, truth.levels, 60, np.random.default_rng(0))
+def test_resampled_fits_scatter_as_standard_errors_say():
+    table = tables.made_up(300, 2, 0)
+    drawn = resampled(table, np.array([0.5]), 60, np.random.default_rng(0))
     records = prepare(table.bounds, table.columns, table.y)
-    errors = nonprivate.fit(kng.QuantileLoss(float(truth.levels[2])), records).standard_errors
-    np.testing.assert_allclose(drawn.curves[:, 2].std(axis=0), errors, rtol=0.35)
-    np.testing.assert_allclose(drawn.curves[:, 2].mean(axis=0), truth.fits[2], atol=0.6 * float(errors.max()))
+    found = nonprivate.fit(kng.QuantileLoss(0.5), records)
+    np.testing.assert_allclose(drawn.curves[:, 0].std(axis=0), found.standard_errors, rtol=0.35)
+    far = 0.6 * float(found.standard_errors.max())
+    np.testing.assert_allclose(drawn.curves[:, 0].mean(axis=0), found.theta, atol=far)
 
 
 def test_draws_stop_at_the_time_or_at_the_number():

@@ -40,6 +40,7 @@ def test_its_density_is_the_written_one_and_curves_do_not_cross():
     assert asked.log_density(np.array([[0.2], [1.6]]), np.array([55.0]), data) == -np.inf
 
 
+@pytest.mark.slow
 def test_the_chain_has_the_law_of_sums_over_a_grid(drawn):
     theta, totals = np.linspace(-0.5, 1.5, 161), np.linspace(40.0, 80.0, 81)
     below = 1.0 / (1.0 + np.exp(-(theta[:, None] - Y) / WIDTH))
@@ -63,7 +64,7 @@ def test_the_chain_has_the_law_of_sums_over_a_grid(drawn):
     assert np.all(np.diff(drawn.curves[:, :, 0], axis=1) >= 0.0)
 
 
-def test_a_release_names_its_chain_and_is_not_called_proved(tmp_path):
+def test_a_chain_is_named_and_not_called_proved(tmp_path):
     asked, chain = process(), kng.GradientSpace()
     careful = kng.Ledger.create(tmp_path / "one", kng.Budget.pure(9.0), adjacency="add_remove", dataset="made up")
     with pytest.raises(ValueError, match="halving"):
@@ -71,23 +72,36 @@ def test_a_release_names_its_chain_and_is_not_called_proved(tmp_path):
     with pytest.raises(kng.BudgetExceeded, match="nothing is proved"):
         kng.release(asked, None, Y, ledger=careful, sampler=chain)
     assert not careful.releases()
-    made = kng.release(asked, None, Y, sampler=chain)
-    certificate = made.certificate
-    assert certificate == asked.certify(None, Y, sampler=chain)
+    certificate = asked.certify(None, Y, sampler=chain)
     assert certificate.assurance == "none"
     assert certificate.cost is None
-    assert "Not proved: that this value" in made.explain()
-    assert "not proved" in repr(made)
+    assert "Not proved: that this value" in certificate.explain()
     assert certificate.sampler["type"] == "GradientSpace"
     assert certificate.guarantee.epsilon == EPSILON
+    assert len(certificate.rounding.exponents) == 3
+
+
+@pytest.mark.slow
+def test_a_release_of_a_chain_is_read_from_its_json():
+    asked, chain = process(), kng.GradientSpace()
+    made = kng.release(asked, None, Y, sampler=chain)
+    assert made.certificate == asked.certify(None, Y, sampler=chain)
+    assert "not proved" in repr(made)
     assert (made.value.shape, made.totals.shape) == ((2, 1), (1,))
     assert made.quantiles(np.zeros((1, 0)), 0.5).shape == (1,)
     again = kng.QuantileCurves.from_json(made.to_json())
     assert again == made
     np.testing.assert_array_equal(again.totals, made.totals)
-    assert len(certificate.rounding.exponents) == 3
 
 
+def test_exact_draws_are_certified_as_proved():
+    certificate = process().certify(None, Y, sampler=kng.Exact())
+    assert (certificate.assurance, certificate.exact) == ("exact_in_reals", True)
+    assert (certificate.guarantee.epsilon, certificate.cost.epsilon) == (EPSILON, EPSILON)
+    assert certificate.unproved == ()
+
+
+@pytest.mark.slow
 def test_a_release_by_exact_draws_is_proved_and_a_ledger_takes_it(tmp_path):
     asked, exact = process(), kng.Exact()
     careful = kng.Ledger.create(
@@ -105,6 +119,7 @@ def test_a_release_by_exact_draws_is_proved_and_a_ledger_takes_it(tmp_path):
     assert len(certificate.rounding.exponents) == 3
 
 
+@pytest.mark.slow
 def test_a_search_that_ends_without_a_draw_fails_without_a_cause():
     """Of few records on a vast domain the envelope has e^26 times the mass of the density."""
     hard = process(epsilon=1.0, domain=kng.Box(-1e9, 1e9))

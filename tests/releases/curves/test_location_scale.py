@@ -39,6 +39,7 @@ def of_levels(values, epsilon, adjacency):
             yield (one, middle, other), of_middle + of_one + of_other
 
 
+@pytest.mark.default_cases("replace")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_its_law_is_that_of_three_mechanisms_one_after_the_other(adjacency):
     """By hand: medians, medians of distances from them, and quartiles of their quotients in halves of a unit."""
@@ -82,6 +83,7 @@ def test_draws_have_the_law_that_audits_enumerate(adjacency):
     assert_cell_frequencies([found.count(outcome) for outcome in curves], list(curves.values()))
 
 
+@pytest.mark.default_cases("5")
 @pytest.mark.parametrize("number", [0, 1, 5, 400])
 def test_curves_never_cross_where_records_may_be(number):
     """Of no record, too."""
@@ -142,6 +144,7 @@ def table(number):
     return x, np.clip(0.5 * x[:, 0] + (1.0 + 0.4 * x[:, 0]) * generator.standard_normal(number), -6.0, 6.0)
 
 
+@pytest.mark.default_cases("add_remove")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_release_is_one_debit_with_one_certificate_of_all_parts(adjacency, tmp_path):
     ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(2.0), adjacency=adjacency, dataset="made up")

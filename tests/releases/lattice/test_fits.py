@@ -94,7 +94,7 @@ def given_up(seeds, most):
 
 def test_degenerate_tables_are_drawn_from():
     """Of the last two, columns of zeros and of one value, halving or rays were lost on the column of zeros."""
-    assert given_up((*range(8), 66, 271), 30_000) == []
+    assert given_up((1, 2, 66, 271), 30_000) == []
 
 
 @pytest.mark.slow
@@ -103,7 +103,7 @@ def test_hundreds_of_degenerate_tables_are_drawn_from():
 
     A lattice has no round coordinates of those; they have no draw within minutes in any coordinates that we know.
     """
-    assert given_up(range(8, 400), 300_000) == [197]
+    assert given_up(range(400), 300_000) == [197]
 
 
 @pytest.mark.parametrize(

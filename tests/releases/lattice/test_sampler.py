@@ -108,6 +108,7 @@ SEEDABLE = {
 }
 
 
+@pytest.mark.default_cases("quantile", "quantiles, one by one", "value", "mean")
 @pytest.mark.parametrize("name", list(SEEDABLE))
 def test_no_seed_of_anything_repeats_a_release(name):
     values, state = [], (random.getstate(), np.random.get_state())  # noqa: NPY002
@@ -146,7 +147,7 @@ def test_nothing_of_a_private_number_of_records_reaches_plan_or_certificate(mech
     y = np.resize(np.linspace(-1.0, 1.0, 7), 4294)
     sampler = kng.Lattice(max_records=2**19)
     certificates, plans = [], []
-    for values in (y, np.append(y, 0.5), np.tile(y, 100)):
+    for values in (y, np.append(y, 0.5), np.tile(y, 20)):
         certificates.append(kng.release(mechanism, None, values, sampler=sampler).certificate.to_dict())
         problem = sampler.problem(mechanism, mechanism.records(None, values))
         plans.append((problem.domain.exponents, problem.domain.high.tolist(), problem.rate))
@@ -159,6 +160,7 @@ def test_nothing_of_a_private_number_of_records_reaches_plan_or_certificate(mech
     assert certificates[0]["sampler"]["data_digits"] == (20 if mechanism is SQUARED else 13)
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("give", ["arrays", "a chunk without rows", "no chunk"])
 def test_no_record_is_released_like_any_number_under_add_remove_alone(give):
     """n is private there, so that none may not be told from one."""
@@ -180,6 +182,7 @@ def test_no_number_has_a_private_quantile_under_add_remove():
         assert released_of_none.certificate.assurance == "exact_with_rounding"
 
 
+@pytest.mark.default_cases("1-1048576")
 @pytest.mark.parametrize(("coefficients", "most"), [(1, 2**20), (4, 2**19)])
 def test_the_default_of_quantile_losses_up_to_so_many_records(coefficients, most):
     features = coefficients - 1

@@ -107,12 +107,15 @@ def plan_of(mechanism, data_digits, theta_digits=2):
     return kng.Lattice(data_digits, theta_digits, max_records=64).plan(mechanism, 2, None)
 
 
-SETTINGS = list(itertools.product(LOSSES, DOMAINS, ADJACENCIES, (2, 4)))
+def settings(domains):
+    return itertools.product(LOSSES, domains, ADJACENCIES)
 
 
-@pytest.mark.slow
-def test_no_extreme_record_changes_a_gradient_by_more_and_in_a_box_one_changes_it_by_that():
-    for loss, domain, adjacency, digits in SETTINGS:
+@pytest.mark.default_cases(1)
+@pytest.mark.parametrize("digits", [2, 4])
+@pytest.mark.parametrize("domains", [("box",), ("l1", "l2")], ids=["box", "balls"])
+def test_no_extreme_record_changes_a_gradient_by_more_and_in_a_box_one_changes_it_by_that(domains, digits):
+    for loss, domain, adjacency in settings(domains):
         mechanism = mechanism_of(kng.KNG, loss, domain, adjacency)
         plan = plan_of(mechanism, digits)
         records, thetas = corners(mechanism, plan), list(points(plan))
@@ -151,8 +154,11 @@ def _assert_divides(mechanism, plan, bounds, norm):
     ]
 
 
-def test_no_extreme_record_changes_a_loss_by_more_and_in_a_box_one_changes_it_by_that():
-    for loss, domain, adjacency, digits in SETTINGS:
+@pytest.mark.default_cases("box-2")
+@pytest.mark.parametrize("digits", [2, 4])
+@pytest.mark.parametrize("domains", [("box",), ("l1", "l2")], ids=["box", "balls"])
+def test_no_extreme_record_changes_a_loss_by_more_and_in_a_box_one_changes_it_by_that(domains, digits):
+    for loss, domain, adjacency in settings(domains):
         mechanism = mechanism_of(kng.ExponentialMechanism, loss, domain, adjacency)
         plan = plan_of(mechanism, digits)
         records, thetas = corners(mechanism, plan), list(points(plan))
@@ -178,6 +184,7 @@ def plan_of_line(mechanism, data_digits=4, theta_digits=4):
     return kng.Lattice(data_digits, theta_digits).plan(mechanism, 1, 9)
 
 
+@pytest.mark.default_cases("replace")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_they_are_those_of_real_numbers_to_rounding(adjacency):
     """Of bounds and Θ on the lattice, by `kngjax.sensitivity.gradients`: neither less nor more."""
@@ -235,7 +242,7 @@ def test_timestamps_with_default_digits_have_no_smaller_sensitivity_than_a_corne
     """θ_1 and y about 10^5 to 10^6, some 1 wide."""
     generator, found = np.random.default_rng(0), 0
     for offset, width in zip(
-        generator.integers(100_000, 900_000, 40), generator.choice([0.5, 1.0, 2.0], 40), strict=True
+        generator.integers(100_000, 900_000, 8), generator.choice([0.5, 1.0, 2.0], 8), strict=True
     ):
         low, high = float(offset), float(offset + width)
         bounds, domain = kng.Bounds(x=(-0.3, 0.7), y=(low, high)), kng.Box([low, -0.1], [high, 0.1])
@@ -246,13 +253,14 @@ def test_timestamps_with_default_digits_have_no_smaller_sensitivity_than_a_corne
         divisor = wholes.divisor_of(mechanism, plan)
         assert divisor >= 2 * most / Fraction(2) ** (2 * plan.unit) * WEIGHT_UNITS
         found += divisor == math.ceil(2 * most / Fraction(2) ** (2 * plan.unit) * WEIGHT_UNITS)
-    assert found == 40
+    assert found == 8
 
 
-def test_no_random_setting_loses_more_than_epsilon():
+@pytest.mark.parametrize(("number", "seed"), [(2, 7), pytest.param(60, 5, marks=pytest.mark.slow)])
+def test_no_random_setting_loses_more_than_epsilon(number, seed):
     """Red within 60 settings for sensitivities of float64: a spread of 1.002."""
-    found = search_lattices(20, seed=5)
-    assert found.pairs > 80
-    assert found.refused < 12
+    found = search_lattices(number, seed)
+    assert found.pairs > 4 * number
+    assert found.refused <= 0.6 * number
     assert found.loss <= 1.0
     assert Fraction(99, 100) < found.spread <= 1
