@@ -24,6 +24,16 @@ def assert_same_law(draws: ArrayLike, cdf: Callable[[np.ndarray], np.ndarray]) -
     _judge(result.pvalue, f"largest distance to the distribution function {result.statistic:.4g}")
 
 
+def assert_gamma(draws: ArrayLike, shape: float) -> None:
+    """Independent draws, shape (n,), follow the Gamma(shape) law, and their sum that of Gamma(n·shape).
+
+    The sum tells the scale from a few hundred draws, where distances of distribution functions take thousands.
+    """
+    sample = _sample(draws)
+    assert_same_law(sample, stats.gamma(shape).cdf)
+    assert_same_law([sample.sum()], stats.gamma(sample.size * shape).cdf)
+
+
 def assert_two_samples_agree(first: ArrayLike, second: ArrayLike) -> None:
     """Two samples of independent draws, shapes (m,) and (n,), have one continuous law."""
     result = stats.ks_2samp(_sample(first), _sample(second), method="asymp")
@@ -47,21 +57,31 @@ def assert_mean_within(draws: ArrayLike, expected: ArrayLike, standard_error: Ar
 def assert_cell_frequencies(counts: ArrayLike, probabilities: ArrayLike) -> None:
     """Counts of independent draws in cells that cover everything fit the cells' probabilities (chi-square).
 
-    The rarest cells are pooled; a cell of probability 0 must be empty.
+    Rare cells are pooled, each with those about as rare as it; a cell of probability 0 must be empty.
     """
     observed, weights = np.ravel(counts).astype(np.float64), np.ravel(probabilities).astype(np.float64)
     assert observed.shape == weights.shape
     np.testing.assert_allclose(weights.sum(), 1.0, rtol=0.0, atol=1e-9)
     assert np.all(observed[weights == 0.0] == 0.0), "there are draws in cells of probability 0"
-    order = np.argsort(weights)
-    expected = observed.sum() * weights[order]
-    num_pooled = int(np.searchsorted(np.cumsum(expected), _SMALLEST_EXPECTED_COUNT)) + 1
-    num_pooled = max(num_pooled, int(np.sum(expected < _SMALLEST_EXPECTED_COUNT)))
-    expected = np.concatenate([[expected[:num_pooled].sum()], expected[num_pooled:]])
-    observed = np.concatenate([[observed[order][:num_pooled].sum()], observed[order][num_pooled:]])
+    order = np.argsort(weights, kind="stable")
+    pools = _pools(observed.sum() * weights[order])
+    expected = np.bincount(pools, observed.sum() * weights[order])
+    observed = np.bincount(pools, observed[order])
     assert expected.size > 1, "too few draws for these cells: every one was pooled"
     statistic = float(np.sum((observed - expected) ** 2 / expected))
     _judge(float(stats.chi2.sf(statistic, expected.size - 1)), f"chi-square {statistic:.4g} of {expected.size} cells")
+
+
+def _pools(expected: np.ndarray) -> np.ndarray:
+    """Numbers of pools of consecutive cells, each with an expected count that is large enough."""
+    found, number, total = np.zeros(expected.size, dtype=int), 0, 0.0
+    for place, count in enumerate(expected.tolist()):
+        found[place] = number
+        total += count
+        if total >= _SMALLEST_EXPECTED_COUNT:
+            number, total = number + 1, 0.0
+    # What is left over at the end belongs to the last whole one.
+    return np.minimum(found, max(number - 1, 0))
 
 
 def _sample(draws: ArrayLike) -> np.ndarray:

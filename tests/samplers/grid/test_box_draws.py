@@ -18,8 +18,8 @@ from tests.samplers.grid.box_problems import SIZE, problem
 @pytest.mark.default_cases("True")
 @pytest.mark.parametrize("floored", [False, True])
 def test_the_law_does_not_depend_on_the_boxes(floored, monkeypatch):
-    """Without a floor, and in coordinates that are those of no record; θ_2 is kept, which no box is aligned with."""
-    sums, gauge, body = problem("Huber", "maximum", "l2", scale=Fraction(25))
+    """Without a floor, and in coordinates that are those of no record: θ_2, and θ_1 + θ_2, of which records tell most."""
+    sums, gauge, body = problem("Huber", "maximum", "l2", scale=Fraction(4))
     matrix = np.array([[1.0, 0.6], [-0.3, 0.8]])
     with np.errstate(all="ignore"):
         others = RecordSums(sums.x, sums.scores, Coordinates(np.array([0.2, -0.4]), matrix))
@@ -28,15 +28,16 @@ def test_the_law_does_not_depend_on_the_boxes(floored, monkeypatch):
         monkeypatch.setattr(cover.Cover, "refine", lambda self, most: None)
         monkeypatch.setattr(cover.Cover, "known", sums.over(np.zeros((1, 2)), np.zeros((1, 2))))
     found = draws.cover_of(others, gauge, body)
-    bits, grid = random.Random(4).getrandbits, Grid((-40, -2))
-    places = [draws.draw(found, others, gauge, body, grid, bits)[1] for _ in range(300)]
+    bits, grid = random.Random(4).getrandbits, Grid((-40, -40))
+    theta = np.array([grid.values(draws.draw(found, others, gauge, body, grid, bits)) for _ in range(300)])
     axis = np.linspace(-SIZE, SIZE, 301)
     points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
     gradient = np.clip(points @ sums.x.T - sums.scores.y, -0.4, 0.4) @ sums.x
     masses = np.exp(-np.max(np.abs(gradient) / gauge.scales, axis=-1)) * (np.linalg.norm(points, axis=-1) <= SIZE)
-    numbers = np.floor(axis / 0.25 + 0.5).astype(int)
-    chances = np.array([masses[:, numbers == number].sum() for number in range(-6, 7)])
-    assert_cell_frequencies([places.count(number) for number in range(-6, 7)], chances / chances.sum())
+    for way in (np.array([0.0, 1.0]), np.array([1.0, 1.0])):
+        edges = np.linspace(-2.5, 2.5, 41)
+        chances = np.histogram(points @ way, edges, weights=masses)[0]
+        assert_cell_frequencies(np.histogram(theta @ way, edges)[0], chances / chances.sum())
 
 
 def test_what_float64_rejects_is_rejected_in_balls():

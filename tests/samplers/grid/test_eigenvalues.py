@@ -63,13 +63,13 @@ def test_the_multiple_is_that_nearest_to_the_root_of_the_characteristic_polynomi
         ((10**30, 10**30 + 1, 10**31), 10**30),
     ],
 )
-@pytest.mark.parametrize("guess", [None, 0, 10**7, -(10**7)])
-def test_ties_repeated_and_zero_eigenvalues_are_rounded_as_they_are(values, expected, guess, monkeypatch):
+def test_ties_repeated_and_zero_eigenvalues_are_rounded_as_they_are(values, expected, monkeypatch):
     """Halves upward, however little is lacking, and wherever the search begins."""
-    if guess is not None:
-        monkeypatch.setattr(eigenvalues, "_guess", lambda matrix: Fraction(guess))
-    assert nearest_multiple(turned(values), Fraction(1)) == expected
-    assert nearest_multiple(np.diag([Fraction(value) for value in values]), Fraction(1)) == expected
+    for guess in (None, 0, 10**7, -(10**7)):
+        if guess is not None:
+            monkeypatch.setattr(eigenvalues, "_guess", lambda matrix, guess=guess: Fraction(guess))
+        assert nearest_multiple(turned(values), Fraction(1)) == expected
+        assert nearest_multiple(np.diag([Fraction(value) for value in values]), Fraction(1)) == expected
 
 
 def test_no_size_and_no_failure_of_float64_stops_the_search(monkeypatch):
@@ -101,7 +101,7 @@ def test_elimination_tells_matrices_that_are_singular(rows, expected):
 
 
 def test_columns_that_repeat_each_other_have_the_eigenvalue_zero():
-    """Of fifty columns, in units with a third in them."""
-    columns = np.random.default_rng(0).integers(-9, 9, (60, 25))
+    """Of twenty columns, in units with a third in them."""
+    columns = np.random.default_rng(0).integers(-9, 9, (24, 10))
     records = exact_matrix(np.hstack([columns, columns]).tolist()) / 3
     assert nearest_multiple(records.T @ records, Fraction(1, 2**20)) == 0

@@ -59,7 +59,7 @@ def cells_of(domain, theta):
     return np.where(inside(domain, cells / 4.0)[:, None], cells, np.sign(cells) * np.maximum(np.abs(cells) - 1, 0))
 
 
-def chances_of(data, domain, kind, number=1200):
+def chances_of(data, domain, kind, number=240):
     """Of cells in [-5, 5]², by the midpoint rule."""
     axis = (np.arange(number) + 0.5) / number * 2.0 - 1.0
     theta = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -121,7 +121,7 @@ SOME = [
 def test_draws_have_the_probabilities_of_quadrature(data, domain, kind):
     law, bits = law_of(data, domain, kind), random.Random(7).getrandbits
     # Without records all 36 cells are about as likely, and proposals are accepted at once.
-    number = 2000 if data == "none" else 400
+    number = 1000 if data == "none" else 300
     assert_cell_frequencies(table_of(draws(law, number, bits)), chances_of(data, domain, kind))
 
 
@@ -131,7 +131,7 @@ def test_draws_have_the_same_probabilities_where_digits_leave_most_open(monkeypa
     monkeypatch.setattr(uniforms, "GUARD_DIGITS", 8)
     law, bits = law_of("singular", "l1", "maximum"), random.Random(12).getrandbits
     envelope = Envelope(law, [0], [Fraction(1, 8), Fraction(0)], Fraction(2))
-    found, _ = accepted(envelope, law, 600, bits)
+    found, _ = accepted(envelope, law, 300, bits)
     assert_cell_frequencies(table_of(found), chances_of("singular", "l1", "maximum"))
 
 
@@ -189,8 +189,8 @@ def test_theta_solves_what_float64_cannot(kind):
 @pytest.mark.parametrize(("data", "domain", "kind"), list(itertools.product(GRAMS, DOMAINS, NORMS)))
 def test_thousands_of_draws_have_the_probabilities_of_quadrature(data, domain, kind):
     law, bits = law_of(data, domain, kind), random.Random(9).getrandbits
-    number = 4000 if (data, domain, kind) in SOME else 1000
-    assert_cell_frequencies(table_of(draws(law, number, bits)), chances_of(data, domain, kind, 3000))
+    number = 2000 if (data, domain, kind) in SOME else 1000
+    assert_cell_frequencies(table_of(draws(law, number, bits)), chances_of(data, domain, kind, 1200))
 
 
 @pytest.mark.parametrize("kind", ["maximum", "length"])
@@ -216,7 +216,7 @@ def check_envelopes(data, domain, kind, number):
 
 
 def test_what_any_envelope_accepts_has_one_law():
-    check_envelopes("singular", "box", "maximum", 400)
+    check_envelopes("singular", "box", "maximum", 300)
 
 
 @pytest.mark.parametrize(("data", "domain", "kind"), list(itertools.product(["regular", "outside"], DOMAINS, NORMS)))

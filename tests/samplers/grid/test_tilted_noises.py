@@ -1,11 +1,11 @@
 """Noise that leans to one side, by a law that holds of every norm; and its levels, beside what they are bounded by."""
 
+import itertools
 import random
 from fractions import Fraction
 
 import numpy as np
 import pytest
-import scipy.stats
 from flint import arb, ctx
 
 import kngjax as kng
@@ -14,7 +14,7 @@ from kngjax.samplers.grid.quadratic.bodies import body_of
 from kngjax.samplers.grid.quadratic.levels import GammaLevels, LevelsBeyond, levels_for
 from kngjax.samplers.grid.quadratic.tilted_noises import about_log_mass, tilted_noise
 from kngjax.samplers.grid.uniforms import Uniform, decided
-from tests.oracles.goodness_of_fit import assert_same_law, assert_two_samples_agree
+from tests.oracles.goodness_of_fit import assert_gamma, assert_two_samples_agree
 
 NORMS = {
     "maximum": lambda y: np.max(np.abs(y), axis=1),
@@ -53,20 +53,20 @@ def drawn(kind, tilt, number, seed, floor=Fraction(0)):
 @pytest.mark.parametrize(("kind", "tilt"), [*TILTS.items(), ("maximum", STEEP), ("length", STEEP), ("sum", STEEP)])
 def test_norm_and_tilt_together_are_a_gamma_number(kind, tilt):
     """In polar coordinates the density is r^(k-1) exp(-r(1 + h'u)): for each u, r(1 + h'u) is of the Gamma(k) law."""
-    y = drawn(kind, tilt, 600, 5)
-    assert_same_law(NORMS[kind](y) + y @ list(map(float, tilt)), scipy.stats.gamma(3).cdf)
+    y = drawn(kind, tilt, 300, 5)
+    assert_gamma(NORMS[kind](y) + y @ list(map(float, tilt)), 3)
 
 
 @pytest.mark.parametrize("kind", NORMS)
 def test_mean_is_the_slope_of_the_log_mass(kind):
     """With ∫ exp(-‖y‖ - h'y) dy ∝ ∫ (1 + h'u)^-k over the unit sphere, by points of a ball, uniform by rejection."""
     tilt = np.array(list(map(float, TILTS[kind])))
-    points = np.random.default_rng(1).uniform(-1.0, 1.0, (400_000, 3))
+    points = np.random.default_rng(1).uniform(-1.0, 1.0, (60_000, 3))
     points = points[(radii := NORMS[kind](points)) <= 1.0] / radii[radii <= 1.0][:, None]
     # E y = E r·u, with r of the mean k/(1 + h'u).
     weights = (1.0 + points @ tilt) ** -3.0
     expected = weights @ (3.0 * points / (1.0 + points @ tilt)[:, None]) / weights.sum()
-    y = drawn(kind, TILTS[kind], 1500, 6)
+    y = drawn(kind, TILTS[kind], 500, 6)
     errors = np.abs(y.mean(axis=0) - expected) / (y.std(axis=0) / np.sqrt(len(y)))
     assert np.max(errors) < 5.5
 
@@ -75,9 +75,9 @@ def test_levels_beyond_a_floor_leave_the_law_beyond_it():
     tilt, floor = [Fraction(5, 8), Fraction(1, 4), Fraction(0)], Fraction(8)
     with ctx.workprec(256):
         assert isinstance(levels_for([arb(float(h)) for h in tilt], floor), LevelsBeyond)
-    samples = [drawn("maximum", tilt, number, 7, at) for number, at in ((1200, Fraction(0)), (700, floor))]
+    samples = [drawn("maximum", tilt, number, 7, at) for number, at in ((600, Fraction(0)), (350, floor))]
     beyond = [y[NORMS["maximum"](y) > 8.0] for y in samples]
-    assert min(map(len, beyond)) > 300
+    assert min(map(len, beyond)) > 150
     assert_two_samples_agree(*(NORMS["maximum"](y) for y in beyond))
     assert_two_samples_agree(*(y[:, 0] for y in beyond))
 
@@ -94,36 +94,36 @@ def test_heights_of_levels_are_the_least_that_hold(tilt, floor):
     with ctx.workprec(256):
         tilts = [arb(one) for one in tilt]
         levels = levels_for(tilts, Fraction(floor))
-        places = np.concatenate([np.geomspace(1e-12, 1e12, 500), np.geomspace(1e-2, 1e3, 3000)])
+        places = np.concatenate([np.geomspace(1e-12, 1e12, 200), np.geomspace(1e-2, 1e3, 800)])
         doubts = [levels.doubt(tilts, arb(float(place))) for place in places]
         assert not any(doubt < 0 for doubt in doubts)
         assert min(float(doubt.mid()) for doubt in doubts) < 0.01
     assert isinstance(levels, GammaLevels | LevelsBeyond)
 
 
-@pytest.mark.parametrize("floor", [0.0, 0.5, 3.0, 40.0])
 @pytest.mark.parametrize("kind", NORMS)
-def test_about_log_mass_is_about_the_log_of_the_mass(kind, floor):
+def test_about_log_mass_is_about_the_log_of_the_mass(kind):
     """Beside sums over a plane; of the maximum, exp(-‖y‖) = ∫ exp(-t) 1{‖y‖ < t} dt, with t beyond a floor."""
     tilt = np.array([0.3, -0.4])
-    side = np.linspace(-200.0, 200.0, 2001)
+    side = np.linspace(-160.0, 160.0, 801)
     y = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    size = NORMS[kind](y)
-    level = np.maximum(size, floor) if kind == "maximum" else size
-    mass = np.sum(np.exp(-level - y @ tilt)) * (side[1] - side[0]) ** 2
-    assert about_log_mass(kind, tilt, floor) == pytest.approx(np.log(mass), abs=0.05)
+    size, lean = NORMS[kind](y), y @ tilt
+    for floor in (0.0, 0.5, 3.0, 40.0):
+        level = np.maximum(size, floor) if kind == "maximum" else size
+        mass = np.sum(np.exp(-level - lean)) * (side[1] - side[0]) ** 2
+        assert about_log_mass(kind, tilt, floor) == pytest.approx(np.log(mass), abs=0.05)
 
 
-@pytest.mark.parametrize("floor", [-np.inf, -1.0, 0.0, 1e-300, 1e20, 1e300, 1.7e308, np.inf, np.nan])
 @pytest.mark.parametrize("kind", NORMS)
-def test_about_log_mass_is_finite_whatever_the_data(kind, floor):
+def test_about_log_mass_is_finite_whatever_the_data(kind):
     """Which envelope is drawn from goes by it: a failure would be an output that depends on the data."""
     below = np.nextafter(1.0, 0.0)
-    for tilt in ([0.0], [below], [-below, 0.0], [0.5, -1e-300, 1e-9], [1e-5] * 40):
-        assert np.isfinite(about_log_mass(kind, np.array(tilt), floor)), tilt
-    for tilt in ([1.0], [1e308, 1e308], [np.inf], [np.nan]):
-        with np.errstate(over="ignore"):
-            assert about_log_mass(kind, np.array(tilt), floor) == np.inf, tilt
+    for floor in (-np.inf, -1.0, 0.0, 1e-300, 1e20, 1e300, 1.7e308, np.inf, np.nan):
+        for tilt in ([0.0], [below], [-below, 0.0], [0.5, -1e-300, 1e-9], [1e-5] * 40):
+            assert np.isfinite(about_log_mass(kind, np.array(tilt), floor)), (tilt, floor)
+        for tilt in ([1.0], [1e308, 1e308], [np.inf], [np.nan]):
+            with np.errstate(over="ignore"):
+                assert about_log_mass(kind, np.array(tilt), floor) == np.inf, (tilt, floor)
 
 
 @pytest.mark.parametrize("floor", [Fraction(10) ** 400, Fraction(2) ** 1000, Fraction(1, 10**400)])
@@ -136,11 +136,10 @@ def test_levels_beyond_what_float64_has_are_found(floor):
 
 
 @pytest.mark.parametrize("shape", [kng.Box(-1.0, 2.0), kng.L1Ball(2.0), kng.L2Ball(2.0)])
-@pytest.mark.parametrize("size", [0.0, 1e-300, 1.0, 1e200, 1.7e308, np.inf])
-def test_estimates_of_masses_never_fail(shape, size):
+def test_estimates_of_masses_never_fail(shape):
     body = body_of(shape.exact_shape(3))
-    reaches = [size, -size, size]
-    for pull in (1.0, 1e300):
+    for size, pull in itertools.product((0.0, 1e-300, 1.0, 1e200, 1.7e308, np.inf), (1.0, 1e300)):
+        reaches = [size, -size, size]
         wide = body.widened(reaches, pull)
         assert isinstance(body.log_mass(reaches, pull), float)
         for one in (body.log_mass(reaches, wide), body.about_most(reaches, pull, 0.1)):
