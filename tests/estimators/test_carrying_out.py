@@ -8,7 +8,7 @@ import pytest
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FIT, FAILED_OF_FRAME
 from kngjax.sklearn.base import AbstractPrivateEstimator
-from tests.estimators.test_study import PEOPLE, study
+from tests.estimators.people import PEOPLE, study
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Noise on heaped numbers that a study is told of: quantiles get it, say so, and find what heaps hide."""
 
-import random
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,11 +10,6 @@ from kngjax.estimators.regression_results import RegressionResults
 
 UNIT = 100
 BOUNDS = {"wage": (100, 20_000), "education": (0, 18), "weight": (0, 2), **dict.fromkeys("abc", (0, 1))}
-
-
-@pytest.fixture(autouse=True)
-def fixed_bits(monkeypatch):
-    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
 
 
 def heaped(count=4000):

@@ -1,7 +1,6 @@
 """What public facts say of an analysis: the column for noise, and refusals before anything is spent."""
 
 import math
-import random
 import re
 
 import numpy as np
@@ -14,11 +13,6 @@ BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "age": (0, 100)}
 LEVELS = {"region": ("north", "south"), "ill": ("no", "yes")}
 FORMULA = "log(wage) ~ education + region"
 FIVE = "log(wage) ~ education * region + age"
-
-
-@pytest.fixture(autouse=True)
-def fixed_bits(monkeypatch):
-    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Analyses in one call: what the methods of a study do, with the arguments of both."""
+"""Functions that analyse a frame in one call: their names, their signatures, and what is written of these."""
 
 import inspect
 import pydoc
@@ -6,34 +6,14 @@ import pydoc
 import pytest
 
 import kngjax as kng
-from kngjax.estimators.regression_results import RegressionResults
+from kngjax.estimators import functions
 from tests.estimators import function_stubs
-from tests.estimators.test_study import BOUNDS, LEVELS, PEOPLE
+from tests.estimators.people import PEOPLE
 
 
-def test_functions_are_studies():
-    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"}
-    assert isinstance(
-        kng.quantile_regression("wage ~ education", PEOPLE, tau=0.5, epsilon=1, **facts), RegressionResults
-    )
-    process = kng.quantile_process("wage ~ education", PEOPLE, tau=[0.4, 0.6], epsilon=9, **facts)
-    assert list(process.params.columns) == ["tau = 0.4", "tau = 0.6"]
-    assert kng.linear_regression("wage ~ education", PEOPLE, epsilon=1, **facts).labels == ("robust",)
-    assert kng.logistic_regression("parttime ~ education", PEOPLE, epsilon=1, **facts).labels == ("log odds",)
-    assert kng.poisson_regression("sick ~ education", frame=PEOPLE, epsilon=1, **facts).labels == ("log rate",)
-    assert abs(kng.mean("education", PEOPLE, epsilon=10, **facts).value - PEOPLE["education"].mean()) < 0.05
-    assert kng.quantile("wage", PEOPLE, tau=[0.2, 0.5], epsilon=9, **facts).params.shape == (2,)
-    assert abs(kng.median("education", PEOPLE, epsilon=10, **facts).value - 12) <= 1
-    north = kng.count("region == 'north'", PEOPLE, epsilon=50, **facts)
-    assert north.value == (PEOPLE["region"] == "north").sum()
-    everybody = kng.count(None, PEOPLE, epsilon=50, bounds=BOUNDS, adjacency="add_remove")
-    assert everybody.value == len(PEOPLE)
-    assert abs(kng.sum("education", PEOPLE, epsilon=10, **facts).value / PEOPLE["education"].sum() - 1) < 0.01
-    assert abs(kng.variance("education", PEOPLE, epsilon=10, **facts).value - PEOPLE["education"].var()) < 1
-    assert kng.histogram("region", frame=PEOPLE, epsilon=50, **facts).params["north"] == north.value
-    table = kng.crosstab(["region", "education"], PEOPLE, epsilon=50, edges={"education": 2}, **facts)
-    assert table.to_table().loc["north"].sum() == north.value
+def test_sums_hide_no_builtin():
     assert "sum" not in kng.__all__
+    assert {name for name in functions.NAMES if not hasattr(kng, name)} == set()
 
 
 def test_functions_tell_their_arguments():

@@ -5,7 +5,6 @@ import itertools
 import json
 import math
 import pickle
-import random
 
 import matplotlib as mpl
 import numpy as np
@@ -16,7 +15,7 @@ import pytest
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.releases import divided
-from tests.estimators.test_study import BOUNDS, PEOPLE, SECRET, study
+from tests.estimators.people import BOUNDS, PEOPLE, SECRET, study
 
 REGIONS = ("north", "south", "west")
 # Enough where only shapes matter.
@@ -24,11 +23,6 @@ FEW = PEOPLE[:90]
 ADJACENCIES = ("replace", "add_remove")
 # Groups of one column of two levels, and a column of numbers, for tables of a few records.
 SMALL = {"bounds": {"v": (0, 1)}, "levels": {"g": ("a", "b"), "h": ("x", "y")}, "missing": {"g": "drop"}}
-
-
-@pytest.fixture(autouse=True)
-def fixed_bits(monkeypatch):
-    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
 
 
 def ledger(tmp_path, budget, adjacency="replace"):

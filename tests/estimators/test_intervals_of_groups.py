@@ -2,7 +2,6 @@
 
 import json
 import pickle
-import random
 
 import numpy as np
 import pandas as pd
@@ -16,11 +15,6 @@ from tests.estimators.test_regression_intervals import PEOPLE, study
 FORMULA = "log(wage) ~ education"
 ADJACENCIES = ("replace", "add_remove")
 WAYS = {"sums": kng.Sandwich(share=0.4), "groups": kng.Groups(3), "Gaussian sums": kng.Sandwich(noise="zcdp")}
-
-
-@pytest.fixture(autouse=True)
-def fixed_bits(monkeypatch):
-    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
 
 
 def by_region(adjacency, frame=PEOPLE, **changed):

@@ -2,7 +2,6 @@
 
 import math
 import pickle
-import random
 from fractions import Fraction
 
 import numpy as np
@@ -18,11 +17,6 @@ ADJACENCIES = ("replace", "add_remove")
 WAGES = np.random.default_rng(0).uniform(-50.0, 1100.0, 2000)
 PEOPLE = pd.DataFrame({"wage": WAGES, "sex": ["f", "m"] * 1000})
 CLIPPED = np.clip(WAGES, 0.0, 1000.0)
-
-
-@pytest.fixture(autouse=True)
-def fixed_bits(monkeypatch):
-    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
 
 
 def study(frame=PEOPLE, **changed):

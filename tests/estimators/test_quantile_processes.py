@@ -11,7 +11,7 @@ import pytest
 import kngjax as kng
 from kngjax.data import terms
 from kngjax.estimators.quantile_process_results import QuantileProcessResults
-from tests.estimators.test_study import BOUNDS, LEVELS, people
+from tests.estimators.people import BOUNDS, LEVELS, people
 
 PEOPLE = people(1000)
 FORMULA = "log(wage) ~ education"

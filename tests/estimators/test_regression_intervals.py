@@ -1,7 +1,6 @@
 """Intervals of regressions of studies: what they cost, own units, bands, refusals, and how often they hold."""
 
 import functools
-import random
 
 import matplotlib as mpl
 import numpy as np
@@ -18,11 +17,6 @@ LEVELS = {"region": ("north", "south"), "parttime": ("no", "yes")}
 FORMULA = "log(wage) ~ education + poly(experience, 2)"
 NAMES = ["intercept", "education", "experience", "experience^2"]
 TRUTH = np.array([4.5, 0.09, 0.06, -0.001])
-
-
-@pytest.fixture(autouse=True)
-def fixed_bits(monkeypatch):
-    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
 
 
 def people(count=6000, seed=0):

@@ -1,7 +1,5 @@
 """Studies of records with weights: what they estimate, what they say of it, and what they refuse."""
 
-import random
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,11 +9,6 @@ import kngjax as kng
 COUNT = 4000
 LEVELS = {"region": ("north", "south"), "parttime": ("no", "yes")}
 BOUNDS = {"wage": (0, 10), "age": (20, 60), "weight": (0, 4), "calls": (0, 6)}
-
-
-@pytest.fixture(autouse=True)
-def fixed_bits(monkeypatch):
-    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
 
 
 def table():

@@ -3,7 +3,6 @@
 import json
 import math
 import pickle
-import random
 
 import matplotlib as mpl
 import numpy as np
@@ -21,11 +20,6 @@ BOUNDS, LEVELS = {"wage": (0, 1000), "age": (0, 99)}, {"region": ("north", "sout
 ADJACENCIES = ("replace", "add_remove")
 # Beyond the noise of 60 numbers at this ε there is nothing to see.
 SHARP = 60.0
-
-
-@pytest.fixture(autouse=True)
-def fixed_bits(monkeypatch):
-    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
 
 
 def people(count=500):

@@ -4,6 +4,8 @@ import random
 
 import pytest
 
+from tests.inference.coarse import coarse_previews, fine_previews  # noqa: F401
+
 
 @pytest.fixture(autouse=True)
 def fixed_bits(monkeypatch):

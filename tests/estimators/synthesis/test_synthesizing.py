@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import pickle
-import random
 import traceback
 
 import matplotlib as mpl
@@ -19,11 +18,6 @@ from kngjax.estimators.synthesis.parts import CurvesPart, TablePart
 ADJACENCIES = ("replace", "add_remove")
 SHARP = 90.0
 SECRET = 1234.5678
-
-
-@pytest.fixture(autouse=True)
-def fixed_bits(monkeypatch):
-    monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
 
 
 def people(count=1500):

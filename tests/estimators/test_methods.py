@@ -1,0 +1,215 @@
+"""Properties that each method of a study has, over one table of all of them."""
+
+import copy
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kngjax as kng
+from kngjax.core.errors import FAILED_OF_FRAME
+from kngjax.estimators import functions
+from kngjax.estimators.study import Study
+from tests.estimators.methods import METHODS
+from tests.estimators.people import BOUNDS, LEVELS, PEOPLE, study
+from tests.made_once import MadeOnce
+
+# No cell of which is declared.
+BROKEN = PEOPLE.assign(wage=np.nan, education=np.nan, sick=np.nan, region="east", parttime="never")
+
+
+def of_each_method(test):
+    return pytest.mark.parametrize("name", METHODS)(test)
+
+
+def ledger_of(path, method, epsilon=20.5):
+    budget = kng.Budget.approximate(epsilon, method.delta) if method.delta else kng.Budget.pure(epsilon)
+    return kng.Ledger.create(path, budget, adjacency="replace", dataset="people")
+
+
+@pytest.fixture(scope="module")
+def paid(tmp_path_factory):
+    """The results of each method at ε = 20, and the ledger of 20.5 that paid for them."""
+    room = tmp_path_factory.mktemp("ledgers")
+
+    def made(name):
+        ledger = ledger_of(room / name.replace(" ", "-"), METHODS[name])
+        return METHODS[name].ask(study(ledger=ledger)), ledger
+
+    return MadeOnce({name: lambda name=name: made(name) for name in METHODS})
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Studies answer with what would be released, and of which frame."""
+    monkeypatch.setattr(Study, "_carry_out", lambda self, analysis, results: (analysis, self._frame))
+
+
+def described(analysis):
+    """All that is public of an analysis."""
+    parts = [(part.label, part.settings, part.epsilon) for part in analysis.parts]
+    return analysis.what, analysis.names, analysis.link, analysis.force, parts
+
+
+def test_each_function_of_the_package_has_a_row():
+    assert {method.name for method in METHODS.values()} == set(functions.NAMES)
+
+
+@of_each_method
+def test_results_have_names_and_are_near_the_numbers_without_privacy(name, paid):
+    method, (fit, _) = METHODS[name], paid[name]
+    assert type(fit) is method.results
+    index = fit.params.index
+    assert tuple(index) == method.index
+    assert fit.params.shape == method.expected().shape
+    if method.columns is not None:
+        assert tuple(fit.params.columns) == method.columns
+    np.testing.assert_allclose(fit.params, method.expected(), rtol=0, atol=method.error)
+    for release in fit.releases:
+        assert release.certificate.mechanism["type"] == method.mechanism
+        assert release.certificate.assurance == "exact_with_rounding"
+
+
+@of_each_method
+def test_one_debit_a_release_adds_up_to_the_guarantee_and_no_more_is_paid(name, paid):
+    method, (fit, ledger) = METHODS[name], paid[name]
+    assert 20.0 * (1.0 - 1e-12) <= fit.guarantee.epsilon <= 20.0
+    assert (fit.guarantee.delta, fit.guarantee.adjacency) == (method.delta, kng.Adjacency.REPLACE)
+    kept = list(ledger.releases().values())
+    assert len(kept) == len(fit.releases) == method.releases
+    assert ledger.verify().spent.epsilon == pytest.approx(20.0, rel=1e-12)
+    if method.mechanism != "QuantileProcess":
+        assert kept == [release.to_json() for release in fit.releases]
+    rows = ledger.read().num_rows
+    with pytest.raises(kng.BudgetExceeded):
+        method.ask(study(ledger=ledger), 2)
+    assert ledger.read().num_rows == rows
+
+
+@of_each_method
+def test_results_survive_json_pickle_and_copies(name, paid):
+    fit = paid[name][0]
+    for again in (type(fit).from_json(fit.to_json()), pickle.loads(pickle.dumps(fit)), copy.deepcopy(fit)):
+        assert again.to_json() == fit.to_json()
+        assert str(again.summary()) == str(fit.summary())
+        assert again._repr_html_() == fit._repr_html_()
+        pd.testing.assert_frame_equal(again.to_frame(), fit.to_frame())
+        assert again.guarantee == fit.guarantee
+
+
+@of_each_method
+def test_summaries_say_what_was_released_its_price_and_how_it_was_drawn(name, paid):
+    method, (fit, _) = METHODS[name], paid[name]
+    columns = [column for column in (*BOUNDS, *LEVELS) if column in str(method.what)]
+    price = "(20, 1e-06)-differential privacy" if method.delta else "pure 20-differential privacy"
+    for text in (" ".join(str(fit.summary()).split()), fit._repr_html_()):
+        for words in (*columns, price, method.mechanism, "exact_with_rounding"):
+            assert words in text, words
+
+
+@of_each_method
+def test_what_has_no_second_release_is_told(name, paid):
+    fit = paid[name][0]
+    for attribute in ("resid", "bse", "rsquared", "nobs", "pvalues"):
+        with pytest.raises(AttributeError, match="second release"):
+            getattr(fit, attribute)
+    with pytest.raises(AttributeError, match="has no colour"):
+        _ = fit.colour
+
+
+@of_each_method
+def test_functions_plans_and_studies_ask_for_the_same(name, asked):
+    method, facts = METHODS[name], {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"}
+    analysis, frame = method.ask(study())
+    renamed = {"tau" if one == "levels" else one: value for one, value in method.given.items()}
+    by_function, its_frame = getattr(kng, method.name)(method.what, PEOPLE, epsilon=20, **renamed, **facts)
+    assert frame is its_frame is PEOPLE
+    assert described(by_function) == described(analysis)
+    plan = study().plan()
+    assert described(method.ask(plan)) == described(analysis)
+    assert plan.cost.epsilon == pytest.approx(20.0, rel=1e-12)
+    assert plan.cost.delta == method.delta
+    assert method.mechanism in repr(plan)
+
+
+@of_each_method
+def test_groups_cost_together_what_was_asked_by_either_adjacency(name):
+    method = METHODS[name]
+    for adjacency, guess in ((kng.Adjacency.REPLACE, {}), (kng.Adjacency.ADD_REMOVE, {"num_records": 4000})):
+        plan = study(adjacency=adjacency, levels=LEVELS | {"half": ("a", "b")}, **guess).plan()
+        if method.groups:
+            method.ask(plan.by("half", num_records=2000))
+            # Gaussian noise of groups is stated at the δ of all, which leaves a part of ε.
+            assert (17.0 if method.delta else 20.0 - 1e-12) < plan.cost.epsilon <= 20.0
+            assert (plan.cost.delta <= method.delta, plan.cost.adjacency) == (True, adjacency)
+
+
+@of_each_method
+def test_a_column_that_is_not_declared_is_refused_by_its_name(name):
+    method = METHODS[name]
+    for one in (study(), study().plan(), study().preview(), study().by("parttime")):
+        with pytest.raises(ValueError, match=r"public (levels|bounds)") as told:
+            method.ask_misspelt(one)
+        assert any(word in str(told.value) for word in ("edukation", "educatio", "wag", "regio", "partime"))
+
+
+@of_each_method
+def test_frames_that_do_not_serve_are_refused_before_the_debit(name, tmp_path):
+    method = METHODS[name]
+    ledger = ledger_of(tmp_path / "book", method, 100)
+    for frame, words in (
+        (PEOPLE[["experience"]], "which the data do not have"),
+        (PEOPLE.iloc[:0], "no record|needs more records|at least 1, got 0"),
+        (PEOPLE.assign(**dict.fromkeys(PEOPLE, pd.Timestamp("2026-01-01"))), "holds neither numbers nor text"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=words):
+            method.ask(study(frame, ledger=ledger))
+    assert ledger.verify().num_rows == 1
+
+
+@of_each_method
+def test_what_depends_on_values_fails_with_one_text_and_stays_spent(name, tmp_path):
+    method = METHODS[name]
+    ledger = ledger_of(tmp_path / "book", method, 100)
+    with pytest.raises(kng.ReleaseFailed) as failed:
+        method.ask(study(BROKEN, ledger=ledger))
+    assert str(failed.value) == FAILED_OF_FRAME
+    assert failed.value.__cause__ is None
+    assert failed.value.__context__ is None
+    traceback = failed.value.__traceback__.tb_next
+    while traceback is not None:
+        name, variables = traceback.tb_frame.f_code.co_name, traceback.tb_frame.f_locals
+        if name != "ask":
+            assert not [one for one in variables.values() if isinstance(one, pd.DataFrame | np.ndarray)], name
+        traceback = traceback.tb_next
+    assert not ledger.releases()
+    assert len(ledger.verify().reserved) == 1
+
+
+@of_each_method
+def test_previews_have_the_noise_that_results_show(name, paid):
+    method, (fit, _) = METHODS[name], paid[name]
+    found = method.ask(study().preview())
+    if method.results is kng.estimators.moment_results.MomentResults:
+        return
+    noise = found.noise
+    if method.mechanism == "GeometricMechanism":
+        assert np.unique(fit.noise) == noise.to_numpy().item()
+        return
+    np.testing.assert_allclose(np.ravel(noise), np.ravel(fit.noise), rtol=1e-12)
+
+
+@of_each_method
+def test_little_but_noise_is_refused_unless_it_is_forced(name):
+    method = METHODS[name]
+    if method.hopeless is None:
+        assert name in ("count", "variance", "histogram", "crosstab", "interval")
+        return
+    plan, forced = study(PEOPLE[:60]).plan(), study(PEOPLE[:60]).plan()
+    method.ask(plan, method.hopeless)
+    with pytest.raises(ValueError, match=r"Nothing was spent; force=True"):
+        plan.settled()
+    method.ask(forced, method.hopeless, force=True)
+    [(settled, _)] = forced.settled()._planned
+    assert "force=True" in settled.expected.warning
