@@ -30,28 +30,32 @@ def process_of(epsilon, number, low=-0.5):
     )
 
 
+# Of each curve, of the total and of the score.
+CELLS, TOTALS, SCORES = 400, 160, 2000
+
+
 class Grid:
     """f(θ_1, θ_2, T) = exp(-ε/2·Σ_k |H_k - π_k T|), θ_1 ≤ θ_2 in [low, 1.5], at the middles of cells."""
 
     def __init__(self, epsilon, number, low=-0.5):
         self.y = records(number)
-        self.edges = np.linspace(low, 1.5, 601)
-        self.of_totals = number + np.linspace(-60.0, 60.0, 301) / epsilon
+        self.edges = np.linspace(low, 1.5, CELLS + 1)
+        self.of_totals = number + np.linspace(-60.0, 60.0, TOTALS + 1) / epsilon
         theta, totals = ((edges[1:] + edges[:-1]) / 2.0 for edges in (self.edges, self.of_totals))
         below = np.sum(1.0 / (1.0 + np.exp(-(theta[:, None] - self.y) / WIDTH)), axis=1)
         parts = [below[:, None], below[None, :] - below[:, None], number - below[None, :]]
         # A cell on the diagonal lies in the cone by half.
-        cone = np.triu(np.ones((600, 600)), 1) + 0.5 * np.eye(600)
-        self.of_curves, self.of_total = np.zeros((600, 600)), []
-        self.of_scores = np.linspace(0.0, 80.0 / epsilon, 2001)
-        self.of_score = np.zeros(2000)
+        cone = np.triu(np.ones((CELLS, CELLS)), 1) + 0.5 * np.eye(CELLS)
+        self.of_curves, self.of_total = np.zeros((CELLS, CELLS)), []
+        self.of_scores = np.linspace(0.0, 80.0 / epsilon, SCORES + 1)
+        self.of_score = np.zeros(SCORES)
         for total in totals:
             score = sum(np.abs(part - share * total) for part, share in zip(parts, SHARES, strict=True))
             mass = np.exp(-epsilon / 2.0 * score) * cone
             self.of_curves += mass
             self.of_total.append(mass.sum())
-            places = np.searchsorted(self.of_scores, score.reshape(-1), side="right") - 1
-            self.of_score += np.bincount(np.minimum(places, 1999), mass.reshape(-1), minlength=2000)
+            places = np.minimum(score.reshape(-1) / self.of_scores[1], SCORES - 1).astype(int)
+            self.of_score += np.bincount(places, mass.reshape(-1), minlength=SCORES)
         self.of_total = np.array(self.of_total)
 
     @property
@@ -63,14 +67,14 @@ class Grid:
         below = np.sum(1.0 / (1.0 + np.exp(-(curves - self.y) / WIDTH)), axis=2)
         parts = [below[:, 0], below[:, 1] - below[:, 0], len(self.y) - below[:, 1]]
         scores = sum(np.abs(part - share * totals[:, 0]) for part, share in zip(parts, SHARES, strict=True))
-        distances = np.add.outer(-np.arange(600), np.arange(600))
+        distances = np.add.outer(-np.arange(CELLS), np.arange(CELLS))
         gaps = np.bincount(np.maximum(distances, 0).reshape(-1), self.of_curves.reshape(-1))
         width = self.edges[1] - self.edges[0]
         margins = [
             (curves[:, 0, 0], self.edges, self.of_curves.sum(axis=1)),
             (curves[:, 1, 0], self.edges, self.of_curves.sum(axis=0)),
             # The distance of two uniform places within cells k apart lies within one cell of k.
-            (curves[:, 1, 0] - curves[:, 0, 0], width * (np.arange(601) - 0.5), gaps),
+            (curves[:, 1, 0] - curves[:, 0, 0], width * (np.arange(CELLS + 1) - 0.5), gaps),
             (totals[:, 0], self.of_totals, self.of_total),
             (scores, self.of_scores, self.of_score),
         ]

@@ -9,12 +9,16 @@ import kngjax as kng
 from kngjax.core.arrays import float64
 from kngjax.samplers.exact.curves import envelope as envelopes
 from kngjax.samplers.exact.curves import search
-from tests.samplers.exact.curves.grid import SETTINGS, Grid, process_of
+from tests.samplers.exact.curves.grid import SETTINGS, process_of, records
 
 
-@pytest.fixture(scope="module")
+def sixty_records():
+    """Two levels, one coefficient, of the shapes that the search's tests compile."""
+    return process_of(**SETTINGS["shells"]), None, records(60)
+
+
 def regression():
-    """Three levels, two coefficients: target, envelope, and what the compiled parts are given."""
+    """Three levels, two coefficients."""
     random = np.random.default_rng(0)
     x = random.uniform(-1.0, 1.0, (1000, 1))
     y = np.clip(1.0 + x[:, 0] + 0.5 * random.standard_normal(1000), -3.0, 5.0)
@@ -27,11 +31,7 @@ def regression():
         order="joint",
         bandwidth=0.3,
     )
-    joint = process._joint()
-    data = process.prepare(x, y)
-    with float64():
-        target = joint.target(data)
-        return target, envelopes.prepare(target, joint.centres(data))
+    return process, x, y
 
 
 def test_each_solution_adds_up_the_sums_below_it():
@@ -39,25 +39,33 @@ def test_each_solution_adds_up_the_sums_below_it():
     np.testing.assert_allclose(found, [[0.8, -0.2, -0.2], [0.3, 0.3, -0.7]])
 
 
-def test_determinants_are_bounded_and_shells_and_pieces_bound_what_they_say(regression):
+@pytest.mark.parametrize("problem", [sixty_records, pytest.param(regression, marks=pytest.mark.slow)])
+def test_determinants_are_bounded_and_shells_and_pieces_bound_what_they_say(problem):
     """Curves about the fits, near and far: log det H⁰ - log det H ≤ E_j, Σ E_j ≤ E_k, and r is at least the floors."""
-    target, envelope = regression
+    process, x, y = problem()
+    joint, data = process._joint(), process.prepare(x, y)
+    with float64():
+        target = joint.target(data)
+        envelope = envelopes.prepare(target, joint.centres(data))
     random = np.random.default_rng(1)
     fits = np.asarray(envelope.certificates.point.theta)
-    scales = 3.0 * random.uniform(size=(600, 1, 1)) ** 3
-    curves = np.clip(fits + scales * random.standard_normal((600, 3, 2)), -6.0, 6.0)
-    totals = np.asarray(target.totals()) + 10.0 ** random.uniform(0, 3, (600, 1)) * random.standard_normal((600, 2))
+    wide = float(np.max(target.of_one.domain.upper))
+    scales = 0.5 * wide * random.uniform(size=(300, 1, 1)) ** 3
+    curves = np.clip(fits + scales * random.standard_normal((300, *fits.shape)), target.of_one.domain.lower, wide)
+    totals = np.asarray(target.totals()) + 10.0 ** random.uniform(0, 3, (300, 1)) * random.standard_normal(
+        (300, fits.shape[1])
+    )
     with float64():
         are_in_order = np.array(jax.vmap(target.are_in_order)(jnp.asarray(curves)))
         lengths, gradients, z, bounds, falls, steps = _facts(
             target, envelope, curves[are_in_order], totals[are_in_order]
         )
-    assert are_in_order.sum() > 150
+    assert are_in_order.sum() > 80
     np.testing.assert_allclose(gradients, z, atol=1e-6)
     assert np.all(falls <= bounds + 1e-9)
     shells = np.searchsorted(envelope.edges, lengths, side="right") - 1
     here = shells < envelopes.NUM_SHELLS
-    assert here.sum() > 50
+    assert here.sum() > 25
     assert np.all(bounds.sum(axis=1)[here] <= envelope.heights[shells[here]])
     # Who is not within all of a region is beyond the next floor.
     outside = np.any(steps[:, None] > envelope.radii[None], axis=2)[:, :-1]
@@ -84,21 +92,3 @@ def _facts(target, envelope, curves, totals):
 
     found = jax.jit(lambda *given: jax.lax.map(of_point, given))(curves, totals)
     return [np.asarray(part) for part in found]
-
-
-@pytest.mark.parametrize("name", SETTINGS)
-def test_the_share_of_proposals_that_are_taken_is_the_mass_of_the_density_in_that_of_the_envelope(name):
-    grid = Grid(**SETTINGS[name])
-    process = process_of(**SETTINGS[name])
-    joint, data = process._joint(), process.prepare(None, grid.y)
-    with float64():
-        target = joint.target(data)
-        envelope = envelopes.prepare(target, joint.centres(data))
-        found = search.draw_from(envelope, target, kng.research_key(7), 1500, 10**6)
-    expected = grid.mass / np.exp(np.logaddexp.reduce(envelope.log_masses))
-    error = np.sqrt(expected * (1.0 - expected) / found.proposals)
-    assert found.worst <= 0.0
-    assert abs(found.accepted / found.proposals - expected) < 4.0 * error + 2e-3 * expected
-    shells = np.logaddexp.reduce(envelope.log_masses[: envelopes.NUM_SHELLS])
-    share = np.exp(shells - np.logaddexp.reduce(envelope.log_masses))
-    assert (share > 0.9) == (name == "shells")

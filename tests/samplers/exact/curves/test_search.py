@@ -12,16 +12,32 @@ from kngjax.samplers.exact.curves import search
 from tests.samplers.exact.curves.grid import LEVELS, SETTINGS, WIDTH, Grid, process_of, records
 
 
+@pytest.fixture(autouse=True)
+def one_size_of_batches(request, monkeypatch):
+    """Each size is a program of its own: slow tests take all that users meet."""
+    if request.node.get_closest_marker("slow") is None:
+        monkeypatch.setattr(search, "_PROPOSED", (1024,))
+
+
+@pytest.mark.parametrize("number", [400, pytest.param(1500, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", SETTINGS)
-def test_draws_have_the_law_of_sums_over_a_grid(name):
-    """Fifteen tests in all, at 1e-4 each."""
+def test_draws_have_the_law_of_sums_over_a_grid_and_are_as_many_as_its_mass_says(name, number):
+    """Fifteen tests of laws in all, at 1e-4 each; of all proposals the share is taken that quadrature says."""
     process, grid = process_of(**SETTINGS[name]), Grid(**SETTINGS[name])
-    number = 1500 if name == "pieces" else 4000
-    drawn = process.sample(
-        process.prepare(None, grid.y), key=kng.research_key(11), sampler=kng.Exact(), num_draws=number
-    )
-    assert np.all(np.diff(drawn.curves[:, :, 0], axis=1) >= 0.0)
-    assert min(grid.pvalues(drawn.curves, drawn.totals)) > 1e-4
+    joint, data = process._joint(), process.prepare(None, grid.y)
+    with float64():
+        target = joint.target(data)
+        envelope = envelopes.prepare(target, joint.centres(data))
+        found = search.draw_from(envelope, target, kng.research_key(11), number, 10**6)
+    assert np.all(np.diff(found.curves[:, :, 0], axis=1) >= 0.0)
+    assert min(grid.pvalues(found.curves, found.totals)) > 1e-4
+    expected = grid.mass / np.exp(np.logaddexp.reduce(envelope.log_masses))
+    error = np.sqrt(expected * (1.0 - expected) / found.proposals)
+    assert found.worst <= 0.0
+    assert abs(found.accepted / found.proposals - expected) < 4.0 * error + 2e-3 * expected
+    shells = np.logaddexp.reduce(envelope.log_masses[: envelopes.NUM_SHELLS])
+    share = np.exp(shells - np.logaddexp.reduce(envelope.log_masses))
+    assert (share > 0.9) == (name == "shells")
 
 
 def test_a_search_ends_at_its_public_limit_and_where_the_proof_is_contradicted():
@@ -30,7 +46,7 @@ def test_a_search_ends_at_its_public_limit_and_where_the_proof_is_contradicted()
     with float64():
         target = joint.target(data)
         envelope = envelopes.prepare(target, joint.centres(data))
-        few = search.draw_from(envelope, target, kng.research_key(0), 20_000, 16)
+        few = search.draw_from(envelope, target, kng.research_key(0), 20_000, 1000)
         assert (few.succeeded, few.curves.shape, few.totals.shape) == (False, (0, 2, 1), (0, 1))
         # Heights that are too small make a probability above 1.
         low = envelope._replace(heights=envelope.heights - 3.0)
@@ -57,7 +73,8 @@ def test_solutions_that_cross_or_leave_the_domain_are_not_taken():
     np.testing.assert_allclose(found[1][2] - found[1][0], logs[0] - logs[2], atol=1e-8)
 
 
-@pytest.mark.parametrize("y", [np.zeros(0), np.full(1, 0.5), np.zeros(300)], ids=["none", "one", "at the bound"])
+@pytest.mark.default_cases("at the bound")
+@pytest.mark.parametrize("y", [np.zeros(0), np.full(1, 0.5), np.zeros(60)], ids=["none", "one", "at the bound"])
 def test_records_of_which_nothing_is_certain_make_neither_a_failure_nor_a_warning(y):
     process = process_of(epsilon=4.0, number=60)
     drawn = process.sample(process.prepare(None, y), key=kng.research_key(3), sampler=kng.Exact(), num_draws=3)
@@ -77,7 +94,7 @@ def test_a_piece_is_proposed_uniformly_and_left_where_it_is_not_in_the_domain_or
         masses[envelopes.NUM_SHELLS :][~np.isfinite(envelope.radii[:, 0])] = -np.inf
         piece = np.argmax(masses) - envelopes.NUM_SHELLS
         masses[np.arange(masses.size) != np.argmax(masses)] = -np.inf
-        made = search._propose(target, envelope._replace(log_masses=masses), kng.research_key(5), 0, 8192)
+        made = search._propose(target, envelope._replace(log_masses=masses), kng.research_key(5), 0, 1024)
         made = jax.tree.map(np.asarray, made)
     assert not made.of_shell.any()
     assert np.isinf(envelope.radii[piece, 1])
@@ -88,8 +105,8 @@ def test_a_piece_is_proposed_uniformly_and_left_where_it_is_not_in_the_domain_or
     assert stats.kstest(shares, stats.uniform(-1.0, 2.0).cdf).pvalue > 1e-4
     assert stats.kstest(second, stats.uniform(low, 1.5 - low).cdf).pvalue > 1e-4
     allowed = made.first > -np.inf
-    assert 100 < allowed.sum() < 8000
-    assert np.sum(first < low) > 100
+    assert 20 < allowed.sum() < 1000
+    assert np.sum(first < low) > 10
     assert np.all((first[allowed] >= low) & (first[allowed] <= second[allowed]))
     assert np.all(made.first <= 0.0)
 
@@ -103,14 +120,14 @@ def test_a_shell_is_proposed_with_the_length_of_all_its_sums_and_totals_that_bel
         envelope = envelopes.prepare(target, joint.centres(data))
         masses, edges = np.full(envelope.log_masses.shape, -np.inf), envelope.edges.copy()
         masses[0], edges[1] = 0.0, 20.0
-        made = search._propose(target, envelope._replace(log_masses=masses, edges=edges), kng.research_key(6), 0, 8192)
+        made = search._propose(target, envelope._replace(log_masses=masses, edges=edges), kng.research_key(6), 0, 1024)
         made = jax.tree.map(np.asarray, made)
     total = len(y) - made.totals[:, 0]
     below = made.z[:, :, 0] + np.array(LEVELS) * total[:, None]
-    eta = np.diff(np.column_stack([np.zeros(8192), below, total]), axis=1)
+    eta = np.diff(np.column_stack([np.zeros(1024), below, total]), axis=1)
     lengths = float(target.rate) * np.sum(np.abs(eta), axis=1)
     assert stats.kstest((lengths / 20.0) ** 3, "uniform").pvalue > 1e-4
-    assert np.all(np.abs(np.mean(eta > 0.0, axis=0) - 0.5) < 0.025)
+    assert np.all(np.abs(np.mean(eta > 0.0, axis=0) - 0.5) < 0.07)
 
 
 def test_what_float64_cannot_settle_ends_the_search(monkeypatch):
@@ -128,9 +145,10 @@ def test_what_float64_cannot_settle_ends_the_search(monkeypatch):
         envelope = envelopes.prepare(target, joint.centres(data))
         found = search.draw_from(envelope, target, kng.research_key(0), 10, 10**4)
     assert (found.succeeded, found.accepted) == (False, 0)
-    assert found.proposals < 100
+    assert found.proposals < 1024
 
 
+@pytest.mark.slow
 def test_curves_on_either_side_of_a_gap_are_found_from_estimates_of_their_own():
     """Where the curve of the middle level lies in the gap, the Hessian there is nearly singular."""
     random = np.random.default_rng(0)
