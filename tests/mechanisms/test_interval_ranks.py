@@ -124,7 +124,11 @@ def test_blocks_of_ranks_miss_no_less_often_and_hardly_oftener(monkeypatch):
     assert all(one <= other <= 1.2 * one + 1e-6 for one, other in zip(exact, blocks, strict=True))
 
 
-def test_next_to_no_epsilon_is_told_in_time():
+@pytest.mark.parametrize("blocks", [2**9, pytest.param(interval_ranks._MOST_BLOCKS, marks=pytest.mark.slow)])
+def test_next_to_no_epsilon_is_told_in_time(blocks, monkeypatch):
+    monkeypatch.setattr(interval_ranks, "_MOST_BLOCKS", blocks)
+    interval_ranks._in_blocks.cache_clear()
     bounds = kng.Bounds(y=(0.0, 10.0))
     assert "too few" in kng.QuantileInterval(0.5, bounds, 1e-3, "replace").refusal(1000)
     assert kng.QuantileInterval(0.5, bounds, 1e-6, "replace", force=True).ranks(1000) == Ranks(1, 999)
+    interval_ranks._in_blocks.cache_clear()

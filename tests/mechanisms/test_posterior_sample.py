@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
+from kngjax.mechanisms import posterior_sample
 from kngjax.mechanisms.noise import gaussian_profiles
 from tests.oracles import exact_hockey_stick as oracle
 from tests.oracles.exact_hockey_stick import exact
@@ -47,7 +48,8 @@ def test_the_density_is_normalised():
     x, y, mean, precision = problem()
     mechanism, theta = sample(), np.array([0.2, 0.9])
     expected = stats.multivariate_normal(mean, np.linalg.inv(2.0 * precision)).logpdf(theta)
-    np.testing.assert_allclose(mechanism.log_density(theta, mechanism.prepare(x, y)), expected, rtol=1e-10)
+    found = jax.jit(lambda mechanism, data: mechanism.log_density(theta, data))(mechanism, mechanism.prepare(x, y))
+    np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 @pytest.mark.slow
@@ -164,10 +166,14 @@ def test_open_dimensions_want_to_be_told():
     mechanism = sample(bounds=kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0)))
     with pytest.raises(ValueError, match="pass dimension"):
         mechanism.epsilon_at(1e-6)
-    assert mechanism.epsilon_at(1e-6, dimension=3) > mechanism.epsilon_at(1e-6, dimension=2)
+    known = sample(bounds=kng.Bounds(x=([-1.0], [1.0]), y=(-2.0, 2.0)))
+    assert mechanism.delta_at(1.0, dimension=3) > known.delta_at(1.0)
 
 
-def test_a_ridge_that_is_too_small_has_no_gamma():
+@pytest.mark.parametrize("search", ["none found", pytest.param("whole", marks=pytest.mark.slow)])
+def test_a_ridge_that_is_too_small_has_no_gamma(search, monkeypatch):
+    if search == "none found":
+        monkeypatch.setattr(posterior_sample, "largest_gamma", lambda *parts: 0.0)
     with pytest.raises(ValueError, match="larger regularization"):
         kng.PosteriorSample.calibrated(PLANE, 1.0, 0.5, 1e-8, "add_remove", 100)
 
@@ -182,9 +188,15 @@ def test_an_epsilon_that_promises_nothing_is_refused():
     mechanism = sample(gamma=1e6)
     with pytest.raises(ValueError, match="promises nothing"):
         kng.release(mechanism, np.zeros((5, 1)), np.zeros(5))
-    assert sample(gamma=1e6, allow_large_epsilon=True).guarantee.epsilon > 100.0
     with pytest.raises(ValueError, match="rescale the columns"):
         _ = sample(bounds=kng.Bounds(x=([-1.0], [1.0]), y=(-1e160, 1e160))).guarantee
+
+
+def test_an_epsilon_that_promises_nothing_is_allowed_where_it_is_asked_for(monkeypatch):
+    monkeypatch.setattr(posterior_sample, "_stated_epsilon", lambda mechanism, dimension: 100.1)
+    with pytest.raises(ValueError, match=r"epsilon is 100\.1, which promises nothing"):
+        _ = sample().guarantee
+    assert sample(allow_large_epsilon=True).guarantee.epsilon == 100.1
 
 
 def test_data_of_another_mechanism_with_too_many_records_draw_nothing():

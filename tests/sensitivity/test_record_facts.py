@@ -66,26 +66,45 @@ def test_ends_that_are_the_same_count_once(adjacency):
     assert changes_of_products((half, half), [point, wide], adjacency) == expected
 
 
-@pytest.mark.default_cases(2)
+def check_facts(loss, domain, adjacency, norms):
+    """The facts in fractions are the numbers of float64."""
+    facts, bounds = facts_of(loss, domain)
+    if facts is None:
+        assert domain is None
+        assert loss.needs_response_bounds
+        return
+    reach = domain or Everywhere()
+    with float64():
+        widths = np.asarray(gradients.gradient_changes(loss, bounds, reach, adjacency, 3))
+        noise = gradient_noise(facts.changes(adjacency), None, Fraction(1))
+        np.testing.assert_allclose([float(weight) for weight in noise.weights], widths, rtol=1e-14)
+        for norm in norms:
+            noise = gradient_noise(facts.changes(adjacency), norm, Fraction(1))
+            value = float(gradients.gradient_sensitivity(loss, bounds, reach, adjacency, norm, 3))
+            assert float(noise.scale_squared) ** 0.5 == pytest.approx(value, rel=1e-13)
+        largest = float(gradients.hessian_sensitivity(loss, bounds, reach, 3))
+        assert float(facts.curvature * facts.largest_square) == pytest.approx(largest, rel=1e-14)
+
+
+# Each loss with one domain, adjacency and norm, such that each of these comes up.
+IN_TURN = list(zip(LOSSES, (DOMAINS * 2)[1:], list(Adjacency) * 4, NORMS * 2, strict=False))
+
+
+@pytest.mark.parametrize("case", IN_TURN, ids=lambda case: type(case[0]).__name__)
+def test_facts_are_those_of_float64(case):
+    loss, domain, adjacency, norm = case
+    check_facts(loss, domain, adjacency, [norm])
+
+
+def test_losses_of_unbounded_scores_have_no_facts_without_a_domain():
+    assert [facts_of(loss, None)[0] is None for loss in LOSSES] == [loss.needs_response_bounds for loss in LOSSES]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
-def test_facts_are_those_of_float64(loss):
+def test_facts_are_those_of_float64_for_every_domain_and_norm(loss):
     for domain, adjacency in itertools.product(DOMAINS, Adjacency):
-        facts, bounds = facts_of(loss, domain)
-        if facts is None:
-            assert domain is None
-            assert loss.needs_response_bounds
-            continue
-        reach = domain or Everywhere()
-        with float64():
-            widths = np.asarray(gradients.gradient_changes(loss, bounds, reach, adjacency, 3))
-            noise = gradient_noise(facts.changes(adjacency), None, Fraction(1))
-            np.testing.assert_allclose([float(weight) for weight in noise.weights], widths, rtol=1e-14)
-            for norm in NORMS:
-                noise = gradient_noise(facts.changes(adjacency), norm, Fraction(1))
-                value = float(gradients.gradient_sensitivity(loss, bounds, reach, adjacency, norm, 3))
-                assert float(noise.scale_squared) ** 0.5 == pytest.approx(value, rel=1e-13)
-            largest = float(gradients.hessian_sensitivity(loss, bounds, reach, 3))
-            assert float(facts.curvature * facts.largest_square) == pytest.approx(largest, rel=1e-14)
+        check_facts(loss, domain, adjacency, NORMS)
 
 
 def test_predictors_reach_as_far_as_corners_and_never_less():
