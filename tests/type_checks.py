@@ -37,17 +37,26 @@ def checked(it: Any) -> Any:
     it.__annotations__ = {name: _resolved(hint, it.__globals__) for name, hint in it.__annotations__.items()}
     if "<locals>" in it.__qualname__ and not it.__code__.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
         return _checked_within(it)
-    typed = beartype.beartype(it, conf=_SETTINGS)
-    if not any(_has_sizes(hint) for hint in it.__annotations__.values()):
-        return typed
+    return _checked_when_called(it)
 
-    @functools.wraps(it)
-    def sized(*args, **kwargs):
+
+def _checked_when_called(function: Any) -> Any:
+    """The same for any other function, whose checks are written and compiled when it is first called."""
+    typed, has_sizes = None, False
+
+    @functools.wraps(function)
+    def checking(*args, **kwargs):
         __tracebackhide__ = True
+        nonlocal typed, has_sizes
+        if typed is None:
+            has_sizes = any(_has_sizes(hint) for hint in function.__annotations__.values())
+            typed = beartype.beartype(function, conf=_SETTINGS)
+        if not has_sizes:
+            return typed(*args, **kwargs)
         with jaxtyping.jaxtyped("context"):
             return typed(*args, **kwargs)
 
-    return sized
+    return checking
 
 
 def _checked_within(function: Any) -> Any:
@@ -84,19 +93,16 @@ def _has_sizes(hint: Any) -> bool:
     return any(_has_sizes(part) for part in typing.get_args(hint))
 
 
-class _Marker(ast.NodeTransformer):
+def _mark(body: list[Any]) -> None:
     """Puts `checked` before every class's other decorators, and behind those of every function with annotations."""
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
-        node.decorator_list.insert(0, self._mark(node))
-        return self.generic_visit(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
-        node.decorator_list.append(self._mark(node))
-        return self.generic_visit(node)
-
-    def _mark(self, node: ast.AST) -> ast.expr:
-        return ast.copy_location(ast.parse("__checked__", mode="eval").body, node)
+    for statement in body:
+        checked_here = ast.copy_location(ast.Name("__checked__", ast.Load()), statement)
+        if isinstance(statement, ast.ClassDef):
+            statement.decorator_list.insert(0, checked_here)
+        elif isinstance(statement, ast.FunctionDef):
+            statement.decorator_list.append(checked_here)
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            _mark(getattr(statement, part, []))
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
@@ -105,7 +111,9 @@ class _Loader(importlib.machinery.SourceFileLoader):
         return self.source_to_code(self.get_data(self.path), self.path)
 
     def source_to_code(self, data: Any, path: Any, **options: Any) -> Any:
-        return super().source_to_code(_Marker().visit(ast.parse(data, path)), path, **options)
+        tree = ast.parse(data, path)
+        _mark(tree.body)
+        return super().source_to_code(tree, path, **options)
 
     def exec_module(self, module: Any) -> None:
         module.__checked__ = checked
