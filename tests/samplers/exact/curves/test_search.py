@@ -19,7 +19,8 @@ def one_size_of_batches(request, monkeypatch):
         monkeypatch.setattr(search, "_PROPOSED", (1024,))
 
 
-@pytest.mark.parametrize("number", [400, pytest.param(1500, marks=pytest.mark.slow)])
+@pytest.mark.default_cases("shells-400", "ellipsoids-400")
+@pytest.mark.parametrize("number", [400, 1500])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_draws_have_the_law_of_sums_over_a_grid_and_are_as_many_as_its_mass_says(name, number):
     """Fifteen tests of laws in all, at 1e-4 each; of all proposals the share is taken that quadrature says."""

@@ -176,6 +176,7 @@ def test_where_the_domain_is_far_from_the_estimate_boxes_serve(proposals_a_draw,
     assert_follows(np.array(theta), Quadrature(built, data, -0.2, 0.2, POINTS[1]))
 
 
+@pytest.mark.slow
 def test_records_of_less_than_full_rank_have_no_shells():
     built, _ = problem("logistic", "kng", 2, num_records=MANY)
     target = built.target(built.prepare(np.ones((MANY, 1)), np.arange(MANY) % 2.0))
@@ -253,15 +254,16 @@ def test_boxes_after_a_trial_that_failed_draw_with_another_key(monkeypatch):
     keys = []
     failed = search.Found(np.zeros((0, 1)), False, 0, 0, 0, 0.0)
     monkeypatch.setattr(exact, "draw_from", lambda *arguments: keys.append(arguments[2]) or failed)
-    tried = exact.box_tree.BoxTree.draws
-    monkeypatch.setattr(exact.box_tree.BoxTree, "draws", lambda *given: keys.append(given[1]) or tried(*given))
+    monkeypatch.setattr(
+        exact.box_tree.BoxTree, "draws", lambda *given: keys.append(given[1]) or (np.zeros((5, 1)), True)
+    )
     built, data = problem("pseudo_huber", "kng", 1, num_records=FEW)
     given = kng.research_key(4)
     kng.Exact().draws(built.target(data), given, 5, built.loss.minimise(data))
     assert len({bytes(np.asarray(jax.random.key_data(key))) for key in (given, *keys)}) == 3
 
 
-@pytest.mark.default_cases("logistic-800.0", "gaussian-30.0")
+@pytest.mark.default_cases("gaussian-30.0")
 @pytest.mark.parametrize(
     ("kernel", "far"), [("logistic", 360.0), ("logistic", 735.0), ("logistic", 800.0), ("gaussian", 30.0)]
 )
