@@ -1,4 +1,4 @@
-"""AdaOPS with every rounding in its proof: the laws of its stages, their failures, and what it refuses."""
+"""AdaOPS with every rounding in its proof: the laws of its stages, and how rarely its bounds fail."""
 
 import dataclasses
 import math
@@ -11,6 +11,7 @@ import scipy.stats
 from flint import ctx
 
 import kngjax as kng
+from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of
 from kngjax.data.exact_sums import ExactSums
 from kngjax.mechanisms import noisy_ada_ops
@@ -37,16 +38,16 @@ def way_of(mechanism, x, y):
     return way, way.prepare(x, y)
 
 
-@pytest.mark.parametrize("number", [20, 3000])
-def test_releases_have_the_law_of_float64s_draws(number, monkeypatch):
-    mechanism, (x, y) = adaptive(), records(number)
+@pytest.mark.slow
+def test_releases_have_the_law_of_float64s_draws():
+    mechanism, (x, y) = adaptive(), records(3000)
     way, sums = way_of(mechanism, x, y)
     bits = random.Random(7).getrandbits
     found = np.array([way.draw(sums, bits)[0] for _ in range(1000)])
-    draws = kng.sample(mechanism, mechanism.prepare(x, y), key=kng.research_key(0), num_draws=20_000, num_chains=1)
-    assert_two_samples_agree(found, np.asarray(draws.theta)[0, :, 0])
-    monkeypatch.setattr("secrets.randbits", random.Random(7).getrandbits)
-    assert [kng.release(mechanism, x, y).value[0] for _ in range(3)] == found[:3].tolist()
+    with float64():
+        others, succeeded = mechanism.draws(mechanism.prepare(x, y), kng.research_key(0), 20_000)
+    assert succeeded
+    assert_two_samples_agree(found, np.asarray(others)[:, 0])
 
 
 def test_each_stage_has_its_normal_law():
@@ -99,13 +100,13 @@ def test_bounds_fail_as_rarely_as_is_said_for_the_larger_neighbour(adjacency):
     larger = way.prepare(np.append(x, [[-2.0]], axis=0), np.append(y, -1.0))
     bits, chance, ridge = random.Random(9).getrandbits, float(scipy.stats.norm.sf(1.0)), Fraction(1)
     least = smaller.gram[0, 0]
-    over = sum(way._draw_eigenvalue(larger, bits) > least for _ in range(2000))
-    assert scipy.stats.binomtest(over, 2000, chance).pvalue > 1e-6
+    over = sum(way._draw_eigenvalue(larger, bits) > least for _ in range(1000))
+    assert scipy.stats.binomtest(over, 1000, chance).pvalue > 1e-6
     assert sum(way._draw_eigenvalue(smaller, bits) > least for _ in range(300)) < over
     target = 1 + 2 * abs(smaller.moment[0] / (smaller.gram[0, 0] + ridge))
     for sums in (smaller, larger):
-        under = sum(way._draw_bound(sums, ridge, least + ridge, bits) < target for _ in range(1000))
-        assert under / 1000 < chance + 5.0 * math.sqrt(chance / 1000)
+        under = sum(way._draw_bound(sums, ridge, least + ridge, bits) < target for _ in range(500))
+        assert under / 500 < chance + 5.0 * math.sqrt(chance / 500)
 
 
 def test_rounding_never_lifts_the_bounds_beyond_what_they_bound():
@@ -156,36 +157,9 @@ def test_what_follows_rounded_numbers_is_a_function_of_them_and_within_the_budge
         assert tuned.gamma > 0
 
 
-@pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
-def test_certificates_cover_every_rounding_and_cost_none(adjacency):
-    for number in (0, 1, 200) if adjacency == "add_remove" else (1, 200):
-        certificate = kng.release(adaptive(adjacency=adjacency), *records(number)).certificate
-        assert certificate.assurance == "exact_with_rounding"
-        assert (certificate.epsilon, certificate.delta, certificate.rounding) == (1.0, 1e-5, None)
-
-
 def test_what_is_not_confirmed_is_rounded_as_before(monkeypatch):
     monkeypatch.setattr("kngjax.mechanisms.noisy_ada_ops.keeps_budget", lambda *_: False)
     assert kng.release(adaptive(), *records(50)).certificate.assurance == "exact_in_reals"
-
-
-@pytest.mark.parametrize("size", [1e-55, 1.0, 2.0**50, 1e55])
-def test_bounds_of_any_size(size, monkeypatch):
-    monkeypatch.setattr("secrets.randbits", random.Random(3).getrandbits)
-    bounds = kng.Bounds(x=([-size], [size]), y=(-size, size), intercept=False)
-    released = kng.release(adaptive(bounds), np.full((2000, 1), size), np.full(2000, size))
-    assert released.certificate.assurance == "exact_with_rounding"
-    assert abs(released.value[0] - 1.0) < 0.5
-
-
-def test_records_in_any_order_and_division_draw_the_same():
-    x, y = records(200)
-    way, sums = way_of(adaptive(), x, y)
-    expected = way.draw(sums, random.Random(2).getrandbits).tolist()
-    order = np.random.default_rng(0).permutation(200)
-    parts = kng.stream(iter([(x[order[:63]], y[order[:63]]), (x[order[63:]], y[order[63:]])]))
-    for data in ((x[order], y[order]), (parts, None)):
-        assert way.draw(way.prepare(*data), random.Random(2).getrandbits).tolist() == expected
 
 
 def test_lengths_of_several_coefficients_are_whole(monkeypatch):

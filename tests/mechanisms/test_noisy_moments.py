@@ -1,4 +1,4 @@
-"""AdaSSP on a grid: the law of its noisy moments, what neighbours do to them, and what follows of them."""
+"""AdaSSP on a grid: what neighbours do to its noisy moments, what they cost, and what follows of them."""
 
 import random
 from fractions import Fraction
@@ -6,15 +6,13 @@ from fractions import Fraction
 import jax
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import stats
 
 import kngjax as kng
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.noisy_moments import NoisyMoments
-from kngjax.samplers.grid import cells
 from tests.oracles.exact_hockey_stick import exact, log_delta, precision
-from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 PLANE = kng.Bounds(x=([-1.0], [3.0]), y=(-2.0, 6.0))
 LINE = kng.Bounds(x=([-1.5], [1.0]), y=(-0.5, 2.0), intercept=False)
@@ -56,7 +54,7 @@ def test_no_neighbours_are_farther_apart_than_the_noise_hides(bounds, adjacency)
     way, generator, found = way_of(mechanism, dimension), np.random.default_rng(0), []
     lowest, highest = float(bounds.x_lower[0]), float(bounds.x_upper[0])
     ends = [float(bounds.y_lower), float(bounds.y_upper)]
-    for _ in range(100):
+    for _ in range(40):
         n = int(generator.integers(1, 4))
         x, y = generator.choice([lowest, highest], (n + 1, 1)), generator.choice(ends, n + 1)
         other = (x[:-1], y[:-1]) if adjacency == "add_remove" else (np.vstack([x[:-1], x[:1]]), np.append(y[:-1], y[0]))
@@ -95,55 +93,12 @@ def test_shares_are_of_the_whole_and_of_no_more():
         assert total == 2 * mechanism.guarantee.exact_rho
 
 
-def shift_by_scipy(epsilon, delta):
-    def spent(shift):
-        first, second = stats.norm.cdf(np.array([0.5 * shift, -0.5 * shift]) - epsilon / shift)
-        return first - np.exp(epsilon) * second - delta
-
-    return optimize.brentq(spent, 1e-3, 10.0, xtol=1e-14)
-
-
-@pytest.mark.parametrize("num_draws", [800, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_noisy_moments_have_the_probabilities_of_the_normal_law(num_draws, monkeypatch):
-    """Each number by itself, on a grid as coarse as its noise, with deviations by hand; and none tells of another."""
-    monkeypatch.setattr(cells, "_DIGITS", 1)
-    mechanism = kng.AdaSSP(PLANE, 1.0, 1e-3, "replace", SHARES)
-    x, y = np.array([-1.0, 3.0, 2.0, 0.5, 9.0]), np.array([-2.0, 1.0, 5.0, 6.0, 2.0])
-    way, bits = way_of(mechanism, 2), random.Random(3).getrandbits
-    data = way.prepare(x[:, None], y)
-    drawn = [way.noisy_moments(data, bits) for _ in range(num_draws)]
-    for _, _, matrix in drawn:
-        assert matrix[0, 1] == matrix[1, 0]
-    numbers = np.array([[least, *moment, matrix[0, 0], matrix[1, 1], matrix[0, 1]] for least, moment, matrix in drawn])
-    # About the middles of the bounds, in half widths: |x|² ≤ 2 and |y| ≤ 1.
-    features, responses = np.column_stack([np.ones(5), (np.minimum(x, 3.0) - 1.0) / 2.0]), (y - 2.0) / 4.0
-    gram, moment = features.T @ features, features.T @ responses
-    shift = shift_by_scipy(1.0, 1e-3)
-    on_least, on_moment, on_matrix = (
-        change / (shift * np.sqrt(share)) for change, share in zip((2.0, 8.0**0.5, 8.0**0.5), SHARES, strict=True)
-    )
-    means = [np.linalg.eigvalsh(gram)[0], *moment, gram[0, 0], gram[1, 1], gram[0, 1]]
-    deviations = [on_least, on_moment, on_moment, on_matrix, on_matrix, on_matrix / np.sqrt(2.0)]
-    exponents = way.settings["grid_exponents"]
-    units = 2.0 ** np.array([exponents[0], exponents[1], exponents[1], exponents[2], exponents[2], exponents[3]])
-    places = numbers / units
-    np.testing.assert_array_equal(places, np.round(places))
-    for column, mean, deviation, unit in zip(places.T, means, deviations, units, strict=True):
-        first = round(mean / unit) - 6
-        edges = (np.arange(first, first + 14) - 0.5) * unit
-        chances = np.diff(stats.norm.cdf((edges - mean) / deviation))
-        counts = np.array([np.sum(column == first + number) for number in range(13)])
-        assert_cell_frequencies(np.append(counts, len(column) - counts.sum()), np.append(chances, 1 - chances.sum()))
-    correlations = np.corrcoef(numbers.T) - np.eye(6)
-    assert np.abs(correlations).max() < 5.0 / np.sqrt(len(numbers))
-
-
 def test_a_release_is_the_estimate_of_these_moments(monkeypatch):
     """With the bits of the operating system replaced; and the research draws estimate alike."""
     mechanism = kng.AdaSSP(PLANE, 1.0, 1e-3, "replace", SHARES)
     x, y = np.linspace(-1.0, 3.0, 40)[:, None], np.linspace(-2.0, 6.0, 40)
     way = way_of(mechanism, 2)
-    for seed in range(3):
+    for seed in range(2):
         monkeypatch.setattr("secrets.randbits", random.Random(seed).getrandbits)
         released = kng.release(mechanism, x, y)
         least, moment, matrix = way.noisy_moments(way.prepare(x, y), random.Random(seed).getrandbits)
@@ -157,25 +112,13 @@ def test_a_release_is_the_estimate_of_these_moments(monkeypatch):
         np.testing.assert_allclose(released.value, [2.0 + 4.0 * (theta[0] - theta[1] / 2.0), 2.0 * theta[1]], rtol=1e-9)
 
 
-def test_certificates_say_that_every_rounding_is_proved(tmp_path):
-    x, y = np.linspace(-1.0, 3.0, 40)[:, None], np.linspace(-2.0, 6.0, 40)
-    mechanism = kng.AdaSSP(PLANE, 1.0, 1e-6, "replace")
-    ledger = kng.Ledger.create(tmp_path / "a.ledger", kng.Budget.approximate(2, 2e-6), adjacency="replace", dataset="x")
-    for data in ((x, y), (kng.stream(iter([(x[:15], y[:15]), (x[15:], y[15:])])),)):
-        certificate = kng.release(mechanism, *data, ledger=ledger).certificate
-        assert (certificate.assurance, certificate.epsilon, certificate.delta) == ("exact_with_rounding", 1.0, 1e-6)
-        assert certificate.rounding is None
-        assert certificate.cost == mechanism.guarantee
-        assert len(certificate.sampler["grid_exponents"]) == 4
-
-
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 def test_hulls_hide_what_they_let_through(adjacency):
     """A category's columns and a power's, of records that lie far outside of both."""
     hull = kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]) * kng.FeatureHull.powers(2, 1.0, 4.0)
     mechanism = kng.AdaSSP(kng.Bounds(y=(-1.0, 3.0), hull=hull), 1.0, 1e-6, adjacency, SHARES)
     way, generator, found = way_of(mechanism, 5), np.random.default_rng(0), []
-    for _ in range(40):
+    for _ in range(12):
         x, y = generator.normal(size=(4, 4)) * [9.0, 9.0, 40.0, 400.0], generator.normal(size=4) * 9.0
         other = (
             (x[:-1], y[:-1]) if adjacency == "add_remove" else (np.vstack([x[:-1], -x[-1:]]), np.append(y[:-1], 9.0))
@@ -212,21 +155,19 @@ def test_records_in_any_order_and_division_give_the_same_moments():
     assert others == [gram[0, 1], gram[0, 2], gram[1, 2]]
 
 
-@pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 @pytest.mark.parametrize(
     ("lower", "upper", "response"),
     [
         ([2.0**40, -1e-59], [2.0**40 + 2.0**30, 1e-59], (-1e59, 1e59)),
         ([-1e59, 0.1], [1e59, 0.3], (-1e-59, 1e-59)),
-        ([-1.0, -1.0], [1.0, 1.0], (-1.0, 1.0)),
     ],
-    ids=["large and tiny", "tiny response", "plain"],
+    ids=["large and tiny", "tiny response"],
 )
-def test_there_is_always_a_number(lower, upper, response, adjacency, monkeypatch):
-    """One record, records that are equal, no record where that may be."""
+def test_bounds_of_very_different_sizes_always_have_a_number(lower, upper, response):
+    """Records that are equal, and no record."""
     bounds = kng.Bounds(x=(np.array(lower), np.array(upper)), y=response)
-    mechanism = kng.AdaSSP(bounds, 0.1, 1e-9, adjacency)
-    for count in (1, 2, 30, 0)[: 3 + (adjacency == "add_remove")]:
+    mechanism = kng.AdaSSP(bounds, 0.1, 1e-9, "add_remove")
+    for count in (30, 0):
         released = kng.release(mechanism, np.tile(upper, (count, 1)), np.full(count, response[1]))
         assert np.all(np.isfinite(released.value))
         assert released.certificate.assurance == "exact_with_rounding"

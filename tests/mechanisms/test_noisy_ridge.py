@@ -1,19 +1,15 @@
-"""Output perturbation of a ridge regression on a grid: its law, what neighbours do to it, and what is said of it."""
+"""Output perturbation of a ridge regression on a grid: what neighbours do to it, its noise and its refusals."""
 
-import random
 from fractions import Fraction
 
 import jax
 import numpy as np
 import pytest
-from scipy import stats
 
 import kngjax as kng
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.noisy_ridge import NoisyRidge
-from kngjax.samplers.grid import cells
 from tests.mechanisms.test_noisy_moments import assert_delta_is_met
-from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 PLANE = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0))
 LINE = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0), intercept=False)
@@ -35,7 +31,7 @@ def test_no_neighbours_are_farther_apart_than_the_noise_hides(adjacency):
     """In fractions, through the very path of releases: (±a, 1) beside a record at the other end, for all a."""
     mechanism = ridge(LINE, adjacency, 60.0, max_records=200)
     way, found = way_of(mechanism), []
-    for size in np.linspace(0.02, 1.0, 50):
+    for size in np.linspace(0.06, 0.26, 15):
         x, y = np.full((199, 1), size), np.ones(199)
         more = np.append(x, [[1.0]], axis=0), np.append(y, -1.0)
         less = (x, y) if adjacency == "add_remove" else (np.append(x, [[-1.0]], axis=0), np.append(y, -1.0))
@@ -65,33 +61,6 @@ def test_the_minimiser_is_that_of_the_normal_equations():
     assert way.location(way.prepare(stream, None)) == expected
 
 
-@pytest.mark.parametrize("num_draws", [1000, pytest.param(50_000, marks=pytest.mark.slow)])
-def test_draws_have_the_probabilities_of_the_normal_law(num_draws, monkeypatch):
-    """On a grid as coarse as the noise; and a release is such a draw."""
-    monkeypatch.setattr(cells, "_DIGITS", 1)
-    mechanism = ridge(epsilon=0.5)
-    x, y = np.linspace(-1.0, 1.0, 30)[:, None], np.linspace(-1.0, 0.7, 30)
-    way, bits = way_of(mechanism), random.Random(2).getrandbits
-    data = way.prepare(x, y)
-    drawn = [way.draw(data, bits) for _ in range(num_draws)]
-    monkeypatch.setattr("secrets.randbits", random.Random(2).getrandbits)
-    released = [kng.release(mechanism, x, y) for _ in range(4)]
-    np.testing.assert_array_equal([one.value for one in released], drawn[:4])
-    features = np.column_stack([np.ones(30), x])
-    means = np.linalg.solve(features.T @ features + 120.0 * np.eye(2), features.T @ y)
-    deviation = float(mechanism.gamma_for(2)) ** -0.5
-    units = 2.0 ** np.array(released[0].certificate.sampler["grid_exponents"])
-    places = np.array(drawn) / units
-    np.testing.assert_array_equal(places, np.round(places))
-    for column, mean, unit in zip(places.T, means, units, strict=True):
-        first = round(mean / unit) - 6
-        edges = (np.arange(first, first + 14) - 0.5) * unit
-        chances = np.diff(stats.norm.cdf((edges - mean) / deviation))
-        counts = np.array([np.sum(column == first + number) for number in range(13)])
-        assert_cell_frequencies(np.append(counts, len(column) - counts.sum()), np.append(chances, 1 - chances.sum()))
-    assert abs(np.corrcoef(places.T)[0, 1]) < 5.0 / np.sqrt(len(places))
-
-
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 def test_the_noise_is_that_which_the_certificate_tells(adjacency):
     mechanism = ridge(adjacency=adjacency)
@@ -115,15 +84,3 @@ def test_more_records_than_were_promised_are_refused():
     x = np.linspace(-1.0, 1.0, 51)
     with pytest.raises(kng.ReleaseFailed):
         kng.release(ridge(), x[:, None], x)
-
-
-@pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
-@pytest.mark.parametrize("size", [1e-29, 1.0, 1e29])
-def test_there_is_always_a_number(size, adjacency):
-    """One record, records that are equal, no record where that may be; large and tiny units."""
-    bounds = kng.Bounds(x=([-size, 0.0], [size, size]), y=(-1.0, 1.0), intercept=False)
-    mechanism = ridge(bounds, adjacency, 100.0 * size**2)
-    for count in (1, 30, 0)[: 2 + (adjacency == "add_remove")]:
-        released = kng.release(mechanism, np.full((count, 2), size), np.ones(count))
-        assert np.all(np.isfinite(released.value))
-        assert released.certificate.assurance == "exact_with_rounding"
