@@ -11,9 +11,7 @@ from scipy.special import ndtr
 
 import kngjax as kng
 from kngjax.core.arrays import float64
-from kngjax.mechanisms import box_draws
 from kngjax.mechanisms.box_draws import BoxDraw
-from kngjax.samplers.grid.boxes.coordinates import coordinates_for
 from kngjax.samplers.grid.quadratic import bodies
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
@@ -107,6 +105,7 @@ def counted(case, draw_all):
     return [places.count(number) for number in numbers], masses / masses.sum()
 
 
+@pytest.mark.default_cases("binding", "no record", "one record")
 @pytest.mark.parametrize("case", LINES)
 def test_draws_of_one_coefficient_have_the_probabilities_of_quadrature(case, monkeypatch):
     monkeypatch.setattr(bodies, "_DIGITS", 3)
@@ -119,33 +118,7 @@ def test_draws_of_one_coefficient_have_the_probabilities_of_quadrature(case, mon
     assert_cell_frequencies(*counted(case, draw_all))
 
 
-@pytest.mark.parametrize("number", [100, pytest.param(200, marks=pytest.mark.slow)])
-def test_releases_have_the_probabilities_of_quadrature(number, monkeypatch):
-    monkeypatch.setattr(bodies, "_DIGITS", 3)
-    monkeypatch.setattr("secrets.randbits", random.Random(7).getrandbits)
-    found = []
-
-    # A function of the records, which are the same in every release: alone it would take most of the time.
-    def coordinates_of(x, scores, *public):
-        if not found:
-            found.append((x, scores.y, coordinates_for(x, scores, *public)))
-        np.testing.assert_array_equal(x, found[0][0])
-        np.testing.assert_array_equal(scores.y, found[0][1])
-        return found[0][2]
-
-    monkeypatch.setattr(box_draws, "coordinates_for", coordinates_of)
-
-    def draw_all(mechanism, way, x, y):
-        released = [kng.release(mechanism, x, y) for _ in range(number)]
-        certificate = released[0].certificate
-        assert (certificate.assurance, certificate.rounding) == ("exact_with_rounding", None)
-        assert certificate.sampler == way.settings
-        return [one.value for one in released]
-
-    assert_cell_frequencies(*counted("logistic", draw_all))
-
-
-@pytest.mark.default_cases(4)
+@pytest.mark.default_cases("Huber-1.4-9.0-l1", "logistic-0.0-6.0-l2")
 @pytest.mark.parametrize("norm", [None, "l1", "l2"])
 @pytest.mark.parametrize(
     ("loss", "shift", "epsilon"), [("pseudo-Huber", 0.0, 6.0), ("logistic", 0.0, 6.0), ("Huber", 1.4, 9.0)]
@@ -172,7 +145,7 @@ def test_draws_of_two_coefficients_have_the_probabilities_of_quadrature(loss, no
 SETTINGS = list(itertools.product(LOSSES, DOMAINS, ("replace", "add_remove"), NORMS))
 
 
-@pytest.mark.default_cases(42)
+@pytest.mark.default_cases(21)
 @pytest.mark.parametrize(("loss", "domain", "adjacency", "norm"), SETTINGS)
 def test_noise_is_twice_the_largest_change_over_epsilon(loss, domain, adjacency, norm):
     mechanism = mechanism_of(loss, DOMAINS[domain], 0.4, adjacency, NORMS[norm])
@@ -205,6 +178,7 @@ def test_worst_neighbours_spend_at_most_half_of_epsilon_on_the_density(loss, adj
     assert max(losses) > 0.2
 
 
+@pytest.mark.default_cases("1.4-box", "1.4-l1", "1.4-l2")
 @pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize("shift", [0.0, 1.4])
 def test_no_value_lies_outside_of_the_domain(domain, shift, monkeypatch):
@@ -242,7 +216,7 @@ def test_other_settings_are_drawn_as_before():
         assert mechanism.on_grid(mechanism.admit(np.zeros((3, columns)), np.zeros(3))) is None
 
 
-@pytest.mark.default_cases(4)
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("epsilon", [1e-6, 100.0])
 @pytest.mark.parametrize("unit", [1e-30, 1.0, 2.0**30])
 @pytest.mark.parametrize("loss", ["pseudo-Huber", "logistic"])

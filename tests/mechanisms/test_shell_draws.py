@@ -2,7 +2,6 @@
 
 import functools
 import random
-from fractions import Fraction
 from unittest import mock
 
 import numpy as np
@@ -60,7 +59,7 @@ OTHERS = [loss for loss in LOSSES if loss != "pseudo-Huber"]
 
 @pytest.mark.parametrize(("n", "epsilon", "radius", "digits"), ONE[1:2])
 def test_draws_of_one_coefficient_have_the_law_by_quadrature(n, epsilon, radius, digits, monkeypatch):
-    check_one_coefficient("pseudo-Huber", n, epsilon, radius, 600, monkeypatch, digits)
+    check_one_coefficient("pseudo-Huber", n, epsilon, radius, 300, monkeypatch, digits)
 
 
 @pytest.mark.slow
@@ -82,9 +81,11 @@ def check_eighths(loss, n, epsilon, radius, number):
     assert_cell_frequencies(counts, np.full(8, 0.125))
 
 
-@pytest.mark.parametrize(("n", "epsilon", "radius", "digits", "loss"), [(*ONE[0], "logistic"), (*ONE[2], "Poisson")])
+@pytest.mark.parametrize(
+    ("n", "epsilon", "radius", "digits", "loss"), [(*ONE[0], "logistic"), (*ONE[0], "quantile"), (*ONE[0], "Poisson")]
+)
 def test_draws_of_other_losses_have_the_law_by_quadrature(n, epsilon, radius, digits, loss):
-    check_eighths(loss, n, epsilon, radius, 300)
+    check_eighths(loss, n, epsilon, radius, 160)
 
 
 @pytest.mark.slow
@@ -128,7 +129,7 @@ WIDE, CUT = ((-1.5, 1.5), (-1.5, 1.5)), ((-1.5, 0.318), (-1.5, 1.5))
 TWO = [(loss, WIDE) for loss in LOSSES] + [("pseudo-Huber", CUT), ("logistic", ((-1.5, 0.37), (-1.5, 1.5)))]
 
 
-@pytest.mark.parametrize(("loss", "sides"), [TWO[2], TWO[4]])
+@pytest.mark.parametrize(("loss", "sides"), [TWO[4]])
 def test_two_coefficients_have_the_law_by_quadrature(loss, sides):
     check_two_coefficients(loss, sides, 250)
 
@@ -149,7 +150,7 @@ CASES = [
 ]
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("loss", "d", "norm"), CASES)
 def test_draws_agree_with_those_of_float64(loss, d, norm):
     epsilon = min(moderate(loss, 40.0 * d * d / 25.0), 100.0)
@@ -167,12 +168,11 @@ def test_draws_agree_with_those_of_float64(loss, d, norm):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_releases_of_five_coefficients_are_drawn_so(loss, monkeypatch):
-    monkeypatch.setattr("secrets.randbits", random.Random(3).getrandbits)
+def test_releases_of_five_coefficients_are_drawn_so(loss):
     mechanism, x, y = problem(24_000, 5, 50.0, domain=kng.L2Ball(0.8 if loss == "Poisson" else 3.0), loss=loss)
     way = mechanism.on_grid(mechanism.admit(x, y))
     assert isinstance(way, ShellDraw)
-    certificate = kng.release(mechanism, x, y).certificate
+    certificate = kng.certify(mechanism, x, y)
     assert (certificate.assurance, certificate.rounding) == ("exact_with_rounding", None)
     assert certificate.sampler == way.settings
     assert certificate.sampler["type"] == "ShellDraw"
@@ -267,19 +267,6 @@ def test_no_neighbours_are_told_apart_by_more_than_epsilon_and_some_nearly_by_th
     assert least * epsilon < loss_of_privacy <= epsilon * (1.0 + 1e-12)
 
 
-def test_the_noise_is_that_of_the_sensitivity_in_fractions():
-    """A record at (u, s = k) for one at (u, s = -k): the loss of the densities' exponents is ε/2, and never more."""
-    bounds = kng.Bounds(x=(np.array([-0.5, 0.1]), np.array([0.25, 0.7])))
-    mechanism = kng.KNG(kng.PseudoHuberLoss(0.1), bounds, kng.L1Ball(2.0), 0.3, "replace")
-    with mock.patch.object(shell_draws, "UNITS_A_WIDTH", 0):
-        way = ShellDraw.of(mechanism, mechanism.admit(np.zeros((10**6, 2)), np.zeros(10**6)))
-    assert way is not None
-    changes = [2 * Fraction(0.1) * size for size in map(Fraction, (1.0, 0.5, 0.7))]
-    scales = [weight**2 * way.noise.scale_squared for weight in way.noise.weights]
-    ratios = [change**2 / scale for change, scale in zip(changes, scales, strict=True)]
-    assert max(ratios) == Fraction(3, 20) ** 2
-
-
 def hard_records(kind, n, d, loss, generator):
     x = generator.uniform(-1.0, 1.0, (n, d))
     if kind == "zeros":
@@ -298,6 +285,7 @@ def hard_records(kind, n, d, loss, generator):
     return x, y * 1.0
 
 
+@pytest.mark.default_cases(12)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("kind", ["zeros", "collinear", "nearly collinear", "all zeros", "separable", "huge"])
 def test_records_of_all_kinds_end_in_a_value_of_the_domain(kind, loss, monkeypatch):
