@@ -35,22 +35,6 @@ def assert_two_sided_geometric(noise, rate, reach=12):
     )
 
 
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-@pytest.mark.parametrize("cells", [600, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_a_release_adds_independent_noise_of_this_law_to_each_count(adjacency, cells, monkeypatch):
-    """One release of many cells, the counts of which are known: the rate is ε/2 under replace, and ε else."""
-    monkeypatch.setattr("secrets.randbits", random.Random(3).getrandbits)
-    bounds = kng.Bounds(y=(5.0, 4.0 + cells))
-    y = np.repeat(np.arange(5, 5 + cells), np.arange(cells) % 3)
-    released = kng.release(kng.GeometricMechanism(bounds, 0.9, adjacency), y)
-    noise = released.value - np.arange(cells) % 3
-    rate = 0.45 if adjacency == "replace" else 0.9
-    assert_two_sided_geometric(noise, rate)
-    # Neighbouring cells have noise of their own.
-    pairs = np.sign(noise[:-1:2]) * np.sign(noise[1::2])
-    assert abs(np.mean(pairs)) < 5.0 / math.sqrt(cells / 2)
-
-
 @pytest.mark.parametrize("rate", [Fraction(7, 3), Fraction(1, 50), Fraction(10**9, 7)])
 def test_noise_of_large_and_small_rates(rate):
     bits = random.Random(1).getrandbits

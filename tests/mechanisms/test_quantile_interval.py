@@ -10,6 +10,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.admission import Facts
+from tests.draws.neighbours import log_pairs
 from tests.oracles import goodness_of_fit as fit
 
 LINE = kng.Bounds(y=(0.0, 1.0))
@@ -20,23 +21,11 @@ def forced(epsilon=1.0, tau=0.5, adjacency=REPLACE):
     return kng.QuantileInterval(tau, LINE, epsilon, force=True, **adjacency)
 
 
-def log_law(mechanism, values, digits=4):
-    """log P of each pair of places between multiples of 2^-digits, by the ranks, rate and score of `on_grid`."""
-    way = mechanism.on_grid(Facts(2, len(values) if mechanism.num_records is None else None))
-    pairs = way.prepare(None, values)
-    step, number = 2 ** (-digits - way.exponent), 2**digits
-    places = [place * step + step // 2 for place in range(number)]
-    found = np.full((number, number), -np.inf)
-    for first, second in itertools.combinations_with_replacement(range(number), 2):
-        log_area = math.log(0.5 if first == second else 1.0)
-        found[first, second] = log_area - float(pairs._rate) * pairs.score(places[first], places[second])
-    return found - np.log(np.sum(np.exp(found)))
-
-
 def neighbours(values, adjacency):
     choices = np.arange(0, 17, 4) / 16.0
     if adjacency is REPLACE:
-        for place, other in itertools.product(range(len(values)), choices):
+        # Values in one place are one case.
+        for place, other in itertools.product(np.unique(values, return_index=True)[1], choices):
             yield np.array([*values[:place], other, *values[place + 1 :]])
     else:
         yield from (np.append(values, other) for other in choices)
@@ -46,13 +35,13 @@ def worst_loss(epsilon, adjacency, known_epsilon=None):
     """The largest |log P/P'| over neighbours, of values that show the extremes of the score."""
     mechanism = forced(known_epsilon or epsilon, adjacency=adjacency)
     worst = 0.0
-    for low, high in itertools.product(range(7), repeat=2):
+    for low, high in itertools.product((0, 1, 3, 5), repeat=2):
         if low + high > 6:
             continue
         values = np.array([0.0] * low + [0.5] * (6 - low - high) + [1.0] * high)
-        own, kept = log_law(mechanism, values, 2), np.triu_indices(4)
+        own, kept = log_pairs(mechanism, values, 2), np.triu_indices(4)
         for other in neighbours(values, adjacency):
-            worst = max(worst, float(np.max(np.abs(own[kept] - log_law(mechanism, other, 2)[kept]))))
+            worst = max(worst, float(np.max(np.abs(own[kept] - log_pairs(mechanism, other, 2)[kept]))))
     return worst
 
 
@@ -69,7 +58,7 @@ def test_the_law_is_that_of_two_quantiles_jointly(adjacency):
     """In real numbers: another formula, in float64, between the points of the grid."""
     mechanism = forced(2.0, adjacency=adjacency)
     values = np.array([1, 1, 4, 7, 12, 13]) / 16.0
-    ours = log_law(mechanism, values)
+    ours = log_pairs(mechanism, values, 4)
     law, data = mechanism.for_count(6), mechanism.prepare(None, values)
     for first, second in [(0, 3), (2, 2), (5, 14), (0, 15)]:
         theta = np.array([first + 0.25, second + 0.75]) / 16.0
@@ -244,7 +233,7 @@ def test_more_records_than_whole_numbers_hold_make_a_release_fail(monkeypatch):
 
 @pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
-    ("tau", "count", "epsilon", "replicates"), [(0.5, 200, 1.0, 300), (0.9, 1000, 1.0, 1000), (0.5, 1000, 0.3, 1000)]
+    ("tau", "count", "epsilon", "replicates"), [(0.5, 200, 1.0, 200), (0.9, 1000, 1.0, 1000), (0.5, 1000, 0.3, 1000)]
 )
 def test_intervals_hold_the_quantile_as_often_as_they_say(tau, count, epsilon, replicates):
     """Log-normal numbers; the level is a bound, which 3 standard errors below it would break."""
