@@ -11,6 +11,7 @@ import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.releases import divided
 from tests.estimators.test_regression_intervals import PEOPLE, study
+from tests.made_once import MadeOnce
 
 FORMULA = "log(wage) ~ education"
 ADJACENCIES = ("replace", "add_remove")
@@ -35,6 +36,23 @@ def lines():
     )
 
 
+PAID = ("sums-replace", "groups-add_remove")
+
+
+@pytest.fixture(scope="module")
+def paid(tmp_path_factory):
+    """Fits with their ledgers of the ε that they cost, by what intervals are made of and by adjacency."""
+    room = tmp_path_factory.mktemp("ledgers")
+
+    def made(case):
+        way, adjacency = case.split("-")
+        ledger = kng.Ledger.create(room / case, kng.Budget.pure(8), adjacency=adjacency, dataset="people")
+        return fitted(adjacency, way, ledger=ledger), ledger
+
+    every = [f"{way}-{adjacency}" for way in ("sums", "groups") for adjacency in ADJACENCIES]
+    return MadeOnce({case: lambda case=case: made(case) for case in every})
+
+
 def epsilons(fit):
     """Those of every mechanism of each group."""
     return [
@@ -43,12 +61,11 @@ def epsilons(fit):
     ]
 
 
-@pytest.mark.default_cases("sums-replace", "groups-add_remove")
+@pytest.mark.default_cases(*PAID)
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("way", ["sums", "groups"])
-def test_epsilon_is_of_all_groups_with_what_their_intervals_are_made_of(tmp_path, way, adjacency):
-    paid = kng.Ledger.create(tmp_path / "people", kng.Budget.pure(8), adjacency=adjacency, dataset="people")
-    fit = fitted(adjacency, way, ledger=paid)
+def test_epsilon_is_of_all_groups_with_what_their_intervals_are_made_of(paid, way, adjacency):
+    fit, ledger = paid[f"{way}-{adjacency}"]
     # Under replace an exchanged record may change two groups, so that each has half of it.
     own = 4.0 if adjacency == "replace" else 8.0
     if way == "groups":
@@ -61,12 +78,12 @@ def test_epsilon_is_of_all_groups_with_what_their_intervals_are_made_of(tmp_path
     parts = [part for release in fit.releases for part in release.parts]
     assert {part.certificate.membership.together for part in parts} == {fit.guarantee}
     assert {part.certificate.mechanism["adjacency"] for part in parts} == {"add_remove"}
-    book = paid.verify()
+    book = ledger.verify()
     assert (len(book.reserved), book.spent.epsilon) == (1, 8.0)
-    (kept,) = paid.releases().values()
+    (kept,) = ledger.releases().values()
     assert [json.dumps(one, sort_keys=True) for one in json.loads(kept)] == [part.to_json() for part in parts]
     with pytest.raises(kng.BudgetExceeded):
-        fitted(adjacency, way, ledger=paid)
+        fitted(adjacency, way, ledger=ledger)
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -96,35 +113,37 @@ def test_epsilon_and_delta_of_adassp_are_those_of_all_groups_with_their_sums(tmp
     paid.reserve(cost, "intervals of groups")
 
 
-@pytest.mark.default_cases("sums-replace", "groups-add_remove")
+@pytest.mark.default_cases("one-sums-replace", "all-groups-add_remove")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("way", list(WAYS))
-def test_a_group_of_no_record_is_released_like_any_other(way, adjacency):
-    """So that no output tells that it is empty, also where all are."""
-    for frame in (PEOPLE[PEOPLE["region"] != "south"][:40], PEOPLE[:0]):
-        fit = fitted(adjacency, way, frame)
-        shapes = [
-            [(part.certificate.mechanism["type"], part.certificate.assurance, part.value.shape) for part in one.parts]
-            for one in fit.releases
-        ]
-        assert shapes[0] == shapes[1]
-        assert all(np.isfinite(part.value).all() for one in fit.releases for part in one.parts)
-        found = fit.conf_int()
-        assert found.index.tolist() == ["north", "south"]
-        assert not np.isinf(found.to_numpy()).any()
+@pytest.mark.parametrize("empty", ["one", "all"])
+def test_a_group_of_no_record_is_released_like_any_other(empty, way, adjacency):
+    """No output tells that a group is empty, also where all are."""
+    fit = fitted(adjacency, way, PEOPLE[PEOPLE["region"] != "south"][:40] if empty == "one" else PEOPLE[:0])
+    shapes = [
+        [(part.certificate.mechanism["type"], part.certificate.assurance, part.value.shape) for part in one.parts]
+        for one in fit.releases
+    ]
+    assert shapes[0] == shapes[1]
+    assert all(np.isfinite(part.value).all() for one in fit.releases for part in one.parts)
+    found = fit.conf_int()
+    assert found.index.tolist() == ["north", "south"]
+    assert not np.isinf(found.to_numpy()).any()
 
 
+@pytest.mark.default_cases("cell-sums", "level-groups")
 @pytest.mark.parametrize("way", ["sums", "groups"])
-def test_what_fails_in_one_group_says_one_text_releases_nothing_and_stays_spent(tmp_path, way):
-    paid = kng.Ledger.create(tmp_path / "people", kng.Budget.pure(20), adjacency="replace", dataset="people")
-    last = PEOPLE[PEOPLE["region"] == "south"].index[-1]
-    for broken in (PEOPLE.assign(wage=PEOPLE["wage"].where(PEOPLE.index != last)), PEOPLE.assign(region="east")):
-        with pytest.raises(kng.ReleaseFailed) as caught:
-            fitted("replace", way, broken, ledger=paid)
-        assert str(caught.value) == FAILED_OF_FRAME
-        assert caught.value.__cause__ is None
-        assert caught.value.__context__ is None
-    assert (len(paid.verify().reserved), paid.releases()) == (2, {})
+@pytest.mark.parametrize("broken", ["cell", "level"])
+def test_what_fails_in_one_group_says_one_text_releases_nothing_and_stays_spent(tmp_path, broken, way):
+    ledger = kng.Ledger.create(tmp_path / "people", kng.Budget.pure(20), adjacency="replace", dataset="people")
+    last = PEOPLE.index == PEOPLE[PEOPLE["region"] == "south"].index[-1]
+    frame = PEOPLE.assign(wage=PEOPLE["wage"].mask(last)) if broken == "cell" else PEOPLE.assign(region="east")
+    with pytest.raises(kng.ReleaseFailed) as caught:
+        fitted("replace", way, frame, ledger=ledger)
+    assert str(caught.value) == FAILED_OF_FRAME
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert (len(ledger.verify().reserved), ledger.releases()) == (1, {})
 
 
 def test_what_public_facts_refuse_costs_nothing(tmp_path):
@@ -157,8 +176,8 @@ def test_each_group_has_its_row_and_its_own_interval(lines):
     pd.testing.assert_frame_equal(again.conf_int(0.9), found)
 
 
-def test_of_one_release_the_names_of_its_numbers_have_the_ends():
-    fit = fitted("add_remove", "groups")
+def test_of_one_release_the_names_of_its_numbers_have_the_ends(paid):
+    fit, _ = paid["groups-add_remove"]
     found = fit.conf_int()
     assert found.columns.tolist() == [(of, end) for of in ("intercept", "education") for end in ("lower", "upper")]
     assert found.index.name == "region"
@@ -179,7 +198,7 @@ def test_bands_are_those_of_each_rows_own_group(lines):
 
 
 def test_groups_without_intervals_say_how_they_are_asked_for():
-    lines = by_region("replace").linear_regression(FORMULA, epsilon=8, scale=0.4)
+    lines = by_region("replace").linear_regression(FORMULA, epsilon=8, method="adassp", delta=1e-6, force=True)
     with pytest.raises(ValueError, match="intervals=True"):
         lines.conf_int()
     mean = by_region("replace").mean("education", epsilon=8)

@@ -10,6 +10,8 @@ FEWER = {
     ("far_draws", "_ROWS"): 50,
     ("perturbed_minima", "_DRAWS"): 100,
     ("perturbed_minima", "_ROWS"): 40,
+    ("designs", "NUM_ROWS"): 1024,
+    ("score_laws", "_HALF"): 80,
 }
 
 

@@ -63,6 +63,7 @@ def log_densities(kind, value):
     return -EPSILON / 4.0 * np.abs(COUNT * chance - ones) - np.log(mass)
 
 
+@pytest.mark.default_cases("objective")
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_the_density_is_that_of_formulas_and_quadrature(kind):
     ones = np.arange(COUNT + 1)
@@ -85,7 +86,7 @@ def dense_normaliser(x, y, rate, half):
     return np.log(np.sum(np.exp(-rate * np.maximum(np.abs(scores.sum(1)), np.abs(scores @ x)))))
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "error"), [(3.0, 0.01), (1.0, 0.025)])
 def test_the_normaliser_of_two_coefficients_is_that_of_a_dense_grid(epsilon, error):
     """Of tables with other scales and slopes; at ε = 1 a part of the mass is far from all records."""
@@ -108,6 +109,7 @@ def test_the_normaliser_of_two_coefficients_is_that_of_a_dense_grid(epsilon, err
     np.testing.assert_allclose(found - found[0], expected - expected[0], atol=error)
 
 
+@pytest.mark.slow
 def test_values_move_from_law_to_law_by_a_change_of_variables():
     values = jnp.linspace(-1.0, 2.0, 5)
     old, new = dist.StudentT(3.0, 0.2, 0.7), dist.StudentT(6.0, 1.0, 2.0)
@@ -210,23 +212,29 @@ REFUSED = {
 }
 
 
+@pytest.mark.default_cases("up to 1000", "normaliser over its domain", "there were 60 records")
 @pytest.mark.parametrize("words", REFUSED)
 def test_what_is_not_served_is_refused_with_the_reason(words):
     with pytest.raises(ValueError, match=words):
         kng.augmented_posterior(REFUSED[words](), chance("mean"), num_records=61 if "60" in words else None)
 
 
+def test_what_is_no_release_or_has_no_chain_is_refused():
+    mean = as_release(MECHANISMS["mean"](), [0.4])
+    with pytest.raises(TypeError, match="must be a Release"):
+        kng.augmented_posterior(mean.to_json(), chance("mean"))
+    with pytest.raises(ValueError, match="num_chains must be at least 1"):
+        kng.augmented_posterior(mean, chance("mean"), num_chains=0)
+
+
+@pytest.mark.slow
 def test_what_is_asked_wrongly_is_refused():
     mean, line = (
         as_release(MECHANISMS["mean"](), [0.4]),
         as_release(kng.KNG(kng.PseudoHuberLoss(0.5), LINE, BOX, 1.0, "replace"), [0.4, 0.1]),
     )
-    with pytest.raises(TypeError, match="must be a Release"):
-        kng.augmented_posterior(mean.to_json(), chance("mean"))
     with pytest.raises(ValueError, match="needs a design"):
         kng.augmented_posterior(line, chance("KNG"))
-    with pytest.raises(ValueError, match="num_chains must be at least 1"):
-        kng.augmented_posterior(mean, chance("mean"), num_chains=0)
     with pytest.raises(TypeError, match="must return a function of rows"):
         kng.augmented_posterior(line, chance("mean"), design=[[0.5]])
     with pytest.raises(TypeError, match="must be a NumPyro distribution"):

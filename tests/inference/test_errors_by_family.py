@@ -54,6 +54,7 @@ def sums(x, y):
     return design.T @ design, design.T @ y
 
 
+@pytest.mark.default_cases("replace")
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_a_release_of_ada_ssp_keeps_the_moments_that_it_is_made_of_and_nothing_else(adjacency):
     made, (x, y) = ada_ssp(adjacency), table(400)
@@ -305,6 +306,7 @@ FAMILIES = {
 }
 
 
+@pytest.mark.default_cases("AdaSSP", "mean", "exponential")
 @pytest.mark.parametrize("name", FAMILIES)
 def test_everything_together_costs_the_epsilon_of_the_mechanism_by_one_debit(name, tmp_path, monkeypatch):
     # Of so few records some draws leave no interval.

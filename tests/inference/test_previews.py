@@ -78,7 +78,7 @@ def test_what_inverts_it():
     np.testing.assert_allclose(count, 2000 * (epsilon / 1.0) ** 2, rtol=0.03)
 
 
-def test_the_known_disaster_is_seen_and_what_would_do():
+def test_the_known_disaster_is_seen_and_what_would_do(fine_previews):
     found = median(300)
     assert 0.1 < found.expected.far < 0.5
     assert "anywhere in the domain" in found.hopeless
@@ -89,7 +89,7 @@ def test_the_known_disaster_is_seen_and_what_would_do():
     assert median(300, epsilon=10.0).hopeless is None
 
 
-def test_the_share_of_far_draws_is_that_of_quadrature():
+def test_the_share_of_far_draws_is_that_of_quadrature(fine_previews):
     made = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(y=(-50.0, 50.0)), kng.Box(-50.0, 50.0), 0.5, "replace")
     law, count, rate = NormalDist(0.0, 0.3), 60, 0.25
     found = kng.preview(made, num_records=count, residual=0.3, simulate=False)
@@ -177,7 +177,9 @@ def test_curves_are_drawn():
     np.testing.assert_allclose(noise * epsilons, (noise * epsilons)[0])
 
 
-def test_weights_of_records_are_taken_to_be_all_the_largest():
+@pytest.mark.default_cases("KNG", "objective", "posterior")
+@pytest.mark.parametrize("name", ["KNG", "objective", "AdaSSP", "posterior", "output"])
+def test_weights_of_records_are_taken_to_be_all_the_largest(name):
     """Losses and noise are W times as large then, and W cancels; a fixed ridge is one of λ/W."""
 
     def pair(make):
@@ -186,21 +188,21 @@ def test_weights_of_records_are_taken_to_be_all_the_largest():
         return [kng.preview(one, num_records=2000, residual=0.3, simulate=False) for one in (of_weights, plain)]
 
     theta = kng.Box(-1.0, 1.0)
-    for make in (
-        lambda bounds, _: kng.KNG(kng.SquaredLoss(), bounds, theta, 1.0, "replace"),
-        lambda bounds, _: kng.ObjectivePerturbation(kng.SquaredLoss(), bounds, theta, 1.0, "replace"),
-        lambda bounds, _: kng.AdaSSP(bounds, 1.0, 1e-6, "replace"),
-        lambda bounds, w: kng.PosteriorSample(bounds, 100.0 * w, 1.0 / w, "add_remove", 4000),
-        lambda bounds, w: kng.OutputPerturbation(
+    makers = {
+        "KNG": lambda bounds, _: kng.KNG(kng.SquaredLoss(), bounds, theta, 1.0, "replace"),
+        "objective": lambda bounds, _: kng.ObjectivePerturbation(kng.SquaredLoss(), bounds, theta, 1.0, "replace"),
+        "AdaSSP": lambda bounds, _: kng.AdaSSP(bounds, 1.0, 1e-6, "replace"),
+        "posterior": lambda bounds, w: kng.PosteriorSample(bounds, 100.0 * w, 1.0 / w, "add_remove", 4000),
+        "output": lambda bounds, w: kng.OutputPerturbation(
             kng.SquaredLoss(), bounds, 100.0 * w, 1.0, 1e-6, "replace", max_records=4000
         ),
-    ):
-        found, expected = pair(make)
-        np.testing.assert_allclose(found.noise, expected.noise, rtol=1e-9)
-        np.testing.assert_allclose(found.ratio, expected.ratio, rtol=1e-9)
-        np.testing.assert_allclose(found.pull, expected.pull, rtol=1e-9, atol=1e-15)
-        assert found.setting.words[:-1] == expected.setting.words
-        assert "every record has the largest weight" in found.setting.words[-1]
+    }
+    found, expected = pair(makers[name])
+    np.testing.assert_allclose(found.noise, expected.noise, rtol=1e-9)
+    np.testing.assert_allclose(found.ratio, expected.ratio, rtol=1e-9)
+    np.testing.assert_allclose(found.pull, expected.pull, rtol=1e-9, atol=1e-15)
+    assert found.setting.words[:-1] == expected.setting.words
+    assert "every record has the largest weight" in found.setting.words[-1]
 
 
 def test_few_records_with_the_largest_weights_are_those_without(monkeypatch):
@@ -294,11 +296,17 @@ def test_every_mechanism_answers_everything_or_says_why_not(name):
     assert math.isinf(count) or found._ratio_at(count, found.epsilon) <= wanted
 
 
-def test_a_posterior_sample_at_another_epsilon_is_that_of_the_largest_gamma():
+def test_a_posterior_sample_at_another_epsilon_keeps_its_ridge():
     made = MECHANISMS["posterior_sample"]()
     moved = made.at_epsilon(8.0)
     assert float(moved.epsilon) == pytest.approx(8.0, rel=1e-6)
     assert float(moved.regularization) == 1000.0
+
+
+@pytest.mark.slow
+def test_a_posterior_sample_at_another_epsilon_is_that_of_the_largest_gamma():
+    made = MECHANISMS["posterior_sample"]()
+    moved = made.at_epsilon(8.0)
     found = kng.preview(made, num_records=2000, simulate=False)
     # With γ alone: (γ(H + λI))^{-1} has no other part of ε.
     expected = float(found.ratio.max()) * math.sqrt(float(made.gamma) / float(moved.gamma))
