@@ -56,6 +56,17 @@ def made(name, kind=kng.KNG, adjacency="replace", weight=3.0, domain=DOMAIN, eps
 
 
 @jax.jit
+def log_density(mechanism, theta, data):
+    return mechanism.log_density(theta, data)
+
+
+@jax.jit
+def record_gradients(loss, theta, rows):
+    """Of records with weights, and without them."""
+    return loss.record_gradients(theta, rows), loss.record_gradients(theta, rows.rows)
+
+
+@jax.jit
 def sums(loss, theta, data):
     return loss.value(theta, data), loss.gradient(theta, data), loss.hessian(theta, data)
 
@@ -73,8 +84,8 @@ def test_whole_weights_are_repeated_records(name):
         jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-12), first, second)
     rows = WeightedRecords(Records(np.column_stack([np.ones(N), X]), y), WHOLE)
     with float64():
-        each = np.asarray(loss.record_gradients(theta, rows))
-        np.testing.assert_allclose(each, WHOLE[:, None] * loss.record_gradients(theta, rows.rows), rtol=1e-12)
+        each, plain = map(np.asarray, record_gradients(loss, theta, rows))
+        np.testing.assert_allclose(each, WHOLE[:, None] * plain, rtol=1e-12)
 
 
 @pytest.mark.default_cases("quantile")
@@ -103,7 +114,7 @@ def test_weights_of_1_are_no_weights(name, kind, adjacency):
         mechanism = made(name, kind, adjacency, weight)
         data = mechanism.prepare(X, Y, weights=given)
         with float64():
-            densities.append(float(mechanism.log_density(theta, data)))
+            densities.append(float(log_density(mechanism, theta, data)))
         sensitivities.append(mechanism.sensitivity_for(2).value)
     assert densities[0] == pytest.approx(densities[1], rel=1e-9)
     assert sensitivities[0] == pytest.approx(sensitivities[1], rel=1e-12)
@@ -288,7 +299,25 @@ def test_no_records_and_weights_of_0_are_drawn_alike(name, monkeypatch):
         assert np.all(np.isfinite(kng.release(made(name, kind), X, responses(name), weights=np.zeros(N)).value))
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.default_cases("add_remove")
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_neighbours_that_differ_in_a_weight_change_the_log_density_by_half_of_epsilon(adjacency):
+    """Before it is normalised: nowhere by more, and near that where the record comes with its largest weight."""
+    x, y, given = np.ones((31, 1)), np.full(31, 2.0), np.ones(31)
+    other = given.copy()
+    given[-1], other[-1] = 0.0, 50.0
+    number = 30 if adjacency == "add_remove" else 31
+    mechanism = made("squared", adjacency=adjacency)
+    first = mechanism.prepare(x[:number], y[:number], weights=given[:number])
+    second = mechanism.prepare(x, y, weights=other)
+    thetas = np.random.default_rng(1).uniform([-0.5, -1.0], [1.5, 1.0], (40, 2))
+    thetas[0] = -0.5, -1.0
+    values = [np.asarray(log_density(mechanism, theta, data)) for data in (first, second) for theta in thetas]
+    changes = np.abs(np.subtract(values[:40], values[40:]))
+    assert (0.45 if adjacency == "add_remove" else 0.22) < changes.max() <= 0.5 * (1.0 + 1e-9)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @pytest.mark.parametrize("kind", [kng.KNG, kng.ExponentialMechanism])
 def test_replayed_neighbours_that_differ_in_a_weight_spend_no_more_than_epsilon(kind, adjacency):
