@@ -8,6 +8,7 @@ import pytest
 import kngjax as kng
 from kngjax.core import compiling
 from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.releases import chains
 from kngjax.samplers.exact.smooth import search
 from tests.conftest import QUICK_COMPILING
 
@@ -90,6 +91,21 @@ def test_inside_of_another_program_it_is_a_part_of_it(way):
     assert programs(inner)[0] == 0
 
 
+@pytest.mark.usefixtures("no_flags")
+def test_a_release_that_is_drawn_directly_compiles_quickly_and_research_does_not():
+    bounds = kng.Bounds(x=([0.0], [1.0]), intercept=False)
+    mechanism = kng.KNormMechanism(bounds, 1.0, "replace", kng.Ellipsoid([[1.0]]))
+    x, drawn = np.linspace(0.0, 1.0, 7)[:, None], chains._compiled_direct_draws
+    at_first = programs(drawn)
+    kng.release(mechanism, x)
+    released = programs(drawn)
+    assert (released[0] > at_first[0], released[1]) == (True, at_first[1])
+    kng.sample(mechanism, mechanism.prepare(x), key=kng.research_key(0), num_draws=2, num_chains=1)
+    assert programs(drawn)[0] == released[0]
+    assert programs(drawn)[1] > released[1]
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_flags")
 def test_a_release_compiles_quickly_and_research_does_not():
     mechanism = kng.KNG(kng.PseudoHuberLoss(0.5), kng.Bounds(), kng.Box(-1.0, 1.0), 1.0, "replace")

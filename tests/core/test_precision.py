@@ -1,11 +1,13 @@
 """Whoever never heard of 64-bit types still gets releases computed in them, and nothing of them stays behind."""
 
 import functools
+import gc
 import json
 import pathlib
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 
@@ -74,7 +76,7 @@ print(json.dumps(found))
 
 
 QUICK, LONG = ("median", "split"), ("squared", "pseudo-Huber", "joint")
-every_mechanism = pytest.mark.parametrize("name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in LONG)])
+every_mechanism = pytest.mark.parametrize("name", [*QUICK, *LONG])
 
 
 @functools.cache
@@ -88,13 +90,28 @@ def elsewhere(name):
     return found_elsewhere(QUICK if name in QUICK else LONG)
 
 
+def test_without_the_flag_draws_have_all_53_bits_and_leave_no_array_of_64():
+    """In this process: a fresh one, that never heard of 64-bit types, takes seconds."""
+    with jax.enable_x64(False):
+        before = [array for array in jax.live_arrays() if array.dtype.itemsize == 8]
+        draws = research_draws("split")
+        gc.collect()
+        known = set(map(id, before))
+        assert [array for array in jax.live_arrays() if array.dtype.itemsize == 8 and id(array) not in known] == []
+        assert jax.config.jax_enable_x64 is False
+    assert (type(draws), draws.dtype) == (np.ndarray, np.float64)
+    assert np.all(draws != draws.astype(np.float32))
+    with jax.enable_x64(True):
+        np.testing.assert_array_equal(research_draws("split"), draws)
+
+
 @pytest.mark.slow
 @every_mechanism
 def test_the_flag_stays_as_it_was(name):
     assert elsewhere(name)["flag"] is False
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @every_mechanism
 def test_draws_have_all_53_bits_and_are_numpy(name):
     draws = np.array(elsewhere(name)[name]["draws"])
@@ -108,6 +125,7 @@ def test_draws_are_those_of_a_process_with_the_flag(name):
     np.testing.assert_allclose(elsewhere(name)[name]["draws"], research_draws(name), rtol=1e-12, atol=0)
 
 
+@pytest.mark.slow
 @every_mechanism
 def test_no_array_of_64_bits_stays_alive(name):
     assert elsewhere(name)[name]["alive"] == []

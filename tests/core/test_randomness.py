@@ -131,6 +131,7 @@ def test_no_random_numbers_and_too_many():
         randomness._counters(2**32)
 
 
+@pytest.mark.default_cases("uniform")
 @pytest.mark.parametrize(
     ("draw", "distribution"),
     [
@@ -153,13 +154,14 @@ def test_bits_are_balanced_and_uncorrelated_between_children():
         assert abs(bits.mean() - 0.5) < 4 * 0.5 / np.sqrt(bits.size)
 
 
+@pytest.mark.slow
 def test_discrete_draws():
     counts = np.bincount(jax.random.categorical(fixed_key(3), jnp.log(jnp.arange(1.0, 4.0)), shape=(12_000,)))
     assert stats.chisquare(counts, [2_000, 4_000, 6_000]).pvalue > 1e-3
     assert sorted(jax.random.permutation(fixed_key(4), 50).tolist()) == list(range(50))
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.default_cases("bits")
 @pytest.mark.parametrize(
     "draw",
     [

@@ -166,7 +166,7 @@ def test_what_is_no_column_is_refused_by_its_type(column):
         cells.numbers(column)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=50)
 @given(st.decimals(allow_nan=False, allow_infinity=False), st.integers(-(2**300), 2**300))
 def test_numbers_are_the_nearest_floats(written, whole):
     for cell, exact in ((str(written), fractions.Fraction(written)), (written, fractions.Fraction(written)),

@@ -157,5 +157,11 @@ def test_audits_leave_the_noise_out():
     bounds = kng.Bounds(y=(-0.5, 2.5), dither=1.0)
     quantile = kng.PrivateQuantile(0.5, bounds, 1.0, "replace")
     assert kng.audit.black_box(quantile, *pair, key=kng.research_key(0), num_draws=1000).passed
+
+
+@pytest.mark.slow
+def test_replayed_audits_leave_the_noise_out():
+    pair = [(None, np.append(np.linspace(0.0, 1.0, 9), last)) for last in (0.0, 2.0)]
+    bounds = kng.Bounds(y=(-0.5, 2.5), dither=1.0)
     line = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1.0, 3.0), 1.0, "replace")
     assert kng.audit.replayed_sensitivity(line, *pair, key=kng.research_key(0), num_points=20).passed

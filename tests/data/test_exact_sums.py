@@ -176,6 +176,7 @@ def test_gradients_of_minimisers_are_summed_in_blocks(monkeypatch):
     assert abs(value - other_value - 10.0) <= 2 * bound(2**16, 4) * 2 * 200.0
 
 
+@pytest.mark.slow
 def test_the_table_of_trust_has_climbing_pairs():
     figure = trust._climbing(quick=True)
     assert figure.passed, figure

@@ -25,6 +25,7 @@ def table(intercept):
     return bounds, kng.data.prepare(bounds, x, y)
 
 
+@pytest.mark.default_cases("True")
 @pytest.mark.parametrize("intercept", [True, False])
 def test_every_record_lies_within_one_and_some_at_it(intercept):
     bounds, records = table(intercept)
@@ -60,6 +61,7 @@ def test_sums_are_those_of_the_records_in_these_units(intercept):
     assert sums.count == len(rows)
 
 
+@pytest.mark.default_cases("True")
 @pytest.mark.parametrize("intercept", [True, False])
 def test_least_squares_in_these_units_is_least_squares(intercept):
     bounds, records = table(intercept)
@@ -85,6 +87,7 @@ def test_hulls_move_with_their_columns():
     assert 0 < hull.outside(points).sum() < 500
 
 
+@pytest.mark.slow
 def test_a_hull_of_levels_is_centred_where_its_corners_are_near():
     """Of 20 levels: about the middle of the box each corner would be √20 away."""
     bounds = kng.Bounds(hull=kng.FeatureHull(np.vstack([np.zeros(19), np.eye(19)])), y=(0.0, 1.0))

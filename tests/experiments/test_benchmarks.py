@@ -126,6 +126,7 @@ def people():
     return _coverage_tables.t5(3)
 
 
+@pytest.mark.default_cases("logistic")
 @pytest.mark.parametrize("kind", ["logistic", "tau=.9", "AdaSSP"])
 def test_quick_sums_are_those_of_the_columns_of_all_records(kind, people):
     mechanism, table = people.mechanism(kind, 1.0, 500), people.draw(np.random.default_rng(0), 500)

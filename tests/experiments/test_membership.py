@@ -32,7 +32,7 @@ def test_an_attack_on_randomised_responses_has_all_of_what_is_allowed(epsilon):
 
 def test_tables_of_one_law_have_no_advantage():
     """Each is guessed about by an attack that has not seen it: one that had would seem to know them."""
-    given = np.random.default_rng(0).normal(size=(2, 200, 20))
+    given = np.random.default_rng(0).normal(size=(2, 60, 5))
     found = membership.advantage(*given, membership.forest)
     assert abs(found.value) < 3.0 * found.error
 
@@ -48,6 +48,16 @@ def attacked(way, epsilon, number):
     return membership.advantage(*tables, membership.forest)
 
 
+def test_names_that_only_some_tables_have_are_seen():
+    """As levels of the data leak them: a column that is 1 in each table of the target, and 0 in most others."""
+    generator = np.random.default_rng(0)
+    tables = generator.normal(size=(2, 40, 3))
+    tables[0, :, 0], tables[1, :, 0] = 1.0, generator.random(40) < 0.1
+    leak = membership.advantage(*tables, membership.forest)
+    assert leak.value - 3.0 * leak.error > membership.allowed(0.2)
+
+
+@pytest.mark.slow
 def test_levels_of_the_data_are_seen(fixed_bits):
     """Tables of levels alone: names that only the target's tables have tell of it at an ε that allows little."""
     leak = attacked("levels of the data", 0.2, 40)

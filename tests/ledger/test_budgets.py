@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kngjax.accounting import Guarantee
@@ -75,6 +75,7 @@ def test_two_ways_of_adding_up_are_not_mixed_where_both_have_a_delta():
     assert Guarantee.composed([RANGE] * 11).at(delta=1e-6) < 1.0
 
 
+@settings(max_examples=25)
 @given(st.lists(st.tuples(SIMPLE, st.integers(1, 3)), max_size=4), st.integers(1, 60), st.integers(1, 30))
 def test_the_sums_are_exact(recipes, epsilon, delta):
     parts = [(made(recipe), count) for recipe, count in recipes]

@@ -1,9 +1,8 @@
-"""The owner's non-private fit against statsmodels."""
+"""The owner's non-private fit against closed forms, equations of its gradient, and statsmodels."""
 
 import numpy as np
 import pytest
 import scipy.optimize
-import statsmodels.api as sm
 
 import kngjax as kng
 from kngjax.data import records as data_room
@@ -15,12 +14,19 @@ from tests.statistical.problems import records
 def fitted(loss: kng.QuantileLoss, name: str, y_bounds=None) -> tuple[nonprivate.NonprivateFit, np.ndarray, np.ndarray]:
     x, y = records(name, 3, num_records=2000)
     bounds = kng.Bounds(x=(-1.0, 1.0), y=y_bounds)
-    return nonprivate.fit(loss, data_room.prepare(bounds, x, y)), sm.add_constant(x), y
+    return nonprivate.fit(loss, data_room.prepare(bounds, x, y)), np.column_stack([np.ones(len(x)), x]), y
+
+
+def sandwich(x, weights, residuals):
+    """The standard errors of HC0."""
+    bread = np.linalg.inv((x * weights[:, None]).T @ x)
+    return np.sqrt(np.diagonal(bread @ (x.T * residuals**2) @ x @ bread))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tau", [0.1, 0.5, 0.9])
 def test_quantile_regression_is_the_exact_minimiser(tau):
+    sm = pytest.importorskip("statsmodels.api")
     fit, x, y = fitted(kng.QuantileLoss(tau), "quantile")
     reference = sm.QuantReg(y, x).fit(q=tau, max_iter=5000, p_tol=1e-10)
 
@@ -95,25 +101,25 @@ def test_quantile_regression_of_many_records_bears_responses_of_any_size():
 def test_quantile_regression_of_many_records_solves_small_programmes(monkeypatch):
     sizes, solve = [], estimates.linear_programme
     monkeypatch.setattr(estimates, "linear_programme", lambda x, *rest: (sizes.append(len(x)), solve(x, *rest))[1])
-    x, y = many_records("normal", 100_000)
+    x, y = many_records("normal", 40_000)
     theta = nonprivate.minimiser(kng.QuantileLoss(0.5), data_room.Records(x, y))
     assert len(sizes) > 1
-    assert sum(sizes) < 30_000
-    np.testing.assert_allclose(theta, 1.0, atol=0.05)
+    assert sum(sizes) < 20_000
+    np.testing.assert_allclose(theta, 1.0, atol=0.08)
 
 
 def test_least_squares_with_robust_standard_errors():
     fit, x, y = fitted(kng.SquaredLoss(), "squared", (-10.0, 10.0))
-    reference = sm.OLS(y, x).fit(cov_type="HC0")
-    np.testing.assert_allclose(fit.theta, reference.params, rtol=1e-9)
-    np.testing.assert_allclose(fit.standard_errors, reference.bse, rtol=1e-9)
+    theta = np.linalg.lstsq(x, y, rcond=None)[0]
+    np.testing.assert_allclose(fit.theta, theta, rtol=1e-9)
+    np.testing.assert_allclose(fit.standard_errors, sandwich(x, np.ones(len(y)), y - x @ theta), rtol=1e-9)
 
 
 def test_logistic_regression_with_robust_standard_errors():
     fit, x, y = fitted(kng.LogisticLoss(), "logistic")
-    reference = sm.Logit(y, x).fit(disp=0, cov_type="HC0")
-    np.testing.assert_allclose(fit.theta, reference.params, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(fit.standard_errors, reference.bse, rtol=1e-5)
+    chances = 1.0 / (1.0 + np.exp(-x @ fit.theta))
+    np.testing.assert_allclose(x.T @ (chances - y), 0.0, atol=1e-6 * len(y))
+    np.testing.assert_allclose(fit.standard_errors, sandwich(x, chances * (1.0 - chances), y - chances), rtol=1e-5)
 
 
 @pytest.mark.slow

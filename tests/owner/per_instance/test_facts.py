@@ -19,7 +19,7 @@ def exact_delta(first, second, epsilon):
     return max(np.maximum(p - np.exp(epsilon) * q, 0.0).sum(axis=-1) for p, q in ((first, second), (second, first)))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(CHANCES, CHANCES, st.floats(0.0, 3.0))
 def test_odds_stay_within_the_bound(p, q, epsilon):
     """Two laws on two outcomes, their exact δ at this ε, and both events."""
@@ -30,7 +30,7 @@ def test_odds_stay_within_the_bound(p, q, epsilon):
         assert abs(np.log(one / other)) <= bound + 1e-9
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.floats(0.01, 3.0), st.floats(0.0, 0.3), st.floats(0.001, 0.999))
 def test_the_bound_on_odds_is_attained(epsilon, delta, q):
     bound = float(facts.log_odds_bound(epsilon, delta, q))
@@ -129,7 +129,7 @@ def test_moments():
     np.testing.assert_allclose(facts.moments(epsilon, 2.0, weights=[2.0, 1.0, 1.0]), [(0.02 + 0.04 + 0.16) / 4.0])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(CHANCES, CHANCES, st.floats(0.0, 3.0))
 def test_total_variation(p, q, epsilon):
     first, second = np.array([p, 1.0 - p]), np.array([q, 1.0 - q])

@@ -65,12 +65,13 @@ def test_the_way_of_an_estimate_is_that_to_a_fit_without_the_person():
 
 def test_addition_is_a_fit_with_the_person():
     X, y = records()
-    targets = records(6, seed=5)
+    # As many as there are people: one shape, and one program.
+    targets = records(25, seed=5)
     report = kng.per_instance_privacy(posterior(), X, y, targets=targets)
     x, z = design(X), design(targets[0])
     without = oracle.laws(x, y, RIDGE, 3.0, "hessian")
     deltas = report.delta_at(0.3)
-    for place, response in enumerate(targets[1]):
+    for place, response in enumerate(targets[1][:6]):
         included = oracle.laws(np.vstack([x, z[place]]), np.append(y, response), RIDGE, 3.0, "hessian")
         expected = oracle.both_directions(*on_the_line(without, included, z[place]), 0.3)
         np.testing.assert_allclose(deltas[place], expected, rtol=1e-5, atol=1e-14)
@@ -142,7 +143,7 @@ def test_the_order_of_people_does_not_matter(report):
     np.testing.assert_allclose(shuffled.epsilon, report.epsilon[order], rtol=1e-7)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.default_cases("7")
 @pytest.mark.parametrize("chunk", [1, 7, 25, 1000])
 def test_the_size_of_chunks_does_not_matter(report, chunk):
     other = kng.per_instance_privacy(posterior(), *records(), chunk=chunk)
@@ -162,8 +163,8 @@ def test_float64_whatever_the_callers_setting(report):
 
 def test_people_are_clipped_as_the_data_are():
     X, y = records()
-    far = kng.per_instance_privacy(posterior(), X, y, targets=(np.full((1, 2), 50.0), np.array([9.0])))
-    near = kng.per_instance_privacy(posterior(), X, y, targets=(np.ones((1, 2)), np.ones(1)))
+    far = kng.per_instance_privacy(posterior(), X, y, targets=(np.full((25, 2), 50.0), np.full(25, 9.0)))
+    near = kng.per_instance_privacy(posterior(), X, y, targets=(np.ones((25, 2)), np.ones(25)))
     np.testing.assert_array_equal(far.epsilon, near.epsilon)
 
 
@@ -244,7 +245,7 @@ def test_a_person_too_strong_for_few_steps_is_fitted_anew():
         np.testing.assert_allclose(found.move[place], expected, rtol=1e-6)
 
 
-@pytest.mark.default_cases("pseudo_huber")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["logistic", "pseudo_huber"])
 def test_smooth_losses_end_to_end(name):
     random = np.random.default_rng(6)
