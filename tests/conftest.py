@@ -44,13 +44,6 @@ if jax.__version_info__ < (0, 11):
 
 def pytest_addoption(parser):
     parser.addoption(
-        "--cases-of-each",
-        type=int,
-        metavar="N",
-        help="of each test N cases, those that show most values of its parameters; with -m slow none of tests of which "
-        "other cases run by default: for CI",
-    )
-    parser.addoption(
         "--processor-seconds", type=pathlib.Path, metavar="FILE", help="write the processor seconds of each test there"
     )
 
@@ -131,36 +124,6 @@ def pytest_pycollect_makeitem():
             if case not in quick:
                 case.add_marker("slow")
     return made
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(config, items):
-    """Of each test as many cases as `--cases-of-each` says; of slow ones but those that no default run has cases of."""
-    default = {_test_of(item) for item in items if not item.get_closest_marker("slow")}
-    yield
-    if (number := config.option.cases_of_each) is None:
-        return
-    dropped = left_out(items, number, default if config.option.markexpr == "slow" else ())
-    config.hook.pytest_deselected(items=list(dropped))
-    items[:] = [item for item in items if item not in dropped]
-
-
-def left_out(items, number, default):
-    """What `--cases-of-each` leaves out. **Arguments:** `default`: tests whose other cases run by default."""
-    tests, dropped = collections.defaultdict(list), set()
-    for item in items:
-        tests[_test_of(item)].append(item)
-    for test, cases in tests.items():
-        if test in default:
-            dropped.update(cases)
-        elif len(cases) > number:
-            dropped.update(set(cases).difference(first_cases(cases, number)))
-    return dropped
-
-
-def _test_of(item):
-    """Of which test it is a case."""
-    return item.parent.nodeid, getattr(item, "originalname", item.name)
 
 
 def pytest_collection_finish():

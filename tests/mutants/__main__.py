@@ -52,7 +52,7 @@ def chosen(options: argparse.Namespace) -> Iterator[Mutant]:
         for slip in SLIPS:
             if all(word in slip.name for word in options.named):
                 planted = slip.planted(root)
-                yield Mutant(planted.name, planted.path, planted.line, planted.line, planted.source)
+                yield Mutant(planted.name, planted.path, planted.line, planted.last, planted.source)
     elif options.since:
         for file, lines in changed(root, options.since).items():
             yield from mutants(root / file, root, lines)
