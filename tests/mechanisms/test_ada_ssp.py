@@ -1,5 +1,7 @@
 """AdaSSP: its noise against the exact profile and against the paper's, its law, and that it never fails."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -144,6 +146,12 @@ def test_the_bound_on_the_eigenvalues_of_the_noise_holds():
         assert stats.binom.sf(exceeded - 1, 4000, 0.05) > 1e-6
 
 
+@functools.partial(jax.jit, static_argnames="number")
+def draws(mechanism, data, key, number):
+    return mechanism.draws(data, key, number)[0]
+
+
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_noise_does_not_depend_on_units(intercept):
     """Years and thousandths, or shares of them: the same draw from the same key, in the units of the columns."""
@@ -154,7 +162,7 @@ def test_the_noise_does_not_depend_on_units(intercept):
 
     def draw(x, y, x_bounds, y_bounds):
         mechanism = kng.AdaSSP(kng.Bounds(x_bounds, y_bounds, intercept), 1.0, 1e-6, "replace")
-        return np.asarray(mechanism.draws(mechanism.prepare(x, y), jax.random.key(0), 1)[0][0])
+        return np.asarray(draws(mechanism, mechanism.prepare(x, y), jax.random.key(0), 1)[0])
 
     here = draw(x, y, (np.zeros(2), np.ones(2)), (-1.0, 1.0))
     there = draw(shift + scale * x, far + wide * y, (shift, shift + scale), (far - wide, far + wide))

@@ -173,6 +173,10 @@ def test_the_noise_of_basic_composition_by_hand():
     mixed = irls(accounting="basic", moment_noise="laplace").noise(3)
     shift = np.sqrt(2.0) * 5.0 * 3.0 / float(mixed.matrix)
     np.testing.assert_allclose(shift, shift_of(EPSILON / 8.0, DELTA / 4.0), rtol=1e-7)
+
+
+@pytest.mark.slow
+def test_the_noise_of_basic_composition_of_gaussian_parts_by_hand():
     both = irls(accounting="basic").noise(3)
     shifts = [2.0 * 5.0 * X_RADIUS * RESPONSE / float(both.moment), np.sqrt(2.0) * 5.0 * 3.0 / float(both.matrix)]
     np.testing.assert_allclose(shifts, shift_of(EPSILON / 8.0, DELTA / 8.0), rtol=1e-7)
@@ -201,8 +205,14 @@ def test_the_scale_of_wishart_noise_by_hand(adjacency, accounting):
     if adjacency is Adjacency.REPLACE:
         each, parts = each / 2.0, parts / (1.0 + np.exp(each / 2.0))
     degrees = 3 + 1 + EXTRA_DEGREES
-    log_delta = float(matrix_noise.wishart_log_delta(each, 5.0 * 3.0, 3, degrees, noise.matrix))
+    profile = jax.jit(matrix_noise.wishart_log_delta, static_argnums=(2, 3))
+    log_delta = float(profile(each, 5.0 * 3.0, 3, degrees, noise.matrix))
     np.testing.assert_allclose(np.exp(log_delta), parts, rtol=1e-4)
+
+
+@jax.jit
+def moments_of(mechanism, is_first, data):
+    return mechanism._moments(jnp.zeros(3), is_first, data)
 
 
 @pytest.mark.parametrize("power", [1.0, 1.5, 1.9])
@@ -211,11 +221,11 @@ def test_no_weight_is_above_the_cap(power, is_first):
     """A record on the plane has the largest weight, κ^{2-p}, and one far from it a small one."""
     mechanism = irls(power=power)
     alone = mechanism.prepare(np.ones((1, 2)), np.zeros(1))
-    _, matrix = mechanism._moments(np.zeros(3), jnp.asarray(is_first), alone)
+    _, matrix = moments_of(mechanism, jnp.asarray(is_first), alone)
     np.testing.assert_allclose(matrix[0, 0], 5.0 ** (2.0 - power), rtol=1e-12)
     np.testing.assert_allclose(mechanism.changes(3)[1] / irls().changes(3)[1], 5.0 ** (1.0 - power), rtol=1e-12)
     far = mechanism.prepare(np.ones((1, 2)), np.full(1, 2.0))
-    _, matrix = mechanism._moments(np.zeros(3), jnp.asarray(False), far)
+    _, matrix = moments_of(mechanism, jnp.asarray(False), far)
     np.testing.assert_allclose(matrix[0, 0], 2.0 ** (power - 2.0), rtol=1e-12)
 
 
@@ -301,6 +311,12 @@ def test_the_noise_of_advanced_composition_by_hand(share):
     assert total <= EPSILON
     shift = np.sqrt(2.0) * 5.0 * 3.0 / float(noise.matrix)
     np.testing.assert_allclose(shift, shift_of(other, DELTA / 2 / 50), rtol=1e-7)
+
+
+@pytest.mark.slow
+def test_advanced_composition_is_no_worse_for_pure_parts_and_for_few():
+    settings = {"accounting": "advanced", "moment_noise": "laplace", "iterations": 50}
+    noise = irls(**settings).noise(3)
     both = irls(**settings, matrix_noise="laplace").noise(3)
     assert float(both.moment) < 0.99 * float(noise.moment)
     few = irls(accounting="advanced", moment_noise="laplace").noise(3)

@@ -122,7 +122,7 @@ def test_a_correlated_problem_against_scipys_quadratic_programme(domain):
     assert values[0] <= values[1] + 1e-9 * abs(values[1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     entries=st.lists(st.floats(-10.0, 10.0, width=32), min_size=6, max_size=6),
     ridge=st.floats(1e-3, 10.0),
