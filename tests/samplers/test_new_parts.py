@@ -20,7 +20,7 @@ from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_l
 from tests.statistical.problems import MECHANISMS, Quadrature, problem, records
 
 WEIGHTS = np.array([0.5, 2.0])
-LOWER, UPPER, POINTS = -2.0, 2.5, 500
+LOWER, UPPER, POINTS = -2.0, 2.5, 200
 
 
 class WeightedL1(AbstractAbsoluteNorm):
@@ -161,7 +161,7 @@ def assert_follows(theta, built, data) -> None:
     assert_cell_frequencies(counts.ravel(), np.full(36, 1.0 / 36.0))
 
 
-def draws_of(built, data, sampler, number=2000):
+def draws_of(built, data, sampler, number=800):
     """Independent draws: of an independent sampler, or one of each of many chains."""
     arguments = {"num_draws": 1, "num_chains": number}
     draws = kng.sample(built, data, key=kng.research_key(3), sampler=sampler, progress=False, **arguments)
@@ -186,7 +186,7 @@ def test_the_new_norms_are_norms_with_uniform_draws_from_their_balls(name):
     assert np.all(products <= duals[:, None] * lengths[None, 200:400] * (1.0 + 1e-12))
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.default_cases("quantile-weighted_l1-UniformRejection")
 @pytest.mark.parametrize(
     ("loss", "name", "sampler"),
     [

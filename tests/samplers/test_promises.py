@@ -10,6 +10,8 @@ import pytest
 
 import kngjax as kng
 from kngjax.core.arrays import float64
+from kngjax.data.admission import Facts
+from kngjax.releases.routes.sampled import SampledRoute
 from kngjax.samplers.promises import EXACT, NONE, Promise
 
 EPSILON = 0.7
@@ -139,9 +141,8 @@ def test_the_log_range_bounds_the_density_and_is_no_more_than_the_worst_data_nee
 
 
 def test_independence_proposals_promise_a_mixture_where_records_are_few():
-    built, X, y = small_problem(6)
-    release = kng.release(built, X, y, sampler=kng.IndependenceMH(num_sweeps=4000))
-    certificate = release.certificate
+    built, _, _ = small_problem(6)
+    certificate = SampledRoute(built, Facts(2, 6), kng.IndependenceMH(num_sweeps=4000), "").certify()
     assert certificate.promise.kind == "mixture"
     share = 0.05 * math.exp(-built.log_range(2, 6))
     left = (1 - share) ** certificate.sampler["num_sweeps"]
@@ -152,6 +153,7 @@ def test_independence_proposals_promise_a_mixture_where_records_are_few():
     for text in (certificate.explain(), certificate.summary()):
         assert f"({certificate.epsilon:.6g}, {certificate.delta:.3g})-differentially private" in text
     assert "Not proved" not in certificate.explain()
+    release = kng.Release._of(np.zeros(2), certificate)
     again = kng.Release.from_json(release.to_json())
     assert again == release
     assert json.loads(release.to_json())["certificate"]["proved_of_this_release"]["delta"] == certificate.delta
@@ -167,6 +169,14 @@ def test_the_minorisation_holds_on_the_chain_itself():
     density = np.exp(log_densities(built, grid, data))
     density /= density.sum() * (axis[1] - axis[0]) ** 2
     assert np.max(density) * share <= 0.05 / 16.0
+
+
+@pytest.mark.slow
+def test_a_release_of_few_records_has_the_certificate_of_its_route():
+    built, X, y = small_problem(6)
+    sampler = kng.IndependenceMH(num_sweeps=4000)
+    certificate = kng.release(built, X, y, sampler=sampler).certificate
+    assert certificate.promise == SampledRoute(built, Facts(2, 6), sampler, "").certify().promise
 
 
 @pytest.mark.slow

@@ -93,7 +93,7 @@ def test_the_proposal_density_integrates_to_one_and_is_that_of_the_proposals():
     target, centre, sampler = with_expansion(built, data, 0.3)
     # The sampler holds arrays, so it is an argument.
     proposal = jax.jit(type(sampler).proposal)(sampler, target, centre)
-    edges = np.linspace(-2.0, 2.5, 40_001)
+    edges = np.linspace(-2.0, 2.5, 20_001)
     middles = jnp.asarray(0.5 * (edges[1:] + edges[:-1]))[:, None]
     weigh = jax.jit(lambda points: jax.lax.map(lambda p: sampler.weigh(target, proposal, p), points, batch_size=500))
     weighted = weigh(middles)
@@ -101,7 +101,7 @@ def test_the_proposal_density_integrates_to_one_and_is_that_of_the_proposals():
     np.testing.assert_allclose(masses.sum(), 1.0, atol=1e-5)
     np.testing.assert_allclose(weighted.log_density[:50], jax.vmap(target.log_density)(middles[:50]), rtol=1e-9)
     candidates = jax.jit(type(sampler).candidates, static_argnums=4)(
-        sampler, target, proposal, kng.research_key(1), 20_000
+        sampler, target, proposal, kng.research_key(1), 2000
     )
     uniform = np.interp(np.asarray(candidates.theta)[:, 0], edges, np.concatenate([[0.0], np.cumsum(masses)]))
     assert_mean_within(np.column_stack([uniform, (uniform - 0.5) ** 2]), [0.5, 1.0 / 12.0])

@@ -18,7 +18,7 @@ from tests.samplers.grid.box_problems import SIZE, problem
 @pytest.mark.default_cases("True")
 @pytest.mark.parametrize("floored", [False, True])
 def test_the_law_does_not_depend_on_the_boxes(floored, monkeypatch):
-    """Without a floor, and in coordinates that are those of no record: θ_2, and θ_1 + θ_2, of which records tell most."""
+    """Without a floor, and in coordinates that are those of no record: θ_2, and θ_1 + θ_2."""
     sums, gauge, body = problem("Huber", "maximum", "l2", scale=Fraction(4))
     matrix = np.array([[1.0, 0.6], [-0.3, 0.8]])
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""How far rows move within Θ, from a point beside any side of it; and what certificates make of that."""
+"""Rows move within Θ at most as far as is stated, from a point beside any side of it, and so certificates hold."""
 
 import itertools
 from fractions import Fraction
