@@ -1,4 +1,4 @@
-"""One table of the draws of which every rounding is proved: a row has a mechanism, its records and what draws it.
+"""Lists the draws of which every rounding is proved: a row has a mechanism, its records and the class that draws.
 
 Bounds, radii and budgets are no multiples of powers of two, and lie unevenly about 0: a test of a rounding, or of one
 side of a domain, sees nothing where they are round or symmetric. Exact probabilities of each row's cells are in
@@ -46,7 +46,7 @@ CANDIDATES = {f"candidate {k}": (0.0, 1.0) for k in range(3)}
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One way in which releases are drawn.
+    """Describes one way in which releases are drawn.
 
     **Arguments:** `route`: the class that draws. `make(adjacency, size)`: the mechanism, for columns that are `size`
     times as wide. `adjacencies`: of which it is made. `sizes`: other sizes that it serves. `takes_chunks`: whether
@@ -82,32 +82,32 @@ class Row:
         return Records(x, y, weights)
 
     def made(self, adjacency: str, size: float = 1.0) -> Any:
-        """The mechanism; made once, as some compile a program."""
+        """Makes the mechanism, once, as some compile a program."""
         return _made(self, adjacency, size)
 
     def release(self, adjacency: str, records: "Records", seed: int = 0, size: float = 1.0) -> kng.Release:
-        """A release of which the bits of the operating system are those of this seed."""
+        """Releases a value with bits of this seed in the place of the operating system's."""
         with seeded(seed):
             return self.release_of(self.made(adjacency, size), records)
 
     def release_of_new(self, adjacency: str, records: "Records", seed: int = 0) -> kng.Release:
-        """The same by a mechanism that is made now, and not before."""
+        """Releases a value by a mechanism that is made now, and not before."""
         with seeded(seed):
             return self.release_of(self.make(adjacency, 1.0), records)
 
     def release_of(self, mechanism: Any, records: "Records", **settings: Any) -> kng.Release:
-        """A release by this mechanism."""
+        """Releases a value by this mechanism."""
         return kng.release(
             mechanism, records.x, records.y, weights=records.weights, sampler=self.sampler, progress=False, **settings
         )
 
     def way(self, adjacency: str, records: "Records") -> Any:
-        """How a release of these records draws, by its mechanism's own words; None of what the lattice draws."""
+        """Finds the draw that the mechanism itself takes for these records; None where the lattice draws."""
         mechanism = self.made(adjacency)
         return mechanism.on_grid(mechanism.admit(with_weights(records.x, records.weights), records.y))
 
     def certify(self, adjacency: str, records: "Records") -> Any:
-        """The certificate that a release of these records would have."""
+        """Makes the certificate that a release of these records would have."""
         return kng.certify(self.made(adjacency), records.x, records.y, weights=records.weights, sampler=self.sampler)
 
 
@@ -119,7 +119,7 @@ class Records(NamedTuple):
     weights: Any = None
 
     def changed(self, change: Callable[[Any], Any]) -> "Records":
-        """The same change of X, y and weights, as far as there are any."""
+        """Changes X, y and weights alike, as far as there are any."""
         return Records(*(None if part is None else change(part) for part in self))
 
 
@@ -149,22 +149,22 @@ def drawn_with(bits: Callable[[int], int]) -> Iterator[None]:
 
 
 def plane(size: float = 1.0, **more: Any) -> kng.Bounds:
-    """Two columns without an intercept, and a response."""
+    """Bounds two columns without an intercept, and a response."""
     return kng.Bounds(x=(size * LOWER, size * UPPER), y=RESPONSE, intercept=False, **more)
 
 
 def columns(size: float = 1.0) -> kng.Bounds:
-    """Two columns alone."""
+    """Bounds two columns alone."""
     return kng.Bounds(x=(size * LOWER, size * UPPER), intercept=False)
 
 
 def line(size: float = 1.0) -> kng.Bounds:
-    """One column without an intercept, and a response."""
+    """Bounds one column without an intercept, and a response."""
     return kng.Bounds(x=(size * LOWER[:1], size * UPPER[:1]), y=RESPONSE, intercept=False)
 
 
 def theta(size: float = 1.0) -> kng.Box:
-    """A box of two coefficients of such columns, about which the estimates of no row lie evenly."""
+    """Bounds two coefficients of such columns by a box that lies unevenly about 0."""
     return kng.Box([-0.7 / size, -0.2 / size], [0.3 / size, 0.9 / size])
 
 

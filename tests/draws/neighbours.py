@@ -1,4 +1,4 @@
-"""Worst neighbours of the draws: their loss over what the guarantee allows, in fractions, in balls or by exact laws.
+"""Measures the worst neighbours of draws: their loss over what is allowed, in fractions, balls or by exact laws.
 
 A ratio above 1 would break the guarantee; one far below 1 would mean that there is more noise than the certificate
 says. `kngjax.audit.grid_laws.neighbours` has those of sums and minimisers with noise, in squares.
@@ -188,6 +188,24 @@ def of_perturbed_minimisers(adjacency: str) -> float:
         return float((near - ball_of(epsilon).exp() * far_off) / ball_of(delta))
 
 
+def of_means(adjacency: str) -> Fraction:
+    """A record at one corner of the bounds for one at the other, or one that comes, at the farthest corner of Θ.
+
+    The gradient is nθ - Σx. In squares.
+    """
+    lower, upper = np.array([-0.3, 0.1]), np.array([0.7, 0.9])
+    bounds = kng.Bounds(x=(lower, upper), intercept=False)
+    mechanism = kng.KNG(kng.SquaredDistanceLoss(), bounds, kng.Box([-0.7, -0.2], [0.3, 0.9]), 0.4, adjacency)
+    way, shared = _way(mechanism, 4), np.array([[0.1, 0.3]] * 3)
+    others = [lower] if adjacency == "replace" else []
+    one, other = (way.prepare(np.vstack([shared, *rows]), None) for rows in ([upper], others))
+    moves = []
+    for theta in itertools.product(*way.body.range.sides):
+        change = (one.gram - other.gram) @ np.array(theta, object) - (one.moment - other.moment)
+        moves += [(move / weight) ** 2 for move, weight in zip(change, way.noise.weights, strict=True)]
+    return max(moves) / way.noise.scale_squared / (exactly(0.4) / 2) ** 2
+
+
 def of_shells() -> Fraction:
     """A record with the score k for one with -k, at the corner of the bounds. In squares."""
     bounds = kng.Bounds(x=(np.array([-0.5, 0.1]), np.array([0.3, 0.7])))
@@ -242,5 +260,6 @@ WORST: dict[str, tuple[Callable[[], Any], float]] = {
     "objective, half for the noise": (partial(of_perturbed_objectives, 0.5, None, "add_remove"), 0.99),
     "objective, a fifth for the noise": (partial(of_perturbed_objectives, 0.2, [-1.5], "add_remove"), 0.99),
     **{f"output, Huber, {a}": (partial(of_perturbed_minimisers, a), 1.0 - 1e-8) for a in _BOTH},
+    **{f"KNG, means, {a}": (partial(of_means, a), 1.0) for a in _BOTH},
     "KNG, pseudo-Huber, shells": (of_shells, 1.0),
 }

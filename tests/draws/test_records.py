@@ -1,4 +1,4 @@
-"""What a release depends on: the records as a set, clipped to the bounds, and the random bits; nothing else."""
+"""A release depends on the records as a set, clipped to the bounds, and on the random bits, and on nothing else."""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""What is refused: by public facts before a bit is drawn or anything is spent, by values in one constant text."""
+"""Public facts refuse before a bit is drawn or anything is spent; values make a release fail in one constant text."""
 
 import numpy as np
 import pytest
@@ -89,7 +89,7 @@ def test_an_adjacency_must_be_one_of_the_two(name):
 
 @pytest.mark.parametrize("name", ["mean", "KNG, logistic, shells"])
 def test_what_needs_the_number_of_records_refuses_to_do_without(name):
-    """Where it is made, or where it is released, before anything is drawn."""
+    """The mechanism refuses, or a release of it does, before anything is drawn."""
     row = ROWS[name]
     records = row.records()
     with pytest.raises(ValueError, match=r"add_remove|no exact sampler"):

@@ -45,7 +45,7 @@ def test_the_points_of_a_lattice_are_those_within_the_domain_and_all_of_them(nam
 
 @pytest.mark.parametrize("name", DOMAINS)
 def test_a_release_on_a_coarse_lattice_lies_within_the_domain(name):
-    """Of records that pull far beyond it."""
+    """Records pull far beyond it."""
     bounds = kng.Bounds(x=(LOWER, UPPER), y=RESPONSE, intercept=False)
     mechanism = kng.KNG(kng.QuantileLoss(0.9), bounds, DOMAINS[name], 99.9, "replace")
     sampler = kng.Lattice(data_digits=6, theta_digits=6)
@@ -78,7 +78,7 @@ def test_cells_are_moved_inward_and_no_farther_than_to_the_next(name):
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.2, 0.3, 0.7, 3.3])
 def test_depths_of_a_halving_cost_no_more_than_epsilon_in_fractions(epsilon):
-    """Among them budgets of which float64 rounds a half or a third upward."""
+    """Budgets are among them of which float64 rounds a half or a third upward."""
     for number, adjacency in itertools.product((2, 3, 5, 9), ("replace", "add_remove")):
         levels = np.arange(1, number + 1) / (number + 1)
         drawn = Halving.of(
