@@ -49,24 +49,24 @@ def gaussian_epsilon(delta, shift):
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_the_bound_of_two_normal_laws_is_near_their_epsilon_and_below(dimension, delta):
     random, shift = np.random.default_rng(0), 1.0
-    first, second = random.normal(size=(2, 200_000, dimension))
+    first, second = random.normal(size=(2, 40_000, dimension))
     second = second + shift / np.sqrt(dimension)
     found = epsilon_lower_bound(first, second, delta, SURE)
     if delta:
         exact = gaussian_epsilon(delta, shift)
-        assert 0.6 * exact < found <= exact
+        assert 0.5 * exact < found <= exact
     else:
-        assert found > 1.5
-    assert epsilon_lower_bound(first[:100_000], first[100_000:], delta, SURE) == 0.0
+        assert found > 1.2
+    assert epsilon_lower_bound(first[:20_000], first[20_000:], delta, SURE) == 0.0
 
 
 def test_the_bound_finds_a_difference_of_spread():
     """The logistic attack has squares: neither mean nor sign gives these laws away."""
-    first, second = np.random.default_rng(1).normal(size=(2, 100_000, 2)) * np.array([1.0, 1.2])[:, None, None]
+    first, second = np.random.default_rng(1).normal(size=(2, 50_000, 2)) * np.array([1.0, 1.2])[:, None, None]
     radius = np.linspace(0.0, 6.0, 601)[1:]
     outside = np.exp(-(radius**2) / 2.88) - 0.01, np.exp(-(radius**2) / 2.0)
     exact = np.log(outside[0][outside[0] > 0] / outside[1][outside[0] > 0]).max()
-    assert 0.5 * exact < epsilon_lower_bound(first, second, 0.01, SURE) <= exact
+    assert 0.4 * exact < epsilon_lower_bound(first, second, 0.01, SURE) <= exact
 
 
 @pytest.mark.slow
@@ -74,13 +74,13 @@ def test_the_bound_finds_a_difference_of_spread():
 def test_pure_epsilon_of_laplace_noise_is_found_nearly_and_never_exceeded(epsilon):
     mechanism = kng.KNormMechanism(kng.Bounds(x=([-1.0], 1.0), intercept=False), epsilon, "replace", kng.L1())
     pair = (np.ones((5, 1)), None), (np.vstack([np.ones((4, 1)), [[-1.0]]]), None)
-    found = black_box(mechanism, *pair, key=kng.research_key(0), num_draws=200_000, confidence=SURE)
+    found = black_box(mechanism, *pair, key=kng.research_key(0), num_draws=100_000, confidence=SURE)
     assert found.passed, found.explain()
     assert found.delta == 0.0
     assert found.epsilon_lower_bound > 0.85 * epsilon
     twice = kng.KNormMechanism(mechanism.bounds, 2.0 * epsilon, "replace", kng.L1())
     planted = black_box(
-        twice, *pair, key=kng.research_key(0), num_draws=200_000, confidence=SURE, claimed=mechanism.guarantee
+        twice, *pair, key=kng.research_key(0), num_draws=100_000, confidence=SURE, claimed=mechanism.guarantee
     )
     assert not planted.passed
     assert "is wrong" in planted.explain()
@@ -170,12 +170,12 @@ def long_audits():
 def test_many_draws_on_the_worst_neighbours_that_a_search_has_found(kind, dimension, epsilon, delta):
     mechanism = kind(BOUNDS[dimension], epsilon, delta, "add_remove")
     pair = worst_neighbours(mechanism, key=kng.research_key(2), progress=False)
-    found = audited(mechanism, pair, num_draws=300_000)
+    found = audited(mechanism, pair, num_draws=150_000)
     assert found.passed, found.explain()
     if delta == DELTA:
         assert found.epsilon_lower_bound > 0.3 * epsilon
         planted = _with_half_the_noise(mechanism, dimension)
-        assert not audited(planted, pair, num_draws=300_000, claimed=mechanism.guarantee).passed
+        assert not audited(planted, pair, num_draws=150_000, claimed=mechanism.guarantee).passed
 
 
 @pytest.mark.default_cases(1)
@@ -183,7 +183,7 @@ def test_many_draws_on_the_worst_neighbours_that_a_search_has_found(kind, dimens
 def test_the_search_returns_neighbours_within_the_bounds(adjacency):
     mechanism = kng.AdaSSP(BOUNDS[2], 1.0, DELTA, adjacency)
     first, second = worst_neighbours(
-        mechanism, key=kng.research_key(3), num_candidates=4, num_draws=1000, copies=(100,), progress=False
+        mechanism, key=kng.research_key(3), num_candidates=2, num_draws=1000, copies=(20,), progress=False
     )
     assert len(first.y) - len(second.y) == (adjacency == "add_remove")
     np.testing.assert_array_equal(first.x[: len(second.y) - 1], second.x[:-1])

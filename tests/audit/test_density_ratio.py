@@ -79,7 +79,7 @@ def test_every_quantile_regression_keeps_epsilon(kind, tau, features, adjacency,
 LOSSES = ("squared-box", "squared-l1", "pseudo-huber", "logistic", "poisson")
 
 
-@pytest.mark.default_cases(4)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MECHANISMS)
 @pytest.mark.parametrize("name", LOSSES)
 def test_other_losses_keep_epsilon(kind, name):
@@ -141,7 +141,7 @@ def test_base_measures_keep_epsilon(base):
 EXPONENTIAL_RANGE = {"quantile": 0.9 * 2.0, "squared": 0.5 * 2.0**2}
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases("KNG-quantile-add_remove")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", ["quantile", "squared"])
 @pytest.mark.parametrize("kind", MECHANISMS)
@@ -159,14 +159,14 @@ def test_half_the_noise_is_too_little(kind, name, adjacency):
         dimension=dimension,
         resolution={1: 201, 2: 21}[dimension],
         log_density=lambda theta, data: factor * mechanism.log_density(theta, data),
-        num_records=(20,),
-        num_steps=60,
+        **FAST,
     )
     assert not found.passed
     # For the squared loss the largest gradient change is attained at one end of Θ only, hence not twice ε.
     assert found.ratio > (1.15 if (kind, name, adjacency) == (kng.KNG, "squared", "replace") else 1.7)
 
 
+@pytest.mark.default_cases("replace")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_the_right_mechanism_spends_its_epsilon(adjacency):
     found = density_ratio(quantile(kng.KNG, 0.9, adjacency=adjacency), dimension=1, **FAST)
@@ -227,6 +227,7 @@ def test_no_recompilation_and_nothing_but_numpy_comes_back():
     assert isinstance(found.worst_log_ratio, float)
 
 
+@pytest.mark.slow
 def test_the_seed_decides():
     first, second = (
         density_ratio(quantile(kng.KNG, 0.5), dimension=1, num_records=(6,), num_steps=3, resolution=50, seed=4)

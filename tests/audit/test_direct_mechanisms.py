@@ -42,6 +42,7 @@ def test_the_k_norm_mechanism_with_half_the_noise_is_found_out(dimension):
     np.testing.assert_allclose(shifted.worst_log_ratio, found.worst_log_ratio, rtol=1e-12)
 
 
+@pytest.mark.default_cases("None-add_remove")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("counted", [None, [1]])
 def test_counts_spend_their_epsilon_and_half_of_their_noise_twice_as_much(adjacency, counted):
@@ -57,7 +58,7 @@ def test_counts_spend_their_epsilon_and_half_of_their_noise_twice_as_much(adjace
     assert bold.ratio == pytest.approx(2.0)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_sums_spend_their_epsilon_and_no_more(adjacency):
     bounds = kng.Bounds(x=(-1.0, 2.0), columns=2, intercept=False)
@@ -80,6 +81,7 @@ def test_a_normaliser_that_the_data_move_is_found_out():
     assert found.worst_log_ratio == pytest.approx(3.0, rel=0.01)
 
 
+@pytest.mark.slow
 def test_columns_of_different_width_away_from_zero():
     bounds = kng.Bounds(x=(np.array([1.0, -30.0]), np.array([1.1, -10.0])), intercept=False)
     found = density_ratio(kng.KNormMechanism(bounds, 1.0, "replace"), num_records=(3,), num_steps=20, resolution=15)

@@ -15,20 +15,20 @@ from tests.command.small_jobs import write_job
 
 
 def test_no_reader_lets_a_cell_reach_another_record():
-    found = audit.file_pairs(30, seed=1)
+    found = audit.file_pairs(8, seed=1)
     assert found.passed, "\n".join(found.differences)
-    assert found.tried == dict.fromkeys(("polars", "pandas", "pyarrow", "stream"), 30)
-    assert found.changed > 60
+    assert found.tried == dict.fromkeys(("polars", "pandas", "pyarrow", "stream"), 8)
+    assert found.changed > 12
 
 
 @pytest.mark.slow
-def test_thousands_of_pairs():
-    found = audit.file_pairs(1_000)
+def test_hundreds_of_pairs():
+    found = audit.file_pairs(400)
     assert found.passed, "\n".join(found.differences)
 
 
 def test_every_cell_is_tried():
-    words = {words.split(" as ")[0] for *_, words in pairs_of_files.pairs(400, suffixes=(".csv",))}
+    words = {words.split(" as ")[0] for *_, words in pairs_of_files.pairs(200, suffixes=(".csv",))}
     assert words == set(pairs_of_files.CSV_CELLS)
     kinds = {words.split(" as ")[1].split(" in ")[0] for *_, words in pairs_of_files.pairs(80, 1, (".arrow",))}
     assert kinds == set(pairs_of_files.TYPED_CELLS)
@@ -55,9 +55,9 @@ def centred(path):
 @pytest.mark.default_cases(2)
 @pytest.mark.parametrize("reader", [inferred, swallowing, centred], ids=lambda reader: reader.__name__)
 def test_a_reader_that_looks_at_other_records_is_seen(reader):
-    found = audit.file_pairs(60, readers={"planted": reader})
+    found = audit.file_pairs(25, readers={"planted": reader})
     assert not found.passed
-    assert len(found.differences) > 2
+    assert len(found.differences) > 1
 
 
 def test_pairs_that_change_nothing_show_nothing():
@@ -79,10 +79,10 @@ def test_hostile_files_are_released_or_fail_with_the_constant_text():
         wages = files.read(path)["wage"].to_numpy()
         kng.release(MECHANISM, None, cells.numbers(wages), ledger=ledger, progress=False)
 
-    ends = audit.hostile_files(60, release)
+    ends = audit.hostile_files(12, release)
     assert ends.passed, "\n".join(ends.broken)
-    assert ends.tried == ends.released + ends.failed == 60
-    assert min(ends.released, ends.failed) > 5
+    assert ends.tried == ends.released + ends.failed == 12
+    assert min(ends.released, ends.failed) > 1
 
 
 def test_a_hostile_file_that_is_quoted_is_seen():

@@ -22,9 +22,9 @@ def test_hostile_inputs():
 
 
 @pytest.mark.slow
-def test_thousands_of_hostile_inputs():
+def test_hundreds_of_hostile_inputs():
     """`kngjax trust` tries ten thousand."""
-    found = hostile_inputs(1_500, progress=False)
+    found = hostile_inputs(600, progress=False)
     assert found.passed, "\n".join(found.broken)
     assert found.failed_in_draw == 0
 
@@ -65,7 +65,7 @@ def test_a_debit_for_a_refusal_in_words_is_seen(monkeypatch):
 
     monkeypatch.setattr(hostile, "_ledger", lambda *parts: ledgers.append(made(*parts)) or ledgers[-1])
     monkeypatch.setattr(release, "run_telling_refusals", debited_first)
-    found = hostile_inputs(40, seed=7, mechanisms=["means"], progress=False)
+    found = hostile_inputs(12, seed=7, mechanisms=["means"], progress=False)
     assert not found.passed
     assert found.unchanged == 0 < found.told
     assert any("told, and its ledger has 1 rows more" in words for words in found.broken)
@@ -73,7 +73,7 @@ def test_a_debit_for_a_refusal_in_words_is_seen(monkeypatch):
 
 def test_a_failure_that_costs_nothing_is_seen(monkeypatch):
     monkeypatch.setattr(release.debits, "reserve", lambda *_: None)
-    found = hostile_inputs(40, seed=7, mechanisms=["means"], progress=False)
+    found = hostile_inputs(12, seed=7, mechanisms=["means"], progress=False)
     assert any("failed, and its ledger has 0 rows more" in words for words in found.broken)
 
 

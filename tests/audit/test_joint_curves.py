@@ -29,12 +29,14 @@ def targets(pair, adjacency):
     return [drawn.target(drawn.prepare(x[:, None], y)) for x, y in made]
 
 
+@pytest.mark.default_cases("add_remove-two")
 @pytest.mark.parametrize("pair", [TWO_LOW, SEVEN_HIGH, EIGHT], ids=["two", "seven", "eight"])
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_no_law_of_curves_tells_neighbours_apart_by_more_than_epsilon(adjacency, pair):
     assert 0.1 * EPSILON < curves_loss(*targets(pair, adjacency)) <= EPSILON
 
 
+@pytest.mark.default_cases("replace")
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_more_than_half_of_it_is_needed(adjacency):
     assert curves_loss(*targets(EIGHT, adjacency)) > 0.5 * EPSILON

@@ -30,6 +30,7 @@ def pair(adjacency, response=-50.0, number=12):
     return first, (x, y) if adjacency == "add_remove" else (np.vstack([x, far]), np.append(y, 50.0))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_no_point_betrays_the_claim_and_one_needs_all_of_it(adjacency):
     found = replayed_curves(curves(adjacency), *pair(adjacency), num_draws=0)
@@ -93,6 +94,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", PLANTED)
 def test_planted_bugs_are_seen_by_the_replay(bug, monkeypatch):
     """Of one record less in the midst of the others, but for a bug that it does not have."""
@@ -118,6 +120,7 @@ DENSITIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bug", DENSITIES)
 def test_what_has_no_number_or_is_there_of_one_neighbour_alone_betrays_the_claim(bug, monkeypatch):
     monkeypatch.setattr(CurvesTarget, *DENSITIES[bug])
@@ -136,6 +139,7 @@ def about(hull):
     return kng.Polytope(np.vstack([corners, -corners]))
 
 
+@pytest.mark.slow
 def test_a_hull_through_points_of_a_curve_is_seen_where_records_are_not_moved_into_it(monkeypatch):
     """Records between the points are outside of it: each is moved inside, without which they are too long."""
     t = np.array([0.25, 0.125, 0.625, 0.875])

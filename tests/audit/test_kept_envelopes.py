@@ -14,13 +14,14 @@ from kngjax.releases.lattice.envelope import Envelope
 EXACT = {name: (made, pairs) for name, made, *pairs in worst_pairs() if not isinstance(made, Joint)}
 
 
+@pytest.mark.default_cases("curves by halving")
 @pytest.mark.parametrize("name", EXACT)
 def test_with_the_same_bits_the_same_curves_are_drawn_of_whichever_data_set(name):
     """One object draws of both neighbours in turn, and of a third data set of as many records as the second."""
     made, neighbours = EXACT[name]
     pairs = [*neighbours, (None, np.append(neighbours[1][1][1:], 0.5))]
     kept, of_new, of_kept = keeping(made), random.Random(0), random.Random(0)
-    for _ in range(20):
+    for _ in range(3):
         for pair in pairs:
             records = made.prepare(*pair)
             expected = made.draw(records, of_new.getrandbits)
@@ -40,7 +41,7 @@ def test_an_envelope_is_made_once(monkeypatch):
 
     monkeypatch.setattr(Envelope, "__init__", counted)
     kept, records, bits = keeping(made), made.prepare(*pair), random.Random(1).getrandbits
-    for _ in range(400):
+    for _ in range(100):
         kept.draw(records, bits)
     domain = made.plans[0].domain
     assert len(number) <= 1 + 2 * int(domain.high[0] - domain.low[0] + 1)

@@ -28,6 +28,7 @@ def worst_loss(adjacency, values, most):
     return worst_loss_of(LocationScaleLaws(of_numbers(adjacency)), values, most, adjacency)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_no_outcome_of_few_records_tells_neighbours_apart_by_more_than_epsilon(adjacency):
     found = worst_loss(adjacency, [0.1, 0.7], 2)
@@ -53,6 +54,7 @@ def curves(adjacency):
     return LocationScale.of((0.25, 0.5, 0.75), bounds, box, 2.0, kng.Adjacency.parse(adjacency), 3, 100)
 
 
+@pytest.mark.default_cases("replace")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_no_part_betrays_the_claim_and_one_needs_all_of_it(adjacency):
     found = replayed_location_scale(curves(adjacency), *pair(adjacency), num_draws=1, num_points=12)
@@ -87,6 +89,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.default_cases("sizes about their median")
 @pytest.mark.parametrize("bug", PLANTED)
 def test_planted_bugs_are_seen_by_the_replay(bug, monkeypatch):
     monkeypatch.setattr(*PLANTED[bug])

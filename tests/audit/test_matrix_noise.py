@@ -107,7 +107,7 @@ def replacement_bound(kind, factor, dimension):
     return epsilon_lower_bound(*features, delta, 1.0 - 1e-6)
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.default_cases("gaussian-1")
 @pytest.mark.parametrize("dimension", [1, 2, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", "wishart"])
 def test_what_replaces_it_passes_and_half_its_noise_does_not(kind, dimension):
@@ -120,6 +120,7 @@ def test_the_published_release_says_what_it_is():
         irls2016.published_wishart(np.eye(2), CAP, EPSILON, 10, np.random.default_rng(0))
 
 
+@pytest.mark.slow
 def test_the_profile_of_few_degrees_of_freedom_is_that_of_the_published_noise():
     """At k = d + 1 the share of impossible releases bounds δ from below, whatever ε."""
     scale, dimension = CAP / (2.0 * EPSILON), 3

@@ -67,7 +67,7 @@ def test_no_neighbour_betrays_itself(adjacency, noise_share, centre):
     assert inside > 0.5
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.default_cases("add_remove-Delta")
 @pytest.mark.parametrize(
     ("constant", "noise_share"), [("hessian_sensitivity", 0.1), ("gradient_sensitivity", 0.9)], ids=["lambda", "Delta"]
 )

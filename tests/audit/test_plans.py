@@ -26,6 +26,7 @@ def neighbours(adjacency):
     return (more, response), (np.vstack([x, [0.25, 1.0]]), np.append(y, 0.3))
 
 
+@pytest.mark.default_cases(2)
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", WAYS)
 def test_no_sums_of_a_covariance_move_by_more_than_their_noise_hides(name, adjacency):
@@ -36,6 +37,7 @@ def test_no_sums_of_a_covariance_move_by_more_than_their_noise_hides(name, adjac
     assert found.ratio > 0.4
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize("name", ["sandwich", "zcdp"])
 def test_a_quarter_of_the_noise_of_the_sums_is_seen_by_the_replay(name, monkeypatch):
     plan, replace = kng.WithIntervals(mechanism(), WAYS[name]), kng.Adjacency.REPLACE

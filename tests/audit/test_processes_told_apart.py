@@ -49,6 +49,7 @@ def test_exact_draws_alone_tell_no_more_than_is_claimed_and_much(order, adjacenc
     assert least * claimed < found <= claimed
 
 
+@pytest.mark.slow
 def test_few_draws_of_location_and_scale_tell_some_of_it():
     found, claimed = black_box_of_process(LOCATION_SCALE[0], *LOCATION_SCALE[1], num_draws=500)
     assert 0.1 * claimed < found <= claimed
@@ -71,6 +72,17 @@ def test_location_and_scale_with_an_eighth_of_their_noise_are_seen():
     assert found > 1.2
 
 
+def test_few_draws_by_halving_tell_some_of_it():
+    found, claimed = black_box_of_process(HALVING[0], *HALVING[1], num_draws=200)
+    assert 0.1 * claimed < found <= claimed
+
+
+def test_curves_by_halving_with_little_noise_are_seen_by_few_draws():
+    """What claims ε = 1 and draws as for 12."""
+    found, _ = black_box_of_process(process_of_numbers("halving", 12.0), *HALVING[1], num_draws=200)
+    assert found > 1.0
+
+
 def about_the_median_of_the_data(original):
     """Residuals about the records' own median, and not about the released location: it jumps by one record."""
 
@@ -80,6 +92,7 @@ def about_the_median_of_the_data(original):
     return standardised
 
 
+@pytest.mark.slow
 def test_residuals_about_the_median_of_the_data_are_seen(monkeypatch):
     monkeypatch.setattr(LocationScale, "standardised", about_the_median_of_the_data(LocationScale.standardised))
     heaps = [0.0] * 100 + [1.0] * 100
@@ -88,11 +101,13 @@ def test_residuals_about_the_median_of_the_data_are_seen(monkeypatch):
     assert found > 1.2 * claimed
 
 
+@pytest.mark.slow
 def test_joint_draws_alone_tell_no_more_than_is_claimed_and_a_third_of_it():
     found, claimed = black_box_of_process(JOINT[0], *NONE_AND_ONE, num_draws=2000, thinning=15)
     assert claimed / 3.0 < found <= claimed == 2.0
 
 
+@pytest.mark.slow
 def test_draws_of_a_chain_that_stays_where_it_is_are_refused():
     with pytest.raises(RuntimeError, match="repeat the one before"):
         black_box_of_process(JOINT[0], *NONE_AND_ONE, num_draws=1000, thinning=1)
@@ -119,6 +134,7 @@ def test_no_neighbours_are_refused(made):
             told_apart(made, pair, 10)
 
 
+@pytest.mark.default_cases("True")
 @pytest.mark.parametrize("atoms", [True, False])
 def test_cells_bound_a_known_loss_from_below_and_nearly_reach_it(atoms):
     """Two laws that differ by a factor of 3 on a set of no simple shape."""

@@ -51,6 +51,7 @@ def worst_loss_of(laws, values, most, adjacency):
     return max(process_loss(law(one), law(other)) for one, other in neighbours(values, most, adjacency))
 
 
+@pytest.mark.default_cases("add_remove")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_no_outcome_of_few_records_tells_neighbours_apart_by_more_than_epsilon(adjacency):
     found = worst_loss(of_numbers(adjacency), [0.1, 0.4, 0.9], 3, adjacency)
@@ -119,6 +120,7 @@ def pair(adjacency):
     return first, (x, y) if adjacency == "add_remove" else (np.vstack([x, [9.0, 9.0]]), np.append(y, 50.0))
 
 
+@pytest.mark.default_cases("replace")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_no_curve_betrays_the_claim_and_one_needs_all_of_it(adjacency):
     found = replayed_process(curves(adjacency), *pair(adjacency), num_draws=1, num_points=12)
@@ -147,6 +149,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.default_cases("an exchanged record at the price of one node")
 @pytest.mark.parametrize("bug", PLANTED)
 def test_planted_bugs_are_seen_by_the_replay(bug, monkeypatch):
     monkeypatch.setattr(*PLANTED[bug])

@@ -1,5 +1,7 @@
 """Replayed sensitivities: near 1 at bad neighbours in many dimensions, and above it for a wrong constant or path."""
 
+import types
+
 import jax
 import numpy as np
 import pytest
@@ -69,7 +71,27 @@ CASES = [
 ]
 
 
-@pytest.mark.default_cases(1)
+def replayed_without_a_chain(monkeypatch, num_points):
+    """Replays at points of Θ and at its ends alone, where gradients are largest: chains take long to compile."""
+    nowhere = types.SimpleNamespace(theta=np.zeros((1, 1, DIMENSION)))
+    monkeypatch.setattr(replay, "sample", lambda *_, **__: nowhere)
+    pair, key = neighbours("squared", "replace"), kng.research_key(0)
+    return replayed_sensitivity(mechanism("squared"), *pair, key=key, num_points=num_points)
+
+
+def test_ends_of_the_domain_need_much_of_the_claim_and_no_more(monkeypatch):
+    found = replayed_without_a_chain(monkeypatch, 80)
+    assert found.passed, found
+    assert found.ratio > 0.4
+
+
+def test_half_of_the_sensitivity_is_seen(monkeypatch):
+    monkeypatch.setattr(gradients, "gradient_changes", halved(gradients.gradient_changes))
+    # Of another number of points the program is another one.
+    assert not replayed_without_a_chain(monkeypatch, 60).passed
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("loss", "kind", "adjacency"), CASES)
 def test_no_point_betrays_the_claim_in_eight_dimensions(loss, kind, adjacency):
     found = replayed(mechanism(loss, kind, adjacency), loss, adjacency)

@@ -66,6 +66,15 @@ def shares(made):
     return {part.label: float(part.epsilon) for part in made.parts()}
 
 
+def test_two_neighbours_cost_no_more_than_epsilon():
+    made = plan("replace")
+    one, other = (frame(collections.Counter(some)) for some in (RECORDS[:2], (RECORDS[0], RECORDS[3])))
+    losses, given = TableLaws(made, 2).losses(one, other), shares(made)
+    assert max(losses["level"]) == pytest.approx(given["level"])
+    assert all(max(losses[label]) <= share + 1e-9 for label, share in given.items())
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_no_pair_of_small_tables_costs_more_than_epsilon(adjacency):
     made = plan(adjacency)
@@ -88,6 +97,7 @@ def test_no_pair_of_other_small_tables_does(adjacency, number):
     assert all(each[label] <= share + 1e-9 for label, share in shares(made).items())
 
 
+@pytest.mark.slow
 def test_an_exchanged_record_beside_the_heaps_costs_both_of_its_steps():
     """At all of their share for one record more or less, as under add_remove, the curves cost more than it."""
     made = plan("replace")

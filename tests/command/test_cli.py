@@ -4,6 +4,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import types
 
 import polars as pl
 import pytest
@@ -35,20 +36,31 @@ def test_help_imports_nothing_heavy():
     assert "--owner-view" in done.stdout
 
 
-def test_a_release_is_printed_and_written_and_nothing_private_is(tmp_path, capfd):
-    config = write_job(tmp_path)
+# Without a chain, which takes long to compile, and with three coefficients.
+EXACT = (('[sampler]\ntype = "LineGibbs"\nnum_sweeps = 2\n', ""), ("degree = 2", "degree = 1"))
+CHAIN = (("num_sweeps = 2", "num_sweeps = 2"),)
+
+
+@pytest.mark.default_cases("exact")
+@pytest.mark.parametrize(
+    ("changes", "words", "size"),
+    [(EXACT, "Each release: Lattice: proved", 3), (CHAIN, "this finite run is not proved", 4)],
+    ids=["exact", "chain"],
+)
+def test_a_release_is_printed_and_written_and_nothing_private_is(tmp_path, capfd, changes, words, size):
+    config = write_job(tmp_path, *changes)
     directory = tmp_path / "made" / "here"
     assert cli.main(["release", str(config), "--output", str(directory)]) == 0
     said = capfd.readouterr()
-    assert "experience^2" in said.out
-    assert "this finite run is not proved" in said.out
+    assert ("experience^2" in said.out) == (size == 4)
+    assert words in said.out
     assert sorted(path.name for path in directory.iterdir()) == ["curves.png", "releases.json"]
     text = (directory / "releases.json").read_text(encoding="utf-8")
     for entry in json.loads(text)["releases"]:
         released = Release.from_json(json.dumps(entry["release"]))
         for number in entry["coefficients"]:
             assert f"{number:.4g}" in said.out
-        assert released.value.shape == (4,)
+        assert released.value.shape == (size,)
     everything = said.out + said.err + text
     private = [SECRET_WAGE, *workers()["wage"].to_list()]
     assert not any(f"{wage:.8g}" in everything for wage in private)
@@ -87,7 +99,7 @@ def test_the_configuration_of_the_repository_on_a_file_of_two_thousand(tmp_path,
 
 
 def test_the_default_directory_is_named_after_the_configuration(tmp_path, monkeypatch, capfd):
-    config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"))
+    config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"), *EXACT)
     monkeypatch.chdir(tmp_path)
     assert cli.main(["release", str(config), "--no-figure"]) == 0
     assert (tmp_path / "output" / "small" / "releases.json").is_file()
@@ -192,7 +204,7 @@ def test_an_interrupt_is_one_line(tmp_path, monkeypatch, capfd):
 
 
 def test_without_matplotlib_nothing_is_released_but_a_figure_can_be_declined(tmp_path, monkeypatch, capfd):
-    config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"))
+    config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"), *EXACT)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     words = ["release", str(config), "--output", str(tmp_path / "output")]
@@ -220,6 +232,30 @@ def test_an_audit_passes_and_says_that_it_is_restricted(tmp_path, capfd):
     assert cli.main(["audit", str(config), "--steps", "0"]) == 2
 
 
+@pytest.mark.parametrize(("ratio", "status"), [(1.2, 1), (0.9, 0)])
+def test_what_an_audit_finds_is_the_exit_status(tmp_path, monkeypatch, capfd, ratio, status):
+    from kngjax import audit
+
+    asked = []
+
+    def found(mechanism, **settings):
+        asked.append((mechanism.dimension, settings))
+        return types.SimpleNamespace(
+            ratio=ratio, passed=ratio <= 1.0, worst_log_ratio=ratio, claimed_epsilon=1.0, explain=lambda: "not a proof"
+        )
+
+    monkeypatch.setattr(audit, "density_ratio", found)
+    config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"), ("epsilon = 0.3", "epsilon = 1.0"))
+    assert cli.main(["audit", str(config), "--steps", "2"]) == status
+    said = capfd.readouterr().out
+    word = "FAILED" if status else "passed"
+    assert f"tau = 0.5, restricted to the first 2 of 4 coefficients: {word}, worst log ratio {ratio:.4g} of" in said
+    assert "The worst of them: not a proof" in said
+    assert asked == [(2, {"num_steps": 2})]
+    assert cli.main(["audit", str(config), "--steps", "0"]) == 2
+
+
+@pytest.mark.slow
 def test_an_audit_that_fails_is_the_exit_status(tmp_path, monkeypatch, capfd):
     from kngjax import audit
 

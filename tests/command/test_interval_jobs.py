@@ -10,47 +10,9 @@ import kngjax as kng
 from kngjax.command import cli, job, planning, report
 from kngjax.command import config as configuration
 from kngjax.releases import release
+from tests.command.forms import STUDY_WITH_INTERVALS, write
 from tests.command.small_jobs import SECRET_WAGE, workers, write_job
 
-STUDY = """
-[data]
-path = "workers.csv"
-
-[study]
-adjacency = "replace"
-
-[study.bounds]
-wage = [20, 20000]
-education = [0, 18]
-
-[study.levels]
-region = ["north", "south"]
-
-[study.missing]
-wage = 20
-
-[intervals]
-covariance = "sandwich"
-share = 0.4
-level = 0.9
-
-[[analyses]]
-method = "linear_regression"
-formula = "log(wage) ~ education"
-epsilon = 6
-
-[[analyses]]
-method = "quantile_regression"
-formula = "log(wage) ~ education"
-tau = 0.5
-epsilon = 6
-intervals = { covariance = "groups", number = 3 }
-
-[[analyses]]
-method = "median"
-column = "wage"
-epsilon = 0.5
-"""
 # Of the small job: one quantile on a line, by groups.
 PLAIN = (
     (
@@ -63,15 +25,8 @@ PLAIN = (
 )
 
 
-def write_study(folder, *changes, records=1500):
-    text = STUDY
-    for old, new in changes:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    workers(records).write_csv(folder / "workers.csv")
-    path = folder / "study.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
+def write_study(folder, *changes, **others):
+    return write("intervals", folder, *changes, **others)
 
 
 def read(folder, *changes):
@@ -146,23 +101,19 @@ def test_a_plan_says_what_they_cost(tmp_path, capfd):
     assert "All together: pure 12.5-differential privacy" in said
 
 
-def test_covariances_decide_which_job_it_is_and_levels_do_not(tmp_path):
-    known = {job.identity(read(tmp_path, *changes)) for changes in [(), [("share = 0.4", "share = 0.5")]]}
-    assert len(known) == 2
-    assert job.identity(read(tmp_path, ("level = 0.9", "level = 0.8"))) in known
-    without = read(tmp_path, ('[intervals]\ncovariance = "sandwich"\nshare = 0.4\nlevel = 0.9\n', ""))
-    assert "intervals" not in without.public
-
-
 def asked(config):
     made = job.planned(config, 1500)
     return [None if one.part.plan is None else one.part.plan.covariance for one in made.steps]
 
 
 def test_each_analysis_may_have_its_own_or_none(tmp_path):
-    assert asked(read(tmp_path)) == [kng.Sandwich(share=0.4), kng.Groups(3), None]
     own = 'intervals = { covariance = "groups", number = 3 }'
     assert asked(read(tmp_path, (own, "intervals = false"))) == [kng.Sandwich(share=0.4), None, None]
+
+
+@pytest.mark.slow
+def test_without_a_covariance_the_narrowest_one_is_taken(tmp_path):
+    assert asked(read(tmp_path)) == [kng.Sandwich(share=0.4), kng.Groups(3), None]
     narrowest = ('covariance = "sandwich"\nshare = 0.4\n', "")
     assert isinstance(asked(read(tmp_path, narrowest))[0], kng.Sandwich | kng.Groups)
 
@@ -179,7 +130,17 @@ def write_public_rows(folder, number=400):
 PUBLIC = ('covariance = "sandwich"\nshare = 0.4', 'covariance = "public_design"\nrows = "public.csv"\nshare = 0.1')
 
 
-def test_public_rows_in_own_units_become_those_of_the_basis(tmp_path):
+def test_public_rows_of_one_mechanism_become_those_of_the_basis(tmp_path):
+    write_public_rows(tmp_path)
+    text = (tmp_path / "public.csv").read_text(encoding="utf-8").splitlines()[1:]
+    by_hand = [[float(line.split(",")[0]) / 9.0 - 1.0] for line in text]
+    sums = ('covariance = "groups"\nnumber = 4', 'covariance = "public_design"\nrows = "public.csv"')
+    single = configuration.read(write_job(tmp_path, *PLAIN, sums, data=workers(1500)))
+    np.testing.assert_allclose(asked(single)[0].rows, by_hand, rtol=1e-12)
+
+
+@pytest.mark.slow
+def test_public_rows_of_a_study_become_those_of_the_basis(tmp_path):
     write_public_rows(tmp_path)
     with_levels = ('formula = "log(wage) ~ education"\nepsilon', 'formula = "log(wage) ~ education + region"\nepsilon')
     config = read(tmp_path, PUBLIC, with_levels)
@@ -189,10 +150,6 @@ def test_public_rows_in_own_units_become_those_of_the_basis(tmp_path):
     cells = [line.split(",") for line in text]
     by_hand = [[float(education) / 9.0 - 1.0, float(region == "south")] for education, region in cells]
     np.testing.assert_allclose(np.asarray(design.rows), by_hand, rtol=1e-12)
-    # One mechanism in a file has them as well.
-    sums = ('covariance = "groups"\nnumber = 4', 'covariance = "public_design"\nrows = "public.csv"')
-    single = configuration.read(write_job(tmp_path, *PLAIN, sums, data=workers(1500)))
-    np.testing.assert_allclose(asked(single)[0].rows, np.array(by_hand)[:, :1], rtol=1e-12)
 
 
 def test_what_public_rows_hold_decides_which_job_it_is(tmp_path):
@@ -238,27 +195,10 @@ def test_public_rows_are_not_the_file_of_data_that_the_command_names_either(tmp_
         assert len(job.load(config, tmp_path / "workers.csv")) == 1500
 
 
-WRONG = {
-    "another covariance": (('covariance = "sandwich"', 'covariance = "bootstrap"'), "must be one of sandwich, groups"),
-    "no covariance": (('covariance = "sandwich"\n', ""), r"\[intervals\] needs the key 'covariance', .* for share"),
-    "another's key": (("share = 0.4", "number = 4"), "unknown setting 'number'; known are share, bandwidth"),
-    "a share": (("share = 0.4", "share = 1.4"), "share must lie strictly between 0 and 1"),
-    "a level": (("level = 0.9", "level = 95"), r"\[intervals\] level: must lie between 0 and 1, like 0\.95, not 95"),
-    "too few": (("number = 3", "number = 300"), r'300 groups need .*or covariance = "sandwich"'),
-    "a level of its own": (("number = 3", "number = 3, level = 0.5"), r"intervals: the level is said once"),
-    "no table": (("intervals = { covar", 'intervals = "groups" # { covar'), "intervals: must be a table, like"),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_what_is_wrong_is_told_in_the_terms_of_the_file(tmp_path, wrong):
-    change, words = WRONG[wrong]
-    with pytest.raises(ValueError, match=words):
-        job.planned(read(tmp_path, change), 1500)
-
-
 def test_intervals_of_no_regression_are_refused(tmp_path):
-    regressions = STUDY[STUDY.index("[[analyses]]") : STUDY.rindex("[[analyses]]")]
+    regressions = STUDY_WITH_INTERVALS[
+        STUDY_WITH_INTERVALS.index("[[analyses]]") : STUDY_WITH_INTERVALS.rindex("[[analyses]]")
+    ]
     with pytest.raises(ValueError, match=r"\[intervals\] are of regressions, and none is asked for"):
         read(tmp_path, (regressions, ""))
 
@@ -288,6 +228,7 @@ def test_a_job_of_one_mechanism_has_them(tmp_path):
     assert ends[0] < report.curves(config, results, np.array([9.0]))[0] < ends[1]
 
 
+@pytest.mark.slow
 def test_sums_of_one_mechanism_cost_what_it_says(tmp_path):
     sums = ('covariance = "groups"\nnumber = 4', 'covariance = "sandwich"')
     config = configuration.read(write_job(tmp_path, PLAIN[0], *PLAIN[1:], sums, data=workers(1500)))

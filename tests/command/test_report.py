@@ -3,6 +3,7 @@
 import dataclasses
 import re
 import sys
+import types
 
 import numpy as np
 import polars as pl
@@ -11,15 +12,19 @@ import pytest
 import kngjax as kng
 from kngjax.command import config as configuration
 from kngjax.command import job, planning, report
-from kngjax.releases import totals
+from kngjax.releases import release, totals
 from kngjax.samplers.promises import EXACT
 from tests.command.small_jobs import workers, write_job
 
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
+    """What a job releases, with numbers in the place of its draws: compiling a chain takes longer than all reports."""
+    numbers = iter([np.array([4.0, 1.0, 0.5, -0.5]), np.array([6.0, 1.25, 0.5, -0.75])])
     config = configuration.read(write_job(tmp_path_factory.mktemp("job")))
-    return config, job.run(config, workers(), progress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(release, "_draw_numbers", lambda *_: next(numbers))
+        return config, job.run(config, workers(), progress=False)
 
 
 def test_the_table_holds_the_coefficients_in_own_units(released):
@@ -104,8 +109,22 @@ def test_a_job_without_a_figure_has_no_curves(released):
         report.figure(dataclasses.replace(config, figure=None), results)
 
 
-def test_the_owner_sees_the_fit_the_clipping_and_the_chains_under_a_banner(released):
+@pytest.mark.default_cases("by hand")
+@pytest.mark.parametrize("chains", ["by hand", "drawn"])
+def test_the_owner_sees_the_fit_the_clipping_and_the_chains_under_a_banner(released, chains, monkeypatch):
     config, results = released
+    if chains == "by hand":
+        # Compiling them takes longer than all other tests of reports.
+        monkeypatch.setattr(
+            kng,
+            "sample",
+            lambda *_, num_draws, num_chains, sampler, **__: types.SimpleNamespace(
+                theta=np.zeros((num_chains, num_draws, 4)),
+                sampler=type(sampler).__name__,
+                rhat=lambda: np.full(4, 1.01),
+                ess=lambda: np.full(4, 300.0),
+            ),
+        )
     # As a CSV file has it: all text.
     frame = workers().with_columns(pl.all().cast(pl.String))
     view = report.owner_view(config, frame, results[1:], progress=False)

@@ -210,30 +210,6 @@ def test_a_ledger_without_room_for_a_lost_debit_says_what_to_do(small, fails_at,
     assert ledger.verify().num_rows == 6
 
 
-CHANGES = [
-    ("tau = [0.1, 0.25", "tau = [0.2, 0.25"),
-    ("epsilon = 0.625", "epsilon = 0.5"),
-    ("bounds = [0, 18]", "bounds = [0, 19]"),
-    ("bounds = [20, 20000]", "bounds = [10, 20000]"),
-    ('"replace"', '"add_remove"'),
-    ("[-20.0, 20.0]", "[-20.0, 21.0]"),
-    ("[loss]", '[sampler]\ntype = "LineGibbs"\n[loss]'),
-]
-
-
-def test_a_job_is_what_its_settings_are(tmp_path):
-    (tmp_path / "other").mkdir()
-
-    def known(*changes):
-        return job.identity(configuration.read(write_job(tmp_path / "other", *PROVED, *changes)))
-
-    first = configuration.read(write_job(tmp_path, *PROVED))
-    digests = {known(change) for change in CHANGES}
-    assert len(digests | {job.identity(first)}) == len(CHANGES) + 1
-    # Neither the folder nor the file of data is a part of it: the ledger says which records they are.
-    assert known(("workers.csv", "others.csv")) == job.identity(first)
-
-
 def test_a_file_that_was_replaced_is_on_the_disk_with_its_folder(tmp_path, monkeypatch):
     done, fsync, replace = [], os.fsync, os.replace
 

@@ -12,56 +12,14 @@ from kngjax.command import cli, job, study_config
 from kngjax.command import config as configuration
 from kngjax.estimators.study import AbstractAnalyses
 from kngjax.releases import release
+from tests.command.forms import FORMULA, write
 from tests.command.small_jobs import PROVED, SECRET_WAGE, workers, write_job
 
-FORMULA = "log(wage) ~ education"
-TEXT = f"""
-[data]
-path = "workers.csv"
-
-[study]
-adjacency = "replace"
-
-[study.bounds]
-wage = [20, 20000]
-education = [0, 18]
-visits = [0, 20]
-
-[study.levels]
-region = ["north", "south"]
-
-[study.missing]
-wage = 20
-
-[[analyses]]
-method = "quantile_regression"
-formula = "{FORMULA}"
-tau = [0.25, 0.5]
-epsilon = 0.25
-force = true
-
-[[analyses]]
-method = "median"
-column = "wage"
-epsilon = 0.5
-force = true
-"""
 LABELS = [
     f"1. quantile regression {FORMULA}, tau = 0.25",
     f"1. quantile regression {FORMULA}, tau = 0.5",
     "2. 0.5-quantile of wage, quantile",
 ]
-
-
-def write_study(folder, *changes, records=40):
-    text = TEXT
-    for old, new in changes:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
-    workers(records).write_csv(folder / "workers.csv")
-    path = folder / "study.toml"
-    path.write_text(text, encoding="utf-8")
-    return path
 
 
 def test_heaped_columns_are_said_in_the_file(tmp_path):
@@ -75,6 +33,10 @@ def test_heaped_columns_are_said_in_the_file(tmp_path):
         job.planned(configuration.read(path), 40)
 
 
+def write_study(folder, *changes):
+    return write("study", folder, *changes)
+
+
 def read(folder, *changes):
     return configuration.read(write_study(folder, *changes))
 
@@ -86,59 +48,6 @@ def ledger(tmp_path):
 
 def written(output):
     return json.loads((output / "releases.json").read_text(encoding="utf-8"))
-
-
-WRONG = {
-    "unknown table": (('[data]\npath = "workers.csv"', "[sampler]"), "unknown table 'sampler'; known are data, study"),
-    "no analyses": ((TEXT[TEXT.index("[[analyses]]") :], ""), r"the table \[analyses\] is missing"),
-    "one table": (('[[analyses]]\nmethod = "median"\ncolumn = "wage"\nepsilon = 0.5\nforce = true', ""), None),
-    "unknown fact": (("[study.missing]", "[study.gaps]"), r"\[study\] has an unknown key 'gaps'; known are bounds"),
-    "no adjacency": (('adjacency = "replace"', ""), r"\[study\] needs the key 'adjacency': 'replace'"),
-    "no path": (('adjacency = "replace"', 'adjacency = "replace"\nledger = 3'), r"\[study\] ledger: must be the path"),
-    "unknown method": (
-        ('"median"', '"mode"'),
-        r"\[\[analyses\]\] number 2 needs the key 'method', one of .*median.*; not 'mode'",
-    ),
-    "another's key": (
-        ('column = "wage"', 'column = "wage"\ntau = 0.5'),
-        r"number 2, median, has an unknown key 'tau'; known are column, epsilon",
-    ),
-    "no epsilon": (("epsilon = 0.25", ""), r"number 1, quantile_regression, needs the key 'epsilon'"),
-}
-
-
-@pytest.mark.parametrize("wrong", WRONG)
-def test_errors_of_the_file_name_the_table_and_the_key(tmp_path, wrong):
-    change, message = WRONG[wrong]
-    if message is None:
-        assert len(read(tmp_path, change).analyses) == 1
-        return
-    with pytest.raises(ValueError, match=message) as error:
-        read(tmp_path, change)
-    assert str(error.value).startswith(str(tmp_path / "study.toml"))
-
-
-BUILT = {
-    "a column without bounds": (
-        ('column = "wage"', 'column = "height"'),
-        r"number 2, median: column 'height' needs public bounds in own units, \[study.bounds\] height = \[lower, upper",
-    ),
-    "a pair": (("[0, 18]", "[18, 0]"), r"study.toml: \[study\] the bounds of 'education' must be finite numbers"),
-    "a formula": (("log(wage) ~ education", "log(wage) ~ scale(education)"), r"number 1, quantile_regression: .*scale"),
-    "a level": (("tau = [0.25, 0.5]", "tau = [0.5, 0.5]"), "number 1, quantile_regression: tau must be one level"),
-    "a domain": (
-        ("tau = [0.25, 0.5]", "tau = 0.5\ndomain = { cube = 3 }"),
-        "number 1, quantile_regression: must be one of .*{ box = ",
-    ),
-}
-
-
-@pytest.mark.parametrize("wrong", BUILT)
-def test_what_a_study_refuses_is_refused_in_the_terms_of_the_file_and_costs_nothing(tmp_path, ledger, wrong):
-    change, message = BUILT[wrong]
-    with pytest.raises(ValueError, match=message):
-        job.run(read(tmp_path, change), workers(40), ledger=ledger)
-    assert ledger.read().num_rows == 1
 
 
 def test_the_example_of_the_page_is_a_study(tmp_path):
@@ -168,13 +77,23 @@ def test_settings_reach_the_methods(tmp_path):
     assert steps[0].analysis.response.missing == 20
 
 
-def test_an_analysis_may_be_of_every_group_for_one_debit(tmp_path, capfd):
+BY = (
+    'method = "median"\ncolumn = "wage"\nepsilon = 0.5',
+    'method = "median"\nby = ["region"]\ncolumn = "wage"\nepsilon = 1',
+)
+
+
+def test_an_analysis_may_be_of_every_group_for_one_debit(tmp_path):
+    step = job.planned(read(tmp_path, BY), 40).steps[-1]
+    assert "2. 0.5-quantile of wage by region" in step.label
+    with pytest.raises(ValueError, match="'by' must name one or several columns"):
+        job.planned(read(tmp_path, (BY[0], BY[1].replace('["region"]', "3"))), 40)
+
+
+@pytest.mark.slow
+def test_groups_of_a_study_are_released_and_resumed(tmp_path, capfd):
     paid = kng.Ledger.create(tmp_path / "b.ledger", kng.Budget.pure(2), adjacency="replace", dataset="workers")
-    by = (
-        'method = "median"\ncolumn = "wage"\nepsilon = 0.5',
-        'method = "median"\nby = ["region"]\ncolumn = "wage"\nepsilon = 1',
-    )
-    config, output = write_study(tmp_path, by), tmp_path / "output"
+    config, output = write_study(tmp_path, BY), tmp_path / "output"
     words = ["release", str(config), "--output", str(output), "--ledger", str(paid.path)]
     assert cli.main(["plan", str(config), "--records", "40", "--ledger", str(paid.path)]) == 0
     assert "pure 1.25-differential privacy" in capfd.readouterr().out
@@ -191,8 +110,6 @@ def test_an_analysis_may_be_of_every_group_for_one_debit(tmp_path, capfd):
     assert written(output) == kept
     assert paid.verify().spent.epsilon == 1.25
     assert cli.main(["check", str(config)]) == 0
-    with pytest.raises(ValueError, match="'by' must name one or several columns"):
-        job.planned(read(tmp_path, (by[0], by[1].replace('["region"]', "3"))), 40)
 
 
 def test_a_cross_table_names_its_columns(tmp_path):
@@ -246,14 +163,6 @@ def test_a_study_is_released_written_resumed_and_read_back(tmp_path, ledger, cap
     assert ledger.verify().num_rows == book.num_rows
 
 
-def test_another_study_is_another_job(tmp_path):
-    (tmp_path / "other").mkdir()
-    changes = ("[0, 18]", "[0, 19]"), ("epsilon = 0.5", "epsilon = 0.6"), ('"median"', '"mean"'), ("= 20\n", "= 30\n")
-    known = {job.identity(read(tmp_path / "other", change)) for change in changes}
-    assert len(known | {job.identity(read(tmp_path))}) == 5
-    assert job.identity(read(tmp_path / "other", ("workers.csv", "w.csv"))) == job.identity(read(tmp_path))
-
-
 def test_the_owner_is_told_whether_the_data_fit_a_study(tmp_path, capfd):
     config = write_study(tmp_path, ("wage = 20\n", ""), ("visits", "member"))
     workers(40).with_columns(wage=None).write_csv(tmp_path / "workers.csv")
@@ -266,6 +175,7 @@ def test_the_owner_is_told_whether_the_data_fit_a_study(tmp_path, capfd):
     assert f"{LABELS[2]}: its records can be prepared" in capfd.readouterr().out
 
 
+@pytest.mark.default_cases("study")
 @pytest.mark.parametrize("form", ["study", "regressions"])
 def test_a_plan_tells_costs_and_reads_no_value(tmp_path, ledger, capfd, form):
     config = write_study(tmp_path) if form == "study" else write_job(tmp_path, *PROVED)
@@ -312,6 +222,7 @@ def test_an_owners_view_is_of_the_other_form(tmp_path, capfd):
     assert "an owner's view is of regressions" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_quantile_process_is_asked_for_in_a_file_and_read_again(tmp_path, ledger):
     old = 'method = "quantile_regression"\nformula = "log(wage) ~ education"\ntau = [0.25, 0.5]'
     new = 'method = "quantile_process"\nformula = "log(wage) ~ education"\nlevels = [0.4, 0.6]'

@@ -20,12 +20,12 @@ CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "quantile_process.toml"
 
 @pytest.fixture(scope="module")
 def table():
-    return tables.made_up(2000, 2, 0)
+    return tables.made_up(1000, 2, 0)
 
 
 @pytest.fixture(scope="module")
 def truth(table):
-    return truth_of(table, 5, 500, 0)
+    return truth_of(table, 5, 200, 0)
 
 
 def cell_of(table, truth, epsilon=3.0):

@@ -59,6 +59,7 @@ def test_the_share_of_offsets_that_part_two_values_is_as_stated(value):
     assert np.mean(parted) >= 0.2 * 2.0**32 * float(grid.distance)
 
 
+@pytest.mark.default_cases("10000000", "1000000000")
 @pytest.mark.parametrize("num_records", [10**5, 10**6, 10**7, 10**8, 10**9])
 def test_noise_narrower_than_a_cell_is_covered(num_records):
     """P(θ within r of a boundary) for the Laplace law of a mean on any place of the grid, in closed form."""
@@ -97,7 +98,7 @@ def test_a_value_on_a_public_boundary_is_not_betrayed():
     width = 2.0 ** grid.exponents[0]
     for place in (0, 1, 7, -3):
         edge = grid.centre[0] + place * width
-        assert not any(cell(grid, edge, u) != cell(grid, edge - 2.0**-45, u) for u in drawn(500))
+        assert not any(cell(grid, edge, u) != cell(grid, edge - 2.0**-45, u) for u in drawn(100))
 
 
 def drawn(count):
@@ -107,9 +108,9 @@ def drawn(count):
 def test_offsets_are_fresh_and_from_the_operating_system(monkeypatch):
     grid = Rounding.of(MEAN, 1, 100)
     assert len({float(grid(np.array([0.9]))[0]) for _ in range(50)}) > 45
-    offsets = np.array([float(offset) for offset in drawn(4000)])
+    offsets = np.array([float(offset) for offset in drawn(2000)])
     assert 0.0 <= offsets.min() < 0.01 < 0.99 < offsets.max() < 1.0
-    assert abs(offsets.mean() - 0.5) < 0.03
+    assert abs(offsets.mean() - 0.5) < 0.04
     asked = []
     monkeypatch.setattr(rounding.os, "urandom", lambda size: asked.append(size) or bytes(size))
     Rounding((0.0, 0.0), (-4, -4), (0, 0))(np.array([0.3, 0.4]))

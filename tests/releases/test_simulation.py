@@ -42,9 +42,8 @@ CASES: dict[str, tuple[kng.KNG | kng.ObjectivePerturbation, AbstractSampler | No
 }
 
 
-@pytest.mark.parametrize(
-    "name", ["walk", *(pytest.param(name, marks=pytest.mark.slow) for name in ("exact", "smooth", "direct"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
 def test_each_replicate_is_one_draw_from_its_own_data(name):
     built, sampler = CASES[name]
     found = kng.simulate(design, built, 5, KEY, num_records=40, sampler=sampler, batch_size=2, progress=False)
@@ -167,14 +166,23 @@ def test_generated_records_are_clipped_as_prepared_ones_are(bounds):
     np.testing.assert_array_equal(found.y, expected.y)
 
 
-def test_means_have_no_response():
+def test_means_have_no_response_and_are_drawn_from_each_replicates_own_data():
     built = kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace")
 
     def uniform(key, num_records):
         return jax.random.uniform(key, (num_records, 2)), None, jnp.full(2, 0.5)
 
-    found = kng.simulate(uniform, built, 4, KEY, num_records=500, progress=False)
+    found = kng.simulate(uniform, built, 4, KEY, num_records=500, batch_size=2, progress=False)
+    assert (found.theta.shape, found.sizes.tolist(), found.epsilons.tolist()) == ((1, 1, 4, 2), [500], [1.0])
     assert np.all(found.measures["error"] < 0.2)
+    # Each replicate is one draw from its own data.
+    draw = jax.jit(lambda data, key: kng.draw(built, data, key)[0])
+    for number, key in enumerate(jax.random.split(jax.random.fold_in(KEY, 500), 4)):
+        data_key, draw_key = jax.random.split(key)
+        X, _, theta = uniform(data_key, 500)
+        expected = draw(built.prepare(X), draw_key)
+        np.testing.assert_allclose(found.theta[0, 0, number], expected, rtol=1e-8)
+        np.testing.assert_allclose(found.measures["error"][0, 0, number], np.linalg.norm(expected - theta), rtol=1e-8)
 
 
 PROGRAM = """

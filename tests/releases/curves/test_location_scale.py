@@ -144,7 +144,7 @@ def table(number):
     return x, np.clip(0.5 * x[:, 0] + (1.0 + 0.4 * x[:, 0]) * generator.standard_normal(number), -6.0, 6.0)
 
 
-@pytest.mark.default_cases("add_remove")
+@pytest.mark.slow
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_a_release_is_one_debit_with_one_certificate_of_all_parts(adjacency, tmp_path):
     ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(2.0), adjacency=adjacency, dataset="made up")

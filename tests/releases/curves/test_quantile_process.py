@@ -39,6 +39,7 @@ def released():
     )
 
 
+@pytest.mark.default_cases("add_remove")
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_a_release_is_one_debit_with_one_certificate_of_all_parts(adjacency, tmp_path):
     ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(1.0), adjacency=adjacency, dataset="made up")

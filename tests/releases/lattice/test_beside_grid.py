@@ -53,10 +53,6 @@ def check(case, on_lattice, in_balls):
     assert found.pvalue >= FAILURE_RATE, counts
 
 
-def test_draws_of_both_agree():
-    check("means", 120, 300)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_thousands_of_draws_of_both_agree(case):

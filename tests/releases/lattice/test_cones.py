@@ -211,10 +211,10 @@ def spending(count, share=0.6):
 
 
 def test_a_table_of_zeros_takes_few_boxes():
-    """Of three times as many records boxes of k are more than 200,000, and a draw does not end."""
+    """Of 3,000 records boxes of k are more than 200,000, and a draw does not end."""
     bounds, sampler = kng.Bounds(x=([18.0, 0.0], [90.0, 100.0])), kng.Lattice()
     mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1000.0, 1000.0), 10.0, "replace")
-    problem = sampler.problem(mechanism, mechanism.records(*spending(1000)))
+    problem = sampler.problem(mechanism, mechanism.records(*spending(400)))
     drawn = sampler.envelope(problem)
     assert isinstance(drawn._score, ConeScore)
     assert len(drawn._boxes.runs) < 30_000

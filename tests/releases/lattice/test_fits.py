@@ -103,7 +103,7 @@ def test_hundreds_of_degenerate_tables_are_drawn_from():
 
     A lattice has no round coordinates of those; they have no draw within minutes in any coordinates that we know.
     """
-    assert given_up(range(400), 300_000) == [197]
+    assert given_up(range(8, 200), 300_000) == [197]
 
 
 @pytest.mark.parametrize(

@@ -142,6 +142,7 @@ FINE = kng.KNG(kng.QuantileLoss(0.123457), LINE, kng.Box(-1.0, 1.0), 1.0, "add_r
 SQUARED = kng.KNG(kng.SquaredLoss(), LINE, kng.Box(-1.0, 1.0), 1.0, "add_remove")
 
 
+@pytest.mark.default_cases("quantile")
 @pytest.mark.parametrize("mechanism", [FINE, SQUARED], ids=["quantile", "squared"])
 def test_nothing_of_a_private_number_of_records_reaches_plan_or_certificate(mechanism):
     y = np.resize(np.linspace(-1.0, 1.0, 7), 4294)
