@@ -171,10 +171,9 @@ def test_what_is_released_of_a_location_follows_the_density(loss, epsilon):
 OTHERS = [name for name in problems.LOSSES if name not in LOSSES]
 
 
-@pytest.mark.parametrize("loss", [pytest.param(o, marks=[] if o == "expectile" else pytest.mark.slow) for o in OTHERS])
-@pytest.mark.parametrize(
-    ("sampler", "mechanism"), [pytest.param("ensemble_walk", "kng", marks=pytest.mark.slow), ("exact", "exponential")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", OTHERS)
+@pytest.mark.parametrize(("sampler", "mechanism"), [("ensemble_walk", "kng"), ("exact", "exponential")])
 def test_a_loss_of_one_file_is_drawn_from_its_density(sampler, mechanism, loss):
     """Such as the expectile loss: a curvature that jumps, and the law's own skewness."""
     built, data = problem(loss, mechanism, 1)

@@ -14,13 +14,13 @@ from tests.oracles.shell_problems import LOSSES, gradients, parts, problem
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_solutions_are_within_balls_of_any_number_of_digits(d, loss):
     """Those of float64 contain those of 200 and of 400 binary digits, and the determinants there."""
-    mechanism, x, y = problem(500, d, 100.0, skew=0.1, loss=loss)
+    mechanism, x, y = problem(200, d, 100.0, skew=0.1, loss=loss)
     way, records, _ = parts(mechanism, x, y)
     _, region = way.sets
     generator = np.random.default_rng(d)
     certificate = way.envelope(records).certificate
     assert certificate is not None
-    for _ in range(3):
+    for _ in range(2):
         z = [arb(float(one)) for one in generator.normal(size=d)]
         with ctx.workprec(128):
             theta, evaluation, is_refused = newton(records, region, certificate, z)
@@ -45,7 +45,7 @@ def test_solutions_are_within_balls_of_any_number_of_digits(d, loss):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_points_that_are_off_are_enclosed_with_the_solution(loss):
     """From a θ some way off the ball is so wide that it holds the solution, and not wider than some times that."""
-    mechanism, x, y = problem(2000, 2, 100.0, loss=loss)
+    mechanism, x, y = problem(500, 2, 100.0, loss=loss)
     way, records, _ = parts(mechanism, x, y)
     _, region = way.sets
     certificate = way.envelope(records).certificate
