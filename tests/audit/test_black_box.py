@@ -1,5 +1,7 @@
 """The black-box audit: its bound against laws that are known, and AdaOPS and AdaSSP under attack."""
 
+import types
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 from scipy import optimize, stats
 
 import kngjax as kng
-from kngjax.audit import black_box, worst_neighbours
+from kngjax.audit import black_box, neighbours, worst_neighbours
 from kngjax.audit.black_box import epsilon_lower_bound
 from kngjax.data.records import Records
 from kngjax.sensitivity import gradients, moments
@@ -178,13 +180,25 @@ def test_many_draws_on_the_worst_neighbours_that_a_search_has_found(kind, dimens
         assert not audited(planted, pair, num_draws=150_000, claimed=mechanism.guarantee).passed
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.default_cases("told-add_remove", "told-replace")
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
-def test_the_search_returns_neighbours_within_the_bounds(adjacency):
-    mechanism = kng.AdaSSP(BOUNDS[2], 1.0, DELTA, adjacency)
+@pytest.mark.parametrize("losses", ["told", "drawn"])
+def test_the_search_returns_neighbours_within_the_bounds(adjacency, losses, monkeypatch):
+    mechanism, tried = kng.AdaSSP(BOUNDS[2], 1.0, DELTA, adjacency), []
+
+    def told(_, *pair, num_draws, **__):
+        """Finds the third pair worst, and all finalists alike."""
+        tried.append((num_draws, pair))
+        return types.SimpleNamespace(epsilon_lower_bound=float(len(tried) == 3))
+
+    if losses == "told":
+        monkeypatch.setattr(neighbours, "black_box", told)
     first, second = worst_neighbours(
-        mechanism, key=kng.research_key(3), num_candidates=2, num_draws=1000, copies=(20,), progress=False
+        mechanism, key=kng.research_key(3), num_candidates=12, num_draws=1000, copies=(20,), progress=False
     )
+    if losses == "told":
+        assert [number for number, _ in tried] == [1000] * 12 + [10_000] * 8
+        assert (first, second) == tried[2][1]
     assert len(first.y) - len(second.y) == (adjacency == "add_remove")
     np.testing.assert_array_equal(first.x[: len(second.y) - 1], second.x[:-1])
     for records in (first, second):

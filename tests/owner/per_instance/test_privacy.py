@@ -1,6 +1,7 @@
 """Per-instance privacy is that of refitting without the person, for every mechanism, inside and outside of the data."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.optimize
@@ -8,6 +9,7 @@ import scipy.optimize
 import kngjax as kng
 from kngjax.data.records import Records
 from kngjax.owner.per_instance import leave_one_out, ridge
+from kngjax.owner.per_instance.chunks import by_chunks
 from kngjax.owner.per_instance.report import broadcast_numbers, epsilons_at
 from tests.oracles import perturbed_ridge as oracle
 from tests.oracles.goodness_of_fit import assert_mean_within
@@ -136,7 +138,21 @@ def test_epsilon_is_the_inverse_of_delta(report):
     np.testing.assert_allclose(np.exp(report.log_delta_at(0.3)), report.delta_at(0.3))
 
 
-@pytest.mark.default_cases("7")
+def moved(people, shared):
+    return people["x"] + shared, jnp.sum(people["rows"], axis=1)
+
+
+@pytest.mark.parametrize("chunk", [7, 1000])
+def test_chunks_of_people_are_worked_on_alone_and_put_together(chunk):
+    """The last one is filled up: four people of seven."""
+    people = {"x": np.arange(25.0), "rows": np.arange(50.0).reshape(25, 2)}
+    x, sums = by_chunks(moved, people, np.float64(0.1), chunk)
+    np.testing.assert_array_equal(x, people["x"] + 0.1)
+    np.testing.assert_array_equal(sums, people["rows"].sum(axis=1))
+    assert (type(x), x.dtype) == (np.ndarray, np.float64)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 7, 25, 1000])
 def test_the_size_of_chunks_does_not_matter(report, chunk):
     other = kng.per_instance_privacy(posterior(), *records(), chunk=chunk)
