@@ -36,7 +36,7 @@ def study(frame=TABLE, **changed):
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
-def test_means_quantiles_and_regressions_are_those_of_the_weights(adjacency):
+def test_means_and_quantiles_are_those_of_the_weights(adjacency):
     guess = {} if adjacency == "replace" else {"num_records": COUNT}
     made = study(adjacency=adjacency, **guess)
     mean = made.mean("wage", epsilon=5)
@@ -47,7 +47,13 @@ def test_means_quantiles_and_regressions_are_those_of_the_weights(adjacency):
     assert made.quantile("wage", tau=0.75, epsilon=5).value == pytest.approx(6.0, abs=0.3)
     # Without weights a quarter lies above 4.5 or so.
     assert made.median("wage", epsilon=5).value > 3.2
-    fit = made.linear_regression("wage ~ region", epsilon=5, method="squared")
+
+
+@pytest.mark.default_cases("replace")
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_regressions_are_those_of_the_weights(adjacency):
+    guess = {} if adjacency == "replace" else {"num_records": COUNT}
+    fit = study(adjacency=adjacency, **guess).linear_regression("wage ~ region", epsilon=5, method="squared")
     assert fit.params["region[south]"] == pytest.approx(3.0, abs=0.3)
     certificate = fit.certificate
     assert certificate.assurance == "exact_with_rounding"

@@ -63,7 +63,7 @@ def log_densities(kind, value):
     return -EPSILON / 4.0 * np.abs(COUNT * chance - ones) - np.log(mass)
 
 
-@pytest.mark.default_cases("objective")
+@pytest.mark.default_cases("mean")
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_the_density_is_that_of_formulas_and_quadrature(kind):
     ones = np.arange(COUNT + 1)

@@ -73,12 +73,15 @@ def test_it_is_released_by_one_debit_and_ledgers_of_pure_epsilon_refuse_it(tmp_p
 
 def test_it_is_never_the_default():
     """Though it would be the narrower by far."""
-    bounds = kng.Bounds(x=(np.full(11, -1.0), np.full(11, 1.0)), y=RESPONSES)
-    made = kng.KNG(kng.PseudoHuberLoss(0.7), bounds, kng.Box(-6.0, 6.0), 1.0, "replace")
-    settings = kng.WithIntervals(made).making(3_000_000).settings()
+    made = mechanism(kind=kng.KNG)
+    settings = kng.WithIntervals(made).making(3000).settings()
     assert settings["type"] == "Sandwich"
     assert settings.get("noise", "pure") == "pure"
     assert "mu" not in settings
+    by_sums, by_gaussian_sums = (
+        kng.preview(kng.WithIntervals(made, one), num_records=3000).width for one in (kng.Sandwich(), GAUSSIAN)
+    )
+    assert np.all(by_gaussian_sums < by_sums)
 
 
 @pytest.mark.parametrize("loss", [kng.PseudoHuberLoss(0.7), kng.QuantileLoss(0.3), kng.SquaredLoss()])

@@ -296,24 +296,23 @@ def test_every_mechanism_answers_everything_or_says_why_not(name):
     assert math.isinf(count) or found._ratio_at(count, found.epsilon) <= wanted
 
 
-def test_a_posterior_sample_at_another_epsilon_keeps_its_ridge():
-    made = MECHANISMS["posterior_sample"]()
-    moved = made.at_epsilon(8.0)
-    assert float(moved.epsilon) == pytest.approx(8.0, rel=1e-6)
-    assert float(moved.regularization) == 1000.0
+@pytest.mark.slow
+def test_a_posterior_sample_of_much_leverage_is_made_at_no_small_epsilon():
+    """One record of leverage X²/λ = 2 changes the covariance by more than a little, whatever γ is."""
+    assert kng.PosteriorSample(LINE, 1.0, 1.0, "add_remove", 4000).at_epsilon(0.01) is None
 
 
 @pytest.mark.slow
 def test_a_posterior_sample_at_another_epsilon_is_that_of_the_largest_gamma():
     made = MECHANISMS["posterior_sample"]()
     moved = made.at_epsilon(8.0)
+    assert float(moved.epsilon) == pytest.approx(8.0, rel=1e-6)
+    assert float(moved.regularization) == 1000.0
     found = kng.preview(made, num_records=2000, simulate=False)
     # With γ alone: (γ(H + λI))^{-1} has no other part of ε.
     expected = float(found.ratio.max()) * math.sqrt(float(made.gamma) / float(moved.gamma))
     assert found._ratio_at(2000, 8.0) == pytest.approx(expected, rel=1e-6)
     assert "epsilon =" in found.explain()
-    # One record of leverage X²/λ = 2 changes the covariance by more than a little, whatever γ is.
-    assert kng.PosteriorSample(LINE, 1.0, 1.0, "add_remove", 4000).at_epsilon(0.01) is None
 
 
 def test_no_more_records_than_were_promised():

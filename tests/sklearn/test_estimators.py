@@ -20,7 +20,7 @@ from kngjax.sklearn import (
     PrivateRobustRegressor,
     UncountedFits,
 )
-from tests.sklearn.people import BOUNDS, COMMON, EVERY, SECRET, X, Y, linear, logistic, response_for
+from tests.sklearn.people import BOUNDS, COMMON, EVERY, SECRET, X, Y, fitted, linear, logistic, response_for
 
 
 def of_every_estimator(test):
@@ -29,10 +29,7 @@ def of_every_estimator(test):
 
 @of_every_estimator
 def test_coefficients_are_in_own_units_and_predictions_are_theirs(name):
-    y = response_for(name)
-    fit = clone(EVERY[name])
-    fit._is_clone = False
-    assert fit.fit(X, y) is fit
+    y, fit = response_for(name), fitted(name)
     coefficients, intercept = np.ravel(fit.coef_), np.ravel(fit.intercept_)[0]
     assert fit.coef_names_.tolist() == fit.feature_names_in_.tolist() == ["skill", "age"]
     eta = intercept + X.to_numpy() @ coefficients
@@ -54,6 +51,12 @@ def test_coefficients_are_in_own_units_and_predictions_are_theirs(name):
     assert fit.certificate_.assurance == "exact_with_rounding"
     np.testing.assert_array_equal(fit.basis_coef_, fit.release_.value)
     assert "y ~ skill + age" in str(fit.results_.summary())
+
+
+def test_a_fit_is_the_estimator_itself(monkeypatch):
+    monkeypatch.setattr(kng, "release", lambda mechanism, X, y, **rest: _released(), raising=False)
+    one = linear()
+    assert one.fit(X, Y) is one
 
 
 def test_a_fit_is_what_the_mechanism_alone_releases(monkeypatch):
@@ -163,7 +166,7 @@ def test_under_add_remove_a_guess_of_n_serves():
 
 
 def test_a_fitted_estimator_survives_pickle_and_keeps_no_record():
-    fit = logistic().fit(X, response_for("logistic"))
+    fit = fitted("logistic")
     text = pickle.dumps(fit)
     again = pickle.loads(text)
     np.testing.assert_array_equal(again.predict_proba(X), fit.predict_proba(X))
@@ -188,14 +191,14 @@ def test_parameters_are_stored_untouched_and_clones_are_marked(ledger):
 
 def test_the_original_may_fit_without_a_ledger_and_no_clone_may(ledger, spent):
     clone(linear(ledger=ledger)).fit(X, Y)
-    pickle.loads(pickle.dumps(clone(linear(ledger=ledger)))).fit(X, Y)
+    assert pickle.loads(pickle.dumps(clone(linear(ledger=ledger)))).ledger == ledger
+    fitted = clone(linear(ledger=ledger)).fit(X, Y).set_params(ledger=None)
     assert spent() == 2.0
-    linear().fit(X, Y)
+    linear(delta=1e-6).fit(X, Y)
     for copied in (clone(linear()), clone(clone(linear())), pickle.loads(pickle.dumps(clone(linear())))):
         with pytest.raises(UncountedFits, match="Give the estimator ledger="):
             copied.fit(X, Y)
     assert issubclass(UncountedFits, ValueError)
-    fitted = clone(linear(ledger=ledger)).fit(X, Y).set_params(ledger=None)
     with pytest.raises(UncountedFits):
         fitted.fit(X, Y)
 
@@ -307,10 +310,12 @@ def test_classes_are_public_and_text_may_be_one():
     with pytest.raises(kng.ReleaseFailed):
         logistic(classes=("poor", "rich")).fit(X, words.replace("rich", "wealthy"))
     counted = logistic(classes=("poor", "rich"), missing_y="poor", epsilon=20.0)
-    assert (counted.fit(X, words.replace("rich", "wealthy")).predict(X) == "poor").all()
+    poor = counted.fit(X[:300], words[:300].replace("rich", "wealthy")).predict(X)
+    assert (poor == "poor").all()
 
 
-def test_names_are_checked_in_predictions():
+def test_names_are_checked_in_predictions(monkeypatch):
+    monkeypatch.setattr(kng, "release", lambda mechanism, X, y, **rest: _released(), raising=False)
     fit = linear().fit(X, Y)
     with pytest.raises(ValueError, match="feature names"):
         fit.predict(X.rename(columns={"age": "years"}))

@@ -14,7 +14,7 @@ from kngjax.sklearn import PrivateQuantileRegressor, PrivateSearch, PublicPipeli
 from kngjax.sklearn.holdouts import is_covered, parts
 from kngjax.sklearn.rowwise import exponentials, predictors, probabilities
 from kngjax.sklearn.tables import table_of
-from tests.sklearn.people import COMMON, EVERY, X, Y, linear, logistic, response_for
+from tests.sklearn.people import COMMON, EVERY, X, Y, fitted, linear, logistic, response_for
 
 GRID = {"epsilon": [0.001, 1.0]}
 
@@ -101,10 +101,8 @@ def test_what_cannot_be_compared_or_paid_is_refused(ledger, spent):
 @pytest.mark.default_cases("linear", "quantile", "logistic")
 @pytest.mark.parametrize("name", EVERY)
 def test_losses_are_between_0_and_1_and_those_of_one_record_its_own(name):
-    fit = clone(EVERY[name])
-    fit._is_clone = False
+    fit = fitted(name)
     y = np.asarray(response_for(name), dtype=float)
-    fit.fit(X, y)
     table = table_of(X)
     losses = fit._losses(fit, table, y)
     assert losses.shape == (len(X),)
@@ -122,10 +120,7 @@ def test_losses_are_between_0_and_1_and_those_of_one_record_its_own(name):
 
 def test_losses_are_those_that_are_stated():
     width, y = 10.0, np.asarray(Y)
-    fits = {name: clone(EVERY[name]) for name in ("linear", "robust", "quantile", "logistic")}
-    for name, fit in fits.items():
-        fit._is_clone = False
-        fit.fit(X, response_for(name))
+    fits = {name: fitted(name) for name in ("linear", "robust", "quantile", "logistic")}
     errors = (y - fits["linear"].predict(X)) / width
     np.testing.assert_allclose(fits["linear"]._losses(fits["linear"], table_of(X), y), errors**2, atol=1e-12)
     errors = np.abs(y - fits["robust"].predict(X)) / width
