@@ -140,7 +140,8 @@ def test_single_precision_is_refused_where_it_has_no_place():
         kng.release(built, x, y, sampler=sampler)
 
 
-@pytest.mark.parametrize("precision", ["float64", pytest.param("float32", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float64", "float32"])
 def test_a_block_of_sweeps_keeps_every_chain_in_the_domain_and_moving(precision):
     built, data = problem("squared", "kng", 3, domain=kng.L1Ball(1.2))
     sampler = kng.CoordinateWalk(precision=precision)

@@ -135,7 +135,7 @@ def test_what_rows_that_are_left_out_add_is_what_they_are_worth(kind):
         )
 
 
-@pytest.mark.default_cases("257")
+@pytest.mark.slow
 @pytest.mark.parametrize("num_records", [255, 256, 257, 700])
 def test_tables_of_rows_and_their_padding_add_nothing(num_records):
     """The loss of a padded row, log 2 here, is not 0."""
@@ -163,7 +163,7 @@ def test_one_program_serves_every_number_of_rows_and_boxes():
 
 
 def test_boxes_cover_the_domain_once():
-    built, data = problem("quantile", domain="l2")
+    built, data = problem("quantile", domain="l1")
     tree = box_tree.build(built.target(data), centre_of(built, data))
     theta = np.asarray(built.domain.draw(jax.random.key(0), (500,), 2))
     u = (theta - tree.coordinates.centre) @ tree.coordinates.inverse.T
@@ -260,7 +260,7 @@ def test_draws_do_not_depend_on_the_coordinates():
 
 
 def test_a_search_that_is_given_up_says_so_and_gives_no_numbers():
-    built, data = problem()
+    built, data = problem(domain="l1")
     tree = box_tree.build(built.target(data), centre_of(built, data))
     draws, succeeded = tree.draws(kng.research_key(0), 100_000, 1000)
     assert not succeeded
@@ -268,7 +268,7 @@ def test_a_search_that_is_given_up_says_so_and_gives_no_numbers():
 
 
 def test_a_draw_inside_jit_is_refused_and_outside_it_serves():
-    built, data = problem(epsilon=1.0)
+    built, data = problem(domain="l1", epsilon=1.0)
     with pytest.raises(ValueError, match="outside of jit and vmap"):
         jax.jit(lambda key: kng.draw(built, data, key, kng.Exact()))(kng.research_key(0))
     theta, succeeded = kng.draw(built, data, kng.research_key(0), kng.Exact())

@@ -19,7 +19,7 @@ def one_size_of_batches(request, monkeypatch):
         monkeypatch.setattr(search, "_PROPOSED", (1024,))
 
 
-@pytest.mark.default_cases("shells-400", "ellipsoids-400")
+@pytest.mark.default_cases("shells-400")
 @pytest.mark.parametrize("number", [400, 1500])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_draws_have_the_law_of_sums_over_a_grid_and_are_as_many_as_its_mass_says(name, number):

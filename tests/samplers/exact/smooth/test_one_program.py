@@ -21,6 +21,7 @@ def data_sets(built, dimension, count):
     return jax.tree.map(lambda *parts: jnp.stack(parts), *both), both
 
 
+@pytest.mark.slow
 def test_draws_of_one_program_follow_the_density_whatever_the_centre():
     built, data = problem("pseudo_huber", "kng", 1)
     draw = jax.jit(lambda data, key: one_program.draws_in_one_program(built.target(data), key, 300, np.full(1, np.nan)))
