@@ -100,7 +100,9 @@ def test_the_proposal_density_integrates_to_one_and_is_that_of_the_proposals():
     heights, edges = np.exp(np.asarray(weighted.log_density - weighted.log_weight)), nodes[::2]
     masses = (heights[:-2:2] + 4.0 * heights[1::2] + heights[2::2]) * np.diff(edges) / 6.0
     np.testing.assert_allclose(masses.sum(), 1.0, atol=1e-5)
-    np.testing.assert_allclose(weighted.log_density[:50], jax.jit(jax.vmap(target.log_density))(nodes[:50, None]), rtol=1e-9)
+    np.testing.assert_allclose(
+        weighted.log_density[:50], jax.jit(jax.vmap(target.log_density))(nodes[:50, None]), rtol=1e-9
+    )
     candidates = jax.jit(type(sampler).candidates, static_argnums=4)(
         sampler, target, proposal, kng.research_key(1), 2000
     )

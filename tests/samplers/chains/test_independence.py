@@ -18,9 +18,14 @@ from tests.statistical.problems import problem
 BOX, NORMAL = kng.Box(-30.0, 30.0), kng.BaseMeasure(dist.Normal(0.0, 4.0))
 
 
+# With the sampler as an argument, so that one program serves all tests of a density.
+INIT = jax.jit(lambda sampler, target, centre, key: sampler.init(target, centre, key))
+NOISE = jax.jit(lambda sampler, key, target, state, number: sampler.noise(key, target, state, number), static_argnums=4)
+
+
 def started(sampler, built, data):
     target = built.target(data)
-    return target, jax.jit(sampler.init)(target, nonprivate.minimiser(built.loss, data), kng.research_key(0))
+    return target, INIT(sampler, target, nonprivate.minimiser(built.loss, data), kng.research_key(0))
 
 
 both_samplers = pytest.mark.parametrize(
@@ -31,7 +36,7 @@ both_samplers = pytest.mark.parametrize(
 
 
 def noise_of(sampler, target, state, seed, num_sweeps):
-    return jax.jit(sampler.noise, static_argnums=3)(kng.research_key(seed), target, state, num_sweeps)
+    return NOISE(sampler, kng.research_key(seed), target, state, num_sweeps)
 
 
 @pytest.mark.parametrize(
