@@ -9,7 +9,6 @@ import numpy as np
 import numpyro
 import numpyro.distributions as dist
 import pytest
-from numpyro.infer import Predictive
 from scipy import integrate, stats
 
 import kngjax as kng
@@ -69,7 +68,7 @@ def test_the_density_is_normalised_in_the_plane(name):
     assert stretch @ densities @ stretch == pytest.approx(1.0, abs=4e-3)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.default_cases("3")
 @pytest.mark.parametrize("dimension", [1, 3])
 def test_draws_from_the_bodies_are_uniform(dimension):
     key, shape = jax.random.key(1), (20_000,)
@@ -185,6 +184,8 @@ def test_laws_without_a_density_on_the_whole_space_are_refused(law):
 @pytest.mark.slow
 @pytest.mark.parametrize("ball", [kng.L1Ball(2.0), kng.L2Ball(2.0)], ids=["L1Ball", "L2Ball"])
 def test_uniform_balls_serve_in_numpyro_models(ball):
+    from numpyro.infer import Predictive
+
     def model():
         numpyro.sample("theta", ball.distribution(2))
 

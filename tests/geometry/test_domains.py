@@ -10,102 +10,75 @@ import pytest
 from scipy import optimize
 
 import kngjax as kng
-
-DIMENSIONS = (1, 2, 4)
-RADIUS = 1.7
-LOWER, UPPER = np.array([-1.0, 0.5, -3.0, -0.2]), np.array([2.0, 0.75, 4.0, 0.0])
-BODIES = ("L1Ball", "L2Ball", "Box")
+from kngjax.core import registry
+from tests.geometry.table import BODIES, LOWER, RADIUS, UPPER, excess, given_to, of_body, vertices
 
 every_body = pytest.mark.parametrize("name", BODIES)
-every_dimension = pytest.mark.parametrize("dimension", DIMENSIONS)
+# The properties of one coefficient are those of an interval.
+every_dimension = pytest.mark.parametrize(
+    "dimension", [3, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+)
 
 
-def build(name, dimension):
-    if name == "Box":
-        return kng.Box(LOWER[:dimension], UPPER[:dimension])
-    return getattr(kng, name)(RADIUS)
+def test_every_public_body_is_a_row_of_the_table():
+    assert {one.__name__ for one in registry.classes("domains").values()} == {*BODIES, "BaseMeasure"}
 
 
-def excess(name, theta):
-    """How far a point is from being inside, in NumPy: at most 0 in the body."""
-    dimension = theta.shape[-1]
-    if name == "Box":
-        return np.maximum(LOWER[:dimension] - theta, theta - UPPER[:dimension]).max(-1)
-    return np.linalg.norm(theta, ord=1 if name == "L1Ball" else 2, axis=-1) - RADIUS
-
-
-def points(dimension, number, seed, spread=2.0):
-    return np.random.default_rng(seed).normal(scale=spread, size=(number, dimension))
-
-
-def inside_points(name, dimension, number, seed):
-    drawn = points(dimension, 200 * number, seed, 1.0)
-    return drawn[excess(name, drawn) < -1e-6][:number]
-
-
-def vertices(name, dimension):
-    if name == "L1Ball":
-        return RADIUS * np.concatenate([np.eye(dimension), -np.eye(dimension)])
-    sides = np.stack([LOWER[:dimension], UPPER[:dimension]])
-    return np.stack(np.meshgrid(*sides.T, indexing="ij"), -1).reshape(-1, dimension)
-
-
-@pytest.mark.slow
 @every_body
 @every_dimension
 def test_contains(name, dimension):
-    domain, thetas = build(name, dimension), points(dimension, 500, 1)
-    inside = np.asarray(jax.vmap(domain.contains)(thetas))
-    np.testing.assert_array_equal(inside, excess(name, thetas) <= 0)
-    assert 0 < inside.sum() < 500
-    np.testing.assert_array_equal(np.isneginf(jax.vmap(domain.log_density)(thetas)), ~inside)
+    thetas, found = given_to(name, dimension)[0], of_body(name, dimension)
+    np.testing.assert_array_equal(found["contains"], excess(name, thetas) <= 0)
+    assert 0 < found["contains"].sum() < 500
+    np.testing.assert_array_equal(np.isneginf(found["log density"]), ~found["contains"])
 
 
-@pytest.mark.slow
 @every_body
 @every_dimension
 def test_project_finds_the_nearest_point(name, dimension):
-    domain = build(name, dimension)
-    project = jax.jit(lambda theta: domain.project(theta))
-    for theta in points(dimension, 6, 2, 3.0):
-        projected = np.asarray(project(theta))
-        assert excess(name, projected) <= 1e-12
-        np.testing.assert_allclose(project(projected), projected, rtol=0, atol=1e-14)
-        # θ - P(θ) makes an obtuse angle with every direction into the body: at its vertices it is enough to look.
-        if name == "L2Ball":
-            nearest = theta * min(1.0, RADIUS / np.linalg.norm(theta))
-            np.testing.assert_allclose(projected, nearest, rtol=1e-12)
-        else:
-            assert np.all((vertices(name, dimension) - projected) @ (theta - projected) <= 1e-12)
-    for theta in inside_points(name, dimension, 5, 3):
-        np.testing.assert_allclose(project(theta), theta, rtol=0, atol=1e-14)
+    (thetas, inside, *_), found = given_to(name, dimension), of_body(name, dimension)
+    assert np.all(excess(name, found["projected"]) <= 1e-12)
+    np.testing.assert_allclose(found["projected twice"], found["projected"], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(found["projected inside"], inside, rtol=0, atol=1e-14)
+    if name == "L2Ball":
+        nearest = thetas * np.minimum(1.0, RADIUS / np.linalg.norm(thetas, axis=1, keepdims=True))
+        np.testing.assert_allclose(found["projected"], nearest, rtol=1e-12)
+        return
+    # θ - P(θ) makes an obtuse angle with every direction into the body: at its vertices it is enough to look.
+    for theta, projected in zip(thetas, found["projected"], strict=True):
+        assert np.all((vertices(name, dimension) - projected) @ (theta - projected) <= 1e-12)
+
+
+@jax.jit
+def projected_and_contained(domain, thetas):
+    """The nearest points, and whether the domain contains them and the given ones."""
+    found, contains = jax.vmap(domain.project)(thetas), jax.vmap(domain.contains)
+    return found, contains(found), contains(thetas)
 
 
 @pytest.mark.parametrize("kind", [kng.L1Ball, kng.L2Ball])
-@pytest.mark.parametrize("dimension", [1, 3, 40])
+@pytest.mark.parametrize(
+    "dimension", [40, pytest.param(1, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
+)
 def test_what_is_projected_onto_a_ball_lies_in_it_exactly(kind, dimension):
     """In fractions, and for `contains`: half of the points on the surface would be rounded to ones beyond it."""
     domain = kind(0.9)
     thetas = np.random.default_rng(9).standard_normal((200, dimension)) * 5.0
-    found = np.asarray(jax.jit(jax.vmap(domain.project))(thetas))
-    assert all(bool(domain.contains(theta)) for theta in found)
-    for theta, given in zip(found, thetas, strict=True):
+    found, contained, given_contained = map(np.asarray, projected_and_contained(domain, thetas))
+    assert contained.all()
+    for theta, given, is_inside in zip(found, thetas, given_contained, strict=True):
         size = sum(abs(Fraction(float(one))) ** domain.power for one in theta)
         assert size <= Fraction(0.9) ** domain.power
-        if not bool(domain.contains(given)):
+        if not is_inside:
             assert size >= Fraction(0.9) ** domain.power * (1 - Fraction(1, 10**13))
         else:
             np.testing.assert_array_equal(theta, given)
 
 
-@pytest.mark.slow
 @every_body
 @every_dimension
 def test_chord_against_bisection(name, dimension):
-    domain = build(name, dimension)
-    starts, directions = inside_points(name, dimension, 20, 4), points(dimension, 20, 5)
-    directions[::4, 1:] = 0.0  # coordinate directions, as samplers use them
-    left, right = jax.vmap(domain.chord)(starts, directions)
+    (_, starts, directions, *_), (left, right) = given_to(name, dimension), of_body(name, dimension)["chords"]
     for theta, direction, ends in zip(starts, directions, zip(left, right, strict=True), strict=True):
         for sign, end in zip((-1.0, 1.0), ends, strict=True):
             found = optimize.brentq(
@@ -114,27 +87,24 @@ def test_chord_against_bisection(name, dimension):
             np.testing.assert_allclose(end, sign * found, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["L1Ball", "L2Ball"])
-def test_chord_from_the_boundary_contains_where_it_starts(name):
-    domain = build(name, 4)
-    outside, directions = points(4, 30, 6), points(4, 30, 7)
-    on_boundary = np.asarray(jax.vmap(domain.project)(3.0 * outside + np.sign(outside)))
-    left, right = map(np.asarray, jax.vmap(domain.chord)(on_boundary, directions))
-    assert left.max() <= 1e-12
-    assert right.min() >= -1e-12
-    for share in np.linspace(0.0, 1.0, 5):
-        steps = left + share * (right - left)
-        assert excess(name, on_boundary + steps[:, None] * directions).max() <= 1e-9
+def test_chord_from_the_boundary_contains_where_it_starts():
+    for name in ("L1Ball", "L2Ball"):
+        found, directions = of_body(name, 3), given_to(name, 3)[2]
+        # Of those that were projected from outside.
+        outside = ~found["contains"][:20]
+        left, right = (end[outside] for end in found["chords from the boundary"])
+        assert left.max() <= 1e-12
+        assert right.min() >= -1e-12
+        for share in np.linspace(0.0, 1.0, 5):
+            steps = left + share * (right - left)
+            places = found["projected"][:20][outside] + steps[:, None] * directions[outside]
+            assert excess(name, places).max() <= 1e-9
 
 
 @every_body
 @every_dimension
 def test_linear_interval_against_brute_force(name, dimension):
-    domain, random = build(name, dimension), np.random.default_rng(8)
-    for _ in range(5):
-        ends = np.sort(random.normal(size=(2, dimension)), axis=0)
-        left, right = domain.linear_interval(ends[0], ends[1])
+    for ends, *interval in zip(given_to(name, dimension)[3], *of_body(name, dimension)["linear"], strict=True):
         corners = np.stack(np.meshgrid(*ends.T, indexing="ij"), -1).reshape(-1, dimension)
         if name == "L2Ball":
             reach = RADIUS * np.linalg.norm(corners, axis=1).max()
@@ -142,38 +112,27 @@ def test_linear_interval_against_brute_force(name, dimension):
         else:
             products = corners @ vertices(name, dimension).T
             expected = products.min(), products.max()
-        np.testing.assert_allclose((left, right), expected, rtol=1e-12)
+        np.testing.assert_allclose(interval, expected, rtol=1e-12)
 
 
-@pytest.mark.default_cases(1)
 @every_body
 @every_dimension
 def test_bijector_is_onto_with_the_right_determinant(name, dimension):
-    bijector = build(name, dimension).bijector(dimension)
-    for unconstrained in [np.zeros(dimension), *points(dimension, 5, 9, 1.5)]:
-        theta = bijector(unconstrained)
-        assert excess(name, np.asarray(theta)) < 0
-        np.testing.assert_allclose(bijector._inverse(theta), unconstrained, rtol=1e-7, atol=1e-9)
-        if np.any(unconstrained != 0.0):
-            jacobian = np.asarray(jax.jacfwd(bijector)(unconstrained))
-            np.testing.assert_allclose(
-                bijector.log_abs_det_jacobian(unconstrained, theta), np.linalg.slogdet(jacobian)[1], rtol=1e-8
-            )
+    found, unconstrained = of_body(name, dimension), given_to(name, dimension)[4]
+    assert np.all(excess(name, found["constrained"]) < 0)
+    np.testing.assert_allclose(found["unconstrained"], unconstrained, rtol=1e-7, atol=1e-9)
+    expected = np.linalg.slogdet(found["jacobians"][1:])[1]
+    np.testing.assert_allclose(found["log determinants"][1:], expected, rtol=1e-8)
 
 
 @every_body
 @every_dimension
-def test_interior_points(name, dimension):
-    domain = build(name, dimension)
-    assert excess(name, np.asarray(domain.interior_point(dimension))) < -0.02
-    np.testing.assert_allclose(domain.bijector(dimension)._inverse(domain.interior_point(dimension)), 0.0, atol=1e-9)
-
-
-@every_body
-@every_dimension
-def test_widths_are_those_of_the_body(name, dimension):
+def test_interior_points_and_widths_are_those_of_the_body(name, dimension):
+    found = of_body(name, dimension)
+    assert excess(name, found["interior"]) < -0.02
+    np.testing.assert_allclose(found["back from the interior"], 0.0, atol=1e-9)
     expected = UPPER[:dimension] - LOWER[:dimension] if name == "Box" else np.full(dimension, 2 * RADIUS)
-    np.testing.assert_allclose(build(name, dimension).widths(dimension), expected)
+    np.testing.assert_allclose(found["widths"], expected)
 
 
 def test_scalars_broadcast_over_the_coefficients():
@@ -183,11 +142,11 @@ def test_scalars_broadcast_over_the_coefficients():
     np.testing.assert_allclose(kng.Box(-1.0, 1.0).log_density(jnp.zeros(3)), -3.0 * np.log(2.0))
 
 
-@pytest.mark.parametrize("name", ["L1Ball", "L2Ball"])
-@pytest.mark.parametrize("radius", [0.0, -1.0, np.inf, np.nan, [1.0, 2.0]], ids=str)
-def test_the_radius_must_be_positive_and_finite(name, radius):
-    with pytest.raises(ValueError, match="radius must be one positive and finite number"):
-        getattr(kng, name)(radius)
+def test_the_radius_must_be_positive_and_finite():
+    for kind in (kng.L1Ball, kng.L2Ball):
+        for radius in (0.0, -1.0, np.inf, np.nan, [1.0, 2.0]):
+            with pytest.raises(ValueError, match="radius must be one positive and finite number"):
+                kind(radius)
 
 
 @pytest.mark.parametrize(

@@ -10,115 +10,83 @@ import pytest
 from scipy import integrate, optimize, stats
 
 import kngjax as kng
-from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
+from kngjax.core import registry
+from kngjax.geometry.norms import k_norm_noise
+from tests.geometry.table import (
+    DIMENSIONS,
+    NORMS,
+    RATE,
+    WEIGHTS,
+    drawn,
+    half_widths,
+    largest_product_over_the_polytope,
+    lengths,
+    measured,
+    norm_of,
+    uniform_by_rejection,
+    vectors_of,
+)
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law, assert_two_samples_agree
 
-DIMENSIONS = (1, 2, 5)
-NAMES = ("L1", "L2", "LInf", "WeightedLInf", "Ellipsoid", "Polytope")
-WEIGHTS = np.array([0.5, 2.0, 1.0, 3.0, 0.7])
-_ROOT = np.random.default_rng(11).normal(size=(5, 5))
-MATRIX = _ROOT @ _ROOT.T + 0.5 * np.eye(5)
-FACETS = np.concatenate([np.eye(5), 0.7 * np.random.default_rng(13).normal(size=(4, 5))])
-
-every_norm = pytest.mark.parametrize("name", NAMES)
-every_dimension = pytest.mark.parametrize("dimension", DIMENSIONS)
+every_norm = pytest.mark.parametrize("name", NORMS)
+# Of draws, three coefficients by default.
+every_dimension = pytest.mark.parametrize(
+    "dimension", [3, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+)
 
 
-def build(name, dimension):
+def test_every_public_norm_is_a_row_of_the_table():
+    assert {one.__name__ for one in registry.classes("norms").values()} == set(NORMS)
+
+
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_value_triangle_inequality_and_scaling(dimension):
+    vectors = vectors_of(dimension)[0]
+    for name in NORMS:
+        values, scaled, sums, _ = measured(name, dimension)["values"]
+        np.testing.assert_allclose(values, lengths(name, vectors), rtol=1e-12, err_msg=name)
+        np.testing.assert_allclose(scaled, 2.5 * values, rtol=1e-12, err_msg=name)
+        assert np.all(sums <= (values + np.roll(values, 1)) * (1.0 + 1e-12)), name
+        assert measured(name, dimension)["of nothing"] == 0.0
+
+
+def largest_product(name, vector):
+    """max v'u over the unit ball, by SciPy."""
+    dimension = len(vector)
+    if name == "L1":
+        # u = p - q with p, q ≥ 0 and Σ p + q ≤ 1.
+        return -optimize.linprog(np.r_[-vector, vector], A_ub=np.ones((1, 2 * dimension)), b_ub=[1.0]).fun
+    if name in ("LInf", "WeightedLInf"):
+        widths = half_widths(name, dimension)
+        return -optimize.linprog(-vector, bounds=np.stack([-widths, widths], 1)).fun
     if name == "Polytope":
-        return kng.Polytope(facets=FACETS[:, :dimension])
-    parameters = {"WeightedLInf": (WEIGHTS[:dimension],), "Ellipsoid": (MATRIX[:dimension, :dimension],)}
-    return getattr(kng, name)(*parameters.get(name, ()))
+        return largest_product_over_the_polytope(vector)
+    inside = {"type": "ineq", "fun": lambda u: 1.0 - lengths(name, u) ** 2}
+    start, options = 0.1 * np.sign(vector), {"ftol": 1e-13}
+    return -optimize.minimize(lambda u: -vector @ u, start, constraints=[inside], options=options).fun
 
 
-def lengths(name, vectors):
-    """The norms of rows, in NumPy."""
-    dimension = vectors.shape[-1]
-    return {
-        "L1": lambda: np.abs(vectors).sum(-1),
-        "L2": lambda: np.sqrt((vectors**2).sum(-1)),
-        "LInf": lambda: np.abs(vectors).max(-1),
-        "WeightedLInf": lambda: (np.abs(vectors) / WEIGHTS[:dimension]).max(-1),
-        "Ellipsoid": lambda: np.sqrt(np.einsum("...i,ij,...j", vectors, MATRIX[:dimension, :dimension], vectors)),
-        "Polytope": lambda: np.abs(vectors @ FACETS[:, :dimension].T).max(-1),
-    }[name]()
+@pytest.mark.parametrize("dimension", DIMENSIONS)
+def test_the_dual_norm_is_the_largest_product_over_the_ball(dimension):
+    for name in NORMS:
+        for vector, dual in zip(vectors_of(dimension)[0][:4], measured(name, dimension)["duals"], strict=True):
+            # Of unit size, as SciPy's tolerances ask for.
+            size = np.linalg.norm(vector)
+            np.testing.assert_allclose(dual / size, largest_product(name, vector / size), rtol=1e-6, err_msg=name)
 
 
-def half_widths(name, dimension):
-    """Of the smallest box around the unit ball."""
-    if name == "WeightedLInf":
-        return WEIGHTS[:dimension]
-    if name == "Ellipsoid":
-        return np.sqrt(np.diagonal(np.linalg.inv(MATRIX[:dimension, :dimension])))
-    if name == "Polytope":
-        return np.array([largest_product_over_the_polytope(axis) for axis in np.eye(dimension)])
-    return np.ones(dimension)
-
-
-def largest_product_over_the_polytope(vector):
-    rows = FACETS[:, : len(vector)]
-    ones = np.ones(2 * len(rows))
-    return -optimize.linprog(-vector, A_ub=np.concatenate([rows, -rows]), b_ub=ones, bounds=(None, None)).fun
-
-
-def uniform_by_rejection(name, dimension, number, random):
-    """Uniform points of the unit ball, and how many of the `number` points of the box around it they are."""
-    points = random.uniform(-1.0, 1.0, (number, dimension)) * half_widths(name, dimension)
-    return points[lengths(name, points) <= 1.0]
-
-
-@pytest.mark.slow
-@every_norm
-@every_dimension
-def test_value_triangle_inequality_and_scaling(name, dimension):
-    norm = build(name, dimension)
-    vectors = np.random.default_rng(1).standard_cauchy((200, dimension))
-    values = np.asarray(jax.vmap(norm)(vectors))
-    np.testing.assert_allclose(values, lengths(name, vectors), rtol=1e-12)
-    sums = np.asarray(jax.vmap(norm)(vectors[:100] + vectors[100:]))
-    assert np.all(sums <= (values[:100] + values[100:]) * (1.0 + 1e-12))
-    np.testing.assert_allclose(jax.vmap(norm)(-2.5 * vectors), 2.5 * values, rtol=1e-12)
-    assert norm(np.zeros(dimension)) == 0.0
-
-
-@every_norm
-@every_dimension
-def test_the_dual_norm_is_the_largest_product_over_the_ball(name, dimension):
-    norm = build(name, dimension)
-    for vector in np.random.default_rng(2).normal(size=(4, dimension)):
-        if name == "L1":
-            # u = p - q with p, q ≥ 0 and Σ p + q ≤ 1.
-            programme = optimize.linprog(np.r_[-vector, vector], A_ub=np.ones((1, 2 * dimension)), b_ub=[1.0])
-            largest = -programme.fun
-        elif name in ("LInf", "WeightedLInf"):
-            widths = half_widths(name, dimension)
-            largest = -optimize.linprog(-vector, bounds=np.stack([-widths, widths], 1)).fun
-        elif name == "Polytope":
-            largest = largest_product_over_the_polytope(vector)
-        else:
-            inside = {"type": "ineq", "fun": lambda u: 1.0 - lengths(name, u) ** 2}
-            result = optimize.minimize(
-                lambda u, v=vector: -v @ u, 0.1 * np.sign(vector), constraints=[inside], options={"ftol": 1e-13}
-            )
-            largest = -result.fun
-        np.testing.assert_allclose(norm.dual(vector), largest, rtol=1e-6)
-
-
-@pytest.mark.default_cases(6)
 @every_norm
 @every_dimension
 def test_draws_are_uniform_in_the_ball(name, dimension):
-    draws = np.asarray(build(name, dimension).draw_from_ball(jax.random.key(3), (20_000,), dimension))
+    draws, _ = drawn(name, dimension)
     radii = lengths(name, draws)
     assert radii.max() <= 1.0 + 1e-12
     assert_same_law(np.minimum(radii, 1.0) ** dimension, stats.uniform.cdf)
-    random = np.random.default_rng(4)
-    reference = uniform_by_rejection(name, dimension, 1_000_000 if name == "L1" else 150_000, random)
+    reference = uniform_by_rejection(name, dimension, 50_000, np.random.default_rng(4))
     direction = np.linspace(1.0, -0.4, dimension)
     assert_two_samples_agree(draws @ direction, reference @ direction)
 
 
-@pytest.mark.slow
 @every_dimension
 def test_coordinates_of_uniform_draws_have_their_closed_laws(dimension):
     laws = {
@@ -129,69 +97,64 @@ def test_coordinates_of_uniform_draws_have_their_closed_laws(dimension):
     }
     laws["Ellipsoid"] = laws["L2"]
     for name, law in laws.items():
-        draws = np.asarray(build(name, dimension).draw_from_ball(jax.random.key(5), (20_000,), dimension))
-        for coordinate, width in zip(draws.T, half_widths(name, dimension), strict=True):
+        for coordinate, width in zip(drawn(name, dimension)[0].T, half_widths(name, dimension), strict=True):
             assert_same_law(coordinate / width, law)
 
 
 @every_norm
-@every_dimension
-def test_volume_is_the_share_of_a_box(name, dimension):
-    norm, number = build(name, dimension), 200_000
-    share = math.exp(float(norm.log_volume(dimension))) / np.prod(2.0 * half_widths(name, dimension))
-    inside = len(uniform_by_rejection(name, dimension, number, np.random.default_rng(6)))
-    if name in ("LInf", "WeightedLInf") or dimension == 1:
-        assert share == pytest.approx(1.0, rel=1e-12)
-        assert inside == number
-    else:
-        assert_cell_frequencies([inside, number - inside], [share, 1.0 - share])
+def test_volume_is_the_share_of_a_box(name):
+    for dimension in DIMENSIONS:
+        number, box = 50_000, np.prod(2.0 * half_widths(name, dimension))
+        share = math.exp(float(measured(name, dimension)["log volume"])) / box
+        inside = len(uniform_by_rejection(name, dimension, number, np.random.default_rng(6)))
+        if name in ("LInf", "WeightedLInf") or dimension == 1:
+            assert share == pytest.approx(1.0, rel=1e-12)
+            assert inside == number
+        else:
+            assert_cell_frequencies([inside, number - inside], [share, 1.0 - share])
 
 
 @every_norm
 def test_volume_and_mass_in_the_plane_by_quadrature(name):
-    norm, rate = build(name, 2), 3.0
-
     def over_directions(power):
         def integrand(angle):
             return lengths(name, np.array([np.cos(angle), np.sin(angle)])) ** -power
 
         kinks = np.linspace(0.0, 2.0 * np.pi, 9)
         if name == "Polytope":
-            vertices = np.asarray(norm.vertices)
-            angles = np.arctan2(vertices[:, 1], vertices[:, 0])
+            corners = np.asarray(norm_of(name, 2).vertices)
+            angles = np.arctan2(corners[:, 1], corners[:, 0])
             kinks = np.unique(np.concatenate([angles % (2.0 * np.pi), (angles + np.pi) % (2.0 * np.pi), kinks]))
         return sum(integrate.quad(integrand, *pair, epsabs=1e-11)[0] for pair in itertools.pairwise(kinks))
 
     # In polar coordinates ∫∫ exp(-rate·r‖e‖) r dr dφ = ∫ (rate·‖e‖)^(-2) dφ, and the volume is half of it at rate 1.
-    np.testing.assert_allclose(norm.log_volume(2), np.log(over_directions(2) / 2.0), atol=1e-9)
-    np.testing.assert_allclose(k_norm_log_mass(norm, rate, 2), np.log(over_directions(2) / rate**2), atol=1e-9)
-    line = build(name, 1)
-    np.testing.assert_allclose(k_norm_log_mass(line, rate, 1), np.log(2.0 / (rate * lengths(name, np.ones(1)))))
+    found, line, around = measured(name, 2), measured(name, 1), over_directions(2)
+    np.testing.assert_allclose(found["log volume"], np.log(around / 2.0), atol=1e-9)
+    np.testing.assert_allclose(found["log mass"], np.log(around / RATE**2), atol=1e-9)
+    np.testing.assert_allclose(line["log mass"], np.log(2.0 / (RATE * lengths(name, np.ones(1)))))
 
 
-@pytest.mark.default_cases(6)
 @every_norm
 @every_dimension
 def test_k_norm_noise_has_the_k_norm_law(name, dimension):
-    norm, rate, number = build(name, dimension), 2.5, 20_000
-    noise = np.asarray(k_norm_noise(norm, jax.random.key(7), rate, (number,), dimension))
-    assert_same_law(lengths(name, noise), stats.gamma(dimension, scale=1.0 / rate).cdf)
+    _, noise = drawn(name, dimension)
+    assert_same_law(lengths(name, noise), stats.gamma(dimension, scale=1.0 / RATE).cdf)
     random = np.random.default_rng(8)
-    ball = uniform_by_rejection(name, dimension, 1_000_000 if name == "L1" else 120_000, random)
-    reference = ball * random.gamma(dimension + 1, 1.0 / rate, (len(ball), 1))
+    ball = uniform_by_rejection(name, dimension, 50_000, random)
+    reference = ball * random.gamma(dimension + 1, 1.0 / RATE, (len(ball), 1))
     direction = np.linspace(1.0, -0.4, dimension)
     assert_two_samples_agree(noise @ direction, reference @ direction)
     for coordinate, expected in zip(noise.T, reference.T, strict=True):
         assert_two_samples_agree(coordinate, expected)
     if name == "L1" or dimension == 1:
-        scale = 1.0 / (rate * lengths(name, np.eye(dimension)[0]))
+        scale = 1.0 / (RATE * lengths(name, np.eye(dimension)[0]))
         assert_same_law(noise[:, 0], stats.laplace(scale=scale).cdf)
 
 
 @pytest.mark.slow
 @every_norm
 def test_shapes_and_batches(name):
-    norm, key = build(name, 2), jax.random.key(9)
+    norm, key = norm_of(name, 2), jax.random.key(9)
     assert norm.draw_from_ball(key, (), 2).shape == (2,)
     assert norm.draw_from_ball(key, (3, 4), 2).shape == (3, 4, 2)
     assert k_norm_noise(norm, key, jnp.asarray(1.0), (3, 0), 2).shape == (3, 0, 2)
@@ -200,14 +163,24 @@ def test_shapes_and_batches(name):
     np.testing.assert_allclose(mapped[0], 10.0 * mapped[1], rtol=1e-12)
 
 
+def test_norms_of_absolute_values_are_declared_so():
+    """They do not see signs, and fall with no |v_j|: box_tree's bounds rest on it."""
+    for name in NORMS:
+        values, absolute = (measured(name, 3)[key] for key in ("values", "absolute"))
+        same = np.allclose(absolute, values, rtol=1e-12)
+        falls = np.all(values[3] <= values[0] * (1.0 + 1e-12))
+        assert norm_of(name, 3).is_absolute == (same and falls) == (name not in ("Ellipsoid", "Polytope")), name
+
+
 def test_dimensions_that_parameters_fix():
-    assert [build(name, 5).dimension for name in NAMES] == [None, None, None, 5, 5, 5]
+    assert [norm_of(name, 3).dimension for name in NORMS] == [None, None, None, 3, 3, 3]
 
 
-@pytest.mark.parametrize("weights", [[1.0, 0.0], [1.0, -2.0], [1.0, np.nan]])
-def test_weights_must_be_positive(weights):
-    with pytest.raises(ValueError, match="weights of WeightedLInf must all be positive"):
-        kng.WeightedLInf(np.array(weights))
+def test_weights_must_be_positive_and_finite():
+    # The ball of an infinite weight has no volume, and its "norm" does not see the coordinate.
+    for wrong in (0.0, -2.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="weights of WeightedLInf must all be positive"):
+            kng.WeightedLInf(np.append(WEIGHTS[:1], wrong))
 
 
 @pytest.mark.parametrize(
@@ -218,20 +191,3 @@ def test_weights_must_be_positive(weights):
 def test_the_matrix_must_be_symmetric_and_positive_definite(matrix):
     with pytest.raises(ValueError, match="symmetric and positive definite"):
         kng.Ellipsoid(np.array(matrix))
-
-
-def test_infinite_weights_are_refused():
-    # Such a ball has no volume and its "norm" does not see the coordinate.
-    with pytest.raises(ValueError, match="weights of WeightedLInf"):
-        kng.WeightedLInf(np.array([1.0, np.inf]))
-
-
-@every_norm
-def test_norms_of_absolute_values_are_declared_so(name):
-    """They do not see signs, and fall with no |v_j|: box_tree's bounds rest on it."""
-    norm, random = build(name, 5), np.random.default_rng(17)
-    vectors, shares = random.normal(size=(200, 5)), random.uniform(size=(200, 5))
-    measured = jax.vmap(norm)
-    same = np.allclose(measured(np.abs(vectors)), measured(vectors), rtol=1e-12)
-    falls = np.all(measured(shares * vectors) <= measured(vectors) * (1.0 + 1e-12))
-    assert norm.is_absolute == (same and falls) == (name not in ("Ellipsoid", "Polytope"))

@@ -1,7 +1,8 @@
 """What losses declare of their second derivative, against grids and finite differences."""
 
+import functools
+
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -20,16 +21,25 @@ def pairs(name):
     return grid[0].ravel(), grid[1].ravel()
 
 
+@jax.jit
+def _facts(loss, predictors, responses, reach):
+    return jax.vmap(loss.curvature_facts, (0, 0, None))(predictors, responses, reach)
+
+
 def facts(name, reach):
-    predictors, responses = pairs(name)
-    found = jax.vmap(LOSSES[name].curvature_facts, (0, 0, None))(predictors, responses, reach)
-    return jax.tree.map(np.array, found)
+    return jax.tree.map(np.array, _facts(LOSSES[name], *pairs(name), reach))
 
 
-def over(function, name, steps):
-    """function(η + u, y), shape (records, steps)."""
+@functools.partial(jax.jit, static_argnames="differentiate")
+def _over(loss, predictors, responses, differentiate):
+    function = jax.grad(loss.record_curvature) if differentiate else loss.record_curvature
+    return jax.vmap(jax.vmap(function, (0, None)))(predictors, responses)
+
+
+def over(name, steps, differentiate=False):
+    """ρ''(η + u, y), or its derivative, shape (records, steps)."""
     predictors, responses = pairs(name)
-    return np.array(jax.vmap(jax.vmap(function, (0, None)))(predictors[:, None] + steps, jnp.asarray(responses)))
+    return np.array(_over(LOSSES[name], predictors[:, None] + steps, responses, differentiate))
 
 
 def test_every_smooth_loss_declares_them():
@@ -39,9 +49,9 @@ def test_every_smooth_loss_declares_them():
 @pytest.mark.parametrize("name", NAMES)
 def test_the_logarithm_of_the_second_derivative_lies_above_a_parabola_everywhere(name):
     found = facts(name, 1.0)
-    curvature = LOSSES[name].record_curvature
     # Beyond, float64 has no digits left of it.
-    here, there = (np.log(np.maximum(over(curvature, name, steps), 1e-290)) for steps in (np.zeros(1), STEPS))
+    logs = np.log(np.maximum(over(name, np.append(0.0, STEPS)), 1e-290))
+    here, there = logs[:, :1], logs[:, 1:]
     excess = there - here - found.slope[:, None] * STEPS + 0.5 * found.bend[:, None] * STEPS**2
     assert np.all(found.bend >= 0.0)
     assert np.all(excess >= -1e-9 * (1.0 + np.abs(there)))
@@ -58,7 +68,7 @@ def test_the_mean_of_the_second_derivative_over_a_segment_is_no_less(name, reach
     nodes, weights = np.polynomial.legendre.leggauss(200)
     # The mean between η and η + u by Gauss and Legendre's rule.
     points = (shares[:, None] * reach * 0.5 * (nodes + 1.0)).ravel()
-    values = over(LOSSES[name].record_curvature, name, points).reshape(-1, shares.size, nodes.size)
+    values = over(name, points).reshape(-1, shares.size, nodes.size)
     means = values @ weights / 2.0
     least, declared = means.min(axis=1), facts(name, reach).mean
     assert np.all(declared >= 0.0)
@@ -71,7 +81,7 @@ def test_the_mean_of_the_second_derivative_over_a_segment_is_no_less(name, reach
 @pytest.mark.parametrize("reach", [0.3, 4.0])
 def test_the_third_derivative_is_no_larger(name, reach):
     steps = np.linspace(-reach, reach, 401)
-    found = np.abs(over(jax.grad(LOSSES[name].record_curvature), name, steps))
+    found = np.abs(over(name, steps, differentiate=True))
     declared = facts(name, reach).third
     assert np.all(found.max(axis=1) <= declared * (1.0 + 1e-12))
     assert np.max(found.max(axis=1) / declared) > 0.99
