@@ -4,6 +4,7 @@ import gc
 import itertools
 import pathlib
 import traceback
+import tracemalloc
 import warnings
 
 import jax
@@ -15,6 +16,7 @@ import kngjax as kng
 from kngjax.core import errors
 from kngjax.core.errors import FAILED, run_hiding_errors
 from kngjax.data import admission
+from kngjax.losses import distance
 from kngjax.mechanisms import k_norm
 from kngjax.releases import release
 from kngjax.releases.routes import direct
@@ -136,23 +138,36 @@ def test_no_frame_of_a_refused_debit_holds_the_records(tmp_path):
     assert not any(value is X for value in frame.f_locals.values())
 
 
-def test_what_a_failed_release_computed_is_gone():
-    """Nothing that outlives the call refers to the clipped records."""
-    random = np.random.default_rng(0).uniform(size=(4000, 1))
-
-    def copies():
-        gc.collect()
-        shapes = [thing.shape for thing in gc.get_objects() if isinstance(thing, np.ndarray)]
-        return shapes.count((4000, 1))
-
-    before = copies()
+def memory_of(call):
+    """The error of a call that fails, the most bytes that the call held, and those that are held while its error is."""
     error = None
+    tracemalloc.start()
     try:
-        kng.release(kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 1.0, "replace"), random * np.nan)
+        call()
     except kng.ReleaseFailed as found:
         error = found
-    assert error is not None
-    assert copies() <= before
+    gc.collect()
+    held, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return error, most, held
+
+
+def test_what_a_failed_release_computed_is_gone(monkeypatch):
+    """Nothing that outlives the call holds the records that it read and clipped."""
+
+    def interrupted(*_, **__):
+        raise MemoryError
+
+    # The sums come last of all that is made of the clipped records.
+    monkeypatch.setattr(distance, "square_sum", interrupted)
+    x = np.random.default_rng(0).uniform(size=(20_000, 1))
+    for mechanism in (MEAN, IN_FLOATS):
+        # The first release of a kind imports and compiles what stays.
+        for _ in range(2):
+            error, most, held = memory_of(lambda mechanism=mechanism: kng.release(mechanism, x))
+        assert isinstance(error, kng.ReleaseFailed)
+        assert most > x.nbytes
+        assert held < x.nbytes / 2
 
 
 IN_WORDS = {
