@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.inference.coarse import coarse_previews, fine_previews  # noqa: F401
+from tests.inference.quicker import arithmetic_checked_once, coarse_previews, fine_previews  # noqa: F401
 
 
 @pytest.fixture(autouse=True)

@@ -200,11 +200,11 @@ def test_results_have_the_shapes_of_groupby(lines):
     pd.testing.assert_frame_equal(lines.params.loc["south"], lines["south"].params)
     assert list(lines.to_frame().columns) == ["region", "release", "coefficient", "value"]
     assert list(quartiles.to_frame().columns) == ["region", "parttime", "release", "estimate", "value"]
-    for fit in (mean, quartiles, lines):
-        for again in (kng.GroupedResults.from_json(fit.to_json()), pickle.loads(pickle.dumps(fit)), copy.deepcopy(fit)):
-            assert again.to_json() == fit.to_json()
-            assert str(again.summary()) == str(fit.summary())
-            assert again.params.equals(fit.params)
+    copies = [kng.GroupedResults.from_json(lines.to_json()), pickle.loads(pickle.dumps(quartiles)), copy.deepcopy(mean)]
+    for again, fit in zip(copies, (lines, quartiles, mean), strict=True):
+        assert again.to_json() == fit.to_json()
+        assert str(again.summary()) == str(fit.summary())
+        assert again.params.equals(fit.params)
     changed = json.loads(mean.to_json())
     for unfit in (changed | {"type": "Study"}, changed | {"each": changed["each"][:2]}):
         with pytest.raises(ValueError, match=r"no results of the type|there are 3 groups"):

@@ -61,6 +61,7 @@ def test_regressions_are_those_of_the_weights(adjacency):
     assert kng.RegressionResults.from_json(fit.to_json()).summary().rows() == fit.summary().rows()
 
 
+@pytest.mark.default_cases("add_remove")
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_quantiles_of_several_levels_are_a_release_each_of_an_equal_part_of_epsilon(adjacency, tmp_path):
     guess = {} if adjacency == "replace" else {"num_records": COUNT}
@@ -128,6 +129,7 @@ def test_sums_and_variances_are_those_of_the_weights(adjacency):
     np.testing.assert_allclose(by_region.params, 0.25, atol=0.1)
 
 
+@pytest.mark.default_cases("replace")
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_counts_and_tables_are_sums_of_weights(adjacency):
     made, south = study(adjacency=adjacency), TABLE.weight[TABLE.region == "south"].sum()

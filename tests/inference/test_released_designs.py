@@ -1,4 +1,4 @@
-"""A design that is released once: five quantiles pay for it once, and its noise is in every interval."""
+"""A design that is released once: several quantiles pay for it once, and its noise is in every interval."""
 
 import numpy as np
 import pytest
@@ -27,12 +27,12 @@ def sharp(tau):
 
 
 @pytest.mark.parametrize("made", [smoothed, pytest.param(sharp, marks=pytest.mark.slow)])
-def test_five_quantiles_pay_for_the_design_once(made, tmp_path):
-    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(5.3), adjacency="replace", dataset="made up")
+def test_several_quantiles_pay_for_the_design_once(made, tmp_path):
+    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(3.3), adjacency="replace", dataset="made up")
     x, y = table(3000)
     released = kng.release(kng.DesignMoments(BOUNDS, 0.3, "replace"), x, ledger=ledger)
     spent = []
-    for tau in (0.1, 0.25, 0.5, 0.75, 0.9):
+    for tau in (0.1, 0.5, 0.9):
         regression, bandwidth = made(tau)
         plan = kng.WithIntervals(regression, kng.ReleasedDesign(released, share=0.05, bandwidth=bandwidth))
         fit = kng.release(plan, x, y, ledger=ledger)
@@ -40,8 +40,8 @@ def test_five_quantiles_pay_for_the_design_once(made, tmp_path):
         assert fit.parts[1].value.shape == (2,)
         spent.append(sum(exactly(float(part.certificate.mechanism["epsilon"])) for part in fit.parts))
         assert isinstance(fit.intervals(), kng.Interval)
-    assert sum(spent) <= 5
-    assert len(ledger.releases()) == 6
+    assert sum(spent) <= 3
+    assert len(ledger.releases()) == 4
     with pytest.raises(kng.BudgetExceeded):
         kng.release(plan, x, y, ledger=ledger)
 

@@ -6,7 +6,7 @@ import secrets
 import pytest
 
 import kngjax as kng
-from tests.inference.coarse import coarse_previews  # noqa: F401
+from tests.inference.quicker import arithmetic_checked_once, coarse_previews  # noqa: F401
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
-"""Previews by fewer public points: a hundredth of the time, and noise that errs by some percent."""
+"""Quicker releases and previews: arithmetic is checked once a session, and previews have fewer public points."""
 
+import functools
 import importlib
 
 import pytest
@@ -26,6 +27,20 @@ def coarse_previews():
         for (module, name), number in places.items():
             patch.setattr(module, name, number)
         yield usual
+
+
+@pytest.fixture(scope="module", autouse=True)
+def arithmetic_checked_once():
+    """Releases check the arithmetic of the process several times each; these tests change nothing of it."""
+    arithmetic = importlib.import_module("kngjax.core.arithmetic")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arithmetic, "_found", functools.partial(_once, arithmetic._found))
+        yield
+
+
+@functools.cache
+def _once(check):
+    return check()
 
 
 @pytest.fixture
