@@ -126,9 +126,15 @@ def test_no_lattice_point_falls_below_the_bound_of_its_box(table, name):
         assert_law_is_that_of_scores(drawn, points, levels)
 
 
-@pytest.mark.default_cases("equal-box", "some-three, l1")
-@pytest.mark.parametrize("name", OF_GRADIENTS)
-@pytest.mark.parametrize("tables", [list(TABLES), ["equal"], ["some"]], ids=["all", "equal", "some"])
+@pytest.mark.parametrize(
+    ("tables", "name"),
+    [
+        (["equal"], "box"),
+        (["some"], "three, l1"),
+        *(pytest.param(list(TABLES), name, marks=pytest.mark.slow) for name in OF_GRADIENTS),
+    ],
+    ids=str,
+)
 def test_no_lattice_point_beyond_a_core_falls_below_what_rays_say(tables, name, monkeypatch):
     """Of cores so small that most of Θ lies beyond them, whatever the law; rays of many cells and of few."""
     monkeypatch.setattr(surroundings, "_TRIES", 1)

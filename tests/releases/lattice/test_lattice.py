@@ -78,9 +78,10 @@ def test_scores_are_those_of_fractions_rounded_down(case):
         assert np.all(np.isin(levels - law.scores, [0, 1]))
 
 
-@pytest.mark.default_cases("squared-300", "quantile value-300")
-@pytest.mark.parametrize("draws", [300, 3000])
-@pytest.mark.parametrize("case", list(CASES))
+@pytest.mark.parametrize(
+    ("case", "draws"),
+    [("squared", 300), ("quantile value", 300), *(pytest.param(case, 3000, marks=pytest.mark.slow) for case in CASES)],
+)
 def test_draws_have_the_probabilities_of_brute_force(case, draws):
     x, y = some_records(11)
     # So large an epsilon that 300 draws tell its law from those of half of it and of twice as much.
