@@ -16,6 +16,7 @@ def table(number, seed=0):
     return np.random.default_rng(seed).uniform(LOWER, UPPER, (number, 2))
 
 
+@pytest.mark.default_cases("replace-True", "add_remove-False")
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_with_next_to_no_noise_it_is_the_matrix_of_products_and_the_number(adjacency, intercept):

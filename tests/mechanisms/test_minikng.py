@@ -48,13 +48,19 @@ def squared_changes(adjacency):
     return np.array([11.0, 22.0, 11.0]) if adjacency == "replace" else np.array([6.0, 12.0, 6.0])
 
 
+@jax.jit
+def log_densities(mechanism, thetas, data):
+    return jax.vmap(mechanism.log_density, (0, None))(thetas, data)
+
+
 def assert_equal_up_to_a_constant(mechanism, data, log_density):
     thetas = points(5)
-    ours = np.array([mechanism.log_density(theta, data) for theta in thetas])
+    *ours, outside = np.asarray(log_densities(mechanism, np.vstack([thetas, np.full(3, RADIUS)]), data))
+    ours = np.array(ours)
     theirs = np.array([log_density(theta) for theta in thetas])
     assert np.ptp(theirs) > 0.1
     np.testing.assert_allclose(ours - ours[0], theirs - theirs[0], rtol=0, atol=1e-9)
-    assert mechanism.log_density(np.full(3, RADIUS), data) == -np.inf
+    assert outside == -np.inf
 
 
 @pytest.mark.slow
@@ -74,6 +80,7 @@ def test_kng_on_the_quantile_loss(adjacency, tau, norm):
     assert_equal_up_to_a_constant(mechanism, mechanism.prepare(columns, y), log_density)
 
 
+@pytest.mark.default_cases("default-replace", "plain-add_remove")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("norm", [None, kng.LInf()], ids=["default", "plain"])
 def test_kng_on_the_squared_loss(adjacency, norm):

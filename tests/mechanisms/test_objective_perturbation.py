@@ -49,11 +49,12 @@ def test_the_density_with_a_centre_is_the_closed_form():
     (x, y), theta, centre = table(1), np.array([[0.37]]), 1.9
     mechanism = squared(kng.Box(-0.6, 0.8), centre=[centre])
     data, (rate, ridge) = mechanism.prepare(x, y), constants(1, 0.8, "replace", 1.0)
-    found = mechanism.log_density(theta[0], data)
+    both = jax.jit(lambda theta: (mechanism.log_density(theta, data), mechanism.boundary_log_masses(data)))
+    found, masses = both(theta[0])
     np.testing.assert_allclose(found, squared_log_density(theta, x, y, rate, ridge, centre)[0], rtol=1e-5)
     ends = [float(x[:, 0] @ (x[:, 0] * end - y) + ridge * (end - centre)) for end in (-0.6, 0.8)]
     expected = stats.laplace.logsf(-ends[0], scale=1 / rate), stats.laplace.logcdf(-ends[1], scale=1 / rate)
-    np.testing.assert_allclose(mechanism.boundary_log_masses(data), expected, rtol=1e-5)
+    np.testing.assert_allclose(masses, expected, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -231,14 +232,24 @@ def test_a_release_and_its_certificate(name, x64):
         kng.release(mechanism, x, np.arange(25) % 3, sampler=kng.Exact())
 
 
-def test_a_search_that_misses_its_tolerance_releases_nothing(monkeypatch):
+def unverified(columns):
+    """Of a hull the sensitivity is not known in fractions, and float64 searches."""
+    hull = kng.FeatureHull(*([[-1.0], [1.0]] for _ in range(columns)))
+    return kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.3), kng.Bounds(hull=hull), None, 1.0, "replace")
+
+
+@pytest.mark.slow
+def test_a_release_whose_search_misses_its_tolerance_fails(monkeypatch):
+    monkeypatch.setattr(minimisers, "MAX_NEWTON_STEPS", 1)
+    x, y = table(5, n=42)  # a shape of its own, as below
+    with pytest.raises(kng.ReleaseFailed):
+        kng.release(unverified(5), x, y)
+
+
+def test_a_search_that_misses_its_tolerance_draws_nothing(monkeypatch):
     monkeypatch.setattr(minimisers, "MAX_NEWTON_STEPS", 1)
     x, y = table(5, n=41)  # a shape of its own, for which no program is compiled yet
-    # Of a hull the sensitivity is not known in fractions, and float64 searches.
-    hull = kng.FeatureHull(*([[-1.0], [1.0]] for _ in range(5)))
-    mechanism = kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.3), kng.Bounds(hull=hull), None, 1.0, "replace")
-    with pytest.raises(kng.ReleaseFailed):
-        kng.release(mechanism, x, y)
+    mechanism = unverified(5)
     with pytest.raises(RuntimeError, match="did not reach its tolerance: give ObjectivePerturbation a larger"):
         kng.sample(mechanism, mechanism.prepare(x, y), key=kng.research_key(0), num_draws=1, num_chains=1)
 

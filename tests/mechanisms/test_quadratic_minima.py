@@ -92,7 +92,7 @@ BOX = kng.Box(np.array([-0.5, -0.25, -2.0]), np.array([0.75, 0.5, 2.0]))
 
 
 @pytest.mark.parametrize("is_misled", [False, True])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_over_boxes_it_is_the_best_of_all_faces(seed, is_misled, monkeypatch):
     """Also where the guess is of no use, and what is at an end is known as a fraction."""
     if is_misled:
@@ -112,7 +112,7 @@ def test_over_l1_balls_it_is_the_best_of_all_faces(radius, is_misled, monkeypatc
     if is_misled:
         monkeypatch.setattr(quadratic_minima, "_guess", lambda *_: (np.array([1.0, 0.0, -1.0]), np.zeros(3)))
     kinds = set()
-    for seed in range(10):
+    for seed in range(4):
         matrix, vector = problem(seed, 3)
         expected = least_of_facets(matrix, vector, Fraction(radius))
         found = in_balls(kng.L1Ball(radius), matrix, vector)
@@ -151,6 +151,13 @@ def test_over_round_balls_it_solves_the_secular_equation(radius):
         assert widths[1] < widths[0] * 2.0**-180
 
 
+@pytest.fixture
+def no_guess(monkeypatch):
+    """Searches begin anywhere, and compile nothing."""
+    monkeypatch.setattr(quadratic_minima, "_guess", lambda domain, matrix, *_: (np.zeros(matrix.nrows()),) * 2)
+
+
+@pytest.mark.usefixtures("no_guess")
 def test_on_a_line_every_ball_is_an_interval_with_ends_that_are_known():
     for domain in (kng.Box(-0.1, 0.1), kng.L1Ball(0.1), kng.L2Ball(0.1)):
         for vector, expected in ((Fraction(3), Fraction(0.1)), (Fraction(-3), -Fraction(0.1)), (Fraction(0), 0)):
@@ -158,6 +165,7 @@ def test_on_a_line_every_ball_is_an_interval_with_ends_that_are_known():
             assert found == expected if expected else found.contains(0)
 
 
+@pytest.mark.usefixtures("no_guess")
 def test_what_is_not_certain_takes_more_digits():
     """A minimiser within 2^-70 of a face's end is told by 128 digits and not by 64, on either side."""
     for domain in (kng.Box(-1.0, 1.0), kng.L1Ball(1.0), kng.L2Ball(1.0)):

@@ -24,8 +24,8 @@ def test_boxes_contain_the_minimiser_for_every_noise_in_its_balls(name, in_float
     """By float64, and record by record in balls."""
     if not in_floats:
         monkeypatch.setattr(VerifiedSearch, "_in_floats", lambda *_: None)
-    for seed in range(3):
-        objective, generator = made(name, 40, 2, seed), np.random.default_rng(seed)
+    for seed in range(2):
+        objective, generator = made(name, 25, 2, seed), np.random.default_rng(seed)
         noise = generator.normal(size=2).tolist()
         search, digits = VerifiedSearch(objective), 64 if in_floats else 128
         with ctx.workprec(digits + 64):
@@ -113,12 +113,12 @@ def test_a_box_that_newtons_image_leaves_says_nothing():
     assert float(fraction_of(found)) == pytest.approx(1.4, abs=0.1)
 
 
-@pytest.mark.default_cases("pseudo-Huber", "Huber")
+@pytest.mark.default_cases("pseudo-Huber")
 @pytest.mark.parametrize("name", LOSSES)
 def test_boxes_contain_the_minimisers_for_noise_of_which_little_is_known(name):
     """Slopes change over such a box: those at its middle would not do."""
     found = 0
-    for seed, exponent in itertools.product(range(4), range(2, 13)):
+    for seed, exponent in itertools.product(range(2), range(2, 13)):
         objective = made(name, 6, 1, seed, ridge=Fraction(1, 10))
         with ctx.workprec(128):
             places = VerifiedSearch(objective).places([arb(0.1, 2.0**-exponent)])
@@ -129,7 +129,7 @@ def test_boxes_contain_the_minimisers_for_noise_of_which_little_is_known(name):
             for move in np.linspace(-1.0, 1.0, 5).tolist():
                 (true,) = refined(objective, [arb(0.1) + arb(move) * arb(2) ** -exponent])
                 assert places[0].contains(true)
-    assert found >= 8
+    assert found >= 6
 
 
 @pytest.mark.parametrize("in_floats", [True, False])

@@ -50,12 +50,10 @@ def test_the_worst_loss_over_neighbours_is_epsilon_exactly(adjacency, counted, m
     def units(cells, given):
         return way.wholes(way.prepare(with_weights(np.array(cells), given), None), random.Random(0).getrandbits)
 
-    records, worst = list(itertools.product((0.0, 1.0, 2.0), (-1.0, 0.0, 0.7, LARGEST, 99.0))), 0
-    for one in records:
-        for other in records if adjacency == "replace" else [None]:
-            both = [[(1.0, 0.3), each] if each else [(1.0, 0.3)] for each in (one, other)]
-            first, second = (units(*zip(*each, strict=True)) for each in both)
-            worst = max(worst, sum(abs(a - b) for a, b in zip(first, second, strict=True)))
+    records = list(itertools.product((0.0, 1.0, 2.0), (-1.0, 0.0, 0.7, LARGEST, 99.0)))
+    sums = [units(*zip((1.0, 0.3), record, strict=True)) for record in records]
+    others = sums if adjacency == "replace" else [units([1.0], [0.3])]
+    worst = max(sum(abs(a - b) for a, b in zip(first, second, strict=True)) for first in sums for second in others)
     assert len(set(asked)) == 1
     assert worst * asked[0] == Fraction(3, 10)
 

@@ -12,7 +12,7 @@ from scipy import optimize
 import kngjax as kng
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data import terms
-from kngjax.sensitivity.change_sets import change_points, number_of_points
+from kngjax.sensitivity.change_sets import LARGEST_NUMBER, change_points, number_of_points
 from kngjax.sensitivity.gradients import sensitivity_points
 
 ADJACENCIES = ("replace", "add_remove")
@@ -50,18 +50,27 @@ def all_changes(bounds, adjacency, tau=TAU):
     return (contributions[:, None] - contributions[None]).reshape(-1, contributions.shape[1])
 
 
+@pytest.mark.default_cases(
+    "box-replace",
+    "box without intercept-add_remove",
+    "intercept-replace",
+    "constant column-add_remove",
+    "curve-replace",
+    "curve without intercept-add_remove",
+)
 @both_adjacencies
 @every_bounds
-@pytest.mark.parametrize("tau", [TAU, 1.0 - TAU])
-def test_the_points_have_the_hull_of_all_changes(bounds, adjacency, tau):
+def test_the_points_have_the_hull_of_all_changes(bounds, adjacency):
     """The larger score is that of records below the plane, or of those above."""
-    changes = kng.sensitivity_set(kng.QuantileLoss(tau), bounds, DOMAIN, adjacency)
-    brute, dimension = all_changes(bounds, adjacency, tau), bounds.dimension
-    directions = np.concatenate([np.eye(dimension), np.random.default_rng(0).normal(size=(300, dimension))])
-    expected = np.max(np.abs(directions @ brute.T), axis=1)
-    np.testing.assert_allclose([changes.support(direction) for direction in directions], expected, rtol=1e-7)
-    assert changes.points.shape == (number_of_points(bounds.feature_blocks(dimension), changes.adjacency), dimension)
-    assert changes.adjacency is Adjacency.parse(adjacency)
+    for tau in (TAU, 1.0 - TAU):
+        changes = kng.sensitivity_set(kng.QuantileLoss(tau), bounds, DOMAIN, adjacency)
+        brute, dimension = all_changes(bounds, adjacency, tau), bounds.dimension
+        directions = np.concatenate([np.eye(dimension), np.random.default_rng(0).normal(size=(300, dimension))])
+        expected = np.max(np.abs(directions @ brute.T), axis=1)
+        np.testing.assert_allclose([changes.support(direction) for direction in directions], expected, rtol=1e-7)
+        number = number_of_points(bounds.feature_blocks(dimension), changes.adjacency)
+        assert changes.points.shape == (number, dimension)
+        assert changes.adjacency is Adjacency.parse(adjacency)
 
 
 @pytest.mark.slow
@@ -82,6 +91,7 @@ def test_the_exact_sensitivity_never_exceeds_that_of_the_box(bounds, adjacency):
         assert "points whose hull is that of all changes" in sensitivity.derivation
 
 
+@pytest.mark.default_cases("add_remove")
 @both_adjacencies
 def test_symmetric_scores_and_features_fill_the_cube(adjacency):
     """Figure 1's problem in three dimensions: (1, x) with |x_j| ≤ 1 and scores in ±2."""
@@ -110,15 +120,23 @@ def test_the_twelve_coefficients_of_figure_one(adjacency):
         changes.hull()
 
 
-def test_where_points_are_too_many_the_box_remains():
+@pytest.mark.slow
+def test_the_largest_number_of_points_is_served():
     parts = kng.QuantileLoss(0.5), kng.Bounds(x=(-1.0, 1.0)), kng.Box(-1.0, 1.0)
     assert sensitivity_points(*parts, Adjacency.REPLACE, 13) is not None
+    sensitivity = kng.KNG(*parts, 1.0, "replace", kng.L1()).sensitivity_for(13)
+    assert sensitivity.value == pytest.approx(13)
+    assert "points whose hull" in sensitivity.derivation
+
+
+def test_where_points_are_too_many_the_box_remains():
+    parts = kng.QuantileLoss(0.5), kng.Bounds(x=(-1.0, 1.0)), kng.Box(-1.0, 1.0)
+    number = number_of_points(parts[1].feature_blocks(13), Adjacency.REPLACE)
+    assert number <= LARGEST_NUMBER < number_of_points(parts[1].feature_blocks(14), Adjacency.REPLACE)
     assert sensitivity_points(*parts, Adjacency.REPLACE, 14) is None
-    mechanism = kng.KNG(*parts, 1.0, "replace", kng.L1())
-    for dimension in (13, 14):
-        sensitivity = mechanism.sensitivity_for(dimension)
-        assert sensitivity.value == pytest.approx(dimension)
-        assert ("points whose hull" in sensitivity.derivation) == (dimension == 13)
+    sensitivity = kng.KNG(*parts, 1.0, "replace", kng.L1()).sensitivity_for(14)
+    assert sensitivity.value == pytest.approx(14)
+    assert "points whose hull" not in sensitivity.derivation
     with pytest.raises(ValueError, match="more than 8192 extreme points"):
         kng.sensitivity_set(*parts, "replace", 14)
 

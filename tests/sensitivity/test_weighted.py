@@ -72,12 +72,10 @@ def contributions(name, loss, theta, bounds, generator):
 def thetas(generator):
     lower, upper = (np.asarray(side) for side in (DOMAIN.lower, DOMAIN.upper))
     corners = np.array(list(itertools.product(*np.transpose([lower, upper]).tolist())))
-    return np.concatenate([corners, lower + (upper - lower) * generator.uniform(size=(12, 2))])
+    return np.concatenate([corners, lower + (upper - lower) * generator.uniform(size=(4, 2))])
 
 
-@pytest.mark.default_cases(
-    "quantile-replace", "squared-add_remove", "logistic-replace", "mean-replace", "mean-add_remove"
-)
+@pytest.mark.default_cases("squared-add_remove", "logistic-replace", "mean-replace")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("name", LOSSES)
 def test_changes_are_reached_and_never_exceeded(name, adjacency):
