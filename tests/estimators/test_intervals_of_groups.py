@@ -113,7 +113,7 @@ def test_epsilon_and_delta_of_adassp_are_those_of_all_groups_with_their_sums(tmp
     paid.reserve(cost, "intervals of groups")
 
 
-@pytest.mark.default_cases("one-sums-replace", "all-groups-add_remove")
+@pytest.mark.default_cases("all-sums-replace")
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 @pytest.mark.parametrize("way", list(WAYS))
 @pytest.mark.parametrize("empty", ["one", "all"])

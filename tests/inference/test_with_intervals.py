@@ -225,6 +225,7 @@ def test_under_add_remove_a_record_draws_its_own_group_whatever_the_others_are(m
         assert whole - {5.0} == part
 
 
+@pytest.mark.slow
 def test_the_default_is_the_narrower_of_those_that_assume_nothing():
     """Of 12 coefficients 10,000 records have a covariance of 156 numbers in which noise drowns."""
     bounds = kng.Bounds(x=(np.full(11, -1.0), np.full(11, 1.0)), y=RESPONSES)
@@ -233,8 +234,22 @@ def test_the_default_is_the_narrower_of_those_that_assume_nothing():
     assert kng.WithIntervals(made).making(3_000_000).settings()["type"] == "Sandwich"
     with pytest.raises(ValueError, match="no intervals are expected"):
         kng.WithIntervals(made).making(300)
+
+
+def test_the_default_is_the_narrower_of_sums_and_groups():
+    """Few records have sums in which noise drowns."""
+    made = mechanism(kind=kng.KNG, epsilon=3.0)
+    for count, kind in ((500, "Groups"), (2000, "Sandwich")):
+        sums, groups = (
+            kng.preview(kng.WithIntervals(made, one), num_records=count).width.max()
+            for one in (kng.Sandwich(), kng.Groups())
+        )
+        assert (groups < sums) == (kind == "Groups")
+        assert kng.WithIntervals(made).making(count).settings()["type"] == kind
     # A ridge would move all groups alike.
     assert kng.WithIntervals(mechanism()).making(1500).settings()["type"] == "Sandwich"
+    with pytest.raises(ValueError, match="no intervals are expected"):
+        kng.WithIntervals(mechanism(kind=kng.KNG)).making(60)
 
 
 @pytest.mark.parametrize("name", COVARIANCES)
