@@ -57,6 +57,7 @@ def test_the_density_is_normalised_on_the_line(name):
     assert sum(parts) == pytest.approx(1.0, abs=1e-7)
 
 
+@pytest.mark.default_cases("L1Ball", "HalfNormal", "MultivariateNormal")
 @pytest.mark.parametrize("name", [*BODIES, *MEASURES])
 def test_the_density_is_normalised_in_the_plane(name):
     domain = (bodies(2) | measures(2))[name]

@@ -1,5 +1,6 @@
 """Domains as sets: membership, nearest points, chords, extreme products, and points to start from."""
 
+import math
 from fractions import Fraction
 
 import jax
@@ -24,6 +25,15 @@ def test_every_public_body_is_a_row_of_the_table():
     assert {one.__name__ for one in registry.classes("domains").values()} == {*BODIES, "BaseMeasure"}
 
 
+def volume(name, dimension):
+    """The volume of a body of radius r: (2r)^d/d!, π^{d/2}r^d/Γ(d/2 + 1), and the product of the sides."""
+    return {
+        "L1Ball": lambda: (2.0 * RADIUS) ** dimension / math.factorial(dimension),
+        "L2Ball": lambda: math.pi ** (dimension / 2) * RADIUS**dimension / math.gamma(dimension / 2 + 1),
+        "Box": lambda: np.prod((UPPER - LOWER)[:dimension]),
+    }[name]()
+
+
 @every_body
 @every_dimension
 def test_contains(name, dimension):
@@ -31,6 +41,7 @@ def test_contains(name, dimension):
     np.testing.assert_array_equal(found["contains"], excess(name, thetas) <= 0)
     assert 0 < found["contains"].sum() < 500
     np.testing.assert_array_equal(np.isneginf(found["log density"]), ~found["contains"])
+    np.testing.assert_allclose(found["log density"][found["contains"]], -np.log(volume(name, dimension)))
 
 
 @every_body

@@ -71,6 +71,7 @@ def sums_by_autodiff(loss, theta, data):
     return _sums(loss, theta, data)[1]
 
 
+@pytest.mark.default_cases("3-mean", "3-median", "1-median")
 @every_loss
 @pytest.mark.parametrize("dimension", [1, 3])
 def test_sums_over_records_are_loops_in_numpy(name, dimension):
@@ -317,6 +318,7 @@ def test_a_release_of_a_median_and_its_certificate():
     assert "Not proved: that this value, which a Markov chain approximates" in text
 
 
+@pytest.mark.default_cases("add_remove")
 @both_adjacencies
 def test_the_certificate_of_a_mean(adjacency):
     mechanism = kng.KNG(LOSSES["mean"], BOUNDS, kng.L2Ball(4.0), 1.0, adjacency)

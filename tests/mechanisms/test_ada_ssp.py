@@ -151,21 +151,44 @@ def draws(mechanism, data, key, number):
     return mechanism.draws(data, key, number)[0]
 
 
-@pytest.mark.default_cases(1)
-@pytest.mark.parametrize("intercept", [True, False])
-def test_the_noise_does_not_depend_on_units(intercept):
-    """Years and thousandths, or shares of them: the same draw from the same key, in the units of the columns."""
+def in_other_units(intercept):
+    """Records, bounds of x and of y; the same of years and thousandths, or of shares of them; scales and shifts."""
     random = np.random.default_rng(5)
     x, y = random.uniform(size=(300, 2)), random.uniform(-1.0, 1.0, 300)
     scale, shift = np.array([50.0, 1e-3]), np.array([1950.0, -2e-3]) * intercept
     wide, far = 40.0, 100.0 * intercept
+    here = x, y, (np.zeros(2), np.ones(2)), (-1.0, 1.0)
+    there = shift + scale * x, far + wide * y, (shift, shift + scale), (far - wide, far + wide)
+    return here, there, (scale, shift, wide, far)
 
-    def draw(x, y, x_bounds, y_bounds):
-        mechanism = kng.AdaSSP(kng.Bounds(x_bounds, y_bounds, intercept), 1.0, 1e-6, "replace")
+
+def made_of(x_bounds, y_bounds, intercept):
+    return kng.AdaSSP(kng.Bounds(x_bounds, y_bounds, intercept), 1.0, 1e-6, "replace")
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_moments_and_noise_do_not_depend_on_units(intercept):
+    """In public units, in which noise is drawn."""
+    found = []
+    for x, y, *bounds in in_other_units(intercept)[:2]:
+        mechanism = made_of(*bounds, intercept)
+        data = mechanism.prepare(x, y)
+        found.append((data.gram, data.moment, mechanism.deviations(2 + intercept)))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("intercept", [True, False])
+def test_the_noise_does_not_depend_on_units(intercept):
+    """Years and thousandths, or shares of them: the same draw from the same key, in the units of the columns."""
+    first, second, (scale, shift, wide, far) = in_other_units(intercept)
+
+    def draw(x, y, *bounds):
+        mechanism = made_of(*bounds, intercept)
         return np.asarray(draws(mechanism, mechanism.prepare(x, y), jax.random.key(0), 1)[0])
 
-    here = draw(x, y, (np.zeros(2), np.ones(2)), (-1.0, 1.0))
-    there = draw(shift + scale * x, far + wide * y, (shift, shift + scale), (far - wide, far + wide))
+    here, there = draw(*first), draw(*second)
     slopes = wide * here[intercept:] / scale
     np.testing.assert_allclose(there[intercept:], slopes, rtol=1e-9)
     if intercept:

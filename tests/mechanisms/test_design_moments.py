@@ -50,6 +50,7 @@ def test_no_record_moves_it_by_more_than_the_noise_hides_and_one_by_as_much(adja
     np.testing.assert_allclose(scale, np.array(widths) / 0.4)
 
 
+@pytest.mark.slow
 def test_a_quarter_of_the_noise_is_found_out_by_a_black_box():
     """Of one column beside an intercept, x and x² move together: (1, 1) is exchanged for (0, 0)."""
     bounds = kng.Bounds(x=([0.0], [1.0]))

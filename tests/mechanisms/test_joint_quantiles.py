@@ -134,17 +134,18 @@ def log_normalisers(edges, taus, rates):
     return jax.vmap(log_normaliser)(edges, taus, rates)
 
 
-def test_the_host_and_the_compiled_program_sum_to_the_same_normaliser():
+@pytest.mark.default_cases(1)
+@pytest.mark.parametrize(("num_records", "num_quantiles"), [(7, 6), (60, 4)])
+def test_the_host_and_the_compiled_program_sum_to_the_same_normaliser(num_records, num_quantiles):
     random = np.random.default_rng(3)
-    for num_records, num_quantiles in ((7, 6), (60, 4)):
-        taus = np.sort(random.uniform(size=(20, num_quantiles)))
-        values = np.where(random.random((20, num_records)) < 0.3, 0.5, random.random((20, num_records)))
-        edges, rates = (
-            np.pad(np.sort(values), ((0, 0), (1, 1)), constant_values=(0.0, 1.0)),
-            10 ** random.uniform(-2, 1.5, 20),
-        )
-        expected = [JointLaw(*parts).log_normaliser for parts in zip(edges, taus, rates.tolist(), strict=True)]
-        np.testing.assert_allclose(log_normalisers(edges, taus, rates), expected, rtol=1e-12, atol=1e-11)
+    taus = np.sort(random.uniform(size=(20, num_quantiles)))
+    values = np.where(random.random((20, num_records)) < 0.3, 0.5, random.random((20, num_records)))
+    edges, rates = (
+        np.pad(np.sort(values), ((0, 0), (1, 1)), constant_values=(0.0, 1.0)),
+        10 ** random.uniform(-2, 1.5, 20),
+    )
+    expected = [JointLaw(*parts).log_normaliser for parts in zip(edges, taus, rates.tolist(), strict=True)]
+    np.testing.assert_allclose(log_normalisers(edges, taus, rates), expected, rtol=1e-12, atol=1e-11)
 
 
 @pytest.mark.slow

@@ -139,6 +139,7 @@ def test_records_are_clipped_and_the_mean_is_all_that_matters():
     np.testing.assert_allclose(values, values[0], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_mechanism_and_data_are_arguments_and_can_be_mapped():
     epsilons, thetas = np.array([0.5, 2.0, 8.0]), records(5, seed=1)
     data = [mechanism_with("L2").prepare(records(seed=seed)) for seed in range(3)]

@@ -174,7 +174,7 @@ def test_log_density_under_jit_vmap_and_grad(mechanism_type, loss):
         np.testing.assert_allclose(gradient[coordinate], slope, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.default_cases(1)
+@pytest.mark.slow
 @both_mechanisms
 def test_mechanisms_are_arguments_and_can_be_mapped_over_epsilon(mechanism_type):
     data, theta, traces = mechanism_type(**PARTS).prepare(*records()), np.full(3, 0.3), []
@@ -211,7 +211,7 @@ def test_mechanisms_do_not_change():
         mechanism.epsilon = 0.1
 
 
-@pytest.mark.default_cases(2)
+@pytest.mark.default_cases(1)
 @both_mechanisms
 @pytest.mark.parametrize("domain", [kng.Box(-1.0, 2.0), kng.L1Ball(2.0), kng.BaseMeasure(dist.Normal(0.0, 1.0))])
 def test_the_numpyro_model_has_the_mechanisms_log_density(mechanism_type, domain):

@@ -42,7 +42,7 @@ def test_draws_follow_the_gaussian(metric):
         assert_same_law(coordinate, stats.norm.cdf)
 
 
-@pytest.mark.default_cases("identity-add_remove", "identity-replace", "hessian-add_remove")
+@pytest.mark.default_cases("identity-add_remove", "identity-replace")
 @pytest.mark.parametrize(
     ("metric", "adjacency"),
     [

@@ -85,7 +85,7 @@ def neighbours(generator, most, adjacency):
     return (with_one, (x, y)) if adjacency == "add_remove" else (with_one, with_other)
 
 
-@pytest.mark.slow
+@pytest.mark.default_cases("20.0-1.0-add_remove")
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 @pytest.mark.parametrize(("regularization", "gamma"), [(2.0, 0.1), (20.0, 1.0), (0.5, 0.02)])
 def test_no_neighbours_betray_more_than_is_said(adjacency, regularization, gamma):
@@ -94,7 +94,7 @@ def test_no_neighbours_betray_more_than_is_said(adjacency, regularization, gamma
     claims = {epsilon: mechanism.delta_at(epsilon) for epsilon in (0.1, 0.6)}
     removal = kng.PosteriorSample(LINE, regularization, gamma, "add_remove", max_records=12)
     alone, unreduced = {epsilon: removal.delta_at(epsilon) for epsilon in claims}, []
-    for _ in range(300):
+    for _ in range(150):
         first, second = (law(*data, regularization, gamma) for data in neighbours(generator, 12, adjacency))
         for epsilon, claim in claims.items():
             worst = max(hockey_stick(first, second, epsilon), hockey_stick(second, first, epsilon))

@@ -109,6 +109,7 @@ def test_the_certificate_says_what_a_weight_does():
     assert made(weight=None).sensitivity.value == 2.0
 
 
+@pytest.mark.default_cases("2")
 @pytest.mark.parametrize("dimension", [1, 2])
 def test_whole_weights_are_repeated_records(dimension):
     generator = np.random.default_rng(dimension)

@@ -71,7 +71,7 @@ def sums(loss, theta, data):
     return loss.value(theta, data), loss.gradient(theta, data), loss.hessian(theta, data)
 
 
-@pytest.mark.default_cases(3)
+@pytest.mark.default_cases("quantile", "pseudo-Huber")
 @pytest.mark.parametrize("name", LOSSES)
 def test_whole_weights_are_repeated_records(name):
     """Of records that are repeated by hand, whose weights are 1; and each record's gradient is w times its own."""
@@ -102,7 +102,7 @@ def test_estimates_without_privacy_are_those_of_repeated_records(name):
     assert fractions["weight"] == pytest.approx(np.mean(WHOLE == 0.0))
 
 
-@pytest.mark.default_cases(3)
+@pytest.mark.default_cases("quantile-KNG-replace", "squared-ExponentialMechanism-add_remove")
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @pytest.mark.parametrize("kind", [kng.KNG, kng.ExponentialMechanism, kng.ObjectivePerturbation])
 @pytest.mark.parametrize("name", ["quantile", "squared", "pseudo-Huber"])
@@ -187,7 +187,7 @@ def logistic_change():
     return 3.0 * max(1.0 / (1.0 + math.exp(-1.5)), 1.0 - 1.0 / (1.0 + math.exp(0.5)))
 
 
-@pytest.mark.default_cases("quantile-replace", "squared-add_remove", "logistic-add_remove")
+@pytest.mark.default_cases("quantile-replace", "logistic-add_remove")
 @pytest.mark.parametrize(("name", "adjacency"), CHANGES)
 def test_releases_of_kng_have_the_probabilities_of_quadrature(name, adjacency, monkeypatch):
     """exp(-(ε/2Δ)·|Σ w_i s_i|) by NumPy, with Δ by hand; each release refuses nothing and says that records weigh."""
