@@ -262,7 +262,7 @@ CALIBRATED = {
 @pytest.mark.parametrize("kind", CALIBRATED)
 def test_posteriors_of_two_coefficients_are_calibrated(kind):
     """Parameters from a prior, records, a release: the rank of the truth among draws is uniform."""
-    sets, number, is_robust = 60, 40, kind == "KNG"
+    sets, number, is_robust = 30, 40, kind == "KNG"
     # So many that no two data sets have the same.
     truths = 2**16
     mechanism = CALIBRATED[kind]()
