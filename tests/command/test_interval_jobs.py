@@ -9,6 +9,7 @@ import pytest
 import kngjax as kng
 from kngjax.command import cli, job, planning, report
 from kngjax.command import config as configuration
+from kngjax.estimators import public_facts
 from kngjax.releases import release
 from tests.command.forms import STUDY_WITH_INTERVALS, write
 from tests.command.small_jobs import SECRET_WAGE, workers, write_job
@@ -23,6 +24,13 @@ PLAIN = (
     ('x = "experience"\nat = { education = 12 }\n', 'x = "education"\n'),
     ("epsilon = 0.3", "epsilon = 8"),
 )
+
+
+@pytest.fixture(autouse=True)
+def no_previews(request, monkeypatch):
+    """Plans come without previews of their noise, each of which compiles, but in slow tests."""
+    if not request.node.get_closest_marker("slow"):
+        monkeypatch.setattr(public_facts, "expecting", lambda analysis, count: analysis)
 
 
 def write_study(folder, *changes, **others):

@@ -10,6 +10,7 @@ import pytest
 import kngjax as kng
 from kngjax.command import cli, job, study_config
 from kngjax.command import config as configuration
+from kngjax.estimators import public_facts
 from kngjax.estimators.study import AbstractAnalyses
 from kngjax.releases import release
 from tests.command.forms import FORMULA, write
@@ -31,6 +32,18 @@ def test_heaped_columns_are_said_in_the_file(tmp_path):
     path = write_study(tmp_path, (text, f"{text}\n\n[study.dither]\npay = 2.5"))
     with pytest.raises(ValueError, match=r"\[study\] dither is for columns of numbers, and 'pay' has no bounds"):
         job.planned(configuration.read(path), 40)
+
+
+@pytest.fixture
+def previews():
+    """Says that a test plans with previews."""
+
+
+@pytest.fixture(autouse=True)
+def no_previews(request, monkeypatch):
+    """Plans come without previews of their noise, each of which compiles, but where a test says so."""
+    if "previews" not in request.fixturenames:
+        monkeypatch.setattr(public_facts, "expecting", lambda analysis, count: analysis)
 
 
 def write_study(folder, *changes):
@@ -177,6 +190,7 @@ def test_the_owner_is_told_whether_the_data_fit_a_study(tmp_path, capfd):
 
 @pytest.mark.default_cases("study")
 @pytest.mark.parametrize("form", ["study", "regressions"])
+@pytest.mark.usefixtures("previews")
 def test_a_plan_tells_costs_and_reads_no_value(tmp_path, ledger, capfd, form):
     config = write_study(tmp_path) if form == "study" else write_job(tmp_path, *PROVED)
     (tmp_path / "workers.csv").unlink()

@@ -181,6 +181,7 @@ def test_vmap_and_jit_equal_the_loop(draw):
     assert np.array_equal(jax.jit(jax.vmap(draw))(keys), loop)
 
 
+@pytest.mark.slow
 def test_scan_equals_the_loop():
     def step(key, _):
         key, ours = jax.random.split(key)
