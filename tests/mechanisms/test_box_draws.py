@@ -145,7 +145,7 @@ def test_draws_of_two_coefficients_have_the_probabilities_of_quadrature(loss, no
 SETTINGS = list(itertools.product(LOSSES, DOMAINS, ("replace", "add_remove"), NORMS))
 
 
-@pytest.mark.default_cases(21)
+@pytest.mark.default_cases(10)
 @pytest.mark.parametrize(("loss", "domain", "adjacency", "norm"), SETTINGS)
 def test_noise_is_twice_the_largest_change_over_epsilon(loss, domain, adjacency, norm):
     mechanism = mechanism_of(loss, DOMAINS[domain], 0.4, adjacency, NORMS[norm])

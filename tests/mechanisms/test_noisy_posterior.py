@@ -75,6 +75,7 @@ def test_records_of_a_hull_are_served_too():
     assert certificate.assurance == "exact_with_rounding"
 
 
+@pytest.mark.slow
 def test_both_names_of_one_law_draw_the_same():
     mechanism = perturbed("hessian")
     posterior = kng.PosteriorSample(PLANE, 1000.0, float(mechanism.gamma_for(2)), "replace", 40, 1e-5)

@@ -59,6 +59,7 @@ def largest_change(domain, adjacency, norm):
 SETTINGS = list(itertools.product(DOMAINS, ("replace", "add_remove"), NORMS))
 
 
+@pytest.mark.default_cases(12)
 @pytest.mark.parametrize(("domain", "adjacency", "norm"), SETTINGS)
 def test_noise_is_twice_the_largest_change_over_epsilon(domain, adjacency, norm):
     mechanism = regression(domain, adjacency, norm, 0.4)
