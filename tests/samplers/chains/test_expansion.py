@@ -117,7 +117,7 @@ def test_draws_follow_the_density_with_and_without(loss):
 
     Without it for the losses of few records alone: it takes long, and quadrature says elsewhere what it gives.
     """
-    num_records, num_chains = (20_000, 400) if loss == "poisson" else (600, 1000)
+    num_records, num_chains = (20_000, 200) if loss == "poisson" else (600, 500)
     domain = kng.Box(-2.0, 2.5)
     built, data = problem(loss, "kng", 2, domain=domain, num_records=num_records)
     _, centre, sampler = with_expansion(built, data)

@@ -80,7 +80,7 @@ def test_cells_of_a_plane_have_the_probabilities_of_quadrature(power):
 
 
 @pytest.mark.parametrize("power", [1, 2])
-@pytest.mark.parametrize("number", [300, pytest.param(50_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [300, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_lengths_in_the_metric_of_the_noise_are_chi_square(power, number):
     sums, noise = some_sums(5), RidgeNoise(Fraction(1, 10), Fraction(3), power)
     middle, covariance = law_of(sums, noise)

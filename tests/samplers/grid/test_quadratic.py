@@ -189,7 +189,7 @@ def test_theta_solves_what_float64_cannot(kind):
 @pytest.mark.parametrize(("data", "domain", "kind"), list(itertools.product(GRAMS, DOMAINS, NORMS)))
 def test_thousands_of_draws_have_the_probabilities_of_quadrature(data, domain, kind):
     law, bits = law_of(data, domain, kind), random.Random(9).getrandbits
-    number = 2000 if (data, domain, kind) in SOME else 1000
+    number = 2000 if (data, domain, kind) in SOME else 600
     assert_cell_frequencies(table_of(draws(law, number, bits)), chances_of(data, domain, kind, 1200))
 
 
@@ -257,4 +257,4 @@ def fine_points(domain, number=301):
 @pytest.mark.slow
 @pytest.mark.parametrize(("data", "domain", "kind"), list(itertools.product(["regular", "singular"], DOMAINS, NORMS)))
 def test_what_any_envelope_of_any_norm_accepts_has_one_law(data, domain, kind):
-    check_envelopes(data, domain, kind, 500)
+    check_envelopes(data, domain, kind, 300)

@@ -1,5 +1,7 @@
 """Bounds of the determinant and of the radius against points all over the domain, on designs made to break them."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
@@ -89,10 +91,14 @@ def test_an_envelope_serves_however_much_wider_the_domain_is_than_the_law(half_w
     assert envelope.log_excess < 1.0
 
 
-@pytest.mark.default_cases(1)
-@pytest.mark.parametrize("kind", DESIGNS)
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("by_moments", [False, True])
+@pytest.mark.default_cases("pseudo_huber-plain-False")
+@pytest.mark.parametrize(
+    ("name", "kind", "by_moments"),
+    [
+        (name, kind, bool((first + second) % 2))
+        for (first, name), (second, kind) in itertools.product(enumerate(NAMES), enumerate(DESIGNS))
+    ],
+)
 def test_no_point_of_the_domain_contradicts_the_bounds(name, kind, by_moments, monkeypatch):
     monkeypatch.setattr(search, "ENOUGH_LOG_EXCESS", -np.inf if by_moments else np.inf)
     target, centre = problem(name, kind)

@@ -1,4 +1,4 @@
-"""Exact draws in 5, 12 and 30 dimensions against weighted K-norm noise: no envelope, no certificate, NumPy alone.
+"""Exact draws in 5 and 12 dimensions against weighted K-norm noise: no envelope, no certificate, NumPy alone.
 
 z has density ∝ exp(-c‖z‖_K); the θ with ∇ℓ(θ) = z, found by Newton's method, weighted by 1_Θ(θ)/det ∇²ℓ(θ), has the
 mechanism's law.
@@ -17,7 +17,7 @@ from kngjax.samplers.exact.smooth.search import draw_from, prepare
 
 K, BANDWIDTH = 0.3, 0.3
 # By dimension.
-NUM_DRAWS, NUM_WEIGHTED = {5: 1000, 12: 600, 30: 150}, {5: 2000, 12: 1200, 30: 300}
+NUM_DRAWS, NUM_WEIGHTED = {5: 1000, 12: 600}, {5: 2000, 12: 1200}
 # Of some 250 statistics in all cells one is beyond it by chance once in 4,000 runs.
 FAR = 4.9
 
@@ -113,7 +113,7 @@ def weighted_draws(mechanism, x, y, radius, score, curvature, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dimension", "num_records"),
-    [*((name, d, n) for name in LOSSES for d, n in ((5, 4000), (12, 30_000))), ("pseudo-Huber", 30, 120_000)],
+    [(name, d, n) for name in LOSSES for d, n in ((5, 4000), (12, 30_000))],
 )
 def test_draws_have_the_moments_of_weighted_noise(name, dimension, num_records):
     mechanism, x, y, *facts = problem(name, dimension, num_records)
