@@ -1,5 +1,6 @@
 """The exact profile of Gaussian noise in balls, beside quadrature of its definition."""
 
+import functools
 from fractions import Fraction
 
 import numpy as np
@@ -8,10 +9,15 @@ import pytest
 from kngjax.accounting.gaussian_in_balls import is_hidden
 
 
+@functools.cache
+def rule():
+    return np.polynomial.legendre.leggauss(400)
+
+
 def profile_by_quadrature(shift, epsilon):
     """∫ max(0, φ(x - s) - e^ε φ(x)) dx, by Gauss and Legendre from where the integrand begins."""
     start = epsilon / shift + shift / 2.0
-    nodes, weights = np.polynomial.legendre.leggauss(400)
+    nodes, weights = rule()
     x = start + (nodes + 1.0) * 20.0
     density = np.exp(-0.5 * (x - shift) ** 2) - np.exp(epsilon - 0.5 * x**2)
     return float(20.0 * weights @ density / np.sqrt(2.0 * np.pi))
