@@ -5,6 +5,9 @@ import gc
 import os
 import pathlib
 
+# Before NumPy is loaded: threads of its products wait for each other, and take processors from other tests.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import hypothesis
 import jax
 import pytest
