@@ -1,7 +1,8 @@
 """Holds each default test to two seconds of a processor, so that the whole suite stays within minutes.
 
 A test's call is timed by `getrusage`, with the processes that it starts and without its fixtures, which others share. A
-busy machine takes up to twice as long: a test fails beyond twice its budget, and is listed beyond its budget.
+test beyond its budget is listed. Beyond twice its budget, which allows for a busy machine, it fails where all default
+tests run; a test run by itself compiles what it shares with others, and is listed alone.
 """
 
 import json
@@ -27,6 +28,11 @@ def budget_of(item):
     return marker.args[0] if marker else BUDGET
 
 
+def may_fail(config):
+    """Budgets are enforced where no files are named and slow tests are left out."""
+    return config.option.markexpr == "not slow" and not config.option.file_or_dir
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     item.stash[_START] = processor_seconds()
@@ -39,7 +45,7 @@ def pytest_runtest_call(item):
     taken, budget = processor_seconds() - start, budget_of(item)
     if taken > budget:
         item.user_properties.append(("over budget", taken))
-    if taken > BUSY * budget:
+    if taken > BUSY * budget and may_fail(item.config):
         pytest.fail(f"took {taken:.1f} processor seconds of {budget:g}: make it smaller, or nightly (slow)", False)
     return result
 

@@ -59,7 +59,8 @@ def copy(root: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
     """A copy of the tree, in which mutants stand in the place of the tree itself."""
     for name in _LIBRARIES:
         __import__(name)
-    return shutil.copytree(root, folder / "tree", ignore=shutil.ignore_patterns(".*", "__pycache__", "output"))
+    left_out = shutil.ignore_patterns(".git", ".venv*", ".*_cache", "__pycache__", "output")
+    return shutil.copytree(root, folder / "tree", ignore=left_out)
 
 
 def seen(mutant: Mutant, tree: pathlib.Path, tests: dict[str, float]) -> str:
