@@ -10,6 +10,9 @@ import pytest
 
 import kngjax as kng
 
+# Log-densities of draws are compared in the last digits of float64.
+pytestmark = pytest.mark.float64
+
 matplotlib.use("Agg")
 
 

@@ -189,6 +189,9 @@ PROGRAM = """
 import sys, jax, numpy as np
 import kngjax as kng
 from tests.releases.test_simulation import CASES, KEY, design
+
+# Replicates are compared with single runs in the last digits of float64.
+pytestmark = pytest.mark.float64
 assert len(jax.devices()) == int(sys.argv[1])
 parts = [kng.simulate(design, *case[:1], 20, KEY, num_records=50, epsilons=[0.5, 2.0], sampler=case[1], batch_size=2,
                       progress=False).theta for case in CASES.values()]
