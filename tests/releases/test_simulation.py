@@ -18,6 +18,9 @@ from kngjax.releases.simulation import error
 from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.exact.smooth import one_program
 
+# Replicates are compared with single runs in the last digits of float64.
+pytestmark = pytest.mark.float64
+
 BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))
 THETA = np.array([0.1, 0.4])
 KEY = kng.research_key(3)
@@ -189,9 +192,6 @@ PROGRAM = """
 import sys, jax, numpy as np
 import kngjax as kng
 from tests.releases.test_simulation import CASES, KEY, design
-
-# Replicates are compared with single runs in the last digits of float64.
-pytestmark = pytest.mark.float64
 assert len(jax.devices()) == int(sys.argv[1])
 parts = [kng.simulate(design, *case[:1], 20, KEY, num_records=50, epsilons=[0.5, 2.0], sampler=case[1], batch_size=2,
                       progress=False).theta for case in CASES.values()]

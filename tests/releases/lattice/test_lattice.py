@@ -164,6 +164,7 @@ def test_the_reach_of_a_ball_neither_under_nor_overflows():
     for size in (1e-200, 1.0, 1e200):
         with jax.enable_x64(True):
             _, reach = kng.L2Ball(2.0).linear_interval(np.full(2, -size), np.full(2, size))
+            reach = np.asarray(reach)
         np.testing.assert_allclose(reach / size, 2 * np.sqrt(2.0), rtol=1e-12)
 
 
