@@ -55,7 +55,7 @@ OPTIONAL = {"norm", "allow_large_epsilon", "levels", "facets"}
 
 
 def arguments(one, dimension=MANY):
-    """What its constructor needs, and of a mechanism what it could leave out only with another choice."""
+    """Arguments that a constructor needs, and those that a mechanism could leave out only with another choice."""
     own, needed = ARGUMENTS | OWN.get(one, {}), {}
     for name, parameter in inspect.signature(one).parameters.items():
         if parameter.default is parameter.empty or (name in own and name not in OPTIONAL):

@@ -1,4 +1,4 @@
-"""One test of many cases that runs all of them and names each that fails."""
+"""Runs all cases of one test, and names each that fails."""
 
 import contextlib
 from collections.abc import Callable, Iterator

@@ -85,7 +85,7 @@ def test_an_unknown_argument_is_refused():
 
 @jax.jit
 def of_a_loss(loss, thetas, data):
-    """What a loss declares, what differentiation finds, and the sum over records, at each θ."""
+    """Compares what a loss declares, what differentiation finds, and the sum over records, at each θ."""
 
     def at(theta):
         gradient = loss.gradient(theta, data)

@@ -28,7 +28,7 @@ def run_when_imported(path):
 
 
 def makes_an_array(expression):
-    """Whether a call stands in it, outside of a lambda, of what makes arrays."""
+    """Tells whether a call that makes arrays stands in the file, outside of a lambda."""
     if isinstance(expression, ast.Lambda) or not isinstance(expression, ast.AST):
         return False
     if isinstance(expression, ast.Call) and ast.unparse(expression).startswith(MAKE_ARRAYS):
@@ -97,7 +97,7 @@ def test_the_list_of_public_names_is_true():
 
 
 def run_python(program):
-    """What a new process prints, line by line."""
+    """Lines that a new process prints."""
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     return [set(line.split()) for line in done.stdout.splitlines()]
 

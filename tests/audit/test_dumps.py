@@ -46,7 +46,7 @@ FORMS = {
 
 @pytest.fixture(scope="module")
 def sought():
-    """What is looked for of one mechanism: its own sums besides the records."""
+    """The numbers looked for in one mechanism's dump: its own sums beside the records."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dumps, "CASES", {"AdaSSP": cases.CASES["AdaSSP"]})
         return dumps._Sought(X, Y)

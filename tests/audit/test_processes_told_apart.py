@@ -78,7 +78,7 @@ def test_few_draws_by_halving_tell_some_of_it():
 
 
 def test_curves_by_halving_with_little_noise_are_seen_by_few_draws():
-    """What claims ε = 1 and draws as for 12."""
+    """A mechanism that claims ε = 1 and draws as for 12."""
     found, _ = black_box_of_process(process_of_numbers("halving", 12.0), *HALVING[1], num_draws=200)
     assert found > 1.0
 

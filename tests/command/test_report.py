@@ -19,7 +19,7 @@ from tests.command.small_jobs import workers, write_job
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
-    """What a job releases, with numbers in the place of its draws: compiling a chain takes longer than all reports."""
+    """Releases of a job, with numbers in the place of its draws: compiling a chain takes longer than all reports."""
     numbers = iter([np.array([4.0, 1.0, 0.5, -0.5]), np.array([6.0, 1.25, 0.5, -0.75])])
     config = configuration.read(write_job(tmp_path_factory.mktemp("job")))
     with pytest.MonkeyPatch.context() as patch:

@@ -60,7 +60,7 @@ class Method:
 
 
 def least_squares(frame: Any) -> list[float]:
-    """Of log(wage) on education."""
+    """Coefficients of log(wage) on education."""
     return np.polyfit(frame["education"], np.log(frame["wage"]), 1)[::-1]
 
 

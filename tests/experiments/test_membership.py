@@ -49,7 +49,7 @@ def attacked(way, epsilon, number):
 
 
 def test_names_that_only_some_tables_have_are_seen():
-    """As levels of the data leak them: a column that is 1 in each table of the target, and 0 in most others."""
+    """Levels read off the data leak a column that is 1 in each table of the target, and 0 in most others."""
     generator = np.random.default_rng(0)
     tables = generator.normal(size=(2, 40, 3))
     tables[0, :, 0], tables[1, :, 0] = 1.0, generator.random(40) < 0.1

@@ -1,4 +1,4 @@
-"""One row a norm and a body: how it is made, and all that JAX says of it in one program a number of coefficients."""
+"""A table of norms and bodies: how each is made, and all that JAX says of it in one program."""
 
 import functools
 
@@ -181,6 +181,6 @@ def given_to(name, dimension):
 
 @functools.cache
 def of_body(name, dimension):
-    """What the body says of `given_to`, by name."""
+    """Answers of the body about `given_to`, by name."""
     found = _of_body(body_of(name, dimension), *given_to(name, dimension))
     return jax.tree.map(np.asarray, found)

@@ -12,7 +12,7 @@ def law(scores):
 
 
 def test_of_straight_scores_it_is_the_noise_over_the_squared_curvature(fine_previews):
-    """Of nδ + γδ = z with n = 30, γ = 10 the variance is that of z over 40²; a second column has a third of n."""
+    """Where nδ + γδ = z with n = 30, γ = 10 the variance is that of z over 40²; a second column has a third of n."""
     rows = np.column_stack([np.ones(300), np.linspace(-1.0, 1.0, 300)])
     found = noise_of_minima(law(lambda t: 1.0 * t), rows, 30, np.diag([4.0, 9.0]), 10.0)
     expected = np.array([4.0 / 40.0**2, 9.0 / (10.0 + 10.0) ** 2])

@@ -1,4 +1,4 @@
-"""One row a loss of a predictor: the loss, its value by a closed form, and all that JAX says of it, in one program."""
+"""A table of losses of a predictor: each loss, its value by a closed form, and all that JAX says of it."""
 
 import functools
 from typing import NamedTuple
@@ -89,7 +89,7 @@ def places(name):
 
 
 class AtRecords(NamedTuple):
-    """One number a pair of η and y; `slopes` and `slopes_of_scores` are derivatives by autodiff."""
+    """A number for each pair of η and y; `slopes` and `slopes_of_scores` are derivatives by autodiff."""
 
     values: np.ndarray
     scores: np.ndarray
@@ -108,7 +108,7 @@ def _evaluate(loss, etas, ys, theta, data):
 
 
 def evaluated(loss, name):
-    """What the loss is at the places and records of a row: by the names of `places`, and its sums at θ."""
+    """Values of the loss at the places and records of a row: by the names of `places`, and its sums at θ."""
     given, (records, theta) = places(name), problem(name)
     etas, ys = (np.concatenate(parts) for parts in zip(*given.values(), strict=True))
     found, sums = _evaluate(loss, etas, ys, theta, records)

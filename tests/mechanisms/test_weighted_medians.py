@@ -140,7 +140,7 @@ def test_a_weighted_median_in_one_dimension_is_the_middle_of_the_minimisers():
 
 
 def test_there_is_no_proved_route_and_weights_are_asked_for():
-    """As without weights."""
+    """The same as without weights."""
     mechanism, x = made(epsilon=6.0), np.zeros((9, 2))
     with pytest.raises(ValueError, match=r"of KNG with GeometricMedianLoss .*SquaredDistanceLoss.* one column"):
         kng.release(mechanism, x, weights=np.ones(9))

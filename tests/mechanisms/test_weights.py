@@ -62,7 +62,7 @@ def log_density(mechanism, theta, data):
 
 @jax.jit
 def record_gradients(loss, theta, rows):
-    """Of records with weights, and without them."""
+    """Mechanisms for records with weights, and without them."""
     return loss.record_gradients(theta, rows), loss.record_gradients(theta, rows.rows)
 
 

@@ -24,7 +24,7 @@ _WORDS = (ast.JoinedStr, ast.Raise, ast.Assert, ast.Import, ast.ImportFrom)
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """One bug: the file with it, and where it is.
+    """A bug: the file with it, and where it is.
 
     **Arguments:** `name`: the change in words. `path`: the file, relative to the root. `line`, `last`: the first and
     the last line of the statement that changed. `source`: the whole text of the file with the bug.

@@ -38,7 +38,7 @@ def chains():
 
 @pytest.fixture(scope="module")
 def independent():
-    """What stands for draws of an exact sampler: compiling one takes longer than all tests of this file."""
+    """Numbers in the place of draws of an exact sampler: compiling one takes longer than all tests of this file."""
     return kng.Draws(np.random.default_rng(0).normal(size=(3, 400, 2)), "Exact")
 
 

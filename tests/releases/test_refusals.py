@@ -255,7 +255,7 @@ def test_a_draw_that_is_no_number_is_not_released(monkeypatch):
 
 
 def named(mechanism, *data):
-    """What a certificate says that could have made its release fail."""
+    """Sentences of a certificate on what could have made its release fail."""
     return next(one for one in kng.certify(mechanism, *data).assumptions if "did not fail" in one)
 
 

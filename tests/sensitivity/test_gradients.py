@@ -78,7 +78,7 @@ def longest(mechanism, changes):
 
 @jax.jit
 def declared_intervals(loss, reach, response, value_response):
-    """Of scores, with the response in `response` or anywhere (None), and of values, as one program."""
+    """Ranges of scores, with the response in `response` or anywhere (None), and of values, as one program."""
     return loss.score_interval(reach, response), loss.value_interval(reach, value_response)
 
 

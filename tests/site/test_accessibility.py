@@ -63,7 +63,7 @@ def test_a_picture_without_a_text_is_found():
 
 
 def wrong_headings(name, markdown):
-    """What is wrong with the headings of a page: several titles or none, or a level that is left out."""
+    """Faults in the headings of a page: several titles or none, or a level that is left out."""
     found = levels(markdown)
     if found.count(1) != 1:
         yield f"{name} has {found.count(1)} titles"

@@ -9,7 +9,7 @@ from tests.pages import EXECUTED, programs
 
 
 class Names:
-    """What the names of a program stand for, as far as can be told without running it: kngjax's own and its objects."""
+    """Objects of kngjax that the names of a program stand for, as far as can be told without running it."""
 
     def __init__(self):
         self.known = {"kng": kng, "kngjax": kng}
@@ -56,7 +56,7 @@ class Names:
 
 
 def mistakes(page_programs):
-    """What of kngjax some programs, that run one after another, name and is not there."""
+    """Names of kngjax in programs, run one after another, that are not there."""
     names = Names()
     for program in page_programs:
         for node in ast.walk(ast.parse(program)):

@@ -211,7 +211,7 @@ def spending(count, share=0.6):
 
 
 def test_a_table_of_zeros_takes_few_boxes():
-    """Of 3,000 records boxes of k are more than 200,000, and a draw does not end."""
+    """Boxes of 3,000 records are more than 200,000, and a draw does not end."""
     bounds, sampler = kng.Bounds(x=([18.0, 0.0], [90.0, 100.0])), kng.Lattice()
     mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1000.0, 1000.0), 10.0, "replace")
     problem = sampler.problem(mechanism, mechanism.records(*spending(400)))

@@ -101,7 +101,7 @@ def test_elimination_tells_matrices_that_are_singular(rows, expected):
 
 
 def test_columns_that_repeat_each_other_have_the_eigenvalue_zero():
-    """Of twenty columns, in units with a third in them."""
+    """Twenty columns, in units with a third in them."""
     columns = np.random.default_rng(0).integers(-9, 9, (24, 10))
     records = exact_matrix(np.hstack([columns, columns]).tolist()) / 3
     assert nearest_multiple(records.T @ records, Fraction(1, 2**20)) == 0
