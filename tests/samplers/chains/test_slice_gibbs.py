@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from benchmarks import squared_loss
 from kngjax.releases.sampler_choice import default_sampler
 from kngjax.samplers.chains import couplings, slice_gibbs
 from kngjax.samplers.quadratic import quadratic_form
@@ -115,6 +114,8 @@ def test_an_unconstrained_score_is_gamma(kind):
 
 @pytest.mark.slow
 def test_few_sweeps_make_an_independent_draw_where_features_are_correlated():
+    from benchmarks import squared_loss
+
     for mechanism in squared_loss.mechanisms().values():
         sweeps = squared_loss.sweeps_a_draw(mechanism, squared_loss.data_set(1200, 12, 0, 0.99), num_draws=500)
         assert max(sweeps) < 4.5

@@ -219,6 +219,7 @@ def test_what_any_envelope_accepts_has_one_law():
     check_envelopes("singular", "box", "maximum", 300)
 
 
+@pytest.mark.default_cases(9)
 @pytest.mark.parametrize(("data", "domain", "kind"), list(itertools.product(["regular", "outside"], DOMAINS, NORMS)))
 def test_bounds_of_envelopes_are_the_least_that_hold_on_all_of_the_domain(data, domain, kind):
     """M beside sup v'θ + rρ(θ_N) - p'b over many θ, which nothing in the logarithm of a probability exceeds."""

@@ -11,6 +11,7 @@ from kngjax.samplers.grid.shells.solutions import estimate
 from tests.oracles.shell_problems import LOSSES, moderate, parts, problem
 
 
+@pytest.mark.default_cases(8)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("skew", [0.0, 0.5])
 @pytest.mark.parametrize("d", [1, 3])

@@ -10,6 +10,7 @@ from kngjax.samplers.grid.shells.solutions import search as newton
 from tests.oracles.shell_problems import LOSSES, gradients, parts, problem
 
 
+@pytest.mark.default_cases(8)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_solutions_are_within_balls_of_any_number_of_digits(d, loss):
