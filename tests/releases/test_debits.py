@@ -127,8 +127,10 @@ def test_budgets_without_room_for_rounding_refuse_floats_and_take_lattices(tmp_p
     assert own.verify().num_rows == 5
 
 
-def test_a_chain_is_debited_what_is_proved_of_it(tmp_path):
-    """Of the mixture that an independence chain draws from (ε', δ') is proved, and not the ε of its limit law."""
+@pytest.mark.default_cases("reserved")
+@pytest.mark.parametrize("how", ["reserved", "released"])
+def test_a_chain_is_debited_what_is_proved_of_it(tmp_path, how):
+    """The mixture that an independence chain draws from is proved to be (ε', δ'), and not the ε of its limit law."""
     median = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(y=(0.0, 1.0)), kng.Box(0.0, 1.0), 0.2, "replace")
     sampler = kng.IndependenceMH(num_sweeps=40)
     certificate = kng.certify(median, None, values(3)[:, 0], sampler=sampler)
@@ -137,7 +139,10 @@ def test_a_chain_is_debited_what_is_proved_of_it(tmp_path):
     strict, wide = ledger(tmp_path, kng.Budget.pure("0.2")), ledger(tmp_path, WIDE, name="wide.ledger")
     with pytest.raises(kng.BudgetExceeded, match=r"epsilon = 0\.38\d* at delta"):
         kng.release(median, None, values(3)[:, 0], sampler=sampler, ledger=strict)
-    debits.reserve(wide, certificate)
+    if how == "reserved":
+        debits.reserve(wide, certificate)
+    else:
+        kng.release(median, None, values(3)[:, 0], sampler=sampler, ledger=wide)
     assert strict.verify().num_rows == 1
     spent = wide.verify().spent
     assert (spent.exact_epsilon, spent.exact_delta) == (certificate.cost.exact_epsilon, certificate.cost.exact_delta)
