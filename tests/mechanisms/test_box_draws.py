@@ -14,16 +14,9 @@ from kngjax.core.arrays import float64
 from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.samplers.grid.quadratic import bodies
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
+from tests.samplers.grid import box_problems
 
-LOSSES = {
-    "pseudo-Huber": kng.PseudoHuberLoss(0.3),
-    "Huber": kng.HuberLoss(0.4),
-    "logistic": kng.LogisticLoss(),
-    "Poisson": kng.PoissonLoss(),
-    "expectile": kng.ExpectileLoss(0.8),
-    "smoothed quantile": kng.SmoothedQuantileLoss(0.3, 0.2),
-    "Gaussian kernel": kng.SmoothedQuantileLoss(0.3, 0.2, "gaussian"),
-}
+LOSSES = {**box_problems.LOSSES, "Gaussian kernel": kng.SmoothedQuantileLoss(0.3, 0.2, "gaussian")}
 # ∂ρ/∂η as papers have them.
 SCORES = {
     "pseudo-Huber": lambda eta, y: (eta - y) / np.sqrt(1.0 + ((eta - y) / 0.3) ** 2),
