@@ -26,7 +26,7 @@ def test_the_order_of_records_changes_nothing_and_other_bits_change_the_value(na
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_records_in_chunks_draw_the_same_where_chunks_are_taken(name):
+def test_records_in_chunks_draw_the_same_where_chunks_are_taken_and_are_refused_unpaid_elsewhere(name, tmp_path):
     row = ROWS[name]
     records = row.records()
 
@@ -40,8 +40,13 @@ def test_records_in_chunks_draw_the_same_where_chunks_are_taken(name):
 
     for adjacency in row.adjacencies:
         if records.weights is not None or records.x is None or not row.takes_chunks:
-            with pytest.raises((ValueError, TypeError, kng.ReleaseFailed)):
-                row.release(adjacency, Records(chunks(), None, records.weights))
+            ledger = kng.Ledger.create(
+                tmp_path / adjacency, kng.Budget.approximate(1e9, 0.5), adjacency=adjacency, dataset="people"
+            )
+            words = "must be in memory all at once" if records.weights is None else "takes no weights of records"
+            with pytest.raises(TypeError, match=words):
+                row.release_of(row.made(adjacency), Records(chunks(), None, records.weights), ledger=ledger)
+            assert not ledger.releases()
         else:
             one, other = both_values(row, adjacency, records, Records(chunks(), None))
             np.testing.assert_array_equal(one.value, other.value)
