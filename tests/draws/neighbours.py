@@ -24,7 +24,8 @@ from kngjax.mechanisms import geometric, private_choice, shell_draws
 from kngjax.mechanisms.output_perturbation import TOLERANCE
 from kngjax.mechanisms.shell_draws import ShellDraw
 
-LINE = kng.Bounds(x=([-0.7], [0.7]), y=(-1.3, 1.3), intercept=False)
+LINE = kng.Bounds(x=([-0.3], [0.7]), y=(-1.3, 0.9), intercept=False)
+LEAST, MOST = -1.9, 2.1
 UNIT = kng.Bounds(y=(0.0, 1.0))
 COARSE = kng.Lattice(data_digits=6, theta_digits=6, max_records=999)
 
@@ -142,7 +143,7 @@ def of_perturbed_objectives(share: float, centre: list[float] | None, adjacency:
     P(θ < t) = P(b ≥ -slope(t)), b a Laplace number, by balls; losses are those of cells and of both ends.
     """
     mechanism = kng.ObjectivePerturbation(
-        kng.SquaredLoss(), LINE, kng.Box(-2.1, 2.1), 0.7, adjacency, noise_share=share, centre=centre
+        kng.SquaredLoss(), LINE, kng.Box(LEAST, MOST), 0.7, adjacency, noise_share=share, centre=centre
     )
     law, (middle,) = (way := _way(mechanism)).law, way.centre
     largest, response = Fraction(0.7), Fraction(1.3)
@@ -162,7 +163,8 @@ def of_perturbed_objectives(share: float, centre: list[float] | None, adjacency:
     with ctx.workprec(400):
         others = (10**7, Fraction(1, 10**5), Fraction(1))
         laws = [distribution(data) for data in ([others], [others, (1, largest, -response)])]
-        ends = [ball_of(Fraction(-2.1) + Fraction(4.2) * k / 1024) for k in range(1025)]
+        least, most = Fraction(LEAST), Fraction(MOST)
+        ends = [ball_of(least + (most - least) * k / 1024) for k in range(1025)]
         masses = [[law(upper) - law(lower) for lower, upper in itertools.pairwise(ends)] for law in laws]
         masses = [[law(ends[0]), *inner, 1 - law(ends[-1])] for law, inner in zip(laws, masses, strict=True)]
         return max(float(abs((one / two).log())) for one, two in zip(*masses, strict=True)) / 0.7
