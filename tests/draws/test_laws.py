@@ -7,8 +7,25 @@ import equinox as eqx
 import numpy as np
 import pytest
 
+import kngjax as kng
 from kngjax.audit.grid_laws.cases import CASES
 from kngjax.audit.grid_laws.laws import FAILURE_RATE, are_right
+from kngjax.mechanisms.box_draws import BoxDraw
+from kngjax.mechanisms.design_moments import NoisyDesign
+from kngjax.mechanisms.gaussian_moments import NoisyGrams
+from kngjax.mechanisms.geometric import NoisyCounts
+from kngjax.mechanisms.interval_on_grid import ExactInterval
+from kngjax.mechanisms.irls_on_grid import IteratesOnGrid
+from kngjax.mechanisms.k_norm import NoisyMean
+from kngjax.mechanisms.noisy_ada_ops import NoisyAdaOPS
+from kngjax.mechanisms.noisy_moments import NoisyMoments
+from kngjax.mechanisms.noisy_posterior import NoisyPosterior
+from kngjax.mechanisms.noisy_ridge import NoisyRidge
+from kngjax.mechanisms.objective_on_grid import QuadraticMinimum, SmoothMinimum
+from kngjax.mechanisms.output_on_grid import NoisyMinimum
+from kngjax.mechanisms.private_choice import ExactChoice
+from kngjax.mechanisms.quadratic_draws import QuadraticDraw
+from kngjax.mechanisms.shell_draws import ShellDraw
 from tests.draws import __main__ as command
 from tests.draws.cases import all_routes
 from tests.made_once import MadeOnce
@@ -42,6 +59,28 @@ TOLD = {
     "objective, squared": False,
 }
 
+# A law of each way of drawing.
+LAW_OF = {
+    NoisyMean: "means by K-norm noise",
+    NoisyDesign: "design by K-norm noise",
+    NoisyGrams: "Gram matrices by normal noise",
+    NoisyPosterior: "posterior sample",
+    NoisyRidge: "output, squared",
+    NoisyMinimum: "output, logistic",
+    QuadraticMinimum: "objective, squared",
+    SmoothMinimum: "objective, logistic",
+    NoisyMoments: "AdaSSP",
+    NoisyAdaOPS: "AdaOPS",
+    IteratesOnGrid: "private IRLS, normal noise",
+    QuadraticDraw: "KNG, squared, by noise",
+    BoxDraw: "KNG, Huber, boxes, 1",
+    ShellDraw: "KNG, pseudo-Huber, shells, 5",
+    kng.Lattice: "KNG, quantile, lattice",
+    NoisyCounts: "counts, replace",
+    ExactChoice: "choice, replace",
+    ExactInterval: "interval, replace",
+}
+
 
 def slow_unless(names, quick):
     return [name if quick(name) else pytest.param(name, marks=pytest.mark.slow) for name in names]
@@ -60,6 +99,8 @@ def assert_right(name, number):
 @pytest.mark.parametrize("name", slow_unless(CASES, lambda name: name not in DEAR))
 def test_draws_have_the_probabilities_of_their_cells(name):
     assert_right(name, 700 if any_in(CHEAP, name) else 100 if any_in(COSTLY, name) else 300)
+    if name in LAW_OF.values():
+        assert LAW_OF[LAWS[name].route] == name
 
 
 @pytest.mark.slow
@@ -77,9 +118,9 @@ def test_another_epsilon_than_that_of_the_certificate_is_seen(name):
     assert not are_right(law.p_values(1000))
 
 
-@pytest.mark.slow
-def test_no_way_of_drawing_has_no_law():
-    assert all_routes() <= {law.route for law in LAWS.values()}
+def test_no_way_of_drawing_has_no_law_by_default():
+    assert set(LAW_OF) == all_routes()
+    assert set(LAW_OF.values()) <= set(CASES) - set(DEAR)
 
 
 def test_the_command_tells_right_laws_from_wrong_ones(capsys, monkeypatch):

@@ -1,9 +1,35 @@
 """No neighbours are told apart by more than the guarantee allows, and the worst ones are by that much."""
 
+import pathlib
+
 import pytest
 
 from kngjax.audit.grid_laws.neighbours import worst_ratios
+from tests.draws.cases import all_routes
 from tests.draws.neighbours import WORST
+
+ROOT = pathlib.Path(__file__).parents[2]
+# The worst pairs of each way of drawing, by name, or the test that measures them.
+WORST_OF = {
+    "NoisyMean": "means by K-norm noise",
+    "NoisyDesign": "design, replace",
+    "NoisyGrams": "Gram matrices, replace",
+    "NoisyMoments": "AdaSSP",
+    "NoisyRidge": "output, squared",
+    "NoisyMinimum": "output, Huber, replace",
+    "QuadraticMinimum": "objective, half for the noise",
+    "QuadraticDraw": "KNG, means, replace",
+    "BoxDraw": "KNG, Huber",
+    "ShellDraw": "KNG, pseudo-Huber, shells",
+    "IteratesOnGrid": "private IRLS, gaussian, moment, replace",
+    "NoisyCounts": "counts, replace",
+    "ExactChoice": "choice, replace",
+    "ExactInterval": "interval, replace",
+    "Lattice": "KNG, quantile, replace",
+    "NoisyPosterior": "tests/mechanisms/noise/test_posterior_in_balls.py",
+    "NoisyAdaOPS": "tests/mechanisms/test_noisy_ada_ops.py",
+    "SmoothMinimum": "tests/audit/test_objective_perturbation.py",
+}
 
 
 @pytest.mark.parametrize("name", WORST)
@@ -17,3 +43,8 @@ def test_no_neighbour_is_farther_than_noise_hides_and_the_worst_are_as_far():
     ratios = dict(worst_ratios())
     assert max(ratios.values()) <= 1
     assert min(ratios.values()) > 0.99
+    # No way of drawing is without its worst pairs.
+    assert {route.__name__ for route in all_routes()} == set(WORST_OF)
+    files = {name for name in WORST_OF.values() if name.startswith("tests/")}
+    assert set(WORST_OF.values()) - files <= {*WORST, *ratios}
+    assert all((ROOT / name).exists() for name in files)
