@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import inspect
+import pathlib
 import random
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -126,6 +127,11 @@ class Records(NamedTuple):
 @functools.cache
 def _made(row: Row, adjacency: str, size: float) -> Any:
     return row.make(adjacency, size)
+
+
+def ledger_of(folder: pathlib.Path, adjacency: str, budget: kng.Budget) -> kng.Ledger:
+    """Creates a ledger for records of this adjacency."""
+    return kng.Ledger.create(folder / f"{adjacency}.ledger", budget, adjacency=adjacency, dataset="people")
 
 
 @contextlib.contextmanager

@@ -5,8 +5,9 @@ import pytest
 
 import kngjax as kng
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.ledger.book import canonical, guarantee_of
 from kngjax.releases.lattice.lattice import Lattice
-from tests.draws.cases import ROWS, all_routes
+from tests.draws.cases import ROWS, all_routes, ledger_of, seeded
 
 
 def test_no_way_of_drawing_is_left_out():
@@ -14,12 +15,18 @@ def test_no_way_of_drawing_is_left_out():
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_certificate_proves_the_mechanisms_own_guarantee_with_every_rounding(name):
+def test_a_certificate_proves_the_mechanisms_own_guarantee_with_every_rounding_and_is_what_is_debited(name, tmp_path):
     row = ROWS[name]
     for adjacency in row.adjacencies:
         mechanism, records = row.made(adjacency), row.records()
-        released = row.release(adjacency, records)
+        # Normal noise alone has a ρ and no finite ε without a δ.
+        budget = kng.Budget.zcdp(1e9) if name == "Gram matrix" else kng.Budget.approximate(1e9, 0.5)
+        ledger = ledger_of(tmp_path, adjacency, budget)
+        with seeded(0):
+            released = row.release_of(mechanism, records, ledger=ledger)
         certificate = released.certificate
+        assert ledger.verify().parts == ((guarantee_of(canonical(certificate.cost.to_dict())), 1),)
+        assert list(ledger.releases().values()) == [released.to_json()]
         assert certificate == row.certify(adjacency, records)
         assert (certificate.assurance, certificate.rounding) == ("exact_with_rounding", None)
         assert (certificate.rounding_delta, certificate.unproved) == (0.0, ())

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from tests.draws.cases import ROWS, Records
+from tests.draws.cases import ROWS, Records, ledger_of
 
 
 def both_values(row, adjacency, one, other, seeds=(0, 0)):
@@ -40,9 +40,7 @@ def test_records_in_chunks_draw_the_same_where_chunks_are_taken_and_are_refused_
 
     for adjacency in row.adjacencies:
         if records.weights is not None or records.x is None or not row.takes_chunks:
-            ledger = kng.Ledger.create(
-                tmp_path / adjacency, kng.Budget.approximate(1e9, 0.5), adjacency=adjacency, dataset="people"
-            )
+            ledger = ledger_of(tmp_path, adjacency, kng.Budget.approximate(1e9, 0.5))
             words = "must be in memory all at once" if records.weights is None else "takes no weights of records"
             with pytest.raises(TypeError, match=words):
                 row.release_of(row.made(adjacency), Records(chunks(), None, records.weights), ledger=ledger)

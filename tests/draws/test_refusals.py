@@ -5,7 +5,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.core.errors import FAILED
-from tests.draws.cases import ROWS, Records, drawn_with
+from tests.draws.cases import ROWS, Records, drawn_with, ledger_of
 
 
 @pytest.fixture
@@ -17,10 +17,6 @@ def no_bits():
 
     with drawn_with(refuse):
         yield
-
-
-def ledger_of(tmp_path, adjacency, budget):
-    return kng.Ledger.create(tmp_path / f"{adjacency}.ledger", budget, adjacency=adjacency, dataset="people")
 
 
 def wrong_shapes(row, records):
