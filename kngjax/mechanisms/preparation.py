@@ -49,6 +49,11 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
     def dimension(self) -> int | None:
         """d, the number of coefficients with the intercept; None while scalar bounds leave it open."""
 
+    @property
+    def is_of_sums(self) -> bool:
+        """Whether sums over the records are all that it needs, so that records may come in chunks."""
+        return self.loss.is_quadratic
+
     def admit(self, X: Any = None, y: Any = None) -> Facts:
         """What is public of these data and known before a value is looked at: d, the names, and under replace n.
 
@@ -64,7 +69,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
             elsewhere = {"num_records": None, "are_in_memory": False, "are_on_one_host": not X.spans_processes}
             return X.together(lambda: dataclasses.replace(self.admit(X.X, X.y), **elsewhere), self)
         if isinstance(X, Stream):
-            if not self.loss.is_quadratic:
+            if not self.is_of_sums:
                 raise UnfitType(RECORDS_NEEDED)
             may_be_empty = self.adjacency is Adjacency.ADD_REMOVE
             facts = self._facts(admission.shape_of_stream(X, self._public_shapes, may_be_empty), None)
@@ -120,7 +125,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
 
     def _prepare_shards(self, shards: Shards) -> Data:
         """What `prepare` gives of the rows of all processes, resting on the devices where records are needed."""
-        if self.loss.is_quadratic:
+        if self.is_of_sums:
             return self.summary_of(self.exact_sums(shards))
         self._check_shards(shards)
         records = shards.together(lambda: self.records(shards.X, shards.y), self)
@@ -157,7 +162,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         """Those of this process's records, of which there may be none."""
         if not isinstance(X, Stream):
             return summarise(self.rows(X, y, may_be_empty=True))
-        if not self.loss.is_quadratic:
+        if not self.is_of_sums:
             raise UnfitType(RECORDS_NEEDED)
         total = None
         with contextlib.closing(X.chunks()) as chunks:
@@ -175,7 +180,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
         """Raises UnfitType unless the law is that of the rows, wherever they rest: of public settings alone."""
         if self.bounds.dither is not None:
             raise UnfitType("shards take no Bounds(..., dither=...): give X and y as they are")
-        if self.loss.is_quadratic:
+        if self.is_of_sums:
             return
         if not (self.takes_shards and isinstance(self.loss, AbstractPredictorLoss)):
             raise UnfitType(
@@ -233,7 +238,7 @@ class AbstractPreparation(ShownAsTyped, eqx.Module):
     @property
     def keeps_weights(self) -> bool:
         """Whether what is drawn from has weights besides records: engines must know of them, or refuse."""
-        return self.bounds.weight is not None and not (self.makes_products or self.loss.is_quadratic)
+        return self.bounds.weight is not None and not (self.makes_products or self.is_of_sums)
 
     def responses(self, column: Any) -> Float[np.ndarray, " records"]:
         """What is modelled, of each cell of the response by itself; NaN where a cell has no meaning."""

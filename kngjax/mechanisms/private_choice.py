@@ -76,6 +76,11 @@ class PrivateChoice(AbstractMechanism):
         return SquaredDistanceLoss()
 
     @property
+    def is_of_sums(self) -> bool:
+        """False: each loss is rounded by itself before losses are added up."""
+        return False
+
+    @property
     def dimension(self) -> int | None:
         """The number of candidates."""
         return self.bounds.dimension

@@ -18,11 +18,15 @@ def test_the_order_of_records_changes_nothing_and_other_bits_change_the_value(na
     row = ROWS[name]
     records = row.records()
     order = np.random.default_rng(0).permutation(row.count)
-    for adjacency in row.adjacencies:
-        one, other = both_values(row, adjacency, records, records.changed(lambda part: part[order]))
+    mixed = records
+    if row.sizes:
+        # Sizes of 1 to 10^-14 beside each other, where the time of a draw depends on no record.
+        mixed = records._replace(x=records.x * 10.0 ** -(np.arange(row.count) % 15)[:, None])
+    for adjacency, given in zip(row.adjacencies, (mixed, records), strict=False):
+        one, other = both_values(row, adjacency, given, given.changed(lambda part: part[order]))
         assert one == other
         seeds = range(1, 1 + row.certain)
-        assert any(not np.array_equal(row.release(adjacency, records, seed).value, one.value) for seed in seeds)
+        assert any(not np.array_equal(row.release(adjacency, given, seed).value, one.value) for seed in seeds)
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -87,6 +91,16 @@ def test_columns_of_any_size_have_a_value_for_many_records_and_for_few(name):
                 if domain is not None:
                     sides = domain.exact_shape(len(released.value))
                     assert np.all((sides.lower <= released.value) & (released.value <= sides.upper))
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.sizes and row.responses])
+def test_responses_that_a_plane_separates_have_a_value_at_any_size(name):
+    row = ROWS[name]
+    for adjacency in row.adjacencies:
+        for size in (1.0, *row.sizes):
+            records = row.records(size=size)
+            records = records._replace(y=(records.x[:, 0] > 0).astype(float))
+            assert np.all(np.isfinite(row.release(adjacency, records, size=size).value))
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -11,6 +11,7 @@ import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.estimators import functions
 from kngjax.estimators.study import Study
+from tests.draws.cases import seeded
 from tests.estimators.methods import METHODS
 from tests.estimators.people import BOUNDS, LEVELS, PEOPLE, study
 from tests.made_once import MadeOnce
@@ -39,7 +40,8 @@ def paid(tmp_path_factory):
 
     def made(name):
         ledger = ledger_of(room / name.replace(" ", "-"), METHODS[name])
-        return METHODS[name].ask(study(ledger=ledger)), ledger
+        with seeded(7):
+            return METHODS[name].ask(study(ledger=ledger)), ledger
 
     return MadeOnce({name: lambda name=name: made(name) for name in METHODS})
 
