@@ -13,7 +13,7 @@ def both_values(row, adjacency, one, other, seeds=(0, 0)):
     return [row.release(adjacency, records, seed) for records, seed in zip((one, other), seeds, strict=True)]
 
 
-@pytest.mark.parametrize("name, adjacency", [(name, one) for name, row in ROWS.items() for one in row.adjacencies])
+@pytest.mark.parametrize(("name", "adjacency"), [(name, one) for name, row in ROWS.items() for one in row.adjacencies])
 def test_the_order_of_records_changes_nothing_and_other_bits_change_the_value(name, adjacency):
     row = ROWS[name]
     records = row.records()
