@@ -7,7 +7,13 @@ import pytest
 from kngjax.audit.mutations import Mutation, mutations
 
 
-@pytest.mark.default_cases("factor 2 of an exchange missing")
+@pytest.mark.default_cases(
+    "factor 2 of an exchange missing",
+    "bound 2(1-tau) of the paper",
+    "sums in float32",
+    "value off its lattice",
+    "one record too many",
+)
 @pytest.mark.parametrize("mutation", mutations(), ids=lambda mutation: mutation.name)
 def test_the_planted_bug_is_caught(mutation):
     assert mutation.caught()
