@@ -10,11 +10,23 @@ records in its frames; so neither leaves a release. An error counts as one about
 types or shapes.
 """
 
+import functools
+import inspect
+import signal
+import sys
+import threading
+import traceback
+import types
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
+
+Given = ParamSpec("Given")
+Returned = TypeVar("Returned")
+Kind = TypeVar("Kind")
 
 _FAILED = (
     "the release did not complete, and nothing is released; what it was debited from a ledger stays spent. Why is not "
@@ -53,6 +65,7 @@ UNREADABLE = (
 # Raised to end a program from outside. Everything else may quote a value, even the panic of a compiled reader, which is
 # not an Exception.
 INTERRUPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit)
+_FROM_OUTSIDE = "_kngjax_from_outside"
 
 
 class ReleaseFailed(RuntimeError):
@@ -85,32 +98,142 @@ class UnfitType(TypeError):
     """Refused for a type or a dtype, before a value was looked at: a release may say it in words."""
 
 
-def bare(error: Exception, failed: str | None = None) -> Exception:
+def bare(error: BaseException, failed: str | None = None) -> BaseException:
     """The error without its traceback, cause and context, whose frames hold the records as local variables.
 
     **Arguments:** `failed`: the text that a `ReleaseFailed` says from there on, whatever happened; None for its own.
     """
     if failed is not None and isinstance(error, ReleaseFailed):
         return ReleaseFailed(failed)
+    if is_from_outside(error):
+        # Without its traceback nobody else could see it.
+        vars(error)[_FROM_OUTSIDE] = True
     error.__context__ = error.__cause__ = None
     return error.with_traceback(None)
+
+
+def holding_no_records(
+    function: Callable[Given, Returned] | None = None, *, failed: str | None = None
+) -> Callable[..., Any]:
+    """Decorates what takes records or holds them: whatever it raises keeps none of its frames, and no other error.
+
+    Ctrl-C and a caller's own timeout are raised so too. **Arguments:** `failed`: as of `bare`.
+    """
+    if function is None:
+        return functools.partial(holding_no_records, failed=failed)
+
+    @functools.wraps(function)
+    def called(*positional: Given.args, **named: Given.kwargs) -> Returned:
+        try:
+            return function(*positional, **named)
+        except BaseException as error:
+            refusal = bare(error, failed)
+        # Frames of a traceback hold their local variables.
+        del positional, named
+        try:
+            raise refusal
+        finally:
+            del refusal
+
+    # A traceback shows the name of what was called.
+    called.__code__ = called.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    return called
+
+
+def holders_of_records(kind: type[Kind]) -> type[Kind]:
+    """Decorates a class whose objects hold records: no error of its constructor and public methods keeps the object."""
+    for name in dir(kind):
+        method = inspect.getattr_static(kind, name)
+        if isinstance(method, types.FunctionType) and (name == "__init__" or not name.startswith("_")):
+            setattr(kind, name, holding_no_records(method))
+    return kind
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether somebody outside ends the work, which is no failure of it: Ctrl-C, an exit, a signal's handler, asyncio.
+
+    Whatever else is raised may quote a value, also what is no Exception.
+    """
+    cancelled = getattr(sys.modules.get("asyncio"), "CancelledError", KeyboardInterrupt)
+    if isinstance(error, (*INTERRUPTIONS, cancelled)) or _FROM_OUTSIDE in vars(error):
+        return True
+    frames = {frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)}
+    return any(_code(signal.getsignal(number)) in frames for number in signal.valid_signals())
+
+
+def raise_from_outside(error: BaseException) -> None:
+    """Raises it again if somebody outside ends the work; for handlers that hide whatever else is raised."""
+    if is_from_outside(error):
+        raise error
+
+
+def _code(handler: Any) -> types.CodeType | None:
+    """What runs when a handler of signals is called; None of those that are not written in Python."""
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    if callable(handler) and not hasattr(handler, "__code__"):
+        handler = handler.__call__
+    code = getattr(handler, "__code__", None)
+    return code if isinstance(code, types.CodeType) else None
+
+
+class _Silence:
+    """Silences the warnings of this process while any thread is in it.
+
+    `warnings.catch_warnings` restores what was there when it began, also while other threads compute. This puts one
+    filter before all others whenever a thread enters, and takes that one away when the last thread leaves.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._filter = ("ignore", None, Warning, None, 0)
+        self._lists: list[Any] = []
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            self._inside += 1
+            filters: Any = warnings.filters
+            if not filters or filters[0] is not self._filter:
+                filters.insert(0, self._filter)
+                self._lists.append(filters)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    # Others may have copied them meanwhile.
+                    for filters in [*self._lists, warnings.filters]:
+                        filters[:] = [one for one in filters if one is not self._filter]
+                    self._lists.clear()
+
+
+_silence = _Silence()
 
 
 def run_telling_refusals(step: Callable[[], Any]) -> tuple[Any, Exception | None]:
     """step() and None; or None and its refusal in words, new, so that neither traceback nor context holds the data.
 
-    For steps that look at types, names and shapes of data only. What another package raises there is not repeated.
+    For steps that look at types, names and shapes of data only. What another package raises there is not repeated; what
+    ends the program from outside is raised without context.
     """
+    refusal: Exception = TypeError(UNREADABLE)
+    interruption = None
     try:
         return step(), None
     except UnfitType as error:
-        refusal: Exception = TypeError(str(error))
+        refusal = TypeError(str(error))
     except UnfitShape as error:
         refusal = ValueError(str(error))
-    except INTERRUPTIONS:
-        raise
-    except BaseException:
-        refusal = TypeError(UNREADABLE)
+    except BaseException as error:
+        if is_from_outside(error):
+            interruption = bare(error)
+    # Frames of a traceback hold their local variables.
+    del step
+    if interruption is not None:
+        raise interruption
     return None, refusal
 
 
@@ -118,13 +241,18 @@ def run_hiding_errors(work: Callable[[], Any]) -> tuple[Any, ReleaseFailed | Non
     """work() and None; or None and the `ReleaseFailed` that a release raises in place of whatever work raised.
 
     It is new, so that neither traceback nor context holds what work computed; raise it outside of any handler. Warnings
-    are silenced: what NumPy and SciPy warn of depends on the values.
+    are silenced: what NumPy and SciPy warn of depends on the values. What ends the program from outside, or a caller's
+    own timeout by a signal's handler, is no failure: it is raised, without context.
     """
+    interruption = None
     try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with _silence(), np.errstate(all="ignore"):
             return work(), None
-    except INTERRUPTIONS:
-        raise
-    except BaseException:
-        return None, ReleaseFailed()
+    except BaseException as error:
+        if is_from_outside(error):
+            interruption = bare(error)
+    # Frames of a traceback hold their local variables.
+    del work
+    if interruption is not None:
+        raise interruption
+    return None, ReleaseFailed()

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector
-from kngjax.core.errors import INTERRUPTIONS, UnfitShape
+from kngjax.core.errors import UnfitShape, raise_from_outside
 from kngjax.core.owner_only import OwnerOnly, without_fields
 from kngjax.data import admission, cells, weights
 from kngjax.data.admission import EMPTY
@@ -391,10 +391,8 @@ def _convert_hiding_errors(name: str, step: Callable[[], Any]) -> Any:
     """step(); an error of NumPy or of a data frame, which may quote a value, is replaced by a constant text."""
     try:
         return step()
-    except INTERRUPTIONS:
-        raise
-    except BaseException:
-        pass
+    except BaseException as error:
+        raise_from_outside(error)
     raise ValueError(
         f"{name} cannot be read as numbers: pass a NumPy array with a row a record, or a data frame of numbers"
     )

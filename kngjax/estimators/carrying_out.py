@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from kngjax.core import arithmetic, side_doors
-from kngjax.core.errors import FAILED_OF_FRAME, bare, run_hiding_errors, run_telling_refusals
+from kngjax.core.errors import FAILED_OF_FRAME, bare, holding_no_records, run_hiding_errors, run_telling_refusals
 from kngjax.releases import totals
 from kngjax.releases.debits import require_cover
 
@@ -30,7 +30,7 @@ class Keeping:
 
     **Arguments:** `earlier`: what is there already, and not made again. `about`: what a ledger is told of each debit
     besides. `require`: refuses what the ledger does not allow, as `Ledger.require`. `keep`: called with all that is
-    there after each step. `progress`: whether bars are shown; None on a terminal.
+    there after each step. `progress`: whether bars are shown; None those over steps, on a terminal.
     """
 
     earlier: Made = field(default_factory=dict)
@@ -83,6 +83,7 @@ def in_words(total: kng.Guarantee | None) -> str:
     return "nothing is proved" if total is None else total.explain()
 
 
+@holding_no_records
 def carry_out(
     steps: Sequence[Any],
     frame: Any,
@@ -104,8 +105,6 @@ def carry_out(
         _release_missing(steps, frame, ledger, asked, made)
     except Exception as error:
         refusal = bare(error, asked.failed)
-    # Frames of a traceback hold their local variables.
-    del frame
     if refusal is not None:
         raise refusal
     return {step.label: made[step.label] for step in steps}
@@ -134,8 +133,8 @@ def _release_missing(
         for reservation, (cost, proved) in zip(ledger, costs, strict=True):
             require_cover(reservation, cost, proved)
     records = Records(frame)
-    # One bar at a time: over the steps, or of the draw where there is only one.
-    over_steps, of_a_draw = (False, keeping.progress) if len(missing) < 2 else (keeping.progress, False)
+    # One bar at a time: over the steps, or, if asked for, of the draw where there is only one.
+    over_steps, of_a_draw = (False, bool(keeping.progress)) if len(missing) < 2 else (keeping.progress, False)
     with tqdm(missing, unit="release", disable=None if over_steps is None else not over_steps) as bar:
         for number, (step, (cost, proved)) in enumerate(zip(bar, costs, strict=True)):
             bar.set_description(step.label)

@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+from kngjax.core.errors import holding_no_records
 from kngjax.estimators.study import Study
 
 # The methods of `Study` that are functions too.
@@ -53,8 +54,6 @@ def _function(name: str) -> Any:
     def function(*positional: Any, **named: Any) -> Any:
         given = signature.bind(*positional, **named).arguments
         study = Study(given.pop("frame"), **{fact: given.pop(fact) for fact in facts if fact in given})
-        # Frames of a traceback hold their local variables.
-        del positional, named
         return method(study, given.pop(what), **{own.get(one, one): value for one, value in given.items()})
 
     function.__name__ = function.__qualname__ = name
@@ -62,7 +61,7 @@ def _function(name: str) -> Any:
     added = f"`frame`: private. The arguments after those of `Study.{name}` are those of `Study`.{renamed}"
     function.__doc__ = f"{inspect.cleandoc(method.__doc__)}\n\n{added}"
     function.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
-    return function
+    return holding_no_records(function)
 
 
 globals().update({name: _function(name) for name in NAMES})

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import kngjax as kng
 from kngjax.accounting.exact import exactly, inward, with_both_orders
+from kngjax.core.errors import holding_no_records
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.asked import AbstractAnalyses
 from kngjax.estimators.grouped_results import GroupedResults
@@ -57,17 +58,14 @@ class Groups(Generic[Outcome]):
         if not callable(method):
             raise AttributeError(f"groups have no {name}: they have the analyses of a study, like mean")
 
-        @functools.wraps(method)
-        def ask(*positional: Any, **named: Any) -> Outcome:
-            return self._ask(method, positional, named)
-
-        return ask
+        # No frame of a traceback holds the groups, as one of a function that is made here would.
+        return functools.update_wrapper(functools.partial(_ask, self, method), method)
 
     @property
     def _kind(self) -> type:
         return type(next(iter(self._asked.values())))
 
-    def _ask(self, method: Callable[..., Any], positional: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _ask(self, method: Callable[..., Any], /, *positional: Any, **named: Any) -> Any:
         adjacency = self._owner.facts.adjacency
         named = named | _shares(named, adjacency)
         # Groups of which the same is known have the same mechanisms.
@@ -75,6 +73,9 @@ class Groups(Generic[Outcome]):
         each = tuple(made[count][0] for count in self._counts)
         analysis = GroupedAnalysis(self._grouping, adjacency, each, tuple(self._counts))
         return self._owner._carry_out(analysis, functools.partial(GroupedResults.of, made[self._counts[0]][1]))
+
+
+_ask = holding_no_records(Groups._ask)
 
 
 def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any]:

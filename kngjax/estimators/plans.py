@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import kngjax as kng
+from kngjax.core.errors import holders_of_records
 from kngjax.core.html import html_table
 from kngjax.estimators.analyses import Analysis, Step
 from kngjax.estimators.analysis_previews import AnalysisPreview
@@ -26,6 +27,7 @@ class Previews(AbstractAnalyses[AnalysisPreview, AnalysisPreview, AnalysisPrevie
         return AnalysisPreview.of(self.facts.weighted(analysis), self.facts.count, *self._assumed)
 
 
+@holders_of_records
 class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis, Analysis]):
     """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import kngjax as kng
-from kngjax.core.errors import run_telling_refusals
+from kngjax.core.errors import holders_of_records, run_telling_refusals
 from kngjax.estimators.analyses import table_of
 from kngjax.estimators.asked import AbstractAnalyses
 from kngjax.estimators.estimate_results import EstimateResults
@@ -19,6 +19,7 @@ from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.table_results import TableResults
 
 
+@holders_of_records
 class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, MomentResults, QuantileProcessResults]):
     """Analyses of one private table, each with its own ε, debited from one ledger.
 
@@ -103,7 +104,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
     def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
         weighted = self.facts.weighted(analysis)
         # Columns and types first: what is not there is said before what it would be worth.
-        _, refusal = run_telling_refusals(functools.partial(weighted.check, self._frame))
+        refusal = run_telling_refusals(functools.partial(weighted.check, self._frame))[1]
         if refusal is not None:
             raise refusal
         self.require_all_records()

@@ -10,7 +10,7 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact import with_both_orders
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.accounting.kinds import Kind
-from kngjax.core.errors import bare
+from kngjax.core.errors import holding_no_records
 from kngjax.data.admission import Facts
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
@@ -96,6 +96,7 @@ def _owed(one: Drawn, certificates: Sequence[Certificate]) -> Owed:
     return one.owed(certificates) if isinstance(one, AbstractDrawing) else owed(*certificates)
 
 
+@holding_no_records
 def release_groups(
     drawn: Sequence[Sequence[Drawn]],
     division: Division,
@@ -131,16 +132,7 @@ def release_groups(
         known = certificates if made is None else _like([one.certificate for one in made], certificates)
         return owed_of_groups(drawn, known, adjacency)
 
-    refusal = None
-    try:
-        released = release_by_one_debit(draw, owed_by, ledger, what)
-    except Exception as error:
-        refusal = bare(error)
-    # Frames of a traceback hold their local variables.
-    del read, draw
-    if refusal is not None:
-        raise refusal
-    return _like(released, certificates)
+    return _like(release_by_one_debit(draw, owed_by, ledger, what), certificates)
 
 
 def _like(every: list[Any], certificates: list[list[list[Certificate]]]) -> list[list[list[Any]]]:

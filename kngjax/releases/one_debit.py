@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core import arithmetic, side_doors
-from kngjax.core.errors import bare, run_hiding_errors, run_telling_refusals
+from kngjax.core.errors import holding_no_records, run_hiding_errors, run_telling_refusals
 from kngjax.data.admission import Facts
 from kngjax.ledger.book import LedgerError
 from kngjax.ledger.ledgers import Ledger, Reservation
@@ -18,6 +18,7 @@ from kngjax.releases.release import Release
 Drawing = TypeVar("Drawing", bound=AbstractDrawing)
 
 
+@holding_no_records
 def release_by_one_debit(
     draw: Callable[[], list[Release]],
     owed: Callable[[list[Release] | None], tuple[Guarantee, bool]],
@@ -40,8 +41,6 @@ def release_by_one_debit(
     debit = ledger.reserve(together, what, proved=proved) if isinstance(ledger, Ledger) else ledger
     reservation = reserve_cost(debit, together, proved, what)
     drawn, refusal = run_hiding_errors(draw)
-    # Frames of a traceback hold their local variables.
-    del draw
     if refusal is not None:
         raise refusal
     if owed(drawn) != (together, proved):
@@ -53,6 +52,7 @@ def release_by_one_debit(
     return drawn
 
 
+@holding_no_records
 def release_of_records(
     admit: Callable[[Any, Any], Facts],
     drawing_of: Callable[[Facts], Drawing],
@@ -69,24 +69,15 @@ def release_of_records(
     `progress`: whether a bar shows how far a draw is. Raises as `kngjax.release`.
     """
     facts, refusal = run_telling_refusals(functools.partial(admit, X, y))
-    found = None
-    if refusal is None:
-        try:
-            drawing = drawing_of(facts)
-            drawing.check(X, y)
-            certificates = drawing.certify(facts)
-            released = release_by_one_debit(
-                functools.partial(drawing.draw, X, y, progress),
-                lambda drawn: drawing.owed(certificates if drawn is None else [one.certificate for one in drawn]),
-                ledger,
-                what,
-            )
-            found = drawing, released
-        except Exception as error:
-            refusal = bare(error)
-    # Frames of a traceback hold their local variables.
-    del X, y
     if refusal is not None:
         raise refusal
-    assert found is not None
-    return found
+    drawing = drawing_of(facts)
+    drawing.check(X, y)
+    certificates = drawing.certify(facts)
+    released = release_by_one_debit(
+        functools.partial(drawing.draw, X, y, progress),
+        lambda drawn: drawing.owed(certificates if drawn is None else [one.certificate for one in drawn]),
+        ledger,
+        what,
+    )
+    return drawing, released

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kngjax.accounting.guarantees import Guarantee
+from kngjax.core.errors import holding_no_records
 from kngjax.data.admission import Facts
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.releases.certificate import Certificate
@@ -12,6 +13,11 @@ from kngjax.releases.certificate import Certificate
 
 class AbstractReleasePlan(abc.ABC):
     """Several releases that belong together. All of it is public."""
+
+    def __init_subclass__(cls, **settings: Any) -> None:
+        super().__init_subclass__(**settings)
+        for name in {"release", "certify"} & vars(cls).keys():
+            setattr(cls, name, holding_no_records(vars(cls)[name]))
 
     @property
     def takes_sampler(self) -> bool:

@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.compiling import programs_run_once
-from kngjax.core.errors import bare, run_hiding_errors, run_telling_refusals
+from kngjax.core.errors import bare, holding_no_records, run_hiding_errors, run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.data.processes import ALONE, Processes
 from kngjax.data.shards import Shards
@@ -139,7 +139,7 @@ def release(
     weights: Any = None,
     sampler: AbstractSampler | Lattice | None = None,
     ledger: Ledger | Reservation | None = None,
-    progress: bool | None = None,
+    progress: bool | None = False,
     **refused: Any,
 ) -> Release:
     """Of a mechanism."""
@@ -152,6 +152,7 @@ def release(mechanism: AbstractReleasePlan, X: Any = None, y: Any = None, **sett
     ...
 
 
+@holding_no_records
 def release(
     mechanism: AbstractMechanism | AbstractReleasePlan,
     X: Any = None,
@@ -160,7 +161,7 @@ def release(
     weights: Any = None,
     sampler: AbstractSampler | Lattice | None = None,
     ledger: Ledger | Reservation | None = None,
-    progress: bool | None = None,
+    progress: bool | None = False,
     **refused: Any,
 ) -> Any:
     """One draw from the mechanism's law, with its certificate: what may be published.
@@ -179,7 +180,8 @@ def release(
     - `ledger`: a budget, `kngjax.Ledger(path)`, which this release is debited from before a value is looked at and
       anything is drawn; what fails afterwards stays spent. Or a reservation made there beforehand. Of processes that
       share rows, the first one's counts.
-    - `progress`: True or False shows or hides the progress bar; None shows it on a terminal.
+    - `progress`: True shows a progress bar, None shows it on a terminal. By default there is none: that of an exact
+        search counts proposals, and how many there are depends on the data, so it is for the data owner's eyes alone.
 
     What types, names, shapes and settings refuse is refused first, in words, and costs nothing: TypeError or ValueError
     of `mechanism.admit`, for a sampler that cannot draw from this density or cannot be tuned publicly, for a key, a
@@ -206,16 +208,9 @@ def release(
     if isinstance(mechanism, AbstractReleasePlan):
         named = {"sampler": sampler} if mechanism.takes_sampler else {}
         _check_nothing_else(weights, None if named else sampler, progress)
-        try:
-            return mechanism.release(X, y, ledger=ledger, progress=progress, **named)
-        except Exception as error:
-            refusal = bare(error)
-        # Frames of a traceback hold their local variables.
-        del X, y
-        raise refusal
+        return mechanism.release(X, y, ledger=ledger, progress=progress, **named)
     _check_arguments(mechanism, X, y, weights, sampler, ledger, progress)
     X = with_weights(X, weights)
-    del weights
     side_doors.refuse()
     arithmetic.require_right()
     processes = X.processes if isinstance(X, Shards) else ALONE
@@ -234,8 +229,6 @@ def release(
         else:
             with programs_run_once():
                 numbers, refusal = run_hiding_errors(functools.partial(_draw_numbers, route, X, y, processes, progress))
-    # Frames of a traceback hold their local variables.
-    del X, y
     if refusal is not None:
         # A reservation that was given is drawn from already.
         debits.spoil(reservation if isinstance(ledger, Ledger) else None, processes)
@@ -249,6 +242,7 @@ def release(
     return released
 
 
+@holding_no_records
 def certify(
     mechanism: AbstractMechanism,
     X: Any = None,
@@ -266,9 +260,7 @@ def certify(
     """
     _check_arguments(mechanism, X, y, weights, sampler, None, None)
     X = with_weights(X, weights)
-    del weights
     facts, refusal = run_telling_refusals(functools.partial(mechanism.admit, X, y))
-    del X, y
     if refusal is not None:
         raise refusal
     with programs_run_once():

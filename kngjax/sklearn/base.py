@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import kngjax as kng
-from kngjax.core.errors import FAILED_OF_FIT, bare
+from kngjax.core.errors import FAILED_OF_FIT, holding_no_records
 from kngjax.data.columns import Columns
 from kngjax.data.formulas import Formula
 from kngjax.data.terms import Design
@@ -91,6 +91,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         That of a record depends on it alone, bit for bit. **Arguments:** `y`: responses in the units of `_response`.
         """
 
+    @holding_no_records(failed=FAILED_OF_FIT)
     def fit(self, X: Any, y: Any, **refused: Any) -> Any:
         """One release, of the records X (n, columns) and y (n,), both private; the estimator itself.
 
@@ -98,16 +99,8 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         Raises as the class says.
         """
         refuse_arguments(refused)
-        refusal, table = None, None
-        try:
-            analysis, table = self._admit(X, y)
-            self._keep(analysis, analysis.release(table, self.ledger))
-        except Exception as error:
-            refusal = bare(error, FAILED_OF_FIT)
-        # Frames of a traceback hold their local variables.
-        del X, y, table
-        if refusal is not None:
-            raise refusal
+        analysis, table = self._admit(X, y)
+        self._keep(analysis, analysis.release(table, self.ledger))
         return self
 
     def _admit(

@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 import kngjax as kng
-from kngjax.core.errors import FAILED_OF_FIT, bare, run_hiding_errors
+from kngjax.core.errors import FAILED_OF_FIT, holding_no_records, run_hiding_errors
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.responses import Response
@@ -65,21 +65,14 @@ class PrivateSearch(BaseEstimator):
         self.holdout = holdout
         self.ledger = ledger
 
+    @holding_no_records(failed=FAILED_OF_FIT)
     def fit(self, X: Any, y: Any, **refused: Any) -> "PrivateSearch":
         """Releases all candidates and the choice, of the records X (n, columns) and y (n,), private.
 
         Raises as the estimator's `fit`, of public facts and budgets before anything is spent.
         """
         refuse_arguments(refused)
-        refusal = None
-        try:
-            self._fit(X, y)
-        except Exception as error:
-            refusal = bare(error, FAILED_OF_FIT)
-        # Frames of a traceback hold their local variables.
-        del X, y
-        if refusal is not None:
-            raise refusal
+        self._fit(X, y)
         return self
 
     def _fit(self, X: Any, y: Any) -> None:

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 
-from kngjax.core.errors import FAILED_OF_FIT, UnfitShape, bare
+from kngjax.core.errors import FAILED_OF_FIT, UnfitShape, holding_no_records
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis
 from kngjax.sklearn.base import AbstractPrivateEstimator, refuse_arguments
@@ -28,22 +28,15 @@ class PublicPipeline(Pipeline):
     **Arguments:** as of scikit-learn's `Pipeline`; `memory` is refused, as it would keep records in files.
     """
 
+    @holding_no_records(failed=FAILED_OF_FIT)
     def fit(self, X: Any, y: Any = None, **refused: Any) -> "PublicPipeline":
         """One release by the last step, of what the others make of the records X (n, columns) and y (n,), private.
 
         Raises ValueError for steps that are not public, and as the last step's `fit`.
         """
         refuse_arguments(refused)
-        refusal, table = None, None
-        try:
-            analysis, table = self._admit(X, y)
-            self._keep(analysis, analysis.release(table, self._last.ledger))
-        except Exception as error:
-            refusal = bare(error, FAILED_OF_FIT)
-        # Frames of a traceback hold their local variables.
-        del X, y, table
-        if refusal is not None:
-            raise refusal
+        analysis, table = self._admit(X, y)
+        self._keep(analysis, analysis.release(table, self._last.ledger))
         return self
 
     @property

@@ -80,7 +80,7 @@ def with_response(table: Columns, X: Any, y: Any, name: str) -> Columns:
     native = _native(given)
     is_column = isinstance(native, nw.DataFrame) and len(native.columns) == 1
     if is_column or (len(shape := getattr(given, "shape", ())) == 2 and shape[1] == 1):
-        warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=5)
+        warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=6)
         given = nw.to_native(native.get_column(native.columns[0])) if is_column else given[:, 0]
     _refuse_complex(given)
     # One column of zeros stands for an array or a list of rows; a frame brings its index.

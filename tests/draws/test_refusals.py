@@ -6,6 +6,8 @@ import pytest
 import kngjax as kng
 from kngjax.core.errors import FAILED
 from tests.draws.cases import ROWS, Records, drawn_with, ledger_of
+from tests.held_by_errors import records_held
+from tests.offenders import every_case
 
 
 @pytest.fixture
@@ -97,3 +99,28 @@ def test_what_needs_the_number_of_records_refuses_to_do_without(name):
     records = row.records()
     with pytest.raises(ValueError, match=r"add_remove|no exact sampler"):
         kng.certify(row.make("add_remove", 1.0), records.x, records.y)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_no_error_of_a_release_holds_the_records(name, tmp_path):
+    """Of refusals, of a budget that does not allow it, of values, and of a wrong argument."""
+    row = ROWS[name]
+    adjacency, records = row.adjacencies[-1], row.records(29)
+    mechanism, spoiled = row.made(adjacency), records.changed(np.copy)
+    place = spoiled.y if spoiled.x is None else spoiled.x
+    place[3] = np.nan
+    poor = ledger_of(tmp_path, adjacency, kng.Budget.approximate(1e-3, 1e-12))
+    asks = {
+        "shapes": lambda: row.release_of(mechanism, next(iter(wrong_shapes(row, records)))[0]),
+        "budget": lambda: row.release_of(mechanism, records, ledger=poor),
+        "values": lambda: row.release_of(mechanism, spoiled),
+        "ledger": lambda: row.release_of(mechanism, records, ledger="ledger"),
+        "key": lambda: kng.release(mechanism, records.x, records.y, key=kng.research_key(0)),
+        "certificate": lambda: kng.certify(mechanism, records.x, records.y, weights=records.weights, sampler=3),
+    }
+    with every_case() as case:
+        for way, ask in asks.items():
+            with case(way):
+                with pytest.raises((ValueError, TypeError, kng.BudgetExceeded, kng.ReleaseFailed)) as caught:
+                    ask()
+                assert records_held(caught.value, 29) == []

@@ -14,7 +14,9 @@ from kngjax.estimators.study import Study
 from tests.draws.cases import seeded
 from tests.estimators.methods import METHODS
 from tests.estimators.people import BOUNDS, LEVELS, PEOPLE, study
+from tests.held_by_errors import records_held
 from tests.made_once import MadeOnce
+from tests.offenders import every_case
 
 # No cell of which is declared.
 BROKEN = PEOPLE.assign(wage=np.nan, education=np.nan, sick=np.nan, region="east", parttime="never")
@@ -213,3 +215,51 @@ def test_little_but_noise_is_refused_unless_it_is_forced(name):
     method.ask(forced, method.hopeless, force=True)
     [(settled, _)] = forced.settled()._planned
     assert "force=True" in settled.expected.warning
+
+
+# A number that no public setting has.
+UNLIKE = 3989
+
+
+@of_each_method
+def test_no_error_holds_the_table(name, tmp_path):
+    """Of a study, its groups, a plan and a function: what is refused, what the budget forbids, and what fails."""
+    method = METHODS[name]
+    whole, broken = PEOPLE.head(UNLIKE), BROKEN.head(UNLIKE)
+    poor = ledger_of(tmp_path / "poor", method, "0.01")
+    few = {"method": "adassp", "delta": 2} if name == "AdaSSP" else {"epsilon": -1}
+    asks = {
+        "misspelt": (ValueError, lambda: method.ask_misspelt(study(whole))),
+        "a setting": (ValueError, lambda: method.ask(study(whole), **few)),
+        "an argument": (TypeError, lambda: method.ask(study(whole), frame=whole)),
+        "no frame": (TypeError, lambda: study(whole.to_numpy())),
+        "budget": (kng.BudgetExceeded, lambda: method.ask(study(whole, ledger=poor))),
+        "values": (kng.ReleaseFailed, lambda: method.ask(study(broken))),
+        "plan of a budget": (kng.BudgetExceeded, lambda: _run(study(whole, ledger=poor), method)),
+        "function": (kng.ReleaseFailed, lambda: _called(method, broken)),
+    }
+    if method.groups:
+        by = "parttime" if name in ("count", "histogram") else "region"
+        if name != "crosstab":
+            asks["groups of values"] = (kng.ReleaseFailed, lambda: method.ask(study(broken).by(by)))
+        asks["groups misspelt"] = (ValueError, lambda: method.ask_misspelt(study(whole).by("region")))
+    if method.hopeless is not None:
+        asks["hopeless"] = (ValueError, lambda: method.ask(study(PEOPLE.head(61)), method.hopeless))
+    with every_case() as case:
+        for way, (kind, ask) in asks.items():
+            with case(way):
+                with pytest.raises(kind) as caught:
+                    ask()
+                assert records_held(caught.value, 61 if way == "hopeless" else UNLIKE) == []
+
+
+def _run(asked, method):
+    plan = asked.plan()
+    method.ask(plan)
+    plan.run()
+
+
+def _called(method, frame):
+    given = {"tau" if key == "levels" else key: value for key, value in method.given.items()}
+    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace", "epsilon": 20}
+    getattr(functions, method.name)(method.what, frame, **facts, **given)

@@ -4,12 +4,13 @@ import functools
 from typing import Any
 
 import kngjax as kng
-from kngjax.core.errors import FAILED_OF_SYNTHESIS, bare, run_telling_refusals
+from kngjax.core.errors import FAILED_OF_SYNTHESIS, holding_no_records, run_telling_refusals
 from kngjax.estimators.synthesis.plans import SynthesisPlan
 from kngjax.estimators.synthesis.synthetic_tables import SyntheticTable
 from kngjax.releases.one_debit import release_by_one_debit
 
 
+@holding_no_records(failed=FAILED_OF_SYNTHESIS)
 def synthesize(
     plan: SynthesisPlan, frame: Any, ledger: kng.Ledger | kng.Reservation | None = None, rows: str | None = None
 ) -> SyntheticTable:
@@ -26,22 +27,6 @@ def synthesize(
     Raises ValueError or TypeError for what is refused, BudgetExceeded, and `kngjax.ReleaseFailed`, one text whatever
     happened, once the debit is made.
     """
-    released, refusal = None, None
-    try:
-        released = _synthesize(plan, frame, ledger, rows)
-    except Exception as error:
-        refusal = bare(error, FAILED_OF_SYNTHESIS)
-    # Frames of a traceback hold their local variables.
-    del frame
-    if refusal is not None:
-        raise refusal
-    assert released is not None
-    return released
-
-
-def _synthesize(
-    plan: SynthesisPlan, frame: Any, ledger: kng.Ledger | kng.Reservation | None, rows: str | None
-) -> SyntheticTable:
     if not isinstance(plan, SynthesisPlan):
         raise TypeError(f"plan must be made by kngjax.synthesis(columns=[...], ...), not a {type(plan).__name__}")
     is_public = plan.adjacency is kng.Adjacency.REPLACE

@@ -333,7 +333,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         y: Any = None,
         *,
         ledger: Ledger | Reservation | None = None,
-        progress: bool | None = None,
+        progress: bool | None = False,
         sampler: Any = None,
     ) -> QuantileCurves:
         """As `kngjax.release` of this plan, which calls it. **Arguments:** `progress`: of exact joint draws."""
