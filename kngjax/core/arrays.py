@@ -31,13 +31,13 @@ else:
 def parameter(value: Any) -> Array | np.ndarray:
     """A number or a list or array of numbers as a NumPy float64 array of its own, which nobody can change.
 
-    It is a copy, so that a public setting does not change with the caller's array. JAX arrays, which cannot change, and
-    tracers pass through.
+    It is a copy, so that a public setting does not change with the caller's array. Tracers pass through.
 
     On the host a parameter keeps its 53 bits whatever `jax_enable_x64` says, and as an array it is an argument of
-    compiled functions, so that one program serves every value.
+    compiled functions, so that one program serves every value. A JAX array would carry the precision that it was made
+    in into every release.
     """
-    if isinstance(value, jax.Array):
+    if is_traced(value):
         return value
     copy = np.array(value, dtype=np.float64)
     copy.setflags(write=False)

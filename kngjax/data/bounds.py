@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, is_traced, parameter, require_moderate
+from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data import weights
 from kngjax.data.dither import width
@@ -29,7 +30,7 @@ from kngjax.geometry.feature_hulls import FeatureHull
 Side = Float[Array, "*columns"] | Float[np.ndarray, "*columns"]
 
 
-class Bounds(ShownAsTyped, eqx.Module):
+class Bounds(ShownAsTyped, AbstractModule):
     """Public bounds of one record: x_j ∈ [lower_j, upper_j] for each column and y ∈ [y_lower, y_upper].
 
     **Arguments:**

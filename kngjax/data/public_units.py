@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector
+from kngjax.core.modules import AbstractModule
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Records
@@ -16,7 +17,7 @@ from kngjax.data.records import Records
 _ROUNDING = 2.0**-50
 
 
-class PublicUnits(eqx.Module):
+class PublicUnits(AbstractModule):
     """x̃_j = (x_j - m_j)/h_j and ỹ = (y - m_y)/h_y, all in [-1, 1], with midpoints m and half widths h of the bounds.
 
     The intercept stays 1. Without one nothing can be centred: all m are 0, and h are the largest |x_j| and |y|. With a

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector
 from kngjax.core.errors import UnfitShape, raise_from_outside
+from kngjax.core.modules import AbstractModule
 from kngjax.core.owner_only import OwnerOnly, without_fields
 from kngjax.data import admission, cells, weights
 from kngjax.data.admission import EMPTY
@@ -31,7 +32,7 @@ NOT_FINITE = (
 
 
 @without_fields
-class Records(OwnerOnly, eqx.Module):
+class Records(OwnerOnly, AbstractModule):
     """Validated, clipped records: the design (intercept first) and the response. Private.
 
     **Arguments:** `x`: shape (n, d); `y`: shape (n,), zeros where the model has no response.
@@ -64,7 +65,7 @@ class Records(OwnerOnly, eqx.Module):
 
 
 @without_fields
-class WeightedRecords(OwnerOnly, eqx.Module):
+class WeightedRecords(OwnerOnly, AbstractModule):
     """Validated, clipped records of which each counts times its own weight. Private.
 
     They are no `Records`, and have neither x nor y: what knows nothing of weights cannot take them for 1.
@@ -101,7 +102,7 @@ class WeightedRecords(OwnerOnly, eqx.Module):
 
 
 @without_fields
-class QuadraticSummary(OwnerOnly, eqx.Module):
+class QuadraticSummary(OwnerOnly, AbstractModule):
     """All that the squared loss needs of the records, whatever their number. Private.
 
     **Arguments:** `count`: n; `gram`: X'X, shape (d, d); `moment`: X'y, shape (d,); `sum_of_squares`: y'y.
@@ -133,7 +134,7 @@ class QuadraticSummary(OwnerOnly, eqx.Module):
 
 
 @without_fields
-class SortedValues(OwnerOnly, eqx.Module):
+class SortedValues(OwnerOnly, AbstractModule):
     """The responses in increasing order: all that quantiles need of them. Private.
 
     **Arguments:** `values`: shape (n,).
@@ -159,7 +160,7 @@ class SortedValues(OwnerOnly, eqx.Module):
 
 
 @without_fields
-class Counts(OwnerOnly, eqx.Module):
+class Counts(OwnerOnly, AbstractModule):
     """How many records lie in each cell: all that counts need of them. Private.
 
     **Arguments:** `counts`: whole numbers, or sums of weights, shape (cells,). `count`: n.

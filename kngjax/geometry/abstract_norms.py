@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import ClassVar, Literal, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Matrix, Scalar, Vector
+from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.geometry.tilts import AbstractTiltedLaw
 
@@ -50,7 +50,7 @@ class Noise(NamedTuple):
         return self._replace(weights=tuple(self.weights[one] for one in coordinates))
 
 
-class AbstractNorm(ShownAsTyped, eqx.Module):
+class AbstractNorm(ShownAsTyped, AbstractModule):
     """A norm ‖·‖_K on R^d; its unit ball K is {v : ‖v‖_K ≤ 1}.
 
     What it declares beyond its abstract methods decides which samplers serve it:

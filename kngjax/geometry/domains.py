@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Scalar, Vector, is_traced, parameter, require_moderate
+from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.geometry import norms
 from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm
@@ -40,7 +41,7 @@ class ExactShape(NamedTuple):
     power: int
 
 
-class AbstractDomain(ShownAsTyped, eqx.Module):
+class AbstractDomain(ShownAsTyped, AbstractModule):
     """A public set Θ ⊂ R^d with a probability measure ν on it.
 
     `is_sign_symmetric`: whether changing the sign of any θ_j stays within Θ, so that ‖θ‖_1 is at most the largest

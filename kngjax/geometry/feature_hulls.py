@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from kngjax.core.arrays import is_traced, parameter
+from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.geometry.hulls import Rows, checked_points, hull_about_zero
 
@@ -23,7 +24,7 @@ SLACK = 1e-9
 _derived = {"derived": True}
 
 
-class FeatureHull(ShownAsTyped, eqx.Module):
+class FeatureHull(ShownAsTyped, AbstractModule):
     """The convex hull of public points, or a product of such hulls, that contains every record's features.
 
     **Arguments:** `blocks`: for each block of columns, in their order and without the intercept, the vertices, shape

@@ -2,11 +2,11 @@
 
 from typing import Any, Protocol, runtime_checkable
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from kngjax.core.arrays import Vector
+from kngjax.core.modules import AbstractModule
 
 
 @runtime_checkable
@@ -18,7 +18,7 @@ class Reach(Protocol):
         ...
 
 
-class Everywhere(eqx.Module):
+class Everywhere(AbstractModule):
     """Θ = R^d, for losses whose facts hold for every x'θ."""
 
     def linear_interval(self, lower: Any, upper: Any) -> tuple[Array, Array]:
@@ -26,7 +26,7 @@ class Everywhere(eqx.Module):
         return jnp.asarray(-jnp.inf), jnp.asarray(jnp.inf)
 
 
-class SinglePoint(eqx.Module):
+class SinglePoint(AbstractModule):
     """Θ = {θ}."""
 
     theta: Vector

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector
+from kngjax.core.modules import AbstractModule
 from kngjax.geometry import level_law, segments
 
 Uniforms = Float[Array, "draws uniforms"]
@@ -24,7 +25,7 @@ def num_uniforms(dimension: int) -> int:
     return 2 * dimension + 2
 
 
-class AbstractTiltedLaw(eqx.Module):
+class AbstractTiltedLaw(AbstractModule):
     """A function of y ∈ R^d that is nowhere below exp(-c‖y‖ - h'y) and is drawn from by inversion.
 
     **Arguments:** `rate`: c. `tilt`: h, shape (d,), with ‖h‖_* < c.

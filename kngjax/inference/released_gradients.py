@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import float64
+from kngjax.core.modules import FreshArrays
 from kngjax.inference.published import mechanism_of
 from kngjax.inference.response_laws import nodes_and_weights
 from kngjax.losses.base import AbstractPredictorLoss, AbstractResidualLoss
@@ -33,7 +34,7 @@ class ScoreMoments(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ReleasedGradient:
+class ReleasedGradient(FreshArrays):
     """What is public of one release: z = n·m(θ̃) + S + γ(θ̃ - c) has the law `noise`.
 
     **Arguments:** `value`: θ̃, shape (d,). `mechanism`. `noise`: its law, by the mechanism. `scale`: Cholesky's L with

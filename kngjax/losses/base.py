@@ -11,7 +11,6 @@ import dataclasses
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -20,6 +19,7 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.arrays import Vector, block_sums, float64, record_sums, weighted_gram
 from kngjax.core.compiling import Compiled
 from kngjax.core.errors import UnfitType
+from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data import cells
 from kngjax.data.bounds import Bounds
@@ -55,7 +55,7 @@ class WholeScore(NamedTuple):
     level: Fraction = Fraction(0)
 
 
-class AbstractLoss(ShownAsTyped, eqx.Module):
+class AbstractLoss(ShownAsTyped, AbstractModule):
     """A loss ℓ(θ; record) of one record, summed over the records, with the facts that others rest on.
 
     Facts without an argument:

@@ -14,10 +14,11 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm as normal
 from jaxtyping import Array, Float
 
+from kngjax.core.modules import AbstractModule
 from kngjax.losses.base import CurvatureFacts, Number
 
 
-class AbstractKernel(eqx.Module):
+class AbstractKernel(AbstractModule):
     """The distribution of Z: P(Z ≤ t) = K(t), with an even density k that is largest at 0 and falls with |t|.
 
     `peak`: k(0) = max k, never rounded down. `deviation`: the standard deviation of Z.

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.arrays import Vector, float64, is_traced
 from kngjax.core.compiling import programs_run_once
+from kngjax.core.modules import constants
 from kngjax.data.records import Data
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
@@ -111,7 +112,7 @@ class AbstractDensityMechanism(AbstractMechanism):
 
         **Arguments:** `theta`: shape (d,), intercept first. `data`: from `prepare`. In the caller's own precision.
         """
-        return self.target(data).log_density(theta)
+        return self.target(constants(data)).log_density(theta)
 
     def numpyro_model(self, data: Data) -> Callable[[], None]:
         """The mechanism's density as a NumPyro model with one site, `theta`, for research with any NumPyro kernel.
@@ -124,7 +125,7 @@ class AbstractDensityMechanism(AbstractMechanism):
         import numpyro
 
         def model() -> None:
-            target = self.target(data)
+            target = self.target(constants(data))
             theta = numpyro.sample("theta", target.domain.distribution(target.dimension))
             numpyro.factor("score", -target.rate * target.score(theta))
 

@@ -12,6 +12,7 @@ from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data import admission, records, weights
 from kngjax.data.admission import Facts
@@ -31,7 +32,7 @@ MAX_RECORDS_ASSUMPTION = (
 TOO_MANY_RECORDS = "there are more records than max_records, the public promise that the guarantee rests on"
 
 
-class AbstractPreparation(ShownAsTyped, eqx.Module):
+class AbstractPreparation(ShownAsTyped, AbstractModule):
     """The half of a mechanism that meets the records: all that is done to them is done here.
 
     `takes_shards`: whether rows of zeros among the records change nothing of the mechanism's law. `takes_weights`:

@@ -12,6 +12,7 @@ import jax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
+from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data.records import WeightedRecords
 from kngjax.samplers.promises import EXACT, NONE, Promise
@@ -32,7 +33,7 @@ class Info(NamedTuple):
     diverging: Any
 
 
-class AbstractSampler(ShownAsTyped, eqx.Module):
+class AbstractSampler(ShownAsTyped, AbstractModule):
     """A way to draw from the density of a `Target`.
 
     `assumptions`: what the guarantee of a release by it needs, besides those of every release. `failures`: what can

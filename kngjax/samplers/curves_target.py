@@ -1,12 +1,12 @@
 """What a sampler of several curves may know: their joint density, its domain, and the loss of one of them."""
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from kngjax.core.arrays import Scalar, Vector, block_sums
+from kngjax.core.modules import AbstractModule
 from kngjax.data.records import Records
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
@@ -16,7 +16,7 @@ from kngjax.samplers.target import Target
 Curves = Float[Array, "levels dimension"] | Float[np.ndarray, "levels dimension"]
 
 
-class CurvesTarget(eqx.Module):
+class CurvesTarget(AbstractModule):
     """log f(θ, T) = -c·Σ_k ‖H_k(θ) - π_k T‖_K + Σ_j log ν(θ_j) on the cone of curves that do not cross; private data.
 
     H_k are the sums of features in the m + 1 bins between the curves, and π_k the differences of the levels

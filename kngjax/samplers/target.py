@@ -1,10 +1,10 @@
 """What a sampler may know of a mechanism: a log-density, its domain, and the structure of its loss."""
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector
+from kngjax.core.modules import AbstractModule
 from kngjax.data.records import Data
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
@@ -12,7 +12,7 @@ from kngjax.losses.base import AbstractLoss
 from kngjax.sensitivity.pointwise import PointwiseSensitivity
 
 
-class Target(eqx.Module):
+class Target(AbstractModule):
     """log f(θ) = -rate·score(θ; D) + log ν(θ), up to a constant; holds private data.
 
     **Arguments:**

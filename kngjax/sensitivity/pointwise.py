@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Vector
+from kngjax.core.modules import AbstractModule
 from kngjax.data.bounds import Bounds
 from kngjax.geometry import norms
 from kngjax.losses.base import AbstractLoss
@@ -17,7 +18,7 @@ from kngjax.sensitivity import weighted
 from kngjax.sensitivity.change_sets import changes_within
 
 
-class PointwiseSensitivity(eqx.Module):
+class PointwiseSensitivity(AbstractModule):
     """w(θ): by how much each coordinate of ∇ℓ_n(θ; D) can change between neighbouring data sets, at this θ.
 
     **Arguments:** `loss`, `bounds`, `adjacency`: of the mechanism.

@@ -7,17 +7,17 @@ directions, log δ(D‖D') and log δ(D'‖D).
 import abc
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from kngjax.core.modules import AbstractModule
 from kngjax.core.owner_only import OwnerOnly, without_fields
 from kngjax.mechanisms.noise import gaussian_profiles, objective_profiles
 
 Numbers = Any
 
 
-class AbstractPair(OwnerOnly, eqx.Module):
+class AbstractPair(OwnerOnly, AbstractModule):
     """Two laws that differ by one person.
 
     `largest_chunk`: how many people may be in work at a time, by the numbers that a profile holds of each.

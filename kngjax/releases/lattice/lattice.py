@@ -13,6 +13,7 @@ from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.core.errors import UnfitType
+from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Records
@@ -37,7 +38,7 @@ _MOST_RECORDS = 2**19  # for which a draw takes seconds
 MOST_DIGITS = 50  # of the 53 of a float64
 
 
-class Lattice(ShownAsTyped, eqx.Module):
+class Lattice(ShownAsTyped, AbstractModule):
     """Draws k with P(k) ∝ exp(-ε/(2R)·s(k)) on the points θ = k·2^e of Θ: pure ε-DP in the arithmetic that is done.
 
     s is the mechanism's score over its sensitivity, in whole units of 1/R, R = 4096. The proof, with every rounding:

@@ -6,7 +6,6 @@ keep their score. KNG's noise being of order 1/n, some hundred to some thousand 
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +13,7 @@ import scipy
 from jaxtyping import Array, Bool, Float
 
 from kngjax.core.arrays import Vector, record_sums, record_sums_on_host
+from kngjax.core.modules import AbstractModule
 from kngjax.data.records import Records
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.losses.base import AbstractPredictorLoss
@@ -42,7 +42,7 @@ def limit_law(target: Target, centre: Vector) -> LimitLaw:
     return LimitLaw(jnp.asarray(centre), jnp.linalg.cholesky(sound_hessian(target, centre)))
 
 
-class ActiveRows(eqx.Module):
+class ActiveRows(AbstractModule):
     """Those rows, padded with zeros to a power of two, and what the others add. Private.
 
     **Arguments:** `x`, `y`: the rows. `gradient`: Σ s_i x_i over the others. `law`, `reach`: the region is

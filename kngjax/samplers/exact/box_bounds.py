@@ -20,13 +20,13 @@ sum of their absolute values, in whatever order (Higham 2002, section 3.1):
 import math
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
 from kngjax.core.arrays import Matrix, Vector, record_sums_on_host
+from kngjax.core.modules import AbstractModule
 from kngjax.data.records import Records
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
@@ -57,7 +57,7 @@ class Coordinates(NamedTuple):
     moves: Vector
 
 
-class RegionRows(eqx.Module):
+class RegionRows(AbstractModule):
     """The records whose score is not constant over a region, and what all others contribute there. Private.
 
     **Arguments:** `x`, `y`: those records, padded with zeros. `weights`: 1 for them and 0 for the padding. `tables`:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from kngjax.core.modules import AbstractModule
 from kngjax.samplers.quadratic import QuadraticForm
 from kngjax.samplers.target import Target
 
@@ -16,7 +17,7 @@ Uniforms = Float[Array, "proposals uniforms"]
 Proposals = tuple[Float[Array, "proposals dimension"], Float[Array, " proposals"]]
 
 
-class AbstractEnvelope(eqx.Module):
+class AbstractEnvelope(AbstractModule):
     """A function that is nowhere below f(θ) = exp(-c·(score(θ) - smallest score))·1_Θ and is drawn from directly.
 
     Its mass is known, and a proposal is accepted with probability ∫f/mass: of several envelopes of one f that with
