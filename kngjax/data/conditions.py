@@ -4,7 +4,8 @@
     c == 'north', c != 'north'               whether a category has one of its public levels
     ... and ...                              all of several
 
-Each is a map of one record by itself. Nothing else is read, so that no condition can see two records.
+A column of any name is written between backticks, as in formulas: `house size` >= 500. Each condition is a map of one
+record by itself. Nothing else is read, so that none can see two records.
 """
 
 import abc
@@ -16,11 +17,14 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.data import cells
+from kngjax.data import cells, expressions
 from kngjax.data.terms import Categorical, Indicator
 
 _COMPARISONS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
-_ALLOWED = "like \"wage > 500\", \"region == 'north'\", or several with 'and' between them"
+_ALLOWED = (
+    "like \"wage > 500\", \"region == 'north'\", or several with 'and' between them; a name with spaces or signs in it "
+    'stands between backticks, "`house size` > 500"'
+)
 
 
 class AbstractCondition(abc.ABC):
@@ -95,10 +99,9 @@ def read(
     "drop"; "drop" alone is for all columns. Raises ValueError for whatever is not in the list of this module, and for
     levels that are not declared; TypeError for what is no text.
     """
-    if not isinstance(text, str):
-        raise TypeError(f"a condition is text, {_ALLOWED}")
+    expressions.require_readable(text, "a condition", _ALLOWED)
     try:
-        node = ast.parse(text.strip(), mode="eval").body
+        node = expressions.parsed(text)
     except SyntaxError:
         raise _refusal(text) from None
     nodes = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else [node]
@@ -112,7 +115,7 @@ def _condition(
         raise _refusal(text)
     column, comparison = node.left.id, _COMPARISONS.get(type(node.ops[0]))
     try:
-        value = ast.literal_eval(node.comparators[0])
+        value = expressions.literal(node.comparators[0])
     except ValueError:
         raise _refusal(text) from None
     policy = missing if isinstance(missing, str) else (missing or {}).get(column)

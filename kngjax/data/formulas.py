@@ -8,9 +8,14 @@ make of data looks at all records, as centring and the levels of a category do. 
     poly(x, k)      powers up to k, as Legendre polynomials
     log(x)          the logarithm, of positive bounds
     C(x)            a category with public levels, the first of which is the reference
+    C(x, Treatment("b"))    the same with another reference; formulaic writes C(x, contr.treatment("b"))
     bs(x, knots=[...], degree=3)    B-splines with public knots
     I(x > 5)        a number above, below or equal to a public one
-    a:b, a*b        products of these, and products with what they are made of
+    a:b, a*b, a/b   products of these, and products with what they are made of
+    0 + a, a - 1    without an intercept, where a category then has a coefficient for each level
+
+Columns span what they span in R, patsy and formulaic (`kngjax.data.codings`); a threshold is a number, 0 or 1, as in
+formulaic. A column of any name is written between backticks.
 """
 
 import ast
@@ -20,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kngjax.data import cells, codings, expressions
 from kngjax.data.terms import Categorical, Design, Indicator, Polynomial, Product, Spline
 from kngjax.data.terms.base import AbstractColumnTerm
 
@@ -42,7 +48,11 @@ _INSTEAD = (
     (r"I\(.*\*\*", "for powers write poly(x, 2), which has x and its square"),
     (r"Q\(", "a column of any name is written between backticks, `years at work`"),
 )
-_ALLOWED = "x, poly(x, k), log(x), C(x), bs(x, knots=[...]), I(x > 5), and products of them, a:b and a*b"
+_ALLOWED = (
+    'x, poly(x, k), log(x), C(x), C(x, Treatment("b")), bs(x, knots=[...]), I(x > 5), and products of them, a:b, a*b '
+    "and a/b"
+)
+_TREATMENTS = ("Treatment", "contr.treatment")
 
 
 @dataclass(frozen=True)
@@ -72,15 +82,12 @@ def read(
     **Raises:** ValueError for whatever is not in the list of this module, with the reason, and for absent bounds and
     levels; ImportError without formulaic.
     """
-    if not isinstance(text, str):
-        raise TypeError("a formula is text, like 'wage ~ education + C(region)'.")
+    expressions.require_readable(text, "a formula", "like 'wage ~ education + C(region)'.")
     left, right = _sides(text)
     facts = _Facts(text, bounds or {}, levels or {}, missing)
     if len(left) != 1 or len(left[0]) != 1:
         raise ValueError(f"the formula {text!r} needs one response to the left of '~', like log(wage) ~ education.")
     response, transform = facts.response(left[0][0])
-    if [] not in right:
-        raise ValueError(f"in {text!r}: regressions have an intercept here: leave '0 +' and '- 1' out.")
     terms = [[facts.term(factor) for factor in factors] for factors in right if factors]
     if not terms:
         raise ValueError(f"the formula {text!r} has no terms: for the response alone take a mean or a quantile.")
@@ -91,13 +98,28 @@ def read(
     order = list(dict.fromkeys(part.column for parts in sorted(terms, key=len) for part in parts))
     for parts in terms:
         parts.sort(key=lambda part: order.index(part.column))
-    made = [parts[0] if len(parts) == 1 else Product(tuple(parts)) for parts in terms]
+        if len(parts) > 1:
+            # Refuses two factors of one column.
+            Product(tuple(parts))
     # A category may be written in two ways.
-    return Formula(text, response, transform, Design(tuple(dict.fromkeys(made))))
+    distinct = [list(parts) for parts in dict.fromkeys(tuple(dict.fromkeys(parts)) for parts in terms)]
+    if [] not in right and not codings.holds_constant(distinct):
+        raise ValueError(
+            f"in {text!r}: regressions of numbers have an intercept here: leave '0 +' and '- 1' out. Without one a "
+            "formula needs a category, which then has a coefficient for each level."
+        )
+    try:
+        own = None if [] in right else codings.coded(distinct, has_constant=False)
+        design = Design(codings.coded(distinct, has_constant=True), own)
+    except ValueError as error:
+        raise ValueError(f"in {text!r}: {error}") from error
+    return Formula(text, response, transform, design)
 
 
-def _sides(text: str) -> tuple[list[list[str]], list[list[str]]]:
-    """The factors of the terms to the left and to the right; of the intercept there are none."""
+def _sides(text: str) -> tuple[list[list[tuple[str, bool]]], list[list[tuple[str, bool]]]]:
+    """The factors of the terms to the left and to the right, and whether each is a name; of the intercept none."""
+    if any(int(power) > expressions.LARGEST_POWER for power in re.findall(r"(?:\*\*|\^)\s*(\d+)", text)):
+        raise ValueError(f"in {text!r}: the largest power of a sum is {expressions.LARGEST_POWER}.")
     try:
         import formulaic
         from formulaic.errors import FormulaicError
@@ -108,11 +130,18 @@ def _sides(text: str) -> tuple[list[list[str]], list[list[str]]]:
         left, right = ([*parsed.lhs], [*parsed.rhs])
     except (FormulaicError, AttributeError, TypeError, SyntaxError) as error:
         raise ValueError(f"{text!r} is no formula of one response, like 'wage ~ education + C(region)'.") from error
+    except (RecursionError, MemoryError):
+        raise expressions.too_deep(text) from None
     sides = []
     for terms in (left, right):
         if not all(hasattr(term, "factors") for term in terms):
             raise ValueError(f"{text!r} is no formula of one response, like 'wage ~ education + C(region)'.")
-        sides.append([[factor.expr for factor in term.factors if factor.expr != "1"] for term in terms])
+        sides.append(
+            [
+                [(one.expr, one.eval_method.value == "lookup") for one in term.factors if not _is_one(one)]
+                for term in terms
+            ]
+        )
     return sides[0], sides[1]
 
 
@@ -125,9 +154,10 @@ class _Facts:
     levels: Mapping[str, Any]
     missing: Mapping[str, Any] | str | None
 
-    def response(self, expression: str) -> tuple[str, str | None]:
-        """The column's name and its transform."""
-        node = self._parsed(expression)
+    def response(self, factor: tuple[str, bool]) -> tuple[str, str | None]:
+        """The column's name and its transform. **Arguments:** `factor`: its text, and whether that is a name."""
+        expression, _ = factor
+        node = self._parsed(*factor)
         if isinstance(node, str):
             return node, None
         name, arguments = self._call(expression, node)
@@ -138,9 +168,10 @@ class _Facts:
             )
         return self._column(expression, arguments[0]), "log"
 
-    def term(self, expression: str) -> AbstractColumnTerm:
-        """That of one factor."""
-        node = self._parsed(expression)
+    def term(self, factor: tuple[str, bool]) -> AbstractColumnTerm:
+        """That of one factor. **Arguments:** `factor`: as of `response`."""
+        expression, _ = factor
+        node = self._parsed(*factor)
         if isinstance(node, str):
             return self._category(node) if node in self.levels else self._polynomial(node)
         name, arguments = self._call(expression, node)
@@ -148,8 +179,8 @@ class _Facts:
         if name == "I" and len(arguments) == 1 and not keywords:
             return self._indicator(expression, arguments[0])
         column = self._column(expression, arguments[0])
-        if name == "C" and len(arguments) == 1 and not keywords:
-            return self._category(column)
+        if name == "C" and len(arguments) in (1, 2) and not keywords:
+            return self._category(column, *(self._reference(expression, one) for one in arguments[1:]))
         if name == "log" and len(arguments) == 1 and not keywords:
             return self._polynomial(column, transform="log")
         if name == "poly" and len(arguments) == 2 and not keywords:
@@ -160,12 +191,12 @@ class _Facts:
             return Spline(column, lower, upper, missing=self._missing(column), **given)
         raise self._refusal(expression)
 
-    def _parsed(self, expression: str) -> Any:
+    def _parsed(self, expression: str, is_name: bool) -> Any:
         """A column's name, or a call in the syntax of Python."""
-        if expression in self.bounds or expression in self.levels:
+        if is_name or expression in self.bounds or expression in self.levels:
             return expression
         try:
-            node = ast.parse(expression, mode="eval").body
+            node = expressions.parsed(expression)
         except SyntaxError:
             return expression
         return node.id if isinstance(node, ast.Name) else node
@@ -182,7 +213,7 @@ class _Facts:
 
     def _literal(self, expression: str, node: ast.expr) -> Any:
         try:
-            return ast.literal_eval(node)
+            return expressions.literal(node)
         except ValueError as error:
             raise self._refusal(expression) from error
 
@@ -213,19 +244,40 @@ class _Facts:
         lower, upper = self._ends(column)
         return Polynomial(column, lower, upper, degree, missing=self._missing(column), transform=transform)
 
-    def _category(self, column: str) -> Categorical:
+    def _reference(self, expression: str, node: ast.expr) -> tuple[Any, ...]:
+        """The level that a coding compares the others with; none where it is the first one."""
+        if ast.unparse(node) in _TREATMENTS:
+            return ()
+        if not (isinstance(node, ast.Call) and ast.unparse(node.func) in _TREATMENTS):
+            raise self._refusal(expression)
+        given = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg in ("reference", "base"))]
+        if len(given) != 1 or len(node.args) + len(node.keywords) != 1:
+            raise self._refusal(expression)
+        return (self._literal(expression, given[0]),)
+
+    def _category(self, column: str, reference: tuple[Any, ...] = ()) -> Categorical:
         if column not in self.levels:
             raise ValueError(
                 f"in {self.text!r}: the category {column!r} needs public levels, the reference first, "
                 f"levels={{{column!r}: (...)}}: those that the data have tell who is in them."
             )
-        return Categorical(column, self.levels[column], missing=self._missing(column))
+        levels = tuple(self.levels[column])
+        meant = [level for level in levels if reference and cells.same_level(level, reference[0])]
+        if reference and not meant:
+            shown = ", ".join(map(repr, levels))
+            raise ValueError(f"in {self.text!r}: the reference {reference[0]!r} of {column!r} is none of {shown}.")
+        ordered = (*meant, *(level for level in levels if not (meant and level is meant[0])))
+        return Categorical(column, ordered, missing=self._missing(column))
 
     def _indicator(self, expression: str, node: ast.expr) -> Indicator:
         if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS):
             raise self._refusal(expression)
         column, threshold = self._column(expression, node.left), self._literal(expression, node.comparators[0])
         return Indicator(column, _COMPARISONS[type(node.ops[0])], threshold, missing=self._missing(column))
+
+
+def _is_one(factor: Any) -> bool:
+    return factor.expr == "1" and factor.eval_method.value == "literal"
 
 
 def similar_to(name: str, declared: Sequence[str]) -> str:

@@ -6,17 +6,20 @@ from typing import Any
 from kngjax.data import terms
 from kngjax.data.terms.base import AbstractTerm
 
+_OWN = "InOwnUnits"
 _KINDS = {kind.__name__: kind for kind in (terms.Polynomial, terms.Categorical, terms.Indicator, terms.Spline)}
 
 
 def design_in_json(design: terms.Design) -> list[dict[str, Any]]:
-    """JSON-ready terms, in order."""
-    return [_in_json(term) for term in design.terms]
+    """JSON-ready terms, in order; behind them those of coefficients in own units, where they are others."""
+    made = [_in_json(term) for term in design.terms]
+    return made if design.own is None else [*made, {"type": _OWN, "terms": [_in_json(term) for term in design.own]}]
 
 
 def design_from_json(written: list[dict[str, Any]]) -> terms.Design:
     """The inverse of `design_in_json`. Raises ValueError for a term of another kind."""
-    return terms.Design(tuple(_from_json(term) for term in written))
+    own = [tuple(map(_from_json, one["terms"])) for one in written if one["type"] == _OWN]
+    return terms.Design(tuple(_from_json(one) for one in written if one["type"] != _OWN), *own)
 
 
 def with_tuples(written: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
-from kngjax.data.terms import Design, Indicator
+from kngjax.data.terms import Design
 
 NUM_ROWS = 4096
 # The share of the records that a level has.
@@ -61,8 +61,7 @@ def usual_columns(design: Design, ranges: Mapping[str, Any] | None = None) -> di
             low, high = design.ranges[name] if name in design.ranges else (ranges or {})[name]
             columns[name] = low + (high - low) * (0.25 + 0.5 * _even(random))
             continue
-        thresholds = [term.threshold for term in design.terms if isinstance(term, Indicator) and term.column == name]
-        if thresholds:
+        if thresholds := design.thresholds(name):
             sides = np.array([end for threshold in thresholds for end in (threshold - 1, threshold, threshold + 1)])
             columns[name] = random.permutation(np.resize(sides, NUM_ROWS))
             continue

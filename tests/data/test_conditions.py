@@ -5,11 +5,14 @@ import pytest
 
 from kngjax.data import conditions
 
-LEVELS = {"region": ("north", "south", "west"), "grade": (1, 2, 3)}
+LEVELS = {"region": ("north", "south", "west"), "grade": (1, 2, 3), "first=": ("a`b`", "c")}
 VALUES = {
     "wage": np.array([499.0, 500.0, 501.0, np.nan]),
     "region": ["north", "west", "elsewhere", "south"],
     "grade": np.array([1, 2, 3, 1]),
+    "house size": np.array([499.0, 500.0, 501.0, 9.0]),
+    "capital-gain": np.array([1.0, 5.0, 5.0, 9.0]),
+    "first=": ["a`b`", "c", "c", "c"],
 }
 
 
@@ -29,6 +32,10 @@ def holds(text, missing=None):
         ("wage < 500", [1, 0, 0, 1]),
         (" wage <= 500.0 ", [1, 1, 0, 1]),
         ("wage == 500", [0, 1, 0, 0]),
+        ("`wage` == 500", [0, 1, 0, 0]),
+        ("`house size` >= 500", [0, 1, 1, 0]),
+        ("`capital-gain` > 4 and`house size`<501", [0, 1, 0, 1]),
+        ("`first=` == 'a`b`' and `house size` < 500", [1, 0, 0, 0]),
         ("wage > -1 and wage < 500", [1, 0, 0, 1]),
         ("region == 'north'", [1, 0, 0, 0]),
         ("region == 'west'", [0, 1, 1, 0]),
@@ -69,6 +76,16 @@ def test_missing_cells_drop_their_records_or_are_refused():
         ("region == 'east'", "with one of its levels 'north', 'south', 'west'"),
         ("wage > True", "must be a number"),
         (5, "a condition is text"),
+        ("house size >= 500", 'between backticks, "`house size` > 500"'),
+        ("capital-gain >= 500", "between backticks"),
+        ("`house size >= 500", "no condition"),
+        ("`wage` `wage` > 5", "no condition"),
+        ("wage > " + "-" * 5000 + "1", "nested too deeply"),
+        ("wage > " + "(" * 60 + "1" + ")" * 60, "nested too deeply"),
+        ("not " * 60 + "wage > 1", "nested too deeply"),
+        ("wage > " + "+".join("1" * 4000), "no condition|nested too deeply"),
+        ("wage > " + "**".join("1" * 3000), "no condition|nested too deeply"),
+        ("wage > " + "1" * 20_000, "at most 10000 characters"),
     ],
 )
 def test_everything_else_is_refused(text, message):

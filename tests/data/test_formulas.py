@@ -84,7 +84,14 @@ def test_what_is_missing_goes_to_every_term():
         ("0 + education", "have an intercept"),
         ("1", "has no terms"),
         ("wage", "is the response and a term"),
-        ("education:region", "as a\\*b does"),
+        ("log(" + "-" * 2000 + "education)", "nested too deeply"),
+        ("-" * 5000 + "education", "nested too deeply"),
+        ("(" * 51 + "education" + ")" * 51, "nested too deeply"),
+        ("I(education > " + "+".join("1" * 3000) + ")", "nested too deeply"),
+        ("I(" + "**".join(["education"] * 900) + " > 1)", "nested too deeply"),
+        (" + ".join(f"column_number_{k}" for k in range(900)), "at most 10000 characters"),
+        ("(education + region)**9", "largest power of a sum is 8"),
+        ("(education + region)^30", "largest power of a sum is 8"),
         (".", "is no formula of one response"),
         ("education | region", "is no formula of one response"),
         ("education ~ region", "is no formula of one response"),
@@ -92,8 +99,10 @@ def test_what_is_missing_goes_to_every_term():
     ],
 )
 def test_what_is_refused(right, reason):
-    with pytest.raises(ValueError, match=reason):
+    with pytest.raises(ValueError, match=reason) as error:
         terms(right)
+    # Nothing of Python's own.
+    assert not isinstance(error.value.__cause__, RecursionError | MemoryError)
 
 
 @pytest.mark.parametrize("left", ["exp(wage)", "wage + education", "", "log(wage, 2)", "center(wage)"])
@@ -148,7 +157,18 @@ def test_what_other_packages_write_is_refused_with_what_to_write_instead(right, 
 
 
 def test_a_column_between_backticks_is_that_column():
-    assert terms("`years at work`") == (Polynomial("years at work", 0, 50),)
+    plain = Polynomial("years at work", 0, 50)
+    assert terms("`years at work`") == (plain,)
+    assert terms("poly(`years at work`, 2)") == (Polynomial("years at work", 0, 50, 2),)
+    assert terms("I(`years at work` > 5)") == (Indicator("years at work", ">", 5),)
+    assert terms("bs(`years at work`, knots=[9])") == (Spline("years at work", 0, 50, (9,)),)
+    # A name that reads like a call is a name.
+    bounds = {"wage": (1, 2), "log(x)": (3, 4), "x": (1, 2)}
+    assert read("log(`wage`) ~ `log(x)`", bounds).design.terms == (Polynomial("log(x)", 3, 4),)
+    assert read("`log(x)` ~ x", bounds).response == "log(x)"
+    with pytest.raises(ValueError, match=r"column 'C\(a b\)' needs public bounds"):
+        read("wage ~ `C(a b)`", bounds)
+    assert read("wage ~ C(`a b`)", bounds, {"a b": ("u", "v")}).design.names == ("intercept", "a b[v]")
 
 
 def test_a_category_that_is_a_response_is_written_by_its_name():

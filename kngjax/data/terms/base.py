@@ -36,14 +36,22 @@ class AbstractTerm(abc.ABC):
         """The least and the largest that each basis column can be, shape (2, k)."""
 
     @property
-    def powers(self) -> tuple[str, ...]:
-        """What basis columns are sums of, "" for the constant: coefficients in own units, of this term or others."""
-        return ("", *self.names)
+    def atoms(self) -> tuple[frozenset[str], ...]:
+        """Functions of cells in own units of which columns are sums, independent of one another; empty the constant.
+
+        Terms that have one of them in common call it the same: an atom of a product holds one name of each factor.
+        """
+        return (frozenset(), *(frozenset([name]) for name in self.names))
 
     @property
     @abc.abstractmethod
     def own_units(self) -> np.ndarray:
-        """M, shape (number of `powers`, k): in each column what a basis column is made of."""
+        """Shape (number of `atoms`, k): in each column what a basis column is made of."""
+
+    @property
+    def multiplied(self) -> np.ndarray:
+        """Shape (number of `atoms`, k), of whole numbers: in each column what a coefficient in own units multiplies."""
+        return np.eye(len(self.names) + 1)[:, 1:]
 
     @property
     @abc.abstractmethod

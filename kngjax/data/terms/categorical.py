@@ -15,7 +15,8 @@ class Categorical(AbstractColumnTerm):
 
     **Arguments:** all public. `column`, the name of a column of text, numbers or bools; `levels`, at least
     two different values of one kind, the reference first; `missing`, the declared level for cells that have
-    none of them, or "drop", or None to refuse them.
+    none of them, or "drop", or None to refuse them; `full`, whether the reference has a column too, in products that
+    lack a margin, as that of a slope for each level does.
 
     **Raises:** `ValueError` for fewer levels, and for two that are one by the rule of `kngjax.data.cells`, like
     "1" and "01"; `TypeError` for levels of mixed or other kinds.
@@ -24,6 +25,7 @@ class Categorical(AbstractColumnTerm):
     column: str
     levels: tuple[str | float | int | bool, ...]
     missing: str | float | int | bool | None = None
+    full: bool = False
 
     def __post_init__(self) -> None:
         check_column(self.column)
@@ -45,7 +47,7 @@ class Categorical(AbstractColumnTerm):
     @property
     def names(self) -> tuple[str, ...]:
         """The coefficients, in own units and of the basis alike: "region[south]"."""
-        return tuple(f"{self.column}[{level}]" for level in self.levels[1:])
+        return tuple(f"{self.column}[{level}]" for level in self.levels[self._first :])
 
     @property
     def basis_names(self) -> tuple[str, ...]:
@@ -53,17 +55,28 @@ class Categorical(AbstractColumnTerm):
 
     @property
     def bounds(self) -> np.ndarray:
-        """Zeros and ones, shape (2, number of levels - 1)."""
-        return np.repeat([[0.0], [1.0]], len(self.levels) - 1, axis=1)
+        """Zeros and ones, shape (2, k)."""
+        return np.repeat([[0.0], [1.0]], len(self.names), axis=1)
+
+    @property
+    def atoms(self) -> tuple[frozenset[str], ...]:
+        """The constant and the levels but the reference, whichever have columns."""
+        return (frozenset(), *(frozenset([f"{self.column}[{level}]"]) for level in self.levels[1:]))
 
     @property
     def own_units(self) -> np.ndarray:
-        """A row of zeros over the identity, shape (number of levels, number of levels - 1)."""
-        return np.eye(len(self.levels))[:, 1:]
+        """A row of zeros over the identity; in front, of the reference, 1 less all other levels."""
+        made = np.eye(len(self.levels))
+        made[1:, 0] = -1.0
+        return made[:, self._first :]
+
+    @property
+    def multiplied(self) -> np.ndarray:
+        return self.own_units
 
     def vertices(self, pieces: int) -> list[np.ndarray]:
-        """0 and the unit vectors: at most one of the columns is 1."""
-        return [self.own_units]
+        """The unit vectors, as at most one of the columns is 1, and 0 where the reference has none."""
+        return [np.eye(len(self.levels))[:, self._first :]]
 
     def places_of(self, values: Any) -> np.ndarray:
         """The index of each cell's level, shape (m,), by the policy for cells that have none; -1 for what is dropped.
@@ -79,12 +92,17 @@ class Categorical(AbstractColumnTerm):
         return places
 
     def columns_of(self, values: Any) -> np.ndarray:
-        """The 0/1 columns, shape (m, number of levels - 1), of a column's cells, private or public, shape (m,)."""
+        """The 0/1 columns, shape (m, k), of a column's cells, private or public, shape (m,)."""
         places = self.places_of(values)
-        columns = (places[:, None] == np.arange(1, len(self.levels))).astype(np.float64)
+        columns = (places[:, None] == np.arange(self._first, len(self.levels))).astype(np.float64)
         columns[places < 0] = np.nan
         return columns
 
     def outside(self, values: Any) -> np.ndarray:
         """Which of the private cells, shape (m,), have no declared level; for the data owner only."""
         return cells.levels(values, self.levels) < 0
+
+    @property
+    def _first(self) -> int:
+        """The place of the first level that has a column."""
+        return 0 if self.full else 1

@@ -26,19 +26,23 @@ class Design:
     """The columns of all terms side by side, in their order, without the constant column: k in all.
 
     **Arguments:** `terms`, public, a tuple of `Polynomial`, `Spline` and `Categorical`, each on a column of its own,
-    and of `Indicator` and `Product` on any.
+    and of `Indicator` and `Product` on any. `own`, public: terms whose coefficients are told in own units in place of
+    those of the constant column and of `terms`, which span the same: categories with all their levels, as of `0 + r`;
+    None for those of `terms`.
 
     **Raises:** `ValueError` when there are no terms, two share a column or the name of a coefficient, or a product
     lacks a term that its coefficients in own units need; `TypeError` for anything that is not a term.
     """
 
     terms: tuple[AbstractTerm, ...]
+    own: tuple[AbstractTerm, ...] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", tuple(self.terms))
+        object.__setattr__(self, "own", None if self.own is None else tuple(self.own))
         if not self.terms:
             raise ValueError("a design needs at least one term, like Polynomial('age', 0, 100).")
-        for term in self.terms:
+        for term in (*self.terms, *(self.own or ())):
             if not isinstance(term, AbstractTerm):
                 raise TypeError(f"the terms must be Polynomial, Categorical and the like, not {type(term).__name__}.")
         if (column := _first_repeated([term.column for term in self._whole_columns()])) is not None:
@@ -46,13 +50,7 @@ class Design:
         if (name := _first_repeated(self.names) or _first_repeated(self.basis_names)) is not None:
             raise ValueError(f"two coefficients would be called {name!r}; rename a column.")
         self._require_the_same_columns()
-        for term in self.terms:
-            needed = [name for name, row in zip(term.powers, term.own_units, strict=True) if name and row.any()]
-            if absent := [name for name in needed if name not in self.names]:
-                raise ValueError(
-                    f"the product {term.names[0]!r} needs the coefficient {absent[0]!r} too: add its factors as terms, "
-                    "as a*b does."
-                )
+        self._require_the_same_span()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -75,15 +73,25 @@ class Design:
         """The middle of a column's bounds, or its reference level."""
         return sum(self.ranges[column]) / 2 if column in self.ranges else self._levels(column)[0]
 
+    def thresholds(self, column: str) -> tuple[float | int, ...]:
+        """The public numbers that indicators compare a column with, in increasing order; none where none do."""
+        found = [term for term in self._column_terms() if isinstance(term, Indicator) and term.column == column]
+        return tuple(sorted({term.threshold for term in found}))
+
     def _levels(self, column: str) -> tuple[Any, ...]:
         for term in self._column_terms():
             if term.column == column and isinstance(term, Categorical):
                 return term.levels
+        # On, below and above each threshold.
+        if found := self.thresholds(column):
+            return tuple(sorted({end for one in found for end in (one - 1, one, one + 1)}))
         raise ValueError(f"column {column!r} has neither bounds nor levels in this design: say where it is, at=...")
 
     @property
     def names(self) -> tuple[str, ...]:
         """The k + 1 coefficients in own units: "intercept", "experience", "experience^2", "region[south]"."""
+        if self.own is not None:
+            return tuple(name for term in self.own for name in term.names)
         return ("intercept", *(name for term in self.terms for name in term.names))
 
     @property
@@ -117,16 +125,9 @@ class Design:
     @property
     def own_units_matrix(self) -> np.ndarray:
         """M, public, shape (k + 1, k + 1): from basis coefficients to those in own units."""
-        matrix, places = np.eye(len(self.names)), {"": 0} | {name: k for k, name in enumerate(self.names) if k}
-        start = 1
-        for term in self.terms:
-            stop = start + len(term.names)
-            matrix[:, start:stop] = 0.0
-            for name, row in zip(term.powers, term.own_units, strict=True):
-                if row.any():
-                    matrix[places[name], start:stop] = row
-            start = stop
-        return matrix
+        basis, _, own = self._in_atoms()
+        # Of whole numbers, and so is its inverse.
+        return np.rint(np.linalg.inv(own)) @ basis
 
     def in_own_units(self, theta: Any) -> np.ndarray:
         """M theta, the coefficients of 1, v, v^2, ... in each column's own units: linear post-processing.
@@ -192,12 +193,44 @@ class Design:
             outside[term.column] = outside.get(term.column, False) | flags
         return {column: float(flags.sum() / max(flags.size, 1)) for column, flags in outside.items()}
 
+    def _in_atoms(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """In each column what one of the basis is made of, the same in own units, and what is told in own units."""
+        of_basis = [(term, term.own_units) for term in self.terms]
+        plain = [(term, term.multiplied) for term in self.terms]
+        of_own = plain if self.own is None else [(term, term.multiplied) for term in self.own]
+        places: dict[frozenset[str], int] = {frozenset(): 0}
+        for term, matrix in (*plain, *of_own):
+            for atom, row in zip(term.atoms, matrix, strict=True):
+                if row.any():
+                    places.setdefault(atom, len(places))
+        for term, matrix in of_basis:
+            for atom, row in zip(term.atoms, matrix, strict=True):
+                if row.any() and atom not in places:
+                    absent = ":".join(sorted(atom, key=lambda name: " ".join(term.names).find(name)))
+                    raise ValueError(
+                        f"the product {term.names[0]!r} needs the coefficient {absent!r} too: add its factors as "
+                        "terms, as a*b does."
+                    )
+        own = _assembled(of_own, places, self.own is None)
+        return _assembled(of_basis, places, True), _assembled(plain, places, True), own
+
+    def _require_the_same_span(self) -> None:
+        """Raises ValueError unless the columns of the basis, and those in own units, are sums of one another."""
+        _, *both = self._in_atoms()
+        # Of whole numbers, so that a determinant is 0 or no smaller than 1.
+        if not all(one.shape == (len(one), len(one)) and abs(np.linalg.det(one)) > 0.5 for one in both):
+            raise ValueError(
+                "some columns are sums of others, the constant one included: give categories all their levels, "
+                "full=True, in products alone that lack the category or another factor as a term."
+            )
+
     def _require_the_same_columns(self) -> None:
-        """Raises ValueError unless factors of products are terms of their columns, but for degrees of polynomials."""
+        """Raises ValueError unless factors of products are terms of their columns, but for degrees and codings."""
         known: dict[str, Any] = {}
         for term in self._column_terms():
             if not isinstance(term, Indicator):
-                plain = replace(term, degree=1) if isinstance(term, Polynomial) else term
+                plain = replace(term, degree=1, from_zero=False) if isinstance(term, Polynomial) else term
+                plain = replace(term, full=False) if isinstance(term, Categorical) else plain
                 if known.setdefault(term.column, plain) != plain:
                     raise ValueError(f"column {term.column!r} is one thing in a product and another elsewhere.")
 
@@ -227,6 +260,20 @@ class Design:
             if column not in present:
                 # The data's own names are not listed: in a file without a header line they are somebody's record.
                 raise UnfitShape(f"a term names the column {column!r}, which the data do not have.")
+
+
+def _assembled(
+    terms: Sequence[tuple[AbstractTerm, np.ndarray]], places: Mapping[frozenset[str], int], has_constant: bool
+) -> np.ndarray:
+    """The matrices of terms side by side, a row an atom. **Arguments:** `has_constant`: the constant, before them."""
+    blocks = [np.eye(len(places), 1)] if has_constant else []
+    for term, matrix in terms:
+        block = np.zeros((len(places), matrix.shape[1]))
+        for atom, row in zip(term.atoms, matrix, strict=True):
+            if row.any():
+                block[places[atom]] = row
+        blocks.append(block)
+    return np.hstack(blocks)
 
 
 def _first_repeated(names: Sequence[str]) -> str | None:

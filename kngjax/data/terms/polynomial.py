@@ -19,10 +19,13 @@ _HIGHEST_DEGREE = 8
 class Polynomial(AbstractColumnTerm):
     """Legendre polynomials P_1(u), ..., P_degree(u) of u = (2 clip(v) - lower - upper) / (upper - lower).
 
+    With `from_zero` powers (v/s)^1, ..., (v/s)^degree instead, s = max(|lower|, |upper|), which are 0 where v is: for
+    products that lack a margin, as the slopes in `r:x` do without `r`.
+
     **Arguments:** all public. `column`, the name of a column of numbers; `lower` and `upper`, bounds in the
     column's own units, to which its values v are clipped; `degree`, a whole number in 1, ..., 8; `missing`,
     a number in [lower, upper] for cells that are no number, or "drop", or None to refuse them; `transform`, "log"
-    for polynomials of log v between log lower and log upper, where own units are those of log v.
+    for polynomials of log v between log lower and log upper, where own units are those of log v; `from_zero`.
 
     **Raises:** `ValueError` unless lower < upper are finite, and positive for "log", and the degree is in its range
     (beyond 8 the raw powers of the own units lose too many digits); `TypeError` for arguments of other types.
@@ -36,6 +39,7 @@ class Polynomial(AbstractColumnTerm):
     degree: int = 1
     missing: float | int | str | None = None
     transform: str | None = None
+    from_zero: bool = False
 
     def __post_init__(self) -> None:
         check_column(self.column)
@@ -59,6 +63,11 @@ class Polynomial(AbstractColumnTerm):
         return (math.log(lower), math.log(upper)) if self.transform == "log" else (lower, upper)
 
     @property
+    def _size(self) -> float:
+        """The largest absolute value after the transform."""
+        return max(map(abs, self._ends))
+
+    @property
     def _variable(self) -> str:
         return f"log({self.column})" if self.transform == "log" else self.column
 
@@ -69,23 +78,34 @@ class Polynomial(AbstractColumnTerm):
 
     @property
     def basis_names(self) -> tuple[str, ...]:
-        """The basis columns: "experience P1", "experience P2"."""
+        """The basis columns: "experience P1", "experience P2", or "experience/60", "(experience/60)^2" from zero."""
+        if self.from_zero:
+            scaled = f"{self._variable}/{self._size:g}"
+            return (scaled, *(f"({scaled})^{power}" for power in range(2, self.degree + 1)))
         return tuple(f"{self._variable} P{power}" for power in range(1, self.degree + 1))
 
     @property
     def bounds(self) -> np.ndarray:
-        """The exact minimum and maximum of each P_j over [-1, 1], shape (2, degree)."""
+        """The exact minimum and maximum of each P_j over [-1, 1], or of each power, shape (2, degree)."""
+        if self.from_zero:
+            ends = _powers(np.array(self._ends) / self._size, self.degree)
+            within = np.where(self._ends[0] < 0.0 < self._ends[1], 0.0, ends[0])
+            return np.array([np.minimum(ends.min(axis=0), within), ends.max(axis=0)])
         return np.array([_extremes(power) for power in range(1, self.degree + 1)]).T
 
     @property
     def own_units(self) -> np.ndarray:
         """M, shape (degree + 1, degree): in column j - 1 the coefficients of 1, v, v^2, ... in P_j."""
+        if self.from_zero:
+            return np.diag(_powers(np.array([1.0 / self._size]), self.degree)[0], k=-1)[:, :-1]
         return _in_powers(self.degree, *self._ends)
 
     def vertices(self, pieces: int) -> list[np.ndarray]:
-        """Of a polytope about the curve of P_1(u), ..., P_degree(u)."""
+        """Of a polytope about the curve of the columns."""
         from kngjax.geometry.feature_hulls import moment_curve
 
+        if self.from_zero:
+            return [moment_curve(self.degree, *(end / self._size for end in self._ends), pieces)]
         matrix = _in_powers(self.degree, -1.0, 1.0)
         return [matrix[0] + moment_curve(self.degree, -1.0, 1.0, pieces) @ matrix[1:]]
 
@@ -95,6 +115,8 @@ class Polynomial(AbstractColumnTerm):
         lower, upper = self._ends
         if self.transform == "log":
             clipped = np.clip(np.log(clipped), lower, upper)
+        if self.from_zero:
+            return np.clip(_powers(clipped / self._size, self.degree), *self.bounds)
         # In this order of subtraction the ends become exactly -1 and 1, and rounding does not lead beyond them.
         u = ((clipped - lower) - (upper - clipped)) / (upper - lower)
         return np.clip(legendre.legvander(u, self.degree)[:, 1:], *self.bounds)
@@ -103,6 +125,11 @@ class Polynomial(AbstractColumnTerm):
         """Which of the private cells, shape (m,), are clipped or no number; for the data owner only."""
         numbers = cells.numbers(values)
         return ~((self.lower <= numbers) & (numbers <= self.upper))
+
+
+def _powers(values: np.ndarray, degree: int) -> np.ndarray:
+    """values^1, ..., values^degree, shape (m, degree), by products: the same numbers for a cell wherever it stands."""
+    return np.cumprod(np.repeat(values[:, None], degree, axis=1), axis=1)
 
 
 def _in_powers(degree: int, lower: float, upper: float) -> np.ndarray:

@@ -60,15 +60,18 @@ class Product(AbstractTerm):
         return np.array([[min(found) for found in corners], [max(found) for found in corners]])
 
     @property
-    def powers(self) -> tuple[str, ...]:
+    def atoms(self) -> tuple[frozenset[str], ...]:
         """One of each factor: those of some factors alone belong to other terms."""
-        parts = itertools.product(*(factor.powers for factor in self.factors))
-        return tuple(":".join(name for name in names if name) for names in parts)
+        return tuple(frozenset().union(*parts) for parts in itertools.product(*(one.atoms for one in self.factors)))
 
     @property
     def own_units(self) -> np.ndarray:
         """The Kronecker product of the factors' matrices."""
         return functools.reduce(np.kron, [factor.own_units for factor in self.factors])
+
+    @property
+    def multiplied(self) -> np.ndarray:
+        return functools.reduce(np.kron, [factor.multiplied for factor in self.factors])
 
     @property
     def substitutes(self) -> list[Missing]:

@@ -1,0 +1,158 @@
+"""Formulas have the columns that formulaic makes of them, and neither more nor fewer."""
+
+import itertools
+
+import formulaic
+import numpy as np
+import pandas as pd
+import pytest
+
+from kngjax.data.formulas import read
+from kngjax.data.terms import Categorical, Design, Polynomial, Product
+
+LEVELS = {"a": ("p", "q"), "b": ("u", "v", "w"), "c": ("k", "l")}
+# None is about zero, one does not hold it.
+BOUNDS = {"x": (2, 5), "z": (-1, 3), "w": (-4, -1)}
+OPERATORS = ("+", ":", "*", "/")
+
+
+def full_crossing(seed: int = 0, copies: int = 12) -> pd.DataFrame:
+    """All combinations of levels, each with several numbers."""
+    random = np.random.default_rng(seed)
+    crossed = pd.DataFrame(list(itertools.product(*LEVELS.values())), columns=list(LEVELS))
+    frame = pd.concat([crossed] * copies, ignore_index=True)
+    for column, (low, high) in BOUNDS.items():
+        frame[column] = random.uniform(low, high, len(frame))
+    return frame.astype({name: pd.CategoricalDtype(list(levels)) for name, levels in LEVELS.items()})
+
+
+FRAME = full_crossing()
+
+
+def of_formulaic(right: str) -> np.ndarray:
+    return np.asarray(formulaic.model_matrix(right, FRAME), np.float64)
+
+
+def of_kngjax(right: str) -> tuple[Design, np.ndarray]:
+    design = read(f"y ~ {right}", {**BOUNDS, "y": (0, 1)}, LEVELS).design
+    return design, np.hstack([np.ones((len(FRAME), 1)), design.matrix(FRAME)])
+
+
+def random_formula(random: np.random.Generator) -> str:
+    """Up to three factors, in up to three terms, with and without an intercept."""
+    names = random.choice([*LEVELS, *BOUNDS], random.integers(1, 4), replace=False)
+    pieces = []
+    for _ in range(random.integers(1, 4)):
+        chosen = random.permutation(names)[: random.integers(1, len(names) + 1)]
+        piece = str(chosen[0])
+        for name in chosen[1:]:
+            piece = f"({piece}) {random.choice(OPERATORS)} {name}"
+        pieces.append(piece)
+    return random.choice(["", "", "0 + "]) + " + ".join(pieces)
+
+
+def rank(matrix: np.ndarray) -> int:
+    return int(np.linalg.matrix_rank(matrix / np.linalg.norm(matrix, axis=0)))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_columns_span_what_those_of_formulaic_span(seed):
+    random, compared = np.random.default_rng(seed), 0
+    for right in {random_formula(random) for _ in range(25)}:
+        theirs = of_formulaic(right)
+        if theirs.shape[1] and rank(np.column_stack([theirs, np.ones(len(theirs))])) > rank(theirs):
+            # Through the origin.
+            with pytest.raises(ValueError, match="have an intercept"):
+                of_kngjax(right)
+            continue
+        design, ours = of_kngjax(right)
+        assert rank(ours) == ours.shape[1] == rank(theirs) == rank(np.hstack([ours, theirs])), right
+        assert np.all(design.lower <= ours[:, 1:].min(axis=0)), right
+        assert np.all(ours[:, 1:].max(axis=0) <= design.upper), right
+        assert len(set(design.names)) == ours.shape[1]
+        compared += 1
+    assert compared > 10
+
+
+@pytest.mark.parametrize(
+    ("right", "names"),
+    [
+        ("a + a:x", "intercept a[q] a[p]:x a[q]:x"),
+        ("a/x", "intercept a[q] a[p]:x a[q]:x"),
+        ("a*x", "intercept a[q] x a[q]:x"),
+        ("x + x:a", "intercept x x:a[q]"),
+        ("x:a", "intercept x:a[p] x:a[q]"),
+        ("0 + a", "a[p] a[q]"),
+        ("a - 1", "a[p] a[q]"),
+        ("0 + a + b", "a[p] a[q] b[v] b[w]"),
+        ("0 + a + a:x", "a[p] a[q] a[p]:x a[q]:x"),
+        ("a:c", "intercept c[l] a[q]:c[k] a[q]:c[l]"),
+        ("a/c", "intercept a[q] a[p]:c[l] a[q]:c[l]"),
+        ("x:z", "intercept x:z"),
+        ('C(b, Treatment("v"))', "intercept b[u] b[w]"),
+        ('C(b, contr.treatment(base="w")) * x', "intercept b[u] b[v] x b[u]:x b[v]:x"),
+        ("C(b, Treatment(reference='u'))", "intercept b[v] b[w]"),
+        ("C(b, Treatment)", "intercept b[v] b[w]"),
+        ("a + I(x > 3):a", "intercept a[q] a[p]:x > 3 a[q]:x > 3"),
+        ("poly(x, 2):a", "intercept x:a[p] x:a[q] x^2:a[p] x^2:a[q]"),
+        ("a + x:a + poly(x, 2)", "intercept a[q] x x^2 a[q]:x"),
+        ("x:a + poly(x, 2):a", "intercept x:a[p] x:a[q] x^2:a[p] x^2:a[q]"),
+    ],
+)
+def test_names_and_own_units(right, names):
+    design, ours = of_kngjax(right)
+    assert " ".join(design.names) == names
+    values = {"intercept": np.ones(len(FRAME)), "x^2": FRAME.x**2, "x > 3": FRAME.x > 3}
+    values |= {f"{c}[{level}]": FRAME[c] == level for c, levels in LEVELS.items() for level in levels}
+    values |= {name: FRAME[name] for name in BOUNDS}
+    own = np.column_stack([np.prod([values[part] for part in name.split(":")], axis=0) for name in design.names])
+    theta = np.random.default_rng(0).normal(size=len(design.names))
+    np.testing.assert_allclose(own @ design.in_own_units(theta), ours @ theta, rtol=1e-9, atol=1e-9)
+
+
+def test_bounds_of_powers_from_zero_are_reached():
+    grid = np.linspace(-3.0, 8.0, 1101)
+    for lower, upper in ((2, 5), (-1, 3), (-3, -1), (-2, 2), (0, 4)):
+        term = Polynomial("x", lower, upper, degree=3, from_zero=True)
+        columns = term.columns_of(grid)
+        np.testing.assert_allclose([columns.min(axis=0), columns.max(axis=0)], term.bounds, atol=1e-12)
+        assert np.all((term.bounds[0] <= columns) & (columns <= term.bounds[1]))
+        np.testing.assert_array_equal(columns[::7], term.columns_of(grid[::7]))
+        hull = Design((Product((term, Categorical("a", ("p", "q"), full=True))),)).hull()
+        assert not hull.outside(
+            Product((term, Categorical("a", ("p", "q"), full=True))).of(
+                {"x": grid, "a": np.resize(["p", "q"], len(grid))}
+            )
+        ).any()
+
+
+@pytest.mark.parametrize(
+    ("right", "reason"),
+    [
+        ("x + poly(x, 2):a", "the same poly"),
+        ('C(b, Treatment("t"))', "is none of 'u', 'v', 'w'"),
+        ("C(b, Treatment())", "is not known"),
+        ('C(b, Treatment("u", "v"))', "is not known"),
+        ('C(b, Treatment("u")) + x:C(b, Treatment("v"))', "one thing in a product"),
+        ("0 + x", "have an intercept"),
+        ("0 + a:x", "have an intercept"),
+        ("x:I(x > 3)", "different columns"),
+    ],
+)
+def test_what_is_refused(right, reason):
+    with pytest.raises(ValueError, match=reason):
+        of_kngjax(right)
+
+
+@pytest.mark.parametrize(
+    ("terms", "own"),
+    [
+        ((Categorical("a", ("p", "q"), full=True),), None),
+        ((Categorical("a", ("p", "q")),), (Categorical("a", ("p", "q")),)),
+        ((Categorical("a", ("p", "q")),), (Polynomial("x", 0, 1), Categorical("a", ("p", "q")))),
+        ((Polynomial("x", 0, 1),), (Categorical("a", ("p", "q"), full=True),)),
+    ],
+)
+def test_designs_whose_columns_are_not_sums_of_one_another_are_refused(terms, own):
+    with pytest.raises(ValueError, match=r"sums of others|needs the coefficient"):
+        Design(terms, own)
